@@ -7,11 +7,13 @@ from typing import Any
 from fuzz.house.choices import Choices
 from fuzz.house.running import outcomes, run
 from fuzz.house.vectors import hostile
-from weft.shell.http import Http, Page
-from weft.shell.orders import ORDERS, Desk
+from weft.shell.http.gate import Gate
+from weft.shell.http.messages import Response, Route
+from weft.shell.http.server import Server
+from weft.shell.orders import ORDER, ORDERS, Desk
 
 PEERS = ("127.0.0.1", "10.0.0.9", "::1", "::ffff:127.0.0.1", "fe80::1%eth0", "")
-STATUSES = frozenset((200, 400, 403, 404, 405, 409, 413, 415, 431, 501, 503, 504))
+STATUSES = frozenset((200, 400, 403, 404, 405, 409, 413, 415, 421, 431, 501, 503, 504))
 HEAD = b"POST /order HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\n"
 
 
@@ -46,9 +48,9 @@ class _Place:
 
     def __init__(self) -> None:
         self.loop = asyncio.new_event_loop()
-        self.http = Http({"/status": lambda query: Page(200, "text/plain", query.encode())})
         self.desk = Desk(self._order, {row.core for row in ORDERS.values()})
-        self.http.orders = self.desk.take
+        shown = Route(lambda request: Response(200, "text/plain", request.query.encode()))
+        self.http = Server({"/status": shown, ORDER: self.desk.route()}, Gate(is_open=True))
 
     def _order(self, core: str, order: Any) -> None:
         assert core
@@ -90,7 +92,7 @@ def _answered(answer: bytes) -> None:
 
 def seeds() -> Iterable[bytes]:
     """Pages, orders of each kind, and what is neither."""
-    yield b"\0GET /status?ready=1 HTTP/1.1\r\nHost: x\r\n\r\n"
+    yield b"\0GET /status?ready=1 HTTP/1.1\r\nHost: localhost\r\n\r\n"
     yield b"\1HEAD /status HTTP/1.0\r\n\r\n"
     bodies = [
         b'{"order":"set","key":"/CONFIG/web/a","value":"1s","ttl_s":2.5,"if_number":0,"ack":"quorum"}',

@@ -20,7 +20,7 @@ from weft.cores.configuration import Configuration
 from weft.cores.configuration.messages import ConfigurationSettings, FollowParent, StepDown, TakeRoot
 from weft.node.fleet import fleet_of
 from weft.node.fleetkeys import to_pairs
-from weft.shell.http import Page
+from weft.shell.http.messages import Response
 from weft.shell.orders import Desk
 
 OLD = "[global]\nheartbeat = 60s\n[Web]\n10.1.0.8:55500\ncpu\n[cpu]\nrate = 60s\nmetric = CPU\n"
@@ -55,7 +55,7 @@ class Root:
         told: dict[str, Any] = json.loads(page.body)
         return told
 
-    async def _take(self, body: bytes) -> Page:
+    async def _take(self, body: bytes) -> Response:
         return await self.desk.take(body)
 
     def put(self, key: str, value: str) -> None:

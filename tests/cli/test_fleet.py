@@ -13,7 +13,7 @@ from weft.cli import fleet_root
 from weft.cores.topology.core import Topology
 from weft.cores.topology.memory import Promised, Root, to_record
 from weft.cores.topology.messages import TopologySettings
-from weft.shell.http import Page
+from weft.shell.http.messages import Response
 from weft.shell.orders import Desk
 
 NOWHERE = "10.66.0.1:27500"
@@ -43,7 +43,7 @@ class Node:
         told: dict[str, Any] = json.loads(page.body)
         return told
 
-    async def _take(self, body: bytes) -> Page:
+    async def _take(self, body: bytes) -> Response:
         return await self.desk.take(body)
 
 

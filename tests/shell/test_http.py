@@ -1,34 +1,50 @@
 """The pages of a node, asked politely and rudely."""
 
 import asyncio
+from collections.abc import AsyncIterator
+from pathlib import Path
 
 import pytest
 
+import weft
 from tests.shell.ports import free_port
 from weft.base.errors import UserError
-from weft.shell.http import HEAD_BYTES_MAX, Http, Page
+from weft.shell.http import limits, server
+from weft.shell.http.assets import assets
+from weft.shell.http.gate import Gate
+from weft.shell.http.limits import HEAD_BYTES_MAX
+from weft.shell.http.messages import Request, Response, Route, Routes, Stream, event, json_response
+from weft.shell.http.server import Server, with_loopback
 
-HELLO = Page(200, "text/plain", b"hello\n")
+HELLO = Route(lambda _: Response(200, "text/plain", b"hello\n"))
+PATIENCE_S = 10.0
 
 
-def ask(*requests: bytes) -> list[bytes]:
+def ask(*requests: bytes, routes: Routes | None = None) -> list[bytes]:
     async def main() -> list[bytes]:
-        port = free_port()
-        server = Http({"/hello": lambda _: HELLO})
-        await server.serve("127.0.0.1", port)
-        answers = []
-        for request in requests:
-            reader, writer = await asyncio.open_connection("127.0.0.1", port)
-            writer.write(request)
-            if writer.can_write_eof():
-                writer.write_eof()
-            async with asyncio.timeout(10):
-                answers.append(await reader.read())
-            writer.close()
-        await server.close()
+        served = Server(routes or {"/hello": HELLO}, Gate(is_loopback=True))
+        port = await served.serve("127.0.0.1", 0)
+        answers = [await say(port, request) for request in requests]
+        await served.close()
         return answers
 
     return asyncio.run(main())
+
+
+async def say(port: int, request: bytes) -> bytes:
+    """One connection, which ends behind the request."""
+    reader, writer = await asyncio.open_connection("127.0.0.1", port)
+    writer.write(request)
+    if writer.can_write_eof():
+        writer.write_eof()
+    async with asyncio.timeout(PATIENCE_S):
+        answer = await reader.read()
+    writer.close()
+    return answer
+
+
+def get(path: str, *headers: str) -> bytes:
+    return "\r\n".join([f"GET {path} HTTP/1.1", "Host: localhost", *headers, "", ""]).encode()
 
 
 def test_a_page_is_answered_with_its_length_and_a_tight_policy() -> None:
@@ -36,12 +52,19 @@ def test_a_page_is_answered_with_its_length_and_a_tight_policy() -> None:
     head, _, body = answer.partition(b"\r\n\r\n")
     assert b"hello\n" == body
     assert head.startswith(b"HTTP/1.1 200")
-    assert b"content-security-policy: default-src 'self'" in head.lower()
+    told = dict(line.partition(": ")[::2] for line in head.decode().lower().split("\r\n")[1:])
+    assert told["content-security-policy"].startswith("default-src 'self'; ")
+    assert {
+        "cache-control": "no-store",
+        "x-content-type-options": "nosniff",
+        "content-length": "6",
+    }.items() <= told.items()
 
 
 def test_unknown_pages_and_other_methods_are_refused() -> None:
     answers = ask(
-        b"GET /secret HTTP/1.1\r\nHost: x\r\n\r\n", b"POST /hello HTTP/1.1\r\nHost: x\r\nContent-Length: 0\r\n\r\n"
+        b"GET /secret HTTP/1.1\r\nHost: localhost\r\n\r\n",
+        b"POST /hello HTTP/1.1\r\nHost: localhost\r\nContent-Length: 0\r\n\r\n",
     )
     assert [b"404", b"405"] == [answer.split(b" ", 2)[1] for answer in answers]
 
@@ -51,7 +74,7 @@ def test_garbage_and_oversized_heads_end_the_connection_and_the_next_is_served()
         b"\x00\xff\x00garbage\r\n\r\n",
         b"GET /hello HTTP/1.1\r\nX: " + b"a" * (HEAD_BYTES_MAX * 2) + b"\r\n\r\n",
         b"",
-        b"GET /hello HTTP/1.1\r\nHost: x\r\n\r\n",
+        b"GET /hello HTTP/1.1\r\nHost: localhost\r\n\r\n",
     )
     assert [b"", b"", b""] == [answer.partition(b"\r\n\r\n")[2] for answer in answers[:3]]
     assert answers[3].endswith(b"hello\n")
@@ -60,11 +83,195 @@ def test_garbage_and_oversized_heads_end_the_connection_and_the_next_is_served()
 def test_a_port_in_use_is_refused_with_the_mend() -> None:
     async def main() -> None:
         port = free_port()
-        first = Http({})
+        first = Server({}, Gate())
         await first.serve("127.0.0.1", port)
         with pytest.raises(UserError) as refused:
-            await Http({}).serve("127.0.0.1", port)
+            await Server({}, Gate()).serve("127.0.0.1", port)
         await first.close()
         assert "port-taken" == refused.value.code
 
     asyncio.run(main())
+
+
+def test_an_application_is_files_json_and_a_live_stream(tmp_path: Path) -> None:
+    (tmp_path / "static").mkdir()
+    (tmp_path / "index.html").write_text("<script src=static/app.js></script>")
+    (tmp_path / "static" / "app.js").write_text("1")
+    (tmp_path.parent / "secret").write_text("secret")
+    (tmp_path / "link").symlink_to(tmp_path.parent / "secret")
+
+    async def ticks() -> AsyncIterator[bytes]:
+        for number in range(3):
+            yield event(b"%d" % number, number=str(number))
+
+    routes = {
+        **assets("/app/", tmp_path),
+        "/app/state": Route(lambda request: json_response({"asked": request.query})),
+        "/app/live": Route(lambda _: Stream(ticks())),
+    }
+    paths = (
+        "/app/",
+        "/app/index.html",
+        "/app/static/app.js",
+        "/app/state?x=1",
+        "/app/live",
+        "/app/link",
+        "/app/../secret",
+    )
+    answers = ask(*map(get, paths), routes=routes)
+    assert [200] * 5 + [404] * 2 == [status_of(answer) for answer in answers]
+    index, same, script, state, live, *_ = (answer.partition(b"\r\n\r\n")[2] for answer in answers)
+    assert (index, b"1", b'{"asked":"x=1"}\n') == (same, script, state)
+    assert b"content-type: text/javascript; charset=utf-8" in answers[2].lower()
+    assert b"content-type: text/event-stream" in answers[4].lower()
+    told = [piece for piece in live.split(b"\r\n") if b"data" in piece]
+    assert [b"id: %d\ndata: %d\n\n" % (number, number) for number in range(3)] == told
+    assert live.endswith(b"0\r\n\r\n")
+
+
+def status_of(answer: bytes) -> int:
+    return int(answer.split(b" ", 2)[1]) if answer else 0
+
+
+def test_a_file_that_has_not_changed_is_not_sent_again(tmp_path: Path) -> None:
+    (tmp_path / "app.js").write_text("1")
+    (first,) = ask(get("/app.js"), routes=assets("/", tmp_path))
+    tag = next(line for line in first.decode().split("\r\n") if line.startswith("etag")).partition(": ")[2]
+    answers = ask(
+        get("/app.js", f"If-None-Match: {tag}"), get("/app.js", 'If-None-Match: "x"'), routes=assets("/", tmp_path)
+    )
+    assert [304, 200] == [status_of(answer) for answer in answers]
+    assert b"" == answers[0].partition(b"\r\n\r\n")[2]
+
+
+def test_more_files_than_memory_is_meant_for_are_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("weft.shell.http.assets.ASSET_BYTES_MAX", 1)
+    (tmp_path / "a").write_text("12")
+    with pytest.raises(UserError, match="more than 1 bytes"):
+        assets("/", tmp_path)
+
+
+@pytest.mark.proves("SEC-046")
+def test_a_name_that_somebody_made_to_point_here_reads_nothing() -> None:
+    answers = ask(
+        b"GET /hello HTTP/1.1\r\nHost: evil.example\r\n\r\n",
+        b"GET /elsewhere HTTP/1.1\r\nHost: evil.example\r\n\r\n",
+        b"GET /hello HTTP/1.0\r\n\r\n",
+    )
+    assert [421] * 3 == [status_of(answer) for answer in answers]
+
+
+@pytest.mark.proves("SEC-046")
+def test_a_head_that_does_not_end_is_waited_for_ten_seconds_and_no_longer(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(server, "PATIENCE_S", 0.05)
+
+    async def main() -> tuple[bytes, int]:
+        served = Server({"/hello": HELLO}, Gate(is_loopback=True))
+        port = await served.serve("127.0.0.1", 0)
+        reader, writer = await asyncio.open_connection("127.0.0.1", port)
+        writer.write(b"GET /hello HTTP/1.1\r\n")
+        async with asyncio.timeout(PATIENCE_S):
+            try:
+                answer = await reader.read()
+            except ConnectionResetError:
+                answer = b""
+        writer.close()
+        await served.close()
+        return answer, served.refused
+
+    assert (10.0, (b"", 1)) == (limits.PATIENCE_S, asyncio.run(main()))
+
+
+@pytest.mark.proves("SEC-046")
+def test_connections_beyond_the_bound_are_told_so_and_beyond_that_closed(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(server, "CONNECTIONS_MAX", 1)
+    monkeypatch.setattr(server, "TOLD_MAX", 1)
+
+    async def main() -> list[int]:
+        served = Server({"/hello": HELLO}, Gate(is_loopback=True))
+        port = await served.serve("127.0.0.1", 0)
+        idle = [await asyncio.open_connection("127.0.0.1", port) for _ in range(1)]
+        told = status_of(await say(port, get("/hello")))
+        idle += [await asyncio.open_connection("127.0.0.1", port)]
+        while len(served._tasks) < 2:  # noqa: ASYNC110  # a connection that was accepted tells no event
+            await asyncio.sleep(0)
+        try:
+            closed = status_of(await say(port, get("/hello")))
+        except ConnectionResetError:
+            closed = 0
+        for _, writer in idle:
+            writer.close()
+        await served.close()
+        return [told, closed, served.refused]
+
+    assert [503, 0, 2] == asyncio.run(main())
+
+
+def test_an_answer_under_way_is_given_a_moment_and_a_stream_is_cut() -> None:
+    async def main() -> tuple[bool, int]:
+        gate, ended = asyncio.Event(), asyncio.Event()
+
+        async def slow(_: Request) -> Response:
+            gate.set()
+            await asyncio.sleep(0.01)
+            return json_response("done")
+
+        async def endless() -> AsyncIterator[bytes]:
+            try:
+                while True:
+                    yield event(b"x")
+                    await asyncio.sleep(1)
+            finally:
+                ended.set()
+
+        served = Server({"/slow": Route(slow), "/live": Route(lambda _: Stream(endless()))}, Gate(is_loopback=True))
+        port = await served.serve("127.0.0.1", 0)
+        reader, writer = await asyncio.open_connection("127.0.0.1", port)
+        writer.write(get("/live"))
+        await reader.readuntil(b"data: x")
+        asked = asyncio.ensure_future(say(port, get("/slow")))
+        await gate.wait()
+        await served.close()
+        writer.close()
+        return ended.is_set(), status_of(await asked)
+
+    assert (True, 200) == asyncio.run(main())
+
+
+def test_a_stream_says_that_it_is_still_there_and_ends_with_who_left(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(server, "STILL_HERE_S", 0.01)
+
+    async def main() -> bytes:
+        ended = asyncio.Event()
+
+        async def silent() -> AsyncIterator[bytes]:
+            try:
+                await asyncio.Event().wait()
+                yield b""
+            finally:
+                ended.set()
+
+        served = Server({"/live": Route(lambda _: Stream(silent()))}, Gate(is_loopback=True))
+        port = await served.serve("127.0.0.1", 0)
+        reader, writer = await asyncio.open_connection("127.0.0.1", port)
+        writer.write(get("/live"))
+        heard = await reader.readuntil(b"event: still\ndata: here\n\n")
+        writer.transport.abort()
+        async with asyncio.timeout(PATIENCE_S):
+            await ended.wait()
+        await served.close()
+        return heard
+
+    assert b"retry: 1000" in asyncio.run(main())
+
+
+def test_a_node_listens_on_loopback_too_wherever_else() -> None:
+    hosts = ("127.0.0.1", "::1", "localhost", "0.0.0.0", "::", "192.168.1.4", "sensor.example")
+    expected = [1, 1, 1, 1, 1, 2, 2]
+    assert expected == [len(with_loopback(host)) for host in hosts]
+
+
+def test_one_module_parses_http() -> None:
+    root = Path(weft.__file__).parent
+    found = [path for path in root.rglob("*.py") if "import h11" in path.read_text("utf-8")]
+    assert ["shell/http/server.py"] == [path.relative_to(root).as_posix() for path in found]

@@ -15,9 +15,12 @@ from weft.cores.chains import messages as chains
 from weft.cores.configuration import messages as configuration
 from weft.cores.store import messages as store
 from weft.cores.topology import messages as topology
-from weft.shell import http, orders
-from weft.shell.http import ORDER_BYTES_MAX, Http, Page
-from weft.shell.orders import Desk, canonical
+from weft.shell import orders
+from weft.shell.http import gate, server
+from weft.shell.http.gate import Gate
+from weft.shell.http.messages import Response, Route
+from weft.shell.http.server import Server as Http
+from weft.shell.orders import ORDER, ORDER_BYTES_MAX, Desk, canonical
 
 Answer = Callable[[Any], Any]
 ALL = ("configuration", "topology", "chains", "store")
@@ -42,7 +45,7 @@ class Office:
         page = asyncio.run(self._take(json.dumps(said).encode()))
         return page.status, json.loads(page.body)
 
-    async def _take(self, body: bytes) -> Page:
+    async def _take(self, body: bytes) -> Response:
         return await self.desk.take(body)
 
 
@@ -208,8 +211,8 @@ class Server:
     def ask(self, *requests: bytes) -> list[tuple[int, bytes]]:
         async def main() -> list[tuple[int, bytes]]:
             port = free_port()
-            server = Http({"/status": lambda _: Page(200, "text/plain", b"well\n")})
-            server.orders = self.office.desk.take
+            well = Route(lambda _: Response(200, "text/plain", b"well\n"))
+            server = Http({"/status": well, ORDER: self.office.desk.route()}, Gate(is_open=True))
             await server.serve("127.0.0.1", port)
             answers = [await self._ask(port, request) for request in requests]
             await server.close()
@@ -235,8 +238,7 @@ class Server:
 
         async def main() -> Any:
             port = free_port()
-            server = Http({})
-            server.orders = self.office.desk.take
+            server = Http({ORDER: self.office.desk.route()}, Gate(is_open=True))
             await server.serve("127.0.0.1", port)
             try:
                 return await asyncio.to_thread(do, port - HTTP)
@@ -278,9 +280,9 @@ def test_an_order_over_http() -> None:
         (post(b"Content-Type: multipart/form-data; x=application/json\r\n"), 415),
         (post(JSON + b"Origin: http://evil.example\r\n"), 403),
         (post(JSON + b"Origin: null\r\n"), 403),
-        (post(host=b"evil.example:27506"), 403),
-        (post(host=b"127.0.0.1.evil.example"), 403),
-        (post(JSON + b"Origin: http://evil.example:27506\r\n", host=b"evil.example:27506"), 403),
+        (post(host=b"evil.example:27506"), 421),
+        (post(host=b"127.0.0.1.evil.example"), 421),
+        (post(JSON + b"Origin: http://evil.example:27506\r\n", host=b"evil.example:27506"), 421),
         (post(length=ORDER_BYTES_MAX + 1), 413),
         (post(length=10**19), 413),
         (post(length=10**30), 400),
@@ -295,13 +297,13 @@ def test_an_order_over_http() -> None:
 )
 def test_what_a_page_of_a_browser_or_a_liar_can_send_reaches_no_core(request_: bytes, status: int) -> None:
     office = Office()
-    answers = Server(office).ask(request_, b"GET /status HTTP/1.1\r\nHost: x\r\n\r\n")
+    answers = Server(office).ask(request_, b"GET /status HTTP/1.1\r\nHost: localhost\r\n\r\n")
     assert ([status, 200], []) == ([answer for answer, _ in answers], office.asked)
 
 
 def test_a_body_that_grows_beyond_its_limit_or_never_ends_is_cut(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(http, "ORDER_BYTES_MAX", 100)
-    monkeypatch.setattr(http, "PATIENCE_S", 0.05)
+    monkeypatch.setattr(orders, "ORDER_BYTES_MAX", 100)
+    monkeypatch.setattr(server, "PATIENCE_S", 0.05)
     office = Office()
     chunked = b"POST /order HTTP/1.1\r\nHost: localhost\r\n" + JSON + b"Transfer-Encoding: chunked\r\n\r\n" + b"40\r\n"
     chunked += b" " * 64 + b"\r\n40\r\n" + b" " * 64 + b"\r\n"
@@ -310,7 +312,7 @@ def test_a_body_that_grows_beyond_its_limit_or_never_ends_is_cut(monkeypatch: py
 
 
 def test_too_many_orders_at_once_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(http, "ORDERS_MAX", 0)
+    monkeypatch.setattr(server, "BODIES_MAX", 0)
     assert [503] == [status for status, _ in Server(Office()).ask(post())]
 
 
@@ -328,7 +330,7 @@ def test_too_many_orders_at_once_are_refused(monkeypatch: pytest.MonkeyPatch) ->
     ],
 )
 def test_only_programs_of_this_machine_are_obeyed(peer: str, is_local: bool) -> None:
-    assert is_local == http._is_loopback(peer)
+    assert is_local == gate.is_local(peer)
 
 
 # The command line.

@@ -18,7 +18,8 @@ import pytest
 from tests.web import stub as stubs
 from tests.web.browser import Heard, Viewer, ask
 from tests.web.stub import Stub
-from weft.web import feed, server
+from weft.shell.http import server
+from weft.web import feed
 from weft.web.board import Board
 from weft.web.settings import Settings
 
@@ -408,8 +409,8 @@ def test_a_port_that_is_taken_ends_a_board_with_two(place: Path) -> None:
 def test_who_comes_from_elsewhere_is_asked_for_the_key_and_keeps_it(
     place: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    said = server._said
-    monkeypatch.setattr(server, "_said", lambda request, writer: said(request, writer)._replace(peer="192.168.1.44"))
+    made = server._request
+    monkeypatch.setattr(server, "_request", lambda head, writer: made(head, writer)._replace(peer="192.168.1.44"))
 
     async def dialogue() -> None:
         async with hall(place, begin=False) as it:

@@ -19,13 +19,14 @@ from weft.cores.chains import messages as chains
 from weft.cores.configuration import messages as configuration
 from weft.cores.store import messages as store
 from weft.cores.topology import messages as topology
-from weft.shell.http import Page
+from weft.shell.http.messages import JSON, Response, Route
 from weft.wire import jsontext
 
 PATIENCE_S: Final = 35.0  # TOP-017 takes up to 30 s
 WAITING_MAX: Final = 64
 VALUE_BYTES_MAX: Final = 1 << 20
-JSON_TYPE: Final = "application/json"
+ORDER: Final = "/order"
+ORDER_BYTES_MAX: Final = 8 << 20
 
 
 class Named(msgspec.Struct):
@@ -236,7 +237,11 @@ class Desk:
         if asked is not None and not asked.done():
             asked.set_result(answer)
 
-    async def take(self, body: bytes) -> Page:
+    def route(self) -> Route:
+        """How orders reach it over HTTP: from programs of this machine only, which the server's gate sees to."""
+        return Route(lambda request: self.take(request.body), "POST", ORDER_BYTES_MAX)
+
+    async def take(self, body: bytes) -> Response:
         """The answer to one order: 200, 400 not understood, 409 refused by its core, 503 not here, 504 no answer."""
         try:
             name = msgspec.json.decode(body, type=Named).order
@@ -253,7 +258,7 @@ class Desk:
             return refusal(503, f"{WAITING_MAX} orders wait already")
         return await self._ask(row.core, order)
 
-    async def _ask(self, core: str, order: Any) -> Page:
+    async def _ask(self, core: str, order: Any) -> Response:
         self._ticket += 1
         ticket = self._ticket
         asked = self._waiting[ticket] = asyncio.get_running_loop().create_future()
@@ -267,13 +272,13 @@ class Desk:
             del self._waiting[ticket]
         status = 409 if isinstance(answer, configuration.OrderRefused | store.StoreRefused) else 200
         if isinstance(answer, dict):  # plain data, as the core has it
-            return Page(status, JSON_TYPE, text_of({"answer": type(order).__name__, **_plain(answer)}))
-        return Page(status, JSON_TYPE, text_of({"answer": type(answer).__name__, **fields_of(answer)}))
+            return Response(status, JSON, text_of({"answer": type(order).__name__, **_plain(answer)}))
+        return Response(status, JSON, text_of({"answer": type(answer).__name__, **fields_of(answer)}))
 
 
-def refusal(status: int, why: str) -> Page:
+def refusal(status: int, why: str) -> Response:
     """What is said to an order that no core has heard, or not answered."""
-    return Page(status, JSON_TYPE, text_of({"answer": "refused", "text": why}))
+    return Response(status, JSON, text_of({"answer": "refused", "text": why}))
 
 
 def fields_of(answer: Any) -> dict[str, Any]:

@@ -43,6 +43,7 @@ from weft.shell.docdoors import DocDoors
 from weft.shell.door import Door
 from weft.shell.files import Files
 from weft.shell.health import Machine
+from weft.shell.http.server import with_loopback
 from weft.shell.identity import begin_start
 from weft.shell.inside import Inside
 from weft.shell.journal import DamageNote, Journal, Limits, StorageFull, for_budget
@@ -51,7 +52,7 @@ from weft.shell.links import Links
 from weft.shell.log import Log
 from weft.shell.measuring import Measuring
 from weft.shell.meters import Meters
-from weft.shell.orders import Desk
+from weft.shell.orders import ORDER, Desk
 from weft.shell.runner import Runner
 from weft.shell.storedoors import StoreDoors
 from weft.shell.tape import Tape
@@ -152,7 +153,7 @@ class Process:
         self.inside = Inside(self.runner)
         self.desk = Desk(self.runner.order, self.node.cores)
         self.runner.on_reply = self.desk.reply
-        self.telemetry.http.orders = self.desk.take
+        self.telemetry.http.routes[ORDER] = self.desk.route()
         self.door = Door(self.state)
         self.store_doors = StoreDoors(self.settings, self.runner, self.links, self.state, self.doors.seed)
         self.catalog_doors = CatalogDoors(self.settings, self.runner, self.links, self.state)
@@ -234,7 +235,7 @@ class Process:
         try:
             self.links.serve(table.host, table.port, self.node.channels, self._blocks())
             self.door.open(self.links, [name for name in self.node.channels if CHANNELS[name].block == LOCAL])
-            await http.serve(table.host, table.port + HTTP_PORT)
+            await http.serve(with_loopback(table.host), table.port + HTTP_PORT)
             if table.beacons:
                 self.links.listen(self.settings.fleet.beacon_port, is_local=is_loopback(table.host))
             await self.store_doors.open()

@@ -29,7 +29,9 @@ from weft.shell.clock import Clock
 from weft.shell.files import Files
 from weft.shell.flight import Flight
 from weft.shell.health import FAILED, HEARD, Health, Machine, worst
-from weft.shell.http import Http, Page, Pages
+from weft.shell.http.gate import Gate
+from weft.shell.http.messages import JSON, TEXT, Request, Response, Route, Routes
+from weft.shell.http.server import Server
 from weft.shell.journal import Journal
 from weft.shell.links import Links
 from weft.shell.log import Log
@@ -37,8 +39,6 @@ from weft.shell.metrics import CONTENT_TYPE, exposition
 from weft.shell.timing import Timings
 from weft.shell.tracing import Tracer, wanted_of
 
-JSON_TYPE: Final = "application/json"
-TEXT_TYPE: Final = "text/plain; charset=utf-8"
 JSON_LINES_TYPE: Final = "application/jsonl"
 
 
@@ -66,7 +66,7 @@ class Telemetry:
     def __post_init__(self) -> None:
         self.started_at = self.clock.now().mono
         self._tracing = asyncio.Lock()
-        self.http = Http(self.pages())
+        self.http = Server(self.pages(), Gate(is_open=True))
         self.health = Health(self.settings, self.node, self.journal, self.machine, self.guard)
 
     def on_tell(self, event: Any) -> None:
@@ -88,15 +88,15 @@ class Telemetry:
         self.health.look(self.clock.now())
         self.log.settle()
 
-    def pages(self) -> Pages:
+    def pages(self) -> Routes:
         """The http pages of this node."""
         return {
-            "/status": self._status_page,
-            "/healthz": self._health_page,
-            "/metrics": self._metrics_page,
-            "/quarantine": self._quarantine_page,
-            "/flight": self._flight_page,
-            "/trace": self._trace_page,
+            "/status": Route(self._status_page),
+            "/healthz": Route(self._health_page),
+            "/metrics": Route(self._metrics_page),
+            "/quarantine": Route(self._quarantine_page),
+            "/flight": Route(self._flight_page),
+            "/trace": Route(self._trace_page),
         }
 
     def status(self) -> dict[str, Any]:
@@ -246,32 +246,32 @@ class Telemetry:
             "checks": checks,
         }
 
-    def _status_page(self, _: str) -> Page:
-        return Page(200, JSON_TYPE, json.dumps(self.status()).encode() + b"\n")
+    def _status_page(self, _: Request) -> Response:
+        return Response(200, JSON, json.dumps(self.status()).encode() + b"\n")
 
-    def _health_page(self, query: str) -> Page:
+    def _health_page(self, request: Request) -> Response:
         facts = self.health_facts()
-        is_well = facts["state"] != FAILED and (facts["ready"] or "ready=1" not in query.split("&"))
-        return Page(200 if is_well else 503, JSON_TYPE, json.dumps(facts).encode() + b"\n")
+        is_well = facts["state"] != FAILED and (facts["ready"] or "ready=1" not in request.query.split("&"))
+        return Response(200 if is_well else 503, JSON, json.dumps(facts).encode() + b"\n")
 
-    def _quarantine_page(self, _: str) -> Page:
+    def _quarantine_page(self, _: Request) -> Response:
         facts = {"refused": self.node.refused.total(), "messages": self.node.quarantine.rows()}
-        return Page(200, JSON_TYPE, json.dumps(facts).encode() + b"\n")
+        return Response(200, JSON, json.dumps(facts).encode() + b"\n")
 
-    def _flight_page(self, _: str) -> Page:
-        return Page(200, JSON_LINES_TYPE, "".join(f"{line}\n" for line in self.flight.lines()).encode())
+    def _flight_page(self, _: Request) -> Response:
+        return Response(200, JSON_LINES_TYPE, "".join(f"{line}\n" for line in self.flight.lines()).encode())
 
-    async def _trace_page(self, query: str) -> Page:
+    async def _trace_page(self, request: Request) -> Response:
         """What this node knows of one record (OBS-007); a thread reads it from the disk."""
-        wanted = wanted_of(query)
+        wanted = wanted_of(request.query)
         if wanted is None:
-            return Page(400, TEXT_TYPE, b"/trace?origin=NODE&sequence=N, and stream=, era=\n")
+            return Response(400, TEXT, b"/trace?origin=NODE&sequence=N, and stream=, era=\n")
         async with self._tracing:
             tracer = Tracer(self.node, self.journal, self.files)
-            return Page(200, JSON_TYPE, await asyncio.to_thread(tracer.body, wanted))
+            return Response(200, JSON, await asyncio.to_thread(tracer.body, wanted))
 
-    def _metrics_page(self, _: str) -> Page:
-        return Page(200, CONTENT_TYPE, exposition(self.status()))
+    def _metrics_page(self, _: Request) -> Response:
+        return Response(200, CONTENT_TYPE, exposition(self.status()))
 
     def _core_facts(self, core: Any) -> dict[str, Any]:
         facts: dict[str, Any] = {"state": getattr(getattr(core, "state", None), "name", None)}

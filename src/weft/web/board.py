@@ -16,11 +16,12 @@ from typing import IO, Final
 import msgspec
 
 from weft.base.errors import UserError
+from weft.shell.http.gate import Gate
+from weft.shell.http.server import Server
 from weft.web.entering import Desk
 from weft.web.feed import Feed
-from weft.web.gate import Gate
 from weft.web.pages import pages_of
-from weft.web.server import Server
+from weft.web.routes import routes_of
 from weft.web.settings import Settings, settings_of
 
 LOOK_S: Final = 0.5  # how often it is seen whether the parent still is
@@ -37,8 +38,8 @@ class Board:
         self.desk = Desk(lambda: self.feed.client)
         token = settings.token or secrets.token_urlsafe(TOKEN_BYTES)
         shown = "" if settings.token else token
-        self.gate = Gate(token, is_loopback=settings.is_loopback)
-        self.server = Server(self.feed, self.desk, pages_of(shown), self.gate)
+        self.gate = Gate(token, is_loopback=settings.is_loopback, always_token=True)
+        self.server = Server(routes_of(self.feed, self.desk, pages_of(shown)), self.gate)
         self.url = ""
 
     async def start(self) -> None:

@@ -1,0 +1,126 @@
+"""Who may read and who may write through a server of HTTP (SEC-046).
+
+A program of this machine may; from elsewhere a browser says the token, or the *view key*, which is made of the token
+and lets nobody write: that is what a hall's screens are given, as `http://host:port/?key=VIEW`. It is kept in a cookie,
+so that the key stays in no address bar. Writing from elsewhere takes the token itself, in a header that no other site's
+page can send; on this machine only where `always_token` says so.
+
+No page of another site reaches anything: the Host must be ours, since a name of theirs may be made to point here; an
+Origin must be that Host; what writes must be JSON, which no form can send.
+"""
+
+import hashlib
+import hmac
+import ipaddress
+import socket
+from http.cookies import CookieError, SimpleCookie
+from typing import Final
+from urllib.parse import parse_qs
+
+from weft.shell.http.messages import HTML, JSON, TEXT, Request, Response, refusal
+
+COOKIE: Final = "weft_board"
+KEY: Final = "key"
+VIEW_CHARACTERS: Final = 24
+OUR_NAMES: Final = frozenset({"localhost", "127.0.0.1", "::1"})
+STRANGER: Final = Response(421, TEXT, b"this server is called by its address\n")
+ASKS_KEY: Final = Response(
+    401,
+    HTML,
+    b"<!doctype html><title>Weft</title><form>This page asks for its key: <input name=key> <button>Go</button></form>",
+    "default-src 'none'; form-action 'self'; frame-ancestors 'none'",
+)
+
+
+class Gate:
+    """What one server lets in."""
+
+    def __init__(
+        self, token: str = "", *, is_loopback: bool = False, is_open: bool = False, always_token: bool = False
+    ) -> None:
+        """`is_loopback`: it listens on this machine only. `is_open`: who comes from elsewhere may read.
+
+        `always_token`: programs of this machine need the token, too, to write. Without a token nobody elsewhere writes.
+        """
+        self.view = hashlib.sha256(b"weft board, view: " + token.encode()).hexdigest()[:VIEW_CHARACTERS]
+        self._token, self._is_loopback, self._is_open, self._always = token, is_loopback, is_open, always_token
+        self._names = OUR_NAMES if is_loopback else OUR_NAMES | _names_of_this_machine()
+
+    def refuses(self, request: Request, *, writes: bool) -> Response | None:
+        """Why a request is not answered, before its body is read; None: it may be."""
+        if not self._is_ours(request, writes=writes):
+            return STRANGER
+        if not writes:
+            return None if self.may_read(request) else ASKS_KEY
+        host = request.headers.get("host", "")
+        if request.headers.get("origin", f"http://{host}") != f"http://{host}":
+            return refusal(403, "not-allowed", "another site's page may enter nothing")
+        if not self.may_write(request):
+            return self._asks_token(request)
+        if request.headers.get("content-type", "").partition(";")[0].strip().lower() != JSON:
+            return refusal(415, "content-type", "what is said here is JSON", f"Content-Type: {JSON}")
+        return None
+
+    def opens(self, query: str) -> str:
+        """The cookie for who says a key in the address; empty: it is none of ours."""
+        said = parse_qs(query).get(KEY, [""])[0] if self._token else ""
+        if not said or not (_is_same(said, self.view) or _is_same(said, self._token)):
+            return ""
+        return f"{COOKIE}={self.view}; Path=/; HttpOnly; SameSite=Strict"
+
+    def is_ours(self, host: str) -> bool:
+        """Whether a Host names us: a name that somebody made to point here does not, an address always does."""
+        name = (host if host.endswith("]") else host.rsplit(":", 1)[0]).strip("[]").lower()
+        return name in self._names or (not self._is_loopback and _address_of(name) is not None)
+
+    def may_read(self, request: Request) -> bool:
+        """Whether it is from this machine, or reading is open, or it says the token or the view key."""
+        if self._is_open or is_local(request.peer) or self._says_token(request):
+            return True
+        try:
+            cookie = SimpleCookie(request.headers.get("cookie", "")).get(COOKIE)
+        except CookieError:
+            cookie = None
+        return bool(self._token) and cookie is not None and _is_same(cookie.value, self.view)
+
+    def may_write(self, request: Request) -> bool:
+        """Whether it says the token: `Authorization: Bearer TOKEN`; or is from this machine, where that is enough."""
+        return self._says_token(request) or (not self._always and is_local(request.peer))
+
+    def _is_ours(self, request: Request, *, writes: bool) -> bool:
+        """An open server may be read by any name from elsewhere, as monitoring does; a browser here sees only ours."""
+        if self._is_open and not writes and not is_local(request.peer):
+            return True
+        return self.is_ours(request.headers.get("host", ""))
+
+    def _says_token(self, request: Request) -> bool:
+        kind, _, said = request.headers.get("authorization", "").partition(" ")
+        return bool(self._token) and kind.lower() == "bearer" and _is_same(said.strip(), self._token)
+
+    def _asks_token(self, request: Request) -> Response:
+        if self._token:
+            return refusal(401, "token", "an entry needs this server's token", "Authorization: Bearer TOKEN")
+        return refusal(403, "not-allowed", f"orders come from programs of this machine, not from {request.peer}")
+
+
+def is_local(peer: str) -> bool:
+    """Whether an address is this machine's own."""
+    address = _address_of(peer)
+    return address is not None and address.is_loopback
+
+
+def _is_same(said: str, right: str) -> bool:
+    return hmac.compare_digest(said.encode("utf-8", "surrogateescape"), right.encode())
+
+
+def _address_of(text: str) -> ipaddress.IPv4Address | ipaddress.IPv6Address | None:
+    try:
+        address = ipaddress.ip_address(text.partition("%")[0])
+    except ValueError:
+        return None
+    return getattr(address, "ipv4_mapped", None) or address
+
+
+def _names_of_this_machine() -> frozenset[str]:
+    name = socket.gethostname().lower()
+    return frozenset({name, f"{name.partition('.')[0]}.local"})

@@ -1,0 +1,291 @@
+"""Connections of HTTP, one request each: a head within its bounds, perhaps a body, an answer or a stream of events.
+
+h11 parses, so nothing here is clever. Bytes that are no request get no page and end the connection.
+"""
+
+import asyncio
+import contextlib
+import inspect
+import ipaddress
+import socket
+from collections.abc import AsyncIterator, Sequence
+from typing import Any, Final, NamedTuple
+
+import h11
+
+from weft.base.errors import UserError
+from weft.shell.http.gate import Gate
+from weft.shell.http.limits import (
+    BODIES_MAX,
+    CONNECTIONS_MAX,
+    FAREWELL_S,
+    HEAD_BYTES_MAX,
+    PATIENCE_S,
+    PIECE_BYTES,
+    STALLED_S,
+    STILL_HERE_S,
+    TOLD_MAX,
+    UNSENT_BYTES,
+)
+from weft.shell.http.messages import (
+    EVENTS,
+    POLICY,
+    TEXT,
+    Answer,
+    Request,
+    Response,
+    Route,
+    Routes,
+    Stream,
+    event,
+    refusal,
+)
+
+EVERYWHERE: Final = ("0.0.0.0", "::")  # noqa: S104  # told apart, not bound
+REFUSALS: Final = range(400, 502)
+"""What counts as refused; 503 is what a failed node says of itself in good order."""
+NOT_MODIFIED: Final = 304
+STILL_HERE: Final = event(b"here", name="still")
+RETRY: Final = b"retry: 1000\n\n"
+BUSY: Final = Response(503, TEXT, b"too many connections\n")
+TOO_MANY: Final = refusal(503, "busy", "too many requests at once", "again in a moment")
+
+
+class Server:
+    """Serves some routes behind a gate."""
+
+    def __init__(self, routes: Routes, gate: Gate) -> None:
+        self.routes = routes
+        self.refused = 0
+        """Connections and requests that got no page: garbage, stalls, other methods, unknown paths, one too many."""
+        self._gate = gate
+        self._server: asyncio.Server | None = None
+        self._tasks: set[asyncio.Task[Any]] = set()
+        self._streams: set[asyncio.Task[Any]] = set()
+        self._bodies = 0
+
+    async def serve(self, hosts: str | Sequence[str], port: int) -> int:
+        """Begin to answer; the port that it is. UserError `port-taken`."""
+        try:
+            self._server = await asyncio.start_server(
+                self._connection, hosts, port, limit=HEAD_BYTES_MAX, backlog=CONNECTIONS_MAX
+            )
+        except OSError as error:
+            shown = hosts if isinstance(hosts, str) else hosts[0]
+            text = f"port {port} of {shown} cannot be bound: {error.strerror}"
+            raise UserError("port-taken", text, "another --port, 10 or more away") from error
+        return int(self._server.sockets[0].getsockname()[1])
+
+    async def close(self) -> None:
+        """Stop listening; viewers are cut and come again to whoever is there then, answers under way have a moment."""
+        if self._server is not None:
+            self._server.close()
+        for task in self._streams:
+            task.cancel()
+        if answering := self._tasks - self._streams:
+            await asyncio.wait(answering, timeout=FAREWELL_S)
+        tasks = list(self._tasks)
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
+
+    async def _connection(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        task = asyncio.current_task()
+        assert task is not None, "asyncio calls it in one"
+        self._tasks.add(task)
+        try:
+            if len(self._tasks) <= CONNECTIONS_MAX + TOLD_MAX:
+                await self._answer(reader, writer)
+            else:
+                self.refused += 1
+        except (OSError, asyncio.CancelledError):  # it has ended, or takes too long, or we end
+            self.refused += 1
+            writer.transport.abort()
+        finally:
+            self._tasks.discard(task)
+            writer.close()
+            with contextlib.suppress(OSError, asyncio.CancelledError):
+                await writer.wait_closed()
+
+    async def _answer(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        parser = h11.Connection(h11.SERVER, max_incomplete_event_size=HEAD_BYTES_MAX)
+        is_busy, has_body = len(self._tasks) > CONNECTIONS_MAX, True
+        try:
+            async with asyncio.timeout(PATIENCE_S):
+                head = await next_event(parser, reader)
+            if not isinstance(head, h11.Request):
+                return
+            has_body = head.method != b"HEAD"
+            answer = (
+                BUSY if is_busy else await self._answer_to(_request(head, writer), _Exchange(parser, reader, writer))
+            )
+        except h11.RemoteProtocolError as error:
+            answer, has_body = Response(error.error_status_hint, TEXT, b""), False
+        if isinstance(answer, Stream):
+            await self._stream(parser, writer, answer.events)
+            return
+        self.refused += answer.status in REFUSALS or answer in (BUSY, TOO_MANY)
+        writer.write(_bytes_of(parser, answer, has_body=has_body))
+        async with asyncio.timeout(PATIENCE_S):
+            await writer.drain()
+
+    async def _answer_to(self, request: Request, exchange: "_Exchange") -> Answer:
+        route = self.routes.get(request.path)
+        if route is None or route.method != request.method:
+            return self._unknown(request, route)
+        if route.method == "GET" and (opened := self._opened(request)):
+            return opened
+        if refused := self._gate.refuses(request, writes=route.method == "POST"):
+            return refused
+        return await (_made(route, request) if route.method == "GET" else self._obey(route, request, exchange))
+
+    async def _obey(self, route: Route, request: Request, exchange: "_Exchange") -> Answer:
+        """Read the body and hand it to the route."""
+        if self._bodies >= BODIES_MAX:
+            return TOO_MANY
+        self._bodies += 1
+        try:
+            async with asyncio.timeout(PATIENCE_S):
+                body = await _body_of(request, route, exchange)
+            if body is None:
+                return refusal(413, "too-large", f"a body has at most {route.body_bytes_max:,} bytes")
+            return await _made(route, request._replace(body=body))
+        finally:
+            self._bodies -= 1
+
+    def _opened(self, request: Request) -> Response | None:
+        """Who says a key in the address gets a cookie for it, and the address without it."""
+        cookie = self._gate.opens(request.query) if self._gate.is_ours(request.headers.get("host", "")) else ""
+        return Response(303, TEXT, b"", more=(("location", request.path), ("set-cookie", cookie))) if cookie else None
+
+    def _unknown(self, request: Request, route: Route | None) -> Response:
+        if route is None and request.method == "GET":
+            if refused := self._gate.refuses(request, writes=False):
+                return refused  # who may not read is not told what there is
+            there = ", ".join(path if found.method == "GET" else f"POST {path}" for path, found in self.routes.items())
+            return Response(404, TEXT, f"there are {there}\n".encode())
+        allowed = "GET" if route is None else route.method
+        return Response(405, TEXT, f"{allowed} only\n".encode(), more=(("allow", allowed),))
+
+    async def _stream(self, parser: h11.Connection, writer: asyncio.StreamWriter, events: AsyncIterator[bytes]) -> None:
+        """Say each event as it comes, to who takes it; the next is asked for when the one before has been taken."""
+        task = asyncio.current_task()
+        assert task is not None, "asyncio calls it in one"
+        self._streams.add(task)
+        _hold_little(writer)
+        head = h11.Response(status_code=200, headers=_headers(EVENTS, POLICY))
+        writer.write((parser.send(head) or b"") + _piece(parser, RETRY))
+        pending: asyncio.Task[bytes] | None = None
+        try:
+            while True:
+                pending = pending or asyncio.ensure_future(_next(events))
+                done, _ = await asyncio.wait([pending], timeout=STILL_HERE_S)
+                piece = pending.result() if done else STILL_HERE
+                pending = None if done else pending
+                if not piece:
+                    break
+                writer.write(_piece(parser, piece))
+                async with asyncio.timeout(STALLED_S):
+                    await writer.drain()
+            writer.write(parser.send(h11.EndOfMessage()) or b"")
+        finally:
+            self._streams.discard(task)
+            if pending is not None:
+                pending.cancel()
+                await asyncio.gather(pending, return_exceptions=True)
+            if inspect.isasyncgen(events):
+                await events.aclose()
+
+
+class _Exchange(NamedTuple):
+    """One request on its connection."""
+
+    parser: h11.Connection
+    reader: asyncio.StreamReader
+    writer: asyncio.StreamWriter
+
+
+def with_loopback(host: str) -> list[str]:
+    """Where to listen so that programs of this machine always reach it, whatever the host."""
+    is_there = host in (*EVERYWHERE, "localhost")
+    with contextlib.suppress(ValueError):
+        is_there = is_there or ipaddress.ip_address(host).is_loopback
+    return [host] if is_there else [host, "127.0.0.1"]
+
+
+async def next_event(parser: h11.Connection, reader: asyncio.StreamReader) -> Any:
+    """What comes next on a connection."""
+    while (found := parser.next_event()) is h11.NEED_DATA:
+        parser.receive_data(await reader.read(PIECE_BYTES))
+    return found
+
+
+async def _made(route: Route, request: Request) -> Answer:
+    answer = route.handle(request)
+    return answer if isinstance(answer, Response | Stream) else await answer
+
+
+async def _body_of(request: Request, route: Route, exchange: _Exchange) -> bytes | None:
+    """All of the body; None if it is too large. A body that breaks off is a RemoteProtocolError."""
+    left = route.body_bytes_max
+    if int(request.headers.get("content-length", "0")) > left:  # h11 has read it as a number
+        return None
+    parser, reader, writer = exchange
+    if parser.they_are_waiting_for_100_continue:
+        writer.write(parser.send(h11.InformationalResponse(status_code=100, headers=[])) or b"")
+    pieces: list[bytes] = []
+    while isinstance(found := await next_event(parser, reader), h11.Data):
+        left -= len(found.data)
+        if left < 0:
+            return None
+        pieces.append(bytes(found.data))
+    return b"".join(pieces)
+
+
+async def _next(events: AsyncIterator[bytes]) -> bytes:
+    """The next event; empty: there are no more."""
+    return await anext(events, b"")
+
+
+def _hold_little(writer: asyncio.StreamWriter) -> None:
+    """Let what a viewer does not take wait here, where the next state replaces it, and not in buffers behind us."""
+    writer.transport.set_write_buffer_limits(high=0)
+    found: socket.socket = writer.get_extra_info("socket")
+    with contextlib.suppress(OSError):
+        found.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, UNSENT_BYTES)
+        found.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+
+
+def _request(head: h11.Request, writer: asyncio.StreamWriter) -> Request:
+    headers = {name.decode("ascii"): value.decode("latin-1") for name, value in head.headers}
+    path, _, query = head.target.decode("ascii", "replace").partition("?")
+    peer = writer.get_extra_info("peername")
+    return Request(head.method.decode("ascii"), path, query, headers, str(peer[0]) if peer else "")
+
+
+def _headers(
+    content_type: str, policy: str, more: Sequence[tuple[str, str]] = (), length: int | None = None
+) -> list[tuple[str, str]]:
+    usual = {
+        "content-type": content_type,
+        "content-security-policy": policy,
+        "cache-control": "no-store",
+        "referrer-policy": "no-referrer",
+        "x-content-type-options": "nosniff",
+        "cross-origin-resource-policy": "same-origin",
+        "connection": "close",
+    }
+    return [*(usual | dict(more)).items(), *([] if length is None else [("content-length", str(length))])]
+
+
+def _piece(parser: h11.Connection, data: bytes) -> bytes:
+    return parser.send(h11.Data(data=data)) or b""
+
+
+def _bytes_of(parser: h11.Connection, response: Response, *, has_body: bool) -> bytes:
+    length = None if response.status == NOT_MODIFIED else len(response.body)
+    headers = _headers(response.content_type, response.policy, response.more, length)
+    pieces: list[h11.Event] = [h11.Response(status_code=response.status, headers=headers)]
+    if has_body and response.body:
+        pieces.append(h11.Data(data=response.body))
+    return b"".join(parser.send(piece) or b"" for piece in (*pieces, h11.EndOfMessage()))
