@@ -213,14 +213,13 @@ def test_an_answer_under_way_is_given_a_moment_and_a_stream_is_cut() -> None:
 
         async def slow(_: Request) -> Response:
             gate.set()
-            await asyncio.sleep(0.01)
+            await ended.wait()
             return json_response("done")
 
         async def endless() -> AsyncIterator[bytes]:
             try:
-                while True:
-                    yield event(b"x")
-                    await asyncio.sleep(1)
+                yield event(b"x")
+                await asyncio.Event().wait()
             finally:
                 ended.set()
 

@@ -22,7 +22,7 @@ from weft.cores.store.show import COUNTED
 from weft.cores.topology import Topology
 from weft.cores.topology.groups import Guest
 from weft.shell.ends import Heard
-from weft.shell.http.messages import Response
+from weft.shell.http.messages import Request, Response
 from weft.shell.metrics import FACTS, TIMINGS, exposition, leaves_at
 from weft.wire.data import Data
 from weft.wire.data import encode as encode_data
@@ -256,7 +256,7 @@ def test_strange_words_in_labels_are_escaped(told: list[dict[str, Any]]) -> None
 
 
 def ask(host: Host, path: str, query: str = "") -> tuple[int, dict[str, Any]]:
-    page = host.up.telemetry.pages()[path](query)
+    page = host.up.telemetry.pages()[path].handle(Request("GET", path, query))
     assert isinstance(page, Response)
     return page.status, json.loads(page.body)
 
