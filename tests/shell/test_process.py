@@ -21,6 +21,7 @@ from weft.node.roles import role_record
 from weft.node.settings import NodeSettings, Role, settings_of
 from weft.shell import process, serve
 from weft.shell.files import File, Files
+from weft.shell.http.messages import Route
 from weft.shell.identity import begin_start
 from weft.shell.process import Doors, Process, limits_of
 
@@ -95,7 +96,7 @@ def test_a_fault_of_its_own_anywhere_ends_a_node_with_70_and_the_next_start_rest
         elif place == "order":
             loop.call_later(0.2, made.runner.order, "measurement", "nonsense")
         else:
-            made.telemetry.http.pages["/status"] = fault  # type: ignore[assignment]  # and here
+            made.telemetry.http.routes["/status"] = Route(fault)  # type: ignore[arg-type]  # and here
             loop.call_later(0.2, ask, loop, chosen.node.port + process.HTTP_PORT)
         async with asyncio.timeout(PATIENCE_S):
             return await made.run()
