@@ -106,7 +106,7 @@ def test_a_fault_of_its_own_anywhere_ends_a_node_with_70_and_the_next_start_rest
 
     async def get(port: int) -> None:
         reader, writer = await asyncio.open_connection("127.0.0.1", port)
-        writer.write(b"GET /status HTTP/1.1\r\nHost: x\r\n\r\n")
+        writer.write(b"GET /status HTTP/1.1\r\nHost: localhost\r\n\r\n")
         await reader.read()
         writer.close()
 
