@@ -9,9 +9,9 @@ from fuzz.house.running import run
 from fuzz.house.stories import drawn
 from weft.base.effects import SendFailed, Source
 from weft.cores.document import messages
+from weft.cores.document.context import CLIENTS, PEERS
 from weft.cores.document.core import Documents
 from weft.cores.document.messages import SessionSettings
-from weft.cores.document.station import CLIENTS, PEERS
 from weft.wire.document import frames, programs
 from weft.wire.document.clients import Asked
 from weft.wire.document.messages import Beat, Bout, Chat, Gbye, Gsip, Held, Helo, PeerAt, Said, Time, Xmsg

@@ -16,9 +16,9 @@ from weft.base.effects import Effect, Perform, Persist, Send, Source
 from weft.base.now import Now
 from weft.base.records import Entry
 from weft.cores.document import messages
+from weft.cores.document.context import CLIENTS, PEERS
 from weft.cores.document.messages import OpenSession, SessionSettings
 from weft.cores.document.session import Session
-from weft.cores.document.station import CLIENTS, PEERS
 from weft.wire.document import programs
 from weft.wire.document.clients import Answer
 from weft.wire.document.messages import Said
@@ -100,7 +100,7 @@ class Desk:
             self._socket.send_multipart([effect.peer, *programs.encode(effect.message)])
             asyncio.get_running_loop().call_soon(self._read)
         elif isinstance(effect, Send):
-            self.hall.carry(self, effect.peer.decode(), Said(self.session.station.uuid, effect.message))
+            self.hall.carry(self, effect.peer.decode(), Said(self.session.context.uuid, effect.message))
         elif isinstance(effect, Perform):
             assert isinstance(effect.work, OpenSession)
             self.hall.later(lambda: self.order(messages.Opened("Hall 5", self.endpoint)))

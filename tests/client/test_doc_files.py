@@ -19,11 +19,11 @@ from weft.client.doc.errors import BadFile, NotFound
 from weft.client.doc.importing import Enter, entries_of, roster_of
 from weft.client.doc.logfile import Entry, Header, LogFile, Tally, folded, in_order, lines_of, read_log
 from weft.client.doc.replaying import Moment, instant_of, place_of, replay
+from weft.cores.document.context import CLIENTS
 from weft.cores.document.fold.engine import fold
 from weft.cores.document.fold.schema import Schema
 from weft.cores.document.messages import SessionSettings
 from weft.cores.document.session import Session
-from weft.cores.document.station import CLIENTS
 from weft.wire.document.clients import Asked
 from weft.wire.document.operations import Stamp, emit, parse
 from weft.wire.document.xml import Payload, canonical, fragment_of, tree_of

@@ -8,10 +8,10 @@ from hypothesis import strategies as st
 
 from tests.client.test_doc_files import NOW, asked, session_of
 from weft.base.effects import Send, Source
+from weft.cores.document.context import CLIENTS
 from weft.cores.document.serving_edits import EDITS
 from weft.cores.document.serving_reads import READS
 from weft.cores.document.session import Session
-from weft.cores.document.station import CLIENTS
 from weft.wire.document.clients import Answer, Asked
 
 NAMES = ["reference", "words", "verb", "xml", "text", "attributes", "by", "resolves", "force", "id", "choice", "value"]

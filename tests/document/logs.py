@@ -9,11 +9,11 @@ from tests.document.rig import EPOCH, A, Rig, Word, settings
 from weft.base.effects import Persist, Tell
 from weft.base.now import SECOND, Now
 from weft.base.records import Entry, Record, StreamRecord
+from weft.cores.document.context import Context
 from weft.cores.document.log import Log
 from weft.cores.document.memory import SessionKept, record_of
 from weft.cores.document.own import Issued
 from weft.cores.document.session import Session
-from weft.cores.document.station import Station
 from weft.wire.document.messages import Gsip, Xmsg
 from weft.wire.document.operations import parse, uuid_text
 from weft.wire.document.xml import Payload
@@ -41,14 +41,14 @@ class Desk:
     """A log, its clock, and what it wants kept and told."""
 
     def __init__(self, uuid: bytes = A, **changes: Any) -> None:
-        self.station = Station(settings(uuid, **changes))
-        self.log = Log(self.station)
+        self.context = Context(settings(uuid, **changes))
+        self.log = Log(self.context)
         self.ns = 0
         self.pass_ns(0)
 
     def pass_ns(self, span: int) -> None:
         self.ns += span
-        self.station.begin(Now(SECOND + self.ns, EPOCH * SECOND + self.ns))
+        self.context.begin(Now(SECOND + self.ns, EPOCH * SECOND + self.ns))
 
     def take(self, sender: bytes, *bodies: bytes) -> list[str]:
         """What became of each."""
@@ -66,12 +66,12 @@ class Desk:
         return [effect.event for effect in self.effects() if isinstance(effect, Tell)]
 
     def effects(self) -> list[Any]:
-        return self.station.take()
+        return self.context.take()
 
     def again(self, records: Sequence[Record], **changes: Any) -> "Desk":
         """Another start with these records."""
         desk = Desk(**changes)
-        named = SessionKept(desk.station.session, desk.station.settings.schema)
+        named = SessionKept(desk.context.session, desk.context.settings.schema)
         desk.log.restore(entries([record_of(named), *records]))
         desk.log.begin()
         return desk
@@ -113,7 +113,7 @@ class Node(Rig):
 
     def own(self, sequence: int) -> bytes:
         """The bytes of an own operation."""
-        return self.log.body(self.session.station.uuid, sequence)
+        return self.log.body(self.session.context.uuid, sequence)
 
 
 def bodies(said: Iterable[Word]) -> list[bytes]:

@@ -18,7 +18,7 @@ from weft.base.chance import Chance
 from weft.base.effects import Effect, Perform, Send, Source
 from weft.base.now import MILLISECOND, SECOND, Now, seconds
 from weft.cores.document import messages
-from weft.cores.document.station import PEERS
+from weft.cores.document.context import PEERS
 from weft.wire.document.messages import Message, Said
 
 DELAYS: Final = (MILLISECOND, 20 * MILLISECOND)
@@ -62,7 +62,7 @@ class MeshNet:
     def meet(self, caller: int, called: int, how: str = "manual") -> None:
         """One is told where another one is."""
         member = self.members[caller]
-        member.core.station.begin(self._now(member))
+        member.core.context.begin(self._now(member))
         member.core.mesh.meet(self.members[called].endpoint, how)
         self._take(member)
 
@@ -106,7 +106,7 @@ class MeshNet:
         self.now_ns = max(self.now_ns, at)
         while self._queue and self._queue[0][0] <= self.now_ns:
             _, _, sender, member, message = heappop(self._queue)
-            uuid = self._by_endpoint[sender].core.station.uuid
+            uuid = self._by_endpoint[sender].core.context.uuid
             source = Source(PEERS, uuid, kind=self._by_endpoint[sender].host)
             member.core.receive(Said(uuid, message), source, self._now(member))
             self._take(member)

@@ -167,7 +167,7 @@ class Net:
 
     def restored(self, machine: Machine) -> Session:
         """What a start would find on its disk, once all that is late is there."""
-        session = Session(machine.up.station.settings)
+        session = Session(machine.up.context.settings)
         records = [*machine.disk, *(record for _, record in machine.late)]
         session.restore(_numbered(records), self.at(machine))
         return session

@@ -11,15 +11,16 @@ a whole `Session` can stand in its place.
 import json
 from collections.abc import Callable, Iterable
 from pathlib import Path
-from typing import Any, Final, NamedTuple, Protocol
+from types import SimpleNamespace
+from typing import Any, Final, NamedTuple, Protocol, cast
 
 from weft.base.effects import Disconnect, Effect, Perform, Send, Source, Tell
 from weft.base.now import SECOND, Now, seconds
 from weft.cores.document import messages
+from weft.cores.document.context import PEERS, Context
 from weft.cores.document.mesh import Mesh
 from weft.cores.document.messages import SessionSettings
 from weft.cores.document.peers import Peers
-from weft.cores.document.station import PEERS, Station
 from weft.wire.document import frames
 from weft.wire.document.messages import Beat, Bout, Gsip, Held, Helo, Message, Said, Time
 
@@ -41,7 +42,7 @@ class Word(NamedTuple):
 class Node(Protocol):
     """What the rig needs of a core."""
 
-    station: Station
+    context: Context
     peers: Peers
     mesh: Mesh
 
@@ -56,29 +57,37 @@ class Lone:
     """A session that has nothing but peers; what they say about logs is noted, and no more."""
 
     def __init__(self, settings: SessionSettings) -> None:
-        self.station = Station(settings)
-        self.peers = Peers(self.station)
-        self.mesh = Mesh(self.station, self.peers)
+        self.context = Context(settings)
+        self.peers = Peers(self.context)
         self.passed: list[tuple[bytes, Message]] = []
-        self.mesh.on_message = lambda peer, message: self.passed.append((peer.id, message))
+        log = cast("Any", SimpleNamespace(latest=lambda source: 0, check=0))
+        gossip = cast(
+            "Any",
+            SimpleNamespace(
+                greet=lambda peer: None,
+                gone=lambda peer: None,
+                hear=lambda peer, message: self.passed.append((peer.id, message)),
+            ),
+        )
+        self.mesh = Mesh(self.context, self.peers, log, gossip)
 
     def receive(self, message: Any, source: Source, now: Now) -> None:
-        self.station.begin(now)
+        self.context.begin(now)
         self.mesh.hear(message.sender, message.message, source.kind, now)
 
     def command(self, order: Any, now: Now) -> None:
-        self.station.begin(now)
+        self.context.begin(now)
         ORDERS[type(order)](self.mesh, order, now)
 
     def wake(self, now: Now) -> None:
-        self.station.begin(now)
+        self.context.begin(now)
         self.mesh.wake(now)
 
     def deadline(self) -> int | None:
         return self.mesh.deadline()
 
     def effects(self) -> list[Effect]:
-        return self.station.take()
+        return self.context.take()
 
 
 ORDERS: Final[dict[type, Callable[[Mesh, Any, Now], None]]] = {
@@ -116,17 +125,22 @@ class Rig:
         return self.node.mesh
 
     @property
+    def gossip(self) -> Any:
+        """What the mesh tells of the log, to be replaced."""
+        return self.node.mesh.gossip
+
+    @property
     def peers(self) -> Peers:
         return self.node.peers
 
     @property
     def counters(self) -> dict[str, int]:
-        return dict(self.node.station.counters)
+        return dict(self.node.context.counters)
 
     @property
     def session_time(self) -> float:
-        self.node.station.begin(self.now)
-        return self.node.station.time
+        self.node.context.begin(self.now)
+        return self.node.context.time
 
     @property
     def now(self) -> Now:
@@ -150,7 +164,7 @@ class Rig:
         """A person, mDNS or a peer says that there is one."""
 
         def meet(now: Now) -> None:
-            self.node.station.begin(now)
+            self.node.context.begin(now)
             self.mesh.meet(endpoint, how)
 
         return self._do(meet)
@@ -159,7 +173,7 @@ class Rig:
         """Something else, at this instant."""
 
         def act(now: Now) -> None:
-            self.node.station.begin(now)
+            self.node.context.begin(now)
             verb()
 
         return self._do(act)
@@ -176,7 +190,7 @@ class Rig:
             if beating and self.seconds >= beat_at:
                 beat_at += 2
                 for uuid in beating:
-                    said += self.hear(uuid, Beat(self.mesh.latest(uuid), self.peers.view, self.mesh.log_beat()[1]))
+                    said += self.hear(uuid, Beat(self.mesh.log.latest(uuid), self.peers.view, self.mesh.log.check))
             elif self.seconds >= end and due_at > end:
                 return said
             elif due is not None and due <= self.now.mono:
@@ -191,7 +205,7 @@ class Rig:
     def befriend(self, uuid: bytes, endpoint: str, *, time: float | None = None) -> list[Word]:
         """A peer that came in by itself becomes ACTIVE, and may tell a time."""
         told = [] if time is None else [Time(time)]
-        return self.hear(uuid, Helo(endpoint), Bout(self.node.station.settings.text), *told)
+        return self.hear(uuid, Helo(endpoint), Bout(self.node.context.settings.text), *told)
 
     def _do(self, verb: Callable[[Now], None]) -> list[Word]:
         verb(self.now)

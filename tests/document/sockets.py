@@ -37,7 +37,7 @@ class SocketNode:
 
     async def __aenter__(self) -> Self:
         self.order(Begin())
-        await self.until(lambda: bool(self.session.station.endpoint))
+        await self.until(lambda: bool(self.session.context.endpoint))
         return self
 
     async def __aexit__(self, *_: object) -> None:
@@ -49,15 +49,15 @@ class SocketNode:
 
     @property
     def endpoint(self) -> str:
-        return self.session.station.endpoint
+        return self.session.context.endpoint
 
     @property
     def uuid(self) -> bytes:
-        return self.session.station.uuid
+        return self.session.context.uuid
 
     @property
     def counters(self) -> Any:
-        return self.session.station.counters
+        return self.session.context.counters
 
     @property
     def bodies(self) -> set[bytes]:

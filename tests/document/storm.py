@@ -165,7 +165,7 @@ class Storm:
         if not self.net.alive:
             return
         machine = self.chance.choice(self.net.alive)
-        uuid, disk = machine.up.station.uuid, list(machine.disk)
+        uuid, disk = machine.up.context.uuid, list(machine.disk)
         self._edit(machine)
         self.net.pass_time(SECOND)
         self.net.crash(machine)

@@ -8,7 +8,7 @@ from weft.base.budget import Budget
 from weft.cores.document.core import Documents
 from weft.cores.document.log import cost_of
 from weft.cores.document.messages import LogFull
-from weft.cores.document.station import Refusal
+from weft.cores.kit.refusals import Refusal
 
 
 def test_an_operation_costs_its_body_three_times_its_tags_and_its_places() -> None:

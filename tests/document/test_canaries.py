@@ -24,6 +24,7 @@ from weft.base.now import MILLISECOND, SECOND
 from weft.cores.document import log as logs
 from weft.cores.document.answering import Answering
 from weft.cores.document.asking import Asking
+from weft.cores.document.context import Context
 from weft.cores.document.gossip import HEARD, Gossip
 from weft.cores.document.introductions import Introductions
 from weft.cores.document.knowing import Knowing
@@ -32,7 +33,6 @@ from weft.cores.document.log import Log
 from weft.cores.document.memory import HeldKept, memory_of
 from weft.cores.document.peers import Saying
 from weft.cores.document.session import Session
-from weft.cores.document.station import Station
 from weft.cores.document.times import Times
 from weft.wire.document import operations
 from weft.wire.document.messages import Gsip, Held, Xmsg
@@ -174,7 +174,7 @@ def an_old_disk_is_put_back() -> None:
     first = net.machines[0]
     net.edit(first, "add", {"path": "note"}, text="before")
     net.pass_time(SECOND)
-    uuid, disk = first.up.station.uuid, list(first.disk)
+    uuid, disk = first.up.context.uuid, list(first.disk)
     net.edit(first, "add", {"path": "note"}, text="lost here")
     net.pass_time(SECOND)
     net.crash(first)
@@ -184,7 +184,7 @@ def an_old_disk_is_put_back() -> None:
     net.pass_time(SECOND)
     net.edit(first, "add", {"path": "note"}, text="after")
     net.pass_time(SECOND)
-    assert uuid != first.up.station.uuid
+    assert uuid != first.up.context.uuid
     settle(net)
 
 
@@ -229,13 +229,13 @@ def gossip_of_the_highest(patch: Patch) -> None:
 
 
 def said_before_it_is_durable(patch: Patch) -> None:
-    take = Station.take
+    take = Context.take
 
-    def late(station: Station) -> list[Any]:
-        done = take(station)
+    def late(context: Context) -> list[Any]:
+        done = take(context)
         return sorted(done, key=lambda effect: isinstance(effect, Persist))
 
-    patch.setattr(Station, "take", late)
+    patch.setattr(Context, "take", late)
 
 
 def malformed_is_dropped(patch: Patch) -> None:
@@ -298,25 +298,19 @@ def gossip_never_ends(patch: Patch) -> None:
 
 
 def what_others_said_is_not_kept(patch: Patch) -> None:
-    keep = Station.keep
-
-    def forget(station: Station, record: Any, *, is_own: bool = False) -> None:
-        if is_own:
-            keep(station, record, is_own=True)
-
-    patch.setattr(Station, "keep", forget)
+    patch.setattr(Context, "keep", lambda *_: None)
 
 
 def others_are_kept_late(patch: Patch) -> None:
-    take = Station.take
+    take = Context.take
 
-    def slow(station: Station) -> list[Any]:
+    def slow(context: Context) -> list[Any]:
         return [
             Persist(effect.records, 10 * DURABLE_NS) if isinstance(effect, Persist) and effect.within_ns else effect
-            for effect in take(station)
+            for effect in take(context)
         ]
 
-    patch.setattr(Station, "take", slow)
+    patch.setattr(Context, "take", slow)
 
 
 def what_others_just_said_is_said_again(patch: Patch) -> None:

@@ -71,7 +71,7 @@ def test_bits_that_flip_on_cables_to_peers_that_read_no_sums_change_no_document(
     assert 30 == len(entered)
     assert is_as_entered(net, entered)
     net.judge()
-    assert sum(machine.up.station.counters["log.altered"] for machine in net.machines) > 0
+    assert sum(machine.up.context.counters["log.altered"] for machine in net.machines) > 0
 
 
 def test_without_the_sums_documents_held_what_nobody_had_entered(monkeypatch: pytest.MonkeyPatch) -> None:

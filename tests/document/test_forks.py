@@ -84,7 +84,7 @@ def test_what_was_altered_on_the_way_is_not_taken_and_comes_again() -> None:
     desk = Desk()
     true = with_sum(body(B, 1, "true"))
     assert ["altered", "new"] == desk.take(C, true.replace(b"true", b"tree"), true)
-    assert (true, 1) == (desk.log.body(B, 1), desk.station.counters["log.altered"])
+    assert (true, 1) == (desk.log.body(B, 1), desk.context.counters["log.altered"])
 
 
 @pytest.mark.proves("GSP-011", "GSP-015")
@@ -94,9 +94,9 @@ def test_an_author_tells_who_holds_its_operation_without_the_checksum_and_stays_
     rig.log.append(with_sum(body(A, 1, "true")))
     false = with_sum(body(A, 1, "true")).replace(b"crc32", b"crc33")
     assert [(EB, rig.log.body(A, 1))] == pushed(rig.hear(B, Xmsg(false)))
-    assert A == rig.session.station.uuid
+    assert A == rig.session.context.uuid
     rig.hear(B, Xmsg(with_sum(body(A, 1, "another"))))
-    assert A != rig.session.station.uuid, "another operation of ours that is whole is somebody else's"
+    assert A != rig.session.context.uuid, "another operation of ours that is whole is somebody else's"
 
 
 def test_a_winner_takes_the_place_of_what_was_folded() -> None:
@@ -216,7 +216,7 @@ def test_a_liar_can_fill_neither_memory_nor_journal_with_forks(monkeypatch: pyte
     desk.take(B, *worse)
     assert 2 == len(list(desk.log._forks.items()))
     assert 2 == len(desk.records())
-    assert len(worse) == desk.station.counters["log.fork"]
+    assert len(worse) == desk.context.counters["log.fork"]
 
 
 @pytest.mark.proves("GSP-015")

@@ -76,7 +76,7 @@ def test_the_same_is_not_asked_twice_within_150_ms() -> None:
 
 def test_canary_an_ask_without_hold_off_is_seen(monkeypatch: pytest.MonkeyPatch) -> None:
     node = party()
-    monkeypatch.setattr(type(node.session.station.timing), "ask_hold_ns", 0, raising=False)
+    monkeypatch.setattr(type(node.session.context.timing), "ask_hold_ns", 0, raising=False)
     assert not is_asked_once(node)
 
 
@@ -325,9 +325,9 @@ def test_a_liar_that_names_ever_more_is_asked_only_now_and_then() -> None:
     count = len(only(node.pass_seconds(10), Gsip))
     assert count <= 8
     assert (2 * SECOND, 150 * MILLISECOND) == (
-        node.session.station.timing.ask_most_ns,
-        node.session.station.timing.ask_hold_ns,
+        node.session.context.timing.ask_most_ns,
+        node.session.context.timing.ask_hold_ns,
     )
     assert gossip_module.JITTER_PERCENT == 20
-    assert EPOCH < node.session.station.time
+    assert EPOCH < node.session.context.time
     assert [] == bodies(node.pass_seconds(0))

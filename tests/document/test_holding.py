@@ -26,7 +26,7 @@ def test_of_one_source_so_many_are_held_and_the_farthest_go_first(monkeypatch: p
     desk = Desk()
     assert ["held"] * 3 + ["shed", "held"] == desk.take(B, *(body(B, n) for n in (10, 5, 7, 11, 6)))
     assert [(B, 5), (B, 6), (B, 7)] == desk.log.held()
-    assert 2 == desk.station.counters["log.shed"]
+    assert 2 == desk.context.counters["log.shed"]
     assert ["new"] * 4 == desk.take(B, *run(B, 1, 4))
     assert 7 == desk.log.latest(B)
 

@@ -82,7 +82,7 @@ def test_only_what_has_no_gap_before_it_is_latest() -> None:
     assert [2, 3, 4] == [one.sequence for one in desk.log.fresh()]
     assert [] == desk.log.fresh()
     assert {"log.ops": 4, "log.duplicate": 1} == {
-        name: n for name, n in desk.station.counters.items() if n and name != "log.inert"
+        name: n for name, n in desk.context.counters.items() if n and name != "log.inert"
     }
 
 
@@ -104,7 +104,7 @@ def test_only_what_has_no_gap_before_it_is_latest() -> None:
 def test_what_has_no_header_is_dropped_and_counted_once(bad: bytes) -> None:
     desk = Desk()
     assert ["no_header"] == desk.take(B, bad)
-    assert (0, 1) == (desk.log.highest(B), desk.station.counters["log.no_header"])
+    assert (0, 1) == (desk.log.highest(B), desk.context.counters["log.no_header"])
     assert [] == desk.effects()
 
 
@@ -147,7 +147,7 @@ def test_canary_a_doctype_that_is_accepted_is_seen(monkeypatch: pytest.MonkeyPat
 def test_an_operation_of_our_own_is_dropped_and_more_than_we_said_is_somebody_else() -> None:
     desk = Desk()
     said: list[tuple[bytes, bytes]] = []
-    desk.log.on_reused = lambda peer, uuid: said.append((peer, uuid))
+    desk.log = Log(desk.context, lambda peer, uuid: said.append((peer, uuid)))
     own = desk.log.append(body(A, 1))
     assert ["own_source"] == desk.take(B, body(A, 1))
     assert ([], 1) == (said, own.sequence)

@@ -15,10 +15,10 @@ from weft.base.errors import OurFault
 from weft.base.now import SECOND, Now
 from weft.base.records import CoreRecord, Record, Stream, StreamRecord
 from weft.cores.document import log as log_module
+from weft.cores.document.context import Context
 from weft.cores.document.log import Log
 from weft.cores.document.memory import HeldKept, PieceKept, SessionKept, memory_of, record_of, session_of
 from weft.cores.document.messages import SessionSettings
-from weft.cores.document.station import Station
 from weft.wire import journal
 from weft.wire.document.operations import Stamp, emit, uuid_text
 
@@ -143,8 +143,8 @@ def test_what_a_crash_cut_off_between_two_records_gets_its_row_at_the_next_start
     first = desk.records()[:1]
     again = desk.again([*held, *first])
     assert 2 == again.log.latest(B)
-    assert again.station.now.mono == again.log.deadline()
-    again.log.wake(again.station.now)
+    assert again.context.now.mono == again.log.deadline()
+    again.log.wake(again.context.now)
     assert [2] == [row.sequence for row in again.rows()]
     assert again.log.deadline() is None
 
@@ -157,20 +157,20 @@ def test_without_room_the_log_goes_on_in_memory_and_is_kept_when_there_is_room_a
     desk = Desk()
     desk.take(B, body(B, 1))
     desk.effects()
-    desk.station.is_full = True
+    desk.context.is_full = True
     assert ["new", "held", "new"] == desk.take(B, body(B, 2), body(C, 2), body(B, 3))
     assert ([], 3, None) == (desk.records(), desk.log.latest(B), desk.log.deadline())
     snapshot = list(desk.log.condense())
-    desk.station.is_full = False
-    assert desk.station.now.mono == desk.log.deadline()
-    desk.log.wake(desk.station.now)
+    desk.context.is_full = False
+    assert desk.context.now.mono == desk.log.deadline()
+    desk.log.wake(desk.context.now)
     records = desk.records()
     assert [(B.hex(), 2), (B.hex(), 3)] == [
         (one.attributes["source"], one.sequence) for one in records if isinstance(one, StreamRecord)
     ]
     assert [C] == [one.source for record in records if isinstance(one := memory_of_core(record), HeldKept)]
     again = desk.again(snapshot)
-    again.log.wake(again.station.now)
+    again.log.wake(again.context.now)
     assert [2, 3] == [row.sequence for row in again.rows()], "a snapshot of that time knows what has no row yet"
 
 
@@ -187,7 +187,7 @@ def test_a_gap_that_closes_over_much_is_kept_over_several_turns(monkeypatch: pyt
     desk.take(B, body(B, 1))
     turns = [[row.sequence for row in desk.rows()]]
     while desk.log.deadline() is not None:
-        desk.log.wake(desk.station.now)
+        desk.log.wake(desk.context.now)
         turns.append([row.sequence for row in desk.rows()])
     assert list(range(1, 31)) == [number for turn in turns for number in turn]
     assert 4 == len(turns)
@@ -219,7 +219,7 @@ def test_what_was_carried_for_others_is_a_session_s_own_from_its_first_start_on(
     desk.log.restore(entries(carried))
     desk.log.begin()
     own = desk.records()
-    desk.log.wake(desk.station.now)
+    desk.log.wake(desk.context.now)
     own += desk.records()
     assert "SessionKept" == type(memory_of_core(own[0])).__name__
     assert same(desk.log, Desk(name="friday").again(own, name="friday").log), "without what stood before its name"
@@ -246,7 +246,7 @@ def test_a_dormant_log_holds_bytes_and_nothing_to_be_folded() -> None:
     desk = Desk(name="old")
     desk.take(B, *run(B, 1, 9))
     records = [record_of(SessionKept("old", "derby")), *desk.records()]
-    dormant = Log(Station(SessionSettings(name="old", uuid=bytes(16))))
+    dormant = Log(Context(SessionSettings(name="old", uuid=bytes(16))))
     dormant.restore(entries(records))
     assert ([], 9, desk.log.check) == (dormant.fresh(), dormant.count, dormant.check)
     assert same(desk.log, desk.again(list(dormant.condense()), name="old").log)
@@ -258,4 +258,4 @@ def test_who_spoke_here_before_is_a_source_like_any_other() -> None:
     again = desk.again(desk.records(), uuid=C)
     assert ["duplicate", "new"] == again.take(B, body(A, 1), body(A, 2))
     assert uuid_text(A).replace("-", "") == again.rows()[0].attributes["source"]
-    assert Now(SECOND, EPOCH * SECOND) == again.station.now
+    assert Now(SECOND, EPOCH * SECOND) == again.context.now

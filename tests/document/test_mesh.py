@@ -144,7 +144,7 @@ def test_a_busy_link_carries_a_beat_every_fifteen_seconds_at_least() -> None:
     rig = friend()
     beats = []
     for _ in range(60):
-        rig.do(lambda: rig.node.station.send(EB, Xmsg(b"<a/>")))
+        rig.do(lambda: rig.node.context.say(EB, Xmsg(b"<a/>")))
         rig.hear(B, gsip(A))
         beats += [rig.seconds for word in rig.pass_seconds(0.5) if isinstance(word.message, Beat)]
     assert [15] == [round(after - before) for before, after in pairwise(beats)]
@@ -155,7 +155,8 @@ def test_half_a_second_after_the_last_own_operation_a_beat_tells_all() -> None:
     rig = friend()
     rig.befriend(C, EC)
     rig.pass_seconds(2)
-    rig.mesh.log_beat = lambda: (7, 0xABCD)
+    log: Any = rig.mesh.log
+    log.latest, log.check = lambda source: 7, 0xABCD
     rig.do(rig.mesh.note_own)
     rig.pass_seconds(0.3)
     rig.do(rig.mesh.note_own)
@@ -264,7 +265,7 @@ def test_who_repeats_itself_because_answers_are_lost_gets_an_answer_each_time() 
 def test_what_was_said_before_bout_is_heard_after_it_in_order_and_bounded() -> None:
     rig = Rig()
     passed: list[Any] = []
-    rig.mesh.on_message = lambda peer, message: passed.append(message)
+    rig.gossip.hear = lambda peer, message: passed.append(message)
     rig.hear(B, Helo(EB), *[gsip(B, n) for n in range(limits.QUEUED_MAX + 3)])
     assert [] == passed
     rig.hear(B, Bout(""))
@@ -277,7 +278,7 @@ def test_a_peer_that_becomes_active_is_introduced_then_told_of_the_log_then_beat
     rig = Rig()
     rig.befriend(C, EC)
     rig.pass_seconds(3)
-    rig.mesh.greet = lambda peer: rig.node.station.send(peer.endpoint, gsip(D, 4))
+    rig.gossip.greet = lambda peer: rig.node.context.say(peer.endpoint, gsip(D, 4))
     rig.hear(B, Helo(EB))
     said = rig.hear(B, Bout(""))
     assert [(EC, PeerAt), (EB, Gsip), (EB, Beat)] == [(word.to, type(word.message)) for word in said]
@@ -327,7 +328,7 @@ def test_an_endpoint_that_nobody_else_can_call_is_replaced_by_the_address_of_its
 def test_another_uuid_at_a_known_endpoint_is_a_process_that_started_anew() -> None:
     rig = friend()
     gone: list[bytes] = []
-    rig.mesh.on_gone = lambda peer: gone.append(peer.id)
+    rig.gossip.gone = lambda peer: gone.append(peer.id)
     said = rig.hear(C, Helo(EB))
     assert [Helo(EA), Bout(""), gsip(C)] == [word.message for word in said]
     assert [PeerGone("", B, EB, "restarted")] == rig.told

@@ -7,10 +7,11 @@ from tests.document.logs import bodies, body, pushed
 from tests.document.rig import EB, EC, EPOCH, A, B, C, gsip
 from weft.base.effects import Persist, Send
 from weft.base.now import SECOND
-from weft.base.records import Record, StreamRecord
+from weft.base.records import StreamRecord
 from weft.cores.document import messages
+from weft.cores.document.context import Context
 from weft.cores.document.limits import BURST, RATE
-from weft.cores.document.station import Refusal, Station
+from weft.cores.kit.refusals import Refusal
 from weft.wire.document.messages import Beat, Xmsg
 from weft.wire.document.operations import parse
 from weft.wire.document.xml import Node, Payload, fragment_of
@@ -79,14 +80,8 @@ def test_an_entry_is_durable_before_anybody_hears_of_it_and_then_everybody_does(
 
 
 def test_canary_an_own_operation_that_is_sent_before_it_is_durable_is_seen(monkeypatch: pytest.MonkeyPatch) -> None:
-    keep = Station.keep
-
-    def keep_later(self: Station, record: Record, *, is_own: bool = False) -> None:
-        assert is_own
-        keep(self, record)
-
     node = pair()
-    monkeypatch.setattr(Station, "keep", keep_later)
+    monkeypatch.setattr(Context, "keep_own", Context.keep)
     assert not is_durable_first(node)
 
 

@@ -13,9 +13,9 @@ from weft.base.effects import Perform, Persist, Send, SendFailed, Source
 from weft.base.errors import PeerError
 from weft.base.now import SECOND, Now
 from weft.cores.document import messages
+from weft.cores.document.context import CLIENTS, PEERS
 from weft.cores.document.core import Documents
 from weft.cores.document.messages import SessionSettings
-from weft.cores.document.station import CLIENTS, PEERS
 from weft.wire.document import frames, programs
 from weft.wire.document.clients import Asked
 from weft.wire.journal import encode_record
@@ -131,7 +131,7 @@ class Storm:
     def hear(self) -> None:
         pick = self.chance.choice
         name, sender = pick(list(NAMES)), uuid(self.chance.randrange(2, 7))
-        text = self.documents.sessions[name].station.settings.text
+        text = self.documents.sessions[name].context.settings.text
         held = f"{frames.uuid_text(uuid(self.chance.randrange(12)))} {pick((0, 1, 3, 9, (1 << 53) - 1))}"
         word, said = pick(
             [(b"XMSG", self.body(name))] * 9
@@ -191,7 +191,7 @@ def test_nothing_that_anybody_says_ends_a_node(seed: int) -> None:
     storm.order(messages.HoldBack(is_full=False))
     storm.documents.wake(storm.now)
     storm.settle()
-    again = Documents(session.station.settings for session in storm.documents.sessions.values())
+    again = Documents(session.context.settings for session in storm.documents.sessions.values())
     again.restore(enumerate(storm.documents.condense(), 1), storm.now)
     again.command(messages.Begin(), storm.now)
     checks = [{name: node.log.check for name, node in each.sessions.items()} for each in (storm.documents, again)]

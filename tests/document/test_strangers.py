@@ -11,9 +11,9 @@ from tests.document.rig import EB, EC, ED, B, C, D
 from weft.base.effects import Effect, Persist, Send, Source
 from weft.cores.document import limits
 from weft.cores.document.answering import Answering
+from weft.cores.document.context import CLIENTS, PEERS
 from weft.cores.document.fold.engine import fold
 from weft.cores.document.forks import wins
-from weft.cores.document.station import CLIENTS, PEERS
 from weft.wire.document import frames, programs
 from weft.wire.document.clients import Answer, Asked
 from weft.wire.document.messages import Gsip, Held, Helo, Message, PeerAt, Said, Time, Xmsg

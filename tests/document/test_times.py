@@ -5,8 +5,8 @@ import pytest
 from tests.document.meshnet import MeshNet
 from tests.document.rig import EB, EC, EPOCH, START, A, B, C, Rig, Word, only
 from weft.base.now import MILLISECOND, SECOND, Now
+from weft.cores.document.context import Context, seconds_of
 from weft.cores.document.messages import SessionSettings, TimeSkew
-from weft.cores.document.station import Station, seconds_of
 from weft.wire.document.messages import Time
 
 ASK = [Word(EB, Time())]
@@ -29,12 +29,12 @@ def grown() -> Rig:
 
 @pytest.mark.proves("PEE-040")
 def test_session_time_starts_as_the_wall_clock_and_follows_no_jump_of_it() -> None:
-    station = Station(SessionSettings(name="", uuid=A))
-    station.begin(Now(START, EPOCH * SECOND))
-    assert EPOCH == station.time
+    context = Context(SessionSettings(name="", uuid=A))
+    context.begin(Now(START, EPOCH * SECOND))
+    assert EPOCH == context.time
     for jump in (-3600, 86_400):
-        station.begin(Now(START + 5 * SECOND, (EPOCH + jump) * SECOND))
-        assert EPOCH + 5 == station.time
+        context.begin(Now(START + 5 * SECOND, (EPOCH + jump) * SECOND))
+        assert EPOCH + 5 == context.time
 
 
 @pytest.mark.proves("PEE-041")
@@ -161,7 +161,7 @@ def test_all_who_join_in_turn_have_one_time_however_wrong_their_clocks_are() -> 
         net.meet(caller, caller - 1)
         net.run(3)
     net.run_until_full(15)
-    offsets = [member.core.station.offset_ns for member in net.members]
+    offsets = [member.core.context.offset_ns for member in net.members]
     known = [offset for offset in offsets if offset is not None]
     assert 8 == len(known)
     assert max(known) - min(known) <= 8 * 20 * MILLISECOND

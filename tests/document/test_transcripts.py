@@ -56,9 +56,9 @@ def check_after(rig: Rig, after: dict[str, Any]) -> None:
     if "identity.reused" in after.get("tell", []):
         assert [(B, A)] == [(event.peer, event.old) for event in rig.events(IdentityReused)]
         (opened,) = (work.uuid for work in rig.performed[-1:])
-        assert opened == rig.node.station.uuid != A
+        assert opened == rig.node.context.uuid != A
     for source, latest in after.get("latest", {}).items():
-        assert latest == rig.mesh.latest(frames.uuid_of(source))
+        assert latest == rig.mesh.log.latest(frames.uuid_of(source))
 
 
 def staged(make: Callable[[SessionSettings], Node], line: Line) -> Rig:

@@ -54,7 +54,7 @@ class Villain:
 
     def join(self, target: Machine) -> None:
         """Be ACTIVE there."""
-        self._say(target, Helo(self.endpoint), Bout(target.up.station.settings.text))
+        self._say(target, Helo(self.endpoint), Bout(target.up.context.settings.text))
         self.net.pass_time(20 * MILLISECOND)
 
     def _named(self, body: bytes) -> bytes:
@@ -89,7 +89,7 @@ class Villain:
 
     def lie(self, target: Machine) -> None:
         """It claims to hold what nobody has, to be elsewhere, to know others, and what time it is."""
-        others = [source for source, _ in target.up.log.sources() if source != target.up.station.uuid]
+        others = [source for source, _ in target.up.log.sources() if source != target.up.context.uuid]
         claims = [Held(source, 1 << 52) for source in (*others, self.net.fresh_uuid())]
         self._say(
             target, *(Gsip((claim,)) for claim in claims), Beat(1 << 52, 1, 2), Time(1.0), Time(), Chat("hear me")

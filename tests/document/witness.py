@@ -64,12 +64,12 @@ class Life:
         """When the first body of a number came, and which."""
         self._recorded: dict[str, set[int]] = defaultdict(set)
         """Numbers, by origin."""
-        self._offset = session.station.offset_ns
+        self._offset = session.context.offset_ns
         self._is_grown = False
         """Its session time is used, and stays (PEE-041)."""
         for source, latest in session.log.sources():
             self._known[source] = set(range(1, latest + 1))
-            self._recorded[f"{session.station.session}/{source.hex()}"] = set(self._known[source])
+            self._recorded[f"{session.context.session}/{source.hex()}"] = set(self._known[source])
         for source, sequence in session.log.held():
             self._known[source].add(sequence)
 
@@ -93,7 +93,7 @@ class Life:
                 self._fault(f"recorded {number} of {origin} after {max(numbers)}")
             numbers.add(number)
             if is_wall:
-                self.hear(record.payload, self._session.station.now.mono)
+                self.hear(record.payload, self._session.context.now.mono)
                 self._is_grown = self._is_grown or pair_of(record.payload) is not None
 
     def prefix(self, source: bytes) -> int:
@@ -134,13 +134,13 @@ class Life:
         """What somebody who is there said just now is left to it (GSP-022 c); the winner of a fork goes to all at once."""
         source = self._session.peers.get(pair[0])
         heard_at, first = self._heard.get(pair, (-FRESH_NS, body))
-        is_new = self._session.station.now.mono - heard_at < FRESH_NS
+        is_new = self._session.context.now.mono - heard_at < FRESH_NS
         if is_new and first == body and source is not None and source.is_active and source.endpoint != endpoint:
             self._fault(f"forwarded {pair[1]} of {pair[0].hex()[:8]}, who had just said it")
 
     def look_at_time(self) -> None:
         """Session time is set once at most, and never when it was used."""
-        offset = self._session.station.offset_ns
+        offset = self._session.context.offset_ns
         if offset != self._offset:
             if self._is_grown:
                 self._fault("changed its session time")
@@ -203,9 +203,9 @@ def assert_small(machine: "Machine") -> None:
     asking = session.gossip._asking
     waiting: list[Sized] = [asking._open, asking._owed, asking._waiting, session.log._unkept, session.log._fresh]
     assert [0] * len(waiting) == [len(one) for one in waiting], machine.name
-    station = session.station
-    assert not station.effects
-    assert len(station.said_at) <= len(session.peers.all())
+    context = session.context
+    assert not context.effects
+    assert len(context.said_at) <= len(session.peers.all())
     for knowing in session.gossip._known.values():
         sent = knowing.sent
         assert (0, 0) == (len(knowing.owed), len(knowing.to_tell)), machine.name

@@ -85,7 +85,7 @@ def statuses(place: Path) -> list[dict[str, Any]]:
             catalog.context.count(metric, "some")
         documents = hosts[0].up.node.cores["document"]
         assert isinstance(documents, Documents)
-        documents.sessions["friday"].station.count("log.ops")
+        documents.sessions["friday"].context.count("log.ops")
         store = hosts[0].up.node.cores["store"]
         assert isinstance(store, Store)
         store.replica.book.raise_top("attic", 3)

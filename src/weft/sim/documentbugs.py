@@ -4,10 +4,10 @@
 from typing import Any, Final
 
 from weft.base.effects import Persist
+from weft.cores.document.context import Context
 from weft.cores.document.fold.order import Order
 from weft.cores.document.gossip import HEARD, Gossip
 from weft.cores.document.log import Log, Taken
-from weft.cores.document.station import Station
 from weft.sim.canaries import canary
 from weft.wire.document.messages import Xmsg
 from weft.wire.document.operations import header_of
@@ -16,7 +16,7 @@ DOCUMENTS: Final = "documents"
 FEW: Final = 2
 
 
-@canary(Station, "take", caught_by="wall", within=3, scenario=DOCUMENTS)
+@canary(Context, "take", caught_by="wall", within=3, scenario=DOCUMENTS)
 def operation_said_before_persist(right: Any) -> Any:
     """An own operation is said to everybody, and then written down."""
     return lambda self: sorted(right(self), key=lambda effect: isinstance(effect, Persist))
@@ -56,23 +56,13 @@ def others_have_no_room_for_more(right: Any) -> Any:
     return take
 
 
-@canary(Station, "keep", caught_by="wall", within=5, scenario=DOCUMENTS)
-def own_operation_is_not_kept(right: Any) -> Any:
+@canary(Context, "keep_own", caught_by="wall", within=5, scenario=DOCUMENTS)
+def own_operation_is_not_kept(_: Any) -> Any:
     """What is entered here is said to others, and not written down."""
-
-    def keep(self: Station, record: Any, *, is_own: bool = False) -> None:
-        if not is_own:
-            right(self, record)
-
-    return keep
+    return lambda *_: None
 
 
-@canary(Station, "keep", caught_by="converged", within=10, scenario=DOCUMENTS)
-def what_others_enter_is_not_kept(right: Any) -> Any:
+@canary(Context, "keep", caught_by="converged", within=10, scenario=DOCUMENTS)
+def what_others_enter_is_not_kept(_: Any) -> Any:
     """Only own operations are in the journal; a snapshot of the memory shows it."""
-
-    def keep(self: Station, record: Any, *, is_own: bool = False) -> None:
-        if is_own:
-            right(self, record, is_own=True)
-
-    return keep
+    return lambda *_: None

@@ -51,7 +51,7 @@ class Hearing:
 
     def hear(self, said: list[bytes]) -> Counter[str]:
         """What is counted of it."""
-        before = Counter(self.session.station.counters)
+        before = Counter(self.session.context.counters)
         self.now = Now(self.now.mono + SECOND, self.now.wall + SECOND)
         source = Source("document", said[0] if said else b"", None, "127.0.0.1")
         try:
@@ -60,7 +60,7 @@ class Hearing:
             self.session.command(Garbled("document", source.peer, error.code), self.now)
         self.session.wake(self.now)
         self.session.effects()
-        moved = Counter(self.session.station.counters) - before
+        moved = Counter(self.session.context.counters) - before
         return Counter({name.removeprefix("mesh.rx."): n for name, n in moved.items() if name.startswith("mesh.rx.")})
 
 
@@ -81,6 +81,6 @@ def test_every_operation_of_the_vectors_is_counted_once_by_what_became_of_it() -
     hearing = Hearing()
     for each in OPERATIONS:
         hearing.hear(each)
-    counters = hearing.session.station.counters
+    counters = hearing.session.context.counters
     became = ("ops", "fork", "duplicate", "no_header", "own_source")  # none stands behind a gap
     assert len(OPERATIONS) == counters["mesh.rx.XMSG"] == sum(counters[f"log.{what}"] for what in became)

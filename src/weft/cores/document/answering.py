@@ -2,27 +2,27 @@
 
 from collections import deque
 
+from weft.cores.document.context import Context
 from weft.cores.document.knowing import Knowing, gaps
 from weft.cores.document.limits import ANSWER_MAX, OWED_MAX
 from weft.cores.document.log import Log
-from weft.cores.document.station import Station
 from weft.wire.document.messages import Xmsg
 
 
 class Answering:
     """Sends operations of prefixes."""
 
-    def __init__(self, station: Station, log: Log, known: dict[bytes, Knowing]) -> None:
-        self._station, self._log, self._known = station, log, known
+    def __init__(self, context: Context, log: Log, known: dict[bytes, Knowing]) -> None:
+        self._context, self._log, self._known = context, log, known
         self._pushed: deque[tuple[int, int]] = deque()
         """(when, number) of own operations that went to everybody lately: that counts as sent."""
 
     def push(self, body: bytes, sequence: int) -> None:
         """Say an own operation to every ACTIVE peer."""
-        now, message = self._station.now.mono, Xmsg(body)
+        now, message = self._context.now.mono, Xmsg(body)
         for knowing in self._by_uuid():
             knowing.note_sent(len(body), now)
-            self._station.send(knowing.peer.endpoint, message)
+            self._context.say(knowing.peer.endpoint, message)
         self._forget_pushed(now)
         self._pushed.append((now, sequence))
 
@@ -30,7 +30,7 @@ class Answering:
         """Say to every ACTIVE peer, once, which of two bodies counts (GSP-011)."""
         message = Xmsg(body)
         for knowing in self._by_uuid():
-            self._station.send(knowing.peer.endpoint, message)
+            self._context.say(knowing.peer.endpoint, message)
 
     def _by_uuid(self) -> list[Knowing]:
         return [self._known[uuid] for uuid in sorted(self._known)]
@@ -58,14 +58,14 @@ class Answering:
     def _last(self, knowing: Knowing, source: bytes) -> int:
         """Never beyond a gap; and what another source said just now, it says itself (GSP-022 c, GSP-023)."""
         if source in self._known and source != knowing.uuid:
-            return self._log.settled(source, self._station.now.mono - self._station.timing.fresh_ns)
+            return self._log.settled(source, self._context.now.mono - self._context.timing.fresh_ns)
         return self._log.latest(source)
 
     def _unsent(self, knowing: Knowing, source: bytes, first: int, last: int) -> list[tuple[int, int]]:
         """What of first..last was not sent lately; the first one sooner counts as lost."""
         if first > last:
             return []
-        now, timing = self._station.now.mono, self._station.timing
+        now, timing = self._context.now.mono, self._context.timing
         knowing.sent.forget(now - timing.resend_hold_ns)
         found = list(gaps(self._sent(knowing, source, now - timing.resend_hold_ns), first, last))
         is_first_in = bool(found) and found[0][0] == first
@@ -77,20 +77,20 @@ class Answering:
 
     def _sent(self, knowing: Knowing, source: bytes, before: int) -> list[tuple[int, int]]:
         ranges = knowing.sent.since(source, before)
-        if source == self._station.uuid:
+        if source == self._context.uuid:
             since = max(before, knowing.active_at - 1)
             ranges += [(number, number) for at, number in self._pushed if at > since]
         return ranges
 
     def _send(self, knowing: Knowing, source: bytes, first: int, last: int) -> int:
         """Send first..last; how many of them had room."""
-        now, log, endpoint = self._station.now.mono, self._log, knowing.peer.endpoint
+        now, log, endpoint = self._context.now.mono, self._log, knowing.peer.endpoint
         sequence = first
         while sequence <= last:
             body = log.body(source, sequence)
             if not knowing.has_room(len(body), now):
                 break
-            self._station.send(endpoint, Xmsg(body))
+            self._context.say(endpoint, Xmsg(body))
             knowing.note_sent(len(body), now)
             sequence += 1
         if sequence > first:
@@ -108,6 +108,6 @@ class Answering:
         self._pushed.clear()
 
     def _forget_pushed(self, now: int) -> None:
-        before = now - self._station.timing.resend_hold_ns
+        before = now - self._context.timing.resend_hold_ns
         while self._pushed and self._pushed[0][0] <= before:
             self._pushed.popleft()

@@ -8,9 +8,9 @@ from collections.abc import Callable
 
 from weft.base.now import SECOND
 from weft.cores.document import limits
+from weft.cores.document.context import Context
 from weft.cores.document.peers import CAME, PRESENT, Peer, Peers
 from weft.cores.document.states import State
-from weft.cores.document.station import Station
 from weft.wire.document import endpoints
 
 RESTARTED = "restarted"
@@ -20,19 +20,19 @@ RESTARTED = "restarted"
 class Arriving:
     """`gone`: what to do with a peer whose process is no more."""
 
-    def __init__(self, station: Station, peers: Peers, gone: Callable[[Peer, str], None]) -> None:
-        self._station, self._peers, self._gone = station, peers, gone
+    def __init__(self, context: Context, peers: Peers, gone: Callable[[Peer, str], None]) -> None:
+        self._context, self._peers, self._gone = context, peers, gone
         self._second = 0
         self._unknown = 0
 
     def hear(self, sender: bytes, said: str, address: str) -> Peer | None:
         """Whose HELO this is; None if it is our own, names our own endpoint, or is one too many."""
         endpoint = reachable(said, address)
-        if sender == self._station.uuid:
+        if sender == self._context.uuid:
             self._find_ourselves(endpoint, address)
             return None
-        if endpoint == self._station.endpoint:
-            self._station.count("mesh.endpoint_taken")
+        if endpoint == self._context.endpoint:
+            self._context.count("mesh.endpoint_taken")
             return None
         peer = self._peer_of(sender, endpoint, address) or self._come_in(endpoint)
         if peer is not None:
@@ -78,7 +78,7 @@ class Arriving:
         return None
 
     def _is_at(self, host: str, address: str) -> bool:
-        mine = endpoints.split(self._station.endpoint)[0]
+        mine = endpoints.split(self._context.endpoint)[0]
         return host == address or (endpoints.is_loopback(host) and address == mine)
 
     def _move(self, peer: Peer, there: Peer | None, endpoint: str) -> Peer:
@@ -94,16 +94,16 @@ class Arriving:
 
     def _come_in(self, endpoint: str) -> Peer | None:
         """Somebody unknown; None if there are too many of them in this second, or peers altogether."""
-        second = self._station.now.mono // SECOND
+        second = self._context.now.mono // SECOND
         if second != self._second:
             self._second, self._unknown = second, 0
         self._unknown += 1
         if self._unknown > limits.GREETINGS_MAX:
-            self._station.count("mesh.helo_throttled")
+            self._context.count("mesh.helo_throttled")
             return None
         peer = self._peers.add(endpoint, CAME) if self._peers.make_room(CAME) else None
         if peer is None:
-            self._station.count("mesh.full")
+            self._context.count("mesh.full")
         return peer
 
 

@@ -10,10 +10,10 @@ A peer owes us at most `ASKED_MAX` operations, so that its link to us never fill
 from collections.abc import Callable
 from heapq import heappop, heappush
 
+from weft.cores.document.context import Context
 from weft.cores.document.knowing import Knowing, Places
 from weft.cores.document.limits import ANSWER_MAX, ASKED_MAX, RETRY_PEER, STREAM_MIN
 from weft.cores.document.log import Log
-from weft.cores.document.station import Station
 from weft.wire.document.messages import Gsip, Held
 
 
@@ -40,8 +40,8 @@ class Ask:
 class Asking:
     """All sources that are behind."""
 
-    def __init__(self, station: Station, log: Log, places: Places, known: dict[bytes, Knowing]) -> None:
-        self._station, self._log, self._places, self._known = station, log, places, known
+    def __init__(self, context: Context, log: Log, places: Places, known: dict[bytes, Knowing]) -> None:
+        self._context, self._log, self._places, self._known = context, log, places, known
         self._open: dict[bytes, Ask] = {}
         self._due: list[tuple[int, bytes]] = []
         """A heap; what stands in it may be due later by now."""
@@ -61,7 +61,7 @@ class Asking:
     def hearsay(self, source: bytes, via: Knowing, target: int) -> None:
         """A peer says that it holds more than we do; while answers come in, that is no news."""
         ask = self._of(source, target)
-        if self._now - ask.moved_at >= self._station.timing.ask_hold_ns:
+        if self._now - ask.moved_at >= self._context.timing.ask_hold_ns:
             self._say(source, ask, via)
 
     def gap(self, source: bytes, via: Knowing, sequence: int) -> None:
@@ -69,11 +69,11 @@ class Asking:
 
         While an answer comes in, one beyond all that it may bring is no sign of a loss.
         """
-        ask, hold_ns = self._of(source, sequence), self._station.timing.ask_hold_ns
+        ask, hold_ns = self._of(source, sequence), self._context.timing.ask_hold_ns
         is_coming = self._now - ask.moved_at < hold_ns and sequence > ask.sequence + ANSWER_MAX
         is_news = ask.sequence != self._log.latest(source)
         if (is_news and not is_coming) or self._now - ask.asked_at >= hold_ns:
-            self._say(source, ask, via, do_say=self._station.ahead)
+            self._say(source, ask, via, do_say=self._context.ahead)
 
     def progressed(self, source: bytes) -> None:
         """The prefix of a source has grown."""
@@ -85,7 +85,7 @@ class Asking:
         if latest >= ask.target and not held:
             self._close(source)
             return
-        ask.moved_at, ask.tries, ask.wait_ns = self._now, 0, self._station.timing.ask_hold_ns
+        ask.moved_at, ask.tries, ask.wait_ns = self._now, 0, self._context.timing.ask_hold_ns
         due_at, ask.due_at = ask.due_at, self._now + ask.wait_ns
         if ask.due_at < due_at:
             heappush(self._due, (ask.due_at, source))
@@ -96,18 +96,18 @@ class Asking:
     def _of(self, source: bytes, target: int) -> Ask:
         ask = self._open.get(source)
         if ask is None:
-            ask = self._open[source] = Ask(target, self._station.timing.ask_hold_ns)
+            ask = self._open[source] = Ask(target, self._context.timing.ask_hold_ns)
         ask.target = max(ask.target, target)
         return ask
 
     @property
     def _now(self) -> int:
-        return self._station.now.mono
+        return self._context.now.mono
 
     @property
     def is_streaming(self) -> bool:
         """Whether answers come in, and many more operations are to come."""
-        if self._came_at is None or self._now - self._came_at >= self._station.timing.ask_hold_ns:
+        if self._came_at is None or self._now - self._came_at >= self._context.timing.ask_hold_ns:
             return False
         left = STREAM_MIN
         for source, ask in self._open.items():
@@ -137,7 +137,7 @@ class Asking:
         ask.sequence, ask.to, ask.owed = latest, to.uuid, owed
         ask.asked_at = ask.moved_at = self._now
         self._owed[to.uuid] = before + owed
-        (do_say or self._station.send)(to.peer.endpoint, Gsip((Held(source, latest),)))
+        (do_say or self._context.say)(to.peer.endpoint, Gsip((Held(source, latest),)))
 
     def _size(self, source: bytes, ask: Ask) -> int:
         """How much an ask may bring."""
@@ -223,7 +223,7 @@ class Asking:
             self._close(source)
             return
         ask.tries += 1
-        ask.wait_ns = min(2 * ask.wait_ns, self._station.timing.ask_most_ns)
+        ask.wait_ns = min(2 * ask.wait_ns, self._context.timing.ask_most_ns)
         to = ask.to
         self._say(source, ask, None)
         self._go_on(to)

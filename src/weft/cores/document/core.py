@@ -8,12 +8,13 @@ from weft.base.effects import Disconnect, Effect, Send, SendFailed, Source
 from weft.base.now import Now
 from weft.base.records import CoreRecord, Entry
 from weft.cores.document import limits, messages
+from weft.cores.document.context import CLIENTS, PEERS, Context
 from weft.cores.document.log import Log
 from weft.cores.document.memory import session_of
 from weft.cores.document.messages import SessionSettings
 from weft.cores.document.session import Session
 from weft.cores.document.show import facts
-from weft.cores.document.station import CLIENTS, PEERS, Station
+from weft.cores.kit.timers import Parts
 from weft.wire.document.clients import Answer, Asked
 
 BETWEEN: Final = b"\0"
@@ -62,7 +63,7 @@ class Documents:
             if name not in self.sessions and name not in self.dormant:
                 if not isinstance(entry[1], CoreRecord):
                     continue  # of a session that is none of ours: on its way up
-                self.dormant[name] = Log(Station(SessionSettings(name=name, uuid=NOBODY)))
+                self.dormant[name] = Log(Context(SessionSettings(name=name, uuid=NOBODY)))
                 self.dormant[name].share(self._log, self._held)
             parts.setdefault(name, []).append(entry)
         for name, mine in parts.items():
@@ -115,12 +116,12 @@ class Documents:
         session = self.sessions.get(name)
         if session is None:
             return {"session": name, "state": "dormant", "operations": self.dormant[name].count}
-        state = "open" if session.station.endpoint else "opening"
+        state = "open" if session.context.endpoint else "opening"
         return {
             "session": name,
             "state": state,
             "schema": session.schema.name,
-            "endpoint": session.station.endpoint,
+            "endpoint": session.context.endpoint,
             "operations": session.log.count,
         }
 
@@ -147,13 +148,10 @@ class Documents:
     # Time and what follows
 
     def wake(self, now: Now) -> None:
-        for session in self.sessions.values():
-            due = session.deadline()
-            if due is not None and due <= now.mono:
-                session.wake(now)
+        Parts(*self.sessions.values()).wake(now)
 
     def deadline(self) -> int | None:
-        return min((due for each in self.sessions.values() if (due := each.deadline()) is not None), default=None)
+        return Parts(*self.sessions.values()).deadline()
 
     def effects(self) -> list[Effect]:
         """What all sessions want done; the name of each stands in front of its peers."""

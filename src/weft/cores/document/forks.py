@@ -3,10 +3,10 @@
 from collections.abc import Iterator
 from hashlib import sha256
 
+from weft.cores.document.context import Context
 from weft.cores.document.holding import Kept
 from weft.cores.document.limits import FORKS_MAX
 from weft.cores.document.messages import LogFork
-from weft.cores.document.station import Station
 from weft.wire.document.sums import rank
 
 
@@ -18,8 +18,8 @@ def wins(body: bytes, other: bytes) -> bool:
 class Forks:
     """What lost, one body of a number, so that the journal keeps both."""
 
-    def __init__(self, station: Station) -> None:
-        self._station = station
+    def __init__(self, context: Context) -> None:
+        self._context = context
         self._losers: dict[tuple[bytes, int], Kept] = {}
 
     def note(self, source: bytes, sequence: int, loser: Kept) -> bool:
@@ -33,7 +33,7 @@ class Forks:
     def tell(self, number: tuple[bytes, int], winner: bytes, loser: bytes, peer: bytes) -> None:
         """Let people know: which number it is, and who brought the body that was not known."""
         kept, other = sha256(winner).digest(), sha256(loser).digest()
-        self._station.tell(LogFork(self._station.session, *number, peer, kept, other))
+        self._context.tell(LogFork(self._context.session, *number, peer, kept, other))
 
     def items(self) -> Iterator[tuple[bytes, int, Kept]]:
         """All that lost."""

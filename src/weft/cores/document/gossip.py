@@ -13,6 +13,7 @@ from typing import Any, Final
 from weft.base.now import Now
 from weft.cores.document.answering import Answering
 from weft.cores.document.asking import Asking
+from weft.cores.document.context import Context
 from weft.cores.document.knowing import Knowing, Places
 from weft.cores.document.limits import (
     ANSWER_MAX,
@@ -26,7 +27,7 @@ from weft.cores.document.limits import (
 from weft.cores.document.log import Log, Taken
 from weft.cores.document.messages import LogDiverged
 from weft.cores.document.peers import Peer, Peers
-from weft.cores.document.station import Station
+from weft.cores.kit.timers import earliest
 from weft.wire.document.messages import Beat, Gsip, Held, Message, Xmsg
 
 JITTER_PERCENT: Final = 20  # GSP-025
@@ -35,13 +36,13 @@ JITTER_PERCENT: Final = 20  # GSP-025
 class Gossip:
     """Who knows how much of whom."""
 
-    def __init__(self, station: Station, log: Log, peers: Peers) -> None:
-        self.station, self.log, self.peers = station, log, peers
+    def __init__(self, context: Context, log: Log, peers: Peers) -> None:
+        self.context, self.log, self.peers = context, log, peers
         self._places = Places()
         self._known: dict[bytes, Knowing] = {}
         """ACTIVE peers."""
-        self._asking = Asking(station, log, self._places, self._known)
-        self._answering = Answering(station, log, self._known)
+        self._asking = Asking(context, log, self._places, self._known)
+        self._answering = Answering(context, log, self._known)
         self._tick_at: int | None = None
         self._turn = b""
         """Whose turn it was last to be told."""
@@ -55,7 +56,7 @@ class Gossip:
 
     def greet(self, peer: Peer) -> None:
         """A peer is ACTIVE: say what we hold of every other source, in the order of UUIDs."""
-        knowing = self._known[peer.id] = Knowing(peer, self.station.now.mono)
+        knowing = self._known[peer.id] = Knowing(peer, self.context.now.mono)
         knowing.to_tell = {source: None for source, _ in self.log.sources() if source != peer.id}
         self._tell(knowing)
         if self._tick_at is None:
@@ -86,7 +87,7 @@ class Gossip:
     def _hear_gsip(self, knowing: Knowing, gossip: Gsip) -> None:
         """Each source once, whatever it says: an answer to each of 4,096 lines of one would take seconds."""
         for source, upto in dict(gossip.entries).items():
-            if source == self.station.uuid and self.log.doubt(upto, knowing.uuid):
+            if source == self.context.uuid and self.log.doubt(upto, knowing.uuid):
                 return
             self._learn(knowing, source, min(upto, SEQUENCE_MAX))
             latest = self.log.latest(source)
@@ -102,7 +103,7 @@ class Gossip:
                 self._asking.hearsay(knowing.uuid, knowing, beat.sequence)
             latest = self.log.latest(knowing.uuid)
             if beat.sequence < latest and beat.check != self.log.check:  # an old disk under an old identity (GSP-015)
-                self.station.send(knowing.peer.endpoint, Gsip((Held(knowing.uuid, latest),)))
+                self.context.say(knowing.peer.endpoint, Gsip((Held(knowing.uuid, latest),)))
         if beat.check is not None:
             self._compare(knowing, beat.check)
 
@@ -117,7 +118,7 @@ class Gossip:
                 for source, latest in log.sources():
                     knowing.set(knowing.knows, self._place(source), latest)
             return
-        now = self.station.now.mono
+        now = self.context.now.mono
         if not self._is_level(knowing):
             knowing.unlike_at = None
         elif knowing.unlike_at is None:
@@ -129,13 +130,13 @@ class Gossip:
         """It has other bytes under some number: ask for all that it has, a part with each BEAT; forks show themselves."""
         if since_ns >= DIVERGED_NS and not knowing.is_unlike_told:
             knowing.is_unlike_told = True
-            self.station.tell(LogDiverged(self.station.session, knowing.uuid))
+            self.context.tell(LogDiverged(self.context.session, knowing.uuid))
         if since_ns < COMPARE_NS:
             return
         left = COMPARED_MAX
-        own = self.station.uuid
+        own = self.context.uuid
         for source, first in knowing.next_pieces([pair for pair in self.log.sources() if pair[0] != own]):
-            self.station.send(knowing.peer.endpoint, Gsip((Held(source, first),)))
+            self.context.say(knowing.peer.endpoint, Gsip((Held(source, first),)))
             left -= min(ANSWER_MAX, self.log.latest(source) - first)
             if left <= 0:
                 return
@@ -145,7 +146,7 @@ class Gossip:
 
         Of our own source nobody tells us.
         """
-        own = self.station.uuid
+        own = self.context.uuid
         return all(
             latest in (knowing.known(place := self._place(source)), knowing.last_told(place))
             for source, latest in self.log.sources()
@@ -177,7 +178,7 @@ class Gossip:
         if taken.is_further:
             self._answering.spread(counts)
         else:
-            self.station.send(knowing.peer.endpoint, Xmsg(counts))
+            self.context.say(knowing.peer.endpoint, Xmsg(counts))
 
     def _learn(self, knowing: Knowing, source: bytes, upto: int) -> None:
         if upto:
@@ -196,12 +197,12 @@ class Gossip:
 
     def push(self, body: bytes, source: bytes, sequence: int) -> None:
         """Say an own operation to every ACTIVE peer (GSP-005)."""
-        assert source == self.station.uuid
+        assert source == self.context.uuid
         self._answering.push(body, sequence)
 
     def _tell(self, knowing: Knowing) -> None:
         """Tell a peer of sources, as many as its link takes at a time."""
-        now = self.station.now.mono
+        now = self.context.now.mono
         while knowing.to_tell and knowing.may_tell(now):
             source = next(iter(knowing.to_tell))
             del knowing.to_tell[source]
@@ -209,7 +210,7 @@ class Gossip:
             knowing.set(knowing.told, place, latest)
             knowing.set(knowing.told_at, place, now)
             knowing.note_told()
-            self.station.send(knowing.peer.endpoint, Gsip((Held(source, latest),)))
+            self.context.say(knowing.peer.endpoint, Gsip((Held(source, latest),)))
 
     def _tell_next(self) -> None:
         """Tell the next peers, one in sixteen, what they are not known to hold (GSP-025)."""
@@ -231,10 +232,10 @@ class Gossip:
             return False
         if knowing.last_told(place) != latest:
             return True
-        return self.station.now.mono - knowing.told_at[place] >= REPEAT_NS
+        return self.context.now.mono - knowing.told_at[place] >= REPEAT_NS
 
     def _plan(self) -> None:
-        self._tick_at = self.station.now.mono + self.station.jitter(self.station.timing.gossip_ns, JITTER_PERCENT)
+        self._tick_at = self.context.now.mono + self.context.jitter(self.context.timing.gossip_ns, JITTER_PERCENT)
 
     # Time
 
@@ -253,9 +254,8 @@ class Gossip:
 
     def deadline(self) -> int | None:
         """When to be woken."""
-        dues = [self._tick_at, self._asking.deadline(), self.log.deadline()]
-        dues += [knowing.due_at for knowing in self._known.values()]
-        return min((due for due in dues if due is not None), default=None)
+        of_peers = [knowing.due_at for knowing in self._known.values()]
+        return earliest(self._tick_at, self._asking.deadline(), self.log.deadline(), *of_peers)
 
 
 HEARD: Final[dict[type, Callable[[Gossip, Knowing, Any], None]]] = {

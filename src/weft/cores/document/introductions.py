@@ -14,8 +14,9 @@ from collections.abc import Callable
 import msgspec
 
 from weft.cores.document import limits
+from weft.cores.document.context import Context
 from weft.cores.document.peers import CAME, MANUAL, MDNS, Peer, Peers, head_of
-from weft.cores.document.station import Station
+from weft.cores.kit.timers import earliest
 from weft.wire.document.messages import Beat, PeerAt
 
 
@@ -33,8 +34,8 @@ class Doubt(msgspec.Struct):
 class Introductions:
     """The parts share `peers`; what is remembered here is who has told us what. `show_view`: say BEAT to a peer."""
 
-    def __init__(self, station: Station, peers: Peers, show_view: Callable[[Peer], None]) -> None:
-        self._station, self._peers, self._show_view = station, peers, show_view
+    def __init__(self, context: Context, peers: Peers, show_view: Callable[[Peer], None]) -> None:
+        self._context, self._peers, self._show_view = context, peers, show_view
         self._told: dict[str, None] = {}
         """Endpoints that some PEER has named, of who is not gone since."""
         self._first_at: int | None = None
@@ -51,12 +52,12 @@ class Introductions:
             told.pop(endpoint, None)
             if len(told) >= limits.REMEMBERED_MAX:
                 del told[next(iter(told))]
-        peer.told[endpoint] = self._station.now.mono
+        peer.told[endpoint] = self._context.now.mono
         self._told[endpoint] = None
 
     def introduce(self, peer: Peer) -> None:
         """A peer has become ACTIVE: tell the others, where that is of use (PEE-030)."""
-        now = self._station.now.mono
+        now = self._context.now.mono
         if not self._has_had_peers:
             self._has_had_peers = True
             self._first_at = now if peer.how in (MANUAL, MDNS) else None
@@ -69,7 +70,7 @@ class Introductions:
             return
         for other in self._peers.active():
             if other is not peer and not (other.is_mdns and peer.is_mdns):
-                self._station.send(other.endpoint, PeerAt(peer.endpoint))
+                self._context.say(other.endpoint, PeerAt(peer.endpoint))
 
     def _is_introduction_to_us(self, peer: Peer) -> bool:
         """Whether it came because somebody told it of us: we are the newcomer, just after our first call."""
@@ -82,8 +83,8 @@ class Introductions:
         It may be the one who has; so it is told of ours in a second, unless we learn of somebody until then.
         """
         peer.view = beat.view
-        now, peers = self._station.now.mono, self._peers
-        if peer.is_introduction and beat.view == head_of(peer.id) ^ head_of(self._station.uuid):
+        now, peers = self._context.now.mono, self._peers
+        if peer.is_introduction and beat.view == head_of(peer.id) ^ head_of(self._context.uuid):
             self._introduce(peer)  # it sees nobody but us: it has not been sent, it is a newcomer itself
         peer.is_introduction = False
         if beat.view == peers.view:
@@ -93,7 +94,7 @@ class Introductions:
 
     def wake(self) -> None:
         """Look again at those whose view was another than ours."""
-        now, peers = self._station.now.mono, self._peers
+        now, peers = self._context.now.mono, self._peers
         if self._shown_of != peers.view_at <= now - limits.VIEW_TOLD_NS:
             self._show_all()
         for doubt in [doubt for doubt in self._doubts.values() if doubt.due_at <= now]:
@@ -107,7 +108,7 @@ class Introductions:
         """We have learned of somebody, and of nobody else since: whoever may see others is shown ours, once per pair."""
         self._shown_of = self._peers.view_at
         for peer in self._peers.active():
-            if peer.view != self._peers.view and self._station.uuid < peer.id:
+            if peer.view != self._peers.view and self._context.uuid < peer.id:
                 self._show_view(peer)
 
     def _repair(self, peer: Peer, doubt: Doubt) -> None:
@@ -115,7 +116,7 @@ class Introductions:
         others = [other for other in self._peers.active() if other is not peer]
         lacking = [] if peer.view is None else explained(others, peer.view ^ self._peers.view)
         if not lacking and not doubt.is_shown and peer.view is not None:
-            doubt.is_shown, doubt.due_at = True, self._station.now.mono + limits.VIEW_SHOWN_NS
+            doubt.is_shown, doubt.due_at = True, self._context.now.mono + limits.VIEW_SHOWN_NS
             self._show_view(peer)
             return
         del self._doubts[doubt.endpoint]
@@ -127,19 +128,17 @@ class Introductions:
 
     def _tell(self, peer: Peer, news: list[str], by: list[str]) -> None:
         """All but what it told us lately; what it told long ago it may have lost since."""
-        now = self._station.now.mono
+        now = self._context.now.mono
         for endpoint in news:
             told_at = peer.told.get(endpoint)
             if told_at is None or now >= told_at + limits.REPAIR_BLIND_NS:
                 peer.repaired_at, peer.repaired_by = now, by
-                self._station.send(peer.endpoint, PeerAt(endpoint))
+                self._context.say(peer.endpoint, PeerAt(endpoint))
 
     def deadline(self) -> int | None:
         """When to look again."""
-        dues = [doubt.due_at for doubt in self._doubts.values()]
-        if self._shown_of != self._peers.view_at:
-            dues.append(self._peers.view_at + limits.VIEW_TOLD_NS)
-        return min(dues, default=None)
+        view_at = self._peers.view_at + limits.VIEW_TOLD_NS if self._shown_of != self._peers.view_at else None
+        return earliest(view_at, *[doubt.due_at for doubt in self._doubts.values()])
 
     def restart(self) -> None:
         """We are the newcomer again."""

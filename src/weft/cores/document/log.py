@@ -19,6 +19,7 @@ from weft.base.budget import Part
 from weft.base.errors import OurFault, PeerError
 from weft.base.now import Now
 from weft.base.records import CoreRecord, Entry, StreamRecord
+from weft.cores.document.context import Context
 from weft.cores.document.forks import Forks, next_uuid, wins
 from weft.cores.document.holding import Holding, Kept
 from weft.cores.document.limits import (
@@ -44,7 +45,6 @@ from weft.cores.document.memory import (
 from weft.cores.document.messages import LogFull
 from weft.cores.document.sources import Source
 from weft.cores.document.stamps import Stamps
-from weft.cores.document.station import Station
 from weft.wire.document.operations import Operation, parse
 from weft.wire.document.sums import is_altered, is_proved
 
@@ -52,6 +52,14 @@ INDEX_SHIFT: Final = 32
 """Of an entry of `arrivals`: the source's place above, the sequence below; no source has 2^32 operations."""
 OVERHEAD_BYTES: Final = 512
 """Of a record, beside its body, as far as the bound of a turn matters."""
+
+
+def _ignore(operation: Operation) -> None:
+    """Nobody folds this log."""
+
+
+def _ignore_reuse(peer: bytes, uuid: bytes) -> None:
+    """Nobody speaks for this log."""
 
 
 class Taken(NamedTuple):
@@ -66,15 +74,21 @@ class Taken(NamedTuple):
 
 
 class Log:
-    """Pure memory with records: what enters it is kept by the station."""
+    """Pure memory with records: what enters it is kept by the context."""
 
-    def __init__(self, station: Station) -> None:
-        self.station = station
-        self.stamps = Stamps(station)
-        self.on_reused: Callable[[bytes, bytes], None] = _ignore_reuse
-        """Told the peer that knows more of us than we do, and the UUID to go on with."""
-        self.on_fork: Callable[[Operation], object] = _ignore
-        """Told what counts under a number that `fresh` gave before."""
+    def __init__(
+        self,
+        context: Context,
+        reused: Callable[[bytes, bytes], None] = _ignore_reuse,
+        forked: Callable[[Operation], None] = _ignore,
+    ) -> None:
+        """`reused` is told the peer that knows more of us than we do, and the UUID to go on with.
+
+        `forked` is told what counts under a number that `fresh` gave before.
+        """
+        self.context = context
+        self._tell_reused, self._tell_forked = reused, forked
+        self.stamps = Stamps(context)
         self._sources: dict[bytes, Source] = {}
         self._by_index: list[Source] = []
         self._sorted: list[bytes] = []
@@ -84,7 +98,7 @@ class Log:
         """Of memory, for all prefixes and what is folded of them, about."""
         self.room = Part("log", lambda: self.bytes)
         """Of the core's budget; here, all there is."""
-        self._forks = Forks(station)
+        self._forks = Forks(context)
         self._arrivals = array("Q")
         self._fresh: dict[tuple[bytes, int], Operation] = {}
         self._unkept: OrderedDict[tuple[bytes, int], bool] = OrderedDict()
@@ -96,7 +110,7 @@ class Log:
         self._schema: str | None = None
         """As the journal has it."""
         self._is_full_told = False
-        self._is_dormant = not any(station.uuid)
+        self._is_dormant = not any(context.uuid)
         """Nobody folds what it holds."""
         self._bare: dict[tuple[bytes, int], None] = {}
         """Restored, in a prefix by now, and perhaps without a record of the stream: the node ended in between."""
@@ -114,13 +128,13 @@ class Log:
         """All is restored. Keep name and schema of the session, once: by that a later start knows it as this node's own."""
         self._unkept.update({pair: False for pair in sorted(self._bare) if pair[1] <= self.latest(pair[0])})
         self._bare = {}
-        schema = cut(self.station.settings.schema_name or self.station.settings.schema)
+        schema = cut(self.context.settings.schema_name or self.context.settings.schema)
         if self._schema is None:  # what is here was carried for others: of a session it counts from its name on
             self._unkept.update(dict.fromkeys(map(self.arrival, range(self.count)), False))
             self._unkept.update(dict.fromkeys(self.held(), True))
         if self._schema != schema:
             self._schema = schema
-            self.station.keep(record_of(SessionKept(self.station.session, schema)))
+            self.context.keep(record_of(SessionKept(self.context.session, schema)))
 
     # What is known
 
@@ -209,22 +223,22 @@ class Log:
         try:
             operation = parse(body)
         except PeerError:
-            self.station.count("log.no_header")
+            self.context.count("log.no_header")
             return Taken("no_header")
         if is_altered(body, operation.attributes):
-            self.station.count("log.altered")  # on the way to us, or to whoever says it; gossip asks for the hole
+            self.context.count("log.altered")  # on the way to us, or to whoever says it; gossip asks for the hole
             return Taken("altered")
-        now = self.station.now
+        now = self.context.now
         kept = Kept(body, now.wall, sender, now.mono)
         taken = self._judge(operation, kept)
         if taken.code in COUNTED:
-            self.station.count(COUNTED[taken.code])
+            self.context.count(COUNTED[taken.code])
         return taken
 
     def _judge(self, operation: Operation, kept: Kept) -> Taken:
         source, sequence = operation.source, operation.sequence
         known = self._known(source, sequence)
-        if source == self.station.uuid:
+        if source == self.context.uuid:
             return Taken(self._hear_own(known, kept), source, sequence)
         if known is not None:
             if known.body == kept.body:
@@ -253,11 +267,11 @@ class Log:
         return "own_source"
 
     def _change_identity(self, peer: bytes) -> None:
-        self.on_reused(peer, next_uuid(self.station.uuid, self.station.now.wall))
+        self._tell_reused(peer, next_uuid(self.context.uuid, self.context.now.wall))
 
     def doubt(self, sequence: int, peer: bytes) -> bool:
         """Somebody knows so much of our source; True if that is more than we ever said, and we are somebody else now."""
-        if sequence <= self.latest(self.station.uuid):
+        if sequence <= self.latest(self.context.uuid):
             return False
         self._change_identity(peer)
         return True
@@ -285,7 +299,7 @@ class Log:
             what = "operations" if self.room.has_room(1) else "memory"
         if what and not self._is_full_told:
             self._is_full_told = True
-            self.station.tell(LogFull(self.station.session, what))
+            self.context.tell(LogFull(self.context.session, what))
         return bool(what)
 
     @property
@@ -297,7 +311,7 @@ class Log:
         self._source(source)
         self._holding.put(source, sequence, kept)
         shed = self._holding.shed(source)
-        self.station.count("log.shed", len(shed))
+        self.context.count("log.shed", len(shed))
         if (source, sequence) in shed:
             return False
         self._keep(source, sequence, None)
@@ -318,14 +332,14 @@ class Log:
             insort(self._sorted, source)
         there.append(kept, operation.timestamp, len(self._arrivals))
         self.bytes += cost_of(kept.body)
-        there.settle(self.station.now.mono - self.station.timing.fresh_ns)
+        there.settle(self.context.now.mono - self.context.timing.fresh_ns)
         self._arrivals.append(there.index << INDEX_SHIFT | operation.sequence)
         self._turned[source] = None
         if not self._is_dormant:
             self._fresh[source, operation.sequence] = operation
         if is_new:
-            self.station.count("log.ops")
-            self.station.count("log.inert", bool(operation.inert))
+            self.context.count("log.ops")
+            self.context.count("log.inert", bool(operation.inert))
             self._keep(source, operation.sequence, operation)
 
     def _release(self, source: bytes, *, is_new: bool = True) -> None:
@@ -338,12 +352,12 @@ class Log:
     def append(self, body: bytes) -> Operation:
         """Take the next own operation; a wall stands in front of what the turn says."""
         operation = parse(body)
-        source, now = self.station.uuid, self.station.now
+        source, now = self.context.uuid, self.context.now
         assert (operation.source, operation.sequence) == (source, self.latest(source) + 1)
         self._enter(operation, Kept(body, now.wall, source), is_new=False)
         self.stamps.used(operation.timestamp)
-        self.station.count("log.ops")
-        self.station.keep(self._record(operation), is_own=True)
+        self.context.count("log.ops")
+        self.context.keep_own(self._record(operation))
         return operation
 
     # Forks
@@ -355,8 +369,8 @@ class Log:
         winner, loser = (kept, known) if is_winner else (known, kept)
         if self._forks.note(source, sequence, loser) and is_new:
             self._forks.tell((source, sequence), winner.body, loser.body, kept.received_from)
-            if not self.station.is_full:
-                self.station.keep(record_of(LoserKept(self.station.session, source, sequence, *loser[1:3], loser.body)))
+            if not self.context.is_full:
+                self.context.keep(record_of(LoserKept(self.context.session, source, sequence, *loser[1:3], loser.body)))
         if is_winner:
             self._replace(operation, kept, is_new=is_new)
         return is_winner
@@ -372,7 +386,7 @@ class Log:
             if (source, sequence) in self._fresh:
                 self._fresh[source, sequence] = operation
             else:
-                self.on_fork(operation)
+                self._tell_forked(operation)
         if is_new:
             self._keep(source, sequence, operation)
 
@@ -380,10 +394,10 @@ class Log:
 
     def _keep(self, source: bytes, sequence: int, operation: Operation | None) -> None:
         """With this turn, if the journal has room and the turn too; else later."""
-        station = self.station
-        if not station.records:
+        context = self.context
+        if not context.records:
             self._turn_bytes = 0
-        if station.is_full or self._unkept or self._turn_bytes >= KEPT_BYTES_MAX:
+        if context.is_full or self._unkept or self._turn_bytes >= KEPT_BYTES_MAX:
             self._keep_later(source, sequence)
         else:
             self._keep_now(source, sequence, operation)
@@ -402,25 +416,25 @@ class Log:
             held = self._holding.get(source, sequence)
             if held is None:
                 return
-            record = record_of(HeldKept(self.station.session, source, sequence, held[1], held[2], held.body))
+            record = record_of(HeldKept(self.context.session, source, sequence, held[1], held[2], held.body))
         self._turn_bytes += OVERHEAD_BYTES + len(self.known(source, sequence))
-        self.station.keep(record)
+        self.context.keep(record)
 
     def _record(self, operation: Operation) -> StreamRecord:
         there = self._sources[operation.source]
         sequence = operation.sequence
-        return stream_record(self.station.settings, operation, there.kept(sequence), there.effs[sequence - 1])
+        return stream_record(self.context.settings, operation, there.kept(sequence), there.effs[sequence - 1])
 
     def wake(self, now: Now) -> None:
         """Keep what had no room, as much as one turn takes."""
         self._turn_bytes = 0
-        while self._unkept and self._turn_bytes < KEPT_BYTES_MAX and not self.station.is_full:
+        while self._unkept and self._turn_bytes < KEPT_BYTES_MAX and not self.context.is_full:
             pair, _ = self._unkept.popitem(last=False)
             self._keep_now(*pair, None)
 
     def deadline(self) -> int | None:
         """At once, if something is to be kept and there is room."""
-        return self.station.now.mono if self._unkept and not self.station.is_full else None
+        return self.context.now.mono if self._unkept and not self.context.is_full else None
 
     # Memory
 
@@ -469,7 +483,7 @@ class Log:
 
     def condense(self) -> Iterator[CoreRecord]:
         """Records from which `restore` makes the same log: arrivals in their order, in pieces."""
-        session = self.station.session
+        session = self.context.session
         if self._schema is not None:
             yield record_of(SessionKept(session, self._schema))
         bare = {pair: None for pair in self._unkept if pair[1] <= self.latest(pair[0])}
@@ -510,11 +524,3 @@ COUNTED: Final = {
     "fork": "log.fork",
     "full": "log.full",
 }
-
-
-def _ignore(operation: Operation) -> None:
-    """Nobody folds this log."""
-
-
-def _ignore_reuse(peer: bytes, uuid: bytes) -> None:
-    """Nobody speaks for this log."""

@@ -16,10 +16,10 @@ import msgspec
 from weft.base.errors import UNREADABLE, OurFault
 from weft.base.memories import Memories
 from weft.base.records import CoreRecord, Record, Stream, StreamRecord
+from weft.cores.document.context import nanoseconds_of
 from weft.cores.document.holding import Kept
 from weft.cores.document.limits import WORDS_MAX
 from weft.cores.document.messages import SessionSettings
-from weft.cores.document.station import nanoseconds_of
 from weft.wire.document.operations import Operation
 
 CORE: Final = "document"

@@ -1,23 +1,25 @@
 """Who is there: calling, greeting, keeping in touch and parting, as the table of `states` says (PEE-010 to PEE-034).
 
 Each peer is called at its endpoint through a link of its own, and heard by its UUID. `introductions` says who is told of
-whom, `times` keeps session time; what is said about the log is for others (`on_message`).
+whom, `times` keeps session time; what is said about the log is for `gossip`.
 """
 
 from collections.abc import Callable
 from typing import Any, Final
 
 from weft.base.budget import Part
-from weft.base.effects import Perform
 from weft.base.errors import PeerError
 from weft.base.now import MILLISECOND, SECOND, Now
 from weft.cores.document import limits, messages
 from weft.cores.document.arriving import Arriving
+from weft.cores.document.context import Context
+from weft.cores.document.gossip import Gossip
 from weft.cores.document.introductions import Introductions
+from weft.cores.document.log import Log
 from weft.cores.document.peers import LINKED, MANUAL, MDNS, PRESENT, TOLD, Peer, Peers, Saying
 from weft.cores.document.states import TABLE, On, State
-from weft.cores.document.station import Station
 from weft.cores.document.times import Times
+from weft.cores.kit.timers import earliest
 from weft.wire.document import endpoints
 from weft.wire.document.frames import word_of
 from weft.wire.document.messages import (
@@ -42,21 +44,14 @@ SILENT, LINK_FULL, GOODBYE = "silent", "link-full", "goodbye"
 
 
 class Mesh:
-    """All peers of a session. The attributes that are functions are set by whoever joins the parts."""
+    """All peers of a session. What they say about the log is for `gossip`."""
 
-    def __init__(self, station: Station, peers: Peers) -> None:
-        self._station, self._peers = station, peers
-        self.introductions = Introductions(station, peers, self.beat)
-        self.times = Times(station, peers)
-        self._arriving = Arriving(station, peers, self._gone)
-        self.log_beat: Callable[[], tuple[int, int]] = lambda: (0, 0)
-        """Our latest sequence, and the check of the log."""
-        self.latest: Callable[[bytes], int] = lambda _source: 0
-        self.greet: Callable[[Peer], None] = lambda _peer: None
-        """A peer is ACTIVE: tell it what we hold."""
-        self.on_gone: Callable[[Peer], None] = lambda _peer: None
-        self.on_message: Callable[[Peer, Message], None] = lambda _peer, _message: None
-        """GSIP, BEAT and XMSG of an ACTIVE peer."""
+    def __init__(self, context: Context, peers: Peers, log: Log, gossip: Gossip) -> None:
+        self._context, self._peers = context, peers
+        self.log, self.gossip = log, gossip
+        self.introductions = Introductions(context, peers, self.beat)
+        self.times = Times(context, peers)
+        self._arriving = Arriving(context, peers, self._gone)
         self.queued_bytes = 0
         """Of memory, for what peers said before they were ACTIVE."""
         self.room = Part("queued", lambda: self.queued_bytes)
@@ -74,7 +69,7 @@ class Mesh:
 
     def facts(self) -> dict[str, int]:
         """How many peers are in which state; since how many seconds there is none; the greatest skew of their times."""
-        alone = 0 if self.alone_since is None else self._station.now.mono - self.alone_since
+        alone = 0 if self.alone_since is None else self._context.now.mono - self.alone_since
         skew = max((abs(peer.skew_ns or 0) for peer in self._peers.active()), default=0)
         return self._peers.counts() | {"alone_s": alone // SECOND, "skew_ms": skew // MILLISECOND}
 
@@ -82,28 +77,28 @@ class Mesh:
 
     def open(self, now: Now) -> None:
         """Bind our ROUTER; everybody is called when it listens."""
-        for endpoint in self._station.settings.peers:
+        for endpoint in self._context.settings.peers:
             try:
                 self._manual[endpoints.parse(endpoint)] = None
             except PeerError:
-                self._station.count("mesh.bad_endpoint")
+                self._context.count("mesh.bad_endpoint")
         self._bind()
 
     def _bind(self) -> None:
-        station, settings = self._station, self._station.settings
+        context, settings = self._context, self._context.settings
         work = messages.OpenSession(
-            session=station.session,
-            uuid=station.uuid,
+            session=context.session,
+            uuid=context.uuid,
             listen=settings.listen,
             advertise=settings.advertise,
             text=settings.text,
             mdns=settings.mdns,
         )
-        station.effects.append(Perform(work))
+        context.perform(work)
 
     def opened(self, endpoint: str, now: Now) -> None:
         """Our ROUTER listens: call whom we know. Empty: it does not, and nobody is called."""
-        self._station.endpoint = endpoint
+        self._context.endpoint = endpoint
         self._is_open = bool(endpoint)
         self.alone_since = now.mono if endpoint and not self._peers.active() else None
         if not endpoint:
@@ -118,7 +113,7 @@ class Mesh:
         """Say goodbye to all and drop them; who is known is remembered, and called when we are opened again (PEE-013)."""
         for peer in self._peers.all():
             if peer.stage in PRESENT:
-                self._station.send(peer.endpoint, Gbye(text))
+                self._context.say(peer.endpoint, Gbye(text))
             if peer.stage in LINKED:
                 self._let_go(peer)
         self._is_open = False
@@ -127,7 +122,7 @@ class Mesh:
     def restart(self, uuid: bytes) -> None:
         """Go on under another identity (GSP-015)."""
         self.bye("identity")
-        self._station.uuid = uuid
+        self._context.uuid = uuid
         self.introductions.restart()
         self._bind()
 
@@ -149,17 +144,17 @@ class Mesh:
         elif self._is_open and self._peers.may_be_called(endpoint):
             peer = self._peers.add(endpoint, how) if self._peers.make_room(how) else None
             if peer is None:
-                self._station.count("mesh.full")
+                self._context.count("mesh.full")
             else:
                 self._turn(peer, On.MET)
 
     def found(self, order: messages.Found, now: Now) -> None:
         """MDNS knows an endpoint (PEE-021): not called if it is ours, of another session, or of a peer that we have."""
-        if order.uuid == self._station.uuid:
+        if order.uuid == self._context.uuid:
             self._peers.own(order.endpoint)
             return
         known = None if order.uuid is None else self._peers.get(order.uuid)
-        if order.text != self._station.settings.text or (known is not None and known.stage in PRESENT):
+        if order.text != self._context.settings.text or (known is not None and known.stage in PRESENT):
             return
         self.meet(order.endpoint, MDNS)
 
@@ -167,7 +162,7 @@ class Mesh:
         """MDNS says that it is gone: a hint, which five seconds of silence confirm (PEE-021)."""
         peer = self._peers.at(endpoint)
         if peer is not None and peer.is_active:
-            peer.hinted_at = self._station.now.mono
+            peer.hinted_at = self._context.now.mono
             self.beat(peer)
             self._plan(peer)
 
@@ -181,18 +176,18 @@ class Mesh:
 
     def hear(self, sender: bytes, message: Message, address: str, now: Now) -> None:
         """What somebody says, who is at that address as TCP knows it; nothing raises (PEE-006)."""
-        self._station.count(f"mesh.rx.{word_of(message)}")
+        self._context.count(f"mesh.rx.{word_of(message)}")
         if not self._is_open:
             return
         peer = self._speaker(sender, message, address)
         if peer is not None and self._is_whole(peer, message):
-            peer.heard_at, peer.is_evasive, peer.hinted_at = self._station.now.mono, False, None
+            peer.heard_at, peer.is_evasive, peer.hinted_at = self._context.now.mono, False, None
             self._turn(peer, self._judge(message), message)
 
     def _is_whole(self, peer: Peer, message: Message) -> bool:
         """Whether it is as it was said, as far as one can know: whoever says checksums says them always (FLD-030)."""
         if peer.says_sums and not message.has_sum and not isinstance(message, Helo):
-            self._station.count("mesh.rx.bad_sum")
+            self._context.count("mesh.rx.bad_sum")
             return False
         peer.says_sums = message.has_sum
         return True
@@ -203,12 +198,12 @@ class Mesh:
         peer = self._peers.get(sender)
         if peer is not None and peer.stage in PRESENT:
             return peer
-        self._station.count("mesh.rx.before_helo")
+        self._context.count("mesh.rx.before_helo")
         return None
 
     def _judge(self, message: Message) -> On:
         if isinstance(message, Bout):
-            return On.BOUT if message.session == self._station.settings.text else On.OTHER_BOUT
+            return On.BOUT if message.session == self._context.settings.text else On.OTHER_BOUT
         return JUDGED.get(type(message), On.SAID)
 
     # What the table says
@@ -226,12 +221,12 @@ class Mesh:
     def call(self, peer: Peer, about: Any = None) -> None:
         """Say HELO, and await its own."""
         peer.tries += 1
-        peer.called_at = peer.came_at = self._station.now.mono
+        peer.called_at = peer.came_at = self._context.now.mono
         self._say_helo(peer)
 
     def welcome(self, peer: Peer, about: Any = None) -> None:
         """It came in by itself: HELO is its answer, and BOUT a question."""
-        peer.came_at = self._station.now.mono
+        peer.came_at = self._context.now.mono
         self._say_helo(peer)
         self.greet_back(peer)
 
@@ -244,40 +239,40 @@ class Mesh:
     def repeat_bout(self, peer: Peer, about: Any = None) -> None:
         """Ask again; and again after a while."""
         peer.tries += 1
-        peer.called_at = self._station.now.mono
+        peer.called_at = self._context.now.mono
         self._say_bout(peer)
 
     def answer_helo(self, peer: Peer, about: Any = None) -> None:
         """It has not heard ours, or begins anew."""
-        if peer.helo.may_answer(self._station.now.mono):
+        if peer.helo.may_answer(self._context.now.mono):
             self._say_helo(peer)
 
     def answer_bout(self, peer: Peer, about: Any = None) -> None:
         """The same with BOUT."""
-        if peer.bout.may_answer(self._station.now.mono):
+        if peer.bout.may_answer(self._context.now.mono):
             self._say_bout(peer)
 
     def join(self, peer: Peer, about: Any = None) -> None:
         """It is of our session: introduce it, say what we hold, how we are and what time it is, and hear what it said."""
         peer.gone_at = self.alone_since = None
-        peer.tries, peer.active_at = 0, self._station.now.mono
+        peer.tries, peer.active_at = 0, self._context.now.mono
         self.introductions.introduce(peer)
-        self.greet(peer)
+        self.gossip.greet(peer)
         self.beat(peer)
         self.times.active(peer)
-        self._station.tell(messages.PeerActive(self._station.session, peer.id, peer.endpoint))
+        self._context.tell(messages.PeerActive(self._context.session, peer.id, peer.endpoint))
         held = self._take_queue(peer)
         for gossip in held:
-            self.on_message(peer, gossip)
+            self.gossip.hear(peer, gossip)
 
     def refuse(self, peer: Peer, about: Any = None) -> None:
         """It is of another session: leave it alone for a minute."""
-        station = self._station
-        station.send(peer.endpoint, Gbye("session"))
+        context = self._context
+        context.say(peer.endpoint, Gbye("session"))
         self._let_go(peer)
         self._peers.forget(peer)
         self._peers.refuse(peer.endpoint, about.session)
-        station.tell(messages.PeerMismatch(station.session, peer.endpoint, about.session))
+        context.tell(messages.PeerMismatch(context.session, peer.endpoint, about.session))
 
     def hold(self, peer: Peer, about: Any = None) -> None:
         """What it holds is of interest once it is a peer."""
@@ -295,7 +290,7 @@ class Mesh:
 
     def overhear(self, peer: Peer, about: Any = None) -> None:
         """It speaks before it has said of which session it is."""
-        self._station.count("mesh.rx.not_active")
+        self._context.count("mesh.rx.not_active")
 
     def pass_on(self, peer: Peer, about: Any = None) -> None:
         """Give what it says to whom it concerns."""
@@ -304,7 +299,7 @@ class Mesh:
     def part(self, peer: Peer, about: Any = None) -> None:
         """It says goodbye: it is called again, but not at once."""
         self._gone(peer, GOODBYE)
-        peer.paused_until = self._station.now.mono + limits.AFTER_BYE_NS
+        peer.paused_until = self._context.now.mono + limits.AFTER_BYE_NS
 
     def lose(self, peer: Peer, about: Any = None) -> None:
         """It is not there any more, or its link is full: call it again through a new one."""
@@ -317,14 +312,14 @@ class Mesh:
 
     def beat(self, peer: Peer, about: Any = None) -> None:
         """Say that we are alive, whom we see, and where our log stands."""
-        sequence, check = self.log_beat()
-        peer.beat_at = self._station.now.mono
-        self._station.send(peer.endpoint, Beat(sequence, self._peers.view, check, CAPS))
+        sequence = self.log.latest(self._context.uuid)
+        peer.beat_at = self._context.now.mono
+        self._context.say(peer.endpoint, Beat(sequence, self._peers.view, self.log.check, CAPS))
 
     def nudge(self, peer: Peer, about: Any = None) -> None:
         """It is silent: say something that calls for an answer, if anything is missing."""
         peer.is_evasive = True
-        self._station.tell(messages.PeerEvasive(self._station.session, peer.id, peer.endpoint))
+        self._context.tell(messages.PeerEvasive(self._context.session, peer.id, peer.endpoint))
         self.beat(peer)
         self._gossip_of(peer)
 
@@ -332,48 +327,48 @@ class Mesh:
 
     def _gone(self, peer: Peer, why: str) -> None:
         """Its link is dropped; its log stays."""
-        self._station.tell(messages.PeerGone(self._station.session, peer.id, peer.endpoint, why))
+        self._context.tell(messages.PeerGone(self._context.session, peer.id, peer.endpoint, why))
         self._let_go(peer)
 
     def _let_go(self, peer: Peer) -> None:
         self._peers.drop(peer)
         self._peers.turn(peer, State.GONE)
-        now = self._station.now.mono
+        now = self._context.now.mono
         peer.gone_at, peer.called_at, peer.tries, peer.paused_until = now, now, 0, 0
         peer.repaired_at = peer.hinted_at = None
         peer.helo, peer.bout = Saying(), Saying()
         self._take_queue(peer)
         peer.caps, peer.says_sums = (), False
-        self._station.sums.discard(peer.endpoint)
+        self._context.sums.discard(peer.endpoint)
         peer.told, peer.view, peer.repaired_by, peer.is_evasive = {}, None, [], False
         self.introductions.forget(peer.endpoint)
         if not self._peers.active() and self.alone_since is None:
             self.alone_since = now
-        self.on_gone(peer)
+        self.gossip.gone(peer)
         self._plan(peer)
 
     # Saying
 
     def _say_helo(self, peer: Peer) -> None:
-        peer.helo.said_at = self._station.now.mono
-        self._station.send(peer.endpoint, Helo(self._station.endpoint))
+        peer.helo.said_at = self._context.now.mono
+        self._context.say(peer.endpoint, Helo(self._context.endpoint))
 
     def _say_bout(self, peer: Peer) -> None:
-        peer.bout.said_at = self._station.now.mono
-        self._station.send(peer.endpoint, Bout(self._station.settings.text))
+        peer.bout.said_at = self._context.now.mono
+        self._context.say(peer.endpoint, Bout(self._context.settings.text))
 
     def _gossip_of(self, peer: Peer) -> None:
-        self._station.send(peer.endpoint, Gsip((Held(peer.id, self.latest(peer.id)),)))
+        self._context.say(peer.endpoint, Gsip((Held(peer.id, self.log.latest(peer.id)),)))
 
     def chat(self, text: str) -> None:
         """Say something to all people."""
         for peer in self._peers.active():
-            self._station.send(peer.endpoint, Chat(text))
+            self._context.say(peer.endpoint, Chat(text))
 
     def note_own(self) -> None:
         """An operation was issued here: session time is settled, and a BEAT says soon how far we are."""
         self.times.settle()
-        self._beat_soon_at = self._station.now.mono + self._station.timing.beat_soon_ns
+        self._beat_soon_at = self._context.now.mono + self._context.timing.beat_soon_ns
 
     # What peers say
 
@@ -385,19 +380,19 @@ class Mesh:
             self.meet(message.endpoint, TOLD)
 
     def _hear_chat(self, peer: Peer, message: Chat) -> None:
-        self._station.tell(messages.ChatHeard(self._station.session, peer.id, message.text))
+        self._context.tell(messages.ChatHeard(self._context.session, peer.id, message.text))
 
     def _hear_time(self, peer: Peer, message: Time) -> None:
         self.times.hear(peer, message)
 
     def _hear_beat(self, peer: Peer, message: Beat) -> None:
         peer.caps = message.caps
-        (self._station.sums.add if READS_SUMS in peer.caps else self._station.sums.discard)(peer.endpoint)
+        (self._context.sums.add if READS_SUMS in peer.caps else self._context.sums.discard)(peer.endpoint)
         self.introductions.compare(peer, message)
-        self.on_message(peer, message)
+        self.gossip.hear(peer, message)
 
     def _hear_log(self, peer: Peer, message: Gsip | Xmsg) -> None:
-        self.on_message(peer, message)
+        self.gossip.hear(peer, message)
 
     # Time
 
@@ -418,7 +413,7 @@ class Mesh:
 
     def _pardon(self) -> None:
         """Who was refused a minute ago may be called again; who was named by a person, is."""
-        now, refused = self._station.now.mono, self._peers.refused
+        now, refused = self._context.now.mono, self._peers.refused
         for endpoint in [endpoint for endpoint, until in refused.items() if until <= now]:
             self._peers.pardon(endpoint)
             if endpoint in self._manual:
@@ -432,7 +427,7 @@ class Mesh:
             self._turn(peer, on)
 
     def _look_at_absent(self, peer: Peer) -> On | None:
-        now = self._station.now.mono
+        now = self._context.now.mono
         if peer.gone_at is not None and not peer.is_manual and now >= peer.gone_at + limits.RECALL_NS:
             return On.EXPIRED
         if peer.stage is State.GONE and not self._peers.make_room(MANUAL if peer.is_manual else TOLD):
@@ -441,10 +436,10 @@ class Mesh:
         return On.DUE
 
     def _look_at_greeted(self, peer: Peer) -> On:
-        return On.LOST if self._station.now.mono >= peer.heard_at + self._station.timing.gone_ns else On.DUE
+        return On.LOST if self._context.now.mono >= peer.heard_at + self._context.timing.gone_ns else On.DUE
 
     def _look_at_active(self, peer: Peer) -> On | None:
-        timing, now = self._station.timing, self._station.now.mono
+        timing, now = self._context.timing, self._context.now.mono
         if now >= self._lost_at(peer):
             return On.LOST
         if not peer.is_evasive and now >= peer.heard_at + timing.evasive_ns:
@@ -452,18 +447,18 @@ class Mesh:
         return On.DUE if now >= self._beat_at(peer) else None
 
     def _lost_at(self, peer: Peer) -> int:
-        timing = self._station.timing
+        timing = self._context.timing
         lost_at = peer.heard_at + timing.gone_ns
         return lost_at if peer.hinted_at is None else min(lost_at, peer.hinted_at + timing.hint_gone_ns)
 
     def _beat_at(self, peer: Peer) -> int:
-        timing = self._station.timing
-        said_at = self._station.said_at.get(peer.endpoint, 0)
+        timing = self._context.timing
+        said_at = self._context.said_at.get(peer.endpoint, 0)
         return min(said_at + timing.beat_ns, peer.beat_at + timing.beat_most_ns)
 
     def _plan(self, peer: Peer) -> None:
         """When to look at it again; being early does no harm."""
-        timing = self._station.timing
+        timing = self._context.timing
         if peer.stage is State.ACTIVE:
             due_at = min(self._lost_at(peer), self._beat_at(peer))
             peer.due_at = due_at if peer.is_evasive else min(due_at, peer.heard_at + timing.evasive_ns)
@@ -476,7 +471,7 @@ class Mesh:
         """Between two calls."""
         if peer.gone_at is None:
             return _nth(limits.CALLS_NS, peer.tries - 1)
-        if self._station.now.mono >= peer.gone_at + limits.RECALL_NS:
+        if self._context.now.mono >= peer.gone_at + limits.RECALL_NS:
             return limits.RECALL_SLOWLY_NS
         return _nth(limits.RECALLS_NS, peer.tries)
 
@@ -486,9 +481,7 @@ class Mesh:
             return None
         dues = [peer.due_at for peer in self._peers.all()]
         dues += [until for endpoint, until in self._peers.refused.items() if endpoint in self._manual]
-        parts = self._beat_soon_at, self.times.deadline(), self.introductions.deadline()
-        dues += [due for due in parts if due is not None]
-        return min(dues, default=None)
+        return earliest(self._beat_soon_at, self.times.deadline(), self.introductions.deadline(), *dues)
 
 
 def _nth(pauses: tuple[int, ...], number: int) -> int:

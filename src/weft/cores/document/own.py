@@ -5,13 +5,14 @@ from typing import Final, NamedTuple
 
 from weft.base.errors import PeerError
 from weft.base.now import SECOND
+from weft.cores.document.context import Context
 from weft.cores.document.fold.conflicts import Writer
 from weft.cores.document.fold.engine import Engine
 from weft.cores.document.gossip import Gossip
 from weft.cores.document.limits import BURST, EMITTED_BYTES_MAX, RATE
 from weft.cores.document.log import Log
 from weft.cores.document.mesh import Mesh
-from weft.cores.document.station import Refusal, Station
+from weft.cores.kit.refusals import Refusal
 from weft.wire.document.operations import SET, TEXT, Stamp, emit, parse
 from weft.wire.document.sums import with_sum
 from weft.wire.document.xml import Payload
@@ -55,8 +56,8 @@ FAULTS: Final = {
 class Own:
     """Issues operations."""
 
-    def __init__(self, station: Station, log: Log, engine: Engine, gossip: Gossip, mesh: Mesh) -> None:
-        self.station, self.log, self.engine, self.gossip, self.mesh = station, log, engine, gossip, mesh
+    def __init__(self, context: Context, log: Log, engine: Engine, gossip: Gossip, mesh: Mesh) -> None:
+        self.context, self.log, self.engine, self.gossip, self.mesh = context, log, engine, gossip, mesh
         self.authorise: Authorise = _allow
         self._tokens_ns = BURST * SECOND // RATE
         """What may be issued at once, as the time that it takes to earn it."""
@@ -78,11 +79,11 @@ class Own:
         `force` stamps it behind whoever wrote there last, however far ahead that is (GSP-003), and enters even what does
         nothing. Without `waits` what would only wait for what it refers to is refused: a slip would do its work much later.
         """
-        by = by or self.station.settings.operator
+        by = by or self.context.settings.operator
         self._permit(by, verb, reference)
         slots = _slots_of(verb, payload)
         stamp = self._stamp(reference, slots if force else [])
-        source, sequence = self.station.uuid, self.log.latest(self.station.uuid) + 1
+        source, sequence = self.context.uuid, self.log.latest(self.context.uuid) + 1
         body = self._written(verb, reference, Stamp(source, stamp, sequence, by, resolves), payload)
         if not force:
             self._try(body, stamp, waits=waits)
@@ -102,7 +103,7 @@ class Own:
             raise Refusal(
                 "no-reference", "nothing says what is meant", "name an element: eid=…, period=1 jam=3, path=…"
             )
-        if self.station.is_full:
+        if self.context.is_full:
             raise Refusal("storage-full", "the journal has no room", "make room on the disk; it goes on by itself")
         if not self.log.room.has_room(1):
             self.log.room.refuse()
@@ -111,7 +112,7 @@ class Own:
             )
         if self.log.is_full:
             raise Refusal("log-full", "the session holds as many operations as it can", "begin another session")
-        if self._tokens(self.station.now.mono) < SECOND // RATE:
+        if self._tokens(self.context.now.mono) < SECOND // RATE:
             raise Refusal("too-fast", f"more than {RATE} entries a second", "wait a little")
 
     def _tokens(self, now: int) -> int:
@@ -146,8 +147,8 @@ class Own:
         if self.engine.is_behind:
             outcomes = [INERT + operation.inert] if operation.inert else []
         else:
-            latest = self.log.latest(self.station.uuid)
-            before = self.log.eff(self.station.uuid, latest) if latest else stamp
+            latest = self.log.latest(self.context.uuid)
+            before = self.log.eff(self.context.uuid, latest) if latest else stamp
             outcomes = self.engine.trial(operation, max(stamp, before))
         if outcomes and all(outcome.startswith(INERT) for outcome in outcomes):
             code = outcomes[0].removeprefix(INERT)
@@ -158,7 +159,7 @@ class Own:
             )
 
     def _issued(self, reference: dict[str, str], slots: list[str], sequence: int) -> Issued:
-        source = self.station.uuid
+        source = self.context.uuid
         outcome = self.engine.outcome(source, sequence)
         eff = self.log.eff(source, sequence)
         for slot in slots if outcome == "applied" else []:

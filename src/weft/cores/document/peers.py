@@ -8,10 +8,9 @@ from typing import Final
 
 import msgspec
 
-from weft.base.effects import Disconnect
 from weft.cores.document import limits
+from weft.cores.document.context import PEERS, Context
 from weft.cores.document.states import State
-from weft.cores.document.station import PEERS, Station
 from weft.wire.document.messages import Gsip
 
 MANUAL, MDNS, TOLD, CAME = "manual", "mdns", "peer", "helo"
@@ -107,8 +106,8 @@ class Peer(msgspec.Struct, eq=False, kw_only=True):
 class Peers:
     """All of them, and what all ACTIVE ones together make: the view (PEE-022)."""
 
-    def __init__(self, station: Station) -> None:
-        self._station = station
+    def __init__(self, context: Context) -> None:
+        self._context = context
         self._by_endpoint: dict[str, Peer] = {}
         self._by_uuid: dict[bytes, Peer] = {}
         self._active: list[Peer] = []
@@ -149,13 +148,13 @@ class Peers:
     @property
     def view(self) -> int:
         """Exclusive or of the first 4 bytes of our UUID and of those of all that are ACTIVE."""
-        return self._active_view ^ head_of(self._station.uuid)
+        return self._active_view ^ head_of(self._context.uuid)
 
     def may_be_called(self, endpoint: str) -> bool:
         """Whether it is neither ours, nor was of another session less than a minute ago."""
         until = self.refused.get(endpoint)
-        is_refused = until is not None and until > self._station.now.mono
-        return not (is_refused or endpoint == self._station.endpoint or endpoint in self.ours)
+        is_refused = until is not None and until > self._context.now.mono
+        return not (is_refused or endpoint == self._context.endpoint or endpoint in self.ours)
 
     # What changes
 
@@ -225,15 +224,15 @@ class Peers:
         """Its state is another one; the view is kept up."""
         if (peer.stage is State.ACTIVE) != (stage is State.ACTIVE):
             self._active_view ^= head_of(peer.id)
-            self.view_at = self._station.now.mono
+            self.view_at = self._context.now.mono
             peer.stage = stage
             self._active = sorted((one for one in self._by_endpoint.values() if one.is_active), key=lambda one: one.id)
         peer.stage = stage
 
     def drop(self, peer: Peer) -> None:
         """Close our link to it (`link.drop`)."""
-        self._station.effects.append(Disconnect(PEERS, peer.endpoint.encode()))
-        self._station.said_at.pop(peer.endpoint, None)
+        self._context.disconnect(PEERS, peer.endpoint.encode())
+        self._context.said_at.pop(peer.endpoint, None)
 
     def forget(self, peer: Peer) -> None:
         """As if it had never been met."""
@@ -250,7 +249,7 @@ class Peers:
         if len(self.refused) >= limits.REFUSED_MAX:
             self.pardon(next(iter(self.refused)))
         self.sessions[endpoint] = session[: limits.SESSION_SHOWN]
-        self.refused[endpoint] = self._station.now.mono + limits.REFUSE_NS
+        self.refused[endpoint] = self._context.now.mono + limits.REFUSE_NS
 
     def pardon(self, endpoint: str) -> None:
         """It may be called again."""

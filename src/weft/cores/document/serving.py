@@ -23,14 +23,15 @@ from typing import TYPE_CHECKING, Any, Final
 
 import msgspec
 
-from weft.base.effects import Send, Tell
+from weft.base.effects import Tell
 from weft.base.now import Now
+from weft.cores.document.context import CLIENTS
 from weft.cores.document.limits import TELL_OPERATIONS_MAX
 from weft.cores.document.messages import ChatHeard
 from weft.cores.document.serving_edits import EDITS, Edits
 from weft.cores.document.serving_reads import READS, Reads
 from weft.cores.document.serving_watch import Wanted, Watching
-from weft.cores.document.station import CLIENTS, Refusal
+from weft.cores.kit.refusals import Refusal
 from weft.wire.document.clients import Answer, Asked
 
 if TYPE_CHECKING:
@@ -46,7 +47,7 @@ class Serving:
     def __init__(self, session: "Session") -> None:
         self._session = session
         self._reads = Reads(session)
-        self._watching = Watching(session.station, self._state, session.engine.changes, self._reads.operator)
+        self._watching = Watching(session.context, self._state, session.engine.changes, self._reads.operator)
         self._edits = Edits(session, self._watching.note, self._reads.operator)
         self._position = 0
         """Up to which position of the log watchers were told."""
@@ -57,15 +58,15 @@ class Serving:
 
     def hear(self, asked: Asked, peer: bytes, now: Now) -> None:
         """A program asks; whatever it asks is answered."""
-        self._session.station.count("doc.asked")
+        self._session.context.count("doc.asked")
         try:
             body = self._obey(asked, peer)
         except Refusal as error:
-            refusal = Answer(asked.id, {"text": error.text, "mend": error.mend}, error.code)
-            self._session.station.effects.append(Send(CLIENTS, peer, refusal))
+            refusal = Answer(asked.id, {"text": error.why, "mend": error.mend}, error.code)
+            self._session.context.send(CLIENTS, peer, refusal)
             return
         if body is not None:
-            self._session.station.effects.append(Send(CLIENTS, peer, Answer(asked.id, body)))
+            self._session.context.send(CLIENTS, peer, Answer(asked.id, body))
 
     def _obey(self, asked: Asked, peer: bytes) -> Any:
         """The answer; None: it has been said, or there is none."""
@@ -98,7 +99,7 @@ class Serving:
 
     def show(self) -> None:
         """The turn ends: keep what people have said, tell watchers what has changed."""
-        for effect in self._session.station.effects:
+        for effect in self._session.context.effects:
             if type(effect) is Tell and type(effect.event) is ChatHeard:
                 self._edits.note(effect.event.peer, effect.event.text)
         self._watching.show(self._rows)

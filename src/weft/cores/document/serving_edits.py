@@ -12,7 +12,7 @@ from weft.cores.document.own import Issued
 from weft.cores.document.serving_reads import STAMPED, reference_text
 from weft.cores.document.serving_resolve import decision_of
 from weft.cores.document.serving_words import attributes_of, chains_of, payload_of, split, where_of
-from weft.cores.document.station import Refusal
+from weft.cores.kit.refusals import Refusal
 from weft.wire.document.operations import ADD, REMOVE, SET, header_of, parse, uuid_text
 from weft.wire.document.xml import Payload
 
@@ -150,16 +150,16 @@ class Edits:
 
     def bring(self, wanted: Bring) -> dict[str, Any]:
         """Take operations of an exported log in, durable when this is answered (GSP-033)."""
-        session, station = self._session, self._session.station
-        if station.is_full:
+        session, context = self._session, self._session.context
+        if context.is_full:
             raise Refusal("storage-full", "the journal of this node has no room", "make room on its disk")
         if len(wanted.operations) > PAGE:
             raise Refusal("too-large", f"{len(wanted.operations)} operations at once", f"{PAGE} at most")
         counts = {TAKEN: 0, KNOWN: 0, REFUSED: 0}
         for body in wanted.operations:
             self._authorise(body)
-            counts[BROUGHT.get(session.log.take(body, station.uuid).code, REFUSED)] += 1
-        station.is_walled = station.is_walled or bool(station.records)
+            counts[BROUGHT.get(session.log.take(body, context.uuid).code, REFUSED)] += 1
+        context.is_walled = context.is_walled or bool(context.records)
         return counts
 
     def _authorise(self, body: bytes) -> None:
@@ -169,7 +169,7 @@ class Edits:
             header = header_of(body)
         except PeerError:
             return  # the log refuses it itself
-        if why := session.own.authorise(session.station.settings.operator, header.verb, header.attributes):
+        if why := session.own.authorise(session.context.settings.operator, header.verb, header.attributes):
             raise Refusal("not-allowed", why, "another operator")
 
     # People
@@ -178,16 +178,16 @@ class Edits:
         """Say something to people at all other nodes, or list what was said."""
         if wanted.text is None:
             return {"chats": list(self.chats)}
-        station = self._session.station
+        context = self._session.context
         if not wanted.text.strip() or len(wanted.text.encode("utf-8", "replace")) > CHAT_BYTES_MAX:
             raise Refusal("bad-text", "empty, or too long", f"1 to {CHAT_BYTES_MAX:,} bytes of text")
         self._session.mesh.chat(wanted.text)
-        self._tell({"event": "chat", **self.note(station.uuid, wanted.text)})
+        self._tell({"event": "chat", **self.note(context.uuid, wanted.text)})
         return {"told": len(self._session.peers.active())}
 
     def note(self, peer: bytes, text: str) -> dict[str, Any]:
         """Keep what somebody has said."""
-        said = {"at": self._session.station.time, "peer": uuid_text(peer), "by": self._operator(peer), "text": text}
+        said = {"at": self._session.context.time, "peer": uuid_text(peer), "by": self._operator(peer), "text": text}
         self.chats.append(said)
         return said
 

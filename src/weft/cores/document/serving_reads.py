@@ -16,7 +16,7 @@ from weft.cores.document.fold.schema import SHIPPED
 from weft.cores.document.fold.tree import Element
 from weft.cores.document.limits import ANSWER_BYTES, PAGE, SHOWN_MAX
 from weft.cores.document.peers import Peer
-from weft.cores.document.station import Refusal
+from weft.cores.kit.refusals import Refusal
 from weft.wire.document.operations import SEALS, STAMPS, header_of, uuid_text
 from weft.wire.document.xml import canonical
 
@@ -78,26 +78,26 @@ class Reads:
     def status(self, _: Nothing) -> dict[str, Any]:
         """All facts of the session in one."""
         session = self._session
-        station, engine, log = session.station, session.engine, session.log
-        alone, schema = session.mesh.alone_since, station.settings.schema
+        context, engine, log = session.context, session.engine, session.log
+        alone, schema = session.mesh.alone_since, context.settings.schema
         return {
-            "session": station.session,
+            "session": context.session,
             "schema": session.schema.name,
             "schema_text": "" if schema in SHIPPED else schema,
-            "text": station.settings.text,
-            "uuid": uuid_text(station.uuid),
-            "endpoint": station.endpoint,
-            "operator": station.settings.operator,
-            "time": station.time,
+            "text": context.settings.text,
+            "uuid": uuid_text(context.uuid),
+            "endpoint": context.endpoint,
+            "operator": context.settings.operator,
+            "time": context.time,
             "operations": log.count,
             "sources": len(log.sources()),
             "check": f"{log.check:08x}",
             "parked": len(engine.parked()),
             "conflicts": sum(one.is_open for one in engine.conflicts()),
             "catching_up": session.is_catching_up,
-            "is_degraded": station.is_full,
+            "is_degraded": context.is_full,
             "active": len(session.peers.active()),
-            "alone_s": 0 if alone is None else (station.now.mono - alone) // SECOND,
+            "alone_s": 0 if alone is None else (context.now.mono - alone) // SECOND,
         }
 
     def digest(self, _: Nothing) -> dict[str, Any]:
@@ -120,7 +120,7 @@ class Reads:
         }
 
     def _peer(self, peer: Peer) -> dict[str, Any]:
-        heard = (self._session.station.now.mono - peer.heard_at) // SECOND if peer.heard_at else None
+        heard = (self._session.context.now.mono - peer.heard_at) // SECOND if peer.heard_at else None
         return {
             "uuid": uuid_text(peer.uuid) if peer.uuid else "",
             "endpoint": peer.endpoint,
@@ -135,8 +135,8 @@ class Reads:
     def operator(self, source: bytes) -> str:
         """Who enters there, as far as is known: whoever did so last; here as the settings say."""
         session = self._session
-        if source == session.station.uuid:
-            return session.station.settings.operator
+        if source == session.context.uuid:
+            return session.context.settings.operator
         return self._by(source, session.log.latest(source)) if source else ""
 
     def sources(self, _: Nothing) -> dict[str, Any]:
@@ -151,7 +151,7 @@ class Reads:
     def _source(self, source: bytes, latest: int, held: int) -> dict[str, Any]:
         session = self._session
         peer = session.peers.get(source)
-        state = "own" if source == session.station.uuid else "active" if peer and peer.is_active else "away"
+        state = "own" if source == session.context.uuid else "active" if peer and peer.is_active else "away"
         by = header_of(session.log.body(source, latest)).attributes.get("by", "") if latest else ""
         return {
             "source": uuid_text(source),
@@ -260,7 +260,7 @@ class Reads:
             raise Refusal("no-board", text, "weft doc show")
         from weft.cores.document.derby.board import state
 
-        time = session.station.time if wanted.at is None else wanted.at
+        time = session.context.time if wanted.at is None else wanted.at
         return {"board": state(session.engine.root, time), **self.digest(Nothing())}
 
     # The log

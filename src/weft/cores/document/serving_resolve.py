@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 
 from weft.cores.document.fold.conflicts import DUPLICATE_KEY, LOST_EDIT, SET_SET, SINGLE, Conflict, Party
 from weft.cores.document.fold.tree import Element
-from weft.cores.document.station import Refusal
+from weft.cores.kit.refusals import Refusal
 from weft.wire.document.operations import ADD, REMOVE, SET, TEXT
 from weft.wire.document.xml import Payload
 

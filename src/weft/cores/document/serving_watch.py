@@ -11,9 +11,10 @@ from typing import Any, Final
 
 import msgspec
 
-from weft.base.effects import Send, Tell
+from weft.base.effects import Tell
 from weft.base.now import Now
 from weft.cores.document import messages
+from weft.cores.document.context import CLIENTS, Context
 from weft.cores.document.fold.changes import Delta
 from weft.cores.document.limits import (
     ANSWER_BYTES,
@@ -25,7 +26,7 @@ from weft.cores.document.limits import (
     WATCH_SILENCE_NS,
     WATCHERS_MAX,
 )
-from weft.cores.document.station import CLIENTS, Refusal, Station
+from weft.cores.kit.refusals import Refusal
 from weft.wire.document.clients import Answer, Asked
 from weft.wire.document.operations import uuid_text
 
@@ -133,12 +134,12 @@ class Watching:
 
     def __init__(
         self,
-        station: Station,
+        context: Context,
         state: Callable[[], tuple[int, int, bool]],
         delta: Callable[[], Delta],
         operator: Callable[[bytes], str],
     ) -> None:
-        self._station, self._state, self._delta, self._operator = station, state, delta, operator
+        self._context, self._state, self._delta, self._operator = context, state, delta, operator
         self._watchers: dict[tuple[bytes, bytes], Watcher] = {}
         self._seen: tuple[int, int, bool] = (0, 0, False)
         self._shown_at: int | None = None
@@ -155,14 +156,14 @@ class Watching:
         if not self._watchers:
             self._delta()  # what is there now is no change
             self._seen = self._state()
-        watcher = self._watchers[peer, asked.id] = Watcher(peer, asked.id, wanted, self._station.now.mono)
+        watcher = self._watchers[peer, asked.id] = Watcher(peer, asked.id, wanted, self._context.now.mono)
         self._say(watcher, {})
 
     def heard(self, asked: Asked, peer: bytes) -> None:
         """A program has read that far, or says that it is still there."""
         watcher = self._watchers.get((peer, asked.id))
         if watcher is not None:
-            watcher.heard_at = self._station.now.mono
+            watcher.heard_at = self._context.now.mono
             number = asked.args.get("n")
             if isinstance(number, int):
                 watcher.read = max(watcher.read, min(number, watcher.told))
@@ -192,12 +193,12 @@ class Watching:
         """A turn ends: tell everybody who may be told what it changed. `rows`: the operations that it made known."""
         if not self._watchers:
             return
-        for effect in self._station.effects:
+        for effect in self._context.effects:
             if type(effect) is Tell and (name := EVENTS.get(type(effect.event))) is not None:
-                self.note({"event": name, "at": self._station.time, **self._facts(effect.event)})
+                self.note({"event": name, "at": self._context.time, **self._facts(effect.event)})
         if self._state() != self._seen:
             self._is_due = True
-        if self._is_due and self._station.now.mono >= self._next_ns():
+        if self._is_due and self._context.now.mono >= self._next_ns():
             self._look(*rows())
         for watcher in list(self._watchers.values()):
             if watcher.is_stale and watcher.is_open:
@@ -212,7 +213,7 @@ class Watching:
     def _look(self, rows: list[Any], more: int) -> None:
         """Compare the document with the one that was told last."""
         self._seen, self._is_due = self._state(), False
-        self._shown_at = self._station.now.mono
+        self._shown_at = self._context.now.mono
         delta = self._delta()
         for watcher in self._watchers.values():
             watcher.append(rows, more)
@@ -229,7 +230,7 @@ class Watching:
         self._answer(watcher.peer, Answer(watcher.number, {"n": watcher.told, **told}, more=True))
 
     def _answer(self, peer: bytes, answer: Answer) -> None:
-        self._station.effects.append(Send(CLIENTS, peer, answer))
+        self._context.send(CLIENTS, peer, answer)
 
     def wake(self, now: Now) -> None:
         """Forget who is silent."""

@@ -14,7 +14,7 @@ from typing import NamedTuple
 
 from weft.base.errors import PeerError
 from weft.cores.document.fold.schema import Chain
-from weft.cores.document.station import Refusal
+from weft.cores.kit.refusals import Refusal
 from weft.wire.document.xml import Node, Payload, fragment_of, is_name
 
 Chains = Mapping[str, "Chains"]

@@ -12,9 +12,9 @@ def facts(documents: "Documents") -> dict[str, Any]:
     sessions = documents.sessions
     counts: Counter[str] = Counter()
     for session in sessions.values():
-        counts += session.station.counters
+        counts += session.context.counters
     return {
-        "endpoint": {name: session.station.endpoint for name, session in sessions.items()},
+        "endpoint": {name: session.context.endpoint for name, session in sessions.items()},
         "peers": {
             f"{name}:{state}": count
             for name, session in sessions.items()

@@ -4,9 +4,9 @@ from math import nextafter
 from typing import Final
 
 from weft.base.now import SECOND
+from weft.cores.document.context import Context
 from weft.cores.document.limits import AHEAD_NS, TOLD_NS_MAX
 from weft.cores.document.messages import TimeAhead
-from weft.cores.document.station import Station
 from weft.wire.document.operations import TIMESTAMP_MAX
 
 STEP_S: Final = 1e-6
@@ -16,25 +16,25 @@ STEP_S: Final = 1e-6
 class Stamps:
     """The greatest timestamp of the log, unless it is far ahead of session time: then whoever said it has a wrong clock."""
 
-    def __init__(self, station: Station) -> None:
-        self._station = station
+    def __init__(self, context: Context) -> None:
+        self._context = context
         self._seen = self._own = 0.0  # tidy: seconds, as the wire has them
         self._ahead: dict[bytes, None] = {}
         """Sources that were told to be ahead, and were not in time since."""
 
     def see(self, source: bytes, sequence: int, timestamp: float, *, is_told: bool = True) -> None:
         """Note the timestamp of an operation."""
-        ahead_ns = min(int((timestamp - self._station.time) * SECOND), TOLD_NS_MAX)
+        ahead_ns = min(int((timestamp - self._context.time) * SECOND), TOLD_NS_MAX)
         if ahead_ns <= AHEAD_NS:
             self._ahead.pop(source, None)
             self._seen = max(self._seen, timestamp)
         elif is_told and source not in self._ahead:
             self._ahead[source] = None
-            self._station.tell(TimeAhead(self._station.session, source, sequence, ahead_ns))
+            self._context.tell(TimeAhead(self._context.session, source, sequence, ahead_ns))
 
     def next(self, behind: float | None = None) -> float:
         """The timestamp of the next own operation; greater than `behind` in any case."""
-        stamp = max(self._station.time, self._own, after(self._seen))
+        stamp = max(self._context.time, self._own, after(self._seen))
         if behind is not None:
             stamp = max(stamp, after(behind))
         return min(stamp, TIMESTAMP_MAX)

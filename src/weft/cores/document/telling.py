@@ -1,15 +1,15 @@
 """Conflicts are told when they come up: by every node that has both sides, so that both parties hear of it (DOC-040)."""
 
+from weft.cores.document.context import Context
 from weft.cores.document.fold.engine import Engine
 from weft.cores.document.messages import ConflictFound
-from weft.cores.document.station import Station
 
 
 class Telling:
     """What of the document's conflicts has been told."""
 
-    def __init__(self, station: Station, engine: Engine) -> None:
-        self._station, self._engine = station, engine
+    def __init__(self, context: Context, engine: Engine) -> None:
+        self._context, self._engine = context, engine
         self._known: set[str] | None = None
         """None: the log is still being taken back."""
         self._last: tuple[int, str] = (0, "")
@@ -31,6 +31,6 @@ class Telling:
                 self._known.add(conflict.id)
                 if conflict.is_open:
                     event = ConflictFound(
-                        self._station.session, conflict.id, conflict.kind, conflict.slot, conflict.attr
+                        self._context.session, conflict.id, conflict.kind, conflict.slot, conflict.attr
                     )
-                    self._station.tell(event)
+                    self._context.tell(event)

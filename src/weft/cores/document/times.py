@@ -6,17 +6,17 @@ merge have two clocks, and the order of the document does not mind.
 """
 
 from weft.cores.document import limits
+from weft.cores.document.context import MICROSECONDS, Context
 from weft.cores.document.messages import TimeSkew
 from weft.cores.document.peers import Peer, Peers
-from weft.cores.document.station import MICROSECONDS, Station
 from weft.wire.document.messages import Time
 
 
 class Times:
     """`is_virgin`: no time adopted, nobody's reference, no operation issued."""
 
-    def __init__(self, station: Station, peers: Peers) -> None:
-        self._station, self._peers = station, peers
+    def __init__(self, context: Context, peers: Peers) -> None:
+        self._context, self._peers = context, peers
         self.is_virgin = True
         self._asked: Peer | None = None
         """Whom we ask."""
@@ -37,12 +37,12 @@ class Times:
             self._ask(peer)
 
     def _say(self, peer: Peer) -> None:
-        self._station.send(peer.endpoint, Time(self._station.time))
+        self._context.say(peer.endpoint, Time(self._context.time))
 
     def _ask(self, peer: Peer) -> None:
         self._asks += 1
-        self._asked_at = self._station.now.mono
-        self._station.send(peer.endpoint, Time())
+        self._asked_at = self._context.now.mono
+        self._context.say(peer.endpoint, Time())
 
     def hear(self, peer: Peer, time: Time) -> None:
         """It asks, or tells, the time."""
@@ -51,42 +51,42 @@ class Times:
         elif 0 < time.seconds <= limits.TIMESTAMP_MAX:
             self._compare(peer, round(time.seconds * MICROSECONDS) * 1_000)  # a double has no nanoseconds
         else:
-            self._station.count("mesh.rx.bad_body")
+            self._context.count("mesh.rx.bad_body")
 
     def _answer(self, peer: Peer) -> None:
         """PEE-042: a virgin answers only a greater UUID, and is its reference from then on."""
-        if not self.is_virgin or self._station.uuid < peer.id:
+        if not self.is_virgin or self._context.uuid < peer.id:
             self.settle()
             self._say(peer)
 
     def _compare(self, peer: Peer, theirs: int) -> None:
         """PEE-043: a virgin adopts, with half of what question and answer took; others only note the skew."""
-        station = self._station
-        is_jump = theirs - station.time_ns > limits.FUTURE_NS
+        context = self._context
+        is_jump = theirs - context.time_ns > limits.FUTURE_NS
         if is_jump:
-            station.count("mesh.rx.time_jump")
+            context.count("mesh.rx.time_jump")
         if self.is_virgin and not is_jump:
-            took = station.now.mono - self._asked_at if self._asked is peer else 0
+            took = context.now.mono - self._asked_at if self._asked is peer else 0
             way = took // 2 if took <= limits.ASK_TIME_NS else 0
-            assert station.offset_ns is not None, "time begins with the first verb"
-            station.offset_ns += theirs + way - station.time_ns
+            assert context.offset_ns is not None, "time begins with the first verb"
+            context.offset_ns += theirs + way - context.time_ns
             peer.skew_ns = 0
             self.settle()
         else:
             self._note_skew(peer, theirs)
 
     def _note_skew(self, peer: Peer, theirs: int) -> None:
-        station = self._station
+        context = self._context
         is_told = abs(peer.skew_ns or 0) > limits.SKEW_TOLD_NS  # once: a peer that says it again and again fills no log
-        peer.skew_ns = theirs - station.time_ns
+        peer.skew_ns = theirs - context.time_ns
         if abs(peer.skew_ns) > limits.SKEW_TOLD_NS and not is_told:
             told = max(-limits.TOLD_NS_MAX, min(peer.skew_ns, limits.TOLD_NS_MAX))
-            station.tell(TimeSkew(station.session, peer.id, told))
+            context.tell(TimeSkew(context.session, peer.id, told))
 
     def wake(self) -> None:
         """Ask again, or give up asking."""
         due_at, peer = self.deadline(), self._asked
-        if peer is None or due_at is None or due_at > self._station.now.mono:
+        if peer is None or due_at is None or due_at > self._context.now.mono:
             return
         if self._asks < limits.ASKS_MAX and peer.is_active:
             self._ask(peer)

@@ -6,15 +6,16 @@ everything that the turn says (GSP-005). Operations of others are kept within 10
 
 import hashlib
 from collections import Counter
-from typing import Any, Final
+from typing import Final
 
 import msgspec
 
-from weft.base.effects import Effect, Persist, Send, Tell
+from weft.base.effects import Effect, Send
 from weft.base.now import Now
 from weft.base.records import Record
 from weft.cores.document.limits import DURABLE_NS
 from weft.cores.document.messages import SessionSettings
+from weft.cores.kit.outbox import Outbox
 from weft.wire.document.frames import word_of
 from weft.wire.document.messages import Message
 
@@ -25,18 +26,11 @@ MICROSECONDS: Final = 1_000_000.0
 """Of a second; a double has no more of them in this century."""
 
 
-class Refusal(Exception):  # it is an answer, and no fault
-    """What is not done for a program: a code, what is wrong, what helps; nothing has changed."""
-
-    def __init__(self, code: str, text: str, mend: str = "") -> None:
-        super().__init__(f"{code}: {text}")
-        self.code, self.text, self.mend = code, text, mend
-
-
-class Station:
+class Context(Outbox):
     """Shared by reference; the parts of a session change it, nobody else does."""
 
     def __init__(self, settings: SessionSettings) -> None:
+        super().__init__()
         self.settings, self.timing, self.session = settings, settings.timing, settings.name
         self.uuid = settings.uuid
         """Ours; it changes where somebody else turns out to have used it (GSP-015)."""
@@ -47,9 +41,7 @@ class Station:
         self.now = Now(0, 0)
         self.offset_ns: int | None = None
         """Session time less monotonic time (PEE-040); None until time has begun."""
-        self.effects: list[Effect] = []
         self._aheads: list[Effect] = []
-        self.records: list[Record] = []
         self.is_walled = False
         """Whether the records of this turn must be durable before anything is said."""
         self.counters: Counter[str] = Counter()
@@ -82,7 +74,7 @@ class Station:
         drawn = int.from_bytes(hashlib.sha256(self.uuid + self._jitters.to_bytes(8, "big")).digest()[:4], "big")
         return value + value * percent * (2 * drawn - (1 << 32)) // (100 << 32)
 
-    def send(self, endpoint: str, message: Message) -> None:
+    def say(self, endpoint: str, message: Message) -> None:
         """Say a message to the peer at an endpoint."""
         self.effects.append(self._said(endpoint, message))
         self.said_at[endpoint] = self.now.mono
@@ -99,25 +91,22 @@ class Station:
             message = msgspec.structs.replace(message, has_sum=True)
         return Send(PEERS, endpoint.encode(), message)
 
-    def keep(self, record: Record, *, is_own: bool = False) -> None:
-        """Make a record durable with this turn."""
-        self.records.append(record)
-        self.is_walled = self.is_walled or is_own
-
-    def tell(self, event: Any) -> None:
-        self.effects.append(Tell(event))
+    def keep_own(self, record: Record) -> None:
+        """Make a record durable before anything that this turn says, and whatever else it keeps."""
+        super().keep(record)
+        self.is_walled = True
 
     def count(self, what: str, by: int = 1) -> None:
         self.counters[what] += by
 
     def take(self) -> list[Effect]:
-        """What to do; asking empties it."""
-        (aheads, self._aheads), (done, self.effects) = (self._aheads, []), (self.effects, [])
-        records, self.records = tuple(self.records), []
-        is_walled, self.is_walled = self.is_walled, False
-        if not records:
-            return aheads + done
-        return [*aheads, Persist(records), *done] if is_walled else [*aheads, *done, Persist(records, DURABLE_NS)]
+        """What to do; asking empties it. Where nothing kept is our own, nothing waits for it."""
+        if not self.is_walled and self.records:
+            self.persist(self.records, DURABLE_NS)
+            self.records = []
+        self.is_walled = False
+        aheads, self._aheads = self._aheads, []
+        return aheads + super().take()
 
 
 def seconds_of(nanoseconds: int) -> float:
