@@ -441,3 +441,16 @@ def test_a_root_that_most_collectors_cannot_reach_tries_no_quorum() -> None:
     assert Written(2, 1, True) == world.write((A, "2"), ack="local")
     root.order(NoteVoters(3, 2))
     assert None is world.write((A, "3"), ack="quorum")
+
+
+@pytest.mark.proves("SEC-024", part="no file and no rollback touches a binding")
+def test_a_key_that_was_revoked_did_not_come_back_with_an_older_configuration() -> None:
+    world = World()
+    root = world.root()
+    kept, revoked = (f"/CONFIG/global/key/{letter * 32}" for letter in "ab")
+    world.write((A, "1"), (kept, '{"k":1}'), (revoked, '{"k":2}'))
+    world.write((A, "2"), (revoked, ""))
+    assert Written(6, 1) == ask(root, RollBack(1, 3))
+    assert {A: b"1", kept: b'{"k":1}'} == root.pairs
+    assert Written(8, 2) == ask(root, LoadTree(2, ((B, b"1"), (revoked, b'{"k":2}')), ("/CONFIG/",)))
+    assert {B: b"1", kept: b'{"k":1}'} == root.pairs

@@ -11,6 +11,7 @@ from typing import Annotated, Any, Final, Literal
 from cyclopts import App, Parameter
 
 from weft.base.errors import EXIT_CODES, UserError
+from weft.base.keys import bound_node
 from weft.base.now import SECOND
 from weft.base.paths import is_key
 from weft.base.settings import span_ns
@@ -349,7 +350,8 @@ def _pairs(file: Path) -> list[tuple[str, str]]:
 
 
 def _values(store: Store, subtree: str) -> list[tuple[str, str]]:
-    return [(entry.key, entry.value) for entry in store.entries(subtree)]
+    """The pairs of a subtree; whose key is whose is shown by `weft key ls` only, and no file says it."""
+    return [(entry.key, entry.value) for entry in store.entries(subtree) if bound_node(entry.key) is None]
 
 
 def _write_new(path: Path, text: str) -> None:

@@ -20,6 +20,8 @@ from weft.cores.configuration import Configuration
 from weft.cores.configuration.messages import ConfigurationSettings
 from weft.cores.document.core import Documents
 from weft.cores.drain import Drain
+from weft.cores.enrolment import Enrolment
+from weft.cores.enrolment.messages import EnrolmentSettings
 from weft.cores.measurement import Measurement
 from weft.cores.measurement.messages import MeasurementSettings
 from weft.cores.store import Store
@@ -131,6 +133,14 @@ def _carrier(start: Start) -> Core:
     return Carrier(settings, start.node, start.era, start.chance("carrier"))
 
 
+def _enrolment(start: Start) -> Core:
+    own = start.settings.node
+    settings = EnrolmentSettings(
+        fabric=start.settings.fleet.name, name=own.name, endpoint=endpoint_of(own.host, own.port)
+    )
+    return Enrolment(settings, start.node, start.secret, start.chance("enrolment"))
+
+
 def _clone(start: Start) -> Core:
     table = start.settings.chp
     settings = CloneSettings(
@@ -224,6 +234,7 @@ MAKERS: Final[dict[str, Callable[[Start], Core]]] = {
     "chains": _chains,
     "carrier": _carrier,
     "drain": _drain,
+    "enrolment": _enrolment,
     "clone": _clone,
     "store": _store,
     "catalog": _catalog,

@@ -1,6 +1,6 @@
 """The events that are written into the journal, with level, meaning and mend: the source of docs/events.md (OBS-001)."""
 
-from typing import Any, Final, NamedTuple
+from typing import Any, Final
 
 import msgspec
 
@@ -15,6 +15,7 @@ from weft.cores.measurement import messages as measurement
 from weft.cores.store import messages as store
 from weft.cores.topology import messages as topology
 from weft.node.guard import BudgetReached, MemoryExceeded, MemoryTight
+from weft.node.securityevents import SECURITY, Event
 
 
 class InputRefused(msgspec.Struct, frozen=True, gc=False):
@@ -88,16 +89,8 @@ class FileDiffers(msgspec.Struct, frozen=True, gc=False):
     count: int
 
 
-class Event(NamedTuple):
-    """How an event is journaled."""
-
-    name: str
-    level: str
-    meaning: str
-    mend: str
-
-
 EVENTS: Final[dict[type, Event]] = {
+    **SECURITY,
     NodeStarted: Event(
         "node.started", "info", "The node started; `verdicts` says how its journal was found.", "Nothing."
     ),

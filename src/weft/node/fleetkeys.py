@@ -5,6 +5,7 @@
     /CONFIG/<group>/exclude|collectors|parent|fanout|prefer|labels
     /CONFIG/<group>/metric/<name>                  the metric's table: one per key, so a changed rate is one small update
     /CONFIG/<group>/filter/<name>                  the filter's table, without its name
+    /CONFIG/global/key/<uuid>                      whose key is whose (weft.base.keys); in no file
 
 Values are canonical JSON (CFG-002).
 """
@@ -15,6 +16,7 @@ from typing import Any, Final
 
 import msgspec
 
+from weft.base.keys import bound_node
 from weft.base.paths import is_under
 from weft.base.settings import is_plain_name
 from weft.node.fleetparts import RESERVED, SPANS, Fleet, Group
@@ -83,7 +85,7 @@ def _pairs_of(group: Group) -> dict[str, bytes]:
 
 
 def from_pairs(pairs: Iterable[tuple[str, bytes]]) -> tuple[Fleet, tuple[str, ...]]:
-    """The fleet that these pairs make, and what no fleet's file could say; other subtrees are passed over.
+    """The fleet that these pairs make, and what no fleet's file could say; other subtrees and keys of nodes are passed over.
 
     `from_pairs(to_pairs(fleet))` gives the pairs of `fleet` again.
     """
@@ -91,6 +93,8 @@ def from_pairs(pairs: Iterable[tuple[str, bytes]]) -> tuple[Fleet, tuple[str, ..
     groups: dict[str, dict[str, Any]] = {}
     mistakes: list[str] = []
     for key, value in sorted(pairs):
+        if bound_node(key) is not None:
+            continue
         try:
             if is_under(key, GLOBAL):
                 _take_global(key, value, times)

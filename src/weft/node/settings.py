@@ -33,7 +33,7 @@ AUTO: Final = "auto"
 """The level of a node whose file names none, and no parent: the root finds it a place (TOP-010)."""
 MEMORY_BYTES: Final = {"sensor": 256 * MIB, "collector": 2048 * MIB, "root": 2048 * MIB, AUTO: 1024 * MIB}  # SEC-014
 JOURNAL_BYTES: Final = {"sensor": 64 * MIB, "collector": 1024 * MIB, "root": 8192 * MIB, AUTO: 256 * MIB}  # JRN-031
-_ALL: Final = ("configuration", "measurement", "chains", "carrier", "topology")
+_ALL: Final = ("configuration", "measurement", "chains", "carrier", "topology", "enrolment")
 RUNS: Final = {"sensor": _ALL, "collector": _ALL, AUTO: _ALL, "root": (*_ALL, "drain")}
 PROCESS_BYTES: Final = 144 * MIB  # what a node takes with nothing in its cores: Python, libraries, buffers of sockets
 BUDGET_PERCENT: Final = (
@@ -49,6 +49,7 @@ BUDGET_WEIGHTS: Final = {
     "drain": 1,
     "measurement": 2,
     "clone": 2,
+    "enrolment": 1,
     "topology": 1,
 }
 """How cores share what is for all of them; only those that a node runs count."""

@@ -12,6 +12,7 @@ from weft.cores.clone import messages as clone
 from weft.cores.configuration import messages as configuration
 from weft.cores.document import messages as document
 from weft.cores.drain import messages as drain
+from weft.cores.enrolment import messages as enrolment
 from weft.cores.measurement import messages as measurement
 from weft.cores.store import messages as store
 from weft.cores.topology import messages as topology
@@ -26,11 +27,14 @@ from weft.node.events import (
     RoleChanged,
 )
 from weft.node.guard import BudgetReached, MemoryExceeded, MemoryTight
+from weft.node.securityevents import AddressChanged
 from weft.node.settings import Role
 from weft.node.wires import Action, Orders, Wire, when
 
 METRIC: Final = "weft.metric"
 DIFFERENCES_SHOWN: Final = 8
+KEY: Final = "/key/"
+"""Part of the name of every binding (SEC-024)."""
 
 
 def append_event(node: Orders, event: Any) -> None:
@@ -120,12 +124,14 @@ def take_root(node: Orders, event: topology.RootTaken) -> None:
         return
     node.order("configuration", configuration.TakeRoot(event.epoch, event.is_acting))
     node.order("clone", clone.TakeRoot(event.is_acting))
+    node.order("enrolment", enrolment.TakeRoot(event.is_acting))
 
 
 def leave_root(node: Orders, event: topology.RootLeft) -> None:
     """Somebody else is the root: what is not drained goes up to it, from the next start on."""
     node.order("configuration", configuration.StepDown())
     node.order("clone", clone.StepDown())
+    node.order("enrolment", enrolment.StepDown())
     if node.settings.level == "root":
         node.change_role(Role("collector", event.epoch))
 
@@ -178,18 +184,29 @@ def write_for_clone(node: Orders, event: clone.WritesWanted) -> None:
     node.order("configuration", configuration.WriteKeys(event.ticket, writes, who="clone", by="clone", ack="local"))
 
 
+def write_binding(node: Orders, event: enrolment.BindingWanted) -> None:
+    """Whose key is whose is kept in the configuration."""
+    write = configuration.Write(event.key, event.value)
+    order = configuration.WriteKeys(event.ticket, (write,), who="enrolment", by="enrolment", ack="local")
+    node.order("configuration", order)
+
+
 def answer_writer(node: Orders, event: configuration.WriteDone) -> None:
     """What a core wanted written is durable."""
     if event.by == "topology":
         node.order("topology", topology.RecordWritten(event.ticket, event.code))
     elif event.by == "clone":
         node.order("clone", clone.WritesDone(event.ticket, event.code))
+    elif event.by == "enrolment":
+        node.order("enrolment", enrolment.BindingWritten(event.ticket, event.code))
 
 
 def learn_pairs(node: Orders, event: configuration.PairsChanged) -> None:
     """The configuration says something new: to the tree, and to what is measured."""
     node.order("topology", topology.LearnPairs(event.pairs, event.number, event.digest, is_partial=not event.digest))
     node.order("clone", clone.LearnPairs(event.pairs, event.number, event.numbers))
+    if keys := tuple(pair for pair in event.pairs if KEY in pair[0]):
+        node.order("enrolment", enrolment.LearnPairs(keys))
     node.census.learn(event.pairs, event.number)
     if any(key.startswith("/TOPO/") for key, _ in event.pairs):
         count_voters(node, event)
@@ -365,10 +382,17 @@ WIRES: Final[list[Wire]] = [
     when(clone.ServerLost).then(append_event),
     when(clone.KeyRefused).then(append_event),
     when(clone.WriteRefused).then(append_event),
+    when(enrolment.BindingWanted).then(write_binding),
+    when(enrolment.InvitationOpened).then(append_event),
+    when(enrolment.InvitationEnded).then(append_event),
+    when(enrolment.InvitationLocked).then(append_event),
+    when(enrolment.MachineJoined).then(append_event),
+    when(enrolment.KeyRevoked).then(append_event),
     when(NumberReported).then(note_applied),
     when(PairRefused).then(append_event),
     when(FileDiffers).then(append_event),
     when(RoleChanged).then(append_event, end_node),
+    when(AddressChanged).then(append_event, end_node),
     when(topology.NameTaken).then(append_event, end_node),
     when(topology.TwinSuspected).then(append_event),
     when(Released).then(release_records),

@@ -379,6 +379,8 @@ FACTS: Final = (
     Fact("cores.drain.behind_bytes", "bytes noted and not yet in the lake", "weft_drain_behind_bytes"),
     Fact("cores.drain.segments", "segments published", "weft_drain_segments_total"),
     Fact("cores.drain.rows", "rows published", "weft_drain_rows_total"),
+    Fact("cores.enrolment.state", "none: each invitation has a state of its own (weft invite ls)"),
+    *_counters("cores.enrolment", "enrolment", joined="machines that have joined", refused="JOINs that were refused"),
     Fact("cores.clone.state", "how another server is followed: RESTING, ASKING or FOLLOWING; only where [chp] is on"),
     *_counters(
         "cores.clone",

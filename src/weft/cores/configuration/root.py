@@ -4,6 +4,7 @@ from collections import Counter
 from heapq import heappop, heappush
 from typing import Final, NamedTuple
 
+from weft.base.keys import bound_node
 from weft.base.now import SECOND, Now
 from weft.base.paths import is_under
 from weft.base.records import Stream, StreamRecord
@@ -138,7 +139,10 @@ class Root:
         self._commit(WriteKeys(order.ticket, (), order.who), writes, now)
 
     def roll_back(self, order: RollBack, now: Now) -> None:
-        """Let keys be again as they were just after a number, by new writes."""
+        """Let keys be again as they were just after a number, by new writes.
+
+        Bindings stay: a key that was revoked since does not come back (SEC-025).
+        """
         reaches, last = self.history.reaches, self.station.store.number
         if self.is_root and not reaches <= order.number <= last:
             is_early = order.number < reaches
@@ -146,7 +150,7 @@ class Root:
             self._refuse(order.ticket, "", OrderRefused(UNSPECIFIED, text))
             return
         then = self.history.before(order.number, order.subtree)
-        writes = tuple(Write(key, value) for key, value in sorted(then.items()))
+        writes = tuple(Write(key, value) for key, value in sorted(then.items()) if bound_node(key) is None)
         self._commit(WriteKeys(order.ticket, (), order.who), writes, now)
 
     def read_history(self, order: ReadHistory, now: Now) -> None:

@@ -3,6 +3,7 @@
 from collections.abc import Iterable
 from typing import Final
 
+from weft.base.keys import bound_node
 from weft.base.paths import is_key
 from weft.cores.configuration import limits
 from weft.cores.configuration.messages import OrderRefused, Write
@@ -61,8 +62,11 @@ def _mismatch(store: Store, write: Write) -> OrderRefused | None:
 
 
 def smallest(store: Store, wanted: dict[str, bytes], prefixes: Iterable[str]) -> tuple[Write, ...]:
-    """The smallest list of writes after which exactly `wanted` stands under the prefixes, in key order."""
+    """The smallest list of writes after which exactly `wanted` stands under the prefixes, in key order.
+
+    Whose key is whose is no file's business: bindings stay as they are (SEC-024).
+    """
     present = {key: None for prefix in prefixes for key in store.keys_under(prefix)}
-    keys = sorted({**present, **dict.fromkeys(wanted)})
+    keys = sorted(key for key in {**present, **dict.fromkeys(wanted)} if bound_node(key) is None)
     writes = (Write(key, wanted.get(key, b"")) for key in keys)
     return tuple(write for write in writes if not is_unchanged(store, write))

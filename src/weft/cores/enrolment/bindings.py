@@ -1,0 +1,130 @@
+"""Whose key is known, as the configuration has it; what a root writes of it (SEC-024, SEC-025).
+
+All bindings stand under `/CONFIG/global/key/`, so that each node knows everybody's key: halves of a split go on, and
+nodes of different groups that share the store speak to one another. A root writes its own; what has less than half of
+its time left it writes anew. A revoked key has no binding any more, so nothing renews it.
+"""
+
+import msgspec
+
+from weft.base.errors import PeerError
+from weft.base.keys import Binding, binding_key, bound_node, decode_binding, encode_binding
+from weft.base.now import SECOND, Now
+from weft.cores.enrolment import limits
+from weft.cores.enrolment.context import Context, until_of
+from weft.cores.enrolment.messages import KeyRevoked, KeyShown, KeysRevoked, KeysShown, RevokeKey, ShowKeys
+
+LEADS = "collector"
+"""The role of those that may be the root."""
+
+
+class Bindings:
+    """All that this node has heard of."""
+
+    def __init__(self, context: Context) -> None:
+        self.context = context
+        self.known: dict[bytes, Binding] = {}
+        self._places: dict[bytes, str] = {}
+        """The key of the configuration under which each stands."""
+        self.look_at: int | None = None
+        """When to look for what has to be written, monotonic nanoseconds."""
+
+    def learn(self, pairs: tuple[tuple[str, bytes | None], ...], now: Now) -> None:
+        """Take over what has changed; what cannot be read counts as absent."""
+        has_changed = False
+        for key, value in pairs:
+            node = bound_node(key)
+            if node is None:
+                continue
+            has_changed = True
+            self._take(node, key, value)
+        if has_changed:
+            self.look_at = now.mono
+
+    def _take(self, node: bytes, key: str, value: bytes | None) -> None:
+        self.known.pop(node, None)
+        self._places.pop(node, None)
+        if value is None:
+            return
+        try:
+            self.known[node] = decode_binding(value)
+        except PeerError:
+            return
+        self._places[node] = key
+
+    def named(self, name: str) -> bytes | None:
+        """Whose name that is; None: nobody's."""
+        if name == self.context.settings.name:
+            return self.context.node
+        return next((node for node, each in self.known.items() if each.name == name), None)
+
+    def leaders(self) -> dict[str, Binding]:
+        """The root, and who else may become it, by UUID in hex; as many as a WELCOME holds."""
+        own = self.context.node
+        others = [node for node, each in self.known.items() if LEADS in each.roles and node != own]
+        chosen = [own, *others][: limits.WELCOME_KEYS_MAX]
+        return {node.hex(): self.known[node] for node in chosen if node in self.known}
+
+    # What a root writes
+
+    def look(self, now: Now) -> None:
+        """Write this root's own binding where it is missing, and renew those of others."""
+        self.look_at = now.mono + limits.LOOK_NS
+        if not self.context.can_invite:
+            return
+        own = self.known.get(self.context.node)
+        if own is None or self.context.curve not in own.curve:
+            self._write(self.context.node, self._own(now))
+        for node, each in list(self.known.items()):
+            if each.until and each.until - now.wall // SECOND < limits.RENEW_S:
+                self._write(node, msgspec.structs.replace(each, until=until_of(now, limits.UNTIL_S)))
+
+    def _own(self, now: Now) -> Binding:
+        name, until = self.context.settings.name, until_of(now, limits.UNTIL_S)
+        return Binding(curve=(self.context.curve,), name=name, roles=(LEADS,), until=until)
+
+    def _write(self, node: bytes, binding: Binding) -> None:
+        def written(code: int, now: Now) -> None:
+            if code:
+                self.look_at = now.mono + limits.RETRY_NS
+
+        self.context.want(self._places.get(node, binding_key(node)), encode_binding(binding), written)
+
+    # Orders
+
+    def show(self, order: ShowKeys) -> None:
+        """Tell whose keys are known, by name."""
+        rows = sorted(self.known.items(), key=lambda item: item[1].name)
+        shown = tuple(KeyShown(n.hex(), b.name, b.roles, b.names, b.curve, b.until) for n, b in rows)
+        self.context.reply(order.ticket, KeysShown(shown))
+
+    def revoke(self, order: RevokeKey, now: Now) -> None:
+        """Let a node's keys be nobody's; answered when that is durable."""
+        node = self.named(order.node) or _node_of(order.node)
+        binding = self.known.get(node) if node else None
+        if node is None or binding is None:
+            self.context.refuse(order.ticket, "not-found", f"no key of {order.node[:64]!r} is known")
+        elif not self.context.is_root:
+            self.context.refuse(order.ticket, "not-root", "only the root revokes keys")
+        elif node == self.context.node:
+            text = "this is the root's own key: weft key rotate gives it another"
+            self.context.refuse(order.ticket, "own-key", text)
+        else:
+            self._forget(node, binding, order.ticket)
+
+    def _forget(self, node: bytes, binding: Binding, ticket: int) -> None:
+        def written(code: int, _: Now) -> None:
+            if code:
+                self.context.refuse(ticket, "busy", "the configuration cannot be written now")
+            else:
+                self.context.tell(KeyRevoked(node.hex(), binding.name))
+                self.context.reply(ticket, KeysRevoked(node.hex(), binding.name))
+
+        self.context.want(self._places[node], b"", written)
+
+
+def _node_of(text: str) -> bytes | None:
+    try:
+        return bytes.fromhex(text)
+    except ValueError:
+        return None

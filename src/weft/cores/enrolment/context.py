@@ -1,0 +1,82 @@
+"""What the parts of the enrolment core share: their outbox, what the node has, and who wants what written."""
+
+import hmac
+from collections.abc import Callable
+from typing import Final
+
+import msgspec
+
+from weft.base.budget import Budget
+from weft.base.effects import Source
+from weft.base.now import SECOND, Now
+from weft.cores.enrolment.messages import BindingWanted, EnrolmentRefused, EnrolmentSettings
+from weft.cores.kit.outbox import Outbox
+from weft.cores.kit.tickets import Tickets
+from weft.wire.enrolment import Answer
+from weft.wire.token import SECRET_BYTES
+
+SECRET_LABEL: Final = b"weft-invitation-1\x00"
+Then = Callable[[int, Now], None]
+"""What to do with the code of a write: 0, it is durable."""
+
+
+class Counters(msgspec.Struct):
+    """Plain counts since the start."""
+
+    joined: int = 0
+    """Machines that have joined."""
+    refused: int = 0
+    """JOINs that were refused."""
+
+
+class Context(Outbox):
+    """One node's end of enrolment."""
+
+    def __init__(self, settings: EnrolmentSettings, node: bytes, secret: bytes) -> None:
+        """`secret`: of the machine. What is made of it need not be kept, and cannot be guessed."""
+        super().__init__()
+        self.settings, self.node = settings, node
+        self.budget = Budget()
+        self.counters = Counters()
+        self.is_root = False
+        self.curve = self.beacon_key = ""
+        """Empty: this node has no keys."""
+        self._secret = secret
+        self._writes = Tickets[Then]()
+
+    @property
+    def can_invite(self) -> bool:
+        """Whether this node lets machines in: a root with keys."""
+        return self.is_root and bool(self.curve)
+
+    def secret_of(self, ident: bytes) -> bytes:
+        """The secret of an invitation: made anew each time it is needed, so that no disk ever has it."""
+        return invitation_secret(self._secret, ident)
+
+    def want(self, key: str, value: bytes, then: Then) -> None:
+        """Have a pair written; an empty value deletes it."""
+        self.tell(BindingWanted(self._writes.open(then), key, value))
+
+    def written(self, ticket: int, code: int, now: Now) -> None:
+        """A write is durable, or refused with a code."""
+        then = self._writes.close(ticket)
+        if then is not None:
+            then(code, now)
+
+    def refuse(self, ticket: int, code: str, text: str) -> None:
+        """Answer an order that is not obeyed."""
+        self.reply(ticket, EnrolmentRefused(code, text))
+
+    def answer(self, source: Source, message: Answer) -> None:
+        """Answer who has sent a JOIN."""
+        self.send(source.channel, source.peer, message)
+
+
+def invitation_secret(machine_secret: bytes, ident: bytes) -> bytes:
+    """The secret that the token of an invitation carries (SEC-021)."""
+    return hmac.digest(machine_secret, SECRET_LABEL + ident, "sha256")[:SECRET_BYTES]
+
+
+def until_of(now: Now, span_s: int) -> int:
+    """Seconds since 1970 at which a binding made now ends."""
+    return now.wall // SECOND + span_s
