@@ -99,6 +99,15 @@ def test_a_value_that_cannot_be_read_counts_as_absent(value: bytes) -> None:
     assert 64 == atlas.groups.get("g", Group()).fanout or value == b"7"
 
 
+@pytest.mark.parametrize(
+    ("said", "taken"), [(b"0", 64), (b"-1", 64), (b"1", 1), (b"1000", 1_000), (b"1001", 64), (b"true", 64)]
+)
+def test_a_fanout_out_of_range_counts_as_absent(said: bytes, taken: int) -> None:
+    atlas = Atlas()
+    atlas.apply((("/CONFIG/g/fanout", said),), 1)
+    assert taken == atlas.groups.get("g", Group()).fanout
+
+
 def test_a_ring_of_groups_ends() -> None:
     atlas = Atlas()
     atlas.apply((("/CONFIG/a/parent", b'"b"'), ("/CONFIG/b/parent", b'"a"')), 1)

@@ -12,6 +12,7 @@ from weft.base.chance import Chance
 from weft.base.effects import Connect, Effect, Persist, Send, Source, Tell
 from weft.base.errors import PeerError
 from weft.base.now import SECOND, Now
+from weft.base.records import DamageRecord
 from weft.cores.topology.core import Topology
 from weft.cores.topology.messages import (
     Announcement,
@@ -117,6 +118,32 @@ def test_the_root_of_a_file_waits_two_beats_without_its_disk_and_not_at_all_with
     again = make("root", 27_500, level="root")
     again.restore(list(enumerate(kept, 1)), at(0))
     assert RootTaken(0, False, 1, 1) in events(run(again, 0))
+
+
+@pytest.mark.proves("JRN-023")
+def test_a_root_that_has_lost_records_and_has_no_collectors_leads_without_a_person() -> None:
+    root = make("root", 27_500, level="root")
+    root.restore([(1, DamageRecord(1, 2, "file", "why"))], at(0))
+    assert Role.ROOT is (run(root, 60) and root.role)
+
+
+def test_a_node_whose_group_comes_back_before_its_record_is_deleted_is_recorded_again() -> None:
+    root, node = make_root(), make("n1", 27_600)
+    run(root, 4)
+    polo = Control("polo", node.station.endpoint, node.node, node.member.portrait(at(4)))
+
+    def written() -> list[tuple[str, bytes]]:
+        root.receive(Asked((b"",), polo), Source("control", b"id"), at(5))
+        wanted = [event for event in events(root.effects()) if isinstance(event, RecordsWanted)]
+        return [write for event in wanted for write in event.writes]
+
+    ((key, record),) = written()
+    root.command(RecordWritten(1), at(5))
+    root.command(LearnPairs(((key, record),), 2), at(5))
+    root.command(LearnPairs((("/CONFIG/all/members", b'["x"]'),), 3), at(5))
+    assert [(key, b"")] == written()
+    root.command(LearnPairs(GROUP, 4), at(5))
+    assert [(key, record)] == written()
 
 
 def test_a_call_of_another_fleet_or_in_plain_text_is_no_reason_to_stop() -> None:
@@ -315,7 +342,9 @@ def test_an_unknown_node_is_a_newcomer_again() -> None:
     node = joined()
     node.command(ParentIs("silent"), at(5))
     run(node, 5)
-    assert [PlaceLost("unknown")] == events(answered(node, Wtf(4, "who"), t=5))
+    effects = answered(node, Wtf(4, "who"), t=5)
+    assert [Persist, Tell] == [type(effect) for effect in effects if isinstance(effect, Persist | Tell)]
+    assert [PlaceLost("unknown")] == events(effects)
     assert ["polo"] == [said.command for said in sent(run(node, 5), "call")]
 
 
