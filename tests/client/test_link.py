@@ -4,16 +4,22 @@ import ast
 import asyncio
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 import zmq
 
 import weft.client
 from tests.client.node import in_loop, until
+from weft.client.catalog import errors as catalog_errors
+from weft.client.doc import errors as doc_errors
+from weft.client.link import errors
 from weft.client.link.backoff import BackOff
 from weft.client.link.channel import Channel
 from weft.client.link.opening import BadEndpoint, Target
 from weft.client.link.sockets import ENDED, Bounds, Socket
+from weft.client.link.told import Inbox
+from weft.client.store import errors as store_errors
 
 BOUNDS = Bounds(frame_bytes=1 << 20, queue=1_000, linger_ms=1_000, frames=3, bytes=10)
 CONNECTS = frozenset({"connect", "create_connection", "open_connection", "open_unix_connection"})
@@ -230,3 +236,62 @@ def test_pauses_double_are_spread_and_begin_anew_when_somebody_was_reached() -> 
     back_off.reset()
     assert 0.08 <= back_off.next_s() <= 0.12
     assert 1 < len({BackOff(0.1, 0.5).next_s() for _ in range(8)})
+
+
+@pytest.mark.parametrize("client", [store_errors, catalog_errors, doc_errors])
+def test_whoever_knows_the_errors_of_one_client_knows_those_of_all(client: Any) -> None:
+    own = (client.Unreachable("nobody", mend="weft up"), client.Closed())
+    assert [("unreachable", "nobody", "weft up"), ("closed", "closed", "")] == [
+        (error.code, error.text, error.mend) for error in own
+    ]
+    assert [True, False] == [isinstance(error, errors.Unreachable) for error in own]
+    assert [False, True] == [isinstance(error, errors.Closed) for error in own]
+    assert [False, False] == [isinstance(error, errors.Unanswered) for error in own]
+
+
+@pytest.mark.parametrize("client", [store_errors, doc_errors])
+def test_what_may_have_happened_is_another_error_than_what_did_not(client: Any) -> None:
+    error = client.Unanswered()
+    assert ("unanswered", True, False) == (
+        error.code,
+        isinstance(error, errors.Unanswered),
+        isinstance(error, errors.Unreachable),
+    )
+
+
+@in_loop
+async def test_what_came_is_read_in_order_before_the_end_is_and_an_error_stands_behind_it() -> None:
+    inbox: Inbox[int] = Inbox(most=2)
+    for number in (1, 2, 3):
+        inbox.put(number)
+    inbox.end(ValueError("broken"))
+    inbox.end()
+    inbox.put_back(await inbox.take())
+    assert [2, 3] == [await inbox.take(), await inbox.take()]
+    for _ in range(2):
+        with pytest.raises(ValueError, match="broken"):
+            await inbox.take()
+    assert 1 == inbox.dropped
+
+
+@in_loop
+async def test_whoever_waits_is_woken_by_what_comes_and_by_the_end() -> None:
+    inbox: Inbox[int] = Inbox()
+    waiting = asyncio.ensure_future(inbox.take())
+    await turns(1)
+    inbox.put(1)
+    assert 1 == await waiting
+    last = asyncio.ensure_future(_all(inbox))
+    await turns(1)
+    inbox.put(2)
+    inbox.end()
+    assert [2] == await last
+
+
+async def _all(inbox: Inbox[int]) -> list[int]:
+    told = []
+    while True:
+        try:
+            told.append(await inbox.take())
+        except StopAsyncIteration:
+            return told

@@ -144,7 +144,7 @@ async def test_a_snapshot_that_broke_off_is_told_from_its_beginning() -> None:
             assert [("h.a", 1, "old")] == await told(changes, 1)
             stream = changes._stream
             assert stream is not None
-            stream._came.clear()
+            stream._inbox._waiting.clear()
             server.cut()
             expected = ["lost", "back", "gap", ("h.a", 1, "old"), ("h.b", 2, "old"), "uptodate"]
             assert expected == await told(changes, 6)
@@ -161,7 +161,7 @@ async def test_who_reads_slowly_holds_the_server_back_and_nobody_else(monkeypatc
             await client.get("h.n")
         stream = changes._stream
         assert stream is not None
-        assert 10 == len(stream._came)
+        assert 10 == len(stream._inbox)
         assert [("h.n", number) for number in range(30)] == await told(changes, 30)
 
 

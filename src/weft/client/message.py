@@ -5,17 +5,17 @@ from typing import Any, NamedTuple
 from msgspec import Struct
 from msgspec.structs import replace
 
-from weft.base.errors import WeftError
 from weft.client.addressing import destination
+from weft.client.link.errors import LinkError
 from weft.client.payloads import of_frame, to_frames
 from weft.wire.clients import RecItem
 
 
-class SendFailed(WeftError):
+class SendFailed(LinkError):
     """A message was not sent: `why` is the word of the status (CHN-030)."""
 
     def __init__(self, why: str, count: int | None = None, failed: int = 0) -> None:
-        super().__init__(why if not failed else f"{why}: {count or 0} nodes reached, {failed} not")
+        super().__init__(why if not failed else f"{why}: {count or 0} nodes reached, {failed} not", why)
         self.why, self.count, self.failed = why, count, failed
 
 

@@ -2,19 +2,18 @@
 
 from typing import Any, Final
 
-from weft.base.errors import WeftError
+from weft.client.link import errors
+from weft.client.link.errors import LinkError
 
 
-class CatalogError(WeftError):
+class CatalogError(LinkError):
     """It was not done; `code` says why in one word, `text` in a sentence."""
 
-    code = "failed"
-
-    def __init__(self, text: str = "", code: str = "", *, service: str = "", fields: tuple[str, ...] = ()) -> None:
-        super().__init__(text or code or self.code)
-        self.text, self.service, self.fields = text or code or self.code, service, fields
-        if code:
-            self.code = code
+    def __init__(
+        self, text: str = "", code: str = "", mend: str = "", *, service: str = "", fields: tuple[str, ...] = ()
+    ) -> None:
+        super().__init__(text, code, mend)
+        self.service, self.fields = service, fields
 
 
 class NotFound(CatalogError):
@@ -33,16 +32,14 @@ class CatalogTimeout(CatalogError):
     code = "timeout"
 
 
-class Unreachable(CatalogTimeout):
+class Unreachable(errors.Unreachable, CatalogTimeout):
     """There is nobody who could be asked."""
 
-    code = "unreachable"
+    mend = "weft up with a [catalog] in a node's file; or broker= or WEFT_CATALOG= with HOST:PORT"
 
 
-class Closed(CatalogError):
+class Closed(errors.Closed, CatalogError):
     """The client was closed meanwhile."""
-
-    code = "closed"
 
 
 class Denied(CatalogError):
@@ -100,7 +97,7 @@ class GarbledAnswer(CatalogError):
 _BAD: Final = ("bad-json", "bad-name", "missing-field", "bad-field", "reserved-key", "immutable-field", "too-large")
 BY_CODE: Final[dict[str, type[CatalogError]]] = {
     **dict.fromkeys((*_BAD, "bad-argument", "unknown-query"), BadRequest),
-    **{kind.code: kind for kind in (NameTaken, NotRegistered, NotOwner, LimitReached, Unsupported)},
+    **errors.by_code(NameTaken, NotRegistered, NotOwner, LimitReached, Unsupported),
 }
 """What a broker's code becomes; every other one is `Denied`."""
 

@@ -7,7 +7,6 @@ is older or the same, and is left out.
 """
 
 import asyncio
-from collections import deque
 from collections.abc import Awaitable, Callable
 from typing import Final, Self
 
@@ -18,7 +17,7 @@ from weft.client.catalog.errors import CatalogError, CatalogTimeout, Closed
 from weft.client.catalog.limits import BACK_OFF_MIN_S, CONNECT_S, SETTLE_S, SHARED_S, VALUES_AHEAD_MAX
 from weft.client.catalog.lines import Line
 from weft.client.catalog.watch import Watch
-from weft.client.link.told import Told
+from weft.client.link.told import Inbox, Told
 
 PUB: Final = "pub"
 Tell = Callable[[Value], None]
@@ -112,11 +111,13 @@ class Subscription(Told):
         self._watch, self._name, self._prefix, self._cached = watch, name, prefix, cached
         watch.listener = self._changed
         self._feeds: dict[str, Feed] = {}
-        self._told: deque[Value] = deque()
-        self.dropped = 0
-        """Values that were not read in time: of too many the oldest are left out."""
-        self._stirred = asyncio.Event()
+        self._inbox: Inbox[Value] = Inbox(VALUES_AHEAD_MAX)
         self._has_begun = self._is_closed = False
+
+    @property
+    def dropped(self) -> int:
+        """Values that were not read in time: of too many the oldest are left out."""
+        return self._inbox.dropped
 
     async def __aenter__(self) -> Self:
         """Begin; CatalogError if the broker is not there."""
@@ -130,18 +131,13 @@ class Subscription(Told):
         for feed in self._feeds.values():
             feed.close()
         self._feeds.clear()
-        self._stirred.set()
+        self._inbox.end()
 
     async def __anext__(self) -> Value:
         """The next value."""
         if not self._has_begun:
             await self._begin()
-        while not self._told:
-            if self._is_closed:
-                raise StopAsyncIteration
-            self._stirred.clear()
-            await self._stirred.wait()
-        return self._told.popleft()
+        return await self._inbox.take()
 
     async def _begin(self) -> None:
         if self._is_closed:
@@ -174,14 +170,7 @@ class Subscription(Told):
             if place in (None, feed.place):  # who is gone may come back where it was
                 return
             feed.close()
-        self._feeds[entry.instance] = Feed(entry, self._prefix, self._tell, self._cached)
-
-    def _tell(self, value: Value) -> None:
-        if len(self._told) >= VALUES_AHEAD_MAX:
-            self._told.popleft()
-            self.dropped += 1
-        self._told.append(value)
-        self._stirred.set()
+        self._feeds[entry.instance] = Feed(entry, self._prefix, self._inbox.put, self._cached)
 
 
 def place_of(entry: Entry) -> Address | None:

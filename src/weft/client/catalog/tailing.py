@@ -5,7 +5,6 @@ missing that it still remembers, whatever became of the connection. What comes t
 """
 
 import asyncio
-from collections import deque
 from typing import Any, Final, Protocol, Self
 
 import msgspec
@@ -15,7 +14,7 @@ from weft.client.catalog.entries import Address
 from weft.client.catalog.errors import CatalogError, CatalogTimeout, Closed
 from weft.client.catalog.limits import SHARED_S, TOLD_MAX, VALUES_AHEAD_MAX
 from weft.client.catalog.lines import Line
-from weft.client.link.told import Told
+from weft.client.link.told import Inbox, Told
 from weft.cores.catalog.logforms import LEVELS
 
 TOPIC: Final = b"logs/"
@@ -41,17 +40,18 @@ class Tail(Told):
         self._teller, self._wanted = teller, wanted
         self._severity = LEVELS.get(str(wanted.get("level", "DEBUG")).upper(), 0)
         self._line: Line | None = None
-        self._told: deque[Record] = deque()
+        self._inbox: Inbox[Record] = Inbox(VALUES_AHEAD_MAX)
         self._known: dict[tuple[Any, ...], None] = {}
         self._since = 0.0
         self._live: list[Record] | None = []
         """What came while the broker is asked for what was before; None: it is told at once."""
-        self.dropped = 0
-        """Records that were not read in time: of too many the oldest are left out."""
-        self._stirred = asyncio.Event()
-        self._error: CatalogError | None = None
         self._has_begun = self._is_closed = False
         self._work: asyncio.Task[None] | None = None
+
+    @property
+    def dropped(self) -> int:
+        """Records that were not read in time: of too many the oldest are left out."""
+        return self._inbox.dropped
 
     async def __aenter__(self) -> Self:
         """Begin; CatalogError if the broker is not there."""
@@ -66,22 +66,13 @@ class Tail(Told):
             self._line = None
         if self._work is not None:
             self._work.cancel()
-        self._stirred.set()
+        self._inbox.end()
 
     async def __anext__(self) -> Record:
         """The next record."""
         if not self._has_begun:
             await self._begin()
-        while not self._told:
-            if self._error is not None:
-                error, self._error = self._error, None
-                self.close()
-                raise error
-            if self._is_closed:
-                raise StopAsyncIteration
-            self._stirred.clear()
-            await self._stirred.wait()
-        return self._told.popleft()
+        return await self._inbox.take()
 
     async def _begin(self) -> None:
         if self._is_closed:
@@ -109,8 +100,8 @@ class Tail(Told):
             except CatalogTimeout:
                 continue
             except CatalogError as error:
-                self._error = error
-                self._stirred.set()
+                self._inbox.end(error)
+                self.close()
                 return
         live, self._live = self._live or [], None
         for record in [*records, *live]:
@@ -144,8 +135,4 @@ class Tail(Told):
             del self._known[next(iter(self._known))]
         received = record.get("received")
         self._since = max(self._since, received if isinstance(received, int | float) else 0.0)
-        if len(self._told) >= VALUES_AHEAD_MAX:
-            self._told.popleft()
-            self.dropped += 1
-        self._told.append(record)
-        self._stirred.set()
+        self._inbox.put(record)

@@ -2,19 +2,14 @@
 
 from typing import Any, Final
 
-from weft.base.errors import WeftError
+from weft.client.link import errors
+from weft.client.link.errors import LinkError
 
 
-class DocError(WeftError):
+class DocError(LinkError):
     """It was not done, and nothing has changed; `code` is one word, `text` a sentence, `mend` what helps."""
 
     code = "refused"
-
-    def __init__(self, text: str = "", code: str = "", mend: str = "") -> None:
-        super().__init__(text or code or self.code)
-        self.text, self.mend = text or code or self.code, mend
-        if code:
-            self.code = code
 
 
 class NoSession(DocError):
@@ -83,40 +78,31 @@ class Unsupported(DocError):
     code = "unsupported"
 
 
-class Unreachable(DocError):
+class Unreachable(errors.Unreachable, DocError):
     """No node was reached: what was asked for has not happened."""
 
-    code = "unreachable"
 
-
-class Unanswered(DocError):
+class Unanswered(errors.Unanswered, DocError):
     """It was said, and no answer came: what was asked for may have happened. `log` tells."""
 
-    code = "unanswered"
 
-
-class Closed(DocError):
+class Closed(errors.Closed, DocError):
     """The client has been closed."""
-
-    code = "closed"
 
 
 BY_CODE: Final[dict[str, type[DocError]]] = {
-    **{
-        kind.code: kind
-        for kind in (
-            NoSession,
-            BadReference,
-            BadXml,
-            NotFound,
-            NotAllowed,
-            TooLarge,
-            TooFast,
-            StorageFull,
-            BadFile,
-            Unsupported,
-        )
-    },
+    **errors.by_code(
+        NoSession,
+        BadReference,
+        BadXml,
+        NotFound,
+        NotAllowed,
+        TooLarge,
+        TooFast,
+        StorageFull,
+        BadFile,
+        Unsupported,
+    ),
     **dict.fromkeys(("bad-reference", "bad-key", "bad-path"), BadReference),
     **dict.fromkeys(
         ("absent", "target-removed", "fixed", "bad-attribute", "nothing-new", "too-big", "duplicate-key", "superseded"),

@@ -6,7 +6,6 @@ so a slow reader is told less often, and never of an old state last.
 
 import asyncio
 from collections.abc import Callable
-from types import TracebackType
 from typing import Any, Self
 
 import msgspec
@@ -15,18 +14,19 @@ from weft.client.doc.errors import Closed, DocError, error_of
 from weft.client.doc.limits import BEAT_S
 from weft.client.doc.link import Link, Waiter
 from weft.client.doc.values import Change
+from weft.client.link.told import Inbox, Told
 from weft.wire.document.clients import Answer
 
 LOST = object()
 """The connection broke: what happened meanwhile is not told one by one."""
 
 
-class Watch(Waiter):
+class Watch(Told, Waiter):
     """Iterates over changes: `async for change in doc.watch(): …`; begins with the first step, or with `async with`."""
 
     def __init__(self, link: Link, session: Callable[[], str], args: dict[str, Any]) -> None:
         self._link, self._session, self._args = link, session, args
-        self._heard: asyncio.Queue[Any] = asyncio.Queue()
+        self._heard: Inbox[Any] = Inbox()
         self._number = b""
         self._is_closed = self._is_whole = False
         self._beat: asyncio.TimerHandle | None = None
@@ -42,26 +42,12 @@ class Watch(Waiter):
         await self._begun.wait()
         return self
 
-    async def __aexit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        """End it."""
-        self.close()
-
-    def __aiter__(self) -> Self:
-        return self
-
     async def __anext__(self) -> Change:
         """The next change."""
         if not self._number:
             await self.__aenter__()
-        while not (self._is_closed and self._heard.empty()):
-            told = await self._heard.get()
-            if told is None:
-                break
-            if isinstance(told, DocError):
-                self.close()
-                raise told
+        while True:
+            told = await self._told()
             if told is LOST:
                 self._is_whole = True
                 continue
@@ -73,7 +59,13 @@ class Watch(Waiter):
                 change = msgspec.structs.replace(change, is_whole=True)
                 self._is_whole = False
             return change
-        raise StopAsyncIteration
+
+    async def _told(self) -> Any:
+        try:
+            return await self._heard.take()
+        except DocError:
+            self.close()
+            raise
 
     def close(self) -> None:
         """End it; whoever waits for the next change is told that there is none."""
@@ -84,7 +76,7 @@ class Watch(Waiter):
             self._beat.cancel()
         self._link.add(self._number, "end", self._session(), {})
         self._link.forget(self._number)
-        self._heard.put_nowait(None)
+        self._heard.end()
         self._begun.set()
 
     async def aclose(self) -> None:
@@ -96,18 +88,18 @@ class Watch(Waiter):
     def hear(self, answer: Answer) -> None:
         self._begun.set()
         if answer.code:
-            self._heard.put_nowait(error_of(answer.code, answer.body))
+            self._heard.end(error_of(answer.code, answer.body))
         elif answer.more:
-            self._heard.put_nowait(answer.body)
+            self._heard.put(answer.body)
         else:
-            self._heard.put_nowait(None)
+            self._heard.end()
 
     def fall(self, error: DocError) -> None:
         self._begun.set()
-        self._heard.put_nowait(None if isinstance(error, Closed) else error)
+        self._heard.end(None if isinstance(error, Closed) else error)
 
     def lost(self) -> bool:
-        self._heard.put_nowait(LOST)
+        self._heard.put(LOST)
         return not self._is_closed
 
     def _later(self) -> None:

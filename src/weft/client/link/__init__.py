@@ -8,5 +8,6 @@ sockets.py   a ZeroMQ socket in the running loop
 channel.py   reads a socket at its edges, and says things in order
 backoff.py   how long to wait before the next attempt
 waiting.py   a client for scripts that wait, made of one that does not
-told.py      what is read by `async for`
+told.py      what is read by `async for`, and what waits to be read
+errors.py    what can go wrong with any of them
 """

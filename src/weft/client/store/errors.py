@@ -3,19 +3,14 @@
 import re
 from typing import Final
 
-from weft.base.errors import WeftError
+from weft.client.link import errors
+from weft.client.link.errors import LinkError
 
 
-class StoreError(WeftError):
+class StoreError(LinkError):
     """The store did not do it; `code` is the server's word (CLN-003), `text` its sentence."""
 
     code = "bad-request"
-
-    def __init__(self, text: str = "", code: str = "") -> None:
-        super().__init__(text or code or self.code)
-        self.text = text
-        if code:
-            self.code = code
 
 
 class BadRequest(StoreError):
@@ -134,47 +129,42 @@ class Unsupported(StoreError):
     code = "unsupported"
 
 
-class Unreachable(StoreError):
+class Unreachable(errors.Unreachable, StoreError):
     """No server was reached: what was asked for has not happened."""
 
-    code = "unreachable"
+    mend = "weft up with a [store] in the node's file; or node=, --node or WEFT_STORE= with HOST:PORT"
 
 
-class Unanswered(StoreError):
+class Unanswered(errors.Unanswered, StoreError):
     """It was said, and no answer came: what was asked for may have happened, or happen still."""
 
-    code = "unanswered"
+    mend = "read it, or the chain of the entry: whether it happened"
 
 
-class Closed(StoreError):
+class Closed(errors.Closed, StoreError):
     """The client has been closed."""
 
-    code = "closed"
 
-
-BY_CODE: Final[dict[str, type[StoreError]]] = {
-    kind.code: kind
-    for kind in (
-        BadRequest,
-        BadPath,
-        BadValue,
-        NotFound,
-        Exists,
-        ChainMismatch,
-        ValueMismatch,
-        TypeRefused,
-        NotAuthorised,
-        AuthFailed,
-        TooLarge,
-        Unencodable,
-        Busy,
-        StorageFull,
-        ReadOnly,
-        NotReady,
-        TickExhausted,
-        Unsupported,
-    )
-}
+BY_CODE: Final = errors.by_code(
+    BadRequest,
+    BadPath,
+    BadValue,
+    NotFound,
+    Exists,
+    ChainMismatch,
+    ValueMismatch,
+    TypeRefused,
+    NotAuthorised,
+    AuthFailed,
+    TooLarge,
+    Unencodable,
+    Busy,
+    StorageFull,
+    ReadOnly,
+    NotReady,
+    TickExhausted,
+    Unsupported,
+)
 FOREIGN: Final = (
     ("ClientChainError('Entry already exists", Exists),
     ("ClientChainError(", ChainMismatch),

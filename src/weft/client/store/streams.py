@@ -1,13 +1,13 @@
 """One stream of a store, on a connection of its own: who reads it slowly delays nobody else (CLN-002, CLN-005)."""
 
 import asyncio
-from collections import deque
 from typing import Any, Final
 
 from msgspec import UNSET
 
 from weft.base.changes import Path
 from weft.base.errors import PeerError
+from weft.client.link.told import Inbox
 from weft.client.store.errors import StoreError, Unanswered, error_of
 from weft.client.store.finding import Node
 from weft.client.store.limits import ITEMS_AHEAD_MAX, ITEMS_AHEAD_MIN
@@ -33,9 +33,7 @@ class Stream:
         """Where a watch stands at its start, if the server says it."""
         self._node, self._request, self._timeout_s = node, request, timeout_s
         self._link: Link | None = None
-        self._came: deque[clients.Answer] = deque()
-        self._end: StoreError | None = None
-        self._waiter: asyncio.Future[None] | None = None
+        self._inbox: Inbox[clients.Answer] = Inbox()
 
     async def open(self) -> None:
         """Connect and begin; Unreachable, or what the server says against it."""
@@ -52,19 +50,14 @@ class Stream:
             self.close()
             raise
         if first.state != "start":
-            self._came.appendleft(first)  # a server that answers at once
+            self._inbox.put_back(first)  # a server that answers at once
         elif first.position is not UNSET:
             self.position = first.position
 
     async def take(self) -> clients.Answer:
         """The next item or state; the error that the server says, or Broken."""
-        while not self._came:
-            if self._end is not None:
-                raise self._end
-            self._waiter = asyncio.get_running_loop().create_future()
-            await self._waiter
-        answer = self._came.popleft()
-        if self._link is not None and len(self._came) == ITEMS_AHEAD_MIN:
+        answer = await self._inbox.take()
+        if self._link is not None and len(self._inbox) == ITEMS_AHEAD_MIN:
             self._link.read_on()
         if answer.error:
             raise error_of(answer.etype, answer.error)
@@ -75,8 +68,7 @@ class Stream:
         if self._link is not None:
             self._link.close()
             self._link = None
-        self._end = self._end or Broken("the stream has been closed")
-        self._wake()
+        self._inbox.end(Broken("the stream has been closed"))
 
     def abandon(self) -> None:
         """Let go in the next turn of its loop, whichever thread says so."""
@@ -84,18 +76,13 @@ class Stream:
             self._link.abandon()
 
     def _hear(self, answer: clients.Answer) -> None:
-        self._came.append(answer)
-        if self._link is not None and len(self._came) >= ITEMS_AHEAD_MAX:
+        self._inbox.put(answer)
+        if self._link is not None and len(self._inbox) >= ITEMS_AHEAD_MAX:
             self._link.hold()
-        self._wake()
 
     def _fall(self, why: str) -> None:
-        self._link, self._end = None, Broken(f"the connection broke: {why}")
-        self._wake()
-
-    def _wake(self) -> None:
-        if self._waiter is not None and not self._waiter.done():
-            self._waiter.set_result(None)
+        self._link = None
+        self._inbox.end(Broken(f"the connection broke: {why}"))
 
 
 class Items:
