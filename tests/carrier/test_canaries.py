@@ -32,7 +32,7 @@ def hack_before_persist(patch: Patch) -> None:
 
     def flush(self: Parent, now: Any) -> None:
         honest(self, now)
-        self.station.effects.sort(key=lambda effect: isinstance(effect, Persist))
+        self.context.effects.sort(key=lambda effect: isinstance(effect, Persist))
 
     patch.setattr(Parent, "flush", flush)
 
@@ -49,7 +49,7 @@ def duplicates_are_forgotten_after_a_minute(patch: Patch) -> None:
 
     def join(self: Parent, hello: Any, source: Any, now: Any) -> None:
         if now.mono - heard.get(hello.id, now.mono) > 60 * SECOND:
-            self.kept = Kept(is_safe_at_once=self.station.settings.is_safe_at_once)
+            self.kept = Kept(is_safe_at_once=self.context.settings.is_safe_at_once)
         heard.setdefault(hello.id, now.mono)
         honest(self, hello, source, now)
 
@@ -72,7 +72,7 @@ def socket_is_kept_after_silence(patch: Patch) -> None:
         had_one = self.parent is not None
         honest(self, what, before, now)
         if had_one:
-            self.station.effects[:] = [e for e in self.station.effects if not isinstance(e, Connect)]
+            self.context.effects[:] = [e for e in self.context.effects if not isinstance(e, Connect)]
 
     patch.setattr(Child, "greet", greet)
 

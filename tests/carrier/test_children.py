@@ -320,7 +320,7 @@ def test_what_a_former_root_gives_back_is_taken_and_what_was_never_given_is_not(
     play = Play("collector")
     me = play.machine.node
     play.greet(b"1")
-    era = play.machine.core.station.era
+    era = play.machine.core.context.era
     play.machine.core.command(Journaled(1, (sample(1, 5, origin=me, era=era),)), play.world.now)
     before, given = sample(3, origin=me, era=era - 1), sample(1, 5, origin=me, era=era)
     (hack,) = play.hop(b"1", 1, before, given, sample(6, origin=me, era=era), sample(1, origin=me, era=era + 1))

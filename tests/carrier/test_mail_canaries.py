@@ -41,11 +41,11 @@ def consumed_and_produced_in_two_records(patch: Patch) -> None:
     honest = Parent.flush
 
     def flush(self: Parent, now: Any) -> None:
-        effects, self.station.effects = self.station.effects, []
+        effects, self.context.effects = self.context.effects, []
         honest(self, now)
-        for effect in self.station.effects:
+        for effect in self.context.effects:
             effects += halves(effect)
-        self.station.effects = effects
+        self.context.effects = effects
 
     patch.setattr(Parent, "flush", flush)
 

@@ -11,8 +11,8 @@ from weft.base.now import SECOND, Now
 from weft.base.records import Stream, StreamRecord
 from weft.base.spool import Journaled
 from weft.cores.carrier import Carrier
+from weft.cores.carrier.context import Context
 from weft.cores.carrier.messages import AssignParent, CarrierSettings, Hack, Hello, RootIs, Welcome
-from weft.cores.carrier.station import Station
 
 ROOT, STRANGER = b"r" * 16, b"f" * 16
 ME, ERA = b"c" * 16, 7
@@ -152,7 +152,7 @@ def test_a_parent_says_whose_word_it_passes_on_and_says_it_again_when_there_is_a
 
 @pytest.mark.proves("FLD-012")
 def test_a_planted_bug_that_believes_anybody_is_caught(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(Station, "believes", lambda self, root: True)
+    monkeypatch.setattr(Context, "believes", lambda self, root: True)
     core = child()
     core.command(RootIs(ROOT, 0), Now(0, 0))
     welcome(core)

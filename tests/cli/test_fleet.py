@@ -69,7 +69,7 @@ def test_the_hand_says_which_root_was_forgotten_and_what_comes_now(
     assert 0 == fleet_root.reset_root(port=27_510)
     assert told == capsys.readouterr().out
     assert [(27_510, "reset-root")] == node.asked
-    assert NOWHERE != node.core.station.root.endpoint
+    assert NOWHERE != node.core.context.root.endpoint
 
 
 def test_the_answer_is_json_for_programs(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:

@@ -21,12 +21,12 @@ from tests.configuration.test_states import late_reply_stays_out
 from tests.configuration.test_vectors import play
 from weft.base.effects import Persist
 from weft.cores.configuration import Configuration, core, root
+from weft.cores.configuration.context import Context
 from weft.cores.configuration.memory import Part
 from weft.cores.configuration.replica import Replica
 from weft.cores.configuration.serving import Serving
 from weft.cores.configuration.stage import Stage
 from weft.cores.configuration.states import On, State
-from weft.cores.configuration.station import Station
 from weft.cores.configuration.store import Store
 from weft.cores.configuration.tips import Tips
 from weft.wire.replication import KvPub
@@ -44,7 +44,7 @@ def equal_number_with_other_bytes_is_accepted(patch: Patch) -> None:
     honest = Replica.judge
 
     def judge(self: Replica, update: KvPub) -> On:
-        return On.DUPLICATE if update.number == self.station.store.number else honest(self, update)
+        return On.DUPLICATE if update.number == self.context.store.number else honest(self, update)
 
     patch.setattr(Replica, "judge", judge)
 
@@ -73,7 +73,7 @@ def stage_is_seen_early(patch: Patch) -> None:
 
     def add(self: Stage, pair: Any) -> None:
         honest(self, pair)
-        self._station.store.pairs[pair.key] = pair
+        self._context.store.pairs[pair.key] = pair
 
     patch.setattr(Stage, "add", add)
 
@@ -93,10 +93,10 @@ def telltale_is_missing(patch: Patch) -> None:
 
 def telltale_repeats_everything(patch: Patch) -> None:
     def tell_tale(self: Replica, now: Any) -> None:
-        for pair in self.station.store.view("") if self.serves else ():
-            self.station.publish(KvPub(pair.key, pair.number, b"", pair.value, pair.number - 1), now)
-        for last in self.station.store.chains.values() if self.serves else ():
-            self.station.publish(KvPub(last.key, last.number - 1, b"", b"x", last.number - 1), now)
+        for pair in self.context.store.view("") if self.serves else ():
+            self.context.publish(KvPub(pair.key, pair.number, b"", pair.value, pair.number - 1), now)
+        for last in self.context.store.chains.values() if self.serves else ():
+            self.context.publish(KvPub(last.key, last.number - 1, b"", b"x", last.number - 1), now)
 
     patch.setattr(Replica, "_tell_tale", tell_tale)
 
@@ -128,12 +128,12 @@ def orphans_beat_on(patch: Patch) -> None:
 
 
 def group_is_a_prefix_in_the_subscription(patch: Patch) -> None:
-    honest = Station.connect
+    honest = Context.connect
 
-    def connect(self: Station, channel: str, endpoint: str, tag: bytes, topics: tuple[bytes, ...] = ()) -> None:
+    def connect(self: Context, channel: str, endpoint: str, tag: bytes, topics: tuple[bytes, ...] = ()) -> None:
         honest(self, channel, endpoint, tag, tuple(topic.rstrip(b"/") for topic in topics))
 
-    patch.setattr(Station, "connect", connect)
+    patch.setattr(Context, "connect", connect)
 
 
 def group_is_a_prefix_in_the_snapshot(patch: Patch) -> None:
@@ -156,8 +156,8 @@ def parts_count_at_once(patch: Patch) -> None:
 
 
 def published_before_durable(patch: Patch) -> None:
-    honest = Station.drain
-    patch.setattr(Station, "drain", lambda self: sorted(honest(self), key=lambda e: isinstance(e, Persist)))
+    honest = Context.take
+    patch.setattr(Context, "take", lambda self: sorted(honest(self), key=lambda e: isinstance(e, Persist)))
 
 
 def requests_are_forgotten_in_sync(patch: Patch) -> None:

@@ -406,7 +406,7 @@ def test_what_a_new_root_has_changed_or_deleted_does_not_go_back() -> None:
 
 def test_settings_out_of_range_are_brought_into_it() -> None:
     world = World()
-    slow = world.root(heartbeat_ns=10_000 * SECOND, dead_after=0).core.station
+    slow = world.root(heartbeat_ns=10_000 * SECOND, dead_after=0).core.context
     assert (3_600 * SECOND, 2 * 3_600 * SECOND) == (slow.heartbeat_ns, slow.dead_ns)
     assert 5 == ConfigurationSettings().dead_after
 

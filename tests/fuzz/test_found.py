@@ -58,7 +58,7 @@ def _atlas(value: bytes) -> Any:
 def _root_of_record(value: bytes) -> Any:
     child = Child()
     child.core.store.apply("/TOPO/root", 1, value, None)
-    return child.core.station.root_uuid() or None
+    return child.core.context.root_uuid() or None
 
 
 @pytest.mark.proves("FUZ-001", "SEC-042")

@@ -38,11 +38,11 @@ def voter(*records: CoreRecord | DamageRecord) -> Topology:
 @pytest.mark.proves("JRN-023")
 def test_a_voter_promises_nothing_for_two_epochs() -> None:
     core = voter(to_record(Root(4, OTHER)), to_record(Promised(5, OTHER)), GAP)
-    assert core.station.promised == Promised(7, b"")
+    assert core.context.promised == Promised(7, b"")
     again = voter(*core.condense())
-    assert again.station.promised == Promised(7, b"")
+    assert again.context.promised == Promised(7, b"")
     behind = voter(to_record(Promised(5, OTHER)), GAP, to_record(Promised(6, OTHER)))
-    assert behind.station.promised == Promised(6, OTHER)  # promises only rise: the lost ones were lower
+    assert behind.context.promised == Promised(6, OTHER)  # promises only rise: the lost ones were lower
 
 
 def fleet(name: str, collectors: int = 1) -> Net:

@@ -9,8 +9,8 @@ from weft.cores.configuration import limits as replication
 from weft.cores.configuration.messages import ConfigurationSettings
 from weft.cores.measurement.messages import MeasurementSettings
 from weft.cores.topology import limits as places
+from weft.cores.topology.context import Context
 from weft.cores.topology.messages import TopologySettings
-from weft.cores.topology.station import Station
 from weft.node.settings import HEARTBEAT_NS, settings_of
 
 PLACE = TopologySettings(fleet="f", name="n", level="auto", base_port=27_500)
@@ -31,4 +31,4 @@ def test_beats_snapshots_answers_elections_and_flushes() -> None:
 @pytest.mark.parametrize("beat_ms, expected_ms", [(2_000, 1_000), (600, 300), (200, 300)])
 def test_an_election_waits_half_a_beat_and_at_least_300_ms(beat_ms: int, expected_ms: int) -> None:
     settings = TopologySettings(fleet="f", name="n", level="auto", base_port=1, heartbeat_ns=beat_ms * MILLISECOND)
-    assert expected_ms * MILLISECOND == Station(settings, b"n" * 16, 1, Chance("x")).election_ns
+    assert expected_ms * MILLISECOND == Context(settings, b"n" * 16, 1, Chance("x")).election_ns

@@ -10,7 +10,7 @@ from weft.base.effects import Connect, Disconnect, Effect, Persist, Send, SendFa
 from weft.base.endpoints import SNAPSHOTS, UPDATES, shifted
 from weft.base.now import SECOND, Now
 from weft.base.records import CoreRecord, Entry
-from weft.cores.carrier.station import Counters
+from weft.cores.carrier.context import Counters
 from weft.node.channels import ANSWER_QUEUE, LINK_QUEUE
 from weft.node.node import Node
 from weft.sim import machine as machines

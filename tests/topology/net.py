@@ -464,7 +464,7 @@ class Net:
                 self.wrong.append(f"{machine.name} said aye for {message.properties['propose']} before it was durable")
 
     def check_wanted(self, machine: Machine, wanted: RecordsWanted) -> None:
-        if machine.core.station.is_acting:
+        if machine.core.context.is_acting:
             self.wrong.append(f"{machine.name} writes while it acts")
         for key, value in wanted.writes:
             if len(key) + len(value) > 400:

@@ -102,12 +102,12 @@ def a_stranger_beacons() -> list[str]:
 
 
 def aye_before_durable(self: Election, cue: Cue, now: Any) -> None:
-    self.station.say(cue.endpoint, "aye", {"election": cue.election, "propose": cue.propose})
-    self.station.keep(Promised(cue.propose, cue.node))
+    self.context.say(cue.endpoint, "aye", {"election": cue.election, "propose": cue.propose})
+    self.context.remember(Promised(cue.propose, cue.node))
 
 
 def acting_root_writes(self: Registry, asker: Asker) -> None:
-    self._seat(asker, "site", self.station.started_at)  # type: ignore[arg-type]  # the time is not looked at
+    self._seat(asker, "site", self.context.started_at)  # type: ignore[arg-type]  # the time is not looked at
 
 
 def record_holds_its_parents(record: Any) -> bytes:
@@ -120,7 +120,7 @@ def record_holds_its_parents(record: Any) -> bytes:
 
 
 def g1_matches_g10(self: Member, said: Announcement, epoch: int) -> Hears | None:
-    return Hears.CALL if self.station.place.group.startswith(said.group) else None
+    return Hears.CALL if self.context.place.group.startswith(said.group) else None
 
 
 def number_only(holds: Any) -> int:
@@ -148,7 +148,7 @@ class Canary(NamedTuple):
 CANARIES: dict[str, Canary] = {
     "aye before durable": Canary(root_killed, Election, "vote", aye_before_durable),
     "voter ignoring holds": Canary(
-        root_killed_while_one_lags, Election, "rank", property(lambda self: (0, self.station.node))
+        root_killed_while_one_lags, Election, "rank", property(lambda self: (0, self.context.node))
     ),
     "acting root writing": Canary(acting, Registry, "answer_as_recorded", acting_root_writes),
     "first MARCO not repeated": Canary(mass_start, limits, "MARCO_BURST_NS", (0,)),

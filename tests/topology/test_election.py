@@ -73,7 +73,7 @@ def test_a_vote_is_durable_before_it_is_said_and_goes_to_one_candidate_per_epoch
     )  # the first may not be durable yet
     other = wutup(made, node=b"z" * 16)
     assert [("nay", {"election": "e", "why": "promised", "promised": 1})] == said(other)
-    later = Topology(made.settings, made.node, 2, made.station.chance)
+    later = Topology(made.settings, made.node, 2, made.context.chance)
     later.restore(list(enumerate(made.condense(), 1)), at(0))
     later.command(ParentIs("quiet"), at(0))
     later.wake(at(0))
@@ -94,7 +94,7 @@ def test_a_promise_is_told_for_as_long_as_it_may_make_a_root() -> None:
     assert [both] == told_promises(wutup(made, propose=2, node=b"z" * 16))  # the first may have its majority already
     last = ((1, b"m" * 16), (3, b"z" * 16))
     assert [last] == told_promises(wutup(made, propose=3, node=b"z" * 16))
-    later = Topology(made.settings, made.node, 2, made.station.chance)
+    later = Topology(made.settings, made.node, 2, made.context.chance)
     later.restore(list(enumerate(made.condense(), 1)), at(0))
     assert [last] == told_promises(later.effects())  # before the node starts to report
     later.command(LearnHolds(number_of(2, 9), b""), at(0))  # there was a root of epoch 2 or later: m is none of epoch 1
@@ -172,7 +172,7 @@ def test_a_candidate_waits_for_the_better_one_and_calls_again_if_it_fails() -> N
     answer(made, "yo")
     assert Role.WAITING is made.role
     due = made.election.deadline()
-    assert due == at(0.1).mono + 3 * made.station.election_ns
+    assert due == at(0.1).mono + 3 * made.context.election_ns
     made.wake(Now(due, due))
     assert Role.CALLING is made.role
 

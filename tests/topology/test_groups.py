@@ -114,15 +114,15 @@ def test_a_ring_of_groups_ends() -> None:
     assert 9 == atlas.depth("a")
     assert ("a", "b") == atlas.below("a")
     made = core()
-    made.station.atlas.apply((("/CONFIG/a/parent", b'"b"'), ("/CONFIG/b/parent", b'"a"')), 8)
-    assert [made.station.endpoint] == made.registry.planner.above("a")
+    made.context.atlas.apply((("/CONFIG/a/parent", b'"b"'), ("/CONFIG/b/parent", b'"a"')), 8)
+    assert [made.context.endpoint] == made.registry.planner.above("a")
 
 
 def test_the_times_of_the_fleet_are_those_of_its_configuration() -> None:
     made = core()
-    made.station.atlas.apply((("/CONFIG/global/heartbeat", b"0.5"), ("/CONFIG/global/dead_after", b"4")), 8)
+    made.context.atlas.apply((("/CONFIG/global/heartbeat", b"0.5"), ("/CONFIG/global/dead_after", b"4")), 8)
     assert (500_000_000, 2_000_000_000, 300_000_000) == (
-        made.station.beat_ns,
-        made.station.dead_ns,
-        made.station.election_ns,
+        made.context.beat_ns,
+        made.context.dead_ns,
+        made.context.election_ns,
     )

@@ -130,7 +130,7 @@ def test_a_root_that_has_lost_records_and_has_no_collectors_leads_without_a_pers
 def test_a_node_whose_group_comes_back_before_its_record_is_deleted_is_recorded_again() -> None:
     root, node = make_root(), make("n1", 27_600)
     run(root, 4)
-    polo = Control("polo", node.station.endpoint, node.node, node.member.portrait(at(4)))
+    polo = Control("polo", node.context.endpoint, node.node, node.member.portrait(at(4)))
 
     def written() -> list[tuple[str, bytes]]:
         root.receive(Asked((b"",), polo), Source("control", b"id"), at(5))
@@ -300,7 +300,7 @@ def test_assignments_that_cannot_be_are_refused_and_change_nothing() -> None:
     other = Control("assignment", "127.0.0.1:27900", b"z" * 16, assignment(node, epoch=3).properties)
     with pytest.raises(PeerError):
         answered(node, other)
-    assert ("127.0.0.1:27600", 3) == (node.station.place.parent, node.station.place.epoch)
+    assert ("127.0.0.1:27600", 3) == (node.context.place.parent, node.context.place.epoch)
 
 
 def test_a_root_of_the_past_is_told_who_leads_now() -> None:
@@ -434,9 +434,9 @@ def test_whatever_a_peer_says_is_heard_or_refused(data: st.DataObject) -> None:
         for message, source in messages:
             with contextlib.suppress(PeerError):
                 core.receive(message, source, at(5))
-    again = Topology(core.settings, core.node, 2, core.station.chance)
+    again = Topology(core.settings, core.node, 2, core.context.chance)
     again.restore(list(enumerate(core.condense(), 1)), at(5))
-    assert core.station.memories() == again.station.memories()
+    assert core.context.memories() == again.context.memories()
 
 
 LATER = "10.0.0.9:27500"

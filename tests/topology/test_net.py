@@ -252,7 +252,7 @@ def test_deaths_one_after_the_other_leave_as_many_voters_as_before() -> None:
         net.run(15)
         net[name].start()
         net.run(15)
-    assert 3 == len(net["root"].core.station.atlas.voters())
+    assert 3 == len(net["root"].core.context.atlas.voters())
 
 
 @pytest.mark.proves("REC-002")

@@ -36,8 +36,8 @@ def record(node: bytes, endpoint: str) -> tuple[str, bytes]:
 def core() -> Topology:
     settings = TopologySettings(fleet="lab", name="n", level="auto", host="10.0.0.5", base_port=27_500, beacons=False)
     made = Topology(settings, b"n" * 16, 1, Chance("n"))
-    made.station.recall(Root(0, b"r" * 16, "10.0.0.1:27500", "root"))
-    made.station.recall(OWN)
+    made.context.recall(Root(0, b"r" * 16, "10.0.0.1:27500", "root"))
+    made.context.recall(OWN)
     voters = [record(b"n" * 16, "10.0.0.5:27500"), record(b"m" * 16, "10.0.0.6:27500")]
     made.command(LearnPairs(tuple(voters), 7), NOW)
     made.wake(NOW)
@@ -107,7 +107,7 @@ def test_an_election(role: Role, on: Event, turn: Any) -> None:
     made = core()
     election = made.election
     election.role, election.propose = role, 5
-    made.station.is_root, made.station.is_acting = role is Role.ROOT, role is Role.ACTING
+    made.context.is_root, made.context.is_acting = role is Role.ROOT, role is Role.ACTING
     election._donors = {"10.0.0.7:27500": Held(99, "")}
     if on in (Event.AYES, Event.ALONE):
         made.announcer.connect(election.voters().values(), NOW)

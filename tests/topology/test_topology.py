@@ -71,7 +71,7 @@ def hear(core: Topology, said: Beacon, seconds: float = 0.0, host: bytes = b"127
 def talk(core: Topology, others: list[Topology], seconds: float = 0.0) -> list[str]:
     """Carry what a node says to others over links, and their answers; the commands it said."""
     commands = []
-    ends = {other.station.endpoint: other for other in others}
+    ends = {other.context.endpoint: other for other in others}
     for effect in core.effects():
         if not isinstance(effect, Send) or effect.channel != "call":
             continue

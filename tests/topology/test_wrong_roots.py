@@ -8,10 +8,10 @@ from tests.topology.net import Machine, Net
 from tests.topology.test_net import fleet, settle, start_all
 from weft.base.effects import Source
 from weft.base.records import CoreRecord
+from weft.cores.topology.context import Context
 from weft.cores.topology.core import Topology
 from weft.cores.topology.memory import Memory, Place, Promised, Root, from_record, to_record
 from weft.cores.topology.messages import Announcement, Asked, Control, ResetRoot, RootLeft, RootReset, Wtf
-from weft.cores.topology.station import Station
 
 NOWHERE = "10.66.0.1:27500"
 LIAR = b"f" * 16
@@ -132,7 +132,7 @@ def test_a_fleet_that_followed_a_wrong_root_finds_back_when_the_root_of_record_s
     settle(net, 60)
     net.run(10)
     assert (True, 0) == (net["root"].is_root, net["root"].epoch)
-    assert {0} == {machine.core.station.root.epoch for machine in net.machines.values()}
+    assert {0} == {machine.core.context.root.epoch for machine in net.machines.values()}
 
 
 def test_a_silent_root_that_the_configuration_names_is_not_left_for_one_of_the_past() -> None:
@@ -172,7 +172,7 @@ def test_a_fleet_that_waits_for_a_root_that_never_was_is_mended_by_hand() -> Non
     assert RootReset(net["root"].endpoint, 0, "leads") == net["root"].replies[-1]
 
 
-def any_epoch(self: Station, epoch: int) -> None:
+def any_epoch(self: Context, epoch: int) -> None:
     """Whatever anybody says is taken for the epoch of the fleet."""
 
 
@@ -184,7 +184,7 @@ def believed_at_once(self: Topology, cue: Any, now: Any) -> None:
             self._give_way(cue, now)
 
 
-def nobody_is_of_record(self: Station, node: bytes) -> bool:
+def nobody_is_of_record(self: Context, node: bytes) -> bool:
     return False
 
 
@@ -198,9 +198,9 @@ def found_home() -> Net:
 @pytest.mark.parametrize(
     ("scenario", "place", "attribute", "bug"),
     [
-        (a_call_for_votes_in_a_far_epoch, Station, "check_epoch", any_epoch),
+        (a_call_for_votes_in_a_far_epoch, Context, "check_epoch", any_epoch),
         (marco_of_the_next_epoch, Topology, "_hear_root", believed_at_once),
-        (found_home, Station, "is_of_record", nobody_is_of_record),
+        (found_home, Context, "is_of_record", nobody_is_of_record),
     ],
 )
 def test_a_planted_bug_is_caught(

@@ -19,8 +19,8 @@ from weft.cores.drain.messages import DrainClosed, SegmentPublished
 from weft.cores.measurement import Measurement
 from weft.cores.store import Store
 from weft.cores.topology import Topology
+from weft.cores.topology.context import topics_of
 from weft.cores.topology.memory import Place
-from weft.cores.topology.station import topics_of
 from weft.node.events import EVENTS, describe
 from weft.node.guard import MemoryGuard
 from weft.node.node import Node
@@ -194,7 +194,7 @@ class Telemetry:
         return topology if isinstance(topology, Topology) else None
 
     def _root(self) -> dict[str, str]:
-        record = self._topology.station.atlas.root if self._topology else None
+        record = self._topology.context.atlas.root if self._topology else None
         return {"name": record.name, "endpoint": record.endpoint} if record else {"name": "", "endpoint": ""}
 
     def _tree(self) -> list[dict[str, Any]]:
@@ -202,7 +202,7 @@ class Telemetry:
         rows, topology = self.node.census.rows(), self._topology
         if topology is None:
             return []
-        core, below = self.node.cores.get("configuration"), topology.station.atlas.below
+        core, below = self.node.cores.get("configuration"), topology.context.atlas.below
         store = core.store if isinstance(core, Configuration) and core.root.is_root else None
         wanted: dict[Place, int] = {}
         for row in rows:

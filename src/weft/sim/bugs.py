@@ -37,7 +37,7 @@ def hack_before_persist(right: Any) -> Any:
     """The parent says that it holds messages, and then writes them."""
 
     def flush(self: Parent, now: Now) -> None:
-        effects = self.station.effects
+        effects = self.context.effects
         begin = len(effects)
         right(self, now)
         fresh = effects[begin:]
@@ -175,7 +175,7 @@ def drop_not_announced(right: Any) -> Any:
     """A sensor's full spool drops its oldest and says nothing."""
 
     def finish_drop(self: Carrier, dropping: Any) -> None:
-        if self.station.settings.level == "sensor":
+        if self.context.settings.level == "sensor":
             dropping.announcements = list
         right(self, dropping)
 
@@ -201,7 +201,7 @@ def resend_starts_one_too_late(right: Any) -> Any:
     def join(self: Child, welcome: Any, before: State, now: Now) -> None:
         right(self, welcome, before, now)
         outbox = self.outbox
-        if self.station.settings.level == "sensor" and outbox._slots and outbox.held < outbox.given:
+        if self.context.settings.level == "sensor" and outbox._slots and outbox.held < outbox.given:
             outbox._bytes -= outbox._slots.pop(0)[2]
 
     return join
@@ -293,7 +293,7 @@ def socket_kept_after_silence(right: Any) -> Any:
     """A child knocks again through the socket that it has (Z7)."""
 
     def greet(self: Child, what: Any, before: State, now: Now) -> None:
-        effects = self.station.effects
+        effects = self.context.effects
         begin = len(effects)
         right(self, what, before, now)
         if getattr(self, "has_socket", False) and before is not State.NONE:

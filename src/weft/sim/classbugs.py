@@ -5,10 +5,10 @@ from typing import Any
 
 import weft.sim.disk as disk_module
 from weft.base.now import Now
-from weft.cores.carrier.station import Station as CarrierStation
+from weft.cores.carrier.context import Context as CarrierContext
 from weft.cores.configuration.stage import Stage
 from weft.cores.topology.beaconing import Beaconing
-from weft.cores.topology.station import Station
+from weft.cores.topology.context import Context
 from weft.sim.canaries import canary
 from weft.wire.segments import Verdict
 
@@ -33,13 +33,13 @@ def beacon_ends_a_node(right: Any) -> Any:
 # Numbers without a bound, and no way home.
 
 
-@canary(Station, "check_epoch", caught_by="unmoved", within=40, scenario="liars")
+@canary(Context, "check_epoch", caught_by="unmoved", within=40, scenario="liars")
 def epoch_without_a_bound(right: Any) -> Any:
     """Whatever anybody says is taken for the epoch of the fleet."""
     return lambda self, epoch: None
 
 
-@canary(Station, "is_of_record", caught_by="converged", within=20, scenario="liars")
+@canary(Context, "is_of_record", caught_by="converged", within=20, scenario="liars")
 def no_way_home(right: Any) -> Any:
     """A fleet that has followed a wrong root does not know the right one when that speaks again."""
     return lambda self, node: False
@@ -48,7 +48,7 @@ def no_way_home(right: Any) -> Any:
 # What a stranger calls safe.
 
 
-@canary(CarrierStation, "believes", caught_by="complete", within=20, scenario="liars")
+@canary(CarrierContext, "believes", caught_by="complete", within=20, scenario="liars")
 def safe_believed_of_a_stranger(right: Any) -> Any:
     """Whoever says that something is safe is believed."""
     return lambda self, root: True

@@ -14,12 +14,12 @@ from weft.base.effects import Persist
 from weft.base.now import Now
 from weft.cores.carrier.core import Carrier
 from weft.cores.carrier.seen import Seen
+from weft.cores.configuration.context import Context
 from weft.cores.configuration.core import Configuration
 from weft.cores.configuration.messages import TakeRoot
 from weft.cores.configuration.replica import Replica
 from weft.cores.configuration.serving import Stream
 from weft.cores.configuration.states import TABLE, Cell, On, State
-from weft.cores.configuration.station import Station
 from weft.cores.configuration.store import Store
 from weft.cores.topology.election import Cue, Election
 from weft.node.census import Census
@@ -32,7 +32,7 @@ def aye_before_durable(right: Any) -> Any:
     """A voter says aye, and then writes its promise down."""
 
     def vote(self: Election, cue: Cue, now: Now) -> None:
-        effects = self.station.effects
+        effects = self.context.effects
         begin = len(effects)
         right(self, cue, now)
         effects[begin:] = sorted(effects[begin:], key=lambda effect: isinstance(effect, Persist))
@@ -45,7 +45,7 @@ def voter_ignores_what_is_held(right: Any) -> Any:
     """Voters look at the UUID only: each says of itself that it holds just what the candidate holds."""
 
     def hear(self: Election, said: Any, now: Now) -> None:
-        atlas, content = self.station.atlas, said.content
+        atlas, content = self.context.atlas, said.content
         held = atlas.number, atlas.digest
         epoch, counter = content.get("holds") or (0, 0)
         atlas.number, atlas.digest = number_of(epoch, counter), bytes.fromhex(content.get("digest", ""))
@@ -76,7 +76,7 @@ def new_root_goes_on_in_the_old_epoch(right: Any) -> Any:
     """The first number of a new root is the next one of what it holds."""
 
     def next_number(self: root_module.Root) -> int:
-        held = max(self.station.store.number, self.station.store.seen)
+        held = max(self.context.store.number, self.context.store.seen)
         return number_of(epoch_of(held), counter_of(held) + 1)
 
     return next_number
@@ -111,7 +111,7 @@ def former_root_keeps_what_it_had_not_drained(right: Any) -> Any:
 
     def restore(self: Carrier, entries: Any, now: Now) -> None:
         right(self, entries, now)
-        if self.station.settings.level == "collector":
+        if self.context.settings.level == "collector":
             self.outbox.resume(self.outbox.seen_lsn, 0)
 
     return restore
@@ -128,13 +128,13 @@ def old_root_goes_on(right: Any) -> Any:
     """A root that meets one of a higher epoch stays the root."""
 
     def submit(self: Election, cue: Cue, now: Now) -> None:
-        if not self.station.is_root:
+        if not self.context.is_root:
             right(self, cue, now)
 
     return submit
 
 
-@canary(Station, "set_times", caught_by="swift", within=10, scenario="quick")
+@canary(Context, "set_times", caught_by="swift", within=10, scenario="quick")
 def death_takes_twice_as_long(right: Any) -> Any:
     """A silence of twice as many beats as the fleet says means death."""
     return lambda self, heartbeat_ns, dead_after: right(self, heartbeat_ns, 2 * dead_after)

@@ -73,7 +73,7 @@ def _bury(fabric: Fabric, action: Action) -> None:
 def _leads(machine: Machine) -> bool:
     """Whether it would take a write: a root, or who acts in its stead and has to refuse."""
     core: Any = machine.node.cores["topology"] if machine.node is not None else None
-    return core is not None and core.station.leads
+    return core is not None and core.context.leads
 
 
 def _write(fabric: Fabric, action: Action) -> None:

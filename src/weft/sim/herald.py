@@ -13,10 +13,10 @@ from weft.base.now import MILLISECOND, SECOND
 from weft.base.records import CoreRecord, Entry
 from weft.cores.configuration import messages as configuration
 from weft.cores.topology import messages as topology
+from weft.cores.topology.context import topics_of
 from weft.cores.topology.limits import ELECTION_NS_MIN
 from weft.cores.topology.memory import CORE, Promised, from_record
 from weft.cores.topology.states import Role
-from weft.cores.topology.station import topics_of
 from weft.node.node import NodeEffect, Transmit
 from weft.wire.discovery import Control, decode_called
 from weft.wire.journal import decode_record
@@ -254,7 +254,7 @@ def _store(machine: "Machine") -> Any:
 def _topics(machine: "Machine") -> tuple[str, ...]:
     """What the node replicates at its place."""
     core: Any = machine.running.cores["topology"]
-    place = core.station.place
+    place = core.context.place
     return topics_of(place) if place.parent and _role(machine) is not Role.ROOT else ()
 
 

@@ -125,7 +125,7 @@ class Machine:
     def parent_endpoint(self) -> str:
         """Below whom it stands, as it knows; empty: nobody."""
         topology: Any = self.node.cores.get("topology") if self.node is not None else None
-        return "" if topology is None or topology.station.leads else topology.station.place.parent
+        return "" if topology is None or topology.context.leads else topology.context.place.parent
 
     def bury(self, *, is_loud: bool) -> None:
         """The machine is dead for good; its disk lies in a drawer."""

@@ -38,7 +38,7 @@ def mail_hacked_before_persist(right: Any) -> Any:
     """What a message has become is written down behind the acknowledgement of it."""
 
     def flush(self: Parent, now: Now) -> None:
-        effects = self.station.effects
+        effects = self.context.effects
         begin = len(effects)
         right(self, now)
         fresh = effects[begin:]

@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from typing import Any, Final
 
 from weft.cores.carrier import messages as carrier
-from weft.cores.carrier.station import Counters
+from weft.cores.carrier.context import Counters
 from weft.cores.drain import messages as drain
 from weft.cores.measurement import messages as measurement
 from weft.cores.topology import messages as topology

@@ -4,11 +4,12 @@ from collections.abc import Callable
 from typing import Any, Final
 
 from weft.base.chance import Chance
-from weft.base.effects import Connect, Disconnect, Perform, Persist, Send, Source
+from weft.base.effects import Source
 from weft.base.errors import PeerError
 from weft.base.now import MILLISECOND, Now
 from weft.base.records import LostRecord, StreamRecord
 from weft.cores.carrier import limits
+from weft.cores.carrier.context import Context
 from weft.cores.carrier.mailroom import Mailroom
 from weft.cores.carrier.messages import (
     DAMAGED,
@@ -27,7 +28,6 @@ from weft.cores.carrier.messages import (
 )
 from weft.cores.carrier.outbox import Outbox
 from weft.cores.carrier.states import TABLE, On, State
-from weft.cores.carrier.station import Station
 from weft.wire.carried import is_mail
 from weft.wire.hop import VERSION
 from weft.wire.multipart import BAD_SUM
@@ -38,8 +38,8 @@ UP: Final = "up"
 class Child:
     """The link to the parent. Times are monotonic nanoseconds."""
 
-    def __init__(self, station: Station, chance: Chance, outbox: Outbox, mailroom: Mailroom) -> None:
-        self.station, self.outbox, self.mailroom, self.office = station, outbox, mailroom, mailroom.office
+    def __init__(self, context: Context, chance: Chance, outbox: Outbox, mailroom: Mailroom) -> None:
+        self.context, self.outbox, self.mailroom, self.office = context, outbox, mailroom, mailroom.office
         self.state = State.NONE
         self.endpoint = self.parent_name = ""
         self.parent: bytes | None = None
@@ -48,7 +48,7 @@ class Child:
         self._had: tuple[bytes, int] | None = None
         self._pause = limits.BACK_OFF_NS
         self._win = self._winb = 0
-        self._beat_ns, self._dead_ns = station.beat_ns, station.dead_ns
+        self._beat_ns, self._dead_ns = context.beat_ns, context.dead_ns
         self._greet_at: int | None = None
         self._answer_by: int | None = None
         self._fetch_at = 0
@@ -113,7 +113,7 @@ class Child:
             raise PeerError("version", str(welcome.v))
         if source.proved not in (None, welcome.node):
             raise PeerError("not-yours", welcome.name)
-        if welcome.node == self.station.node:
+        if welcome.node == self.context.node:
             raise PeerError("loop", "welcomed by ourselves")
         safe = welcome.upto if welcome.safe is None else welcome.safe
         if not safe <= welcome.upto:
@@ -127,7 +127,7 @@ class Child:
         self._release(welcome)
 
     def _refuse(self, refuse: Refuse, source: Source, now: Now) -> None:
-        self.station.counters.refuse("by-parent")
+        self.context.counters.refuse("by-parent")
         self._turn(On.REFUSED, refuse, now)
 
     def _hop(self, hop: Hop, source: Source, now: Now) -> None:
@@ -139,8 +139,8 @@ class Child:
         if hop.era != self._down_era:
             raise PeerError("bad-era", str(hop.era))
         if self.is_closed:
-            self.station.counters.received += len(hop.m)
-            self.station.counters.held_back += len(hop.m)
+            self.context.counters.received += len(hop.m)
+            self.context.counters.held_back += len(hop.m)
             self._owe([])
         else:
             self._owe(self.mailroom.take_loose(hop, self.parent, None, now))
@@ -167,13 +167,13 @@ class Child:
     @property
     def is_closed(self) -> bool:
         """Whether no mail is taken from above; the parent keeps it, and sends it again."""
-        return self.is_full or self.station.awaits_filters
+        return self.is_full or self.context.awaits_filters
 
     def _hack(self, hack: Hack, source: Source, now: Now) -> None:
         if hack.era == self.office.up.era and self._is_open():
             self.office.hear_parent(hack)
             return
-        if hack.era != self.station.era:
+        if hack.era != self.context.era:
             raise PeerError("bad-era", str(hack.era))
         if self.state is not State.GREETING:
             self.outbox.check(hack.upto, self._safe_of(hack))
@@ -189,11 +189,11 @@ class Child:
         """Forget what is safe at the root of record; of any other root nothing is believed (FLD-012)."""
         safe = self._safe_of(said) if isinstance(said, Hack) else said.upto if said.safe is None else said.safe
         self._unbelieved = None
-        if self.station.believes(said.root):
+        if self.context.believes(said.root):
             self.outbox.release(safe)
         elif safe > self.outbox.safe:
             self._unbelieved = said
-            self.station.counters.refuse("not-the-root")
+            self.context.counters.refuse("not-the-root")
 
     def _safe_of(self, hack: Hack) -> int:
         """A parent that does not say what is safe promises what it holds."""
@@ -255,13 +255,13 @@ class Child:
         """Knock through a fresh socket: an old one may be dead without knowing it (SIM-021)."""
         outbox = self.outbox
         self._greet_at, self._answer_by = None, now.mono + self._dead_ns
-        self.station.effects.append(Connect(UP, self.endpoint))
+        self.context.connect(UP, self.endpoint)
         hello = Hello(
             v=VERSION,
             role="node",
-            name=self.station.settings.name,
-            id=self.station.node,
-            era=self.station.era,
+            name=self.context.settings.name,
+            id=self.context.node,
+            era=self.context.era,
             first=outbox.safe + 1,
             next=outbox.given + 1,
             had=self._had,
@@ -272,7 +272,7 @@ class Child:
         """Knock again after a pause that doubles."""
         if isinstance(what, Refuse) and (what.why, what.text) != self._refused_with:
             self._refused_with = (what.why, what.text)
-            self.station.tell(ParentRefused(what.why, what.text))
+            self.context.tell(ParentRefused(what.why, what.text))
         self._answer_by = None
         self._greet_at = now.mono + self._chance.about(self._pause, limits.BACK_OFF_SHARE)
         self._pause = min(2 * self._pause, limits.BACK_OFF_MAX_NS)
@@ -280,7 +280,7 @@ class Child:
     def lose(self, what: Any, before: State, now: Now) -> None:
         """The link is broken."""
         why = f"refused: {what.why}" if isinstance(what, Refuse) else str(what)
-        self.station.tell(ParentLost(why))
+        self.context.tell(ParentLost(why))
         self.back_off(what, before, now)
 
     def join(self, welcome: Welcome, before: State, now: Now) -> None:
@@ -292,7 +292,7 @@ class Child:
         beat_ms = max(welcome.beat, limits.BEAT_MS_MIN)
         self._beat_ns = beat_ms * MILLISECOND
         self._dead_ns = max(min(welcome.dead, limits.DEAD_MS_MAX), 3 * beat_ms) * MILLISECOND
-        self.station.tell(ParentJoined(welcome.name, welcome.node))
+        self.context.tell(ParentJoined(welcome.name, welcome.node))
         self.take_up(welcome, before, now)
 
     def take_up(self, welcome: Welcome, before: State, now: Now) -> None:
@@ -324,7 +324,7 @@ class Child:
         if self.outbox.answers:
             answers, self.outbox.answers = self.outbox.answers, []
             for answer in answers:
-                self.station.tell(answer)
+                self.context.tell(answer)
 
     def _answer_refusals(self, hack: Hack) -> None:
         """A loop means that the parent had it before; whatever else it refuses for good is lost, and announced.
@@ -334,26 +334,26 @@ class Child:
         lost: list[LostRecord] = []
         for number, why in hack.no:
             record = self.outbox.record_of(number)
-            self.station.counters.refused_above += 1
+            self.context.counters.refused_above += 1
             if is_mail(record):
-                self.station.counters.lose_mail(why)
+                self.context.counters.lose_mail(why)
                 self.outbox.refuse(number, why)
             elif why == "loop":
                 self._tell_loop()
             elif why != "overlap" and type(record) is StreamRecord:
                 lost.append(announce(record, why))
         if lost:
-            self.station.effects.append(Persist(tuple(lost)))
+            self.context.persist(lost)
 
     def _tell_loop(self) -> None:
         if not self._loop_told:
             self._loop_told = True
-            self.station.tell(LoopFound(self.parent_name))
+            self.context.tell(LoopFound(self.parent_name))
 
     def move(self, what: Any, before: State, now: Now) -> None:
         """Another parent: goodbye to the old one, hello to the new (RTE-007)."""
         self._say(Bye("moved"), now)
-        self.station.tell(ParentLost("moved"))
+        self.context.tell(ParentLost("moved"))
         self.parent = None
         self._pause = limits.BACK_OFF_NS
         self.greet(what, before, now)
@@ -362,12 +362,12 @@ class Child:
         """No parent any more."""
         if before is not State.GREETING:
             self._say(Bye(str(what)), now)
-            self.station.tell(ParentLost(str(what)))
+            self.context.tell(ParentLost(str(what)))
         self._greet_at = self._answer_by = None
         self._pause = limits.BACK_OFF_NS
         self.parent = None
         self.endpoint = ""
-        self.station.effects.append(Disconnect(UP))
+        self.context.disconnect(UP)
 
     # What goes up
 
@@ -378,18 +378,18 @@ class Child:
             self._owed = None
         if self.state is not State.OPEN:
             return
-        station, outbox = self.station, self.outbox
+        context, outbox = self.context, self.outbox
         while (batch := outbox.take(self._win, self._winb, now.wall)) is not None:
             if outbox.in_flight() == len(batch.hop.m):
                 self._moved_at = now.mono
             if batch.left_out:
                 self._announce_left_out(batch.left_out)
-            station.counters.batches += 1
+            context.counters.batches += 1
             self._say(batch.hop, now)
         if now.mono >= self._fetch_at:
             self._fetch_at = 0
             if (work := outbox.fetch("carrier")) is not None:
-                station.effects.append(Perform(work))
+                context.perform(work)
 
         if self._win and self.parent is not None:
             while (hop := self.office.up.take(self.parent)) is not None:
@@ -403,16 +403,16 @@ class Child:
         lost = []
         for record, why in left_out:
             if is_mail(record):
-                self.station.counters.lose_mail(why)
+                self.context.counters.lose_mail(why)
             elif type(record) is StreamRecord:
                 lost.append(announce(record, why))
-        self.station.counters.uncarriable += len(lost)
+        self.context.counters.uncarriable += len(lost)
         if lost:
-            self.station.effects.append(Persist(tuple(lost)))
+            self.context.persist(lost)
 
     def _say(self, message: Any, now: Now) -> None:
         self._said_at = now.mono
-        self.station.effects.append(Send(UP, b"", message))
+        self.context.send(UP, b"", message)
 
 
 def announce(record: StreamRecord, why: str) -> LostRecord:

@@ -13,13 +13,14 @@ from collections.abc import Callable, Iterable
 from typing import Any, Final
 
 from weft.base.chance import Chance
-from weft.base.effects import Effect, Perform, Persist, Source
+from weft.base.effects import Effect, Source
 from weft.base.errors import OurFault, PeerError
 from weft.base.mail import OUTBOX
 from weft.base.now import Now
 from weft.base.records import CoreRecord, Entry, Record, StreamRecord
 from weft.cores.carrier import limits
 from weft.cores.carrier.child import UP, Child
+from weft.cores.carrier.context import Context, Counters
 from weft.cores.carrier.mailroom import Mailroom, Screen
 from weft.cores.carrier.memory import (
     CORE,
@@ -61,7 +62,7 @@ from weft.cores.carrier.parent import Parent
 from weft.cores.carrier.seen import Seen
 from weft.cores.carrier.spool import Damages, Dropping
 from weft.cores.carrier.states import State
-from weft.cores.carrier.station import Counters, Station
+from weft.cores.kit.timers import earliest
 from weft.wire.carried import is_mail
 
 
@@ -71,14 +72,14 @@ class Carrier:
     name = CORE
 
     def __init__(self, settings: CarrierSettings, node: bytes, era: int, chance: Chance) -> None:
-        self.station = Station(settings, node, era)
-        self.budget = self.station.budget
-        self.outbox = outbox = Outbox(node, era, settings.memory_bytes, self.station.counters)
+        self.context = Context(settings, node, era)
+        self.budget = self.context.budget
+        self.outbox = outbox = Outbox(node, era, settings.memory_bytes, self.context.counters)
         outbox.room = self.budget.part("records", limits.RECORDS_PERCENT, lambda: outbox.cost, settings.memory_bytes)
         outbox.is_on_disk_only = chance.rarely("a spool that is on disk only")
-        self.mailroom = Mailroom(self.station)
-        self.parent = Parent(self.station, lambda: self.outbox.seen_lsn, self.mailroom)
-        self.child = Child(self.station, chance, self.outbox, self.mailroom)
+        self.mailroom = Mailroom(self.context)
+        self.parent = Parent(self.context, lambda: self.outbox.seen_lsn, self.mailroom)
+        self.child = Child(self.context, chance, self.outbox, self.mailroom)
         if chance.rarely("a window of one message"):
             self.parent.window = 1
         self._settle_ns = 0 if chance.rarely("what is safe is passed on at once") else limits.SETTLE_NS
@@ -112,7 +113,7 @@ class Carrier:
     @property
     def counters(self) -> Counters:
         """What has been sent, held, made safe, refused; a few present values (CHN-082)."""
-        counters = self.station.counters
+        counters = self.context.counters
         counters.children = len(self.parent.links)
         counters.oldest_at = 0 if self._is_root else self.outbox.oldest_at()
         return counters
@@ -150,7 +151,7 @@ class Carrier:
                 parent.seen.adopt(memory)
             case Rooted():
                 self._rooted, parent.seen = memory.epoch, Seen()
-                parent.is_waiting = memory.epoch < self.station.settings.epoch
+                parent.is_waiting = memory.epoch < self.context.settings.epoch
             case _:
                 self._recall_mail(memory)
 
@@ -165,10 +166,10 @@ class Carrier:
 
     def _recall_spool(self, memory: Safe | SpoolKept | GivenUp) -> None:
         self._written_lsn = max(self._written_lsn, memory.lsn)
-        self.station.counters.spool_records, self.station.counters.spool_bytes = memory.records, memory.bytes
+        self.context.counters.spool_records, self.context.counters.spool_bytes = memory.records, memory.bytes
         if isinstance(memory, GivenUp):
             self.parent.kept.postpone(memory.lsn, self.outbox.seen_lsn)
-        elif not self.station.settings.is_safe_at_once:
+        elif not self.context.settings.is_safe_at_once:
             self.parent.kept.pass_on(memory.lsn)
 
     def _recount(self, lsn: int, record: Any) -> None:
@@ -177,12 +178,12 @@ class Carrier:
             if type(record) is StreamRecord and not is_mail(record):
                 self.parent.seen.take(record)
         elif lsn > self._counted_lsn:
-            self.station.counters.spool_records += 1
-            self.station.counters.spool_bytes += weight(record)
+            self.context.counters.spool_records += 1
+            self.context.counters.spool_bytes += weight(record)
 
     def condense(self) -> Iterable[CoreRecord]:
         """Everything that `restore` needs, as of the last record journaled."""
-        outbox, counters = self.outbox, self.station.counters
+        outbox, counters = self.outbox, self.context.counters
         frontier = outbox.safe_lsn if self._is_root else outbox.frontier()
         if self._is_root and self._rooted:
             yield to_record(Rooted(self._rooted))
@@ -207,7 +208,7 @@ class Carrier:
             else:
                 self.parent.receive(message, source, now)
         except PeerError as error:
-            self.station.counters.refuse(error.code)
+            self.context.counters.refuse(error.code)
             raise
 
     def _hear_parent(self, message: Any, source: Source, now: Now) -> None:
@@ -246,16 +247,15 @@ class Carrier:
         Silences are forgiven at once and once: kept for the next wake-up, that would forgive a death of much later.
         """
         self._now = now
-        if self._asked_for is not None and now.mono > self._asked_for + self.station.dead_ns // 2:
+        if self._asked_for is not None and now.mono > self._asked_for + self.context.dead_ns // 2:
             self._asked_for = None
             self.child.forgive(now)
             self.parent.forgive(now)
 
     def deadline(self) -> int | None:
         """Monotonic nanoseconds at which to be woken; None: never."""
-        dues = (self.child.deadline(), self.parent.deadline(), self.mailroom.office.deadline(), self._settle_at)
-        due = [at for at in dues if at is not None]
-        self._asked_for = min(due) if due else None
+        of_parts = (self.child.deadline(), self.parent.deadline(), self.mailroom.office.deadline())
+        self._asked_for = earliest(self._settle_at, *of_parts)
         return self._asked_for
 
     def effects(self) -> list[Effect]:
@@ -263,8 +263,7 @@ class Carrier:
         self.parent.flush(self._now)
         self.child.pump(self._now)
         self.parent.pump(self._now)
-        done, self.station.effects = self.station.effects, []
-        return done
+        return self.context.take()
 
     # Orders
 
@@ -276,8 +275,8 @@ class Carrier:
 
     def _root_is(self, order: RootIs, now: Now) -> None:
         root = (order.node, order.epoch)
-        if root != self.station.root:
-            self.station.root = root
+        if root != self.context.root:
+            self.context.root = root
             safe_lsn = self.outbox.safe_lsn
             self.child.root_is()
             self.parent.root_is()
@@ -295,7 +294,7 @@ class Carrier:
         self._settle()
 
     def _journaled(self, order: Journaled, now: Now) -> None:
-        last, node, era = self.outbox.seen_lsn, self.station.node, self.station.era
+        last, node, era = self.outbox.seen_lsn, self.context.node, self.context.era
         if self._is_root:
             self._journaled_at_root(order)
         else:
@@ -335,10 +334,10 @@ class Carrier:
 
         What was safe there is in its lake, or comes again when it returns.
         """
-        if self.parent.is_waiting and not self._is_looking and not self.station.awaits_filters:
+        if self.parent.is_waiting and not self._is_looking and not self.context.awaits_filters:
             self._is_looking, self.parent.seen = True, Seen()
-            self.station.tell(TookOver(self.outbox.safe_lsn))
-            self.station.effects.append(Perform(FetchRecords(CORE, self.outbox.safe_lsn, limits.FETCH_BYTES)))
+            self.context.tell(TookOver(self.outbox.safe_lsn))
+            self.context.perform(FetchRecords(CORE, self.outbox.safe_lsn, limits.FETCH_BYTES))
 
     def _looked(self, order: RecordsFetched, now: Now) -> None:
         kept: list[Record] = []
@@ -352,13 +351,13 @@ class Carrier:
                 self.parent.seen.take(record)
         if not is_home:
             self.outbox.home_lsn = order.upto
-            self.station.effects.append(Persist((*kept, to_record(Home(order.upto)))))
+            self.context.persist((*kept, to_record(Home(order.upto))))
         if order.upto < self.outbox.seen_lsn:
-            self.station.effects.append(Perform(FetchRecords(CORE, order.upto, limits.FETCH_BYTES)))
+            self.context.perform(FetchRecords(CORE, order.upto, limits.FETCH_BYTES))
             return
-        self._rooted = self.station.settings.epoch
+        self._rooted = self.context.settings.epoch
         memories: list[Any] = [Rooted(self._rooted), *self.parent.seen.condense()]
-        self.station.effects.append(Persist(tuple(map(to_record, memories))))
+        self.context.persist(map(to_record, memories))
         self.parent.begin()
         self._settle_soon(now)
 
@@ -374,7 +373,7 @@ class Carrier:
         if dropping.take(order, self.outbox.safe_lsn):
             self._finish_drop(dropping)
         else:
-            self.station.effects.append(Perform(dropping.work(CORE)))
+            self.context.perform(dropping.work(CORE))
 
     def _drop(self, order: DropOldest, now: Now) -> None:
         """Give up the oldest records. What is lost is read from the journal, since `spans` also name what is safe."""
@@ -387,7 +386,7 @@ class Carrier:
             self._dropping.upto = max(self._dropping.upto, order.upto)
         elif order.upto > frontier:
             self._dropping = Dropping(order, frontier, self.outbox.is_taken)
-            self.station.effects.append(Perform(self._dropping.work(CORE)))
+            self.context.perform(self._dropping.work(CORE))
         else:
             self._settle()
 
@@ -401,14 +400,14 @@ class Carrier:
         if self._promised_lsn:
             return
         self.outbox.drop(dropping.upto, dropping.records, dropping.bytes)
-        counters = self.station.counters
+        counters = self.context.counters
         counters.dropped += dropping.records
         records: list[Record] = dropping.announcements()
         kind = GivenUp if records else Safe
         records.append(to_record(kind(dropping.upto, counters.spool_records, counters.spool_bytes)))
         self._written_lsn = max(self._written_lsn, dropping.upto)
-        self.station.effects.append(Persist(tuple(records)))
-        self.station.tell(SpoolDropped(dropping.records, dropping.spans()))
+        self.context.persist(records)
+        self.context.tell(SpoolDropped(dropping.records, dropping.spans()))
         if kind is Safe:
             self._settle()  # else when the journal has said where the announcements stand
 
@@ -416,15 +415,15 @@ class Carrier:
         """What could not be read will never come: say so, unless all of it has arrived (JRN-023)."""
         fresh = self._damages.fresh(order) if order.end_lsn > self.outbox.safe_lsn + 1 else ()
         if fresh:
-            self.station.effects.append(Persist(fresh))
+            self.context.persist(fresh)
 
     def _hold_back(self, order: HoldBack, now: Now) -> None:
         self.parent.hold_back(is_full=order.is_full)
         self.child.hold_back(is_full=order.is_full)
 
     def _know_filters(self, order: FiltersKnown, now: Now) -> None:
-        if self.station.awaits_filters:
-            self.station.awaits_filters = False
+        if self.context.awaits_filters:
+            self.context.awaits_filters = False
             self.parent.turn_all()
             self.child.turn()
             self._look_back()
@@ -433,7 +432,7 @@ class Carrier:
         self.mailroom.office.obey(order, now)
 
     def _garbled(self, order: Garbled, now: Now) -> None:
-        self.station.counters.refuse(order.code)
+        self.context.counters.refuse(order.code)
         if order.channel == UP:
             self.child.garbled(order.code, now)
         else:
@@ -452,12 +451,12 @@ class Carrier:
         frontier = self._unneeded_lsn()
         if frontier > self._released:
             self._released = frontier
-            self.station.tell(Released(CORE, frontier))
+            self.context.tell(Released(CORE, frontier))
         durable = outbox.safe_lsn if self._is_root else frontier
         if outbox.safe_lsn > self._written_lsn:
             self._written_lsn = durable
-            self.station.effects.append(Persist((to_record(self._safe(durable)),), limits.ACK_WITHIN_NS))
-        if not self.station.settings.is_safe_at_once:
+            self.context.persist((to_record(self._safe(durable)),), limits.ACK_WITHIN_NS)
+        if not self.context.settings.is_safe_at_once:
             self.parent.pass_on(durable)
 
     def _unneeded_lsn(self) -> int:
@@ -467,7 +466,7 @@ class Carrier:
         return self.outbox.safe_lsn if self.parent.is_waiting else max(self.outbox.seen_lsn, self._heard_lsn)
 
     def _safe(self, lsn: int) -> Safe:
-        return Safe(lsn, self.station.counters.spool_records, self.station.counters.spool_bytes)
+        return Safe(lsn, self.context.counters.spool_records, self.context.counters.spool_bytes)
 
 
 _OBEY: Final[dict[type, Callable[[Carrier, Any, Now], None]]] = {

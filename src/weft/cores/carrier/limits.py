@@ -61,8 +61,6 @@ GARBLED_MAX: Final = 10  # unreadable multiparts in GARBLED_NS after which a pee
 GARBLED_NS: Final = 60 * SECOND
 STRANGERS_MAX: Final = 1_024  # peers without a link that are remembered, to answer each once a second
 STRANGER_NS: Final = SECOND
-QUIET_NS: Final = 60 * SECOND  # the same news about the same node is told once in this span
-QUIET_MAX: Final = 1_024
 
 assert MEMORY_BYTES >= HOP_WINDOW_BYTES + FETCH_BYTES, "a full window and the next piece must fit"
 assert BATCH_BYTES_MAX <= HOP_WINDOW_BYTES, "a batch must fit the window"

@@ -9,6 +9,7 @@ from weft.base.mail import INBOX, OUTBOX, of_record
 from weft.base.now import Now
 from weft.base.records import Record, StreamRecord
 from weft.cores.carrier import limits
+from weft.cores.carrier.context import Context
 from weft.cores.carrier.identities import Identities, Meeting
 from weft.cores.carrier.links import Link, Links
 from weft.cores.carrier.loose import Heard
@@ -16,7 +17,6 @@ from weft.cores.carrier.memory import to_record
 from weft.cores.carrier.messages import Hop, HopItem, MessageRefused
 from weft.cores.carrier.postoffice import UP, PostOffice
 from weft.cores.carrier.seen import seen_of
-from weft.cores.carrier.station import Station
 from weft.wire import carried
 from weft.wire.carried import hops_max, is_mail, is_over, is_past
 
@@ -32,13 +32,13 @@ def keep_all(record: StreamRecord, _now: Now) -> Sequence[Record]:
 class Mailroom:
     """Judges arrivals. `screen` is asked about each that is new here and not on its way to another node (RTE-003)."""
 
-    def __init__(self, station: Station) -> None:
-        self._station = station
+    def __init__(self, context: Context) -> None:
+        self._context = context
         self.links = Links()
-        self.office = PostOffice(station, self.links)
+        self.office = PostOffice(context, self.links)
         self.screen: Screen = keep_all
         self.met, self._met_loose = met, loose = Identities(), Identities(is_durable=False)
-        met.room = loose.room = station.budget.part("met", limits.MET_PERCENT, lambda: met.bytes + loose.bytes)
+        met.room = loose.room = context.budget.part("met", limits.MET_PERCENT, lambda: met.bytes + loose.bytes)
         self._heard = Heard()
         self.loose: list[Record] = []
         """What is to be kept of mail that came without a promise."""
@@ -46,7 +46,7 @@ class Mailroom:
     def pass_record(self, record: StreamRecord, now: Now) -> Sequence[Record]:
         """What to keep in place of a record. A root that does not keep all its numbers remembers that it has seen them."""
         kept = self.screen(record, now)
-        if (kept and kept[0] is record) or not self._station.settings.is_root:
+        if (kept and kept[0] is record) or not self._context.settings.is_root:
             return kept
         if any(_has_all(each, record) for each in kept):
             return kept
@@ -67,7 +67,7 @@ class Mailroom:
     def take_home(self, record: StreamRecord, now: Now) -> Sequence[Record]:
         """What to keep in place of mail for the parent, if this node is the root now and so its own parent."""
         if is_past(record.attributes.get("exp", 0), now.wall):
-            self._station.counters.lose_mail("expired")
+            self._context.counters.lose_mail("expired")
             return ()
         node = self.office.elsewhere(record.attributes["to"])
         if node is None:
@@ -75,12 +75,12 @@ class Mailroom:
         try:
             self.office.relay(of_record(record), self.office.way(node), now)
         except PeerError as error:
-            self._station.counters.lose_mail(error.code)
+            self._context.counters.lose_mail(error.code)
         return ()
 
     def _way(self, record: StreamRecord, link: Link | None) -> bytes | None:
         """Where mail goes on to; None: it is for this node."""
-        if record.origin == self._station.node:
+        if record.origin == self._context.node:
             raise PeerError("loop", "what this node has sent itself")
         to = record.attributes["to"]
         node = self.office.elsewhere(to)
@@ -91,7 +91,7 @@ class Mailroom:
         return self.office.way(node, link, is_from_parent=link is None)
 
     def _is_new(self, met: Identities, record: StreamRecord) -> bool:
-        counters = self._station.counters
+        counters = self._context.counters
         meeting = met.meet(record.origin, record.era or 0, record.sequence)
         if meeting is Meeting.DUPLICATE:
             counters.known += 1
@@ -105,7 +105,7 @@ class Mailroom:
     def take_loose(self, hop: Hop, node: bytes, link: Link | None, now: Now) -> list[tuple[int, str]]:
         """Mail of a child by its link, or of the parent: `node`; returns what is refused for good, and why."""
         upto = self._heard.upto(node, hop.era, is_child=link is not None)
-        counters = self._station.counters
+        counters = self._context.counters
         counters.received += len(hop.m)
         no: list[tuple[int, str]] = []
         for number, item, frames in hop.numbered():
@@ -128,29 +128,29 @@ class Mailroom:
 
     def _take(self, item: HopItem, frames: list[bytes], link: Link | None, now: Now) -> None:
         if is_over(item) or is_past(item.exp, now.wall):
-            self._station.counters.expired += 1
+            self._context.counters.expired += 1
             return
         if not item.n:
             raise PeerError("empty", "a message without a frame")
         if item.to is None:
             raise PeerError("unimplemented", "a record without a promise")
-        if self._station.node in item.via:
+        if self._context.node in item.via:
             raise PeerError("loop", "it was here before")
         record = carried.to_record(item, frames, now.wall)
         assert is_mail(record), record
         way = self._way(record, link)
         if way is not None:
             self.office.relay(of_record(record), way, now)
-            self._station.counters.accepted += 1
+            self._context.counters.accepted += 1
         elif self._is_new(self._met_loose, record):
             record.attributes["mem"] = True
             self.loose += [kept for kept in self.screen(record, now) if not _is_inbox(kept)]
 
     def _turn_away(self, name: str, number: int, why: str, now: Now) -> None:
-        station = self._station
-        station.counters.turned_away += 1
-        station.counters.refuse(why)
-        station.tell_seldom((name, f"no {why}"), MessageRefused(name, number, why), now.mono)
+        context = self._context
+        context.counters.turned_away += 1
+        context.counters.refuse(why)
+        context.tell_seldom((name, f"no {why}"), MessageRefused(name, number, why), now.mono)
 
 
 def _has_all(kept: Record, record: StreamRecord) -> bool:

@@ -25,8 +25,8 @@ from weft.base.mail import OUTBOX, TICKET
 from weft.base.records import Carried, Entry, EraRecord, LostRecord, Record, StreamRecord
 from weft.base.spool import FetchRecords, RecordsFetched
 from weft.cores.carrier import limits
+from weft.cores.carrier.context import Counters
 from weft.cores.carrier.messages import MailFailed, MailReached
-from weft.cores.carrier.station import Counters
 from weft.cores.carrier.takers import Takers
 from weft.wire.carried import MAIL_STREAMS, Uncarriable, gone_item, is_mail, to_item
 from weft.wire.hop import Hop, HopItem

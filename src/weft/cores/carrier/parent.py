@@ -9,12 +9,13 @@ from typing import Any, Final
 
 import msgspec
 
-from weft.base.effects import Persist, Send, Source
+from weft.base.effects import Source
 from weft.base.errors import PeerError
 from weft.base.now import Now
 from weft.base.records import Carried, CoreRecord, LostRecord, Record, StreamRecord
 from weft.base.settings import is_plain_name
 from weft.cores.carrier import limits
+from weft.cores.carrier.context import Context
 from weft.cores.carrier.kept import Kept
 from weft.cores.carrier.links import Link, Strangers
 from weft.cores.carrier.mailroom import Mailroom
@@ -35,7 +36,6 @@ from weft.cores.carrier.messages import (
     Welcome,
 )
 from weft.cores.carrier.seen import Notes, Seen, Verdict
-from weft.cores.carrier.station import Station
 from weft.wire import carried
 from weft.wire.carried import is_mail, is_over, is_past
 from weft.wire.hop import VERSION, HopItem
@@ -47,17 +47,17 @@ DOWN: Final = "down"
 class Parent:
     """All links to children. `last_lsn` says where the last carried record stands in our journal."""
 
-    def __init__(self, station: Station, last_lsn: Callable[[], int], mailroom: Mailroom) -> None:
-        self.station, self.last_lsn, self.mailroom = station, last_lsn, mailroom
-        self.is_root = station.settings.is_root
-        self.kept, self.seen = Kept(is_safe_at_once=station.settings.is_safe_at_once), Seen()
+    def __init__(self, context: Context, last_lsn: Callable[[], int], mailroom: Mailroom) -> None:
+        self.context, self.last_lsn, self.mailroom = context, last_lsn, mailroom
+        self.is_root = context.settings.is_root
+        self.kept, self.seen = Kept(is_safe_at_once=context.settings.is_safe_at_once), Seen()
         self.links, self.office = mailroom.links, mailroom.office
         self.parent: bytes | None = None
         """The node id of our own parent, who cannot be our child."""
         self.parent_name = ""
         self.is_full = self.is_stopped = False
         self.window = limits.HOP_WINDOW
-        self.is_waiting = station.settings.is_root and station.settings.epoch > 0
+        self.is_waiting = context.settings.is_root and context.settings.epoch > 0
         self.given: dict[int, int] = {}
         """The last number of each own stream in this start."""
         """A new root that does not know yet what it has: nothing is taken meanwhile."""
@@ -94,9 +94,9 @@ class Parent:
         """Anything but hello first is refused (CLI-005); a goodbye needs no answer."""
         if type(message) is Bye:
             return
-        self.station.counters.refuse("bad-hello")
+        self.context.counters.refuse("bad-hello")
         if self._strangers.may_answer(source.peer, now.mono):
-            self.station.effects.append(Send(DOWN, source.peer, Refuse("bad-hello", "say hello first")))
+            self.context.send(DOWN, source.peer, Refuse("bad-hello", "say hello first"))
 
     def _beat(self, link: Link, beat: Beat, now: Now) -> None:
         """Being heard is all there is to it."""
@@ -111,9 +111,9 @@ class Parent:
         fault = self._fault_of(hello, source) or self._conflict_of(hello, now)
         if fault is not None:
             why, text, event = fault
-            self.station.counters.refuse(event)
-            self.station.effects.append(Send(DOWN, source.peer, Refuse(why, text)))
-            self.station.tell_seldom((hello.name, event), ChildRefused(hello.name, event), now.mono)
+            self.context.counters.refuse(event)
+            self.context.send(DOWN, source.peer, Refuse(why, text))
+            self.context.tell_seldom((hello.name, event), ChildRefused(hello.name, event), now.mono)
             return
         self.flush(now)
         for old in (self.links.of_node(hello.id), self.links.of_peer(source.peer), self.links.of_name(hello.name)):
@@ -129,7 +129,7 @@ class Parent:
             return "bad-hello", "this is a node link", "bad-hello"
         if source.proved not in (None, hello.id):
             return "denied", "the key is that of another node", "not-yours"
-        if hello.id == self.station.node:
+        if hello.id == self.context.node:
             return "denied", "this is your own node id", "myself"
         if hello.id == self.parent:
             return "denied", "you are my parent", "loop"
@@ -145,14 +145,14 @@ class Parent:
             return "busy", "a later start of this node is here", "two-nodes-one-id"
         namesake = self.links.of_name(hello.name)
         is_taken = namesake is not None and namesake.node != hello.id and self._is_live(namesake, now)
-        if is_taken or hello.name == self.station.settings.name:
+        if is_taken or hello.name == self.context.settings.name:
             return "busy", f"the name {hello.name} is taken by another node", "name-taken"
         if twin is None and len(self.links) >= limits.CHILDREN_MAX:
             return "busy", f"{limits.CHILDREN_MAX} children are enough", "full"
         return None
 
     def _is_live(self, link: Link, now: Now) -> bool:
-        return now.mono < link.heard_at + self.station.dead_ns
+        return now.mono < link.heard_at + self.context.dead_ns
 
     def _join(self, hello: Hello, source: Source, now: Now) -> None:
         link = Link(source.peer, hello.id, hello.name, hello.era)
@@ -167,24 +167,24 @@ class Parent:
         if self._sweep_at is None:
             self._sweep_at = now.mono + limits.SWEEP_NS
         self._say(link, msgspec.structs.replace(self._welcome_of(link), first=first, next=upcoming), now)
-        self.station.tell(ChildJoined(hello.id, hello.name))
+        self.context.tell(ChildJoined(hello.id, hello.name))
 
     def _compare(self, hello: Hello, held: int, now: Now) -> None:
         """The child was told more than we know: our own disk went back (CHN-038)."""
         if hello.had is not None:
-            told = hello.had[1] if hello.had[0] == self.station.node else 0
+            told = hello.had[1] if hello.had[0] == self.context.node else 0
         else:
             told = hello.first - 1 if held else 0  # one who does not say whose word it was
         if told > held:
             lost = max(0, min(hello.first - 1, told) - held)
             event = RolledBack(hello.id, hello.name, hello.era, told - held, lost if self.is_root else 0)
-            self.station.tell_seldom((hello.name, "rolled-back"), event, now.mono)
+            self.context.tell_seldom((hello.name, "rolled-back"), event, now.mono)
 
     def _welcome_of(self, link: Link) -> Welcome:
-        mine = self.station.settings
+        mine = self.context.settings
         return Welcome(
             v=VERSION,
-            node=self.station.node,
+            node=self.context.node,
             name=mine.name,
             addr=mine.addr,
             boot=mine.boot,
@@ -195,20 +195,20 @@ class Parent:
             credit_bytes=0,
             beat=mine.beat_ms,
             dead=mine.dead_ms,
-            era=self.station.era,
+            era=self.context.era,
             first=1,
             next=1,
             upto=link.upto,
             win=self._win,
             winb=limits.HOP_WINDOW_BYTES,
             safe=self._safe(link),
-            root=self.station.root,
+            root=self.context.root,
         )
 
     # Hop
 
     def _hop(self, link: Link, hop: Hop, now: Now) -> None:
-        count, counters = len(hop.m), self.station.counters
+        count, counters = len(hop.m), self.context.counters
         if hop.mem:
             self._hop_loose(link, hop, now)
             return
@@ -232,8 +232,8 @@ class Parent:
     def _hop_loose(self, link: Link, hop: Hop, now: Now) -> None:
         """Mail without a promise: acknowledged without a disk, unless something of it is kept."""
         if self.is_closed:
-            self.station.counters.received += len(hop.m)
-            self.station.counters.held_back += len(hop.m)
+            self.context.counters.received += len(hop.m)
+            self.context.counters.held_back += len(hop.m)
             return
         link.loose_no += self.mailroom.take_loose(hop, link.node, link, now)
         link.loose_era = hop.era
@@ -245,7 +245,7 @@ class Parent:
         link.is_down_open = hack.win > 0
 
     def _take(self, link: Link, hop: Hop, skip: int, now: Now) -> None:
-        counters, me, frames = self.station.counters, self.station.node, hop.frames
+        counters, me, frames = self.context.counters, self.context.node, hop.frames
         at = number = 0
         for number, item in enumerate(hop.m):
             begin, at = at, at + item.n
@@ -271,7 +271,7 @@ class Parent:
         if is_mail(record):
             link.pending += self.mailroom.pass_mail(record, link, now)
             return
-        if record.origin == self.station.node and not self._may_return(record):
+        if record.origin == self.context.node and not self._may_return(record):
             raise PeerError("loop", "what this node has made itself")
         if type(record) is not StreamRecord:
             is_new = self._notes.is_new(frames[0])
@@ -281,19 +281,19 @@ class Parent:
             if verdict is Verdict.OVERLAPS:
                 self._split(link, record)
                 raise PeerError("overlap", str(record.source))
-            self.station.counters.unsure += verdict is Verdict.UNSURE
+            self.context.counters.unsure += verdict is Verdict.UNSURE
             is_new = verdict is not Verdict.KNOWN
         else:
             is_new = True
         if is_new:
             link.pending += self.mailroom.pass_record(record, now) if type(record) is StreamRecord else (record,)
-            self.station.counters.accepted += 1
+            self.context.counters.accepted += 1
         else:
-            self.station.counters.known += 1
+            self.context.counters.known += 1
 
     def _may_return(self, record: Carried) -> bool:
         """A former root, now below us, sends up what it took from us and called safe: of a start before, or given."""
-        own = self.station.era
+        own = self.context.era
         if type(record) is LostRecord or (record.era is not None and record.era < own):
             return True
         is_given = type(record) is not StreamRecord or record.last <= self.given.get(record.stream, 0)
@@ -305,11 +305,11 @@ class Parent:
             link.pending.append(LostRecord(record.stream, record.origin, record.era, first, last, "overlap"))
 
     def _turn_away(self, link: Link, number: int, why: str, now: Now) -> None:
-        counters = self.station.counters
+        counters = self.context.counters
         counters.turned_away += 1
         counters.refuse(why)
         link.no.append((number, why))
-        self.station.tell_seldom((link.name, f"no {why}"), MessageRefused(link.name, number, why), now.mono)
+        self.context.tell_seldom((link.name, f"no {why}"), MessageRefused(link.name, number, why), now.mono)
 
     # What follows
 
@@ -333,7 +333,7 @@ class Parent:
         records += self.mailroom.loose
         self.mailroom.loose = []
         if records:
-            self.station.effects.append(Persist(tuple(records)))
+            self.context.persist(records)
         if all(type(record) is CoreRecord for record in records):  # nobody will tell us its place in the journal
             for held in noted:
                 self.note(held, self.last_lsn() + 1, self.last_lsn())
@@ -365,7 +365,7 @@ class Parent:
             winb=limits.HOP_WINDOW_BYTES,
             no=link.no,
             safe=self._safe(link),
-            root=self.station.root,
+            root=self.context.root,
             back=link.back,
         )
         link.no, link.back = [], False
@@ -378,11 +378,11 @@ class Parent:
     @property
     def is_closed(self) -> bool:
         """Whether nothing is taken from children; they keep it, and send it again."""
-        return self.is_full or self.is_waiting or self.station.awaits_filters
+        return self.is_full or self.is_waiting or self.context.awaits_filters
 
     def _safe(self, link: Link) -> int:
         """At the root, what is durable is safe, or what is drained; elsewhere what our own parent says is."""
-        if self.station.settings.is_safe_at_once:
+        if self.context.settings.is_safe_at_once:
             return link.upto
         progress = self.kept.find(link.node, link.era)
         return max(link.floor, progress.safe if progress is not None else 0)
@@ -460,7 +460,7 @@ class Parent:
         if self._sweep_at is None or now.mono < self._sweep_at:
             return
         self.flush(now)
-        dead_before, beat_before = now.mono - self.station.dead_ns, now.mono - self.station.beat_ns
+        dead_before, beat_before = now.mono - self.context.dead_ns, now.mono - self.context.beat_ns
         for link in self.links:
             if link.heard_at <= dead_before:
                 self._lose(link, "silent")
@@ -477,11 +477,11 @@ class Parent:
         self._dirty.pop(link.peer, None)
         self._loose.pop(link.peer, None)
         self.links.remove(link)
-        self.station.tell(ChildLost(link.node, link.name, why))
+        self.context.tell(ChildLost(link.node, link.name, why))
 
     def _say(self, link: Link, message: Any, now: Now) -> None:
         link.said_at = now.mono
-        self.station.effects.append(Send(DOWN, link.peer, message))
+        self.context.send(DOWN, link.peer, message)
 
 
 _HEAR: Final[dict[type, Callable[[Parent, Link, Any, Now], None]]] = {

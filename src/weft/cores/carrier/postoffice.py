@@ -9,10 +9,10 @@ from weft.base.errors import PeerError
 from weft.base.mail import Mail
 from weft.base.now import Now
 from weft.cores.carrier import limits
+from weft.cores.carrier.context import MAIL_ENDS, REFUSED, Context
 from weft.cores.carrier.links import Link, Links
 from weft.cores.carrier.loose import Letter, Stream
 from weft.cores.carrier.messages import Hack, MailFailed, MailReached, PostMail
-from weft.cores.carrier.station import MAIL_ENDS, REFUSED, Station
 from weft.wire.carried import Uncarriable, is_past, mail_item
 
 DIRECT: Final = "DIRECT"
@@ -33,16 +33,16 @@ class Post:
 class PostOffice:
     """All streams without a promise that leave this node."""
 
-    def __init__(self, station: Station, links: Links) -> None:
-        self._station, self._links = station, links
-        self.up = Stream(station.era + 1)  # an era that is not that of the stream with a promise
+    def __init__(self, context: Context, links: Links) -> None:
+        self._context, self._links = context, links
+        self.up = Stream(context.era + 1)  # an era that is not that of the stream with a promise
         self.down: dict[bytes, Stream] = {}
         """By child, as long as there is something for it."""
         self.ready: dict[bytes, None] = {}
         """Children for which there may be something to send now."""
         self._waiting = 0
         """Bytes of memory of all that waits."""
-        self._room = station.budget.part("loose", limits.LOOSE_PERCENT, lambda: self._waiting)
+        self._room = context.budget.part("loose", limits.LOOSE_PERCENT, lambda: self._waiting)
         self._due: int | None = None
         self.has_parent = False
         self._numbers = {True: 0, False: 0}
@@ -56,7 +56,7 @@ class PostOffice:
             ways = order.nodes or (self._way_of(order.mail),)
             letters = [self._letter(order.mail, order.ticket, now) for _ in ways]
         except PeerError as error:
-            self._station.tell(MailFailed(order.ticket, error.code))
+            self._context.tell(MailFailed(order.ticket, error.code))
             return
         self._posts[order.ticket] = Post(len(ways))
         self._send(list(zip(ways, letters, strict=True)))
@@ -76,7 +76,7 @@ class PostOffice:
     def elsewhere(self, to: Any) -> bytes | str | None:
         """The other node that mail is for; None: it is for the node that receives it. Only DIRECT goes further."""
         node: bytes | str | None = to[1] if len(to) > 1 else None
-        if to[0] != DIRECT or node in (*LOCAL, self._station.node, self._station.settings.name):
+        if to[0] != DIRECT or node in (*LOCAL, self._context.node, self._context.settings.name):
             return None
         return node
 
@@ -93,7 +93,7 @@ class PostOffice:
         if is_past(mail.exp, now.wall):
             raise PeerError("expired", "")
         try:
-            letter = Letter(*mail_item(mail, self._station.node), ticket)
+            letter = Letter(*mail_item(mail, self._context.node), ticket)
         except Uncarriable as error:
             raise PeerError(error.why, "") from None
         letter.until = now.mono + limits.DELIVERY_NS
@@ -105,7 +105,7 @@ class PostOffice:
         self._numbers[letters[0][0] == UP] += 1
         for way, letter in letters:
             letter.number = self._numbers[way == UP]
-            stream = self.up if way == UP else self.down.get(way) or Stream(self._station.era)
+            stream = self.up if way == UP else self.down.get(way) or Stream(self._context.era)
             if len(stream) >= limits.LOOSE_MAX or stream.bytes + letter.size > limits.LOOSE_BYTES_MAX:
                 self._settle(letter, "overload")
                 continue
@@ -146,7 +146,7 @@ class PostOffice:
 
     def hear_child(self, child: bytes, hack: Hack) -> None:
         """A child has acknowledged; PeerError `bad-era` or `bad-upto` for what it cannot have."""
-        if hack.era != self._station.era:
+        if hack.era != self._context.era:
             raise PeerError("bad-era", str(hack.era))
         if hack.upto > self._numbers[False]:
             raise PeerError("bad-upto", f"{hack.upto} was not sent")
@@ -167,7 +167,7 @@ class PostOffice:
             self._waiting -= letter.size
         if letter.ticket is None:
             if why:
-                self._station.counters.lose_mail(why)
+                self._context.counters.lose_mail(why)
             return
         post = self._posts[letter.ticket]
         post.pending -= 1
@@ -179,9 +179,9 @@ class PostOffice:
             return
         del self._posts[letter.ticket]
         if post.reached:
-            self._station.tell(MailReached(letter.ticket, post.reached, post.failed))
+            self._context.tell(MailReached(letter.ticket, post.reached, post.failed))
         else:
-            self._station.tell(MailFailed(letter.ticket, post.why))
+            self._context.tell(MailFailed(letter.ticket, post.why))
 
     def _tidy(self, child: bytes) -> None:
         if not len(self.down[child]):

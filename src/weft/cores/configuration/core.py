@@ -15,6 +15,7 @@ from weft.base.errors import OurFault, PeerError
 from weft.base.now import Now
 from weft.base.records import CoreRecord, DamageRecord, Entry
 from weft.cores.configuration import limits
+from weft.cores.configuration.context import ASK, UPDATES, Context, Counters
 from weft.cores.configuration.memory import (
     CORE,
     Adopted,
@@ -54,9 +55,9 @@ from weft.cores.configuration.replica import Replica
 from weft.cores.configuration.root import Root
 from weft.cores.configuration.serving import Serving
 from weft.cores.configuration.states import State
-from weft.cores.configuration.station import ASK, UPDATES, Counters, Station
 from weft.cores.configuration.store import Store
 from weft.cores.configuration.telling import Teller
+from weft.cores.kit.timers import earliest
 
 
 class Configuration:
@@ -65,12 +66,12 @@ class Configuration:
     name = CORE
 
     def __init__(self, settings: ConfigurationSettings, node: bytes, chance: Chance) -> None:
-        self.station = Station(settings, node)
-        self.budget = self.station.budget
-        self.teller = Teller(self.station)
-        self.replica = Replica(self.station, self.teller, chance)
-        self.root = Root(self.station, self.teller)
-        self.serving = Serving(self.station, 1 if chance.rarely("one pair in a portion") else limits.PORTION)
+        self.context = Context(settings, node)
+        self.budget = self.context.budget
+        self.teller = Teller(self.context)
+        self.replica = Replica(self.context, self.teller, chance)
+        self.root = Root(self.context, self.teller)
+        self.serving = Serving(self.context, 1 if chance.rarely("one pair in a portion") else limits.PORTION)
         self._now = Now(0, 0)
         self._asked_for: int | None = None
         self._is_untold = False
@@ -84,17 +85,17 @@ class Configuration:
     @property
     def store(self) -> Store:
         """What this node holds; not to be changed."""
-        return self.station.store
+        return self.context.store
 
     @property
     def shown_digest(self) -> bytes:
         """Of all pairs; empty on a node that holds only some, or other ones than its parent (FLD-002)."""
-        return self.station.shown_digest()
+        return self.context.shown_digest()
 
     @property
     def counters(self) -> Counters:
         """What was applied, repeated, asked anew, served (CFG-090)."""
-        return self.station.counters
+        return self.context.counters
 
     @property
     def is_current(self) -> bool:
@@ -127,15 +128,15 @@ class Configuration:
         self.store.seen = memory.seen
 
     def _recall_piece(self, memory: Begun | Part) -> None:
-        self.station.note(memory)
+        self.context.note(memory)
 
     def _recall_adopted(self, memory: Adopted | Kept) -> None:
-        for piece in self.station.parts:
+        for piece in self.context.parts:
             if isinstance(piece, Part):
                 self.store.take(piece)
             elif piece.is_whole:
-                self.station.store = Store(self.store.room)
-        self.station.note(memory)
+                self.context.store = Store(self.store.room)
+        self.context.note(memory)
         self.store.adopt(memory)
         if isinstance(memory, Kept):
             self.root.history.reaches = memory.history_from
@@ -152,13 +153,13 @@ class Configuration:
     def condense(self) -> Iterable[CoreRecord]:
         """The whole store, and the history of a root, in bounded records (JRN-040)."""
         store, history = self.store, self.root.history
-        if not self.station.settings.is_kept:
+        if not self.context.settings.is_kept:
             return
         for memory in (*store.condense(), *history.condense()):
             yield to_record(memory)
         floors = sorted(store.floors.items())
         yield to_record(Kept(store.number, store.seen, floors, store.wrote_from, history.reaches))
-        for piece in self.station.parts:
+        for piece in self.context.parts:
             yield to_record(piece)
 
     # Verbs
@@ -201,16 +202,15 @@ class Configuration:
 
     def _look_at_clock(self, now: Now) -> None:
         self._now = now
-        if self._asked_for is not None and now.mono > self._asked_for + self.station.dead_ns // 2:
+        if self._asked_for is not None and now.mono > self._asked_for + self.context.dead_ns // 2:
             self._asked_for = None
             self.replica.forgive(now)
 
     def deadline(self) -> int | None:
         """Monotonic nanoseconds at which to be woken; None: never."""
-        dues = [self.replica.deadline(), self.root.deadline(), self.serving.deadline()]
-        if self.replica.state is not State.SYNC:
-            dues.append(self.teller.deadline())
-        self._asked_for = min((at for at in dues if at is not None), default=None)
+        tell_at = self.teller.deadline() if self.replica.state is not State.SYNC else None
+        of_parts = (self.replica.deadline(), self.root.deadline(), self.serving.deadline())
+        self._asked_for = earliest(tell_at, *of_parts)
         return self._asked_for
 
     def effects(self) -> list[Effect]:
@@ -224,7 +224,7 @@ class Configuration:
         if self.serving.waiting and self.is_current:
             self.serving.release(now)
         self.serving.beat(now, is_due=self._is_believed(now))
-        return self.station.drain()
+        return self.context.take()
 
     def _is_believed(self, now: Now) -> bool:
         """Whether children should go on hearing us (CFG-045)."""
@@ -264,7 +264,7 @@ class Configuration:
             if is_more:
                 break
             found.append((pair.key, pair.number, pair.value))
-        self.station.reply(order.ticket, KeysListed(tuple(found), self.store.number, self.is_current, is_more))
+        self.context.reply(order.ticket, KeysListed(tuple(found), self.store.number, self.is_current, is_more))
 
     def _write(self, order: WriteKeys, now: Now) -> None:
         self.root.write(order, now)
@@ -282,14 +282,14 @@ class Configuration:
         self.root.note_voters(order, now)
 
     def _set_times(self, order: SetTimes, now: Now) -> None:
-        self.station.set_times(order.heartbeat_ns, order.dead_after)
+        self.context.set_times(order.heartbeat_ns, order.dead_after)
         self.replica.silence.forgive(now)
 
     def _note_applied(self, order: NoteApplied, now: Now) -> None:
         self.root.note_applied(order, now)
 
     def _note_promises(self, order: NotePromises, now: Now) -> None:
-        self.station.promises = order.promises
+        self.context.promises = order.promises
 
     def _confirmed(self, order: Confirmed, now: Now) -> None:
         self.serving.confirm(order, now)

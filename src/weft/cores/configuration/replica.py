@@ -7,7 +7,8 @@ from weft.base.effects import Source
 from weft.base.endpoints import SNAPSHOTS, UPDATES, shifted
 from weft.base.errors import PeerError
 from weft.base.now import SECOND, Now
-from weft.cores.configuration import limits, station
+from weft.cores.configuration import context, limits
+from weft.cores.configuration.context import Context
 from weft.cores.configuration.lost import lost_writes, values_gone_back
 from weft.cores.configuration.memory import Applied, Last, Noted, Wiped
 from weft.cores.configuration.messages import (
@@ -22,10 +23,10 @@ from weft.cores.configuration.messages import (
 from weft.cores.configuration.silence import Silence
 from weft.cores.configuration.stage import Stage
 from weft.cores.configuration.states import TABLE, On, State
-from weft.cores.configuration.station import Station
 from weft.cores.configuration.store import EVERYTHING, is_coarse
 from weft.cores.configuration.telling import Teller
 from weft.cores.configuration.tips import Tips
+from weft.cores.kit.timers import earliest
 from weft.wire.replication import (
     COUNTER_BITS,
     STALE_EPOCH,
@@ -63,8 +64,8 @@ class Failure(NamedTuple):
 class Replica:
     """Follows one parent. Times are monotonic nanoseconds."""
 
-    def __init__(self, shared: Station, teller: Teller, chance: Chance) -> None:
-        self.station, self.teller, self._chance = shared, teller, chance
+    def __init__(self, shared: Context, teller: Teller, chance: Chance) -> None:
+        self.context, self.teller, self._chance = shared, teller, chance
         self.state = State.IDLE
         self.parent = ""
         self.topics: tuple[str, ...] = ()
@@ -111,7 +112,7 @@ class Replica:
     def hear_update(self, message: KvPub | Hugz, source: Source, now: Now) -> None:
         """An update or a beat of the parent."""
         if source.peer != self._updates_tag or self.state is State.IDLE:
-            self.station.counters.late += 1
+            self.context.counters.late += 1
             return
         if self.silence.hear(now) and self._is_retrying and self._ask_at is not None:
             self._ask_at = min(
@@ -120,7 +121,7 @@ class Replica:
         if type(message) is KvPub:
             self._turn(self.judge(message) if self.state is State.RUN else On.UPDATED, message, now)
         elif type(message) is Hugz:
-            if message.tip > self.station.store.number and self._is_whole() and self.state is State.RUN:
+            if message.tip > self.context.store.number and self._is_whole() and self.state is State.RUN:
                 self.tips.ask_soon(now)
         else:
             raise PeerError("command", type(message).__name__)
@@ -128,11 +129,11 @@ class Replica:
     def hear_answer(self, message: KvSync | KThxBai | Bundle | Wtf, source: Source, now: Now) -> None:
         """An answer of the parent; PeerError for what was not asked."""
         if source.peer != self._ask_tag or self.state is State.IDLE:
-            self.station.counters.late += 1
+            self.context.counters.late += 1
             return
         if type(message) is Wtf:
             self.silence.hear(now)
-            self.station.counters.count(self.station.counters.wtf_heard, message.code)
+            self.context.counters.count(self.context.counters.wtf_heard, message.code)
             if self._stage is not None:
                 self._turn(On.FAILED, Failure(message.code), now)
         elif type(message) is KThxBai and (message.subtree or "").startswith(TIP + "/"):
@@ -151,13 +152,13 @@ class Replica:
 
     def _differs(self, topic: str, tip: KThxBai) -> bool:
         """Whether the parent has other pairs at the same number: then this node's, or the parent's, are not what the root wrote."""
-        store = self.station.store
+        store = self.context.store
         own = store.tally_of(topic)
         if tip.number != store.tip(topic) or (own.count, own.digest) == (tip.count, tip.digest):
             return False
-        self.station.is_diverged = True
+        self.context.is_diverged = True
         here, there = own.digest.hex(), tip.digest.hex()
-        self.station.tell(ConfigurationDiverged(self.parent, tip.number, own.count, here, tip.count, there))
+        self.context.tell(ConfigurationDiverged(self.parent, tip.number, own.count, here, tip.count, there))
         return True
 
     def wake(self, now: Now) -> None:
@@ -180,16 +181,14 @@ class Replica:
             if self.tips.is_unanswered:
                 self._open_ask()
             for topic in self.tips.ask(self.topics, now):
-                self.station.say(station.ASK, b"", ICanHaz(topic, wants_digest=True))
+                self.context.send(context.ASK, b"", ICanHaz(topic, wants_digest=True))
 
     def deadline(self) -> int | None:
         """When `wake` is wanted."""
         if self.state is State.IDLE:
             return None
-        dues = [self.silence.deadline(), self._answer_by, self._ask_at]
-        if self.state is State.RUN:
-            dues.append(self.tips.deadline())
-        return min((at for at in dues if at is not None), default=None)
+        tips_at = self.tips.deadline() if self.state is State.RUN else None
+        return earliest(self.silence.deadline(), self._answer_by, self._ask_at, tips_at)
 
     def queue(self) -> dict[str, int]:
         """Updates that wait for a snapshot, and how many may (CFG-031)."""
@@ -204,7 +203,7 @@ class Replica:
 
     def judge(self, update: KvPub) -> On:
         """What an update is, tested in the order of CFG-032."""
-        store, number = self.station.store, update.number
+        store, number = self.context.store, update.number
         chain = chain_of(update.key)
         last = store.chains.get(chain)
         floor, is_coarsely_known = self._floors.get(chain) or self._find_floor(chain)
@@ -228,7 +227,7 @@ class Replica:
     def _find_floor(self, chain: str) -> tuple[int, bool]:
         """The end of the topic that a chain lies in, and whether it is that of many chains."""
         found = (0, False)
-        for topic, end in self.station.store.floors.items():
+        for topic, end in self.context.store.floors.items():
             if topic in EVERYTHING or chain == topic or (topic.endswith("/") and chain.startswith(topic)):
                 found = max(found, (end, is_coarse(topic)))
         self._floors[chain] = found
@@ -264,12 +263,12 @@ class Replica:
         """A fresh connection: an old one may be dead without knowing it (SIM-021)."""
         self._updates_tag = self._tag(b"u")
         topics = tuple(b"" if topic in EVERYTHING else topic.encode() for topic in self.topics)
-        self.station.connect(station.UPDATES, shifted(self.parent, UPDATES), self._updates_tag, (BEATS, *topics))
+        self.context.connect(context.UPDATES, shifted(self.parent, UPDATES), self._updates_tag, (BEATS, *topics))
         self.tips.ask_soon(now)
 
     def _open_ask(self) -> None:
         self._ask_tag = self._tag(b"a")
-        self.station.connect(station.ASK, shifted(self.parent, SNAPSHOTS), self._ask_tag)
+        self.context.connect(context.ASK, shifted(self.parent, SNAPSHOTS), self._ask_tag)
 
     def _tag(self, kind: bytes) -> bytes:
         self._tags += 1
@@ -288,19 +287,19 @@ class Replica:
         self._open_ask()
         self._ask_at, self._answer_by, self._asked_at = None, now.mono + limits.SNAPSHOT_NS, now.mono
         self._attempts += 1
-        self.station.counters.attempts += 1
-        self._stage = Stage(self.station, self.topics, asks_chains=self.serves)
+        self.context.counters.attempts += 1
+        self._stage = Stage(self.context, self.topics, asks_chains=self.serves)
         self._ask_more(self._stage)
 
     def _ask_more(self, stage: Stage) -> None:
         for subtree in stage.questions():
-            self.station.say(station.ASK, b"", ICanHaz(subtree, wants_digest=True))
+            self.context.send(context.ASK, b"", ICanHaz(subtree, wants_digest=True))
 
     def hold(self, on: On, update: KvPub, now: Now) -> None:
         """Updates wait until the snapshot is in."""
         self.waiting.append(update)
         self._waiting_bytes += len(update.key) + len(update.value) + len(update.raw)
-        counters = self.station.counters
+        counters = self.context.counters
         counters.waiting_high = max(counters.waiting_high, len(self.waiting))
         if len(self.waiting) > limits.WAITING_UPDATES_MAX or self._waiting_bytes > limits.WAITING_BYTES_MAX:
             if self._ask_at is None:
@@ -333,13 +332,13 @@ class Replica:
         missing = stage.short_by()
         if missing is None:
             return None
-        self.station.counters.differed += 1
-        self.station.tell(SnapshotDiffers(stage.number, missing, self._attempts))
+        self.context.counters.differed += 1
+        self.context.tell(SnapshotDiffers(stage.number, missing, self._attempts))
         return Failure(UNSPECIFIED)
 
     def _weigh(self, stage: Stage) -> Failure | None:
         """Whether a complete snapshot comes from the past (CFG-044)."""
-        store = self.station.store
+        store = self.context.store
         epoch, epoch_seen = stage.number >> COUNTER_BITS, store.seen >> COUNTER_BITS
         if epoch != epoch_seen:
             return None if epoch > epoch_seen else Failure(STALE_EPOCH, is_told=True)
@@ -347,7 +346,7 @@ class Replica:
             self._rewinds = 0
             return None
         self._rewinds += 1
-        return Failure(UNSPECIFIED, self.station.heartbeat_ns) if self._rewinds <= limits.REWINDS_MAX else None
+        return Failure(UNSPECIFIED, self.context.heartbeat_ns) if self._rewinds <= limits.REWINDS_MAX else None
 
     def drop_stage(self, on: On, failure: Failure, now: Now) -> None:
         """Nothing of this attempt counts; the next one comes after a pause that doubles."""
@@ -357,15 +356,15 @@ class Replica:
         self._is_retrying = True
         self._ask_at = now.mono + (pause if failure.pause_ns is None else failure.pause_ns)
         if failure.is_told or self._attempts >= limits.FAILING_AFTER:
-            self.station.tell(SyncFailing(self._attempts, failure.code))
+            self.context.tell(SyncFailing(self._attempts, failure.code))
 
     def adopt(self, on: On, what: None, now: Now) -> None:
         """The snapshot is complete: it stands in the place of the store; then what has waited, then the tell-tale."""
         stage, self._stage, self._answer_by = self._stage, None, None
         assert stage is not None, "only a stage can be complete"
-        store, seen = self.station.store, self.station.store.seen
+        store, seen = self.context.store, self.context.store.seen
         for lost in lost_writes(store, stage, self.topics):
-            self.station.tell(lost)
+            self.context.tell(lost)
         gone_back = values_gone_back(store, stage, self.topics)
         self.teller.compare(stage.pairs)
         if stage.number <= seen and self._why in ("lower", "tip"):
@@ -384,12 +383,12 @@ class Replica:
 
     def _note_adopted(self, stage: Stage, seen: int, gone_back: int, now: Now) -> None:
         if self._rewinds or gone_back:
-            self.station.tell(ConfigurationRewound(stage.number, seen, gone_back))
-        self.station.tell(ReplicaResynced(self._why, stage.number, self._attempts))
-        counters = self.station.counters
+            self.context.tell(ConfigurationRewound(stage.number, seen, gone_back))
+        self.context.tell(ReplicaResynced(self._why, stage.number, self._attempts))
+        counters = self.context.counters
         counters.snapshots += 1
         counters.unproved += not stage.is_proved
-        self.station.is_diverged = False
+        self.context.is_diverged = False
         counters.snapshot_ms = (now.mono - self._asked_at) * 1_000 // SECOND
         counters.snapshot_bytes = stage.bytes
         self._attempts = self._rewinds = 0
@@ -406,24 +405,24 @@ class Replica:
         """Repeat the last writes that children cannot know of, so that who is behind, or ahead, asks anew (CFG-041)."""
         if not self.serves:
             return
-        store, uuid = self.station.store, self.station.root_uuid()
+        store, uuid = self.context.store, self.context.root_uuid()
         for chain, last in sorted(store.chains.items(), key=lambda item: item[1].number):
             if last.key and self.published.get(chain) != last.number:
                 prev = last.number if last.prev is None else last.prev
                 value = b"" if last.is_deleted else store.value(last.key)
-                self.station.publish(KvPub(last.key, last.number, uuid, value, prev), now)
-                self.station.counters.telltales += 1
+                self.context.publish(KvPub(last.key, last.number, uuid, value, prev), now)
+                self.context.counters.telltales += 1
         self.published = {chain: last.number for chain, last in store.chains.items()}
 
     def apply(self, on: On, update: KvPub, now: Now) -> None:
         """The next update: durable, in force, passed on unchanged, told (CFG-040)."""
-        shared = self.station
+        shared = self.context
         key, number, value, prev = update.key, update.number, update.value, update.prev
         expires_at = 0
         if update.ttl is not None and value:
             expires_at = now.wall + round(min(update.ttl, limits.TTL_MAX_S) * SECOND)
         if shared.settings.is_kept:
-            shared.keep(Applied(key, number, value, prev, expires_at))
+            shared.remember(Applied(key, number, value, prev, expires_at))
         shared.store.apply(key, number, value, prev)
         if expires_at:
             shared.store.expiries[key] = expires_at
@@ -439,7 +438,7 @@ class Replica:
 
     def pass_over(self, on: On, update: KvPub, now: Now) -> None:
         """It is here already; but it may say more about the end of its chain (CFG-040)."""
-        counters = self.station.counters
+        counters = self.context.counters
         if on is On.DUPLICATE:
             counters.duplicate += 1
         else:
@@ -447,24 +446,24 @@ class Replica:
         self.received = max(self.received, update.number)
         if self.serves:
             last = Last(update.key, update.number, update.prev, not update.value)
-            if self.station.store.note(last):
-                self.station.keep(Noted(last))
+            if self.context.store.note(last):
+                self.context.remember(Noted(last))
                 self.published[chain_of(update.key)] = update.number
 
     def wipe(self, on: On, update: KvPub, now: Now) -> None:
         """The parent has another history: what is saved is deleted at once, and asked for anew (CFG-034)."""
-        store = self.station.store
-        self.station.tell(ConfigurationWiped(update.number, store.seen))
+        store = self.context.store
+        self.context.tell(ConfigurationWiped(update.number, store.seen))
         self.teller.before_wipe()
         self.breaks += 1
         store.wipe()
-        self.station.keep(Wiped(store.seen))
+        self.context.remember(Wiped(store.seen))
         self.resync(on, update, now)
 
     def resync(self, on: On, update: KvPub | None, now: Now) -> None:
         """Ask anew, but not too often (CFG-037)."""
         self._why, counter = _COUNTED[on]
-        setattr(self.station.counters, counter, getattr(self.station.counters, counter) + 1)
+        setattr(self.context.counters, counter, getattr(self.context.counters, counter) + 1)
         if on is not On.LOWER:
             self.teller.flush(now)
         self._begin(update.number if update is not None else 0)
@@ -486,8 +485,8 @@ class Replica:
         self.silence.end()
         self.parent, self.topics = "", ()
         self._updates_tag = self._ask_tag = b""
-        self.station.disconnect(station.UPDATES)
-        self.station.disconnect(station.ASK)
+        self.context.disconnect(context.UPDATES)
+        self.context.disconnect(context.ASK)
 
     def forgive(self, now: Now) -> None:
         """The machine has slept: silences begin anew (REC-001)."""

@@ -9,6 +9,7 @@ from weft.base.now import SECOND, Now
 from weft.base.paths import is_under
 from weft.base.records import Stream, StreamRecord
 from weft.cores.configuration import limits
+from weft.cores.configuration.context import Context
 from weft.cores.configuration.history import History
 from weft.cores.configuration.memory import Took, Wrote
 from weft.cores.configuration.messages import (
@@ -26,9 +27,9 @@ from weft.cores.configuration.messages import (
     WriteKeys,
     Written,
 )
-from weft.cores.configuration.station import Station
 from weft.cores.configuration.telling import Teller
 from weft.cores.configuration.writes import growth, is_unchanged, refusal, smallest
+from weft.cores.kit.timers import earliest
 from weft.wire.replication import (
     NO_QUORUM,
     NOT_ROOT,
@@ -69,10 +70,10 @@ class Report(NamedTuple):
 class Root:
     """Writes, as long as this node is the root. Times are monotonic nanoseconds unless said."""
 
-    def __init__(self, station: Station, teller: Teller) -> None:
-        self.station, self.teller = station, teller
+    def __init__(self, context: Context, teller: Teller) -> None:
+        self.context, self.teller = context, teller
         self.history = history = History()
-        history.room = station.budget.part("history", limits.HISTORY_PERCENT, lambda: history.cost)
+        history.room = context.budget.part("history", limits.HISTORY_PERCENT, lambda: history.cost)
         self.is_root = self.is_acting = False
         self.epoch = 0
         self.nodes: dict[bytes, Report] = {}
@@ -89,16 +90,16 @@ class Root:
 
     def take(self, order: TakeRoot, now: Now) -> None:
         """Be the root from the counter held on (REC-012)."""
-        store = self.station.store
+        store = self.context.store
         was_root, self.is_root, self.is_acting, self.epoch = self.is_root, True, order.is_acting, order.epoch
         if not was_root:
             self.nodes, self.voters, self._alone_since = {}, 1, None
             self._digests = {}
-            self.station.is_diverged = False
+            self.context.is_diverged = False
             self._note_digest()
         if not order.is_acting and not store.wrote_from:
             took = Took(self._next_number())
-            self.station.keep(took)
+            self.context.remember(took)
             self.begin(took)
         self._expiring = []
         for key, at in sorted(store.expiries.items()):
@@ -106,8 +107,8 @@ class Root:
 
     def begin(self, took: Took) -> None:
         """What becoming the root changes here; also when it is read back."""
-        self.station.store.wrote_from = took.first
-        self.history.begin(self.station.store.number)
+        self.context.store.wrote_from = took.first
+        self.history.begin(self.context.store.number)
 
     def step_down(self) -> None:
         """Be the root no longer: who waits is told that nobody confirmed."""
@@ -118,7 +119,7 @@ class Root:
 
     def _next_number(self) -> int:
         """Above everything that was ever here; a new epoch goes on with the counter."""
-        number = max(self.station.store.number, self.station.store.seen)
+        number = max(self.context.store.number, self.context.store.seen)
         return number_of(max(self.epoch, epoch_of(number)), counter_of(number) + 1)
 
     # Orders
@@ -135,7 +136,7 @@ class Root:
                     order.ticket, "", OrderRefused(UNSPECIFIED, f"{key} lies under none of the prefixes", key=key)
                 )
                 return
-        writes = smallest(self.station.store, dict(order.pairs), order.prefixes)
+        writes = smallest(self.context.store, dict(order.pairs), order.prefixes)
         self._commit(WriteKeys(order.ticket, (), order.who), writes, now)
 
     def roll_back(self, order: RollBack, now: Now) -> None:
@@ -143,7 +144,7 @@ class Root:
 
         Bindings stay: a key that was revoked since does not come back (SEC-025).
         """
-        reaches, last = self.history.reaches, self.station.store.number
+        reaches, last = self.history.reaches, self.context.store.number
         if self.is_root and not reaches <= order.number <= last:
             is_early = order.number < reaches
             text = f"the history begins behind number {reaches}" if is_early else f"the last write is number {last}"
@@ -159,24 +160,24 @@ class Root:
             self._refuse(order.ticket, "", self._not_root())
             return
         count = min(max(order.count_max, 1), limits.LIST_MAX)
-        self.station.reply(order.ticket, HistoryRead(self.history.newest(order.subtree, count)))
+        self.context.reply(order.ticket, HistoryRead(self.history.newest(order.subtree, count)))
 
     def _not_root(self) -> OrderRefused:
-        root = self.station.root().endpoint
+        root = self.context.root().endpoint
         return OrderRefused(NOT_ROOT, f"only the root writes: {root or 'unknown'}", root)
 
     def _refuse(self, ticket: int, core: str, refused: OrderRefused) -> None:
-        self.station.counters.count(self.station.counters.refused, refused.code)
+        self.context.counters.count(self.context.counters.refused, refused.code)
         if core:
-            self.station.tell(WriteDone(core, ticket, 0, refused.code))
+            self.context.tell(WriteDone(core, ticket, 0, refused.code))
         else:
-            self.station.reply(ticket, refused)
+            self.context.reply(ticket, refused)
 
     def _commit(self, order: WriteKeys, writes: tuple[Write, ...], now: Now) -> None:
         if not self.is_root:
             self._refuse(order.ticket, order.by, self._not_root())
             return
-        refused = refusal(self.station.store, writes) or self._lacks_memory(writes)
+        refused = refusal(self.context.store, writes) or self._lacks_memory(writes)
         if self.is_acting:
             refused = OrderRefused(NO_QUORUM, "there is no root, only one that acts for it")
         elif refused is None and not order.by and self._waits(order) and self._is_alone(now):
@@ -196,39 +197,39 @@ class Root:
 
     def _lacks_memory(self, writes: tuple[Write, ...]) -> OrderRefused | None:
         """Refuse what there is no memory for; deletions and shorter values are always taken (FLD-032)."""
-        store = self.station.store
-        if self.station.room.has_room(sum([growth(store, write) for write in writes])):
+        store = self.context.store
+        if self.context.room.has_room(sum([growth(store, write) for write in writes])):
             return None
-        self.station.room.refuse()
-        return OrderRefused(TOO_LARGE, f"no memory left: {store.cost} bytes of {self.station.room.bytes_max}")
+        self.context.room.refuse()
+        return OrderRefused(TOO_LARGE, f"no memory left: {store.cost} bytes of {self.context.room.bytes_max}")
 
     def _changing(self, writes: tuple[Write, ...]) -> list[Write]:
         """Without what is so already; of several writes of one key only the last counts."""
         last = {write.key: write for write in writes}
-        return [write for write in last.values() if not is_unchanged(self.station.store, write)]
+        return [write for write in last.values() if not is_unchanged(self.context.store, write)]
 
     def _write(self, write: Write, who: str, now: Now, *, is_more: bool) -> None:
         """One write: numbered, durable, in force, published."""
-        store, key, value = self.station.store, write.key, write.value
+        store, key, value = self.context.store, write.key, write.value
         number, chain = self._next_number(), chain_of(write.key)
         last = store.chains.get(chain)
         prev = last.number if last is not None else 0
         ttl = write.ttl_s if value else None
         expires_at = now.wall + round(ttl * SECOND) if ttl is not None else 0
         old = store.value(key)
-        self.station.keep(Wrote(key, number, value, prev, expires_at, who, now.wall))
-        self._to_lake(KvPub(key, number, self.station.node, value, prev), who, now)
+        self.context.remember(Wrote(key, number, value, prev, expires_at, who, now.wall))
+        self._to_lake(KvPub(key, number, self.context.node, value, prev), who, now)
         self.adopt(Wrote(key, number, value, prev, expires_at, who, now.wall), old)
         self._note_digest()
         if ttl is not None:
             self._expire_at(key, now.mono + round(ttl * SECOND))
-        self.station.counters.written += 1
-        self.station.publish(KvPub(key, number, self.station.node, value, prev, ttl, is_more), now)
+        self.context.counters.written += 1
+        self.context.publish(KvPub(key, number, self.context.node, value, prev, ttl, is_more), now)
         self.teller.note(key, value, "root")
 
     def adopt(self, wrote: Wrote, old: bytes) -> None:
         """What a durable write of our own changes here; also when it is read back."""
-        store = self.station.store
+        store = self.context.store
         if wrote.number >= store.number:
             store.apply(wrote.key, wrote.number, wrote.value, wrote.prev)
             if wrote.expires_at:
@@ -237,7 +238,7 @@ class Root:
 
     def _to_lake(self, update: KvPub, who: str, now: Now) -> None:
         """The same write for the lake, in the same Persist."""
-        if not self.station.settings.is_kept:
+        if not self.context.settings.is_kept:
             return
         attributes = {"who": who, "prev": update.prev, "deleted": not update.value}
         record = StreamRecord(
@@ -251,7 +252,7 @@ class Root:
             payload=update.value,
             attributes=attributes,
         )
-        self.station.records.append(record)
+        self.context.keep(record)
 
     # Acknowledgement
 
@@ -273,7 +274,7 @@ class Root:
             self._answer(each, is_confirmed=True)
 
     def _note_digest(self) -> None:
-        store = self.station.store
+        store = self.context.store
         if len(self._digests) >= limits.DIGESTS_MAX:
             del self._digests[next(iter(self._digests))]
         self._digests[store.number] = store.tally.count, store.tally.digest
@@ -286,7 +287,7 @@ class Root:
         if (order.count, order.digest) == (count, digest.hex()):
             return True
         there, here = (order.count, order.digest), (count, digest.hex())
-        self.station.tell(ConfigurationDiverged(order.node.hex(), order.number, *here, *there, is_here=False))
+        self.context.tell(ConfigurationDiverged(order.node.hex(), order.number, *here, *there, is_here=False))
         return False
 
     def note_voters(self, order: NoteVoters, now: Now) -> None:
@@ -298,11 +299,11 @@ class Root:
             self._alone_since = now.mono
 
     def _is_alone(self, now: Now) -> bool:
-        return self._alone_since is not None and now.mono >= self._alone_since + self.station.dead_ns
+        return self._alone_since is not None and now.mono >= self._alone_since + self.context.dead_ns
 
     def _waits(self, order: WriteKeys) -> bool:
         """Whether a majority has to have it before the order is answered (CFG-024)."""
-        ack = order.ack or self.station.settings.write_ack
+        ack = order.ack or self.context.settings.write_ack
         return ack == "quorum" or (ack == "auto" and self.voters > 2)
 
     def _confirmed(self) -> int:
@@ -310,7 +311,7 @@ class Root:
         others = self.voters // 2  # besides this root
         numbers = sorted((self._safe(each) for each in self.nodes.values() if each.is_voter), reverse=True)
         if not others:
-            return self.station.store.number
+            return self.context.store.number
         return numbers[others - 1] if len(numbers) >= others else 0
 
     def _safe(self, report: Report) -> int:
@@ -319,7 +320,7 @@ class Root:
         With its vote a candidate may become the root of a later epoch, now or already, and goes on with what it holds.
         So whoever has promised its vote confirms only what each of its candidates has reported too.
         """
-        held = [self._held(node) for node in report.candidates if node != self.station.node]
+        held = [self._held(node) for node in report.candidates if node != self.context.node]
         return min([report.number, *held])
 
     def _held(self, node: bytes) -> int:
@@ -327,7 +328,7 @@ class Root:
         return report.number if report is not None and report.is_voter else 0
 
     def _promise(self, order: WriteKeys, count: int, now: Now) -> None:
-        number = self.station.store.number if count else 0
+        number = self.context.store.number if count else 0
         waits = self._waits(order)
         pending = Pending(now.mono + limits.ACK_NS, number, count, order.ticket, order.by)
         if waits and number > self._confirmed() and len(self._pending) < limits.PENDING_MAX:
@@ -337,14 +338,14 @@ class Root:
 
     def _answer(self, pending: Pending, *, is_confirmed: bool) -> None:
         if pending.core:
-            self.station.tell(WriteDone(pending.core, pending.ticket, pending.number))
+            self.context.tell(WriteDone(pending.core, pending.ticket, pending.number))
         else:
-            self.station.reply(pending.ticket, Written(pending.number, pending.writes, is_confirmed))
+            self.context.reply(pending.ticket, Written(pending.number, pending.writes, is_confirmed))
 
     # Time
 
     def _expire_at(self, key: str, at: int) -> None:
-        pair = self.station.store.pairs.get(key)
+        pair = self.context.store.pairs.get(key)
         if pair is not None:
             heappush(self._expiring, (at, key, pair.number))
 
@@ -361,16 +362,14 @@ class Root:
 
     def _expire(self, now: Now) -> None:
         _, key, number = heappop(self._expiring)
-        pair = self.station.store.pairs.get(key)
-        if pair is not None and pair.number == number and key in self.station.store.expiries:
+        pair = self.context.store.pairs.get(key)
+        if pair is not None and pair.number == number and key in self.context.store.expiries:
             self._write(Write(key, b""), "ttl", now, is_more=False)
-            self.station.counters.expired += 1
+            self.context.counters.expired += 1
             self.teller.flush(now, is_root=True)
 
     def deadline(self) -> int | None:
         if not self.is_root:
             return None
-        dues = [self._pending[0].by] if self._pending else []
-        if self._expiring and not self.is_acting:
-            dues.append(self._expiring[0][0])
-        return min(dues, default=None)
+        answer_by = self._pending[0].by if self._pending else None
+        return earliest(answer_by, self._expiring[0][0] if self._expiring and not self.is_acting else None)

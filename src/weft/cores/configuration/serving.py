@@ -15,8 +15,9 @@ from weft.base.effects import Confirm, Confirmed, Send, Source
 from weft.base.errors import PeerError
 from weft.base.now import Now
 from weft.cores.configuration import limits
-from weft.cores.configuration.station import SERVE, Station
+from weft.cores.configuration.context import SERVE, Context
 from weft.cores.configuration.tally import Tally, tally_of
+from weft.cores.kit.timers import earliest
 from weft.wire.envelope import Answer, Asked, Envelope
 from weft.wire.replication import (
     BUSY,
@@ -151,8 +152,8 @@ def _end(request: ICanHaz, number: int, tally: Tally | None) -> KThxBai:
 class Serving:
     """Answers children. Times are monotonic nanoseconds."""
 
-    def __init__(self, station: Station, portion_max: int = limits.PORTION) -> None:
-        self._station, self._portion_max = station, portion_max
+    def __init__(self, context: Context, portion_max: int = limits.PORTION) -> None:
+        self._context, self._portion_max = context, portion_max
         self.waiting: deque[Waiting] = deque()
         self.streams: deque[Stream] = deque()
         self._beats_at: int | None = None
@@ -190,16 +191,16 @@ class Serving:
 
     def refuse(self, peer: bytes, envelope: Envelope, code: int) -> None:
         """Say WTF to a child, counted by code (CFG-007)."""
-        self._station.counters.count(self._station.counters.wtf_said, code)
-        self._station.say(SERVE, peer, Answer(envelope, Wtf(code)))
+        self._context.counters.count(self._context.counters.wtf_said, code)
+        self._context.send(SERVE, peer, Answer(envelope, Wtf(code)))
 
     def _answer(self, request: ICanHaz, source: Source, envelope: Envelope, now: Now) -> None:
-        if not self._station.store.has(_path(request.subtree)):
+        if not self._context.store.has(_path(request.subtree)):
             self.refuse(source.peer, envelope, NOT_READY)
             return
         if request.subtree.startswith(TIP + "/"):
             end = self._tip(request)
-            self._station.say(SERVE, source.peer, Answer(envelope, end))  # one that is lost is asked for again
+            self._context.send(SERVE, source.peer, Answer(envelope, end))  # one that is lost is asked for again
             return
         pairs, end = self._content(request)
         if request.is_bundle or source.kind == "REQ":
@@ -211,11 +212,11 @@ class Serving:
         self._step(stream)
 
     def _tip(self, request: ICanHaz) -> KThxBai:
-        path, store = _path(request.subtree), self._station.store
+        path, store = _path(request.subtree), self._context.store
         return _end(request, store.tip(path), store.tally_of(path) if request.wants_digest else None)
 
     def _content(self, request: ICanHaz) -> tuple[Sequence[KvSync], KThxBai]:
-        store, subtree = self._station.store, request.subtree
+        store, subtree = self._context.store, request.subtree
         if subtree.startswith(CHAINS + "/"):
             path = _path(subtree)
             told = [
@@ -235,16 +236,16 @@ class Serving:
         if size > limits.BUNDLE_BYTES_MAX:
             self.refuse(peer, envelope, TOO_LARGE)
             return
-        self._station.counters.served += 1
-        self._station.counters.pairs_served += len(pairs)
+        self._context.counters.served += 1
+        self._context.counters.pairs_served += len(pairs)
         message = Bundle(tuple(pairs), end) if pairs else end
-        self._station.say(SERVE, peer, Answer(envelope, message))
+        self._context.send(SERVE, peer, Answer(envelope, message))
 
     # Streams
 
     def confirm(self, order: Confirmed, now: Now) -> None:
         """A portion has left, or some of it was refused."""
-        self._station.counters.choked += order.refused
+        self._context.counters.choked += order.refused
         for stream in self.streams:
             if stream.token == order.token and stream.sent:
                 stream.confirm(order.refused, now)
@@ -253,13 +254,13 @@ class Serving:
 
     def _close(self, stream: Stream) -> None:
         if stream.is_done:
-            self._station.counters.served += 1
-            self._station.counters.pairs_served += len(stream.pairs)
+            self._context.counters.served += 1
+            self._context.counters.pairs_served += len(stream.pairs)
             self.streams.remove(stream)
 
     def _step(self, stream: Stream) -> int:
         self._tokens += 1
-        return stream.step(self._station.effects, self._tokens)
+        return stream.step(self._context.effects, self._tokens)
 
     def wake(self, now: Now) -> None:
         """Time has passed: the next portions, in turn; who waits too long is refused."""
@@ -278,7 +279,7 @@ class Serving:
     def _go_on(self, stream: Stream, now: Now) -> int:
         if now.mono < stream.moved_at + limits.STUCK_NS:
             return self._step(stream)
-        self._station.counters.stuck += 1
+        self._context.counters.stuck += 1
         self.streams.remove(stream)
         return 0
 
@@ -294,16 +295,13 @@ class Serving:
         if not is_due:
             self._beats_at = None
             return
-        due = self._station.published_at + self._station.heartbeat_ns
+        due = self._context.published_at + self._context.heartbeat_ns
         if self._beats_at is None or now.mono >= due:
-            self._station.publish(Hugz(), now)
-            self._station.counters.hugz += 1
-        self._beats_at = self._station.published_at + self._station.heartbeat_ns
+            self._context.publish(Hugz(), now)
+            self._context.counters.hugz += 1
+        self._beats_at = self._context.published_at + self._context.heartbeat_ns
 
     def deadline(self) -> int | None:
-        dues = [stream.due_at for stream in self.streams if stream.due_at is not None]
-        if self.waiting:
-            dues.append(self.waiting[0].by)
-        if self._beats_at is not None:
-            dues.append(self._station.published_at + self._station.heartbeat_ns)
-        return min(dues, default=None)
+        answer_by = self.waiting[0].by if self.waiting else None
+        beat_at = None if self._beats_at is None else self._context.published_at + self._context.heartbeat_ns
+        return earliest(answer_by, beat_at, *[stream.due_at for stream in self.streams])

@@ -2,15 +2,15 @@
 
 from weft.base.now import Now
 from weft.cores.configuration import limits
+from weft.cores.configuration.context import Context
 from weft.cores.configuration.messages import ParentHeard, ParentQuiet, ParentSilent
-from weft.cores.configuration.station import Station
 
 
 class Silence:
     """Tells when the parent is quiet for D/2, silent for D and every D more, and heard again."""
 
-    def __init__(self, station: Station) -> None:
-        self._station = station
+    def __init__(self, context: Context) -> None:
+        self._context = context
         self._heard_at = 0
         self._silent_at: int | None = None
         """When silence is told next; None: there is no parent."""
@@ -20,7 +20,7 @@ class Silence:
         """A new parent: it has not spoken yet, and gets the whole time."""
         self._is_quiet = True
         self._heard_at = now.mono
-        self._silent_at = now.mono + self._station.dead_ns
+        self._silent_at = now.mono + self._context.dead_ns
 
     def end(self) -> None:
         """No parent."""
@@ -29,29 +29,29 @@ class Silence:
     def hear(self, now: Now) -> bool:
         """It has spoken; returns whether that is news."""
         self._heard_at = now.mono
-        self._silent_at = now.mono + self._station.dead_ns
+        self._silent_at = now.mono + self._context.dead_ns
         was_quiet, self._is_quiet = self._is_quiet, False
         if was_quiet:
-            self._station.tell(ParentHeard())
+            self._context.tell(ParentHeard())
         return was_quiet
 
     def forgive(self, now: Now) -> None:
         """We have slept, not the parent."""
         if self._silent_at is not None:
             self._heard_at = now.mono
-            self._silent_at = now.mono + self._station.dead_ns
+            self._silent_at = now.mono + self._context.dead_ns
 
     def wake(self, now: Now) -> bool:
         """Time has passed; returns whether the parent has just been silent for another D."""
         if self._silent_at is None:
             return False
-        if not self._is_quiet and now.mono >= self._heard_at + self._station.dead_ns // 2:
+        if not self._is_quiet and now.mono >= self._heard_at + self._context.dead_ns // 2:
             self._is_quiet = True
-            self._station.tell(ParentQuiet())
+            self._context.tell(ParentQuiet())
         if now.mono < self._silent_at:
             return False
-        self._silent_at = now.mono + self._station.dead_ns
-        self._station.tell(ParentSilent(now.mono - self._heard_at))
+        self._silent_at = now.mono + self._context.dead_ns
+        self._context.tell(ParentSilent(now.mono - self._heard_at))
         return True
 
     def is_orphaned(self, now: Now) -> bool:
@@ -59,9 +59,9 @@ class Silence:
         return self._silent_at is not None and now.mono >= self.orphaned_at()
 
     def orphaned_at(self) -> int:
-        return self._heard_at + limits.ORPHAN_DEATHS * self._station.dead_ns
+        return self._heard_at + limits.ORPHAN_DEATHS * self._context.dead_ns
 
     def deadline(self) -> int | None:
         """When `wake` is wanted."""
-        quiet_at = self._heard_at + self._station.dead_ns // 2
+        quiet_at = self._heard_at + self._context.dead_ns // 2
         return self._silent_at if self._is_quiet or self._silent_at is None else min(quiet_at, self._silent_at)

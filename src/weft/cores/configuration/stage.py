@@ -10,8 +10,8 @@ import msgspec
 from weft.base.errors import UNREADABLE, PeerError
 from weft.base.paths import is_under
 from weft.cores.configuration import limits
+from weft.cores.configuration.context import Context
 from weft.cores.configuration.memory import Adopted, Begun, Last, Part
-from weft.cores.configuration.station import Station
 from weft.cores.configuration.store import Packer, is_coarse
 from weft.cores.configuration.tally import Tally
 from weft.wire.replication import CHAINS, Bundle, KThxBai, KvSync, chain_of
@@ -30,8 +30,8 @@ _decode_told = msgspec.json.Decoder(Told).decode
 class Stage:
     """One attempt to get a snapshot of `topics`."""
 
-    def __init__(self, station: Station, topics: tuple[str, ...], *, asks_chains: bool) -> None:
-        self._station, self._topics, self._derives = station, topics, asks_chains
+    def __init__(self, context: Context, topics: tuple[str, ...], *, asks_chains: bool) -> None:
+        self._context, self._topics, self._derives = context, topics, asks_chains
         chains = [CHAINS + (topic or "/") for topic in topics] if asks_chains else []
         self.open: dict[str, None] = dict.fromkeys([*chains, *topics])
         """What is to be asked for and has not ended, oldest first."""
@@ -61,7 +61,7 @@ class Stage:
 
     def is_full(self) -> bool:
         """Whether it has outgrown what a store may hold."""
-        room = self._station.store.room
+        room = self._context.store.room
         return len(self.pairs) > room.keys or self.bytes > room.bytes
 
     def add_all(self, bundle: Bundle) -> None:
@@ -97,12 +97,12 @@ class Stage:
         self._heard.put(pair)
         self.tally.put(pair, before)
         self.bytes += len(pair.key) + len(pair.value) - (len(before.key) + len(before.value) if before else 0)
-        if (before or self._station.store.pairs.get(pair.key)) != pair and (part := self._packer.add_pair(pair)):
+        if (before or self._context.store.pairs.get(pair.key)) != pair and (part := self._packer.add_pair(pair)):
             self._keep(part)
 
     def _add_last(self, pair: KvSync, told: Told) -> None:
         key = pair.key[len(CHAINS) :]
-        if len(self.lasts) >= self._station.store.room.keys:
+        if len(self.lasts) >= self._context.store.room.keys:
             raise PeerError("too-many", "chains")
         self.lasts[chain_of(key)] = Last(key, pair.number, told.prev, told.deleted)
 
@@ -129,7 +129,7 @@ class Stage:
 
     def close(self) -> None:
         """Journal what is left, and that it is complete; then let it stand in the place of the store."""
-        store = self._station.store
+        store = self._context.store
         self._derive()
         for key in store.pairs:
             if key not in self.pairs:
@@ -144,7 +144,7 @@ class Stage:
         if not self._is_begun:
             self._begin()
         adopted = Adopted(self.number, [(topic, self.ends[topic]) for topic in self._topics])
-        self._station.keep(adopted)
+        self._context.remember(adopted)
         store.replace(self.pairs, self.lasts, adopted, self.tally)
 
     def _derive(self) -> None:
@@ -166,8 +166,8 @@ class Stage:
             return
         if not self._is_begun:
             self._begin()
-        self._station.keep(part)
+        self._context.remember(part)
 
     def _begin(self) -> None:
         self._is_begun = True
-        self._station.keep(Begun())
+        self._context.remember(Begun())

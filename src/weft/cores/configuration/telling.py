@@ -6,16 +6,16 @@ after a second (CFG-026). The number that is in force here is reported soon afte
 
 from weft.base.now import Now
 from weft.cores.configuration import limits
+from weft.cores.configuration.context import Context
 from weft.cores.configuration.messages import ConfigurationApplied, PairsChanged
-from weft.cores.configuration.station import Station
 from weft.wire.replication import KvSync
 
 
 class Teller:
     """Collects what has changed since users were told last."""
 
-    def __init__(self, station: Station) -> None:
-        self._station = station
+    def __init__(self, context: Context) -> None:
+        self._context = context
         self._changed: dict[str, tuple[bytes | None, int]] = {}
         """Value and number by key; None: deleted, by the write of that number, or 0: nobody knows."""
         self._open: dict[str, None] = {}
@@ -29,7 +29,7 @@ class Teller:
     def note(self, key: str, value: bytes, why: str, number: int = 0) -> None:
         """A pair is another one; an empty value deletes. `number`: of the write; 0: the last one here."""
         self._changed.pop(key, None)
-        self._changed[key] = value or None, number or self._station.store.number
+        self._changed[key] = value or None, number or self._context.store.number
         self._why = why
 
     def expect(self, chain: str, now: Now, *, is_more: bool) -> None:
@@ -48,16 +48,16 @@ class Teller:
     def before_wipe(self) -> None:
         """The store is about to be emptied: remember what users go on by."""
         if self._before is None:
-            self._before = dict(self._station.store.pairs)
+            self._before = dict(self._context.store.pairs)
 
     def settle(self) -> None:
         """What is here now is what counts, even if it is nothing."""
         if self._before is not None:
-            self.compare(self._station.store.pairs)
+            self.compare(self._context.store.pairs)
 
     def compare(self, new: dict[str, KvSync]) -> None:
         """A snapshot is about to stand in the place of what users know."""
-        old = self._station.store.pairs if self._before is None else self._before
+        old = self._context.store.pairs if self._before is None else self._before
         self._before = None
         changed = [pair for key, pair in new.items() if (was := old.get(key)) is None or was.value != pair.value]
         held = [key for key in self._changed if key not in new]
@@ -72,7 +72,7 @@ class Teller:
 
     def tell_all(self) -> None:
         """Users know nothing yet: tell them everything that is here."""
-        for pair in self._station.store.view(""):
+        for pair in self._context.store.view(""):
             self.note(pair.key, pair.value, "", pair.number)
 
     def flush(self, now: Now, *, is_root: bool = False) -> None:
@@ -81,15 +81,15 @@ class Teller:
             return
         self._open.clear()
         self._together_by = None
-        number = self._station.store.number
+        number = self._context.store.number
         if self._changed:
             pairs = tuple([(key, value) for key, (value, _) in self._changed.items()])
             numbers = tuple([last or number for _, last in self._changed.values()])
-            self._station.tell(PairsChanged(pairs, number, is_root, numbers, self._station.shown_digest()))
+            self._context.tell(PairsChanged(pairs, number, is_root, numbers, self._context.shown_digest()))
             self._changed = {}
         if self._why and (self._reported_at is None or now.mono >= self._reported_at + limits.REPORT_NS):
-            count, digest = self._station.store.tally.count, self._station.shown_digest().hex()
-            self._station.tell(ConfigurationApplied(number, self._why, count, digest, self._station.candidates()))
+            count, digest = self._context.store.tally.count, self._context.shown_digest().hex()
+            self._context.tell(ConfigurationApplied(number, self._why, count, digest, self._context.candidates()))
             self._why, self._reported_at = "", now.mono
 
     def deadline(self) -> int | None:

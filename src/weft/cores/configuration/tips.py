@@ -3,15 +3,16 @@
 from weft.base.errors import PeerError
 from weft.base.now import Now
 from weft.cores.configuration import limits
-from weft.cores.configuration.station import Station
+from weft.cores.configuration.context import Context
+from weft.cores.kit.timers import earliest
 from weft.wire.replication import TIP, KThxBai
 
 
 class Tips:
     """Questions for the tip of each topic, and what the answers say. Times are monotonic nanoseconds."""
 
-    def __init__(self, station: Station) -> None:
-        self._station = station
+    def __init__(self, context: Context) -> None:
+        self._context = context
         self._due_at: int | None = None
         self._asked: dict[str, tuple[str, int]] = {}
         """By subtree of the question: the topic, and our own number when it was asked."""
@@ -39,9 +40,9 @@ class Tips:
 
     def ask(self, topics: tuple[str, ...], now: Now) -> list[str]:
         """The questions to ask now."""
-        store = self._station.store
+        store = self._context.store
         self._asked = {TIP + (topic or "/"): (topic, store.tip(topic)) for topic in topics}
-        self._due_at = now.mono + limits.TIP_PERIOD_BEATS * self._station.heartbeat_ns
+        self._due_at = now.mono + limits.TIP_PERIOD_BEATS * self._context.heartbeat_ns
         return list(self._asked)
 
     def hear(self, answer: KThxBai, now: Now) -> bool:
@@ -50,7 +51,7 @@ class Tips:
         if asked is None:
             raise PeerError("not-asked", str(answer.subtree))
         topic, own = asked
-        if answer.number > self._station.store.tip(topic):
+        if answer.number > self._context.store.tip(topic):
             self._ahead[topic] = answer.number
             if self._judge_at is None:
                 self._judge_at = now.mono + limits.TIP_GRACE_NS
@@ -61,7 +62,7 @@ class Tips:
         if self._judge_at is None or now.mono < self._judge_at:
             return False
         ahead, self._ahead, self._judge_at = self._ahead, {}, None
-        return any(number > self._station.store.tip(topic) for topic, number in ahead.items())
+        return any(number > self._context.store.tip(topic) for topic, number in ahead.items())
 
     def deadline(self) -> int | None:
-        return min((at for at in (self._due_at, self._judge_at) if at is not None), default=None)
+        return earliest(self._due_at, self._judge_at)

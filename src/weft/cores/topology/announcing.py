@@ -6,19 +6,19 @@ then on every H (TOP-005).
 
 from collections.abc import Callable, Iterable
 
-from weft.base.effects import Connect, Disconnect, Send
 from weft.base.endpoints import ANNOUNCEMENTS, is_endpoint, shifted
 from weft.base.now import Now
+from weft.cores.kit.timers import earliest
 from weft.cores.topology import limits
-from weft.cores.topology.station import Station
+from weft.cores.topology.context import Context
 from weft.wire.discovery import Announcement
 
 
 class Announcer:
     """`call` gives the announcement that stands, None: nothing is called at present."""
 
-    def __init__(self, station: Station, call: Callable[[], Announcement | None]) -> None:
-        self.station = station
+    def __init__(self, context: Context, call: Callable[[], Announcement | None]) -> None:
+        self.context = context
         self.connected: dict[str, None] = {}
         self._call = call
         self._burst: list[int] = []
@@ -26,38 +26,38 @@ class Announcer:
 
     def connect(self, endpoints: Iterable[str], now: Now) -> None:
         """Reach these too; those already reached stay as they are."""
-        if not self.station.settings.calls:
+        if not self.context.settings.calls:
             return
         fresh = [
             endpoint
             for endpoint in dict.fromkeys(endpoints)
-            if endpoint not in self.connected and endpoint != self.station.endpoint and is_endpoint(endpoint)
+            if endpoint not in self.connected and endpoint != self.context.endpoint and is_endpoint(endpoint)
         ][: limits.NODES_MAX - len(self.connected)]
         for endpoint in fresh:
             self.connected[endpoint] = None
-            self.station.effects.append(Connect("announce", shifted(endpoint, ANNOUNCEMENTS)))
+            self.context.connect("announce", shifted(endpoint, ANNOUNCEMENTS))
         if fresh:
             self.call_often(now)
 
     def call_often(self, now: Now) -> None:
         """Say the standing call now, soon, and then every H."""
         self._burst = sorted({*self._burst, *(now.mono + offset for offset in limits.MARCO_BURST_NS)})
-        self._beat_at = now.mono + self.station.beat_ns
+        self._beat_at = now.mono + self.context.beat_ns
 
     def say(self, announcement: Announcement) -> None:
         """Say something once to all that are reached."""
         if self.connected:
-            self.station.effects.append(Send("announce", b"", announcement))
+            self.context.send("announce", b"", announcement)
 
     def hang_up(self) -> None:
         """Reach nobody any more."""
         self._burst, self._beat_at = [], None
         if self.connected:
             self.connected.clear()
-            self.station.effects.append(Disconnect("announce"))
+            self.context.disconnect("announce")
 
     def deadline(self) -> int | None:
-        return min((at for at in (self._beat_at, *self._burst[:1]) if at is not None), default=None)
+        return earliest(self._beat_at, *self._burst[:1])
 
     def wake(self, now: Now) -> None:
         """Say the standing call if it is time; calls less than 0.1 s apart are one."""
@@ -65,6 +65,6 @@ class Announcer:
         if due is None or now.mono < due:
             return
         self._burst = [at for at in self._burst if at >= now.mono + limits.MARCO_GAP_NS // 2]
-        self._beat_at = now.mono + self.station.beat_ns
+        self._beat_at = now.mono + self.context.beat_ns
         if (call := self._call()) is not None:
             self.say(call)

@@ -8,11 +8,12 @@ parent that answers; a node on loopback does not even hear beacons of other mach
 from collections.abc import Callable
 from typing import Final, NamedTuple
 
-from weft.base.effects import Send, Source
+from weft.base.effects import Source
 from weft.base.endpoints import LINK, endpoint_of, host_of, is_loopback, shifted
 from weft.base.errors import PeerError
 from weft.base.now import Now
 from weft.cores.topology import limits
+from weft.cores.topology.context import Context, topics_of
 from weft.cores.topology.memory import Place
 from weft.cores.topology.messages import (
     Beacon,
@@ -26,7 +27,6 @@ from weft.cores.topology.messages import (
     TwinSuspected,
 )
 from weft.cores.topology.states import TABLE, On, State
-from weft.cores.topology.station import Station, topics_of
 
 STATIC_GROUP: Final = "all"
 """The group of a node whose file says its place: the root does not know it, so it takes what everybody has."""
@@ -46,9 +46,9 @@ class Neighbour(NamedTuple):
 class Beaconing:
     """`on_neighbour` hears of every beacon that is not a goodbye."""
 
-    def __init__(self, station: Station, on_neighbour: Callable[[Neighbour, Now], None]) -> None:
-        self.station = station
-        self.settings = station.settings
+    def __init__(self, context: Context, on_neighbour: Callable[[Neighbour, Now], None]) -> None:
+        self.context = context
+        self.settings = context.settings
         self.neighbours: dict[str, Neighbour] = {}
         self.state = State.SETTLED if not self.settings.parent else State.SEEKING
         self.parent_endpoint = ""
@@ -75,7 +75,7 @@ class Beaconing:
             raise PeerError("other-machine", host)
         if message.fleet != self.settings.fleet:
             raise PeerError("other-fleet", message.fleet)
-        if message.node == self.station.node and message.era == self.station.era:
+        if message.node == self.context.node and message.era == self.context.era:
             return  # our own voice
         self._turn(self._kind(message), Neighbour(message, host, now.mono), now)
 
@@ -101,7 +101,7 @@ class Beaconing:
         if beacon.name == self.settings.name:
             if beacon.port == 0:
                 return On.LEFT
-            mine = (self.station.era, self.station.node)
+            mine = (self.context.era, self.context.node)
             return On.TWIN_OLDER if (beacon.era, beacon.node) < mine else On.TWIN_NEWER
         if beacon.port == 0:
             return On.LEFT
@@ -135,10 +135,10 @@ class Beaconing:
         if beacon.name not in self.neighbours:
             if len(self.neighbours) >= limits.KNOWN_MAX:
                 return
-            self.station.tell(NodeSeen(beacon.name, beacon.level))
+            self.context.tell(NodeSeen(beacon.name, beacon.level))
         known = self.neighbours.get(beacon.name)
         if beacon.has_store and (known is None or known.endpoint != heard.endpoint):
-            self.station.tell(StoreSeen(heard.endpoint))
+            self.context.tell(StoreSeen(heard.endpoint))
         self.neighbours[beacon.name] = heard
         self._on_neighbour(heard, now)
 
@@ -153,7 +153,7 @@ class Beaconing:
         if not self._can_prove(heard.host):
             if self._suspected_at is None or now.mono >= self._suspected_at + limits.SUSPECTED_NS:
                 self._suspected_at = now.mono
-                self.station.tell(TwinSuspected(self.settings.name, heard.endpoint))
+                self.context.tell(TwinSuspected(self.settings.name, heard.endpoint))
             return
         asked_at = self._twins.get(heard.endpoint)
         if asked_at is not None and now.mono < asked_at + limits.WHOIS_NS:
@@ -161,7 +161,7 @@ class Beaconing:
         if asked_at is None and len(self._twins) >= limits.SUSPECTS_MAX:
             del self._twins[next(iter(self._twins))]
         self._twins[heard.endpoint] = now.mono
-        self.station.say(heard.endpoint, "whois", {"fleet": self.settings.fleet})
+        self.context.say(heard.endpoint, "whois", {"fleet": self.settings.fleet})
 
     def hear_twin(self, iam: Control, source: Source, now: Now) -> None:
         """The answer to `whois`; PeerError `unasked`, `not-yours`."""
@@ -174,14 +174,14 @@ class Beaconing:
         era = said.get("era")
         is_same = (said.get("fleet"), said.get("name")) == (self.settings.fleet, self.settings.name)
         is_proved = source.proved is not None or self._can_prove(host_of(peer))
-        if is_same and is_proved and isinstance(era, int) and (era, iam.uuid) < (self.station.era, self.station.node):
+        if is_same and is_proved and isinstance(era, int) and (era, iam.uuid) < (self.context.era, self.context.node):
             self._turn(On.TWIN_PROVED, iam.uuid, now)
 
     def who(self) -> Control:
         """The answer to `whois`."""
-        mine, station = self.settings, self.station
+        mine, context = self.settings, self.context
         return Control(
-            "iam", station.endpoint, station.node, {"fleet": mine.fleet, "name": mine.name, "era": station.era}
+            "iam", context.endpoint, context.node, {"fleet": mine.fleet, "name": mine.name, "era": context.era}
         )
 
     def _can_prove(self, host: str) -> bool:
@@ -191,7 +191,7 @@ class Beaconing:
     def give_way(self, twin: bytes, now: Now) -> None:
         """An older node has our name: this one ends, loudly."""
         self.beacon_at = None
-        self.station.tell(NameTaken(self.settings.name, twin))
+        self.context.tell(NameTaken(self.settings.name, twin))
 
     def speak_up(self, heard: Neighbour, now: Now) -> None:
         """A newer node has our name: it must hear us at once."""
@@ -204,7 +204,7 @@ class Beaconing:
 
     def _assign(self, event: type[ParentAssigned] | type[ParentMoved], endpoint: str, level: str) -> None:
         self.parent_endpoint = shifted(endpoint, LINK)
-        self.station.tell(event(self.parent_endpoint, self.settings.parent))
+        self.context.tell(event(self.parent_endpoint, self.settings.parent))
         self._tell_place(endpoint, level)
 
     def _tell_place(self, endpoint: str, level: str) -> None:
@@ -218,14 +218,14 @@ class Beaconing:
             group=STATIC_GROUP,
             tier=1 if level in ("root", "") else 2,
         )
-        self.station.tell_place(place, ("/",) if is_branch else topics_of(place))
+        self.context.tell_place(place, ("/",) if is_branch else topics_of(place))
 
     def _lose(self, name: str) -> None:
         gone = self.neighbours.pop(name)
-        self.station.tell(NodeVanished(name, gone.beacon.level))
+        self.context.tell(NodeVanished(name, gone.beacon.level))
 
     def _call(self, port: int) -> None:
         if self.settings.beacons:
-            mine, station = self.settings, self.station
-            beacon = Beacon(mine.fleet, mine.name, station.node, station.level, port, station.era, mine.has_store)
-            station.effects.append(Send("beacon", b"", beacon))
+            mine, context = self.settings, self.context
+            beacon = Beacon(mine.fleet, mine.name, context.node, context.level, port, context.era, mine.has_store)
+            context.send("beacon", b"", beacon)

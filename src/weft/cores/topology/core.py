@@ -9,15 +9,17 @@ from typing import Any, Final, NamedTuple
 
 from weft.base.budget import Budget
 from weft.base.chance import Chance
-from weft.base.effects import Effect, Reply, Source
+from weft.base.effects import Effect, Source
 from weft.base.endpoints import is_endpoint
 from weft.base.errors import PeerError
 from weft.base.now import Now
 from weft.base.records import CoreRecord, DamageRecord, Entry
+from weft.cores.kit.timers import earliest
 from weft.cores.topology import limits
 from weft.cores.topology.announcing import Announcer
 from weft.cores.topology.assignment import epoch_named, parse_assignment, root_named
 from weft.cores.topology.beaconing import Beaconing, Neighbour
+from weft.cores.topology.context import Context
 from weft.cores.topology.election import Cue, Election
 from weft.cores.topology.halting import Halting
 from weft.cores.topology.member import Member, whole
@@ -46,7 +48,6 @@ from weft.cores.topology.messages import (
 from weft.cores.topology.recovery import Distress, Rescue
 from weft.cores.topology.registry import Asker, Registry, guest_of
 from weft.cores.topology.states import Role, Standing, State
-from weft.cores.topology.station import Station
 from weft.wire.discovery import WUTUP
 from weft.wire.replication import (
     BUSY,
@@ -80,15 +81,15 @@ class Topology:
     def __init__(self, settings: TopologySettings, node: bytes, era: int, chance: Chance) -> None:
         self.settings, self.node, self.era = settings, node, era
         self.budget = Budget()
-        self.station = Station(settings, node, era, chance)
-        self.announcer = Announcer(self.station, self._standing_call)
-        self.beaconing = Beaconing(self.station, self._note_neighbour)
-        self.member = Member(self.station, self._on_place)
-        self.registry = Registry(self.station, self.announcer)
-        self.election = Election(self.station, self.announcer)
-        self.distress = Distress(self.station, self.member)
-        self.rescue = Rescue(self.station, self.registry)
-        self.halting = Halting(self.station, self.registry)
+        self.context = Context(settings, node, era, chance)
+        self.announcer = Announcer(self.context, self._standing_call)
+        self.beaconing = Beaconing(self.context, self._note_neighbour)
+        self.member = Member(self.context, self._on_place)
+        self.registry = Registry(self.context, self.announcer)
+        self.election = Election(self.context, self.announcer)
+        self.distress = Distress(self.context, self.member)
+        self.rescue = Rescue(self.context, self.registry)
+        self.halting = Halting(self.context, self.registry)
         self._parts: Final = (
             self.beaconing,
             self.member,
@@ -137,14 +138,14 @@ class Topology:
         """Take back promise, root of record and place; neighbours are in the air."""
         for _, record in entries:
             if type(record) is CoreRecord and record.core == CORE:
-                self.station.recall(from_record(record))
+                self.context.recall(from_record(record))
             elif type(record) is DamageRecord:
-                self.station.doubt()
-        if self.station.candidates.promises:
-            self.station.tell_promises()  # before anything is reported
+                self.context.doubt()
+        if self.context.candidates.promises:
+            self.context.tell_promises()  # before anything is reported
 
     def condense(self) -> Iterable[CoreRecord]:
-        return [to_record(memory) for memory in self.station.memories()]
+        return [to_record(memory) for memory in self.context.memories()]
 
     # The verbs
 
@@ -154,7 +155,7 @@ class Topology:
         if isinstance(message, Beacon):
             self.beaconing.hear(message, source.peer.decode(), now)
         elif isinstance(message, Asked) and _command_of(message) == "whois":
-            self.station.answer(source.peer, message.envelope, self.beaconing.who())
+            self.context.answer(source.peer, message.envelope, self.beaconing.who())
         elif isinstance(message, Control) and message.command == "iam":
             self.beaconing.hear_twin(message, source, now)
         elif not self.settings.calls or self._is_static:
@@ -182,18 +183,16 @@ class Topology:
             return 0
         if self.state is State.ENDED:
             return None
-        return min((due for part in self._parts if (due := part.deadline()) is not None), default=None)
+        return earliest(*[part.deadline() for part in self._parts])
 
     def effects(self) -> list[Effect]:
-        done = self.station.effects[:]
-        self.station.effects.clear()
-        return done
+        return self.context.take()
 
     def _start(self, now: Now) -> None:
         self._started = True
-        self.station.started_at = now.mono
+        self.context.started_at = now.mono
         self.beaconing.start(now)
-        root = self.station.root
+        root = self.context.root
         is_own = root.node == self.node or (root.epoch < 0 and self.settings.level == "root")
         if is_own:
             self.election.begin_root(now)
@@ -203,7 +202,7 @@ class Topology:
 
     def _settle(self, now: Now) -> None:
         """Let the parts follow what the election decided."""
-        leads = self.station.leads
+        leads = self.context.leads
         if leads != self._led:
             self._led = leads
             if leads:
@@ -213,12 +212,12 @@ class Topology:
                 self.registry.retire()
                 self.rescue.retire()
                 self.halting.retire()
-        elif leads and self.station.is_root and self.registry.was_acting:
+        elif leads and self.context.is_root and self.registry.was_acting:
             self.registry.lead(now)
-        record = self.station.record()
+        record = self.context.record()
         if record is not None and record != self._record:
             self._record = record
-            self.station.tell(record)
+            self.context.tell(record)
 
     # What is heard
 
@@ -226,7 +225,7 @@ class Topology:
         fleet = said.content.get("fleet", self.settings.fleet)
         if fleet != self.settings.fleet or said.uuid == self.node:
             return  # TOP-003
-        self.station.check_epoch(max(whole(said.content.get("epoch")), whole(said.content.get("propose"))))
+        self.context.check_epoch(max(whole(said.content.get("epoch")), whole(said.content.get("propose"))))
         if said.key == WUTUP:
             self.election.hear(said, now)
             return
@@ -240,7 +239,7 @@ class Topology:
 
     @property
     def _is_member(self) -> bool:
-        return not self.station.leads and self.role is not Role.STARTING
+        return not self.context.leads and self.role is not Role.STARTING
 
     def _hear_root(self, cue: Cue, now: Now) -> None:
         """Somebody says that there is another root.
@@ -248,7 +247,7 @@ class Topology:
         If it is of a higher epoch, this node calls for votes no longer. A node that leads itself asks that root first:
         anybody can say so, and nothing is kept of what nobody has answered for (FLD-010, FLD-011).
         """
-        self.station.check_epoch(cue.propose)
+        self.context.check_epoch(cue.propose)
         if not self.election.is_above(cue):
             return
         if self._is_member:
@@ -261,7 +260,7 @@ class Topology:
         if len(self._claims) >= limits.CLAIMS_MAX:
             del self._claims[next(iter(self._claims))]
         self._claims[cue.endpoint] = Claim(cue, now.mono)
-        self.station.say(cue.endpoint, "polo", self.member.portrait(now))
+        self.context.say(cue.endpoint, "polo", self.member.portrait(now))
 
     def _is_confirmed(self, message: Control | Wtf, peer: str, now: Now) -> bool:
         """Whether this is the answer of a root of a higher epoch, to which this node now gives way (REC-015)."""
@@ -274,7 +273,7 @@ class Topology:
                 return False
         elif message.command == "assignment" and message.uuid == self.node:
             place, root = parse_assignment(message.properties)
-            self.station.check_epoch(place.epoch)
+            self.context.check_epoch(place.epoch)
             if place.root != peer:
                 return False
             cue = cue._replace(node=root, propose=place.epoch)
@@ -323,20 +322,20 @@ class Topology:
         """Only a root places nodes; the others say who it is (TOP-006)."""
         if isinstance(asked.message, Wtf):
             return
-        root = self.station.place.root if self.station.place.is_acting else self.station.root.endpoint
+        root = self.context.place.root if self.context.place.is_acting else self.context.root.endpoint
         if asked.message.command not in ("polo", "sos"):
             wtf = Wtf(UNKNOWN_COMMAND, asked.message.command)
-        elif is_endpoint(root) and root != self.station.endpoint:
+        elif is_endpoint(root) and root != self.context.endpoint:
             wtf = Wtf(NOT_ROOT, f"the root is {root}")
         else:
             wtf = Wtf(NOT_READY, "the root is not known here")
-        self.station.answer(source.peer, asked.envelope, wtf)
+        self.context.answer(source.peer, asked.envelope, wtf)
 
     def _hear_answer(self, message: Control | Wtf, source: Source, now: Now) -> None:
         peer = source.peer.decode("ascii", "replace")
         if self._is_confirmed(message, peer, now):
             return
-        if self.station.is_root:
+        if self.context.is_root:
             self.rescue.alive(peer)
             return
         if not self._is_member:
@@ -351,7 +350,7 @@ class Topology:
     def _note_neighbour(self, heard: Neighbour, now: Now) -> None:
         if not self.settings.calls or self._is_static:
             return
-        if self.station.leads:
+        if self.context.leads:
             if len(self.announcer.connected) < limits.HINTED_MAX:
                 self.announcer.connect((heard.endpoint,), now)
         elif heard.beacon.level == "root" and self._started:
@@ -359,7 +358,7 @@ class Topology:
 
     def _on_place(self, now: Now) -> None:
         """A place is taken, perhaps the one that we had."""
-        if self.station.parent_is != "silent":
+        if self.context.parent_is != "silent":
             self.distress.end()
         self.election.placed(now)
 
@@ -372,9 +371,9 @@ class Topology:
         self.beaconing.stop(now)
 
     def _learn(self, order: LearnPairs, now: Now) -> None:
-        changes = self.station.atlas.apply(order.pairs, order.number)
-        self.station.atlas.hold(order.number, order.digest, is_partial=order.is_partial)
-        if self.station.leads:
+        changes = self.context.atlas.apply(order.pairs, order.number)
+        self.context.atlas.hold(order.number, order.digest, is_partial=order.is_partial)
+        if self.context.leads:
             self.registry.learn(changes, now)
         elif self._is_member:
             self._compare_place(now)
@@ -382,16 +381,16 @@ class Topology:
             self.election.has_learnt(now)
 
     def _hold(self, order: LearnHolds, now: Now) -> None:
-        self.station.atlas.hold(order.number, order.digest)
+        self.context.atlas.hold(order.number, order.digest)
 
     def _note_diverged(self, order: NoteDiverged, now: Now) -> None:
-        self.station.atlas.is_diverged = True
+        self.context.atlas.is_diverged = True
 
     def _compare_place(self, now: Now) -> None:
         """The store knows a later root, or another place of this node: we have missed a call (REC-006)."""
-        root, place = self.station.atlas.root, self.station.place
-        known = self.station.atlas.nodes.get(self.node)
-        if root is not None and root.epoch > max(self.station.root.epoch, place.epoch):
+        root, place = self.context.atlas.root, self.context.place
+        known = self.context.atlas.nodes.get(self.node)
+        if root is not None and root.epoch > max(self.context.root.epoch, place.epoch):
             self.member.recheck(root.endpoint, root.epoch, now)
         elif known is not None and (known.record.parent, known.record.level) != (place.parent, place.level):
             self.member.recheck(place.root, place.epoch, now)
@@ -400,7 +399,7 @@ class Topology:
         self.registry.written(order.ticket, order.code, now)
 
     def _note_parent(self, order: ParentIs, now: Now) -> None:
-        self.station.parent_is = order.state
+        self.context.parent_is = order.state
         self.election.parent_is(order.state, now)
         if self._is_member and not self.election.is_voter:
             self.distress.parent_is(order.state, now)
@@ -413,24 +412,24 @@ class Topology:
 
     def _reset_root(self, order: ResetRoot, now: Now) -> None:
         """By hand: follow no root any more, and take the one that calls next; the root by the file is the root again."""
-        station = self.station
-        root, epoch = station.root.endpoint, max(station.root.epoch, station.promised.epoch)
-        if station.leads or self.role is Role.STARTING:
-            station.effects.append(Reply(order.ticket, RootReset(root, epoch, "leads")))
+        context = self.context
+        root, epoch = context.root.endpoint, max(context.root.epoch, context.promised.epoch)
+        if context.leads or self.role is Role.STARTING:
+            context.reply(order.ticket, RootReset(root, epoch, "leads"))
             return
         self._claims.clear()
         is_founder = self.settings.level == "root"
-        record = station.atlas.root.epoch if station.atlas.root is not None else 0
-        held = max(record, epoch_of(station.atlas.number))
-        fresh = Root(held, self.node, station.endpoint, self.settings.name) if is_founder else Root()
-        station.keep(Promised(), Candidates(), fresh)
-        station.tell_promises()
+        record = context.atlas.root.epoch if context.atlas.root is not None else 0
+        held = max(record, epoch_of(context.atlas.number))
+        fresh = Root(held, self.node, context.endpoint, self.settings.name) if is_founder else Root()
+        context.remember(Promised(), Candidates(), fresh)
+        context.tell_promises()
         if not self._is_static:
             self.member.reset()
         if is_founder:
             self.election.begin_root(now)
             self.registry.greet(now)
-        station.effects.append(Reply(order.ticket, RootReset(root, epoch, "becomes-root" if is_founder else "seeks")))
+        context.reply(order.ticket, RootReset(root, epoch, "becomes-root" if is_founder else "seeks"))
 
     def _accept_loss(self, order: AcceptLoss, now: Now) -> None:
         self.election.accept_loss(now)

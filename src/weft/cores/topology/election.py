@@ -3,13 +3,14 @@
 from typing import Any, NamedTuple
 
 from weft.base.now import Now
+from weft.cores.kit.timers import earliest
 from weft.cores.topology import limits
 from weft.cores.topology.announcing import Announcer
+from weft.cores.topology.context import Context
 from weft.cores.topology.member import whole
 from weft.cores.topology.memory import Place, Promised, Root
 from weft.cores.topology.messages import Announcement, Control, ElectionCalled, RootLeft, RootTaken
 from weft.cores.topology.states import ELECTION_TABLE, Event, Role
-from weft.cores.topology.station import Station
 from weft.wire.discovery import IWIN, WUTUP
 from weft.wire.replication import EPOCH_MAX, epoch_of, number_of
 
@@ -37,8 +38,8 @@ class Cue(NamedTuple):
 class Election:
     """One node's part in it. `leads_since` and what it does as a root is the registry's."""
 
-    def __init__(self, station: Station, announcer: Announcer) -> None:
-        self.station, self.announcer = station, announcer
+    def __init__(self, context: Context, announcer: Announcer) -> None:
+        self.context, self.announcer = context, announcer
         self.role = Role.FOLLOW
         self.due_at: int | None = None
         self.election = ""
@@ -62,32 +63,32 @@ class Election:
 
     def voters(self) -> dict[bytes, str]:
         """Voters by UUID with their endpoints: first-level collectors, the root of record, and this node."""
-        station = self.station
-        found = station.atlas.voters()
-        known = station.atlas.root
-        if known is not None and known.epoch >= station.root.epoch:
+        context = self.context
+        found = context.atlas.voters()
+        known = context.atlas.root
+        if known is not None and known.epoch >= context.root.epoch:
             found[known.node] = known.endpoint
-        elif station.root.node:
-            found[station.root.node] = station.root.endpoint
-        found[station.node] = station.endpoint
+        elif context.root.node:
+            found[context.root.node] = context.root.endpoint
+        found[context.node] = context.endpoint
         return found
 
     @property
     def is_voter(self) -> bool:
         """Whether this node has a vote: it stands right below the root and holds everything."""
-        place = self.station.place
+        place = self.context.place
         is_placed = place.parent != "" and place.level == "branch" and place.tier == 1
-        return is_placed and not self.station.atlas.is_diverged
+        return is_placed and not self.context.atlas.is_diverged
 
     @property
     def is_quiet(self) -> bool:
         """Whether the root itself has not been heard for D/2."""
-        station = self.station
-        return self.role is Role.ACTING or station.place.is_acting or station.parent_is != "heard"
+        context = self.context
+        return self.role is Role.ACTING or context.place.is_acting or context.parent_is != "heard"
 
     @property
     def rank(self) -> Rank:
-        return self.station.atlas.number, self.station.node
+        return self.context.atlas.number, self.context.node
 
     # What is heard
 
@@ -97,7 +98,7 @@ class Election:
 
     def placed(self, now: Now) -> None:
         """This node stands below an acting root, or below a new one: it calls no more for votes."""
-        if self.role in (Role.CALLING, Role.WAITING) and self.station.parent_is == "heard":
+        if self.role in (Role.CALLING, Role.WAITING) and self.context.parent_is == "heard":
             self._turn(Event.HEARD, Cue(), now)
 
     def outranks(self, holds: object, node: bytes) -> bool:
@@ -106,9 +107,9 @@ class Election:
 
     def parent_is(self, state: str, now: Now) -> None:
         """The root is heard, quiet or silent, if it is the parent."""
-        if state == "heard" and not self.station.place.is_acting:
+        if state == "heard" and not self.context.place.is_acting:
             self._turn(Event.HEARD, Cue(), now)
-        elif self.is_voter and self.station.settings.calls and not self.station.atlas.is_partial:
+        elif self.is_voter and self.context.settings.calls and not self.context.atlas.is_partial:
             self.announcer.connect(self.voters().values(), now)  # so that the first call is not lost
             if state == "silent":
                 self._turn(Event.SILENT, Cue(), now)
@@ -117,22 +118,22 @@ class Election:
         """Somebody calls for votes."""
         holds = said.content.get("holds")
         propose = whole(said.content.get("propose"))
-        if said.uuid == self.station.node or not (self.is_voter or self.station.leads):
+        if said.uuid == self.context.node or not (self.is_voter or self.context.leads):
             return
         cue = Cue(said.endpoint, said.uuid, str(said.content.get("election", ""))[:64], propose)
         rank = (_number(holds), said.uuid)
-        promised = self.station.promised
+        promised = self.context.promised
         is_free = promised.epoch < propose or promised == Promised(propose, said.uuid)
-        is_free = is_free and len(self.station.candidates.promises) < limits.CANDIDATES_MAX
+        is_free = is_free and len(self.context.candidates.promises) < limits.CANDIDATES_MAX
         if self.role in (Role.ROOT, Role.STARTING) or not self.is_quiet:
             self._turn(Event.DENIED, cue._replace(why="alive"), now)
-        elif rank[0] == self.rank[0] and str(said.content.get("digest", "")) != self.station.atlas.digest.hex():
+        elif rank[0] == self.rank[0] and str(said.content.get("digest", "")) != self.context.atlas.digest.hex():
             self._turn(Event.DENIED, cue._replace(why="diverged"), now)
-        elif rank < self.rank and self.station.atlas.is_partial:
+        elif rank < self.rank and self.context.atlas.is_partial:
             self._turn(Event.DENIED, cue._replace(why="partial"), now)
         elif rank < self.rank:
             self._turn(Event.WORSE, cue, now)
-        elif is_free and self.station.root.epoch < propose <= EPOCH_MAX:
+        elif is_free and self.context.root.epoch < propose <= EPOCH_MAX:
             self._turn(Event.BETTER, cue, now)
         else:
             self._turn(Event.DENIED, cue._replace(why="promised"), now)
@@ -151,14 +152,14 @@ class Election:
         elif message.command == "yo":
             self._turn(Event.YO, Cue(), now)
         elif said.get("why") == "promised":
-            self.station.check_epoch(whole(said.get("promised")))
+            self.context.check_epoch(whole(said.get("promised")))
             self._turn(Event.PROMISED, Cue(propose=min(whole(said.get("promised")), EPOCH_MAX - 1)), now)
         elif said.get("why") == "alive":
             self._turn(Event.ALIVE, Cue(), now)
 
     def _is_shown(self, aye: dict[str, Any]) -> bool:
         """Whether a voter holds less than this node, or has shown the same digest at the same number (FLD-003)."""
-        digest = self.station.atlas.digest.hex()
+        digest = self.context.atlas.digest.hex()
         if not digest:
             return True
         number, shown = _number(aye.get("holds")), aye.get("digest")
@@ -166,7 +167,7 @@ class Election:
 
     def is_above(self, cue: Cue) -> bool:
         """Whether this node has to give way to a root of epoch `cue.propose`, if there is one."""
-        own = self.station.root.epoch
+        own = self.context.root.epoch
         if cue.why == "acting":
             return self.role is Role.ACTING and cue.propose >= own
         return bool(cue.endpoint) and (cue.propose > own or (cue.propose == own and self.role is Role.ACTING))
@@ -176,15 +177,14 @@ class Election:
         self._turn(Event.CROWNED, cue, now)
 
     def _has_majority(self) -> bool:
-        promised = self.station.promised
-        own = promised.epoch < self.propose or promised == Promised(self.propose, self.station.node)
+        promised = self.context.promised
+        own = promised.epoch < self.propose or promised == Promised(self.propose, self.context.node)
         return own and len(self.ayes) + 1 >= quorum(len(self.voters()))
 
     # Time
 
     def deadline(self) -> int | None:
-        dues = (self.due_at, self._bid_at, *self._repeats[:1], *self._wins[:1])
-        return min((at for at in dues if at is not None), default=None)
+        return earliest(self.due_at, self._bid_at, *self._repeats[:1], *self._wins[:1])
 
     def wake(self, now: Now) -> None:
         """Repeat what may have been lost; call again, or stop waiting."""
@@ -193,7 +193,7 @@ class Election:
             self._say_wutup()
         if self._wins and self._wins[0] <= now.mono:
             self._wins = [at for at in self._wins if at > now.mono]
-            self.announcer.say(self.station.announcement(IWIN, self._victory))
+            self.announcer.say(self.context.announcement(IWIN, self._victory))
         if self._bid_at is not None and self._bid_at <= now.mono:
             self._bid_at = None
             self._turn(Event.DUE, Cue(why="bid"), now)
@@ -209,7 +209,7 @@ class Election:
         if not is_last:
             return Event.DUE
         voters = len(self.voters())
-        return Event.ALONE if self.station.settings.quorum == "alone" and voters <= 2 else Event.EXHAUSTED
+        return Event.ALONE if self.context.settings.quorum == "alone" and voters <= 2 else Event.EXHAUSTED
 
     def _outcome_of_waiting(self) -> Event:
         """Whether a root at its start has to take over what another holds, or to wait longer (REC-016, JRN-023)."""
@@ -217,22 +217,22 @@ class Election:
             return Event.BEHIND
         has_taken = self._fetched is None or not self._is_better(self._fetched)
         is_sure = len(self.voters()) == 1 or (self._is_compared and has_taken)
-        return Event.DUE if is_sure or not self.station.is_damaged else Event.UNSURE
+        return Event.DUE if is_sure or not self.context.is_damaged else Event.UNSURE
 
     def _is_better(self, held: Held) -> bool:
         """Whether a replica has more than this root; or as much, and other pairs, while some here are lost."""
         if held.number != self.rank[0]:
             return held.number > self.rank[0]
-        return self.station.is_damaged and held.digest != self.station.atlas.digest.hex()
+        return self.context.is_damaged and held.digest != self.context.atlas.digest.hex()
 
     @property
     def _is_doubtful(self) -> bool:
         """Whether a root at its start may lack what it once had."""
-        return self.station.root.epoch < 0 or self.station.is_damaged
+        return self.context.root.epoch < 0 or self.context.is_damaged
 
     def accept_loss(self, now: Now) -> None:
         """A person can do without what is lost: what is here holds."""
-        self.station.is_damaged = False
+        self.context.is_damaged = False
         if self.role is Role.STARTING:
             self.due_at = now.mono
 
@@ -246,30 +246,30 @@ class Election:
 
     def call(self, cue: Cue, now: Now) -> None:
         """Ask the voters, in an epoch that nobody has used as far as this node knows."""
-        station = self.station
+        context = self.context
         self._reset()
         self.attempt += 1
-        self.propose = max(station.root.epoch, station.promised.epoch, cue.propose, 0) + 1
+        self.propose = max(context.root.epoch, context.promised.epoch, cue.propose, 0) + 1
         if self.propose > EPOCH_MAX:
             return
-        self.election = _as_uuid(station.chance.randbytes(16))
+        self.election = _as_uuid(context.chance.randbytes(16))
         self.announcer.connect(self.voters().values(), now)
-        station.tell(ElectionCalled(self.propose, self.attempt))
+        context.tell(ElectionCalled(self.propose, self.attempt))
         self._say_wutup()
-        self._repeats = [now.mono + quarter * station.election_ns // 4 for quarter in limits.WUTUP_REPEATS[1:]]
-        self.due_at = now.mono + station.election_ns
+        self._repeats = [now.mono + quarter * context.election_ns // 4 for quarter in limits.WUTUP_REPEATS[1:]]
+        self.due_at = now.mono + context.election_ns
         if self._has_majority():
             self._turn(Event.AYES, cue, now)
 
     def _say_wutup(self) -> None:
         content = {
-            "fleet": self.station.settings.fleet,
+            "fleet": self.context.settings.fleet,
             "election": self.election,
             "propose": self.propose,
-            "holds": self.station.holds,
-            **self.station.shown,
+            "holds": self.context.holds,
+            **self.context.shown,
         }
-        self.announcer.say(self.station.announcement(WUTUP, content))
+        self.announcer.say(self.context.announcement(WUTUP, content))
 
     def _reset(self) -> None:
         self.due_at = self._bid_at = None
@@ -283,47 +283,47 @@ class Election:
         """Somebody better is there: give it time (REC-010)."""
         self._reset()
         self.attempt = 0
-        self.due_at = now.mono + limits.WAIT_ELECTIONS * self.station.election_ns
+        self.due_at = now.mono + limits.WAIT_ELECTIONS * self.context.election_ns
 
     def raise_bid(self, cue: Cue, now: Now) -> None:
         """Somebody has promised a higher epoch: call again above it, a little later than others who hear the same."""
-        station = self.station
+        context = self.context
         if self._bid_at is None:
-            self._bid_at = now.mono + station.election_ns * station.chance.randrange(1, 5) // 4
-        if cue.propose > station.promised.epoch:
-            station.keep(Promised(cue.propose))
+            self._bid_at = now.mono + context.election_ns * context.chance.randrange(1, 5) // 4
+        if cue.propose > context.promised.epoch:
+            context.remember(Promised(cue.propose))
 
     def win(self, cue: Cue, now: Now) -> None:
         """A majority has promised: from here on there is a root of this epoch, and no other (REC-011, REC-012)."""
-        station = self.station
+        context = self.context
         votes, voters = len(self.ayes) + 1, len(self.voters())
         self._victory = {
-            "fleet": station.settings.fleet,
+            "fleet": context.settings.fleet,
             "election": self.election,
             "epoch": self.propose,
-            "holds": station.holds,
+            "holds": context.holds,
             "votes": votes,
             "of": voters,
         }
-        root = Root(self.propose, station.node, station.endpoint, station.settings.name)
-        station.keep(Promised(self.propose, station.node), root)
-        self.announcer.say(station.announcement(IWIN, self._victory))
+        root = Root(self.propose, context.node, context.endpoint, context.settings.name)
+        context.remember(Promised(self.propose, context.node), root)
+        self.announcer.say(context.announcement(IWIN, self._victory))
         self._wins = [now.mono + limits.MARCO_GAP_NS * tenth for tenth in limits.IWIN_REPEATS[1:]]
         self._take(RootTaken(self.propose, False, votes, voters))
 
     def act(self, cue: Cue, now: Now) -> None:
         """No majority: serve what is known, write nothing, and go on asking (REC-014)."""
-        station = self.station
+        context = self.context
         votes = len(self.ayes) + 1
         self.rest(cue, now)
-        station.is_acting = True
-        station.tell(RootTaken(max(station.root.epoch, 0), True, votes, len(self.voters())))
+        context.is_acting = True
+        context.tell(RootTaken(max(context.root.epoch, 0), True, votes, len(self.voters())))
 
     def rest(self, cue: Cue, now: Now) -> None:
         """Still no majority."""
         self._reset()
         self.attempt = 0
-        self.due_at = now.mono + limits.ACTING_BEATS * self.station.beat_ns
+        self.due_at = now.mono + limits.ACTING_BEATS * self.context.beat_ns
 
     def calm(self, cue: Cue, now: Now) -> None:
         """No reason to call any more, or none at present."""
@@ -338,16 +338,16 @@ class Election:
 
     def vote(self, cue: Cue, now: Now) -> None:
         """Promise, durably, and only then say so (REC-011)."""
-        station = self.station
+        context = self.context
         if self.role is Role.FOLLOW:
             self._reset()
-        station.promise(cue.propose, cue.node)
-        shown = {"holds": station.holds, **station.shown} if station.shown else {}
-        station.say(cue.endpoint, "aye", {"election": cue.election, "propose": cue.propose, **shown})
+        context.promise(cue.propose, cue.node)
+        shown = {"holds": context.holds, **context.shown} if context.shown else {}
+        context.say(cue.endpoint, "aye", {"election": cue.election, "propose": cue.propose, **shown})
 
     def say_yo(self, cue: Cue, now: Now) -> None:
         """There is somebody better: this node."""
-        self.station.say(cue.endpoint, "yo", {"election": cue.election})
+        self.context.say(cue.endpoint, "yo", {"election": cue.election})
 
     def outbid(self, cue: Cue, now: Now) -> None:
         """There is somebody better, and it calls now."""
@@ -360,21 +360,21 @@ class Election:
         """No vote, and why."""
         said: dict[str, Any] = {"election": cue.election, "why": cue.why}
         if cue.why == "promised":
-            said["promised"] = max(self.station.promised.epoch, self.station.root.epoch, 0)
-        self.station.say(cue.endpoint, "nay", said)
+            said["promised"] = max(self.context.promised.epoch, self.context.root.epoch, 0)
+        self.context.say(cue.endpoint, "nay", said)
 
     # What roots do
 
     def begin(self, cue: Cue, now: Now) -> None:
         """Wait for who knows better: without a disk, or part of it, for 2 H, 10 s at most (REC-016, JRN-023), else only if there are voters to say it."""
-        station = self.station
-        if not station.settings.calls:
+        context = self.context
+        if not context.settings.calls:
             self.due_at = now.mono
         elif self._is_doubtful:
             self.announcer.connect(self.voters().values(), now)
-            self.due_at = now.mono + min(station.settings.start_beats * station.beat_ns, limits.START_NS_MAX)
+            self.due_at = now.mono + min(context.settings.start_beats * context.beat_ns, limits.START_NS_MAX)
         elif len(self.voters()) > 1:
-            self.due_at = now.mono + station.election_ns
+            self.due_at = now.mono + context.election_ns
         else:
             self.due_at = now.mono
 
@@ -391,54 +391,54 @@ class Election:
         """Take the store of who holds most, for as long as that may take; then of the next (REC-016)."""
         donor = max(self._donors, key=lambda endpoint: self._donors[endpoint])
         self._fetched = self._donors.pop(donor)
-        place = Place(parent=donor, root=self.station.endpoint, level="branch", tier=1, epoch=epoch_of(self._seen))
-        self.station.tell_place(place, ("/",))
+        place = Place(parent=donor, root=self.context.endpoint, level="branch", tier=1, epoch=epoch_of(self._seen))
+        self.context.tell_place(place, ("/",))
         self.due_at = now.mono + limits.SNAPSHOT_NS
 
     def has_learnt(self, now: Now) -> None:
         """The store has grown: a root that waits for it may begin."""
-        is_taken = self._fetched is not None or not self.station.is_damaged
+        is_taken = self._fetched is not None or not self.context.is_damaged
         if self.role is Role.STARTING and is_taken and 0 < self._seen <= self.rank[0]:
             self.due_at = now.mono
 
     def ascend(self, cue: Cue, now: Now) -> None:
         """Be the root by the file or the journal."""
-        station = self.station
+        context = self.context
         self._reset()
-        epoch = max(station.root.epoch, 0)
-        if station.is_damaged or (station.root.epoch < 0 and self._seen > 0):  # numbers of the last epoch may be lost
-            epoch = max(epoch, epoch_of(self._seen), station.promised.epoch) + 1
-        station.is_damaged = False
+        epoch = max(context.root.epoch, 0)
+        if context.is_damaged or (context.root.epoch < 0 and self._seen > 0):  # numbers of the last epoch may be lost
+            epoch = max(epoch, epoch_of(self._seen), context.promised.epoch) + 1
+        context.is_damaged = False
         self._donors, self._seen, self._fetched = {}, 0, None
-        root = Root(epoch, station.node, station.endpoint, station.settings.name)
-        station.keep(root, Promised(max(epoch, station.promised.epoch), station.promised.node))
+        root = Root(epoch, context.node, context.endpoint, context.settings.name)
+        context.remember(root, Promised(max(epoch, context.promised.epoch), context.promised.node))
         self._take(RootTaken(epoch, False, 1, len(self.voters())))
 
     def _take(self, taken: RootTaken) -> None:
         self._reset()
         self.attempt = 0
-        self.station.is_root, self.station.is_acting = True, False
-        self.station.tell(taken)
+        self.context.is_root, self.context.is_acting = True, False
+        self.context.tell(taken)
 
     def submit(self, cue: Cue, now: Now) -> None:
         """There is a root of a higher epoch: stop writing at once, and follow it (REC-015)."""
-        self._give_way(cue, led=self.station.leads)
+        self._give_way(cue, led=self.context.leads)
 
     def give_up(self, cue: Cue, now: Now) -> None:
         """The same before this one, root by its file or its journal, has begun to lead."""
         self._give_way(cue, led=True)
 
     def _give_way(self, cue: Cue, *, led: bool) -> None:
-        station = self.station
+        context = self.context
         self._reset()
         self._wins = []
         self.attempt = 0
         self.announcer.hang_up()
-        station.is_root = station.is_acting = False
+        context.is_root = context.is_acting = False
         if led and cue.why != "acting":
-            station.keep(Root(cue.propose, cue.node, cue.endpoint))
+            context.remember(Root(cue.propose, cue.node, cue.endpoint))
         if led:
-            station.tell(RootLeft(cue.propose, cue.endpoint))
+            context.tell(RootLeft(cue.propose, cue.endpoint))
 
 
 def quorum(voters: int) -> int:

@@ -1,20 +1,19 @@
 """Stopping a group, or all nodes: they are called, answer, and are told to stop (TOP-017)."""
 
-from weft.base.effects import Reply
 from weft.base.now import Now
 from weft.cores.topology import limits
 from weft.cores.topology.atlas import Located
+from weft.cores.topology.context import Context
 from weft.cores.topology.messages import Announcement, Control, NodeLeft, NodesStopped, StopNodes
 from weft.cores.topology.registry import Asker, Registry
-from weft.cores.topology.station import Station
 from weft.wire.discovery import MARCO, group_key
 
 
 class Halting:
     """One order at a time: a later one waits for nobody and is answered with nobody stopped."""
 
-    def __init__(self, station: Station, registry: Registry) -> None:
-        self.station, self.registry = station, registry
+    def __init__(self, context: Context, registry: Registry) -> None:
+        self.context, self.registry = context, registry
         self._order: StopNodes | None = None
         self._missing: dict[bytes, Located] = {}
         self._stopped: dict[bytes, Located] = {}
@@ -23,8 +22,8 @@ class Halting:
 
     def begin(self, order: StopNodes, now: Now) -> None:
         """Call who has to stop."""
-        if not self.station.is_root or self._order is not None:
-            self.station.effects.append(Reply(order.ticket, NodesStopped((), ())))
+        if not self.context.is_root or self._order is not None:
+            self.context.reply(order.ticket, NodesStopped((), ()))
             return
         nodes = self.registry.planner.tree.nodes
         self._order, self._stopped, self._times = order, {}, 0
@@ -39,8 +38,8 @@ class Halting:
         self._stopped[asker.guest.node] = located
         if not self._missing:
             self._end_at = 0  # nobody is waited for any more
-        said = Control("stop", self.station.endpoint, self.station.node, {})
-        self.station.answer(asker.peer, asker.envelope, said)
+        said = Control("stop", self.context.endpoint, self.context.node, {})
+        self.context.answer(asker.peer, asker.envelope, said)
         return True
 
     def deadline(self) -> int | None:
@@ -54,32 +53,32 @@ class Halting:
             self._end(self._order, now)
         elif now.mono >= self._next_at:
             self.registry.announcer.say(self._call(self._order))
-            self._next_at = now.mono + min(limits.MARCO_GAP_NS << self._times, self.station.beat_ns)
+            self._next_at = now.mono + min(limits.MARCO_GAP_NS << self._times, self.context.beat_ns)
             self._times = min(self._times + 1, 16)
 
     def _call(self, order: StopNodes) -> Announcement:
         """With a fresh UUID, as a root that nobody knows (TOP-003)."""
-        station = self.station
-        content = {"fleet": station.settings.fleet, "epoch": max(station.root.epoch, 0), "why": "stop"}
+        context = self.context
+        content = {"fleet": context.settings.fleet, "epoch": max(context.root.epoch, 0), "why": "stop"}
         key = group_key(order.group) if order.group else MARCO
-        return Announcement(key, station.endpoint, station.chance.randbytes(16), content)
+        return Announcement(key, context.endpoint, context.chance.randbytes(16), content)
 
     def _end(self, order: StopNodes, now: Now) -> None:
         self._order = None
         gone = list(self._stopped.values())
         for located in gone:
             self.registry.planner.tree.drop(located.node)
-            self.station.tell(NodeLeft(located.record.name, located.record.endpoint, "stopped"))
+            self.context.tell(NodeLeft(located.record.name, located.record.endpoint, "stopped"))
         self.registry.write((), gone, now)
         answer = NodesStopped(_names(gone), _names(list(self._missing.values())))
-        self.station.effects.append(Reply(order.ticket, answer))
+        self.context.reply(order.ticket, answer)
         self._missing, self._stopped = {}, {}
 
     def retire(self) -> None:
         """Lead no longer: who asked is told what was done so far."""
         if self._order is not None:
             answer = NodesStopped(_names(list(self._stopped.values())), _names(list(self._missing.values())))
-            self.station.effects.append(Reply(self._order.ticket, answer))
+            self.context.reply(self._order.ticket, answer)
             self._order = None
 
 

@@ -5,12 +5,13 @@ from typing import Any, Final, NamedTuple
 
 from weft.base.errors import PeerError
 from weft.base.now import Now
+from weft.cores.kit.timers import earliest
 from weft.cores.topology import limits
 from weft.cores.topology.assignment import parse_assignment, root_named
+from weft.cores.topology.context import Context, topics_of
 from weft.cores.topology.memory import Place, Root, Starts
 from weft.cores.topology.messages import Announcement, Control, PlaceLost, Wtf
 from weft.cores.topology.states import MEMBER_TABLE, Hears, Standing
-from weft.cores.topology.station import Station, topics_of
 from weft.wire.replication import BUSY, NO_GROUP, NOT_READY, NOT_ROOT, STALE_EPOCH, UNKNOWN_NODE
 
 ASKED_MAX: Final = 64  # endpoints whose answers are still taken: the last ones asked
@@ -37,8 +38,8 @@ class Heard(NamedTuple):
 class Member:
     """The part of a node that is assigned; `on_place` hears of every assignment that is taken."""
 
-    def __init__(self, station: Station, on_place: Callable[[Now], None]) -> None:
-        self.station = station
+    def __init__(self, context: Context, on_place: Callable[[Now], None]) -> None:
+        self.context = context
         self.standing = Standing.BASE
         self.asked: dict[str, None] = {}
         self.target = Heard("")
@@ -52,17 +53,17 @@ class Member:
 
     def start(self, now: Now) -> None:
         """Take up the old place at once and have it confirmed, or call in where the file says."""
-        station = self.station
-        station.keep(Starts(station.starts.count + 1))
-        if station.place.parent:
+        context = self.context
+        context.remember(Starts(context.starts.count + 1))
+        if context.place.parent:
             self.standing = Standing.JOINED
-            station.tell_place(station.place, topics_of(station.place))
+            context.tell_place(context.place, topics_of(context.place))
             self._on_place(now)
-            self._turn(Hears.CALL, Heard(station.place.root, station.place.epoch), now)
-        elif station.root.endpoint and station.root.endpoint != station.endpoint:
-            self._turn(Hears.CALL, Heard(station.root.endpoint, station.root.epoch), now)
-        elif station.settings.join:
-            self._turn(Hears.CALL, Heard(station.settings.join[0]), now)
+            self._turn(Hears.CALL, Heard(context.place.root, context.place.epoch), now)
+        elif context.root.endpoint and context.root.endpoint != context.endpoint:
+            self._turn(Hears.CALL, Heard(context.root.endpoint, context.root.epoch), now)
+        elif context.settings.join:
+            self._turn(Hears.CALL, Heard(context.settings.join[0]), now)
 
     def stop(self) -> None:
         """Ask nobody any more: this node leads, and every place is news afterwards."""
@@ -110,15 +111,15 @@ class Member:
         return self._retry_at is not None and is_same and not said.group and self.pause_code != TIMEOUT
 
     def _judge(self, said: Announcement, epoch: int) -> Hears | None:
-        own, content = self.station.place, said.content
+        own, content = self.context.place, said.content
         if said.group:
             return Hears.CALL if said.group == own.group and epoch >= own.epoch else None
         if said.endpoint == own.root:
-            known = self.station.root.node
+            known = self.context.root.node
             is_other = bool(known) and said.uuid != known  # it lost its disk, or it stops (TOP-003)
             return Hears.CALL if is_other or epoch > own.epoch or content.get("why") == "stop" else None
-        is_silent = self.station.parent_is == "silent"
-        if epoch < own.epoch and is_silent and self.station.is_of_record(said.uuid):
+        is_silent = self.context.parent_is == "silent"
+        if epoch < own.epoch and is_silent and self.context.is_of_record(said.uuid):
             return (
                 Hears.CALL
             )  # the one that is followed is silent, and our configuration never said that it is the root
@@ -134,12 +135,12 @@ class Member:
         if isinstance(message, Wtf):
             self._refused(message, peer, now)
         elif message.command == "assignment":
-            if message.uuid != self.station.node:
+            if message.uuid != self.context.node:
                 raise PeerError("not-for-us", message.endpoint)
             place, root = parse_assignment(message.properties)
-            self.station.check_epoch(place.epoch)
-            is_home = self.station.parent_is == "silent" and self.station.is_of_record(root)
-            if place.epoch < self.station.root.epoch and not is_home:
+            self.context.check_epoch(place.epoch)
+            is_home = self.context.parent_is == "silent" and self.context.is_of_record(root)
+            if place.epoch < self.context.root.epoch and not is_home:
                 raise PeerError("stale-epoch", f"{place.epoch} of {peer}")
             self._turn(Hears.ASSIGNED, Heard(peer, place.epoch, place, root), now)
         elif message.command == "stop":
@@ -149,7 +150,7 @@ class Member:
 
     def _refused(self, wtf: Wtf, peer: str, now: Now) -> None:
         other = root_named(wtf)
-        is_way = wtf.code in (NOT_ROOT, STALE_EPOCH) and other not in ("", self.station.endpoint, peer)
+        is_way = wtf.code in (NOT_ROOT, STALE_EPOCH) and other not in ("", self.context.endpoint, peer)
         if is_way and self._referrals < limits.REFERRALS_MAX:
             self._turn(Hears.REFERRED, Heard(other), now)
         else:
@@ -159,7 +160,7 @@ class Member:
     # Time
 
     def deadline(self) -> int | None:
-        return min((at for at in (self._answer_at, self._retry_at) if at is not None), default=None)
+        return earliest(self._answer_at, self._retry_at)
 
     def wake(self, now: Now) -> None:
         """An answer did not come, or a pause is over."""
@@ -172,7 +173,7 @@ class Member:
 
     def _next_target(self) -> Heard:
         """Whom to ask after a pause: where nobody answered, another one."""
-        join = self.station.settings.join
+        join = self.context.settings.join
         if self.standing is Standing.BASE and self.pause_code == TIMEOUT and join:
             self._join += 1
             return Heard(join[self._join % len(join)])
@@ -188,26 +189,26 @@ class Member:
 
     def polo(self, heard: Heard, now: Now) -> None:
         """Say who we are and what we hold (TOP-007)."""
-        station = self.station
+        context = self.context
         self._referrals = 0
         self._ask(heard, now)
-        station.say(heard.endpoint, "polo", self.portrait(now))
+        context.say(heard.endpoint, "polo", self.portrait(now))
 
     def portrait(self, now: Now) -> dict[str, Any]:
         """What a root has to know of this node."""
-        station = self.station
+        context = self.context
         return {
-            "fleet": station.settings.fleet,
+            "fleet": context.settings.fleet,
             "protocol": limits.PROTOCOL,
-            "incarnation": station.starts.count,
-            "name": station.settings.name,
-            "labels": station.settings.labels,
-            "level": station.settings.level,
+            "incarnation": context.starts.count,
+            "name": context.settings.name,
+            "labels": context.settings.labels,
+            "level": context.settings.level,
             "dialects": ["strict"],
-            "holds": station.holds,
-            **station.shown,
-            "is_full": station.holds_all,
-            "uptime_ms": station.uptime_ms(now),
+            "holds": context.holds,
+            **context.shown,
+            "is_full": context.holds_all,
+            "uptime_ms": context.uptime_ms(now),
         }
 
     def _ask(self, heard: Heard, now: Now) -> None:
@@ -230,18 +231,18 @@ class Member:
 
     def take_place(self, heard: Heard, now: Now) -> None:
         """Stand where the root says; the same place again is only a confirmation (TOP-012)."""
-        station, place = self.station, heard.place
+        context, place = self.context, heard.place
         assert place is not None, "an assignment was parsed before"
         self._answer_at = self._retry_at = None
         self._tries, self.pause_code, self._stopped_epoch = 0, 0, -1
-        is_news, moved = self._is_untold or place != station.place, place.parent != station.place.parent
-        root = station.root if place.is_acting else Root(place.epoch, heard.root, place.root)
-        station.keep(root, place)
+        is_news, moved = self._is_untold or place != context.place, place.parent != context.place.parent
+        root = context.root if place.is_acting else Root(place.epoch, heard.root, place.root)
+        context.remember(root, place)
         if moved:
-            station.parent_is = "heard"
+            context.parent_is = "heard"
         if is_news:
             self._is_untold = False
-            station.tell_place(place, topics_of(place))
+            context.tell_place(place, topics_of(place))
         self._on_place(now)
 
     def leave_place(self, heard: Heard, now: Now) -> None:
@@ -252,7 +253,7 @@ class Member:
     def rest(self, heard: Heard, now: Now) -> None:
         """Wait for a root that starts."""
         self._answer_at = self._retry_at = None
-        self._stopped_epoch = max(heard.epoch, self.station.root.epoch, 0)
+        self._stopped_epoch = max(heard.epoch, self.context.root.epoch, 0)
 
     def lose_place(self, heard: Heard, now: Now) -> None:
         """The root does not know us: ask again as a newcomer (REC-002)."""
@@ -266,12 +267,12 @@ class Member:
         self._answer_at = self._retry_at = None
         self._stopped_epoch, self.target, self.pause_code = -1, Heard(""), 0
         self.standing = Standing.BASE
-        if self.station.place.parent:
+        if self.context.place.parent:
             self._lose("reset")
 
     def _lose(self, why: str) -> None:
-        self.station.keep(Place())
-        self.station.tell(PlaceLost(why))
+        self.context.remember(Place())
+        self.context.tell(PlaceLost(why))
 
     def back_off(self, heard: Heard, now: Now) -> None:
         """Ask again after a pause that grows; never given up."""
@@ -279,7 +280,7 @@ class Member:
         self._tries = self._tries + 1 if heard.code == self.pause_code else 1
         self.pause_code, self._answer_at = heard.code, None
         pause = min(first << min(self._tries - 1, 16), longest)
-        self._retry_at = now.mono + self.station.chance.about(pause, limits.PAUSE_SHARE)
+        self._retry_at = now.mono + self.context.chance.about(pause, limits.PAUSE_SHARE)
 
     def ask_later(self, heard: Heard, now: Now) -> None:
         """As before, but with a place: work goes on."""
@@ -287,9 +288,9 @@ class Member:
 
     def warn(self, heard: Heard, now: Now) -> None:
         """Tell a root of the past who leads now (TOP-007, REC-015)."""
-        place = self.station.place
+        place = self.context.place
         text = f"epoch {place.epoch} is led by {place.root}"
-        self.station.say_wtf(heard.endpoint, Wtf(STALE_EPOCH, text))
+        self.context.say_wtf(heard.endpoint, Wtf(STALE_EPOCH, text))
 
 
 def whole(value: object, default: int = 0) -> int:

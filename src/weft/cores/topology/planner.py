@@ -12,8 +12,8 @@ import msgspec
 
 from weft.cores.topology import limits
 from weft.cores.topology.atlas import Group, Located, NodeRecord
+from weft.cores.topology.context import Context
 from weft.cores.topology.groups import Guest
-from weft.cores.topology.station import Station
 from weft.cores.topology.tree import Tree
 
 ANY: Group = Group()
@@ -22,8 +22,8 @@ ANY: Group = Group()
 class Planner:
     """`guests` are the nodes that this root has heard; `dead` collectors are given no children."""
 
-    def __init__(self, station: Station) -> None:
-        self.station = station
+    def __init__(self, context: Context) -> None:
+        self.context = context
         self.tree = Tree()
         self.guests: dict[bytes, Guest] = {}
         self.dead: dict[str, None] = {}
@@ -33,8 +33,8 @@ class Planner:
 
     def listed(self, group: str) -> list[str]:
         """Collectors that the group names, in its order, without the dead."""
-        named = self.station.atlas.groups.get(group, ANY).collectors
-        return [endpoint for endpoint in named if endpoint not in self.dead and endpoint != self.station.endpoint]
+        named = self.context.atlas.groups.get(group, ANY).collectors
+        return [endpoint for endpoint in named if endpoint not in self.dead and endpoint != self.context.endpoint]
 
     def joined(self, group: str) -> list[str]:
         """Collectors of a group that have a record, without the dead: those it names first, in its order."""
@@ -51,22 +51,22 @@ class Planner:
     def above(self, group: str) -> list[str]:
         """Under whom the collectors of a group stand: those of the next group above that has any, else the root."""
         for _ in range(limits.TIERS_MAX):
-            group = self.station.atlas.groups.get(group, ANY).parent
+            group = self.context.atlas.groups.get(group, ANY).parent
             if not group:
                 break
             if found := self.parents(group):
                 return found
-        return [self.station.endpoint]
+        return [self.context.endpoint]
 
     def tier_of(self, endpoint: str) -> int:
         """The tier of a parent; the root's is 0."""
-        if endpoint == self.station.endpoint:
+        if endpoint == self.context.endpoint:
             return 0
         located = self.tree.at(endpoint)
         if located is not None:
             return located.record.tier
-        named = [g for g, known in self.station.atlas.groups.items() if endpoint in known.collectors]
-        return self.station.atlas.depth(named[0]) if named else 1
+        named = [g for g, known in self.context.atlas.groups.items() if endpoint in known.collectors]
+        return self.context.atlas.depth(named[0]) if named else 1
 
     # Changes
 
@@ -111,7 +111,7 @@ class Planner:
 
     def _keeps_children(self, group: str) -> bool:
         """Whether children stay where they were moved when their old parent comes back (REC-006)."""
-        return not self.station.atlas.groups.get(group, ANY).prefer and bool(self.joined(group)[1:])
+        return not self.context.atlas.groups.get(group, ANY).prefer and bool(self.joined(group)[1:])
 
     def _parent_kept(self, known: Located) -> str:
         """The parent of a node that stays; another one only where the old one is none any more."""
@@ -123,14 +123,14 @@ class Planner:
 
     def is_parent(self, endpoint: str) -> bool:
         """Whether there is, or will be, a live collector or the root at that endpoint."""
-        if endpoint == self.station.endpoint:
+        if endpoint == self.context.endpoint:
             return True
         if endpoint in self.dead:
             return False
         located = self.tree.at(endpoint)
         if located is not None:
             return located.record.level == "branch"
-        return any(endpoint in group.collectors for group in self.station.atlas.groups.values())
+        return any(endpoint in group.collectors for group in self.context.atlas.groups.values())
 
     def _home(self, group: str) -> str:
         return self.tree.least(self.parents(group) or self.above(group))
@@ -144,7 +144,7 @@ class Planner:
         )
 
     def _is_collector(self, guest: Guest, group: str) -> bool:
-        settings = self.station.atlas.groups.get(group, ANY)
+        settings = self.context.atlas.groups.get(group, ANY)
         if guest.level == "sensor":
             return False
         if guest.endpoint in settings.collectors or guest.level in ("collector", "root"):
@@ -162,7 +162,7 @@ class Planner:
 
     def relieve(self, group: str) -> list[Located]:
         """Add collectors until none has more children than `fanout`; all that changed (TOP-014)."""
-        fanout = self.station.atlas.groups.get(group, ANY).fanout
+        fanout = self.context.atlas.groups.get(group, ANY).fanout
         changed: dict[bytes, Located] = {}
         before = fanout << 32
         while fanout < (fullest := self._fullest(group)) < before:
@@ -220,7 +220,7 @@ class Planner:
 
     def _has_room(self, group: str, more: int) -> bool:
         parents = self.joined(group)
-        fanout = self.station.atlas.groups.get(group, ANY).fanout
+        fanout = self.context.atlas.groups.get(group, ANY).fanout
         return bool(parents) and sum(self.tree.load[parent] for parent in parents) + more <= fanout * len(parents)
 
     def tidy(self, group: str) -> list[Located]:
@@ -241,7 +241,7 @@ class Planner:
 
     def _lower_branches(self, group: str) -> list[Located]:
         """The collectors of the groups right below."""
-        names = sorted(name for name, known in self.station.atlas.groups.items() if known.parent == group)
+        names = sorted(name for name, known in self.context.atlas.groups.items() if known.parent == group)
         return [located for name in names for located in self.tree.collectors(name)]
 
     def _even(self, group: str, parents: list[str]) -> Iterator[Located]:
@@ -268,7 +268,7 @@ class Planner:
 
     def alternates(self, located: Located) -> tuple[str, ...]:
         """Whom else a node may ask when its parent is silent: other collectors of its group, then first-level ones."""
-        own = (located.record.parent, located.record.endpoint, self.station.endpoint)
+        own = (located.record.parent, located.record.endpoint, self.context.endpoint)
         found = [endpoint for endpoint in self.joined(located.group) if endpoint not in own]
         if len(found) < limits.ALTERNATES_MAX:
             first = (b.record for group in self.tree.branches.values() for b in group.values() if b.record.tier == 1)

@@ -4,21 +4,21 @@ from typing import Any
 
 from weft.base.now import Now
 from weft.cores.topology import limits
+from weft.cores.topology.context import Context
 from weft.cores.topology.election import quorum
 from weft.cores.topology.member import Member
 from weft.cores.topology.messages import ChildIs, Control, NodeLeft
 from weft.cores.topology.planner import Planner
 from weft.cores.topology.registry import Asker, Registry
 from weft.cores.topology.states import Standing
-from weft.cores.topology.station import Station
 from weft.wire.replication import UNKNOWN_NODE
 
 
 class Distress:
     """A child's side: SOS to the root, then to the alternates, again and again, until it has a parent that speaks."""
 
-    def __init__(self, station: Station, member: Member) -> None:
-        self.station, self.member = station, member
+    def __init__(self, context: Context, member: Member) -> None:
+        self.context, self.member = context, member
         self._due_at: int | None = None
         self._times = self._referrals = 0
 
@@ -39,9 +39,9 @@ class Distress:
 
     def _targets(self) -> list[str]:
         """Whom to ask, in turn: the root, then the alternates; never the silent parent."""
-        place = self.station.place
+        place = self.context.place
         asked = dict.fromkeys((place.root, *place.alternates))
-        return [endpoint for endpoint in asked if endpoint not in (place.parent, self.station.endpoint)]
+        return [endpoint for endpoint in asked if endpoint not in (place.parent, self.context.endpoint)]
 
     def deadline(self) -> int | None:
         return self._due_at
@@ -56,18 +56,18 @@ class Distress:
             return
         self._referrals = 0
         self._say(targets[self._times % len(targets)], now)
-        pause = self.station.beat_ns * min(1 << self._times, limits.SOS_PAUSE_BEATS_MAX)
+        pause = self.context.beat_ns * min(1 << self._times, limits.SOS_PAUSE_BEATS_MAX)
         self._due_at = now.mono + pause
         self._times = min(self._times + 1, limits.SOS_TIMES_MAX)
 
     def _say(self, endpoint: str, now: Now) -> None:
-        said: dict[str, Any] = {**self.member.portrait(now), "parent": self.station.place.parent}
+        said: dict[str, Any] = {**self.member.portrait(now), "parent": self.context.place.parent}
         self.member.note_asked(endpoint)
-        self.station.say(endpoint, "sos", said)
+        self.context.say(endpoint, "sos", said)
 
     def refer(self, endpoint: str, now: Now) -> bool:
         """The one asked knows another root: ask that one at once; returns whether it is done."""
-        is_way = self.is_on and endpoint not in ("", self.station.endpoint, self.station.place.parent)
+        is_way = self.is_on and endpoint not in ("", self.context.endpoint, self.context.place.parent)
         if is_way and self._referrals < limits.REFERRALS_MAX:
             self._referrals += 1
             self._say(endpoint, now)
@@ -77,8 +77,8 @@ class Distress:
 class Rescue:
     """The root's side: who has lost its parent, and which collectors are dead."""
 
-    def __init__(self, station: Station, registry: Registry) -> None:
-        self.station, self.registry = station, registry
+    def __init__(self, context: Context, registry: Registry) -> None:
+        self.context, self.registry = context, registry
         self.callers: dict[str, dict[bytes, int]] = {}
         """Who has said SOS because of which parent, and when."""
         self._lost: dict[str, int] = {}
@@ -107,18 +107,18 @@ class Rescue:
             self.registry.refuse(asker, UNKNOWN_NODE, "there is no record of this node")
             return
         self.registry.note_heard(asker.guest)
-        if self.station.is_acting:
+        if self.context.is_acting:
             self.registry.answer_as_recorded(asker)
         elif located.record.parent != parent:
             self.registry.answer(asker)
-        elif parent == self.station.endpoint or not self._is_dead(parent, asker.guest.node, now):
-            self.station.answer(asker.peer, asker.envelope, self._calm())
+        elif parent == self.context.endpoint or not self._is_dead(parent, asker.guest.node, now):
+            self.context.answer(asker.peer, asker.envelope, self._calm())
         else:
             self._dying.setdefault(parent, now.mono + limits.GATHER_NS)
             self._waiting.setdefault(parent, {})[asker.guest.node] = asker
 
     def _calm(self) -> Control:
-        return Control("keepcalm", self.station.endpoint, self.station.node, {})
+        return Control("keepcalm", self.context.endpoint, self.context.node, {})
 
     def _is_dead(self, parent: str, node: bytes, now: Now) -> bool:
         callers = self.callers.setdefault(parent, {})
@@ -138,7 +138,7 @@ class Rescue:
             self._buried[endpoint] = None
         changed = self.planner.replace(endpoint, [self.planner.tree.nodes[n] for n in callers if self._is_known(n)])
         if dead is not None:
-            self.station.tell(NodeLeft(dead.record.name, endpoint, "dead"))
+            self.context.tell(NodeLeft(dead.record.name, endpoint, "dead"))
         self.registry.write(changed, (), now)
         for asker in self._waiting.pop(endpoint, {}).values():
             self.registry.answer(asker)
@@ -151,12 +151,12 @@ class Rescue:
     def child_is(self, order: ChildIs, now: Now) -> None:
         """The link of a child has ended, or is there again (REC-003)."""
         located = self.planner.tree.nodes.get(order.node)
-        if located is None or not self.station.is_root or located.record.level != "branch":
+        if located is None or not self.context.is_root or located.record.level != "branch":
             return
         endpoint = located.record.endpoint
         if order.state == "lost":
-            self._lost.setdefault(endpoint, now.mono + self.station.beat_ns)
-            self.station.say(endpoint, "polo", {"protocol": limits.PROTOCOL})
+            self._lost.setdefault(endpoint, now.mono + self.context.beat_ns)
+            self.context.say(endpoint, "polo", {"protocol": limits.PROTOCOL})
         else:
             self._lost.pop(endpoint, None)
 
@@ -169,8 +169,8 @@ class Rescue:
 
     def wake(self, now: Now) -> None:
         """Who was lost and has not answered is dead; but not if this machine slept meanwhile (REC-001)."""
-        if any(at + self.station.dead_ns // 2 < now.mono for at in self._lost.values()):
-            self._lost = dict.fromkeys(self._lost, now.mono + self.station.beat_ns)
+        if any(at + self.context.dead_ns // 2 < now.mono for at in self._lost.values()):
+            self._lost = dict.fromkeys(self._lost, now.mono + self.context.beat_ns)
         due = [endpoint for endpoint, at in (*self._lost.items(), *self._dying.items()) if at <= now.mono]
         for endpoint in dict.fromkeys(due):
             if self._may_bury(endpoint):
@@ -185,7 +185,7 @@ class Rescue:
         confirm writes. Those out of reach know the voters of the time when they were lost; who was buried since, and
         has not been heard, votes on. So no electorate since the first was lost may have a majority among them.
         """
-        voters = tuple(sorted(self.station.atlas.voters().values()))
+        voters = tuple(sorted(self.context.atlas.voters().values()))
         self._buried = {place: None for place in self._buried if place in self.planner.dead}
         away = {place: None for place in voters if place in self._lost or place in self._dying}
         if endpoint not in away:
@@ -199,5 +199,5 @@ class Rescue:
 
     def _ask_again(self, endpoint: str, now: Now) -> None:
         self._dying.pop(endpoint, None)
-        self._lost[endpoint] = now.mono + self.station.beat_ns
-        self.station.say(endpoint, "polo", {"protocol": limits.PROTOCOL})
+        self._lost[endpoint] = now.mono + self.context.beat_ns
+        self.context.say(endpoint, "polo", {"protocol": limits.PROTOCOL})

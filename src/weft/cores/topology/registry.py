@@ -8,6 +8,7 @@ from weft.cores.topology import limits
 from weft.cores.topology.announcing import Announcer
 from weft.cores.topology.assignment import properties_of
 from weft.cores.topology.atlas import ROOT_KEY, Changes, Located, NodeRecord, RootRecord, node_key, value_of
+from weft.cores.topology.context import Context
 from weft.cores.topology.groups import Directory, Guest, is_pattern
 from weft.cores.topology.member import whole
 from weft.cores.topology.memory import Place
@@ -20,7 +21,6 @@ from weft.cores.topology.messages import (
     Wtf,
 )
 from weft.cores.topology.planner import Planner
-from weft.cores.topology.station import Station
 from weft.wire.discovery import LEVEL_NAMES, MARCO, group_key
 from weft.wire.envelope import Envelope
 from weft.wire.replication import BUSY, NO_GROUP, NO_QUORUM, NOT_READY, UNKNOWN_NODE
@@ -57,9 +57,9 @@ class Summons:
 class Registry:
     """Active while this node leads: as root it writes, acting it only reads (REC-014)."""
 
-    def __init__(self, station: Station, announcer: Announcer) -> None:
-        self.station, self.announcer = station, announcer
-        self.planner = Planner(station)
+    def __init__(self, context: Context, announcer: Announcer) -> None:
+        self.context, self.announcer = context, announcer
+        self.planner = Planner(context)
         self.tickets: dict[int, Ticket] = {}
         self.pending: dict[bytes, int] = {}
         self.said: dict[bytes, Located] = {}
@@ -76,15 +76,15 @@ class Registry:
 
     def lead(self, now: Now) -> None:
         """Take up the records, write our own, and call the fleet."""
-        station = self.station
+        context = self.context
         self._count = 0
-        self.was_acting = station.is_acting
-        self._directory = Directory(station.atlas.groups)
-        self.said = dict(sorted(station.atlas.nodes.items()))
+        self.was_acting = context.is_acting
+        self._directory = Directory(context.atlas.groups)
+        self.said = dict(sorted(context.atlas.nodes.items()))
         self.planner.tree.fill(self.said.values())
         self.planner.guests.clear()
         self.planner.dead.clear()
-        if station.is_root:
+        if context.is_root:
             self._write_root()
         self.greet(now)
         early, self._early = self._early, {}
@@ -102,13 +102,13 @@ class Registry:
         self.announcer.call_often(now)
 
     def _write_root(self) -> None:
-        station = self.station
-        own = self.planner.tree.nodes.get(station.node)
-        record = RootRecord(station.endpoint, station.node.hex(), station.root.epoch, station.settings.name)
-        writes = [(ROOT_KEY, value_of(record))] if record != station.atlas.root else []
+        context = self.context
+        own = self.planner.tree.nodes.get(context.node)
+        record = RootRecord(context.endpoint, context.node.hex(), context.root.epoch, context.settings.name)
+        writes = [(ROOT_KEY, value_of(record))] if record != context.atlas.root else []
         if own is not None:
-            self.planner.tree.drop(station.node)
-            self.said.pop(station.node, None)
+            self.planner.tree.drop(context.node)
+            self.said.pop(context.node, None)
             writes.append((node_key(own.group, own.node), b""))
         if writes:
             self._want(writes, Ticket([]))
@@ -124,8 +124,8 @@ class Registry:
 
     def _everybody(self) -> list[str]:
         """All that a root calls: exact members, records, and where to join."""
-        atlas = self.station.atlas
-        found = [*self.station.settings.join]
+        atlas = self.context.atlas
+        found = [*self.context.settings.join]
         for _, group in sorted(atlas.groups.items()):
             found += [member for member in (*group.collectors, *group.members) if not is_pattern(member)]
         found += [located.record.endpoint for located in self.planner.tree.nodes.values()]
@@ -133,20 +133,20 @@ class Registry:
 
     def marco(self) -> Announcement:
         """The call for all (TOP-003)."""
-        station = self.station
+        context = self.context
         self._count += 1
         content: dict[str, Any] = {
-            "fleet": station.settings.fleet,
-            "epoch": max(station.root.epoch, 0),
+            "fleet": context.settings.fleet,
+            "epoch": max(context.root.epoch, 0),
             "count": self._count,
             "protocol": limits.PROTOCOL,
-            "holds": station.holds,
+            "holds": context.holds,
         }
         if self._count <= len(limits.MARCO_BURST_NS):
             content["why"] = "start"
-        if station.is_acting:
+        if context.is_acting:
             content["acting"] = True
-        return station.announcement(MARCO, content)
+        return context.announcement(MARCO, content)
 
     # POLO
 
@@ -157,9 +157,9 @@ class Registry:
         self.announcer.connect((guest.endpoint,), now)
         if len(self.pending) >= limits.ASKED_MAX:
             self.refuse(asker, BUSY, "too many nodes join at once")
-        elif self.station.is_acting:
+        elif self.context.is_acting:
             self.answer_as_recorded(asker)
-        elif not self.station.atlas.groups:
+        elif not self.context.atlas.groups:
             self.unassigned[guest.node] = guest  # called as soon as there are groups
             self.refuse(asker, NOT_READY, "no group is configured yet")
         elif (group := self._group_for(guest)) is None:
@@ -179,7 +179,7 @@ class Registry:
         """The group of a node; one that led before belongs to the first if none wants it (REC-015)."""
         found = self._directory.find(guest)
         if found is None and guest.level == "root":
-            return min(self.station.atlas.groups, default=None)
+            return min(self.context.atlas.groups, default=None)
         return found
 
     def _seat(self, asker: Asker, group: str, now: Now) -> None:
@@ -189,7 +189,7 @@ class Registry:
         changed = self.planner.seat(guest, group)
         if before is None:
             record = changed[0].record
-            self.station.tell(NodeJoined(guest.name, guest.endpoint, group, LEVEL_NAMES[record.level], record.parent))
+            self.context.tell(NodeJoined(guest.name, guest.endpoint, group, LEVEL_NAMES[record.level], record.parent))
         gone = [before] if before is not None and before.group != group else []
         gone += [former] if former is not None else []
         self.write(changed, gone, now)
@@ -214,29 +214,29 @@ class Registry:
         self._say_assignment(asker, place)
 
     def _say_assignment(self, asker: Asker, place: Place) -> None:
-        said = Control("assignment", asker.guest.endpoint, asker.guest.node, properties_of(place, self.station.node))
-        self.station.answer(asker.peer, asker.envelope, said)
+        said = Control("assignment", asker.guest.endpoint, asker.guest.node, properties_of(place, self.context.node))
+        self.context.answer(asker.peer, asker.envelope, said)
 
     def _place_of(self, located: Located, parent: str) -> Place:
-        station, record = self.station, located.record
+        context, record = self.context, located.record
         above = self.planner.tree.at(parent)
         is_branch = record.level == "branch"
         return Place(
             parent=parent,
-            parent_name=station.settings.name if parent == station.endpoint else above.record.name if above else "",
-            root=station.endpoint,
+            parent_name=context.settings.name if parent == context.endpoint else above.record.name if above else "",
+            root=context.endpoint,
             level=record.level,
             group=located.group,
             tier=record.tier,
-            epoch=max(station.root.epoch, 0),
+            epoch=max(context.root.epoch, 0),
             alternates=self.planner.alternates(located),
-            below=station.atlas.below(located.group) if is_branch else (),
-            is_acting=station.is_acting,
+            below=context.atlas.below(located.group) if is_branch else (),
+            is_acting=context.is_acting,
         )
 
     def refuse(self, asker: Asker, code: int, text: str) -> None:
         """Answer that it cannot be, and why (CFG-007)."""
-        self.station.answer(asker.peer, asker.envelope, Wtf(code, text[: limits.REFUSAL_BYTES_MAX]))
+        self.context.answer(asker.peer, asker.envelope, Wtf(code, text[: limits.REFUSAL_BYTES_MAX]))
 
     def _leave_unassigned(self, asker: Asker) -> None:
         guest = asker.guest
@@ -245,20 +245,20 @@ class Registry:
             self.planner.tree.drop(guest.node)
             self.write((), (before,), Now(0, 0))
         if guest.node not in self.unassigned and len(self.unassigned) < limits.NODES_MAX:
-            self.station.tell(NodeUnassigned(guest.name, guest.endpoint))
+            self.context.tell(NodeUnassigned(guest.name, guest.endpoint))
             self.unassigned[guest.node] = guest
         self.refuse(asker, NO_GROUP, f"no group wants {guest.endpoint}")
 
     def answer_as_recorded(self, asker: Asker) -> None:
         """Acting: what the records say, with this node in the root's place; nothing is written (REC-014)."""
-        station = self.station
+        context = self.context
         located = self.planner.tree.nodes.get(asker.guest.node)
         if located is None:
             self.refuse(asker, NO_QUORUM, "without a majority nobody new is placed")
             return
-        is_under_root = located.record.parent == station.root.endpoint or located.record.tier == 1
+        is_under_root = located.record.parent == context.root.endpoint or located.record.tier == 1
         self._say_assignment(
-            asker, self._place_of(located, station.endpoint if is_under_root else located.record.parent)
+            asker, self._place_of(located, context.endpoint if is_under_root else located.record.parent)
         )
 
     # Writes
@@ -285,7 +285,7 @@ class Registry:
                 ticket.askers += [asker for asker in other.askers if asker.guest.node == node]
                 other.askers = [asker for asker in other.askers if asker.guest.node != node]
             self.pending[node] = self._ticket
-        self.station.tell(RecordsWanted(self._ticket, tuple(writes)))
+        self.context.tell(RecordsWanted(self._ticket, tuple(writes)))
 
     def written(self, number: int, code: int, now: Now) -> None:
         """The outcome of a `RecordsWanted`: answer who waits, call who has to move."""
@@ -312,7 +312,7 @@ class Registry:
             self._adopt(node)
 
     def _adopt(self, node: bytes) -> None:
-        located = self.station.atlas.nodes.get(node)
+        located = self.context.atlas.nodes.get(node)
         if located is None:
             self.planner.tree.drop(node)
             self.said.pop(node, None)
@@ -339,12 +339,12 @@ class Registry:
             if not summons.missing or summons.times >= limits.SUMMONS_MAX:
                 del self.summons[group]
                 continue
-            content: dict[str, Any] = {"epoch": max(self.station.root.epoch, 0), "why": "reassign"}
-            content["fleet"] = self.station.settings.fleet
+            content: dict[str, Any] = {"epoch": max(self.context.root.epoch, 0), "why": "reassign"}
+            content["fleet"] = self.context.settings.fleet
             if len(summons.missing) <= limits.NAMED_MAX:
                 content["nodes"] = [node.hex() for node in summons.missing]
-            self.announcer.say(self.station.announcement(group_key(group), content))
-            summons.at = now.mono + min(limits.MARCO_GAP_NS << summons.times, self.station.beat_ns)
+            self.announcer.say(self.context.announcement(group_key(group), content))
+            summons.at = now.mono + min(limits.MARCO_GAP_NS << summons.times, self.context.beat_ns)
             summons.times += 1
 
     # What the store says
@@ -352,10 +352,10 @@ class Registry:
     def learn(self, changes: Changes, now: Now) -> None:
         """The store has changed: nodes may have groups that had none, and the other way round (TOP-010)."""
         for node in changes.nodes:
-            if node not in self.pending and self.station.atlas.nodes.get(node) != self.said.get(node):
+            if node not in self.pending and self.context.atlas.nodes.get(node) != self.said.get(node):
                 self._adopt(node)
         if changes.groups:
-            self._directory = Directory(self.station.atlas.groups)
+            self._directory = Directory(self.context.atlas.groups)
             self.announcer.connect(self._everybody(), now)
             self.summon(self._displaced(changes.groups), now)
             for node, guest in list(self.unassigned.items()):
@@ -373,7 +373,7 @@ class Registry:
         guest = self.planner.guests.get(located.node)
         if guest is None:
             guest = Guest(located.node, located.record.endpoint, located.record.name)
-            group = self.station.atlas.groups.get(located.group)
+            group = self.context.atlas.groups.get(located.group)
             if group is not None and group.labels:
                 return False  # its labels are not known before it is heard
         return self._group_for(guest) != located.group

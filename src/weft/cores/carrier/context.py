@@ -1,14 +1,13 @@
 """What both sides of a carrier share: who we are, what we count, and what we want done."""
 
-from typing import Any, Final
+from typing import Final
 
 import msgspec
 
 from weft.base.budget import Budget
-from weft.base.effects import Effect, Tell
 from weft.base.now import MILLISECOND
-from weft.cores.carrier import limits
 from weft.cores.carrier.messages import CarrierSettings
+from weft.cores.kit.outbox import Outbox
 
 REFUSED: Final = "refused"
 MAIL_ENDS: Final = frozenset(
@@ -86,17 +85,15 @@ class Counters(msgspec.Struct):
         self.refuse(f"mail-{why if why in MAIL_ENDS else REFUSED}")
 
 
-class Station:
-    """What both sides of a carrier share. Effects are collected here in order."""
+class Context(Outbox):
+    """What both sides of a carrier share."""
 
     __slots__ = (
-        "_told",
         "awaits_filters",
         "beat_ns",
         "budget",
         "counters",
         "dead_ns",
-        "effects",
         "era",
         "node",
         "root",
@@ -104,17 +101,16 @@ class Station:
     )
 
     def __init__(self, settings: CarrierSettings, node: bytes, era: int) -> None:
+        super().__init__()
         self.settings, self.node, self.era = settings, node, era
         self.counters = Counters()
         self.budget = Budget()
-        self.effects: list[Effect] = []
         self.root: tuple[bytes, int] | None = None
         """The root of record: node id and epoch; None: not known yet."""
         self.awaits_filters = settings.awaits_filters
         """Nothing is taken from other nodes yet."""
         self.beat_ns = settings.beat_ms * MILLISECOND
         self.dead_ns = settings.dead_ms * MILLISECOND
-        self._told: dict[tuple[str, str], int] = {}
 
     def believes(self, root: tuple[bytes, int] | None) -> bool:
         """Whether what is safe at `root` may be forgotten here (FLD-012). `None`: the parent does not say which root.
@@ -124,18 +120,3 @@ class Station:
         if root is None or self.root is None:
             return self.settings.trusts_parent
         return root == self.root
-
-    def tell(self, event: Any) -> None:
-        """An event, once."""
-        self.effects.append(Tell(event))
-
-    def tell_seldom(self, about: tuple[str, str], event: Any, mono: int) -> None:
-        """An event that a peer can provoke as often as it likes: once a minute for each `about`."""
-        told_at = self._told.get(about)
-        if told_at is not None and mono < told_at + limits.QUIET_NS:
-            return
-        if len(self._told) >= limits.QUIET_MAX:
-            del self._told[next(iter(self._told))]
-        self._told.pop(about, None)
-        self._told[about] = mono
-        self.tell(event)

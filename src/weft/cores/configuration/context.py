@@ -4,19 +4,16 @@ Whatever a turn makes durable stands before whatever it says, in one Persist: so
 nothing is published, answered or told that a crash could take back (CFG-023).
 """
 
-from typing import Any
-
 import msgspec
 
 from weft.base.budget import Budget
-from weft.base.effects import Connect, Disconnect, Effect, Persist, Reply, Send, Tell
 from weft.base.errors import UNREADABLE
 from weft.base.now import Now
-from weft.base.records import Record
 from weft.cores.configuration import limits
 from weft.cores.configuration.memory import Adopted, Begun, Memory, Part, to_record
 from weft.cores.configuration.messages import ConfigurationSettings
 from weft.cores.configuration.store import Room, Store
+from weft.cores.kit.outbox import Outbox
 from weft.wire.replication import Hugz, KvPub, epoch_of
 
 PUBLISH, SERVE, UPDATES, ASK = "publish", "serve", "updates", "ask"
@@ -82,35 +79,32 @@ class Counters(msgspec.Struct):
         table[str(what)] = table.get(str(what), 0) + 1
 
 
-class Station:
-    """What the rooms share. Effects are collected here in order, records before them."""
+class Context(Outbox):
+    """What the rooms share; records of a turn stand before all that it says."""
 
     __slots__ = (
         "budget",
         "counters",
         "dead_ns",
-        "effects",
         "heartbeat_ns",
         "is_diverged",
         "node",
         "parts",
         "promises",
         "published_at",
-        "records",
         "room",
         "settings",
         "store",
     )
 
     def __init__(self, settings: ConfigurationSettings, node: bytes) -> None:
+        super().__init__()
         self.settings, self.node = settings, node
         self.set_times(settings.heartbeat_ns, settings.dead_after)
         self.counters = Counters()
         self.budget = Budget()
         self.store = Store(Room(settings.keys_max, settings.bytes_max))
         self.room = self.budget.part("pairs", limits.PAIRS_PERCENT, lambda: self.store.cost)
-        self.records: list[Record] = []
-        self.effects: list[Effect] = []
         self.parts: list[Begun | Part] = []
         """What is journaled of a snapshot that is not adopted."""
         self.is_diverged = False
@@ -125,10 +119,10 @@ class Station:
         self.heartbeat_ns = min(max(heartbeat_ns, limits.HEARTBEAT_MIN_NS), limits.HEARTBEAT_MAX_NS)
         self.dead_ns = self.heartbeat_ns * max(dead_after, 2)
 
-    def keep(self, memory: Memory) -> None:
+    def remember(self, memory: Memory) -> None:
         """Make it durable before anything that this turn says."""
         if self.settings.is_kept:
-            self.records.append(to_record(memory))
+            self.keep(to_record(memory))
             if type(memory) in PIECES:
                 self.note(memory)
 
@@ -153,30 +147,7 @@ class Station:
     def publish(self, message: KvPub | Hugz, now: Now) -> None:
         """Let all children hear it."""
         self.published_at = now.mono
-        self.effects.append(Send(PUBLISH, b"", message))
-
-    def say(self, channel: str, peer: bytes, message: Any) -> None:
-        self.effects.append(Send(channel, peer, message))
-
-    def tell(self, event: Any) -> None:
-        self.effects.append(Tell(event))
-
-    def reply(self, ticket: int, answer: Any) -> None:
-        self.effects.append(Reply(ticket, answer))
-
-    def connect(self, channel: str, endpoint: str, tag: bytes, topics: tuple[bytes, ...] = ()) -> None:
-        self.effects.append(Connect(channel, endpoint, tag, topics))
-
-    def disconnect(self, channel: str) -> None:
-        self.effects.append(Disconnect(channel))
-
-    def drain(self) -> list[Effect]:
-        """Everything collected: one wall, and behind it what may leave then."""
-        done, self.effects = self.effects, []
-        if self.records:
-            done.insert(0, Persist(tuple(self.records)))
-            self.records = []
-        return done
+        self.send(PUBLISH, b"", message)
 
     def root(self) -> RootRecord:
         """The root of record; empty if it is not known or not readable."""

@@ -1,12 +1,12 @@
-"""What the parts of the topology core share: who this node is, what it knows, and the list of effects."""
+"""What the parts of the topology core share: who this node is, what it knows, and what it wants done."""
 
 from typing import Any, Final
 
 from weft.base.chance import Chance
-from weft.base.effects import Effect, Persist, Send, Tell
 from weft.base.endpoints import endpoint_of
 from weft.base.errors import PeerError
 from weft.base.now import MILLISECOND, Now
+from weft.cores.kit.outbox import Outbox
 from weft.cores.topology import limits
 from weft.cores.topology.atlas import Atlas
 from weft.cores.topology.memory import Candidates, Memory, Place, Promised, Root, Starts, to_record
@@ -16,14 +16,14 @@ from weft.wire.envelope import Answer, Envelope
 from weft.wire.replication import EPOCH_MAX, Wtf, counter_of, epoch_of
 
 
-class Station:
+class Context(Outbox):
     """Shared by the parts of one core. Its fields are what is durable here, but for `parent_is` and the flags."""
 
     def __init__(self, settings: TopologySettings, node: bytes, era: int, chance: Chance) -> None:
+        super().__init__()
         self.settings, self.node, self.era, self.chance = settings, node, era, chance
         self.endpoint = endpoint_of(settings.host, settings.base_port)
         self.atlas = Atlas()
-        self.effects: list[Effect] = []
         self.root, self.place, self.promised, self.starts = Root(), Place(), Promised(), Starts()
         self.candidates = Candidates()
         self.parent_is = "heard"
@@ -95,13 +95,13 @@ class Station:
         """Whether the configuration that this node has replicated says that `node` is the root."""
         return self.atlas.root is not None and self.atlas.root.node == node
 
-    def keep(self, *memories: Memory) -> None:
+    def remember(self, *memories: Memory) -> None:
         """Write down what has changed, and from then on it holds; a wall."""
         fresh = [memory for memory in memories if memory != self._kept(type(memory))]
         for memory in fresh:
             setattr(self, _FIELDS[type(memory)], memory)
         if fresh:
-            self.effects.append(Persist(tuple(to_record(memory) for memory in fresh)))
+            self.persist(map(to_record, fresh))
 
     def _kept(self, kind: type[Memory]) -> Memory:
         kept: Memory = getattr(self, _FIELDS[kind])
@@ -117,7 +117,7 @@ class Station:
         """Promise the vote, durably; written again too: the first record may be under way (REC-011)."""
         self.promised = Promised(epoch, node)
         self.candidates = self.candidates.plus(epoch, node, epoch_of(self.atlas.number))
-        self.effects.append(Persist((to_record(self.promised), to_record(self.candidates))))
+        self.persist((to_record(self.promised), to_record(self.candidates)))
         self.tell_promises()
 
     def tell_promises(self) -> None:
@@ -132,21 +132,18 @@ class Station:
         """What has to be written down anew in a snapshot: everything that is not empty."""
         return [kept for kind in _FIELDS if (kept := self._kept(kind)) != kind()]
 
-    def tell(self, event: Any) -> None:
-        self.effects.append(Tell(event))
-
     def say(self, endpoint: str, command: str, properties: dict[str, Any]) -> None:
         """Say a command to the node at `endpoint`; never to itself."""
         if endpoint and endpoint != self.endpoint:
-            self.effects.append(Send("call", endpoint.encode(), Control(command, self.endpoint, self.node, properties)))
+            self.send("call", endpoint.encode(), Control(command, self.endpoint, self.node, properties))
 
     def say_wtf(self, endpoint: str, wtf: Wtf) -> None:
         """Refuse what the node at `endpoint` announces."""
-        self.effects.append(Send("call", endpoint.encode(), wtf))
+        self.send("call", endpoint.encode(), wtf)
 
     def answer(self, peer: bytes, envelope: Envelope, message: Control | Wtf) -> None:
         """Answer who called."""
-        self.effects.append(Send("control", peer, Answer(envelope, message)))
+        self.send("control", peer, Answer(envelope, message))
 
     def announcement(self, key: str, content: dict[str, Any]) -> Announcement:
         """Something of this node for all who listen."""
