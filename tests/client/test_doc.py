@@ -80,7 +80,7 @@ def test_the_only_node_that_runs_here_is_meant_and_of_several_one_must_be_named(
     monkeypatch.delenv("WEFT_NODE", raising=False)
     with pytest.raises(doc.Unreachable):
         endpoint_of(None)
-    monkeypatch.setattr("weft.client.doc.finding.is_live", lambda endpoint: endpoint != "ipc:///dead")
+    monkeypatch.setattr("weft.client.link.finding.is_live", lambda endpoint: endpoint != "ipc:///dead")
     for name, endpoint in {"a": "ipc:///a", "b": "ipc:///dead"}.items():
         (tmp_path / "weft" / "weft" / name).mkdir(parents=True)
         (tmp_path / "weft" / "weft" / name / "doc.endpoint").write_text(endpoint)
@@ -96,7 +96,7 @@ def test_a_node_with_a_state_directory_of_its_own_is_found_by_its_name(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "base"))
-    monkeypatch.setattr("weft.client.doc.finding.is_live", lambda _endpoint: True)
+    monkeypatch.setattr("weft.client.link.finding.is_live", lambda _endpoint: True)
     for name in ("gone", "fst"):
         state = tmp_path / name
         state.mkdir()

@@ -12,6 +12,8 @@ import zmq
 import weft.client
 from tests.client.node import in_loop, until
 from weft.client.catalog import errors as catalog_errors
+from weft.client.catalog.entries import Entry, Value
+from weft.client.catalog.subscribing import Feed
 from weft.client.doc import errors as doc_errors
 from weft.client.link import errors
 from weft.client.link.backoff import BackOff
@@ -295,3 +297,18 @@ async def _all(inbox: Inbox[int]) -> list[int]:
             told.append(await inbox.take())
         except StopAsyncIteration:
             return told
+
+
+@in_loop
+async def test_a_service_that_says_no_address_is_told_by_its_last_values_only() -> None:
+    told: list[Value] = []
+    last = Value("room/1", (b"21.5",), "thermo", "i")
+
+    async def cached(_: str) -> list[Value]:
+        return [last]
+
+    entry = Entry(name="thermo", instance="i", record={"interfaces": {"pub": {"ip": "no address", "port": 5}}})
+    feed = Feed(entry, "", told.append, cached)
+    await feed.ready()
+    feed.close()
+    assert [last] == told

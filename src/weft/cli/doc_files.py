@@ -182,7 +182,7 @@ def _awaited(node: str | None, wait_s: float) -> str | None:
     import time
 
     from weft.client.doc.finding import endpoint_of
-    from weft.client.finding import is_live
+    from weft.client.link.finding import is_live
 
     ends_at = time.monotonic() + wait_s
     while time.monotonic() < ends_at:

@@ -32,8 +32,6 @@ NEVER_MS: Final = 86_400_000
 away what has come already, and a message that is half read ends the process."""
 SOCKET_QUEUE: Final = 1_000  # multiparts, either way
 FRAME_BYTES_MAX: Final = (1 << 20) + (1 << 16)  # CLI-002
-SOCKET_PATH_BYTES_MAX: Final = 107  # of a Unix socket
-PROBE_S: Final = 0.5  # whether anybody listens at a socket
 
 assert BATCH_MESSAGES * (WHY_BYTES_MAX + 32) < 64 << 10, "else a batch of reasons has no header that holds it"
 assert CALLS_PER_TURN > BATCH_MESSAGES, "else a handler that is as quick as reading loses copies all the same"

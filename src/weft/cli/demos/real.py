@@ -36,7 +36,7 @@ from weft.cli.demos.rows import (
 )
 from weft.cli.demos.walkthrough import Judged
 from weft.cli.fleet import Fleet, Member, free_blocks
-from weft.client.finding import endpoint_in
+from weft.client.link.finding import endpoint_in
 
 BEGINS_IN_S: Final = 0.3  # until every program has heard when
 READY_S: Final = 30.0
@@ -119,7 +119,7 @@ class Nodes:
     def _is_joined(self, name: str, parent: str) -> bool:
         told: dict[str, Any] = try_status(self.ports[name]) or {}
         link = told.get("cores", {}).get("carrier", {}).get("state")
-        return bool(told) and endpoint_in(self.state(name)) is not None and (not parent or link == "OPEN")
+        return bool(told) and endpoint_in(self.state(name), "chains") is not None and (not parent or link == "OPEN")
 
     def _logs(self) -> str:
         return "\n".join(f"{path.name}: {path.read_text('utf-8')[-1000:]}" for path in self.place.glob("?.log"))

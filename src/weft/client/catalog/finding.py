@@ -15,13 +15,13 @@ from weft.client.catalog.discovery import find_broker
 from weft.client.catalog.entries import Address
 from weft.client.catalog.errors import CatalogError, Unreachable
 from weft.client.catalog.limits import ANSWER_S, BEACON_S, LOCAL_S, PORT, TRIES
-from weft.client.finding import endpoint_in, is_live, state_base
+from weft.client.link.finding import Door, state_base
 
 Broker = str | int | os.PathLike[str] | Sequence[str] | None
 """host:port, a port of this machine, several of these, or the state directory of a broker's node; None: `WEFT_CATALOG`,
 else the broker of this machine, else the first one that is heard."""
 VARIABLE: Final = "WEFT_CATALOG"
-DOOR: Final = "catalog"
+DOOR: Final = Door("catalog")
 PORT_MAX: Final = 65_535
 LOCAL: Final = "127.0.0.1"
 
@@ -98,12 +98,12 @@ def keepers_door(state: str | os.PathLike[str] | None = None) -> str:
     """
     if state is not None:
         directory = Path(state).absolute()
-        if (door := endpoint_in(directory, DOOR)) is None:
+        if (door := DOOR.endpoint_in(directory)) is None:
             raise Unreachable(
-                f"{directory} is the state directory of no node that runs a catalog: it has no {DOOR}.sock"
+                f"{directory} is the state directory of no node that runs a catalog: it has no {DOOR.name}.sock"
             )
         return door
-    doors = [door for path in sorted(state_base().glob("*/*")) if (door := endpoint_in(path, DOOR)) and is_live(door)]
+    doors = list(DOOR.alive().values())
     if len(doors) == 1:
         return doors[0]
     if doors:

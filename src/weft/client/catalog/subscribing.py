@@ -8,6 +8,7 @@ is older or the same, and is left out.
 
 import asyncio
 from collections.abc import Awaitable, Callable
+from contextlib import suppress
 from typing import Final, Self
 
 import zmq
@@ -17,6 +18,7 @@ from weft.client.catalog.errors import CatalogError, CatalogTimeout, Closed
 from weft.client.catalog.limits import BACK_OFF_MIN_S, CONNECT_S, SETTLE_S, SHARED_S, VALUES_AHEAD_MAX
 from weft.client.catalog.lines import Line
 from weft.client.catalog.watch import Watch
+from weft.client.link.opening import BadEndpoint
 from weft.client.link.told import Inbox, Told
 
 PUB: Final = "pub"
@@ -53,8 +55,9 @@ class Feed:
         self._greeted = asyncio.Event()
         self._line: Line | None = None
         if self.place is not None:
-            self._line = Line(zmq.SUB, self.place, self._heard, self._greeted.set)
-            self._line.subscribe(prefix.encode())
+            with suppress(BadEndpoint):  # whatever a service says of itself: the others are heard all the same
+                self._line = Line(zmq.SUB, self.place, self._heard, self._greeted.set)
+                self._line.subscribe(prefix.encode())
         self._work = asyncio.get_running_loop().create_task(self._tell_cached())
 
     def close(self) -> None:

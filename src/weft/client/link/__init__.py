@@ -4,6 +4,7 @@ It knows no protocol, and never decides what is said twice: that is each client'
 Start in opening.py, the only place where a client connects.
 
 opening.py   where to and with which credentials: the one place that a connection begins
+finding.py   the nodes of this machine
 sockets.py   a ZeroMQ socket in the running loop
 channel.py   reads a socket at its edges, and says things in order
 backoff.py   how long to wait before the next attempt

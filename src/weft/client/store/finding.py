@@ -8,14 +8,12 @@ import re
 from pathlib import Path
 from typing import Final
 
-from weft.client.finding import VARIABLE as CHAINS_VARIABLE
-from weft.client.finding import is_live, state_base
+from weft.client.link.finding import Door, directory_of, is_live, state_base
 from weft.client.store.errors import Unreachable
 
 Node = str | os.PathLike[str] | int | None
 """What `node=` may be; a number is a port of this machine."""
-ENDPOINT_FILE: Final = "store.endpoint"
-VARIABLE: Final = "WEFT_STORE"
+DOOR: Final = Door("store", "WEFT_STORE")
 PORT_MAX: Final = 65_535
 PORT: Final = 27_505
 PORT_AT_END: Final = re.compile(":[0-9]+$")
@@ -34,32 +32,29 @@ def address_of(node: Node) -> tuple[str, int]:
 
 def endpoint_of(node: Node) -> str:
     """As `address_of`, in one text."""
-    word = (
-        str(node)
-        if isinstance(node, int)
-        else (os.fspath(node) if node is not None else _said_outside()).removeprefix("tcp://")
-    )
+    word = (str(node) if isinstance(node, int) else DOOR.said(node)).removeprefix("tcp://")
     if not word:
         return _only_one() or DEFAULT
     if word.isascii() and word.isdecimal() and not Path(word).is_dir():
         word = f"127.0.0.1:{word}"
     if _is_endpoint(word):
         return word
-    if os.sep in word or Path(word).is_dir():
-        return _of_directory(Path(word).absolute())
-    return _by_name(word)
+    directory = directory_of(word)
+    return _by_name(word) if directory is None else _of_directory(directory)
 
 
 def _of_directory(directory: Path) -> str:
     found = endpoint_in(directory)
     if found is None:
-        raise Unreachable(f"{directory} is the state directory of no node with a [store]: it has no {ENDPOINT_FILE}")
+        raise Unreachable(
+            f"{directory} is the state directory of no node with a [store]: it has no {DOOR.name}.endpoint"
+        )
     return found
 
 
 def _by_name(name: str) -> str:
-    found = [endpoint for path in sorted(state_base().glob(f"*/{name}")) if (endpoint := endpoint_in(path))]
-    alive = [endpoint for endpoint in found if len(found) == 1 or is_live(f"tcp://{endpoint}")]
+    found = _noted(name)
+    alive = [endpoint for endpoint in found if len(found) == 1 or is_live(endpoint)]
     if len(alive) == 1:
         return alive[0]
     if alive:
@@ -71,26 +66,21 @@ def _by_name(name: str) -> str:
 
 def _only_one() -> str | None:
     """The store of the only node that runs here."""
-    found = [endpoint for path in sorted(state_base().glob("*/*")) if (endpoint := endpoint_in(path))]
+    found = _noted()
     if DEFAULT in found or not found:
         return None
-    alive = [endpoint for endpoint in found if is_live(f"tcp://{endpoint}")]
+    alive = [endpoint for endpoint in found if is_live(endpoint)]
     return alive[0] if len(alive) == 1 else None
+
+
+def _noted(name: str = "") -> list[str]:
+    return [endpoint for endpoint in DOOR.noted(name).values() if _is_endpoint(endpoint)]
 
 
 def endpoint_in(directory: Path) -> str | None:
     """What a state directory says; None: it says nothing that could be one."""
-    try:
-        written = (directory / ENDPOINT_FILE).read_text("utf-8").strip()
-    except (OSError, UnicodeDecodeError):
-        return None
-    return written if _is_endpoint(written) else None
-
-
-def _said_outside() -> str:
-    """What the environment says: for the store, else a directory or name for everything of a node."""
-    word = os.environ.get(CHAINS_VARIABLE, "")
-    return os.environ.get(VARIABLE, "") or ("" if "://" in word else word)
+    written = DOOR.endpoint_in(directory)
+    return written if written is not None and _is_endpoint(written) else None
 
 
 def _is_endpoint(text: str) -> bool:

@@ -1,0 +1,96 @@
+"""How a client finds the nodes of this machine: by a word, by the environment, by the state directories of this user.
+
+A node writes the endpoint of each of its doors into `<state directory>/<door>.endpoint`: a socket whose path would be
+too long for the kernel stands elsewhere. Without that file the door is the socket `<door>.sock`, if there is one.
+"""
+
+import os
+import socket
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Final, NamedTuple
+
+from weft.client.link.limits import LIVE_S, SOCKET_PATH_BYTES_MAX
+
+VARIABLE: Final = "WEFT_NODE"
+"""Says which node is meant, for everything: an endpoint of its chains, a state directory, or a name."""
+
+
+class Door(NamedTuple):
+    """One of a node's sockets for programs."""
+
+    name: str
+    variable: str = VARIABLE
+    """What the environment says for this door alone; it goes before `WEFT_NODE`."""
+
+    def said(self, node: str | os.PathLike[str] | None) -> str:
+        """The word of a caller, else of the environment; empty: nobody says anything."""
+        if node is not None:
+            return os.fspath(node)
+        word = os.environ.get(VARIABLE, "")
+        if self.variable == VARIABLE:
+            return word
+        return os.environ.get(self.variable, "") or ("" if "://" in word else word)  # an endpoint is another door's
+
+    def endpoint_in(self, directory: Path) -> str | None:
+        """What a state directory says of it; None: it says nothing."""
+        return endpoint_in(directory, self.name)
+
+    def noted(self, name: str = "", beside: Iterable[Path] = ()) -> dict[Path, str]:
+        """The endpoints that nodes have noted, by state directory; `name`: only of nodes called so.
+
+        Besides the state directories of this user it looks into those of `beside`.
+        """
+        places = [*sorted(state_base().glob("*/*")), *beside]
+        found = {path: self.endpoint_in(path) for path in places if path.is_dir() and name in ("", path.name)}
+        return {path: endpoint for path, endpoint in found.items() if endpoint}
+
+    def alive(self, name: str = "", beside: Iterable[Path] = ()) -> dict[Path, str]:
+        """As `noted`, of those where somebody listens."""
+        return {path: endpoint for path, endpoint in self.noted(name, beside).items() if is_live(endpoint)}
+
+
+def directory_of(word: str) -> Path | None:
+    """The directory that a word means; None: it is no path."""
+    return Path(word).absolute() if word and (os.sep in word or Path(word).is_dir()) else None
+
+
+def shortest(directories: Iterable[Path]) -> str:
+    """A word that means the first of several nodes and no other: its name, or else its state directory."""
+    found = list(directories)
+    names = [path.name for path in found]
+    return names[0] if names.count(names[0]) == 1 else str(found[0])
+
+
+def endpoint_in(directory: Path, door: str) -> str | None:
+    """What a state directory says of one of its node's doors, as the shell calls it; None: it says nothing."""
+    try:
+        written = (directory / f"{door}.endpoint").read_text("utf-8").strip()
+    except (OSError, UnicodeDecodeError):
+        written = ""
+    if written:
+        return written
+    path = directory / f"{door}.sock"
+    is_there = path.is_socket() and len(os.fsencode(path)) <= SOCKET_PATH_BYTES_MAX
+    return f"ipc://{path}" if is_there else None
+
+
+def is_live(endpoint: str) -> bool:
+    """Whether anybody listens there; of `host:port` it may be said without a scheme."""
+    scheme, _, address = endpoint.rpartition("://")
+    try:
+        if scheme == "ipc":
+            with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as probe:
+                probe.settimeout(LIVE_S)
+                probe.connect(address)
+        else:
+            host, _, port = address.rpartition(":")
+            socket.create_connection((host.strip("[]"), int(port)), LIVE_S).close()
+    except (OSError, ValueError):
+        return False
+    return True
+
+
+def state_base() -> Path:
+    """Where the nodes of this user keep their state, one directory per fleet and node."""
+    return Path(os.environ.get("XDG_STATE_HOME") or Path.home() / ".local" / "state") / "weft"
