@@ -13,6 +13,7 @@ from weft.base.errors import UserError
 from weft.cli.fleet import free_blocks
 from weft.client.finding import Node
 from weft.client.message import Message
+from weft.cores.chains import Chains
 from weft.node.settings import settings_of
 from weft.shell.process import Process
 
@@ -85,7 +86,10 @@ def test_a_client_inside_the_process_hears_what_one_at_the_socket_hears(tmp_path
     async def main() -> tuple[Log, Log]:
         process = made(tmp_path)
         running = asyncio.ensure_future(process.run())
+        chains = process.node.cores["chains"]
+        assert isinstance(chains, Chains)
         async with asyncio.timeout(PATIENCE_S):
+            await until(lambda: not chains.context.awaits_filters)  # before that, mail waits, and is told of later
             inside = await story(process.inside)
             outside = await story(tmp_path)
             process.stop()
