@@ -29,7 +29,7 @@ ALLOWED = {
 }
 
 
-@pytest.mark.proves("SEC-026", part="the table")
+@pytest.mark.proves("SEC-026")
 @pytest.mark.parametrize("name", ALLOWED)
 def test_a_role_may_what_the_table_says_and_nothing_else(name: str) -> None:
     actual = sorted(verb for verb in VERBS if may({ROLES[name]}, verb))

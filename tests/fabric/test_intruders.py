@@ -15,7 +15,7 @@ from tests.fabric.fabric import Fabric, numbered_in
 from tests.shell.hostile import Intruder
 from weft.base.vectors import VersionVector
 from weft.cli.fleet import Member, free_blocks
-from weft.shell.ends import FRAME_BYTES_MAX
+from weft.shell.sockets import FRAME_BYTES_MAX
 
 TREE = {"root": "", "collector-1": "root", "sensor-1": "collector-1"}
 HTTP, LINK = 6, 7

@@ -67,9 +67,8 @@ def test_contradictions_and_wrong_types_are_refused(node: dict[str, Any], told: 
     assert told in refused({"node": node})
 
 
-def test_only_loopback_is_bound_unless_an_open_network_is_asked_for_by_name() -> None:
+def test_a_file_that_wants_no_keys_beyond_loopback_has_to_say_it_twice() -> None:
     node = {"name": "a", "parent": "b", "host": "192.0.2.1"}
-    assert "allow_insecure" in refused({"node": node})
     assert "allow_insecure" in refused({"node": node, "security": {"mode": "none"}})
     asked = settings_of({"node": node, "security": {"mode": "none", "allow_insecure": True}})
     assert "192.0.2.1" == asked.node.host

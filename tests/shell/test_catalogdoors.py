@@ -48,7 +48,7 @@ class Opened:
     def __init__(self, place: Path, links: Links, port: int, **table: Any) -> None:
         document = {
             "node": {"name": "root", "level": "root"},
-            "security": {"mode": "open", "allow_insecure": True},
+            "security": {"mode": "none", "allow_insecure": True},
             "catalog": {"port": port, **table},
         }
         place.mkdir(exist_ok=True)

@@ -14,8 +14,8 @@ from tests.shell.ports import free_port
 from weft.base.effects import Connect
 from weft.base.endpoints import LINK
 from weft.base.errors import UserError
-from weft.node.channels import CHANNELS, FRAMES_MAX, LINK_QUEUE
-from weft.shell import ends
+from weft.node.channels import CHANNELS, FRAMES_MAX
+from weft.shell import ends, sockets
 from weft.shell.ends import Heard
 from weft.shell.links import Links, make_beacon_socket
 
@@ -146,7 +146,7 @@ def test_bytes_that_are_no_zeromq_and_oversized_frames_reach_nobody_and_harm_nob
         fat = intruder.socket(zmq.DEALER)
         fat.setsockopt(zmq.LINGER, 0)
         fat.connect(f"tcp://127.0.0.1:{port}")
-        fat.send(b"x" * (ends.FRAME_BYTES_MAX + 1))
+        fat.send(b"x" * (sockets.FRAME_BYTES_MAX + 1))
         child.connect(Connect("up", f"127.0.0.1:{port}"))
         child.send("up", b"", [b"good"])
         heard = await hear(parent, 1)
@@ -183,9 +183,9 @@ def test_every_socket_is_made_with_the_limits_of_the_table() -> None:
     context: zmq.Context[Any] = zmq.Context()
     for row in CHANNELS.values():
         if row.socket:
-            heard = LINK_QUEUE if row.is_bound else row.queue
-            limits = ends.OPTIONS | {zmq.SNDHWM: row.queue, zmq.RCVHWM: heard}
-            with ends.make_socket(context, row) as made:
+            heard = 60 if row.is_bound else row.queue  # 64 MiB of the largest frames
+            limits = {**sockets.OPTIONS, zmq.SNDHWM: row.queue, zmq.RCVHWM: heard}
+            with sockets.make_socket(context, ends.shape_of(row)) as made:
                 assert limits == {option: made.getsockopt(option) for option in limits}
     context.term()
 

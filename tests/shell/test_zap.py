@@ -1,12 +1,16 @@
 """Who gets in: the vectors, everything that is nearly a request, and real sockets."""
 
+import asyncio
 import json
 from pathlib import Path
 
 import pytest
+import zmq
 
 from weft.base.keys import Binding, KeyTable
-from weft.shell.zap import decide
+from weft.shell.keys import Keys
+from weft.shell.sockets import Credentials, connect_with
+from weft.shell.zap import Gatekeeper, decide
 
 VECTORS = {
     entry["id"]: entry
@@ -18,7 +22,7 @@ KEY = "szs#hp/J=p+C%@ouhp/lzke8P<-A2PtgxmzxZ}%D"
 KNOWN = KeyTable.of([(b"k" * 16, Binding(curve=(KEY,), name="pi-7", roles=("sensor",)))])
 
 
-@pytest.mark.proves("SEC-011", part="the decision, by the vectors")
+@pytest.mark.proves("SEC-011")
 @pytest.mark.parametrize(("name", "table"), [("s-zap-ok", KNOWN), ("s-zap-no", KeyTable())])
 def test_requests_are_decided_as_the_vectors_say(name: str, table: KeyTable) -> None:
     verdict = decide(REQUEST, table)
@@ -52,3 +56,44 @@ def test_a_request_that_breaks_off_is_refused(count: int) -> None:
 
 def test_a_request_with_a_frame_too_many_is_refused() -> None:
     assert "no-key" == decide([*REQUEST, b""], KNOWN).why
+
+
+@pytest.mark.proves("SEC-011", "SEC-013")
+def test_a_socket_lets_known_keys_in_and_nobody_when_the_handler_is_gone() -> None:
+    server, known, unknown = (Keys(*(each.decode() for each in zmq.curve_keypair())) for _ in range(3))
+    table = KeyTable.of([(b"k" * 16, Binding(curve=(known.public,), name="pi-7", roles=("sensor",)))])
+
+    async def main() -> None:
+        context, outside = zmq.Context(), zmq.Context()
+        keeper = Gatekeeper(context, table)
+        keeper.open()
+        bound = context.socket(zmq.ROUTER)
+        Credentials(server, table).serve(bound)
+        port = bound.bind_to_random_port("tcp://127.0.0.1")
+        dealers = []
+
+        async def knock(keys: Keys, pinned: Keys) -> None:
+            dealer = outside.socket(zmq.DEALER)
+            dealer.setsockopt(zmq.LINGER, 0)
+            connect_with(dealer, keys, pinned.public)
+            dealer.connect(f"tcp://127.0.0.1:{port}")
+            dealer.send(b"hello")
+            dealers.append(dealer)
+
+        await knock(unknown, server)
+        await knock(known, unknown)  # it takes the server for another
+        await knock(known, server)
+        async with asyncio.timeout(10):
+            while not (bound.poll(0) and keeper.decided["unknown-key"]):  # noqa: ASYNC110  # sockets wake no event
+                await asyncio.sleep(0)
+        frames = bound.recv_multipart(copy=False)
+        assert (known.public, b"hello") == (frames[1].get("User-Id"), frames[1].bytes)
+        keeper.close()
+        await knock(known, server)
+        assert 0 == bound.poll(300)  # longer than all handshakes above took
+        for made in (*dealers, bound):
+            made.close(0)
+        context.term()
+        outside.term()
+
+    asyncio.run(main())

@@ -197,5 +197,22 @@ class KeyTable:
     __hash__ = None  # type: ignore[assignment]  # nobody keeps tables in a set
 
 
+KNOWN_MAX: Final = 16_384  # nodes, and places: a fabric has 10,000 nodes
+Hex = Annotated[str, Meta(pattern="^[0-9a-f]{32}$")]
+
+
+class Trust(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """Whom a node with keys knows before the configuration tells it."""
+
+    bindings: Annotated[dict[Hex, Binding], Meta(max_length=KNOWN_MAX)] = {}
+    """By UUID in hex: its own, the root's, its parents'. They count until the configuration has bindings."""
+    places: Annotated[dict[str, Hex], Meta(max_length=KNOWN_MAX)] = {}
+    """UUID in hex of who stands at an endpoint (`host:port`, first port of a block)."""
+
+    def table(self) -> KeyTable:
+        """Whom it knows by this alone."""
+        return KeyTable.of((bytes.fromhex(uuid), binding) for uuid, binding in self.bindings.items())
+
+
 def _roles_of(names: Iterable[str]) -> frozenset[Role]:
     return frozenset(ROLES[name] for name in names if name in ROLES)

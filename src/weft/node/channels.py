@@ -14,6 +14,8 @@ from collections.abc import Callable, Container
 from functools import partial
 from typing import Any, Final, NamedTuple
 
+import msgspec
+
 from weft.base import endpoints
 from weft.base.errors import PeerError
 from weft.cores.carrier.messages import Garbled
@@ -24,9 +26,10 @@ from weft.node import storechannels as store
 from weft.wire import beacon, chp, clients, data, discovery, hop, replication
 from weft.wire.catalog import beacon as shalom
 from weft.wire.catalog import beats, commands, publications
+from weft.wire.catalog import messages as words
 from weft.wire.document import frames as dialogue
 from weft.wire.document import programs
-from weft.wire.envelope import split
+from weft.wire.envelope import Asked, split
 from weft.wire.store import mesh
 
 BINDS, DIALS, ADDS, KEEPS, CALLS, SHOUTS, INSIDE = "binds", "dials", "adds", "keeps", "calls", "shouts", "inside"
@@ -68,6 +71,8 @@ class Channel(NamedTuple):
     """The order that tells the core of a message that could not be read: channel, peer, code (CLI-006)."""
     refuse: Callable[[list[bytes], PeerError], list[bytes]] | None = None
     """What a ROUTER answers to frames that could not be read (CFG-008)."""
+    deny: Callable[[Any, PeerError], list[bytes]] | None = None
+    """What a ROUTER answers to a message that its sender may not say (SEC-026); nothing: no answer."""
     socket: str = ""
     """`ROUTER`, `DEALER`, `PUB` or `SUB`: the type at this end."""
     how: str = SHOUTS
@@ -90,6 +95,8 @@ class Channel(NamedTuple):
     """Whether `Source.kind` says behind that, and a space, where the peer is; nothing for one of this file system (CAT-016)."""
     tells_process: bool = False
     """Whether `Source.kind` says which process the peer is, as the kernel has it (CHN-080)."""
+    is_plain: bool = False
+    """Whether it is a foreign protocol: on loopback it is served without keys, and what it calls has none (specs/00, 7)."""
     is_of_parents: bool = False
     """Whether a node that is a sensor for good has none."""
 
@@ -119,6 +126,25 @@ def _wtf(frames: list[bytes], error: PeerError, words: frozenset[bytes] = frozen
     except PeerError:
         envelope = ()  # bare, or nothing that is known
     return [*envelope, *replication.wtf_frames(replication.refusal(error))]
+
+
+def _deny_asked(asked: Asked, error: PeerError) -> list[bytes]:
+    """WTF 3 in the envelope of what was asked (CFG-081)."""
+    return [*asked.envelope, *replication.wtf_frames(replication.refusal(error))]
+
+
+def _deny_link(message: Any, error: PeerError) -> list[bytes]:
+    """To a greeting only: whoever was welcomed and says what it may not gets no answer."""
+    return hop.seal(hop.Refuse("denied", error.why)) if type(message) is hop.Hello else []
+
+
+def _deny_client(message: Any, error: PeerError) -> list[bytes]:
+    return clients.encode(clients.Refuse("denied", error.why)) if type(message) is clients.Hello else []
+
+
+def _deny_catalog(message: words.Message, error: PeerError) -> list[bytes]:
+    why = msgspec.json.encode({"Error": error.why, "code": "not-authorised"})
+    return commands.encode(words.Message(words.DENIED, message.time, (why,), message.envelope))
 
 
 def _stream(core: str, decode: Any, encode: Any, socket: str, how: str) -> Channel:
@@ -151,7 +177,7 @@ _clone_follow = Channel("clone", "publish", chp.decode_update, _unsaid, socket="
 
 CHANNELS: Final[dict[str, Channel]] = {
     "up": _up._replace(socket="DEALER", how=DIALS, place=endpoints.LINK),
-    "down": _up._replace(socket="ROUTER", how=BINDS, place=endpoints.LINK),
+    "down": _up._replace(socket="ROUTER", how=BINDS, place=endpoints.LINK, deny=_deny_link),
     "clients": _clients._replace(
         socket="ROUTER",
         how=BINDS,
@@ -161,23 +187,29 @@ CHANNELS: Final[dict[str, Channel]] = {
         tells_failure=True,
         tells_process=True,
         budget=CLIENTS_BUDGET,
+        deny=_deny_client,
     ),
     "beacon": Channel("topology", "datagram", beacon.decode, beacon.encode),
     "announce": _announce._replace(socket="PUB", how=ADDS, place=endpoints.ANNOUNCEMENTS, queue=ANSWER_QUEUE),
     "announced": _announced._replace(socket="SUB", how=BINDS, place=endpoints.ANNOUNCEMENTS, queue=ANSWER_QUEUE),
     "call": _call._replace(place=endpoints.CONTROL),
     "control": _control._replace(
-        place=endpoints.CONTROL, refuse=partial(_wtf, words=discovery.WORDS), tells_failure=True
+        place=endpoints.CONTROL,
+        refuse=partial(_wtf, words=discovery.WORDS),
+        deny=_deny_asked,
+        tells_failure=True,
     ),
     "updates": _updates._replace(socket="SUB", how=DIALS, place=endpoints.UPDATES, queue=PUBLISH_QUEUE),
     "publish": _publish._replace(socket="PUB", how=BINDS, place=endpoints.UPDATES, queue=PUBLISH_QUEUE),
     "ask": _ask._replace(place=endpoints.SNAPSHOTS, frames_max=BUNDLE_FRAMES_MAX),
     "data": _data._replace(socket="SUB", how=BINDS, place=endpoints.DATA, queue=ANSWER_QUEUE, is_of_parents=True),
-    "serve": _serve._replace(place=endpoints.SNAPSHOTS, refuse=_wtf, tells_failure=True, tells_kind=True),
-    "clone-serve": _clone_serve._replace(block=CLONE, tells_failure=True),
-    "clone-publish": _clone_publish._replace(block=CLONE, place=1, queue=PUBLISH_QUEUE),
-    "clone-take": _clone_take._replace(block=CLONE, place=2, queue=ANSWER_QUEUE),
-    "clone-ask": _clone_ask,
+    "serve": _serve._replace(
+        place=endpoints.SNAPSHOTS, refuse=_wtf, deny=_deny_asked, tells_failure=True, tells_kind=True
+    ),
+    "clone-serve": _clone_serve._replace(block=CLONE, tells_failure=True, is_plain=True),
+    "clone-publish": _clone_publish._replace(block=CLONE, place=1, queue=PUBLISH_QUEUE, is_plain=True),
+    "clone-take": _clone_take._replace(block=CLONE, place=2, queue=ANSWER_QUEUE, is_plain=True),
+    "clone-ask": _clone_ask._replace(is_plain=True),
     "mesh": _mesh._replace(place=endpoints.MESH, queue=PUBLISH_QUEUE, budget_bytes=MESH_BYTES),
     "mesh-call": _mesh_call._replace(place=endpoints.MESH, queue=PUBLISH_QUEUE),
     "store-mqtt": Channel("store", "broker", store.decode_payload, store.encode_payload, how=INSIDE),
@@ -186,13 +218,19 @@ CHANNELS: Final[dict[str, Channel]] = {
     ),
     "store-join": Channel("store", "tcp", store.decode_answer, store.encode, store.Garbled, how=INSIDE),
     "catalog": _catalog._replace(
-        block=CATALOG, queue=CATALOG_QUEUE, garbled=catalog.Garbled, tells_failure=True, tells_address=True
+        block=CATALOG,
+        queue=CATALOG_QUEUE,
+        garbled=catalog.Garbled,
+        deny=_deny_catalog,
+        tells_failure=True,
+        tells_address=True,
+        is_plain=True,
     ),
-    "catalog-events": _events._replace(block=CATALOG, queue=EVENTS_QUEUE),
+    "catalog-events": _events._replace(block=CATALOG, queue=EVENTS_QUEUE, is_plain=True),
     "catalog-beats": Channel("catalog", "datagram", beats.decode, beats.encode, how=INSIDE),
     "catalog-beacon": Channel("catalog", "datagram", _unheard, shalom.encode, how=INSIDE),
-    "catalog-probe": _probe._replace(queue=LINK_QUEUE),
-    "catalog-values": _values._replace(queue=ANSWER_QUEUE, budget=VALUES_BUDGET),
+    "catalog-probe": _probe._replace(queue=LINK_QUEUE, is_plain=True),
+    "catalog-values": _values._replace(queue=ANSWER_QUEUE, budget=VALUES_BUDGET, is_plain=True),
     "document": Channel("document", "stream", dialogue.decode, dialogue.encode, document.Garbled, how=INSIDE),
     "doc-clients": _doc_clients._replace(
         block=DOCUMENT,
@@ -202,7 +240,7 @@ CHANNELS: Final[dict[str, Channel]] = {
         budget=CLIENTS_BUDGET,
         budget_bytes=DOCUMENT_BYTES,
     ),
-    "clone-follow": _clone_follow._replace(place=1, queue=PUBLISH_QUEUE),
+    "clone-follow": _clone_follow._replace(place=1, queue=PUBLISH_QUEUE, is_plain=True),
 }
 
 

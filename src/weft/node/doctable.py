@@ -72,27 +72,25 @@ class DocTable(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=
     timing: DocTimingTable = DocTimingTable()
 
 
-def faults_of(table: DocTable, *, is_open: bool) -> Iterator[str]:
-    """What cannot be as the table says it, a line each; `is_open`: the file asks for an open network by name."""
+def faults_of(table: DocTable) -> Iterator[str]:
+    """What cannot be as the table says it, a line each."""
     if len(table.session) > SESSIONS_MAX:
         yield f"E04 doc.session: {len(table.session)} sessions; {SESSIONS_MAX} at most"
     for name, session in table.session.items():
         where = f"doc.session.{name!r}"
         if name != name.strip() or not 0 < len(name) <= NAME_MAX or not set(name) <= NAME_CHARACTERS:
             yield f"E15 {where}: letters, digits, blank, `.`, `_`, `-` only, {NAME_MAX} at most, no blank at an end"
-        yield from _session_faults(where, session, is_open=is_open)
+        yield from _session_faults(where, session)
     for field in table.timing.__struct_fields__:
         if not SPAN_NS[0] <= (span_ns(getattr(table.timing, field)) or 0) <= SPAN_NS[1]:
             yield f"E04 doc.timing.{field} {getattr(table.timing, field)!r}: 10 ms to 1 h"
 
 
-def _session_faults(where: str, session: DocSessionTable, *, is_open: bool) -> Iterator[str]:
+def _session_faults(where: str, session: DocSessionTable) -> Iterator[str]:
     for key in ("listen", "advertise"):
         value = getattr(session, key)
         if value and not (_is_numeric(value) or _is_numeric(f"{_bracketed(value)}:1")):
             yield f"E05 {where}.{key} {value!r}: a host, or host:port, in numbers"
-    if not is_open and _host(session.listen) not in LOOPBACK:
-        yield f'E05 {where}.listen: only loopback, or [security] mode = "none" and allow_insecure = true'
     for peer in session.peers:
         if not _is_numeric(peer):
             yield f"E05 {where}.peers {peer!r}: host:port, the host in numbers"

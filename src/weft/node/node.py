@@ -18,6 +18,7 @@ from weft.base.now import SECOND, Now
 from weft.base.records import Carried, CoreRecord, Entry, Record, Stream, StreamRecord
 from weft.base.spool import Journaled, RecordsFetched
 from weft.cores.measurement import messages as measurement
+from weft.node.authority import Authority
 from weft.node.census import Census, report_of
 from weft.node.channels import CHANNELS, channels_of
 from weft.node.events import APPLIED, InputRefused, RoleChanged
@@ -30,7 +31,9 @@ from weft.node.settings import NodeSettings, NodeTable, Role
 from weft.node.standing import Standing
 from weft.node.wires import Action
 
-REFUSAL_EVENT_NS: Final = 60 * SECOND  # one journaled event per minute, channel and code (SEC-026); all are counted
+REFUSAL_EVENT_NS: Final = (
+    60 * SECOND
+)  # one journaled event per minute, channel, code and key (SEC-026); all are counted
 REFUSAL_KINDS_MAX: Final = 1_000
 
 
@@ -103,6 +106,9 @@ class Node:
         self.census = Census()
         self.role = self.settings.role
         self.standing = Standing(self.settings.level)
+        trust = self.settings.trust
+        self.authority = None if trust is None else Authority(trust)
+        """Who may say what; None: there are no keys."""
         self.cores: dict[str, Core] = {core.name: core for core in cores}
         self.ledger = Ledger(node, era)
         self.next_lsn = 1
@@ -121,7 +127,8 @@ class Node:
         """The earliest of them, unless `_is_settled` is False."""
         self._is_settled = False
         self._out: list[NodeEffect] = []
-        self._refusal_told_at: dict[tuple[str, str], int] = {}
+        self._refusal_told_at: dict[tuple[str, str, bytes | None], int] = {}
+        """When it was told last that a key was refused so on a channel; None: somebody without a key."""
         self.channels = channels_of(self.cores, is_parent=self.settings.is_parent)
         """Those that its cores own: it hears nothing on any other."""
         self._screen = self.cores.get("chains")
@@ -176,11 +183,19 @@ class Node:
                 self._out.append(Transmit(channel, source.peer, row.refuse(frames, error)))
             if row.garbled is not None:
                 core.command(row.garbled(channel, source.peer, error.code), now)
-        else:
+            return
+        if self.authority is not None:
             try:
-                core.receive(message, source, now)
+                self.authority.hear(source, message)
             except PeerError as error:
                 self._refuse(source, frames, error, now)
+                if row.deny is not None and (answer := row.deny(message, error)):
+                    self._out.append(Transmit(channel, source.peer, answer))
+                return
+        try:
+            core.receive(message, source, now)
+        except PeerError as error:
+            self._refuse(source, frames, error, now)
 
     def command(self, core: str, order: Any, now: Now) -> None:
         """Give one core an order; unknown cores are not asked, since a node runs what its level needs."""
@@ -336,7 +351,10 @@ class Node:
         if key not in self.refused and len(self.refused) >= REFUSAL_KINDS_MAX:
             key = (channel, "other")
         self.refused[key] += 1
-        told_at = self._refusal_told_at.get(key)
+        told = (*key, source.proved)
+        told_at = self._refusal_told_at.get(told)
         if told_at is None or now.mono - told_at >= REFUSAL_EVENT_NS:
-            self._refusal_told_at[key] = now.mono
+            if len(self._refusal_told_at) >= REFUSAL_KINDS_MAX:
+                del self._refusal_told_at[next(iter(self._refusal_told_at))]
+            self._refusal_told_at[told] = now.mono
             self._queue.append(Tell(InputRefused(channel, error.code, error.why, error.shown.hex(), self.refused[key])))

@@ -9,8 +9,9 @@ from typing import Annotated, Any, Final, Literal, NamedTuple
 import msgspec
 from msgspec import Meta
 
-from weft.base.endpoints import PORT_MAX, host_of, is_endpoint, port_of
+from weft.base.endpoints import PORT_MAX, host_of, is_address, is_endpoint, port_of
 from weft.base.errors import UserError
+from weft.base.keys import Trust
 from weft.base.now import MILLISECOND, SECOND
 from weft.base.paths import is_key, is_under
 from weft.base.settings import is_plain_name, parse_toml, span_ns
@@ -151,8 +152,15 @@ class LimitsTable(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_on
 class SecurityTable(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
     """`[security]`: an open network has to be asked for by name (SEC-001)."""
 
-    mode: str = "curve"
+    mode: Literal["", "curve", "none"] = ""
+    """`curve`: no start without keys; `none`: no keys are used; empty: keys if there are some."""
     allow_insecure: bool = False
+    """Whether a node without keys may listen beyond this machine."""
+
+    @property
+    def is_open(self) -> bool:
+        """Whether the file asks for an open network by name."""
+        return self.mode == "none" and self.allow_insecure
 
 
 class ChpTable(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
@@ -222,6 +230,8 @@ class NodeSettings(msgspec.Struct, frozen=True, kw_only=True):
     pairs: tuple[tuple[str, bytes], ...] = ()
     """At a root: what the configuration of a new fleet begins with."""
     role: Role = Role()
+    trust: Trust | None = None
+    """Whom a node with keys knows from the start; None: it has no keys, and everybody may say everything."""
 
     @property
     def place(self) -> str:
@@ -237,6 +247,19 @@ class NodeSettings(msgspec.Struct, frozen=True, kw_only=True):
     def is_parent(self) -> bool:
         """Whether others may stand below it: the root may make everything a collector but what its file calls a sensor."""
         return self.place != "sensor"
+
+    @property
+    def hosts(self) -> tuple[str, ...]:
+        """Where the node listens: itself, its catalog, its documents."""
+        sessions = self.doc.session.values() if self.doc is not None else ()
+        listens = [host_of(each.listen) if is_address(each.listen) else each.listen for each in sessions]
+        catalog = [self.catalog.host] if self.catalog is not None and self.catalog.host else []
+        return tuple(dict.fromkeys([self.node.host, *catalog, *listens]))
+
+    @property
+    def is_closed(self) -> bool:
+        """Whether whoever speaks with this node needs a key that it knows."""
+        return self.trust is not None
 
     @property
     def heartbeat_ns(self) -> int:
@@ -343,7 +366,7 @@ def settings_of(document: dict[str, Any], where: str = "the settings") -> NodeSe
     if tables["catalog"] is not None:
         errors += catalog_faults(tables["catalog"])
     if tables["doc"] is not None:
-        errors += doc_faults(tables["doc"], is_open=_is_open(tables["security"]))
+        errors += doc_faults(tables["doc"])
     if errors:
         listed = "\n  ".join(errors)
         raise UserError(
@@ -394,8 +417,8 @@ def _contradictions(node: NodeTable, fleet: FleetTable, security: SecurityTable 
             "E03 node.parent: a root has none, a collector or sensor needs one; without level and parent the root decides",
         ),
         (
-            _is_closed_enough(node, security),
-            'E05 node.host: only loopback, or [security] mode = "none" and allow_insecure = true',
+            security is None or security.mode != "none" or security.allow_insecure or node.host in LOOPBACK,
+            'E05 node.host: with [security] mode = "none" only loopback, or allow_insecure = true beside it',
         ),
     )
     return [text for holds, text in rules if not holds]
@@ -450,13 +473,5 @@ def _is_prefix(text: str) -> bool:
     return text.endswith("/") and is_key(text[:-1])
 
 
-def _is_closed_enough(node: NodeTable, security: SecurityTable | None) -> bool:
-    return _is_open_to(node.host, security)
-
-
 def _is_open_to(host: str, security: SecurityTable | None) -> bool:
-    return host in LOOPBACK or _is_open(security)
-
-
-def _is_open(security: SecurityTable | None) -> bool:
-    return security is not None and security.mode == "none" and security.allow_insecure
+    return host in LOOPBACK or (security is not None and security.is_open)

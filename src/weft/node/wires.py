@@ -4,6 +4,7 @@ from collections.abc import Callable, Iterable
 from typing import Any, Protocol
 
 from weft.base.records import Record
+from weft.node.authority import Authority
 from weft.node.census import Census
 from weft.node.planner import Planner
 from weft.node.settings import NodeSettings, Role
@@ -22,6 +23,7 @@ class Orders(Protocol):
     planner: Planner
     census: Census
     standing: Standing
+    authority: Authority | None
     node: bytes
 
     def order(self, core: str, order: Any) -> None:

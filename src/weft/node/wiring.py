@@ -202,7 +202,9 @@ def answer_writer(node: Orders, event: configuration.WriteDone) -> None:
 
 
 def learn_pairs(node: Orders, event: configuration.PairsChanged) -> None:
-    """The configuration says something new: to the tree, and to what is measured."""
+    """The configuration says something new: to the tree, to what is measured, and whose key is whose."""
+    if node.authority is not None:
+        node.authority.learn(event.pairs)
     node.order("topology", topology.LearnPairs(event.pairs, event.number, event.digest, is_partial=not event.digest))
     node.order("clone", clone.LearnPairs(event.pairs, event.number, event.numbers))
     if keys := tuple(pair for pair in event.pairs if KEY in pair[0]):

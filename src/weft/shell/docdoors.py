@@ -7,7 +7,7 @@ import asyncio
 import contextlib
 import os
 import random
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Container, Iterator
 from pathlib import Path
 from typing import Any, Final
 
@@ -17,20 +17,26 @@ import zmq
 from weft.base.effects import Source
 from weft.base.endpoints import endpoint_of, host_of, is_address, port_of
 from weft.base.errors import UNREADABLE, UserError
+from weft.base.keys import KeyTable
 from weft.cores.document.messages import Begin, LinkFull, Opened, OpenSession
 from weft.node.doctable import DocSessionTable
 from weft.node.settings import NodeSettings
 from weft.shell.boards import Board
 from weft.shell.door import Door
+from weft.shell.ends import REBIND_S, REBIND_TRIES, said_of
 from weft.shell.links import Links
 from weft.shell.mdns import Eyes
 from weft.shell.runner import Runner
+from weft.shell.sockets import Context, Credentials, NoKey, Shape, Socket, make_socket
+from weft.shell.zap import Gatekeeper
 from weft.wire.document.messages import FRAME_BYTES_MAX
 
 CHANNEL: Final = "document"
 PORTS: Final = (49_152, 65_535)
 TRIES: Final = 64  # PEE-001
 QUEUE: Final = 3_000  # PEE-002
+HEARS: Final = Shape("ROUTER", is_bound=True, sends=1, hears=QUEUE, frame_bytes=FRAME_BYTES_MAX, is_handed_over=True)
+SPEAKS: Final = Shape("DEALER", is_bound=False, sends=QUEUE, hears=1, frame_bytes=FRAME_BYTES_MAX)
 LINGER_MS: Final = 200  # how long a last word, as GBYE, may take to leave (PEE-013)
 BEAT_MS, DEAD_MS = 2_000, 6_000
 FRAMES_MAX: Final = 5
@@ -40,19 +46,31 @@ BETWEEN: Final = b"\0"
 NOTE: Final = "doc-ports.json"
 """In the state directory: where sessions listened last."""
 
-Socket = zmq.Socket[bytes]
-
 
 class SessionLinks:
     """All sockets of one session."""
 
-    def __init__(self, context: "zmq.Context[Socket]", name: str, hear: Callable[[Source, list[bytes]], None]) -> None:
+    def __init__(
+        self,
+        context: Context,
+        name: str,
+        hear: Callable[[Source, list[bytes]], None],
+        credentials: Credentials = Credentials(),  # noqa: B008  # without keys it holds nothing that changes
+        gatekeeper: Gatekeeper | None = None,
+    ) -> None:
+        """`gatekeeper`: of that context, where there are keys."""
         self.name, self._context, self._hear = name, context, hear
+        self._credentials, self._gatekeeper = credentials, gatekeeper
         self.uuid = b""
-        self._router: Socket | None = None
+        self.router: Socket | None = None
         self._bound = ""
         """Where that listens."""
         self._dealers: dict[bytes, Socket] = {}
+        self._pinned: dict[bytes, bytes] = {}
+        """The UUID of the node whose key a dealer has pinned, by endpoint."""
+        self._listening_again: asyncio.TimerHandle | None = None
+        self.refused = 0
+        """Messages of keys that are nobody's any more."""
 
     def listen(self, listen: str, port: int = 0) -> bool:
         """Bind, unless that is done; whether a port was free.
@@ -83,8 +101,25 @@ class SessionLinks:
 
     def hang_up(self, endpoint: bytes) -> None:
         """Close the socket to an endpoint; last words may still leave."""
+        self._pinned.pop(endpoint, None)
         if (made := self._dealers.pop(endpoint, None)) is not None:
             made.close(LINGER_MS)
+
+    def forget(self, gone: Container[bytes]) -> None:
+        """Nobody holds the keys of these nodes any more: close what goes there, and listen anew (SEC-052)."""
+        for endpoint in [endpoint for endpoint, uuid in self._pinned.items() if uuid in gone]:
+            self.hang_up(endpoint)
+        if self.router is not None:
+            self._close_router()
+            self._listen_again(REBIND_TRIES)
+
+    def _listen_again(self, tries: int) -> None:
+        self._listening_again = None
+        if self._bind(self._bound, 0):
+            return
+        if not tries:
+            raise UserError("port-in-use", f"{self._bound} of session {self.name!r} cannot be bound again", "a restart")
+        self._listening_again = asyncio.get_running_loop().call_later(REBIND_S, self._listen_again, tries - 1)
 
     @property
     def port(self) -> int:
@@ -95,23 +130,31 @@ class SessionLinks:
         """Let go of everybody; last words may still leave."""
         for endpoint in list(self._dealers):
             self.hang_up(endpoint)
-        if self._router is not None:
-            asyncio.get_running_loop().remove_reader(self._router.FD)
-            self._router.close(0)
-            self._router = None
+        if self._listening_again is not None:
+            self._listening_again.cancel()
+        self._close_router()
+
+    def _close_router(self) -> None:
+        if self.router is not None:
+            if self._gatekeeper is not None:
+                self._gatekeeper.ignore(self.router)
+            asyncio.get_running_loop().remove_reader(self.router.FD)
+            self.router.close(0)
+            self.router = None
 
     def _bind(self, listen: str, last: int) -> str:
-        router = self._context.socket(zmq.ROUTER)
-        for option, value in {zmq.ROUTER_HANDOVER: 1, zmq.LINGER: 0, zmq.MAXMSGSIZE: FRAME_BYTES_MAX}.items():
-            router.setsockopt(option, value)
+        router = make_socket(self._context, HEARS)
         host = host_of(listen) if is_address(listen) else listen
         router.setsockopt(zmq.IPV6, int(":" in host))
+        self._credentials.serve(router)
         for port in _ports(listen, last):
             try:
                 router.bind(f"tcp://{endpoint_of(host, port)}")
             except zmq.ZMQError:
                 continue
-            self._router = router
+            self.router = router
+            if self._gatekeeper is not None:
+                self._gatekeeper.watch(router)
             loop = asyncio.get_running_loop()
             loop.add_reader(router.FD, self.read)
             loop.call_soon(self.read)  # the descriptor tells of edges, and one may have been before
@@ -124,21 +167,15 @@ class SessionLinks:
         text = endpoint.decode("ascii", "replace")
         if not self.uuid or not is_address(text):
             return None
-        made = self._context.socket(zmq.DEALER)
-        options = {
-            zmq.LINGER: 0,
-            zmq.SNDTIMEO: 0,
-            zmq.SNDHWM: QUEUE,
-            zmq.HEARTBEAT_IVL: BEAT_MS,
-            zmq.HEARTBEAT_TIMEOUT: DEAD_MS,
-            zmq.IPV6: int("[" in text),
-        }
-        for option, value in options.items():
+        made = make_socket(self._context, SPEAKS._replace(routing_id=self.uuid))
+        own = {zmq.SNDTIMEO: 0, zmq.HEARTBEAT_IVL: BEAT_MS, zmq.HEARTBEAT_TIMEOUT: DEAD_MS, zmq.IPV6: int("[" in text)}
+        for option, value in own.items():
             made.setsockopt(option, value)
-        made.setsockopt(zmq.ROUTING_ID, self.uuid)
         try:
+            if (uuid := self._credentials.pin(made, host_of(text))) is not None:
+                self._pinned[endpoint] = uuid
             made.connect(f"tcp://{text}")
-        except zmq.ZMQError:
+        except (zmq.ZMQError, NoKey):
             made.close(0)
             return None
         self._dealers[endpoint] = made
@@ -148,16 +185,20 @@ class SessionLinks:
         """Hear what is there, up to a turn's share; the rest when other callbacks had theirs."""
         size = 0
         for _ in range(BUDGET):
-            if self._router is None or size > BUDGET_BYTES:
+            if self.router is None or size > BUDGET_BYTES:
                 break
             try:
-                frames = self._router.recv_multipart(zmq.NOBLOCK, copy=False)
+                frames = self.router.recv_multipart(zmq.NOBLOCK, copy=False)
             except zmq.Again:
                 return
             size += sum(map(len, frames))
+            proved = self._credentials.owner(said_of(frames[-1], "User-Id")) if self._credentials.is_closed else None
+            if self._credentials.is_closed and proved is None:
+                self.refused += 1
+                continue
             said = [frame.bytes for frame in frames[:FRAMES_MAX]]
             peer = self.name.encode() + BETWEEN + said[0]
-            self._hear(Source(CHANNEL, peer, None, _address_of(frames[-1])), said)
+            self._hear(Source(CHANNEL, peer, proved, said_of(frames[-1], "Peer-Address")), said)
         asyncio.get_running_loop().call_soon(self.read)
 
 
@@ -171,9 +212,11 @@ class DocDoors:
         self._door = Door(state, "doc")
         self._note = state / NOTE
         self._ports = _noted(self._note)
-        self._context: zmq.Context[Socket] | None = None
+        self._context: Context | None = None
         """Of its own: what waits to leave in it holds up nobody else at the end."""
-        self._sessions: dict[str, SessionLinks] = {}
+        self.gatekeeper: Gatekeeper | None = None
+        """Of that context."""
+        self.sessions: dict[str, SessionLinks] = {}
         self._boards: list[Board] = []
         self._eyes = Eyes(settings.node.name, lambda order: runner.order("document", order))
 
@@ -187,8 +230,13 @@ class DocDoors:
         if self._tables is None:
             return
         self._context = zmq.Context()
+        if self._links.credentials.is_closed:
+            self.gatekeeper = Gatekeeper(self._context, self._links.credentials.table)
+            self.gatekeeper.open()
         for name, table in self._tables.items():
-            made = self._sessions[name] = SessionLinks(self._context, name, self._runner.post)
+            made = self.sessions[name] = SessionLinks(
+                self._context, name, self._runner.post, self._links.credentials, self.gatekeeper
+            )
             if not made.listen(table.listen, self._ports.get(name, 0)) and is_address(table.listen):
                 text = f"{table.listen} of session {name!r} cannot be bound: somebody listens there"
                 raise UserError("port-in-use", text, "another port in `listen`, or none: then any that is free")
@@ -205,14 +253,28 @@ class DocDoors:
         for board in self._boards:
             await board.close()
         await self._eyes.close()
-        for links in self._sessions.values():
+        for links in self.sessions.values():
             links.close()
         self._door.close()
+        if self.gatekeeper is not None:
+            self.gatekeeper.close()
         if self._context is not None:
             await asyncio.to_thread(self._context.term)
 
+    def routers(self) -> list[Socket]:
+        """What listens, of all sessions."""
+        return [links.router for links in self.sessions.values() if links.router is not None]
+
+    def admit(self, table: KeyTable, gone: frozenset[bytes]) -> None:
+        """Whom to let in from now on, and whom no more."""
+        if self.gatekeeper is not None:
+            self.gatekeeper.table = table
+        if gone:
+            for links in self.sessions.values():
+                links.forget(gone)
+
     def _open(self, work: OpenSession) -> None:
-        endpoint = self._sessions[work.session].open(work)
+        endpoint = self.sessions[work.session].open(work)
         self._note_port(work.session, endpoint)
         self._eyes.open(work, endpoint)
         self._runner.soon(lambda: self._runner.order("document", Opened(work.session, endpoint)))
@@ -220,20 +282,20 @@ class DocDoors:
     def _note_port(self, session: str, endpoint: str) -> None:
         """So that who was told an address finds us there after a restart, too."""
         if endpoint:
-            self._ports[session] = self._sessions[session].port
+            self._ports[session] = self.sessions[session].port
             with contextlib.suppress(OSError):  # then the next start draws another
                 self._note.write_bytes(msgspec.json.encode(self._ports))
 
     def _say(self, peer: bytes, frames: list[bytes]) -> None:
         name, _, endpoint = peer.partition(BETWEEN)
         session = name.decode()
-        if not self._sessions[session].send(endpoint, frames):
+        if not self.sessions[session].send(endpoint, frames):
             order = LinkFull(session, endpoint.decode("ascii", "replace"))
             self._runner.soon(lambda: self._runner.order("document", order))
 
     def _hang_up(self, peer: bytes) -> None:
         name, _, endpoint = peer.partition(BETWEEN)
-        self._sessions[name.decode()].hang_up(endpoint)
+        self.sessions[name.decode()].hang_up(endpoint)
 
     def _board_of(self, name: str, table: DocSessionTable) -> Board:
         said = {
@@ -271,10 +333,3 @@ def _advertised(bound: str, advertise: str) -> str:
     if is_address(advertise):
         return advertise
     return endpoint_of(advertise or host_of(bound), port_of(bound))
-
-
-def _address_of(frame: zmq.Frame) -> str:
-    try:
-        return str(frame.get("Peer-Address"))
-    except zmq.ZMQError:  # it is gone already
-        return ""

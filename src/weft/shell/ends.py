@@ -5,9 +5,8 @@ endpoint that it speaks to, closed when nothing was said for a minute.
 """
 
 import asyncio
-import os
 from collections import Counter, deque
-from collections.abc import Callable
+from collections.abc import Callable, Container
 from functools import partial
 from pathlib import Path
 from typing import Any, Final, NamedTuple
@@ -15,12 +14,14 @@ from typing import Any, Final, NamedTuple
 import zmq
 
 from weft.base.effects import Connect
-from weft.base.endpoints import host_of, is_address, is_endpoint, shifted
+from weft.base.endpoints import host_of, is_address, is_endpoint, is_loopback, shifted
 from weft.node.channels import ADDS, BEAT, CHANNELS, KEEPS, LINK_QUEUE, Channel
+from weft.shell.sockets import Context, Credentials, NoKey, Shape, Socket, make_socket
+from weft.shell.zap import DOMAIN, PUBLISH
 
-FRAME_BYTES_MAX: Final = (1 << 20) + (1 << 16)  # CLI-002
-BACKLOG: Final = 512
 MESSAGE_BYTES_MAX: Final = 12 << 20  # a bundle has 8 MiB (CFG-013)
+REBIND_S: Final = 0.01
+REBIND_TRIES: Final = 500  # five seconds in all
 REST_S: Final = 0.005  # how long one waits that had its turn: see VALUES_BUDGET
 CALL_IDLE_S: Final = 60.0
 CALLS_MAX: Final = 256  # as many as a mesh of the store may have (LNK-023)
@@ -31,15 +32,6 @@ EVENTS: Final = zmq.EVENTS
 put: Final = zmq.backend.Socket.send  # what `Socket.send` calls; half of its cost is the way there
 READABLE: Final = int(zmq.POLLIN)
 LOOKS: Final = 2  # asking whether there is more is cheaper than an exception that says no, but not for each of many
-
-OPTIONS: Final[dict[int, int]] = {
-    zmq.LINGER: 0,
-    zmq.MAXMSGSIZE: FRAME_BYTES_MAX,
-    zmq.HANDSHAKE_IVL: 5_000,
-}
-
-Context = zmq.Context[zmq.Socket[bytes]]
-Socket = zmq.Socket[bytes]
 
 
 class Heard(NamedTuple):
@@ -52,23 +44,10 @@ class Heard(NamedTuple):
     kind: str = ""
 
 
-def make_socket(context: Context, row: Channel) -> Socket:
-    """The one place where ZeroMQ sockets are made and limited (SEC-010, CLI-002)."""
-    made = context.socket(getattr(zmq, row.socket))
+def shape_of(row: Channel) -> Shape:
+    """What a socket of that channel is for."""
     heard = LINK_QUEUE if row.is_bound else row.queue  # whoever reaches a bound port may make it wait
-    for option, value in {**OPTIONS, zmq.SNDHWM: row.queue, zmq.RCVHWM: heard}.items():
-        made.setsockopt(option, value)
-    if row.is_bound:
-        made.setsockopt(zmq.BACKLOG, BACKLOG)
-    if row.socket == "ROUTER":
-        made.setsockopt(zmq.ROUTER_MANDATORY, 1)
-    if row.socket == "DEALER":
-        made.setsockopt(zmq.ROUTING_ID, b"\x01" + os.urandom(15))  # new for every socket (SIM-021)
-    if row.socket == "XPUB":
-        made.setsockopt(zmq.XPUB_VERBOSE, 1)  # who comes later is heard, too (CAT-042)
-    if row.socket == "SUB" and row.how != KEEPS:
-        made.setsockopt(zmq.SUBSCRIBE, b"" if row.is_bound else BEAT)
-    return made
+    return Shape(row.socket, row.is_bound, row.queue, heard)
 
 
 def size_of(heard: Heard) -> int:
@@ -79,13 +58,14 @@ def size_of(heard: Heard) -> int:
 class End:
     """This node's end of one channel."""
 
-    def __init__(
+    def __init__(  # tidy: what all ends of a node share; only `Links` hands it over
         self,
         name: str,
         context: Context,
         on_readable: Callable[[], None],
         dropped: Counter[str],
         stirred: "deque[End]",
+        credentials: Credentials,
     ) -> None:
         """`stirred`: where it stands in line when there may be something to hear."""
         self.name, self.row = name, CHANNELS[name]
@@ -97,19 +77,72 @@ class End:
         self._kind = next((tell for tell, is_wanted in self._tells() if is_wanted), None)
         """What is said of the other end of a message, by its first frame."""
         self._context, self._on_readable, self._dropped = context, on_readable, dropped
+        self._credentials = credentials
+        self._proved: dict[bytes, bytes] = {}
+        """The UUID whose key a connection has pinned, by what `Source.peer` of its messages is (SEC-013)."""
+        self._places: list[tuple[str, int] | Path] = []
+        """Where it is bound."""
+        self._binding_again: asyncio.TimerHandle | None = None
 
     def bind(self, host: str, base_port: int) -> None:
         """Wait for others at this channel's port of the block; ZMQError if it is taken."""
-        made = self.sockets.get(b"") or self._open(b"", host)
-        self._stir()
-        made.bind(f"tcp://{_bracketed(host)}:{base_port + self.row.place}")
+        place = (host, base_port + self.row.place)
+        self._bind(place)
+        self._places.append(place)
 
     def bind_local(self, path: Path) -> None:
-        """Wait, too, for others on this machine, who may open the socket if they are this user; ZMQError."""
-        made = self.sockets.get(b"") or self._open(b"", "")
+        """Wait, too, for others on this machine, who may open the socket if they are this user; ZMQError.
+
+        It comes before any port: from the first keyed port on, a socket binds for keys only.
+        """
+        self._bind(path)
+        self._places.append(path)
+
+    def _bind(self, place: tuple[str, int] | Path) -> None:
+        made = self.sockets.get(b"") or self._open(b"", "" if isinstance(place, Path) else place[0])
         self._stir()
-        made.bind(f"ipc://{path}")
-        path.chmod(0o600)
+        if isinstance(place, Path):
+            made.bind(f"ipc://{place}")
+            place.chmod(0o600)
+            return
+        host, port = place
+        if not (self.row.is_plain and is_loopback(host)):
+            self._credentials.serve(made, PUBLISH if self.name == "publish" else DOMAIN)
+            self._credentials.watch(made)
+        made.bind(f"tcp://{_bracketed(host)}:{port}")
+
+    @property
+    def places(self) -> list[tuple[str, int] | Path]:
+        """Where it is bound: hosts and ports, and files."""
+        return list(self._places)
+
+    def forget(self, gone: Container[bytes]) -> None:
+        """Keys are nobody's any more: connections to their nodes are closed, and a bound socket is bound anew.
+
+        A ROUTER cannot drop one peer (SEC-052). The others connect again by themselves.
+        """
+        if self._places:
+            self.rebind()
+            return
+        for key in [key for key, uuid in self._proved.items() if uuid in gone]:
+            self._close(key)
+
+    def rebind(self) -> None:
+        """Close what is bound, and bind it again, as the credentials are now."""
+        self.disconnect()
+        self._bind_again(REBIND_TRIES)
+
+    def _bind_again(self, tries: int) -> None:
+        """Bind everywhere. libzmq closes a port in a thread of its own: it may take some tries until it is free. ZMQError after the last."""
+        self._binding_again = None
+        try:
+            for place in self._places:
+                self._bind(place)
+        except zmq.ZMQError:
+            if not tries:
+                raise
+            self.disconnect()
+            self._binding_again = asyncio.get_running_loop().call_later(REBIND_S, self._bind_again, tries - 1)
 
     def connect(self, effect: Connect) -> None:
         """Open a connection: instead of the one before, or beside it, as the channel's row says."""
@@ -122,10 +155,13 @@ class End:
         self._stir()
         for topic in effect.topics:
             made.setsockopt(zmq.SUBSCRIBE, topic)
-        self._dial(made, effect.endpoint)
+        self._dial(key, made, effect.endpoint, shifted(effect.endpoint, -self.row.place))
 
     def disconnect(self) -> None:
         """Close all connections."""
+        if self._binding_again is not None:
+            self._binding_again.cancel()
+            self._binding_again = None
         for key in list(self.sockets):
             self._close(key)
 
@@ -191,7 +227,9 @@ class End:
         return next(iter(self.sockets.values()), None)
 
     def _open(self, key: bytes, host: str) -> Socket:
-        made = self.sockets[key] = make_socket(self._context, self.row)
+        made = self.sockets[key] = make_socket(self._context, shape_of(self.row))
+        if self.row.socket == "SUB" and self.row.how != KEEPS:
+            made.setsockopt(zmq.SUBSCRIBE, b"" if self.row.is_bound else BEAT)
         if ":" in host:
             made.setsockopt(zmq.IPV6, 1)
         if self.row.socket != "PUB":  # which hears nothing
@@ -215,14 +253,22 @@ class End:
         """There may be more than this turn had room for."""
         self._stir()
 
-    def _dial(self, made: Socket, endpoint: str) -> None:
+    def _dial(self, key: bytes, made: Socket, endpoint: str, block: str) -> None:
+        """Connect to an endpoint; `block`: the first port there, by which it is known who that is."""
         try:
+            is_plain = self.row.is_plain and is_loopback(host_of(endpoint))
+            if not is_plain and (uuid := self._credentials.pin(made, block)) is not None:
+                self._proved[key] = uuid
             made.connect(f"tcp://{endpoint}")
+        except NoKey:
+            self.drop("no-key")
         except zmq.ZMQError as error:
             self.drop(error.strerror or str(error))
 
     def _close(self, key: bytes) -> None:
+        self._proved.pop(key, None)
         made = self.sockets.pop(key)
+        self._credentials.ignore(made)
         if self.row.socket != "PUB":
             asyncio.get_running_loop().remove_reader(made.FD)
         made.close()
@@ -255,6 +301,7 @@ class End:
                 return None
             frame = source.recv(NOW, copy=False)
         kind = self._kind(frame) if self._kind is not None else ""
+        proved, is_known = self._prove(frame, key)
         frames = [frame.bytes]
         count, left = 1, MESSAGE_BYTES_MAX - len(frames[0])
         while frame.more:
@@ -262,7 +309,26 @@ class End:
             count, left = count + 1, left - len(frame)
             if count <= self.row.frames_max and left >= 0:
                 frames.append(frame.bytes)
-        return Heard(self.name, key, None, frames, kind) if count <= self.row.frames_max and left >= 0 else None
+        is_whole = is_known and count <= self.row.frames_max and left >= 0
+        return Heard(self.name, key, proved, frames, kind) if is_whole else None
+
+    def _prove(self, frame: zmq.Frame, key: bytes) -> tuple[bytes | None, bool]:
+        """Who said it, by the key that libzmq reports on its frame or that the connection has pinned (SEC-012).
+
+        False: a key was reported and is nobody's any more. A bound socket that reports none was reached over a file, or
+        over the loopback port of a foreign protocol.
+        """
+        if not self._credentials.is_closed:
+            return None, True
+        if not self.row.is_bound:
+            return self._proved.get(key), True
+        user = said_of(frame, "User-Id")
+        if not user:
+            return None, True
+        uuid = self._credentials.owner(user)
+        if uuid is None:
+            self.drop("key")
+        return uuid, uuid is not None
 
 
 def said_of(frame: zmq.Frame, name: str) -> str:
@@ -357,8 +423,9 @@ class Calls(End):
         if len(self.sockets) >= CALLS_MAX:
             self._close(min(self._used_at, key=lambda key: self._used_at[key]))
             self.drop("too many calls")
-        made = self._open(endpoint.encode(), host_of(endpoint))
-        self._dial(made, shifted(endpoint, self.row.place))
+        key = endpoint.encode()
+        made = self._open(key, host_of(endpoint))
+        self._dial(key, made, shifted(endpoint, self.row.place), endpoint)
         return made
 
     def _use(self, key: bytes) -> None:

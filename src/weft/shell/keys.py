@@ -17,7 +17,7 @@ import zmq
 from msgspec import Meta
 
 from weft.base.errors import UNREADABLE, StorageFailed, UserError
-from weft.base.keys import Binding, KeyTable
+from weft.base.keys import Trust
 from weft.lake.files import LocalFiles, make_directories
 from weft.shell.files import Files, put_whole
 
@@ -26,7 +26,6 @@ SECRET: Final = "node.key_secret"  # noqa: S105  # a name of a file
 PUBLIC: Final = "node.key"
 KNOWN: Final = "known.json"
 OTHERS: Final = 0o077  # what nobody but the owner may have
-KNOWN_MAX: Final = 1_000  # nodes, and places
 FILE_BYTES_MAX: Final = 4 << 20
 _LINE: Final = re.compile(r'^\s*(public-key|secret-key)\s*=\s*"([^"]{40})"\s*$', re.MULTILINE)
 
@@ -41,19 +40,11 @@ class Keys(NamedTuple):
         return f"Keys(public={self.public!r}, secret=...)"
 
 
-class Known(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+class Known(Trust, frozen=True, kw_only=True, omit_defaults=True):
     """What enrolment told a node, enough to reach its parent, and to know it: the configuration tells the rest."""
 
-    bindings: Annotated[dict[str, Binding], Meta(max_length=KNOWN_MAX)] = {}
-    """By UUID in hex: its own, the root's, its parents'. A binding of the configuration replaces the one here."""
-    places: Annotated[dict[str, str], Meta(max_length=KNOWN_MAX)] = {}
-    """UUID in hex of who stands at an endpoint (`host:port`, first port of a block)."""
     beacon_key: Annotated[str, Meta(pattern="^([0-9a-f]{64})?$")] = ""
     """The fabric's secret for datagrams, in hex (BEA-007); empty: none."""
-
-    def table(self) -> KeyTable:
-        """Whom it knows by this alone."""
-        return KeyTable.of((bytes.fromhex(uuid), binding) for uuid, binding in self.bindings.items())
 
     def __repr__(self) -> str:
         return f"Known(bindings={self.bindings!r}, places={self.places!r}, beacon_key=...)"

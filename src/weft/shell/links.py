@@ -17,8 +17,11 @@ import zmq
 
 from weft.base.effects import Connect
 from weft.base.errors import UserError
+from weft.base.keys import KeyTable
 from weft.node.channels import CALLS, CHANNELS, CLONE, KEEPS
-from weft.shell.ends import Calls, Context, End, Heard, Keeps, size_of
+from weft.shell.ends import Calls, End, Heard, Keeps, size_of
+from weft.shell.sockets import Context, Credentials
+from weft.shell.zap import Gatekeeper
 
 BUDGET: Final = 256  # datagrams per turn
 BUDGET_BYTES: Final = 4 << 20  # per turn: what is heard in one turn is written in one batch, of at most 16 MiB
@@ -27,6 +30,7 @@ DATAGRAM_BYTES: Final = 2_048
 KINDS: Final = {CALLS: Calls, KEEPS: Keeps}
 SOCKETS_MAX: Final = 4_096  # a publisher of the catalog each (LVC-001), a probe, a member of the mesh
 MENDS: Final = {CLONE: "[chp] port"}
+LOOPBACK: Final = "127.0.0.1"
 LOOPBACK_BROADCAST: Final = "127.255.255.255"  # reaches every listener of this machine without any interface up
 
 
@@ -62,6 +66,11 @@ def within(budget_bytes: int, source: Iterator[Heard]) -> Iterator[Heard]:
 class Links:
     """All channels of one node. `on_readable` is called when there is something to drain."""
 
+    credentials = Credentials()
+    """Keys of this node and of others; none, until `secure` is called."""
+    gatekeeper: Gatekeeper | None = None
+    """Who lets peers in, where there are keys."""
+
     def __init__(self, on_readable: Callable[[], None]) -> None:
         self._on_readable = on_readable
         self._context: Context = zmq.Context()
@@ -91,13 +100,14 @@ class Links:
             if not row.is_bound or row.block not in blocks:
                 continue
             first = blocks[row.block]
+            where = LOOPBACK if row.block == CLONE and self.credentials.is_closed else host  # specs/00, section 7
             try:
-                self._end(name).bind(host, first)
+                self._end(name).bind(where, first)
             except zmq.ZMQError as error:
                 self.close()
                 raise UserError(
                     "port-taken",
-                    f"port {first + row.place} of {host} cannot be bound: {error.strerror}",
+                    f"port {first + row.place} of {where} cannot be bound: {error.strerror}",
                     f"another {MENDS.get(row.block, '--port, 10 or more away')}",
                 ) from error
 
@@ -163,21 +173,47 @@ class Links:
         self._shout(frames[0])
         return True
 
+    def secure(self, credentials: Credentials) -> None:
+        """From the first socket on, let those in only whose key is known; called before there is one."""
+        assert not self._ends, "a socket without keys is open for good"
+        self.credentials = credentials
+        self.gatekeeper = Gatekeeper(self._context, credentials.table)
+        self.gatekeeper.open()
+        credentials.gatekeeper = self.gatekeeper
+
+    def admit(self, table: KeyTable, gone: frozenset[bytes]) -> None:
+        """Whom to let in from now on; to the nodes in `gone`, a key of which is nobody's any more, all is closed (SEC-052)."""
+        self.credentials.table = table
+        if self.gatekeeper is not None:
+            self.gatekeeper.table = table
+        if gone:
+            for end in self._ends.values():
+                end.forget(gone)
+
     def close(self) -> None:
         """Close all; what libzmq still holds is lost, as at a crash."""
         for end in self._ends.values():
             end.disconnect()
+        if self.gatekeeper is not None:
+            self.gatekeeper.close()
         if self._beacon is not None:
             asyncio.get_running_loop().remove_reader(self._beacon)
             self._beacon.close()
             self._beacon = None
         self._context.term()
 
+    @property
+    def ends(self) -> dict[str, End]:
+        """What is open, by channel."""
+        return self._ends
+
     def _end(self, name: str) -> End:
         found = self._ends.get(name)
         if found is None:
             make = KINDS.get(CHANNELS[name].how, End)
-            found = self._ends[name] = make(name, self._context, self._on_readable, self.dropped, self._stirred)
+            found = self._ends[name] = make(
+                name, self._context, self._on_readable, self.dropped, self._stirred, self.credentials
+            )
         return found
 
     def _hear_call(self) -> None:

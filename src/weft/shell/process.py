@@ -15,7 +15,8 @@ import msgspec
 
 from weft import __version__
 from weft.base.endpoints import is_loopback
-from weft.base.errors import OurFault
+from weft.base.errors import OurFault, UserError
+from weft.base.keys import Trust
 from weft.base.now import SECOND, Now
 from weft.base.records import Entry
 from weft.base.spool import DropOldest, FetchRecords, RecordsFetched
@@ -24,6 +25,7 @@ from weft.cores.carrier import messages as carrier
 from weft.cores.catalog import messages as catalog
 from weft.cores.chains import Chains
 from weft.cores.chains import messages as chains
+from weft.cores.configuration import messages as configuration
 from weft.cores.document import messages as document
 from weft.cores.drain import messages as drain
 from weft.cores.measurement import messages as measurement
@@ -48,12 +50,14 @@ from weft.shell.identity import begin_start
 from weft.shell.inside import Inside
 from weft.shell.journal import DamageNote, Journal, Limits, StorageFull, for_budget
 from weft.shell.journal.damage import lost_text, spans_of
+from weft.shell.keys import Keys, Known, load_keys, load_known, save_known
 from weft.shell.links import Links
 from weft.shell.log import Log
 from weft.shell.measuring import Measuring
 from weft.shell.meters import Meters
 from weft.shell.orders import ORDER, Desk
 from weft.shell.runner import Runner
+from weft.shell.sockets import Credentials
 from weft.shell.storedoors import StoreDoors
 from weft.shell.tape import Tape
 from weft.shell.telemetry import Telemetry
@@ -82,6 +86,18 @@ def state_directory(settings: NodeSettings) -> Path:
         return Path(settings.node.state)
     base = os.environ.get("XDG_STATE_HOME") or Path.home() / ".local" / "state"
     return Path(base) / "weft" / settings.fleet.name / settings.node.name
+
+
+def trusting(settings: NodeSettings, keys: Keys | None, known: Known) -> NodeSettings:
+    """The settings with whom the node knows, if it has keys; UserError `no-keys` if it needs some (SEC-001)."""
+    if keys is not None:
+        return msgspec.structs.replace(settings, trust=Trust(bindings=known.bindings, places=known.places))
+    beyond = [host for host in settings.hosts if not is_loopback(host)]
+    if settings.security.mode == "curve" or (beyond and not settings.security.is_open):
+        text = f"{settings.node.name} has no keys" + (f", and would listen at {', '.join(beyond)}" if beyond else "")
+        mend = "weft join TOKEN, with a line of weft invite at the root; or --open, on a network that you trust"
+        raise UserError("no-keys", text, mend)
+    return settings
 
 
 def limits_of(settings: NodeSettings) -> Limits:
@@ -127,10 +143,16 @@ class Process:
         self.journal, self.recovery = Journal.open(
             self.state / "journal", self.identity.node_id, self.doors.files, now.wall, limits_of(settings)
         )
+        self.keys = None if settings.security.mode == "none" else load_keys(self.state)
+        self.known = load_known(self.state) if self.keys is not None else Known()
+        settings = trusting(settings, self.keys, self.known)
         self.tape = Tape(Path(settings.node.record)) if settings.node.record else None
         self.node: Node = self._restored(settings, now)
         self.settings = settings = self.node.settings
         self.links = self.doors.links(self._on_readable)
+        if self.keys is not None and self.node.authority is not None:
+            authority = self.node.authority
+            self.links.secure(Credentials(self.keys, authority.table.at(now.wall // SECOND), authority.nodes_at))
         self.runner = Runner(self.node, self.clock, self.journal, self.links)
         self.log = Log(settings.node.name)
         self.guard = MemoryGuard(settings.memory_bytes, {name: core.budget for name, core in self.node.cores.items()})
@@ -158,6 +180,7 @@ class Process:
         self.store_doors = StoreDoors(self.settings, self.runner, self.links, self.state, self.doors.seed)
         self.catalog_doors = CatalogDoors(self.settings, self.runner, self.links, self.state)
         self.doc_doors = DocDoors(self.settings, self.runner, self.links, self.state)
+        self.telemetry.gatekeepers = lambda: (self.doc_doors.gatekeeper,)
         self._winding_down: asyncio.Task[None] | None = None
         self._housekeeping: asyncio.Task[None] | None = None
         self._watching: asyncio.Task[None] | None = None
@@ -193,7 +216,31 @@ class Process:
         while piece := list(islice(entries, PIECE)):
             yield piece
 
+    def _swap_keys(self) -> None:
+        """Let in whom the node knows now, and close what is open to whom it does not know any more (SEC-025)."""
+        authority = self.node.authority
+        if authority is None:
+            return
+        before, table = self.links.credentials.table, authority.table.at(self.clock.now().wall // SECOND)
+        if table == before:
+            return
+        gone = frozenset(each.uuid for each in before if any(table.find(key) is None for key in each.keys))
+        self.links.admit(table, gone)
+        self.doc_doors.admit(table, gone)
+
+    def _keep_places(self) -> None:
+        """Write down where nodes stand, so that the next start finds its parent (SEC-013)."""
+        authority = self.node.authority
+        if authority is None:
+            return
+        places = {endpoint: uuid.hex() for endpoint, uuid in authority.places.items()}
+        if places != self.known.places:
+            self.known = msgspec.structs.replace(self.known, places=places)
+            save_known(self.state, self.known)
+
     def _told(self, event: Any) -> None:
+        if type(event) is configuration.PairsChanged:
+            self._swap_keys()
         self.telemetry.on_tell(event)
         self.watch.hear(event)
 
@@ -233,8 +280,8 @@ class Process:
         loop.set_exception_handler(self._broken)
         self.employ()  # from the first socket on there is work
         try:
-            self.links.serve(table.host, table.port, self.node.channels, self._blocks())
             self.door.open(self.links, [name for name in self.node.channels if CHANNELS[name].block == LOCAL])
+            self.links.serve(table.host, table.port, self.node.channels, self._blocks())
             await http.serve(with_loopback(table.host), table.port + HTTP_PORT)
             if table.beacons:
                 self.links.listen(self.settings.fleet.beacon_port, is_local=is_loopback(table.host))
@@ -368,6 +415,8 @@ class Process:
                 self._condense(now.wall)
         journal.forget(self.node.releasable)
         self.runner.note_room()
+        self._swap_keys()
+        self._keep_places()
         self.telemetry.look()
 
     def _condense(self, wall_ns: int) -> None:

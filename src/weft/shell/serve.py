@@ -13,7 +13,6 @@ from typing import Any, Final
 
 import msgspec
 
-from weft.base.endpoints import host_of, is_address
 from weft.base.errors import StorageFailed, UserError, WeftError, exit_code
 from weft.cores.topology import messages as topology
 from weft.node.events import RoleChanged
@@ -26,9 +25,9 @@ FILES_MAX: Final = 1 << 16
 COLLECT_AFTER: Final = (20_000, 20, 20)
 """Objects, and rounds, before Python looks for cycles: a node keeps most of what it makes, and makes few cycles."""
 OPEN_WARNING: Final = (
-    "this fabric is OPEN: there are no keys, and whoever reaches a port can pose as any node.",
+    "this node is OPEN: it has no keys, and whoever reaches a port can pose as any node and read and write everything.",
     "It is bound to {host}. Promises hold against faults, not against enemies.",
-    "A closed fabric (CURVE keys) is not available in this version; bind loopback, or networks that you trust.",
+    "weft invite makes a closed fabric: only who has a key comes in.",
 )
 
 
@@ -37,8 +36,6 @@ def main() -> int:
     try:
         settings = founded(settings_of(msgspec.json.decode(_said(sys.argv[1]))))
         raise_file_limit()
-        for line in OPEN_WARNING:
-            say(line.format(host=" and ".join(hosts_of(settings))))
         return outcome(asyncio.run(_serve(settings)))
     except WeftError as error:
         return outcome(error)
@@ -54,14 +51,6 @@ def _said(word: str) -> bytes:
         return word.encode()
     with open(int(number), "rb") as file:
         return file.read()
-
-
-def hosts_of(settings: NodeSettings) -> list[str]:
-    """Where the node listens: itself, its catalog, its documents."""
-    sessions = settings.doc.session.values() if settings.doc is not None else ()
-    listens = [host_of(each.listen) if is_address(each.listen) else each.listen for each in sessions]
-    catalog = [settings.catalog.host] if settings.catalog is not None and settings.catalog.host else []
-    return list(dict.fromkeys([settings.node.host, *catalog, *listens]))
 
 
 def founded(settings: NodeSettings) -> NodeSettings:
@@ -90,8 +79,12 @@ def raise_file_limit() -> None:
 
 async def _serve(settings: NodeSettings) -> Any:
     """One start after the other, as long as each ends because the node has another role now."""
-    while isinstance(reason := await started(settings).run(), RoleChanged):
+    process = started(settings)
+    for line in () if process.settings.is_closed else OPEN_WARNING:
+        say(line.format(host=" and ".join(settings.hosts)))
+    while isinstance(reason := await process.run(), RoleChanged):
         say(f"{settings.node.name} starts again as {reason.level} of epoch {reason.epoch}")
+        process = started(settings)
     return reason
 
 

@@ -2,6 +2,7 @@
 
 import asyncio
 import json
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -38,6 +39,7 @@ from weft.shell.log import Log
 from weft.shell.metrics import CONTENT_TYPE, exposition
 from weft.shell.timing import Timings
 from weft.shell.tracing import Tracer, wanted_of
+from weft.shell.zap import OUTCOMES, Gatekeeper
 
 JSON_LINES_TYPE: Final = "application/jsonl"
 
@@ -66,6 +68,8 @@ class Telemetry:
     def __post_init__(self) -> None:
         self.started_at = self.clock.now().mono
         self._tracing = asyncio.Lock()
+        self.gatekeepers: Callable[[], Iterable[Gatekeeper | None]] = lambda: ()
+        """Those of other contexts than the links have."""
         self.http = Server(self.pages(), Gate(is_open=True))
         self.health = Health(self.settings, self.node, self.journal, self.machine, self.guard)
 
@@ -109,7 +113,7 @@ class Telemetry:
             "era": node.era,
             "fleet": self.settings.fleet.name,
             "version": __version__,
-            "open": True,
+            "open": not self.settings.is_closed,
             "port": table.port,
             "uptime_s": self._uptime_s(),
             "memory_bytes": self.machine.resident_bytes(),
@@ -122,6 +126,7 @@ class Telemetry:
             "unrecorded": {"samples": node.unrecorded_samples, "events": node.unrecorded_events},
             "refused": {f"{channel}:{code}": count for (channel, code), count in sorted(node.refused.items())},
             "dropped": dict(self.links.dropped),
+            "security": self.security_facts(),
             "http": {"refused": self.http.refused},
             "log": {"collapsed": self.log.collapsed, "unwritten": self.log.unwritten},
             "cores": {name: self._core_facts(core) for name, core in node.cores.items()},
@@ -223,6 +228,15 @@ class Telemetry:
             for known in (self._topology.neighbours.values() if self._topology else ())
         ]
 
+    def security_facts(self) -> dict[str, Any]:
+        """Handshakes by outcome, who was refused last, and how many nodes are known; without keys nobody is asked."""
+        gatekeepers = [each for each in (self.links.gatekeeper, *self.gatekeepers()) if each is not None]
+        return {
+            "handshakes": {why: sum(each.decided[why] for each in gatekeepers) for why in OUTCOMES},
+            "refused_last": next((each.last_refused for each in gatekeepers if each.last_refused), ""),
+            "known": len(self.links.credentials.table),
+        }
+
     def journal_facts(self) -> dict[str, Any]:
         """What the journal holds and may hold."""
         journal = self.journal
@@ -240,7 +254,7 @@ class Telemetry:
         return {
             "state": worst(checks),
             "ready": self.health.is_ready,
-            "open": True,
+            "open": not self.settings.is_closed,
             "era": self.node.era,
             "uptime_s": self._uptime_s(),
             "checks": checks,

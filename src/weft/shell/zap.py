@@ -11,16 +11,24 @@ from typing import Any, Final, NamedTuple
 import zmq
 from zmq.utils import z85
 
-from weft.base.keys import KeyTable
+from weft.base.keys import KeyTable, may
 
 ENDPOINT: Final = "inproc://zeromq.zap.01"
 VERSION: Final = b"1.0"
 DOMAIN: Final = b"weft"
+PUBLISH: Final = b"weft-publish"
+"""Domain of sockets that publish the configuration: they hear nothing, so nothing but the handshake can be refused there."""
+VERBS: Final[dict[bytes, str]] = {DOMAIN: "", PUBLISH: "snapshot"}
+"""What a key must be allowed to do to get in, by domain; empty: it must be known."""
 REQUEST_FRAMES: Final = 7
 KEY_BYTES: Final = 32
+OUTCOMES: Final = ("ok", "unknown-key", "role", "no-key", "domain", "malformed", "no-handshake")
+"""What comes of a handshake: `Verdict.why`; and `no-handshake` where libzmq refuses without asking."""
 TURN_MAX: Final = 256  # handshakes in one callback: a crowd of strangers must not starve the node's own work
 NOW: Final = zmq.NOBLOCK
+_REFUSED: Final = zmq.EVENT_HANDSHAKE_FAILED_NO_DETAIL | zmq.EVENT_HANDSHAKE_FAILED_PROTOCOL
 _WELL, _NO = (b"200", b"OK"), (b"400", b"unknown key")
+_DENIED: Final = (b"400", b"not this role")
 _NOT_CURVE: Final = (b"400", b"no key")
 _MALFORMED: Final = (b"500", b"malformed request")
 
@@ -33,7 +41,7 @@ class Verdict(NamedTuple):
     address: str
     """Of who knocks, as libzmq has it."""
     why: str
-    """`ok`, `unknown-key`, `no-key` (another mechanism), `domain`, `malformed`."""
+    """`ok`, `unknown-key`, `role`, `no-key` (another mechanism), `domain`, `malformed`."""
 
     @property
     def allowed(self) -> bool:
@@ -44,7 +52,7 @@ class Verdict(NamedTuple):
 def decide(request: list[bytes], table: KeyTable) -> Verdict:
     """The answer to a request, given as its frames behind the empty delimiter.
 
-    User-Id of who is let in is its key in Z85. Whatever else than CURVE with a known key in the domain `weft` gets 400,
+    User-Id of who is let in is its key in Z85. Whatever else than CURVE with a known key in a domain of ours gets 400,
     and a request that is none 500; nobody is ever let in by a mistake of this function: it answers `ok` at one place.
     """
     version, number, *rest = [*request[:2], b"", b""][:2] + request[2:]
@@ -52,13 +60,16 @@ def decide(request: list[bytes], table: KeyTable) -> Verdict:
         return _verdict(number if len(request) >= 2 else b"", _MALFORMED, b"", "", "malformed")
     domain, address, _, mechanism, *credentials = rest
     shown = address[:64].decode("ascii", "replace")
-    if domain != DOMAIN:
+    if domain not in VERBS:
         return _verdict(number, _NO, b"", shown, "domain")
     if mechanism != b"CURVE" or len(credentials) != 1 or len(credentials[0]) != KEY_BYTES:
         return _verdict(number, _NOT_CURVE, b"", shown, "no-key")
     key = z85.encode(credentials[0])
-    if table.find(key.decode("ascii")) is None:
+    holder = table.find(key.decode("ascii"))
+    if holder is None:
         return _verdict(number, _NO, b"", shown, "unknown-key")
+    if VERBS[domain] and not may(holder.roles, VERBS[domain]):
+        return _verdict(number, _DENIED, b"", shown, "role")
     return _verdict(number, _WELL, key, shown, "ok")
 
 
@@ -73,9 +84,11 @@ class Gatekeeper:
         self.table = table
         """Whom it knows; give it another one, and the next request is decided by that."""
         self.decided: Counter[str] = Counter()
-        """Requests by `Verdict.why`."""
+        """Handshakes by `Verdict.why`; `no-handshake`: those that libzmq itself refused: they had no keys,
+        took ours for another's, or said again what was recorded."""
         self.last_refused = ""
-        """The address of who was refused last."""
+        """The address of who was refused last, as far as it was said."""
+        self._monitors: dict[zmq.Socket[Any], zmq.Socket[bytes]] = {}
         self._context = context
         self._socket: zmq.Socket[bytes] | None = None
 
@@ -86,8 +99,45 @@ class Gatekeeper:
         self._socket.bind(ENDPOINT)
         asyncio.get_running_loop().add_reader(self._socket.FD, self._read)
 
+    def watch(self, made: "zmq.Socket[Any]") -> None:
+        """Count whom libzmq refuses at a bound socket without asking: who speaks without keys, or took ours for another's.
+
+        The queue of a monitor has no limit here: at one, libzmq's own thread would wait for this loop.
+        """
+        address = f"inproc://weft.monitor.{id(made)}"
+        monitor = self._context.socket(zmq.PAIR)
+        monitor.setsockopt(zmq.RCVHWM, 0)
+        made.monitor(address, _REFUSED)
+        monitor.connect(address)
+        self._monitors[made] = monitor
+        loop = asyncio.get_running_loop()
+        loop.add_reader(monitor.FD, self._count, made)
+        loop.call_soon(self._count, made)  # the descriptor tells nothing before somebody has looked once
+
+    def ignore(self, made: "zmq.Socket[Any]") -> None:
+        """The socket is about to be closed."""
+        monitor = self._monitors.pop(made, None)
+        if monitor is not None:
+            made.disable_monitor()
+            asyncio.get_running_loop().remove_reader(monitor.FD)
+            monitor.close(0)
+
+    def _count(self, made: "zmq.Socket[Any]") -> None:
+        monitor = self._monitors.get(made)
+        for _ in range(TURN_MAX):
+            if monitor is None:
+                return
+            try:
+                monitor.recv_multipart(NOW)
+            except zmq.Again:
+                return
+            self.decided["no-handshake"] += 1
+        asyncio.get_running_loop().call_soon(self._count, made)
+
     def close(self) -> None:
         """Answer nobody any more: then nobody gets in."""
+        for made in list(self._monitors):
+            self.ignore(made)
         if self._socket is not None:
             asyncio.get_running_loop().remove_reader(self._socket.FD)
             self._socket.close()

@@ -162,7 +162,13 @@ _ONLY_PREV: Final = re.compile(rb'\{"prev":(0|[1-9][0-9]{0,17})(?:,"sum":"[0-9a-
 _SUM_KEY: Final = b'"sum":"'
 _SUM_BYTES: Final = len(_SUM_KEY) + len('01234567"}')
 _DIGEST: Final = re.compile(f"[0-9a-f]{{{2 * DIGEST_BYTES}}}")
-_REFUSALS: Final = {"command": UNKNOWN_COMMAND, "too-large": TOO_LARGE}
+_REFUSALS: Final = {
+    "command": UNKNOWN_COMMAND,
+    "too-large": TOO_LARGE,
+    "denied": NOT_AUTHORISED,
+    "not-yours": NOT_AUTHORISED,
+    "no-key": NOT_AUTHORISED,
+}
 
 
 def encode_update(message: Update) -> list[bytes]:
@@ -310,8 +316,8 @@ def read_wtf(frames: list[bytes]) -> Wtf:
 
 
 def refusal(error: PeerError) -> Wtf:
-    """What to answer on a ROUTER to a message that was malformed (CFG-007, CFG-008)."""
-    return Wtf(_REFUSALS.get(error.code, MALFORMED), str(error))
+    """What to answer on a ROUTER to a message that was malformed, or not allowed (CFG-007, CFG-008)."""
+    return Wtf(_REFUSALS.get(error.code, MALFORMED), str(error)[:TEXT_BYTES_MAX])
 
 
 def _sealed(frames: list[bytes]) -> list[bytes]:

@@ -1,5 +1,6 @@
 """Assignments as they travel: properties of a control message, and back (TOP-012)."""
 
+from collections.abc import Callable
 from typing import Annotated, Any
 
 import msgspec
@@ -14,6 +15,7 @@ from weft.wire.discovery import LEVEL_NAMES
 from weft.wire.replication import EPOCH_MAX, Wtf
 
 Text = Annotated[str, Meta(max_length=300)]
+Hex = Annotated[str, Meta(pattern="^[0-9a-f]{32}$")]
 
 
 class Assigned(msgspec.Struct, frozen=True, gc=False):
@@ -30,6 +32,8 @@ class Assigned(msgspec.Struct, frozen=True, gc=False):
     name: Text = ""
     acting: bool = False
     root_uuid: Annotated[str, Meta(pattern="^([0-9a-f]{32})?$")] = ""
+    nodes: Annotated[dict[Text, Hex], Meta(max_length=limits.ALTERNATES_MAX + 2)] = {}
+    """Who stands at these endpoints: a node with keys connects to nobody whose key it does not know (SEC-013)."""
 
 
 def parse_assignment(properties: dict[str, Any]) -> tuple[Place, bytes]:
@@ -60,8 +64,9 @@ def parse_assignment(properties: dict[str, Any]) -> tuple[Place, bytes]:
     return place, bytes.fromhex(said.root_uuid)
 
 
-def properties_of(place: Place, root: bytes) -> dict[str, Any]:
-    """The properties of an assignment to `place` by the root of that UUID."""
+def properties_of(place: Place, root: bytes, node_at: Callable[[str], bytes | None] = lambda _: None) -> dict[str, Any]:
+    """The properties of an assignment to `place` by the root of that UUID; `node_at`: who stands at an endpoint."""
+    known = {endpoint: node_at(endpoint) for endpoint in (place.parent, *place.alternates)} | {place.root: root}
     said: dict[str, Any] = {
         "parent": place.parent,
         "root": place.root,
@@ -71,6 +76,7 @@ def properties_of(place: Place, root: bytes) -> dict[str, Any]:
         "epoch": place.epoch,
         "alternates": list(place.alternates),
         "root_uuid": root.hex(),
+        "nodes": {endpoint: node.hex() for endpoint, node in known.items() if node},
     }
     if place.level == "branch":
         said["below"] = list(place.below)

@@ -214,8 +214,14 @@ class Registry:
         self._say_assignment(asker, place)
 
     def _say_assignment(self, asker: Asker, place: Place) -> None:
-        said = Control("assignment", asker.guest.endpoint, asker.guest.node, properties_of(place, self.context.node))
-        self.context.answer(asker.peer, asker.envelope, said)
+        properties = properties_of(place, self.context.node, self._node_at)
+        self.context.answer(
+            asker.peer, asker.envelope, Control("assignment", asker.guest.endpoint, asker.guest.node, properties)
+        )
+
+    def _node_at(self, endpoint: str) -> bytes | None:
+        located = self.planner.tree.at(endpoint)
+        return located.node if located is not None else None
 
     def _place_of(self, located: Located, parent: str) -> Place:
         context, record = self.context, located.record

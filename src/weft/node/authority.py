@@ -1,0 +1,265 @@
+"""Who may say what on a closed fabric: the one place that asks the table of roles and verbs (SEC-012, SEC-026).
+
+The shell says whose key a message came with (`Source.proved`). Before a core hears the message, `Authority.judge` asks
+whether a role of that node has the verb, and whether the node, the name and the origins in the message are its own. Cores
+know nothing of it. Without an `Authority` the fabric is open, and everybody may say everything.
+"""
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Annotated, Any, Final, NamedTuple
+
+import msgspec
+from msgspec import Meta
+
+from weft.base.effects import Source
+from weft.base.endpoints import endpoint_of, host_of, is_endpoint
+from weft.base.errors import UNREADABLE, PeerError
+from weft.base.keys import KNOWN_MAX, Binding, Hex, Holder, KeyTable, Role, Trust, bound_node, decode_binding, may
+from weft.cores.topology.atlas import Atlas
+from weft.wire import hop
+from weft.wire.beacon import Beacon
+from weft.wire.catalog import messages as catalog
+from weft.wire.discovery import Announcement, Control
+from weft.wire.envelope import Asked
+from weft.wire.store import mesh
+
+DENIED, NOT_YOURS, NO_KEY = "denied", "not-yours", "no-key"
+"""Codes of refusals: no role has the verb; it is said in the name of another; it was said without a key."""
+
+COMMANDS: Final[Mapping[str, str]] = {
+    "polo": "join",
+    "sos": "join",
+    "whois": "join",
+    "iam": "join",
+    "keepcalm": "join",
+    "assignment": "assign",
+    "stop": "stop",
+    "yo": "lead",
+    "aye": "lead",
+    "nay": "lead",
+}
+"""The verb of each command of control."""
+QUERIES: Final[Mapping[bytes, str]] = {b"dbp.logs": "log", b"dbp.tap": "tap", b"dbp.deregister": "admin"}
+"""Of queries of the catalog that are not simply read (CAT-060)."""
+
+
+def _of_control(message: Any) -> str:
+    said = message.message if isinstance(message, Asked) else message
+    return COMMANDS[said.command] if isinstance(said, Control) else "join"
+
+
+def _of_catalog(message: catalog.Message) -> str:
+    if message.command == catalog.REQUEST:
+        return next((QUERIES[name] for name in message.body if name in QUERIES), "read")
+    return CATALOG_VERBS.get(message.command, "read")
+
+
+CATALOG_VERBS: Final[Mapping[bytes, str]] = {
+    catalog.REGISTRATION: "register",
+    catalog.UPDATE: "update",
+    catalog.BRIDGE: "bridge",
+    catalog.TAP: "tap",
+}
+
+
+def _is(verb: str) -> Callable[[Any], str]:
+    return lambda _: verb
+
+
+VERB_OF: Final[Mapping[str, Callable[[Any], str]]] = {
+    "up": _is("serve"),
+    "down": _is("link"),
+    "announced": _is("lead"),
+    "call": _of_control,
+    "control": _of_control,
+    "updates": _is("serve"),
+    "ask": _is("serve"),
+    "serve": _is("snapshot"),
+    "data": _is("data"),
+    "mesh": _is("store"),
+    "mesh-call": _is("store"),
+    "catalog": _of_catalog,
+    "clients": _is("chain"),
+    "document": _is("document"),
+}
+"""What a message is, by its channel. Of a channel that is not here nothing is heard from who has a key."""
+UNPROVED: Final = frozenset(
+    {
+        "beacon",  # a hint, with a mac of its own (BEA-007)
+        "catalog-beats",  # a hint
+        "clients",  # over the socket in the state directory, which only this user opens
+        "doc-clients",  # as above
+        "catalog",  # as above, or over loopback: a foreign protocol
+        "catalog-events",
+        "catalog-values",  # what services on loopback publish
+        "catalog-probe",
+        "clone-serve",  # a foreign protocol, on loopback only
+        "clone-take",
+        "clone-ask",
+        "clone-follow",
+        "store-clients",  # judged where the connection is taken
+        "store-join",
+        "store-mqtt",
+    }
+)
+"""Channels on which somebody without a key is heard, and why."""
+
+
+OF_NODES: Final = frozenset({"weft.metric", "weft.event", "weft.log", "weft.message"})
+"""Types of records whose origin is a start of a node (specs/00, section 1)."""
+
+
+class Claim(NamedTuple):
+    """In whose name a message is said; None, empty: it does not say."""
+
+    uuid: bytes | None = None
+    name: str = ""
+    items: Sequence[hop.HopItem] = ()
+    """What it brings up."""
+    registers: str = ""
+    """The name of a service."""
+
+
+class _Named(msgspec.Struct):
+    name: Annotated[str, Meta(max_length=255)] = ""
+
+
+_named: Final = msgspec.json.Decoder(_Named)
+
+
+def _claim_of_registration(said: catalog.Message) -> Claim:
+    if said.command not in (catalog.REGISTRATION, catalog.UPDATE) or not said.body:
+        return Claim()
+    try:
+        return Claim(registers=_named.decode(said.body[0]).name)
+    except UNREADABLE:
+        return Claim()  # the core says what is wrong with it
+
+
+def _claim_of_control(said: Control) -> Claim:
+    name = said.properties.get("name", "")
+    is_own = said.command != "assignment"  # which names whom it assigns
+    return Claim(said.uuid, name if isinstance(name, str) else "") if is_own else Claim()
+
+
+CLAIMS: Final[Mapping[type, Callable[[Any], Claim]]] = {
+    hop.Hello: lambda said: Claim(said.id, said.name),
+    hop.Hop: lambda said: Claim(items=said.m),
+    Announcement: lambda said: Claim(said.uuid),
+    Control: _claim_of_control,
+    mesh.Hello: lambda said: Claim(name=said.node),
+    catalog.Message: _claim_of_registration,
+}
+
+
+class Authority:
+    """Whom this node knows, where they stand, and what they may say.
+
+    `trust`: what enrolment told. As soon as the configuration has bindings, only those count.
+    """
+
+    def __init__(self, trust: Trust) -> None:
+        self.table = trust.table()
+        self.places: dict[str, bytes] = {endpoint: bytes.fromhex(uuid) for endpoint, uuid in trust.places.items()}
+        """Who stands at an endpoint, as far as it was said; a lie leads to a handshake that fails, and to nobody else."""
+        self._bindings: dict[bytes, Binding] = {}
+        self._atlas = Atlas()
+
+    def learn(self, pairs: tuple[tuple[str, bytes | None], ...]) -> None:
+        """Take over what has changed in the configuration: bindings, and where nodes stand.
+
+        A binding that cannot be read binds nothing: its node has no key then.
+        """
+        is_changed = False
+        for key, value in pairs:
+            uuid = bound_node(key)
+            if uuid is not None:
+                is_changed = True
+                self._bind(uuid, value)
+        if is_changed:
+            self.table = KeyTable.of(self._bindings.items())
+        self._atlas.apply(pairs, 0)
+        if self._atlas.root is not None:
+            self.note(self._atlas.root.endpoint, self._atlas.root.node)
+
+    def _bind(self, uuid: bytes, value: bytes | None) -> None:
+        self._bindings.pop(uuid, None)
+        if value:
+            try:
+                self._bindings[uuid] = decode_binding(value)
+            except PeerError:
+                return
+
+    def note(self, endpoint: str, uuid: bytes) -> None:
+        """Somebody said who stands there."""
+        if self.places.get(endpoint) != uuid and is_endpoint(endpoint):
+            self.places.pop(endpoint, None)
+            if len(self.places) >= KNOWN_MAX:
+                del self.places[next(iter(self.places))]
+            self.places[endpoint] = uuid
+
+    def nodes_at(self, place: str) -> tuple[bytes, ...]:
+        """Who may stand at an endpoint; of a host alone: who may be on that machine."""
+        if is_endpoint(place):
+            return (self.places[place],) if place in self.places else ()
+        return tuple(dict.fromkeys(uuid for endpoint, uuid in self.places.items() if host_of(endpoint) == place))
+
+    def hear(self, source: Source, message: Any) -> None:
+        """Note where a message says that somebody stands; PeerError if its sender may not say it."""
+        self.judge(source, message)
+        said = message.message if isinstance(message, Asked) else message
+        if isinstance(said, Beacon) and said.port:
+            self.note(endpoint_of(source.peer.decode("ascii", "replace"), said.port), said.node)
+        elif isinstance(said, Announcement | Control):
+            self._note_places(said)
+
+    def _note_places(self, said: Announcement | Control) -> None:
+        if not isinstance(said, Control) or said.command != "assignment":
+            self.note(said.endpoint, said.uuid)
+            return
+        try:
+            nodes = msgspec.convert(said.properties.get("nodes", {}), dict[str, Hex])
+        except msgspec.ValidationError:
+            return  # the core refuses it
+        for endpoint, uuid in nodes.items():
+            self.note(endpoint, bytes.fromhex(uuid))
+
+    def judge(self, source: Source, message: Any) -> None:
+        """PeerError if the sender of a message may not say it: `no-key`, `denied`, `not-yours`."""
+        if source.proved is None:
+            if source.channel not in UNPROVED:
+                raise PeerError(NO_KEY, source.channel)
+            return
+        holder = self.table.node(source.proved)
+        verb_of = VERB_OF.get(source.channel)
+        if holder is None or verb_of is None:
+            raise PeerError(DENIED, f"{source.proved.hex()} on {source.channel}")
+        verb = verb_of(message)
+        if not may(holder.roles, verb):
+            raise PeerError(DENIED, f"{holder.name} may not {verb}")
+        said = message.message if isinstance(message, Asked) else message
+        claim_of = CLAIMS.get(type(said))
+        if claim_of is not None:
+            _check(claim_of(said), holder)
+
+
+def _check(claim: Claim, holder: Holder) -> None:
+    """PeerError `not-yours` for what is said in the name of another."""
+    if claim.uuid not in (None, holder.uuid):
+        raise PeerError(NOT_YOURS, f"{holder.name} speaks as {claim.uuid.hex() if claim.uuid else ''}")
+    if claim.name not in ("", holder.name):
+        raise PeerError(NOT_YOURS, f"{holder.name} calls itself {claim.name}")
+    if Role.COLLECTOR not in holder.roles and not all(_is_own(item, holder.uuid) for item in claim.items):
+        raise PeerError(NOT_YOURS, f"{holder.name} brings records of others")
+    if claim.registers and not holder.covers(claim.registers):
+        raise PeerError(NOT_YOURS, f"{claim.registers!r} is no name of {holder.name}")
+
+
+def _is_own(item: hop.HopItem, uuid: bytes) -> bool:
+    """Whether a node without children made it: nobody else has transmitted it, and it bears no other node's origin.
+
+    Streams whose seed has names or identities of its own (store, catalog, documents) are told by who transmitted them.
+    """
+    origin = item.mid[0]
+    is_other = isinstance(origin, bytes) and origin != uuid and item.type in OF_NODES
+    return item.via[:1] == (uuid,) and not is_other

@@ -1,0 +1,142 @@
+"""Who may say what: what a message claims, against whose key it came with."""
+
+from typing import Any
+
+import pytest
+
+from weft.base.effects import Source
+from weft.base.errors import PeerError
+from weft.base.keys import Binding, Trust, binding_key, encode_binding
+from weft.node.authority import Authority
+from weft.wire import hop
+from weft.wire.beacon import Beacon
+from weft.wire.catalog import messages as catalog
+from weft.wire.discovery import Announcement, Control
+from weft.wire.envelope import Asked
+from weft.wire.replication import ICanHaz
+from weft.wire.store import mesh
+
+ROOT, PI, CAM, BOSS, OTHER = (letter * 16 for letter in (b"r", b"p", b"c", b"b", b"o"))
+ROLES = {ROOT: "collector", PI: "sensor", CAM: "service", BOSS: "operator"}
+NAMES = {ROOT: "root", PI: "pi", CAM: "cam", BOSS: "boss"}
+AT = "10.0.0.1:27500"
+
+
+def _binding(uuid: bytes, **changed: Any) -> Binding:
+    said = {"curve": (NAMES[uuid][0] * 40,), "name": NAMES[uuid], "roles": (ROLES[uuid],)}
+    return Binding(**(said | {"names": ("cam-*",)} if uuid == CAM else said) | changed)
+
+
+def authority() -> Authority:
+    return Authority(Trust(bindings={uuid.hex(): _binding(uuid) for uuid in NAMES}, places={AT: ROOT.hex()}))
+
+
+def _code(channel: str, proved: bytes | None, message: Any) -> str:
+    try:
+        authority().hear(Source(channel, b"peer", proved), message)
+    except PeerError as error:
+        return error.code
+    return "heard"
+
+
+def _said(command: str, uuid: bytes, **properties: Any) -> Asked:
+    return Asked((), Control(command, AT, uuid, properties))
+
+
+def _item(origin: bytes, *via: bytes, kind: str = "weft.metric") -> hop.HopItem:
+    return hop.HopItem(mid=(origin, 1, 1), type=kind, via=via, depth=0, ts=0)
+
+
+def _hop(*items: hop.HopItem) -> hop.Hop:
+    return hop.Hop(1, 1, list(items), [])
+
+
+def _registered(name: str) -> catalog.Message:
+    return catalog.Message(catalog.REGISTRATION, b"1", (b'{"name":"' + name.encode() + b'"}',))
+
+
+def _hello(name: str, uuid: bytes) -> hop.Hello:
+    return hop.Hello(v=1, role="node", name=name, id=uuid, era=1, first=1, next=1)
+
+
+@pytest.mark.proves("SEC-012", "SEC-026", "CFG-082")
+@pytest.mark.parametrize(
+    ("channel", "proved", "message", "code"),
+    [
+        ("control", PI, _said("polo", PI, name="pi"), "heard"),
+        ("control", PI, _said("polo", OTHER), "not-yours"),
+        ("control", PI, _said("polo", PI, name="root"), "not-yours"),
+        ("control", PI, _said("assignment", CAM), "denied"),
+        ("control", PI, _said("stop", PI), "denied"),
+        ("control", PI, _said("aye", PI), "denied"),
+        ("control", ROOT, _said("assignment", PI), "heard"),
+        ("control", BOSS, _said("stop", BOSS), "heard"),
+        ("control", None, _said("polo", PI), "no-key"),
+        ("control", OTHER, _said("polo", OTHER), "denied"),
+        ("announced", ROOT, Announcement("/MARCO", AT, ROOT, {}), "heard"),
+        ("announced", ROOT, Announcement("/MARCO", AT, OTHER, {}), "not-yours"),
+        ("announced", PI, Announcement("/MARCO", AT, PI, {}), "denied"),
+        ("down", PI, _hello("pi", PI), "heard"),
+        ("down", PI, _hello("pi", ROOT), "not-yours"),
+        ("down", PI, _hello("root", PI), "not-yours"),
+        ("down", CAM, _hello("cam", CAM), "denied"),
+        ("down", PI, _hop(_item(PI, PI), _item(PI, PI)), "heard"),
+        ("down", PI, _hop(_item(PI, PI), _item(OTHER, PI)), "not-yours"),
+        ("down", PI, _hop(_item(PI, OTHER, PI)), "not-yours"),
+        ("down", PI, _hop(_item(OTHER, PI, kind="weft.documents")), "heard"),
+        ("down", ROOT, _hop(_item(OTHER, OTHER, ROOT)), "heard"),
+        ("up", PI, hop.Beat(), "denied"),
+        ("up", ROOT, hop.Beat(), "heard"),
+        ("serve", PI, Asked((), ICanHaz("/")), "heard"),
+        ("serve", CAM, Asked((), ICanHaz("/")), "denied"),
+        ("mesh", PI, mesh.Hello(fabric="weft", node="pi", boot=1), "heard"),
+        ("mesh", PI, mesh.Hello(fabric="weft", node="root", boot=1), "not-yours"),
+        ("mesh", CAM, mesh.Beat(), "denied"),
+        ("catalog", CAM, _registered("cam-7"), "heard"),
+        ("catalog", CAM, _registered("door"), "not-yours"),
+        ("catalog", CAM, catalog.Message(catalog.REQUEST, b"1", (b"dbp.deregister",)), "denied"),
+        ("catalog", BOSS, catalog.Message(catalog.REQUEST, b"1", (b"dbp.deregister",)), "heard"),
+        ("catalog", CAM, catalog.Message(catalog.TAP, b"1"), "denied"),
+        ("catalog", None, _registered("door"), "heard"),
+        ("clients", PI, None, "denied"),
+        ("clients", CAM, None, "heard"),
+        ("clients", None, None, "heard"),
+        ("beacon", None, Beacon("weft", "pi", PI, "sensor", 1, 1), "heard"),
+        ("publish", ROOT, None, "denied"),
+    ],
+)
+def test_a_message_is_heard_if_its_key_may_say_it(channel: str, proved: bytes | None, message: Any, code: str) -> None:
+    assert code == _code(channel, proved, message)
+
+
+@pytest.mark.proves("SEC-024", part="a binding of the configuration counts, also one that is taken away")
+def test_bindings_of_the_configuration_stand_in_the_place_of_what_enrolment_told() -> None:
+    rights = authority()
+    rights.learn(tuple((binding_key(uuid), encode_binding(_binding(uuid))) for uuid in (ROOT, PI)))
+    assert {ROOT, PI} == {holder.uuid for holder in rights.table}
+    rights.learn(((binding_key(PI), None),))
+    assert {ROOT} == {holder.uuid for holder in rights.table}
+    rights.learn(
+        ((binding_key(PI, "web"), encode_binding(_binding(PI, roles=("collector",)))), (binding_key(ROOT), b"?"))
+    )
+    assert {PI} == {holder.uuid for holder in rights.table}
+
+
+def test_it_is_noted_where_nodes_say_that_they_stand() -> None:
+    rights = authority()
+    rights.hear(Source("beacon", b"10.0.0.7"), Beacon("weft", "pi", PI, "sensor", 27_500, 1))
+    rights.hear(Source("control", b"x", PI), Asked((), Control("polo", "10.0.0.8:27500", PI, {})))
+    assert ((PI,), (PI,), (ROOT,), ()) == tuple(
+        map(rights.nodes_at, ("10.0.0.7:27500", "10.0.0.8:27500", AT, "10.0.0.9:27500"))
+    )
+    nodes = {"10.0.0.9:27500": BOSS.hex(), "no endpoint": BOSS.hex()}
+    rights.hear(Source("call", b"x", ROOT), Control("assignment", AT, PI, {"nodes": nodes}))
+    assert ((BOSS,), (BOSS,)) == (rights.nodes_at("10.0.0.9:27500"), rights.nodes_at("10.0.0.9"))
+
+
+def test_the_root_of_record_is_found_at_its_place() -> None:
+    rights = authority()
+    rights.learn(
+        (("/TOPO/root", b'{"endpoint":"10.0.0.5:27500","uuid":"' + b"72" * 16 + b'","epoch":3,"name":"root"}'),)
+    )
+    assert (ROOT,) == rights.nodes_at("10.0.0.5:27500")
