@@ -23,6 +23,11 @@ detail = "NET_IF"
 rate = "1s"
 aggregate = ["sum", "max"]
 
+[alert.loud]  # of every group that has `net`
+metric = "net"
+when = "> 1e6"
+for = "5m"
+
 [[chains.filter]]
 name = "busy"
 kind = "threshold"
@@ -46,6 +51,12 @@ filters = ["busy"]
 [group.web.metric.net]  # not as the others
 detail = "NET_IF"
 rate = "100ms"
+
+[group.web.alert.big]
+metric = "nginx_mem"
+when = "> 1 GiB"
+clear = "900 MiB"
+severity = "critical"
 """
 
 names = st.from_regex(r"[A-Za-z0-9_][A-Za-z0-9_.-]{0,6}", fullmatch=True)
@@ -60,6 +71,13 @@ def metrics(draw: st.DrawFn) -> dict[str, Any]:
     if draw(st.booleans()):
         table["threshold"] = draw(st.sampled_from(["<1.5", ">90", "> 1e3"]))
     return table
+
+
+@st.composite
+def alerts(draw: st.DrawFn, metric: str) -> dict[str, Any]:
+    table = {"metric": metric, "when": draw(st.sampled_from(["> 90", "<1.5"]))}
+    optional = {"for": st.sampled_from(["5m", 0.5]), "severity": st.just("critical"), "text": texts}
+    return table | draw(st.fixed_dictionaries({}, optional=optional))
 
 
 @st.composite
@@ -90,9 +108,12 @@ def fleets(draw: st.DrawFn) -> Fleet:
         )
     )
     groups: dict[str, Group] = {}
+    alert = st.sampled_from(["net", "busy", "x"])
     for index, name in enumerate(
         draw(st.lists(names.filter(lambda n: n not in ("root", "global")), max_size=4, unique=True))
     ):
+        measured = draw(st.dictionaries(names, metrics(), max_size=3))
+        about = st.sampled_from(sorted(measured)).flatmap(alerts) if measured else st.nothing()
         groups[name] = Group(
             name=name,
             parent=draw(st.sampled_from(["", *groups])),
@@ -102,7 +123,8 @@ def fleets(draw: st.DrawFn) -> Fleet:
             prefer=draw(st.booleans()),
             fanout=draw(st.none() | st.integers(1, 1000)),
             labels=draw(st.dictionaries(texts, texts, max_size=2)),
-            metrics=draw(st.dictionaries(names, metrics(), max_size=3)),
+            metrics=measured,
             filters=draw(st.dictionaries(names, filters(), max_size=3)),
+            alerts=draw(st.dictionaries(alert, about, max_size=2)) if measured else {},
         )
     return Fleet(times=times, groups=groups)

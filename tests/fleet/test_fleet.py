@@ -25,6 +25,10 @@ CASES = [
     ("E02", "group.g.metric.x.colour", 7, CPU + GROUP + "metric.x.colour = 1\n"),
     ("E03", "metric.a.rate", 1, "[metric.a]\ndetail = 'CPU'\n"),
     ("E03", "chains.filter[1].kind", 4, "[[chains.filter]]\nname='a'\nkind='match'\n[[chains.filter]]\nname='b'\n"),
+    ("E07", "alert.a.metric", 5, CPU + "[alert.a]\nmetric = 'cpuu'\nwhen = '> 9'\n"),
+    ("E11", "alert.a.when", 6, CPU + "[alert.a]\nmetric = 'cpu'\nwhen = '> 9 GiB'\n"),
+    ("E04", "alert.a.for", 7, CPU + "[alert.a]\nmetric = 'cpu'\nwhen = '> 9'\nfor = '9d'\n"),
+    ("E07", "group.g.alert.a.metric", 8, CPU + GROUP + "[group.g.alert.a]\nmetric = 'net'\nwhen = '> 9'\n"),
     ("E04", "metric.cpu.rate", 3, CPU.replace("1s", "1 fortnight")),
     ("E04", "fleet.heartbeat", 2, "[fleet]\nheartbeat = '2h'\n"),
     ("E04", "fleet.dead_after", 2, "[fleet]\ndead_after = 1\n"),
@@ -195,3 +199,16 @@ def test_any_text_has_places_and_any_file_an_answer(text: str) -> None:
 def test_any_lines_of_a_file_have_an_answer(lines: list[str]) -> None:
     reading = read_fleet("\n".join(lines))
     assert (reading.fleet is None) == bool(reading.errors)
+
+
+@pytest.mark.proves("MET-004", part="an alert belongs to the groups that measure its metric")
+def test_an_alert_of_the_fleet_belongs_to_each_group_with_its_metric_and_a_groups_own_stands_in_its_place() -> None:
+    net = '[metric.net]\ndetail = "NET_IF"\nrate = "1s"\n'
+    alert = '[alert.busy]\nmetric = "cpu"\nwhen = "> 90 %"\n'
+    others = '[group.h]\nmembers = ["h"]\nmetrics = ["net"]\n[group.i]\nmembers = ["i"]\nmetrics = ["cpu"]\n'
+    own = '[group.i.alert.busy]\nmetric = "cpu"\nwhen = "> 50 %"\n'
+    fleet = fleet_of(CPU + net + alert + GROUP + others + own, "it")
+    found = {
+        name: {alert: table["when"] for alert, table in group.alerts.items()} for name, group in fleet.groups.items()
+    }
+    assert {"g": {"busy": "> 90 %"}, "h": {}, "i": {"busy": "> 50 %"}} == found

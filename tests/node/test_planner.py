@@ -46,6 +46,21 @@ def test_a_node_with_metrics_in_its_own_file_follows_no_others_but_the_times() -
     assert own.change().times is None
 
 
+@pytest.mark.proves("MET-004", part="alerts of the own group are in the plan")
+def test_alerts_come_with_the_metrics_of_the_plan_and_only_about_those() -> None:
+    mine = planner()
+    mine.group = "all"
+    mine.learn((("/CONFIG/all/metric/cpu", CPU), ("/CONFIG/all/alert/busy", b'{"metric":"cpu","when":"> 90 %"}')))
+    change = mine.change()
+    assert [("busy", 90)] == [(alert.name, alert.limit) for alert in change.alerts]
+    mine.learn((("/CONFIG/all/alert/busy", b'{"metric":"cpu","when":"> 95 %"}'),))
+    change = mine.change()
+    assert ([("cpu", 10**9)], [95]) == (names(change.metrics), [alert.limit for alert in change.alerts])
+    mine.learn((("/CONFIG/all/alert/busy", b'{"metric":"disk","when":"> 95 %"}'),))
+    change = mine.change()
+    assert ((), True) == (change.alerts, "E07 metric: there is no metric 'disk'" in change.mistakes[0])
+
+
 def test_a_pair_that_cannot_be_used_is_said_once_and_the_others_count() -> None:
     mine = planner()
     mine.group = "all"

@@ -94,7 +94,13 @@ def _configuration(start: Start) -> Core:
 
 def _measurement(start: Start) -> Core:
     table = start.settings.node
-    plan = MeasurementSettings(metrics=start.settings.metrics, node_name=table.name, flush_ns=seconds(table.flush_s))
+    plan = MeasurementSettings(
+        metrics=start.settings.metrics,
+        alerts=start.settings.alerts,
+        is_followed=start.settings.follows,
+        node_name=table.name,
+        flush_ns=seconds(table.flush_s),
+    )
     return Measurement(plan, start.node, start.era)
 
 

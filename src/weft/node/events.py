@@ -14,6 +14,7 @@ from weft.cores.drain import messages as drain
 from weft.cores.measurement import messages as measurement
 from weft.cores.store import messages as store
 from weft.cores.topology import messages as topology
+from weft.node.alertevents import ALERTS
 from weft.node.guard import BudgetReached, MemoryExceeded, MemoryTight
 from weft.node.securityevents import SECURITY, Event
 
@@ -91,6 +92,7 @@ class FileDiffers(msgspec.Struct, frozen=True, gc=False):
 
 EVENTS: Final[dict[type, Event]] = {
     **SECURITY,
+    **ALERTS,
     NodeStarted: Event(
         "node.started", "info", "The node started; `verdicts` says how its journal was found.", "Nothing."
     ),

@@ -23,8 +23,10 @@ from weft.base.paths import is_key
 from weft.base.settings import Table, is_plain_name, nearest
 from weft.cores.chains.settings import parse_filters
 from weft.cores.measurement.settings import parse_metrics
+from weft.node.fleetalerts import alerts_of, shared_alerts
 from weft.node.fleetchecks import between_groups
 from weft.node.fleetparts import (
+    ALERTS_MAX,
     DEAD_AFTER_MAX,
     DEAD_AFTER_MIN,
     EVERYBODY,
@@ -53,8 +55,10 @@ from weft.node.tomllines import lines_of
 
 __all__ = ["Fleet", "Group", "Mistake", "Reading", "fleet_of", "read_fleet"]
 
-TABLES: Final = ("fleet", "metric", "chains", "group", "security", "chp")
-OF_NODES: Final = ("node", "lake", "journal", "limits", "store", "catalog", "doc")
+TABLES: Final = ("fleet", "metric", "alert", "chains", "group", "security", "chp")
+OF_NODES: Final = ("node", "lake", "journal", "limits", "store", "catalog", "doc", "notify")
+MOST: Final = {"metrics": METRICS_MAX, "filters": FILTERS_MAX, "alerts": ALERTS_MAX}
+"""Of one group."""
 _LINE: Final = re.compile(r"line (\d+)")
 _TWICE: Final = ("twice", "Cannot overwrite", "Cannot mutate")
 
@@ -122,12 +126,15 @@ def _fleet(document: dict[str, Any], said: list[str]) -> Fleet:
     times = _times(Table(document.get("fleet", {}), "fleet", said))
     metrics = _metrics(document, said)
     filters = _filters(document, said)
+    alerts = shared_alerts(document, metrics, said)
     _security(Table(document.get("security", {}), "security", said))
     _chp(Table(document.get("chp", {}), "chp", said))
     if "group" not in document:
-        everybody = Group(name=EVERYBODY, members=("*",), metrics=metrics, filters=filters)
+        alerts, wrong = alerts_of(metrics, alerts, {}, "")
+        said += wrong
+        everybody = Group(name=EVERYBODY, members=("*",), metrics=metrics, filters=filters, alerts=alerts)
         return Fleet(times=times, groups={EVERYBODY: everybody})
-    return Fleet(times=times, groups=_groups(document["group"], (metrics, filters), said))
+    return Fleet(times=times, groups=_groups(document["group"], (metrics, filters, alerts), said))
 
 
 def _times(table: Table) -> dict[str, Any]:
@@ -177,8 +184,9 @@ def _filters(document: dict[str, Any], said: list[str]) -> dict[str, dict[str, A
     return {str(table.get("name")): {key: table[key] for key in table if key != "name"} for table in found}
 
 
-Shared = tuple[dict[str, dict[str, Any]], dict[str, dict[str, Any]]]
-"""Metrics and filters that groups name."""
+Tables = dict[str, dict[str, Any]]
+Shared = tuple[Tables, Tables, Tables]
+"""Metrics and filters that groups name, and alerts that belong to groups by their metrics."""
 
 
 def _groups(tables: Any, shared: Shared, said: list[str]) -> dict[str, Group]:
@@ -196,6 +204,9 @@ def _group(name: str, values: Any, shared: Shared, said: list[str]) -> Group:
         table.say("E15", "", "a name is 1 to 63 letters, digits, `_`, `.`, `-`")
     elif name in RESERVED:
         table.say("E15", "", f"`{name}` cannot name a group")
+    metrics = {**_named(table, "metrics", shared[0]), **_own_metrics(table)}
+    alerts, wrong = alerts_of(metrics, shared[2], _own(table, "alert"), f"{table.path}.alert")
+    said += wrong
     group = Group(
         name=name,
         parent=table.text("parent"),
@@ -205,12 +216,13 @@ def _group(name: str, values: Any, shared: Shared, said: list[str]) -> Group:
         fanout=table.whole("fanout", 0, 1, FANOUT_MAX) or None,
         prefer=table.flag("prefer"),
         labels=_labels(table),
-        metrics={**_named(table, "metrics", shared[0]), **_own_metrics(table)},
+        metrics=metrics,
         filters={**_named(table, "filters", shared[1]), **_own_filters(table)},
+        alerts=alerts,
     )
-    for what, found, most in (("metrics", group.metrics, METRICS_MAX), ("filters", group.filters, FILTERS_MAX)):
-        if len(found) > most:
-            table.say("E04", what, f"{len(found)} of them, {most} at most")
+    for what, most in MOST.items():
+        if (count := len(getattr(group, what))) > most:
+            table.say("E04", what, f"{count} of them, {most} at most")
     table.end()
     return group
 
@@ -257,7 +269,7 @@ def _own_filters(table: Table) -> dict[str, dict[str, Any]]:
     return tables
 
 
-def _own(table: Table, key: str, listed: str) -> dict[str, dict[str, Any]]:
+def _own(table: Table, key: str, listed: str = "") -> dict[str, dict[str, Any]]:
     tables = table.raw(key)
     if tables is None:
         return {}
@@ -265,7 +277,7 @@ def _own(table: Table, key: str, listed: str) -> dict[str, dict[str, Any]]:
         table.say("E04", key, f"must be tables, [{table.path}.{key}.NAME]")
         return {}
     for name in tables:
-        if name in table.texts(listed):
+        if listed and name in table.texts(listed):
             table.say("E14", f"{key}.{name}", f"is in `{listed}`, too: one of the two")
     return tables
 

@@ -5,6 +5,7 @@
     /CONFIG/<group>/exclude|collectors|parent|fanout|prefer|labels
     /CONFIG/<group>/metric/<name>                  the metric's table: one per key, so a changed rate is one small update
     /CONFIG/<group>/filter/<name>                  the filter's table, without its name
+    /CONFIG/<group>/alert/<name>                   the alert's table
     /CONFIG/global/key/<uuid>                      whose key is whose (weft.base.keys); in no file
 
 Values are canonical JSON (CFG-002).
@@ -24,6 +25,8 @@ from weft.wire import jsontext
 
 CONFIG: Final = "/CONFIG/"
 GLOBAL: Final = "/CONFIG/global/"
+TABLES: Final = ("metric", "filter", "alert")
+"""Kinds of which a group has many, each a table with a name."""
 LISTS: Final = ("members", "exclude", "collectors")
 VALUE_BYTES_MAX: Final = 1 << 20
 _TABLE: Final = msgspec.json.Decoder(dict[str, Any])
@@ -79,8 +82,8 @@ def _pairs_of(group: Group) -> dict[str, bytes]:
     values: dict[str, Any] = {"members": group.members}
     said = {key: getattr(group, key) for key in ("exclude", "collectors", "parent", "fanout", "prefer", "labels")}
     values |= {key: value for key, value in said.items() if value}
-    values |= {f"metric/{name}": table for name, table in group.metrics.items()}
-    values |= {f"filter/{name}": table for name, table in group.filters.items()}
+    for kind in TABLES:
+        values |= {f"{kind}/{name}": table for name, table in getattr(group, f"{kind}s").items()}
     return {start + key: canonical(value) for key, value in values.items()}
 
 
@@ -119,12 +122,14 @@ def _take(key: str, value: bytes, groups: dict[str, dict[str, Any]]) -> None:
     if not is_plain_name(name) or name in RESERVED:
         raise Unusable("is of no group")
     said = groups.setdefault(name, {})
-    if kind in ("metric", "filter") and is_plain_name(what):
+    if kind in TABLES and is_plain_name(what):
         said.setdefault(f"{kind}s", {})[what] = table_of(value)
     elif rest in _KINDS:
         said[rest] = decoded(_KINDS[rest], value)
     else:
-        raise Unusable(f"nobody reads it: a group has {', '.join(_KINDS)}, metric/NAME and filter/NAME")
+        raise Unusable(
+            f"nobody reads it: a group has {', '.join(_KINDS)}, {', '.join(f'{table}/NAME' for table in TABLES)}"
+        )
 
 
 def decoded(decoder: "msgspec.json.Decoder[Any]", value: bytes) -> Any:
@@ -145,7 +150,7 @@ def _in_words(match: re.Match[str]) -> str:
 
 
 def table_of(value: bytes) -> dict[str, Any]:
-    """The table of a metric or a filter."""
+    """The table of a metric, a filter or an alert."""
     table: dict[str, Any] = decoded(_TABLE, value)
     return table
 

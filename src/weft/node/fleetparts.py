@@ -18,6 +18,7 @@ FANOUT_MAX: Final = 1_000  # children per parent (specs/01, 3.5)
 GROUPS_MAX: Final = 1_000
 METRICS_MAX: Final = 1_000  # of one group
 FILTERS_MAX: Final = 1_000
+ALERTS_MAX: Final = 256
 MEMBERS_MAX: Final = 10_000  # nodes of a fleet
 LABELS_MAX: Final = 16
 LABEL_BYTES_MAX: Final = 64
@@ -64,6 +65,8 @@ class Group(msgspec.Struct, frozen=True, kw_only=True):
     metrics: dict[str, dict[str, Any]] = {}
     """Tables by name: those of the list, then the group's own."""
     filters: dict[str, dict[str, Any]] = {}
+    alerts: dict[str, dict[str, Any]] = {}
+    """The fleet's about metrics of this group, then the group's own."""
 
 
 class Fleet(msgspec.Struct, frozen=True, kw_only=True):

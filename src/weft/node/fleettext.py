@@ -5,6 +5,7 @@ from collections import Counter
 from typing import Any, Final
 
 from weft.base.settings import UNITS
+from weft.node.fleetalerts import in_common
 from weft.node.fleetkeys import canonical
 from weft.node.fleetparts import SPANS, Fleet, Group, seconds_of
 
@@ -19,13 +20,15 @@ def to_toml(fleet: Fleet) -> str:
     times = {key: _time(key, fleet.times[key]) for key in sorted(fleet.times)}
     parts = [_block("[fleet]", times)] if times else []
     parts += [_block(f"[metric.{_key(name)}]", metrics[name]) for name in sorted(metrics)]
+    alerts = in_common((group.metrics, group.alerts) for group in fleet.groups.values())
+    parts += [_block(f"[alert.{_key(name)}]", alerts[name]) for name in sorted(alerts)]
     parts += [_block("[[chains.filter]]", {"name": name, **filters[name]}) for name in sorted(filters)]
     for name in _parents_first(fleet):
-        parts += _group(fleet.groups[name], metrics, filters)
+        parts += _group(fleet.groups[name], metrics, filters, alerts)
     return "\n".join(parts)
 
 
-def _group(group: Group, metrics: Tables, filters: Tables) -> list[str]:
+def _group(group: Group, metrics: Tables, filters: Tables, alerts: Tables) -> list[str]:
     head = f"[group.{_key(group.name)}"
     said: dict[str, Any] = {
         "parent": group.parent,
@@ -39,7 +42,12 @@ def _group(group: Group, metrics: Tables, filters: Tables) -> list[str]:
         "filters": _listed(group.filters, filters),
     }
     parts = [_block(f"{head}]", {key: value for key, value in said.items() if value})]
-    for kind, tables, shared in (("metric", group.metrics, metrics), ("filter", group.filters, filters)):
+    kinds = (
+        ("metric", group.metrics, metrics),
+        ("filter", group.filters, filters),
+        ("alert", group.alerts, alerts),
+    )
+    for kind, tables, shared in kinds:
         own = [name for name in sorted(tables) if not _is_same(tables, shared, name)]
         parts += [_block(f"{head}.{kind}.{_key(name)}]", tables[name]) for name in own]
     return parts

@@ -9,9 +9,10 @@ import msgspec
 from weft.base.now import SECOND
 from weft.base.settings import is_plain_name
 from weft.cores.chains.settings import FilterSpec, parse_filters
+from weft.cores.measurement.alertsettings import AlertSpec, parse_alerts
 from weft.cores.measurement.settings import MetricSpec, parse_metrics
 from weft.node.fleetchecks import wrong_members
-from weft.node.fleetkeys import GLOBAL, Unusable, decoded, from_pairs, group_pairs, table_of
+from weft.node.fleetkeys import GLOBAL, TABLES, Unusable, decoded, from_pairs, group_pairs, table_of
 from weft.node.fleetparts import DEAD_AFTER_MAX, DEAD_AFTER_MIN, FANOUT_MAX, seconds_of
 
 HEARTBEAT_NS: Final = 2 * SECOND  # CFG-074
@@ -24,6 +25,7 @@ class Plan(msgspec.Struct, frozen=True, kw_only=True):
 
     metrics: tuple[MetricSpec, ...] = ()
     filters: tuple[FilterSpec, ...] = ()
+    alerts: tuple[AlertSpec, ...] = ()
     heartbeat_ns: int = HEARTBEAT_NS
     dead_after: int = DEAD_AFTER
     """Heartbeats of silence after which a peer counts as dead."""
@@ -52,6 +54,7 @@ def plan_of(pairs: Mapping[str, bytes], groups: Sequence[str]) -> Plan:
     return Plan(
         metrics=tuple(metrics[name] for name in sorted(metrics)),
         filters=tuple(filters[name] for name in sorted(filters)),
+        alerts=_alerts(pairs, groups, metrics, mistakes),
         heartbeat_ns=_span(pairs, "heartbeat", HEARTBEAT_NS, mistakes),
         dead_after=_dead_after(pairs, mistakes),
         mistakes=tuple(mistakes),
@@ -66,8 +69,8 @@ def why_unusable(key: str, value: bytes) -> str | None:
         return "the root writes what is under /TOPO/"
     if key.startswith(GLOBAL):
         mistakes += [*plan_of({key: value}, ()).mistakes, *from_pairs([(key, value)])[1]][:1]
-    elif parts[0] == "CONFIG" and len(parts) == 4 and parts[2] in ("metric", "filter"):
-        (_metric if parts[2] == "metric" else _filter)(key, parts[3], value, mistakes)
+    elif parts[0] == "CONFIG" and len(parts) == 4 and parts[2] in TABLES:
+        _READERS[parts[2]](key, parts[3], value, mistakes)
     elif parts[0] == "CONFIG":
         mistakes += _of_group(key, value)
     return "; ".join(mistake.removeprefix(f"{key}: ") for mistake in mistakes) or None
@@ -92,6 +95,31 @@ def _metric(key: str, name: str, value: bytes, mistakes: list[str]) -> MetricSpe
     return None if wrong else specs[0]
 
 
+def _alerts(
+    pairs: Mapping[str, bytes], groups: Sequence[str], metrics: Mapping[str, MetricSpec], mistakes: list[str]
+) -> tuple[AlertSpec, ...]:
+    """Those about metrics of the plan; of an alert without its metric nothing can be judged."""
+    details = {name: spec.detail for name, spec in metrics.items()}
+    alerts: dict[str, AlertSpec] = {}
+    for group in groups:
+        for name, value in group_pairs(pairs, group, "alert").items():
+            alert = _alert(f"/CONFIG/{group}/alert/{name}", name, value, mistakes, details)
+            if alert is not None:
+                alerts.setdefault(name, alert)
+    return tuple(alerts[name] for name in sorted(alerts))
+
+
+def _alert(
+    key: str, name: str, value: bytes, mistakes: list[str], details: Mapping[str, str] | None = None
+) -> AlertSpec | None:
+    table = _table(key, name, value, mistakes)
+    if table is None:
+        return None
+    specs, wrong = parse_alerts({name: table}, details)
+    mistakes += [f"{key}: {text.replace(f' alert.{name}.', ' ', 1)}" for text in wrong]
+    return None if wrong else specs[0]
+
+
 def _filter(key: str, name: str, value: bytes, mistakes: list[str]) -> FilterSpec | None:
     table = _table(key, name, value, mistakes)
     if table is None:
@@ -99,6 +127,9 @@ def _filter(key: str, name: str, value: bytes, mistakes: list[str]) -> FilterSpe
     specs, wrong = parse_filters([{**table, "name": name}])
     mistakes += [f"{key}: {text.replace(' chains.filter[0].', ' ', 1)}" for text in wrong]
     return None if wrong else specs[0]
+
+
+_READERS: Final = {"metric": _metric, "filter": _filter, "alert": _alert}
 
 
 def _table(key: str, name: str, value: bytes, mistakes: list[str]) -> dict[str, Any] | None:

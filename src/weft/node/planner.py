@@ -5,6 +5,7 @@ from typing import Any, NamedTuple
 
 from weft.base.endpoints import endpoint_of
 from weft.cores.chains.settings import FilterSpec
+from weft.cores.measurement.alertsettings import AlertSpec
 from weft.cores.measurement.settings import MetricSpec
 from weft.cores.topology.atlas import Atlas
 from weft.cores.topology.groups import Directory, Guest
@@ -22,6 +23,8 @@ class Change(NamedTuple):
     """Heartbeat ns, and how many of silence mean death."""
     mistakes: tuple[str, ...]
     """Pairs that cannot be used and were not told before, each with its reason; all others count."""
+    alerts: tuple[AlertSpec, ...] = ()
+    """About these metrics; another alert changes both."""
 
 
 class Planner:
@@ -33,6 +36,8 @@ class Planner:
         self.group = ""
         """Empty: this node has no place yet."""
         self._metrics, self._filters = settings.metrics, settings.filters
+        self._alerts: tuple[AlertSpec, ...] | None = None if settings.follows else settings.alerts
+        """None: the first plan is told whatever it is, since it ends alerts that fired before this start."""
         self._times = (settings.heartbeat_ns, settings.fleet.dead_after)
         self._is_root = settings.level == "root"
         self.is_planned = not waits_for_plan(settings)
@@ -62,7 +67,7 @@ class Planner:
 
     def stop(self) -> None:
         """Nothing is measured until there is a place again."""
-        self.group, self._metrics = "", ()
+        self.group, self._metrics, self._alerts = "", (), ()
 
     def change(self) -> Change:
         """The plan of now, where it differs from the one before; nothing as long as the group has no metric at all."""
@@ -70,16 +75,18 @@ class Planner:
         times = self._changed_times(plan)
         prefix = f"/CONFIG/{self.group}/"
         if self._follows and self._is_root and self._atlas.groups and not self.group and self._metrics:
-            self._metrics = ()  # its groups are there, and none wants this machine
+            self._metrics, self._alerts = (), ()  # its groups are there, and none wants this machine
             return Change((), None, times, ())
         if not self._follows or not self.group or not any(key.startswith(prefix) for key in self.pairs):
             return Change(None, None, times, ())
-        metrics = plan.metrics if plan.metrics != self._metrics else None
+        is_same = (plan.metrics, plan.alerts) == (self._metrics, self._alerts)
+        metrics = None if is_same else plan.metrics
         filters = plan.filters if plan.filters != self._filters or not self.is_planned else None
         self.is_planned = True
         mistakes = plan.mistakes if plan.mistakes != self._told else ()
-        self._metrics, self._filters, self._told = plan.metrics, plan.filters, plan.mistakes
-        return Change(metrics, filters, times, mistakes)
+        self._metrics, self._alerts = plan.metrics, plan.alerts
+        self._filters, self._told = plan.filters, plan.mistakes
+        return Change(metrics, filters, times, mistakes, plan.alerts)
 
     def settle(self) -> tuple[FilterSpec, ...] | None:
         """The filters to go by where the configuration is in force and says nothing for this node; None: they are known."""

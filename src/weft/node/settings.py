@@ -17,6 +17,7 @@ from weft.base.paths import is_key, is_under
 from weft.base.settings import is_plain_name, parse_toml, span_ns
 from weft.cores.chains.settings import FilterSpec, parse_filters
 from weft.cores.drain.messages import DrainSettings
+from weft.cores.measurement.alertsettings import AlertSpec, parse_alerts
 from weft.cores.measurement.settings import MetricSpec, parse_metrics
 from weft.node.catalogtable import CatalogTable
 from weft.node.catalogtable import faults_of as catalog_faults
@@ -224,6 +225,7 @@ class NodeSettings(msgspec.Struct, frozen=True, kw_only=True):
     chp: ChpTable = ChpTable()
     chains: ChainsTable = ChainsTable()
     metrics: tuple[MetricSpec, ...] = ()
+    alerts: tuple[AlertSpec, ...] = ()
     filters: tuple[FilterSpec, ...] = ()
     follows: bool = False
     """Whether metrics and filters come from the configuration: the file names none."""
@@ -351,10 +353,11 @@ def settings_of(document: dict[str, Any], where: str = "the settings") -> NodeSe
             ("chains", ChainsTable),
         )
     }
-    errors += [f"E02 unknown table [{name}]" for name in document if name not in (*tables, "metric", *FLEETS)]
+    errors += [f"E02 unknown table [{name}]" for name in document if name not in (*tables, "metric", "alert", *FLEETS)]
     metrics, wrong = parse_metrics(document.get("metric", DEFAULT_METRICS))
     filters, wrong_filters = parse_filters(tables_of_filters)
-    errors += [*wrong, *wrong_filters]
+    alerts, wrong_alerts = _alerts(document, metrics)
+    errors += [*wrong, *wrong_filters, *wrong_alerts]
     if tables["node"] is not None and tables["fleet"] is not None:
         errors += _contradictions(tables["node"], tables["fleet"], tables["security"])
     if tables["node"] is not None and tables["chp"] is not None:
@@ -375,8 +378,16 @@ def settings_of(document: dict[str, Any], where: str = "the settings") -> NodeSe
     tables |= {name: None for name in ("store", "catalog", "doc") if name not in document}
     follows = not is_planned or any(name in document for name in FLEETS)
     if follows and not tables["node"].level and not tables["node"].parent:
-        metrics = []  # nothing is measured before the root has said what
-    return NodeSettings(metrics=tuple(metrics), filters=tuple(filters), follows=follows, **tables)
+        metrics, alerts = [], []  # nothing is measured before the root has said what
+    plan = {"metrics": tuple(metrics), "alerts": tuple(alerts), "filters": tuple(filters)}
+    return NodeSettings(**plan, follows=follows, **tables)
+
+
+def _alerts(document: dict[str, Any], metrics: list[MetricSpec]) -> tuple[list[AlertSpec], list[str]]:
+    """Alerts about this node's own metrics; where the file has groups they belong to those, and fleet.py reads them."""
+    if any(name in document for name in FLEETS):
+        return [], []
+    return parse_alerts(document.get("alert", {}), {spec.name: spec.detail for spec in metrics})
 
 
 def has_plan(document: dict[str, Any]) -> bool:

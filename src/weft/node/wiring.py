@@ -139,6 +139,7 @@ def leave_root(node: Orders, event: topology.RootLeft) -> None:
 def know_root(node: Orders, event: topology.RootKnown) -> None:
     """Whose word counts about what is safe (FLD-012)."""
     node.order("carrier", carrier.RootIs(event.node, event.epoch))
+    node.order("measurement", measurement.KnowRoot(event.node, event.epoch))
 
 
 def found_fleet(node: Orders, event: configuration.ConfigurationApplied) -> None:
@@ -270,7 +271,7 @@ def plan_anew(node: Orders, event: Any) -> None:
     """Measure and filter by what the configuration says now."""
     change, number = node.planner.change(), getattr(event, "number", None)
     if change.metrics is not None:
-        node.order("measurement", measurement.PlanMetrics(change.metrics, number))
+        node.order("measurement", measurement.PlanMetrics(change.metrics, number, change.alerts))
     if change.filters is not None:
         node.order("chains", chains.PlanFilters(change.filters))
     if change.times is not None:
@@ -299,6 +300,8 @@ def link_is(is_up: bool) -> Action:  # noqa: FBT001  # the table reads aloud
 
 def hold_back(node: Orders, event: JournalChanged) -> None:
     """Without room nothing new is taken: not from here, not from children (JRN-030, CHN-040)."""
+    if node.is_full and event.state == "OPEN":
+        node.order("measurement", measurement.TellAlerts())
     node.is_full = event.state != "OPEN"
     hold_children(node, event)
     node.order("chains", chains.HoldBack(is_full=node.is_full))
@@ -408,6 +411,9 @@ WIRES: Final[list[Wire]] = [
     when(InputRefused).then(append_event),
     when(measurement.MetricUnsupported).then(append_event),
     when(measurement.MetricFailed).then(append_event),
+    when(measurement.AlertRaised).then(append_event),
+    when(measurement.AlertCleared).then(append_event),
+    when(measurement.AlertsFiring).then(append_event),
     when(measurement.ClockStepped).then(append_event),
     when(chains.BatchFailed).then(append_event),
     when(carrier.ParentJoined).then(know_parent, link_is(True), append_event),

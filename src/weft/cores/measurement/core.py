@@ -25,6 +25,7 @@ from weft.base.records import CoreRecord, Entry
 from weft.cores.kit.outbox import Outbox
 from weft.cores.kit.timers import earliest
 from weft.cores.measurement import limits
+from weft.cores.measurement.alarms import Alarms
 from weft.cores.measurement.batch import OpenBatch
 from weft.cores.measurement.details import Place
 from weft.cores.measurement.foreign import Foreign
@@ -34,6 +35,7 @@ from weft.cores.measurement.messages import (
     BatchNumbered,
     BatchTaken,
     ClockStepped,
+    KnowRoot,
     Measure,
     Measured,
     MeasurementSettings,
@@ -44,6 +46,7 @@ from weft.cores.measurement.messages import (
     PlanMetrics,
     Reading,
     Stop,
+    TellAlerts,
     Verdict,
 )
 from weft.cores.measurement.numbering import NAME, Numbering
@@ -110,6 +113,7 @@ class Measurement:
         self._step_ns = 0  # seen, and not yet in a batch
         self._step_told_ns = 0  # in a batch that is on its way through the chain
         self._outbox = Outbox()
+        self.alarms = Alarms(settings.node_name, self._outbox, is_waiting=settings.is_followed)
         self._deadline: int | None = None
         self._is_settled = False  # whether `_deadline` is up to date
         self._now_mono = 0
@@ -117,10 +121,13 @@ class Measurement:
     # The verbs of every core.
 
     def restore(self, entries: Iterable[Entry], now: Now) -> None:
+        entries = list(entries)
         self.numbering.restore(entries)
+        self.alarms.restore(entries)
 
     def condense(self) -> Iterable[CoreRecord]:
-        return self.numbering.condense()
+        yield from self.numbering.condense()
+        yield from self.alarms.condense()
 
     def receive(self, message: Any, source: Source, now: Now) -> None:
         """Hear a foreign node (MEA-020); PeerError for what no limit leaves room for, and then nothing is kept."""
@@ -148,7 +155,7 @@ class Measurement:
         self._is_settled = False
 
     def command(self, order: Any, now: Now) -> None:
-        """Obey `PlanMetrics`, `MeasureNow`, `Measured`, `NumberBatch` or `Stop`."""
+        """Obey an order of messages.py."""
         self._begin(now)
         self._ORDERS[type(order)](self, order, now)
         self._is_settled = False
@@ -192,7 +199,7 @@ class Measurement:
         if self.state is State.PLANNED:
             self.state, self._started = State.RUNNING, now
             self._offset_ns, self._checked_at = now.wall - now.mono, now.mono
-            self.plan(PlanMetrics(self.settings.metrics), now)
+            self.plan(PlanMetrics(self.settings.metrics, alerts=self.settings.alerts), now)
         else:
             self._look_at_clocks(now)
 
@@ -231,6 +238,7 @@ class Measurement:
         for gone in before.values():
             if gone.gate is not None:
                 gone.gate.drain()
+        self.alarms.plan(order.alerts, self.tasks, now)
         self._measure_due(now)
 
     def _task(self, spec: MetricSpec, now: Now) -> Task:
@@ -336,11 +344,18 @@ class Measurement:
                 self._put(line, point)
             else:
                 task.gate.take(line, point)
+        self._judge(task, reading)
         if len(task.lines) > 2 * len(reading.samples) + limits.LINES_SPARE:
             self._forget_lines(task, reading)
         gate = task.gate
         if gate is not None and gate.opens_at is not None and gate.opens_at <= self._now_mono:
             gate.open(self._now_mono)
+
+    def _judge(self, task: Task, reading: Reading) -> None:
+        """Compare what was read with the alerts about it (MET-004)."""
+        if self.alarms.judges(task.spec.name):
+            lines = [task.lines[labels] for labels, _, _ in reading.samples if labels in task.lines]
+            self.alarms.read(task.spec.name, lines, reading.at_ms, self._now_mono)
 
     def report_failure(self, task: Task, heard: Reading | str) -> None:
         """Tell it, once per reason until the metric succeeds again."""
@@ -357,6 +372,7 @@ class Measurement:
         """Tell it once; its ticks go on, since a source may come (a sensor's driver is loaded)."""
         task.late_at = None
         self.counters.unsupported += 1
+        self._judge(task, reading)
         if not task.is_unsupported:
             task.is_unsupported = True
             self._outbox.tell(MetricUnsupported(task.spec.name, _short(reading.why)))
@@ -419,12 +435,22 @@ class Measurement:
         self._outbox.tell(BatchNumbered(first, rows))
         self.counters.numbered += rows
 
+    def know_root(self, order: KnowRoot, now: Now) -> None:
+        """Tell a root that is new what fires."""
+        self.alarms.know_root(order.node, order.epoch)
+
+    def tell_alerts(self, order: TellAlerts, now: Now) -> None:
+        """Tell what fires once more."""
+        self.alarms.tell_all()
+
     _ORDERS: Final[dict[type, Callable[..., None]]] = {
         PlanMetrics: plan,
         MeasureNow: measure_now,
         Measured: measured,
         NumberBatch: number,
         Stop: stop,
+        KnowRoot: know_root,
+        TellAlerts: tell_alerts,
     }
 
 

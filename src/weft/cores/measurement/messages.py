@@ -6,17 +6,24 @@ import msgspec
 
 from weft.base.calculated import Number
 from weft.cores.measurement import limits
+from weft.cores.measurement.alertsettings import AlertSpec
 from weft.cores.measurement.details import Place
 from weft.cores.measurement.settings import MetricSpec
+from weft.wire.alerts import AlertCleared, AlertRaised, AlertsFiring
 from weft.wire.data import Data, DataHugz
 from weft.wire.samples import BODY_BYTES_MAX, ROWS_MAX, SERIES_MAX, Labels, Row, SampleBatch, Series
 
 __all__ = [
+    "AlertCleared",
+    "AlertRaised",
+    "AlertSpec",
+    "AlertsFiring",
     "BatchNumbered",
     "BatchTaken",
     "ClockStepped",
     "Data",
     "DataHugz",
+    "KnowRoot",
     "Labels",
     "Measure",
     "MeasureNow",
@@ -34,6 +41,7 @@ __all__ = [
     "SampleBatch",
     "Series",
     "Stop",
+    "TellAlerts",
     "Verdict",
 ]
 
@@ -45,6 +53,9 @@ class MeasurementSettings(msgspec.Struct, frozen=True, kw_only=True):
     """What the core does from its first wake on, and how large its batches grow."""
 
     metrics: tuple[MetricSpec, ...] = ()
+    alerts: tuple[AlertSpec, ...] = ()
+    is_followed: bool = False
+    """Whether this plan holds only until the configuration is known: then it ends no alert."""
     node_name: str = ""
     """Travels with every batch, so that rows can be read by people; the UUID is the identity."""
     flush_ns: int = limits.FLUSH_NS
@@ -95,6 +106,18 @@ class PlanMetrics(msgspec.Struct, frozen=True):
     specs: tuple[MetricSpec, ...]
     number: int | None = None
     """Which configuration says so (CFG-003); travels with every batch taken under it."""
+    alerts: tuple[AlertSpec, ...] = ()
+
+
+class KnowRoot(msgspec.Struct, frozen=True, gc=False):
+    """Order: this is the root; one that is new is told what fires (MET-004)."""
+
+    node: bytes
+    epoch: int
+
+
+class TellAlerts(msgspec.Struct, frozen=True, gc=False):
+    """Order: tell everything that fires once more: some events may not have been kept."""
 
 
 class MeasureNow(msgspec.Struct, frozen=True):

@@ -17,6 +17,7 @@ from weft.wire.samples import SampleBatch, encode_pieces
 KEY: Final = "weft.metric"
 NAME: Final = "measurement"
 END: Final = 1  # kind of the core record: [era, last sequence]
+OTHERS: Final = (2, 3, 4)  # kinds of alarms.py
 
 _END: Final = msgspec.msgpack.Decoder(tuple[int, int])
 
@@ -38,7 +39,7 @@ class Numbering:
 
     def _end_of(self, record: Record) -> tuple[int, int] | None:
         if isinstance(record, CoreRecord):
-            return _kept(record) if record.core == NAME else None
+            return _kept(record) if record.core == NAME and record.kind not in OTHERS else None
         if not isinstance(record, StreamRecord | EraRecord):
             return None
         if record.stream != Stream.SAMPLES or record.origin != self.node:

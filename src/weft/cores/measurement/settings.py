@@ -212,8 +212,8 @@ def _threshold(table: Table, detail: str, rate_ns: int) -> Threshold | None:
         return None
     if match[1]:
         return _timed(table, match[1], match[2], rate_ns, clear)
-    limit = _limit(table, "threshold", match[4], detail)
-    stop = None if clear is None else _limit(table, "clear", str(clear), detail)
+    limit = limit_in(table, "threshold", match[4], detail)
+    stop = None if clear is None else limit_in(table, "clear", str(clear), detail)
     if limit is None:
         return None
     if stop is not None and (stop > limit if match[3] == ">" else stop < limit):
@@ -221,7 +221,7 @@ def _threshold(table: Table, detail: str, rate_ns: int) -> Threshold | None:
     return Threshold(match[3], limit=limit, clear=stop)
 
 
-def _limit(table: Table, key: str, text: str, detail: str) -> float | int | None:
+def limit_in(table: Table, key: str, text: str, detail: str) -> float | int | None:
     """A number in the unit of the detail's values; with a unit of its own it is calculated (MET-003)."""
     found = quantity(text)
     if found is None:

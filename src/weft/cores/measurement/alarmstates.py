@@ -1,0 +1,43 @@
+"""When an alert fires for one series (MET-004).
+
+Each sample of the series is compared with the condition. It has to hold for the span `for` without a break; then the
+alert fires until the value is back at `clear`, so a value that swings around the limit raises one alert and not many.
+A series that is not there any more ends its alert. A metric that fails or hangs says nothing: what fires goes on.
+"""
+
+from enum import Enum
+from typing import Final, NamedTuple
+
+
+class Alarm(Enum):
+    """Of one alert at one series."""
+
+    QUIET = "nothing is kept of it"
+    PENDING = "the condition holds, but not for long enough"
+    FIRING = "raised, and in the journal"
+
+
+class Heard(Enum):
+    BEYOND = "the value lies beyond the limit"
+    LONG_BEYOND = "it has done so for the whole span `for`"
+    BETWEEN = "it lies between the limit and `clear`"
+    BACK = "it is back at `clear`"
+    GONE = "the series, the metric or the alert is there no longer"
+
+
+class Cell(NamedTuple):
+    do: str  # a method of alarms.Alarms
+    then: Alarm
+
+
+TABLE: Final[dict[tuple[Alarm, Heard], Cell]] = {
+    (Alarm.QUIET, Heard.BEYOND): Cell("await_span", Alarm.PENDING),
+    (Alarm.QUIET, Heard.LONG_BEYOND): Cell("raise_alert", Alarm.FIRING),
+    (Alarm.PENDING, Heard.LONG_BEYOND): Cell("raise_alert", Alarm.FIRING),
+    (Alarm.PENDING, Heard.BETWEEN): Cell("forget", Alarm.QUIET),
+    (Alarm.PENDING, Heard.BACK): Cell("forget", Alarm.QUIET),
+    (Alarm.PENDING, Heard.GONE): Cell("forget", Alarm.QUIET),
+    (Alarm.FIRING, Heard.BACK): Cell("clear_alert", Alarm.QUIET),
+    (Alarm.FIRING, Heard.GONE): Cell("clear_alert", Alarm.QUIET),
+}
+"""What has no row changes nothing."""
