@@ -74,7 +74,7 @@ class Disk(World):
         return self.since(before)
 
     def since(self, index: int) -> list[str]:
-        signs = {AlertRaised: "+", AlertCleared: "-"}
+        signs: dict[Any, str] = {AlertRaised: "+", AlertCleared: "-"}
         return [signs[type(e)] + e.name for e in self.events[index:] if type(e) in signs]
 
     def restarted(self, specs: tuple[AlertSpec, ...] = FULL, **how: Any) -> "Disk":

@@ -1,7 +1,7 @@
 """What a node has to do by the replicated pairs of its group: the plan of its metrics and filters (CFG-051, CFG-091)."""
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Final
 
 import msgspec
@@ -129,7 +129,11 @@ def _filter(key: str, name: str, value: bytes, mistakes: list[str]) -> FilterSpe
     return None if wrong else specs[0]
 
 
-_READERS: Final = {"metric": _metric, "filter": _filter, "alert": _alert}
+_READERS: Final[dict[str, Callable[[str, str, bytes, list[str]], Any]]] = {
+    "metric": _metric,
+    "filter": _filter,
+    "alert": _alert,
+}
 
 
 def _table(key: str, name: str, value: bytes, mistakes: list[str]) -> dict[str, Any] | None:

@@ -379,8 +379,7 @@ def settings_of(document: dict[str, Any], where: str = "the settings") -> NodeSe
     follows = not is_planned or any(name in document for name in FLEETS)
     if follows and not tables["node"].level and not tables["node"].parent:
         metrics, alerts = [], []  # nothing is measured before the root has said what
-    plan = {"metrics": tuple(metrics), "alerts": tuple(alerts), "filters": tuple(filters)}
-    return NodeSettings(**plan, follows=follows, **tables)
+    return NodeSettings(metrics=tuple(metrics), alerts=tuple(alerts), filters=tuple(filters), follows=follows, **tables)
 
 
 def _alerts(document: dict[str, Any], metrics: list[MetricSpec]) -> tuple[list[AlertSpec], list[str]]:
