@@ -27,7 +27,7 @@ from weft.cores.measurement.messages import (
     TellAlerts,
     Verdict,
 )
-from weft.wire.alerts import FIRING_MAX, Alert
+from weft.wire.alerts import Alert
 from weft.wire.samples import Series
 
 pytestmark = pytest.mark.proves("MET-004", part="judged at the node that measures")
@@ -234,9 +234,9 @@ def test_after_lost_events_everything_is_told_again() -> None:
 
 def test_more_alerts_than_fit_are_counted() -> None:
     world = Disk(AT_ONCE)
-    world.full = {f"/{number}": 95.0 for number in range(FIRING_MAX + 3)}
+    world.full = {f"/{number}": 95.0 for number in range(259)}
     world.run(10)
-    assert FIRING_MAX == len(world.told(AlertRaised))
+    assert 256 == len(world.told(AlertRaised))
     assert 3 <= world.core.alarms.refused
 
 
