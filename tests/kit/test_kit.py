@@ -164,7 +164,7 @@ def test_parts_that_are_due_are_woken_in_their_order_and_the_first_deadline_coun
 def test_a_ticket_is_answered_once_and_its_number_never_given_again() -> None:
     tickets = Tickets[Any]()
     numbers = [tickets.open(waiting) for waiting in ("a", "b")]
-    assert ([1, 2], 2, [(1, "a"), (2, "b")]) == (numbers, len(tickets), list(tickets.items()))
+    assert ([1, 2], 2, "a", "b") == (numbers, len(tickets), tickets[1], tickets[2])
     assert ["b", None, None] == [tickets.close(number) for number in (2, 2, 99)]
     tickets.clear()
     assert (0, 3) == (len(tickets), tickets.open("c"))

@@ -249,6 +249,18 @@ def rooms_of_cores(files: list[Source]) -> Iterator[Finding]:
                 yield Finding(package, 1, f"no {room}", "every core has its four rooms, see src/weft/cores/template")
 
 
+OF_OUTBOX: Final = frozenset({"Persist", "Tell", "Reply", "Perform", "Connect"})
+
+
+def effects_past_the_outbox(source: Source) -> Iterator[Finding]:
+    """What a core wants done goes into the outbox of the kit: who knows one core's walls knows them all."""
+    if source.room != "cores" or source.path.startswith("src/weft/cores/kit/"):
+        return
+    for node in source.nodes:
+        if isinstance(node, ast.Call) and _name(node.func) in OF_OUTBOX and not source.is_answered(node.lineno):
+            yield source.finding(node.lineno, f"makes a `{_name(node.func)}`", "a verb of weft.cores.kit.outbox.Outbox")
+
+
 def functions_in_tables(source: Source) -> Iterator[Finding]:
     """A state table holds no logic."""
     if source.room == "cores" and source.path.endswith("/states.py"):

@@ -15,6 +15,7 @@ OF_FILES: Final[tuple[Callable[[Source], Iterator[Finding]], ...]] = (
     layers.floats_on_instants,
     layers.wire_fields_without_bound,
     layers.untyped_decoding,
+    layers.effects_past_the_outbox,
     layers.functions_in_tables,
     shape.unparsable,
     shape.long_functions,

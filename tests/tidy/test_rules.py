@@ -55,6 +55,9 @@ PLANTED = [
     # rooms
     (CORE, "x = 1\n", 1, "no states.py"),
     ("src/weft/cores/one/states.py", f"def f():\n{DOC}    return 1\n{USED}", 1, "`f` in a state table"),
+    # outbox
+    (CORE, "x = [Persist(records)]\n", 1, "makes a `Persist`"),
+    (CORE, "def f(effects):\n    effects.append(Tell(event))\n" + USED, 2, "makes a `Tell`"),
     # shape
     (SHELL, NAMED + "    a = 1\n" * 60 + USED, 1, "`f` has 62 lines"),
     (SHELL, "a = 1\n" * 601, 1, "601 lines"),
@@ -88,6 +91,8 @@ PLANTED = [
 ]
 
 HARMLESS = [
+    ("src/weft/cores/kit/outbox.py", "x = [Persist(records)]\n"),
+    ("src/weft/node/node.py", "x = [Persist(records)]\n"),
     ("src/weft/base/chance.py", "from random import Random\n"),
     (SHELL, "import time\nfor a in {1, 2}:\n    pass\n"),
     (WIRE, "x = sorted(a for a in {1, 2})\ny = any(a for a in {1})\nfor a in sorted(set(b)):\n    pass\n"),

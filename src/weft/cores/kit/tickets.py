@@ -1,6 +1,5 @@
 """What waits for an answer of another core or of the shell, by the number that the answer brings back."""
 
-from collections.abc import ItemsView
 from typing import Generic, TypeVar
 
 T = TypeVar("T")
@@ -25,6 +24,10 @@ class Tickets(Generic[T]):
     def __len__(self) -> int:
         return len(self._open)
 
+    def __getitem__(self, number: int) -> T:
+        """What waits under a number; KeyError: nothing does."""
+        return self._open[number]
+
     def open(self, waiting: T) -> int:
         """The number under which this waits."""
         self._last += 1
@@ -34,10 +37,6 @@ class Tickets(Generic[T]):
     def close(self, number: int) -> T | None:
         """What waited under a number, once; None: nothing does, or not any more."""
         return self._open.pop(number, None)
-
-    def items(self) -> ItemsView[int, T]:
-        """All that waits, oldest first."""
-        return self._open.items()
 
     def clear(self) -> None:
         """Nobody waits any more; numbers go on."""

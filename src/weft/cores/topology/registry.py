@@ -4,6 +4,7 @@ from collections.abc import Iterable
 from typing import Any, NamedTuple
 
 from weft.base.now import MILLISECOND, Now
+from weft.cores.kit.tickets import Tickets
 from weft.cores.topology import limits
 from weft.cores.topology.announcing import Announcer
 from weft.cores.topology.assignment import properties_of
@@ -60,7 +61,7 @@ class Registry:
     def __init__(self, context: Context, announcer: Announcer) -> None:
         self.context, self.announcer = context, announcer
         self.planner = Planner(context)
-        self.tickets: dict[int, Ticket] = {}
+        self.tickets = Tickets[Ticket]()
         self.pending: dict[bytes, int] = {}
         self.said: dict[bytes, Located] = {}
         """What was last wanted of each record; it stands in the store, or will as soon as its ticket is done."""
@@ -69,7 +70,6 @@ class Registry:
         self.was_acting = False
         self._directory = Directory({})
         self._early: dict[bytes, Asker] = {}
-        self._ticket = 0
         self._count = 0
 
     # Taking office and leaving it
@@ -283,19 +283,18 @@ class Registry:
             self._want(writes, Ticket([located.node for located in fresh]))
 
     def _want(self, writes: list[tuple[str, bytes]], ticket: Ticket) -> None:
-        self._ticket += 1
-        self.tickets[self._ticket] = ticket
+        number = self.tickets.open(ticket)
         for node in ticket.nodes:
             if (before := self.pending.get(node)) is not None:
                 other = self.tickets[before]
                 ticket.askers += [asker for asker in other.askers if asker.guest.node == node]
                 other.askers = [asker for asker in other.askers if asker.guest.node != node]
-            self.pending[node] = self._ticket
-        self.context.tell(RecordsWanted(self._ticket, tuple(writes)))
+            self.pending[node] = number
+        self.context.tell(RecordsWanted(number, tuple(writes)))
 
     def written(self, number: int, code: int, now: Now) -> None:
         """The outcome of a `RecordsWanted`: answer who waits, call who has to move."""
-        ticket = self.tickets.pop(number, None)
+        ticket = self.tickets.close(number)
         if ticket is None:
             return
         mine = [node for node in ticket.nodes if self.pending.get(node) == number]
