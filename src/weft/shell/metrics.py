@@ -367,7 +367,7 @@ FACTS: Final = (
         known="messages of children whose identity was here already",
         expired="messages of children without content",
         turned_away="messages of children refused for good",
-        held_back="messages of children refused for want of room; they come again",
+        held_back="messages of children not taken: no room, or filters not known yet; they come again",
         unsure="identities too old to be compared, kept",
     ),
     Fact("cores.carrier.spool_records", "records not yet safe", "weft_carrier_spool_records"),
