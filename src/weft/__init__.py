@@ -3,7 +3,7 @@
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from weft.client.addressing import (
+    from weft.client.chain.addressing import (
         AFTER_ALL,
         BEFORE_ALL,
         CHILDREN_OF_LOCAL,
@@ -12,10 +12,10 @@ if TYPE_CHECKING:
         PARENTS_OF_LOCAL,
         direct,
     )
-    from weft.client.chain import chain_client
+    from weft.client.chain.client import chain_client
+    from weft.client.chain.message import Message, Receipt, SendFailed, drop
+    from weft.client.chain.sync import chain_sync
     from weft.client.link.opening import Curve
-    from weft.client.message import Message, Receipt, SendFailed, drop
-    from weft.client.sync import chain_sync
 
 __version__ = "0.1.0"
 __all__ = [
@@ -37,12 +37,12 @@ __all__ = [
 
 _ROOMS = {
     "Curve": "link.opening",
-    "Message": "message",
-    "Receipt": "message",
-    "SendFailed": "message",
-    "chain_client": "chain",
-    "chain_sync": "sync",
-    "drop": "message",
+    "Message": "chain.message",
+    "Receipt": "chain.message",
+    "SendFailed": "chain.message",
+    "chain_client": "chain.client",
+    "chain_sync": "chain.sync",
+    "drop": "chain.message",
 }
 
 
@@ -52,4 +52,4 @@ def __getattr__(name: str) -> Any:
         raise AttributeError(f"module 'weft' has no attribute {name!r}")
     from importlib import import_module
 
-    return getattr(import_module(f"weft.client.{_ROOMS.get(name, 'addressing')}"), name)
+    return getattr(import_module(f"weft.client.{_ROOMS.get(name, 'chain.addressing')}"), name)

@@ -10,7 +10,7 @@ from typing import Any, Self, TypeVar
 import zmq
 
 import weft
-from weft.client.chain import ChainClient
+from weft.client.chain.client import ChainClient
 from weft.wire import clients
 
 PATIENCE_S = 60.0

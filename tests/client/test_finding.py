@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from weft.base.errors import UserError
-from weft.client.finding import find
+from weft.client.chain.finding import find
 
 
 @pytest.fixture

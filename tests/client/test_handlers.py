@@ -9,7 +9,7 @@ import pytest
 import weft
 from tests.client.node import FakeNode, attached, in_loop, until
 from weft.base.errors import UserError
-from weft.client.message import Message
+from weft.client.chain.message import Message
 from weft.wire import clients
 
 

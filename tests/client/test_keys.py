@@ -23,14 +23,14 @@ async def refusal_of(node: FakeNode, keys: weft.Curve | None) -> str:
 async def test_a_client_with_the_nodes_key_is_heard_and_one_with_another_is_not(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("weft.client.chain.HELLO_S", 0.2)
+    monkeypatch.setattr("weft.client.chain.client.HELLO_S", 0.2)
     server, secret = zmq.curve_keypair()
     own, other = zmq.curve_keypair(), zmq.curve_keypair()
     async with FakeNode(tmp_path, secret) as node:
         for wrong in (weft.Curve(other[0], *own), None):
             assert "unavailable" == await refusal_of(node, wrong)
         assert [] == node.heard
-        monkeypatch.setattr("weft.client.chain.HELLO_S", 30)
+        monkeypatch.setattr("weft.client.chain.client.HELLO_S", 30)
         welcomed = asyncio.ensure_future(node.welcomes())
         async with weft.chain_client("keyed", node.endpoint, weft.Curve(server, *own)) as chain:
             assert "keyed" == (await welcomed).name

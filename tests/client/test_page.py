@@ -11,7 +11,7 @@ import pytest
 import weft
 from tests.client.node import FakeNode, in_loop
 from tests.house.requirements import ROOT
-from weft.client.chain import ChainClient
+from weft.client.chain.client import ChainClient
 from weft.wire import clients
 
 PAGE = (ROOT / "docs" / "chains-client.md").read_text("utf-8")

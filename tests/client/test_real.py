@@ -11,8 +11,8 @@ from tests.client.node import until
 from tests.shell.ports import free_port
 from weft.base.errors import UserError
 from weft.cli.fleet import free_blocks
-from weft.client.finding import Node
-from weft.client.message import Message
+from weft.client.chain.finding import Node
+from weft.client.chain.message import Message
 from weft.cores.chains import Chains
 from weft.node.settings import settings_of
 from weft.shell.process import Process

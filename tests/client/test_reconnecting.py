@@ -10,16 +10,16 @@ import pytest
 import weft
 from tests.client.node import FakeNode, attached, in_loop, rec, until, welcome
 from weft.base.errors import UserError
+from weft.client.chain.message import Message
 from weft.client.link.sockets import Opener
-from weft.client.message import Message
 from weft.wire import clients
 
 
 @pytest.fixture(autouse=True)
 def quick(monkeypatch: pytest.MonkeyPatch) -> None:
     """Pauses of a few milliseconds."""
-    monkeypatch.setattr("weft.client.connection.BACK_OFF_MIN_S", 0.001)
-    monkeypatch.setattr("weft.client.connection.BACK_OFF_MAX_S", 0.01)
+    monkeypatch.setattr("weft.client.chain.connection.BACK_OFF_MIN_S", 0.001)
+    monkeypatch.setattr("weft.client.chain.connection.BACK_OFF_MAX_S", 0.01)
 
 
 @pytest.mark.proves("CLI-022")
@@ -183,7 +183,7 @@ async def test_a_busy_node_is_asked_again_and_one_that_refuses_is_not(tmp_path: 
 
 @in_loop
 async def test_a_node_that_does_not_answer_is_unavailable(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("weft.client.chain.HELLO_S", 0.05)
+    monkeypatch.setattr("weft.client.chain.client.HELLO_S", 0.05)
     with pytest.raises(UserError) as missing:
         async with weft.chain_client("tagger", f"ipc://{tmp_path / 'nobody.sock'}"):
             pass

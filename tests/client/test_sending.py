@@ -8,7 +8,7 @@ import pytest
 
 import weft
 from tests.client.node import FakeNode, attached, in_loop, until
-from weft.client.message import Message
+from weft.client.chain.message import Message
 from weft.wire import clients
 
 

@@ -12,7 +12,7 @@ import pytest
 import weft
 from tests.client.node import PATIENCE_S, FakeNode
 from weft.base.errors import UserError
-from weft.client.sync import Held
+from weft.client.chain.sync import Held
 from weft.wire import clients
 
 Story = Callable[[FakeNode], Coroutine[Any, Any, None]]
@@ -159,7 +159,7 @@ def test_a_refused_registration_is_raised_where_the_loop_begins(
 
 
 def test_no_node_is_raised_and_leaves_no_thread(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("weft.client.chain.HELLO_S", 0.05)
+    monkeypatch.setattr("weft.client.chain.client.HELLO_S", 0.05)
     before = threading.active_count()
     with pytest.raises(UserError), weft.chain_sync("x", f"ipc://{tmp_path / 'nobody.sock'}"):
         pass

@@ -15,8 +15,8 @@ from pathlib import Path
 from typing import Any, TextIO
 
 import weft
-from weft.client.chain import ChainClient
-from weft.client.message import Message
+from weft.client.chain.client import ChainClient
+from weft.client.chain.message import Message
 
 SENDS: dict[str, dict[str, Any]] = {
     "app.plain": {},

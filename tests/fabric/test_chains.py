@@ -16,7 +16,7 @@ import pytest
 import weft
 from tests.fabric.fabric import Fabric
 from weft.checks.accounts import unaccounted
-from weft.client.message import Message
+from weft.client.chain.message import Message
 
 TREE = {"root": "", "collector-1": "root", "sensor-1": "collector-1"}
 UP = """

@@ -7,10 +7,10 @@ from typing import Any, Final
 from weft.base.errors import UserError
 from weft.cli.chain_ends import until_any
 from weft.cli.chain_lines import Lines, who
-from weft.client.addressing import LOCAL, direct
-from weft.client.chain import chain_client
-from weft.client.links import Handler
-from weft.client.message import Message, SendFailed
+from weft.client.chain.addressing import LOCAL, direct
+from weft.client.chain.client import chain_client
+from weft.client.chain.links import Handler
+from weft.client.chain.message import Message, SendFailed
 
 Stand = Callable[[Handler], Handler]
 NAME: Final = "weft-chain"

@@ -10,7 +10,7 @@ from typing import Any, Final
 from weft.base.now import MILLISECOND, SECOND
 from weft.cli.kit.text import clean, clean_bytes
 from weft.cli.octets import payload_json
-from weft.client.message import Message
+from weft.client.chain.message import Message
 from weft.wire.clients import Welcome
 
 ID_DIGITS: Final = 8

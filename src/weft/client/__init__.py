@@ -1,11 +1,11 @@
-"""The client library of the chains: what a program beside a node says in Python (specs/05, section 2.7).
+"""The client libraries: what programs say in Python to the nodes and services of a fabric.
 
-finding.py     which node: an endpoint, a state directory, a name, or the only one that runs here
-dealer.py      the ZeroMQ socket of one connection
-connection.py  hello, beats, death, and coming back
-sending.py     what was sent and has no final status yet, within the node's credit
-outgoing.py    what leaves in one multipart
-links.py       registrations and their handlers
-chain.py       all of that as `weft.chain_client`
-sync.py        the same for scripts, as `weft.chain_sync`
+They never judge what a node says of the fabric, and share no state. Start with `chain`, whose names are those of `weft`
+itself; whoever has read one has read them all, since what they have in common is in `link`.
+
+link     opening, keeping and reading a connection; finding nodes; errors; the form for scripts
+chain    messages and their filters: `weft.chain_client`, `weft.chain_sync`
+store    values that everybody has: `weft.store`
+catalog  who is there, and being there: `weft.catalog`
+doc      documents that several people edit: `weft.doc`
 """

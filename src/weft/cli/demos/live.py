@@ -13,9 +13,9 @@ from weft.cli.chain_ends import until_any
 from weft.cli.chain_lines import Lines, who
 from weft.cli.demos import report
 from weft.cli.demos.programs import PARENTS_OF, REWRITES, Drop, Heard, Hold, Link, Pass, Program, Verdict
-from weft.client.chain import chain_client
-from weft.client.links import Handler
-from weft.client.message import Message, Receipt, SendFailed, drop
+from weft.client.chain.client import chain_client
+from weft.client.chain.links import Handler
+from weft.client.chain.message import Message, Receipt, SendFailed, drop
 from weft.wire.clients import Welcome
 
 LAST_STATUS_S: Final = 15.0  # a message without promise waits 10 s for its link

@@ -15,7 +15,7 @@ import zmq
 from weft.client.catalog.errors import CatalogError
 from weft.client.catalog.servicelimits import CALLS_PER_TURN, DATAGRAM_BYTES_MAX, FRAME_BYTES_MAX, QUEUE_MAX
 from weft.client.link.channel import Channel, Hear
-from weft.client.link.opening import BadEndpoint, Target
+from weft.client.link.opening import BadEndpoint, Target, listen
 from weft.client.link.sockets import LOST, Bounds, Context, Socket
 
 BOUNDS: Final = Bounds(FRAME_BYTES_MAX, QUEUE_MAX)
@@ -40,18 +40,13 @@ class Plug(Channel):
 
     def bind(self, host: str, port: int) -> int:
         """Listen; returns the port. CatalogError `port-in-use` if it is taken, `bad-address` if it is none of ours."""
-        made = self._socket
-        if ":" in host:
-            made.set(zmq.IPV6, 1)
-            host = f"[{host}]"
         try:
-            made.raw.bind(f"tcp://{host}:{port}")
+            return listen(self._socket.raw, host, port)
         except zmq.ZMQError as error:
             code = "port-in-use" if error.errno == zmq.EADDRINUSE else "bad-address"
             raise CatalogError(f"{host}:{port}: {error.strerror}", code) from None
-        made.set(zmq.BACKLOG, 512)
-        self.look()
-        return int(bytes(made.raw.get(zmq.LAST_ENDPOINT)).rstrip(b"\0").rpartition(b":")[2])
+        finally:
+            self.look()
 
     def dial(self, endpoint: str) -> None:
         """Dial `host:port`; who is not there may come later, and a name that means nothing is as silent."""

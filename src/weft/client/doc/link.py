@@ -13,12 +13,12 @@ from enum import Enum
 from typing import Any
 
 from weft.base.errors import PeerError
-from weft.client.dealer import dealer
 from weft.client.doc.errors import Closed, DocError, Unanswered, Unreachable, error_of
 from weft.client.doc.finding import MEND, Node, endpoint_of
 from weft.client.doc.limits import BACK_OFF_MAX_S, BACK_OFF_MIN_S, OPEN_S, TURN
 from weft.client.link.backoff import BackOff
 from weft.client.link.channel import Channel
+from weft.client.link.dealer import dealer
 from weft.client.link.opening import BadEndpoint, Target
 from weft.wire.document import programs
 from weft.wire.document.clients import Answer, Asked

@@ -3,8 +3,17 @@
 from typing import Final
 
 BACK_OFF_SPREAD: Final = 0.2  # of a pause, either way: a hundred clients of one node come back one by one
+BACKLOG: Final = 512  # connections that wait to be accepted (SEC-010)
 IDLE_S: Final = 10  # then the kernel asks whether the other end of a TCP connection is there
 PROBE_INTERVAL_S: Final = 5  # how often it asks
 PROBES_MAX: Final = 3  # how often without an answer, until the connection counts as broken
 SOCKET_PATH_BYTES_MAX: Final = 107  # of a Unix socket
 LIVE_S: Final = 0.5  # whether anybody listens at a socket
+
+LINGER_MS: Final = 1_000  # for the last words
+
+NEVER_MS: Final = 86_400_000
+"""Until libzmq dials again by itself: a node that came back knows no routing id of before. Its own `never` (-1) throws
+away what has come already, and a message that is half read ends the process."""
+SOCKET_QUEUE: Final = 1_000  # multiparts, either way
+FRAME_BYTES_MAX: Final = (1 << 20) + (1 << 16)  # CLI-002

@@ -11,7 +11,7 @@ from typing import Any, Final, NamedTuple, TypeVar
 import zmq
 
 from weft.base.errors import UserError
-from weft.client.link.limits import IDLE_S, PROBE_INTERVAL_S, PROBES_MAX
+from weft.client.link.limits import BACKLOG, IDLE_S, PROBE_INTERVAL_S, PROBES_MAX
 
 P = TypeVar("P", bound=asyncio.BaseProtocol)
 KEEP_ALIVE: Final = (
@@ -56,6 +56,16 @@ def dial(opened: "zmq.Socket[Any]", target: Target) -> None:
         opened.connect(target.endpoint)
     except zmq.ZMQError as error:
         raise BadEndpoint(target.endpoint, error.strerror or str(error)) from None
+
+
+def listen(opened: "zmq.Socket[Any]", host: str, port: int) -> int:
+    """Let others connect to a ZeroMQ socket; the port that it is, where `port` is 0. zmq.ZMQError if it cannot be bound."""
+    if ":" in host:
+        opened.setsockopt(zmq.IPV6, 1)
+        host = f"[{host}]"
+    opened.bind(f"tcp://{host}:{port}")
+    opened.setsockopt(zmq.BACKLOG, BACKLOG)
+    return int(bytes(opened.get(zmq.LAST_ENDPOINT)).rstrip(b"\0").rpartition(b":")[2])
 
 
 async def open_stream(protocol: Callable[[], P], target: Target) -> P:

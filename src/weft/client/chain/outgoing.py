@@ -7,7 +7,7 @@ their order where the order means something: what is handed back, and what could
 from collections.abc import Callable, Iterator
 from typing import Any, Final
 
-from weft.client.limits import BATCH_BYTES, BATCH_FRAMES, BATCH_MESSAGES
+from weft.client.chain.limits import BATCH_BYTES, BATCH_FRAMES, BATCH_MESSAGES
 from weft.wire import clients
 
 Frames = tuple[bytes, ...]

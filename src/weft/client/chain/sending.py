@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from msgspec.structs import replace
 
 from weft.base.errors import WeftError
-from weft.client.message import Receipt, SendFailed
+from weft.client.chain.message import Receipt, SendFailed
 from weft.wire.clients import SendItem, StatusItem
 
 Frames = tuple[bytes, ...]

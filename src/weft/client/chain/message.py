@@ -5,9 +5,9 @@ from typing import Any, NamedTuple
 from msgspec import Struct
 from msgspec.structs import replace
 
-from weft.client.addressing import destination
+from weft.client.chain.addressing import destination
+from weft.client.chain.payloads import of_frame, to_frames
 from weft.client.link.errors import LinkError
-from weft.client.payloads import of_frame, to_frames
 from weft.wire.clients import RecItem
 
 

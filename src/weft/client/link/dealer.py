@@ -1,4 +1,4 @@
-"""How a client of the chains opens a connection: a DEALER that is never used for a second one (CLI-002)."""
+"""How programs of a node's chains and documents connect: a DEALER that is never used for a second one (CLI-002)."""
 
 import os
 from collections.abc import Callable
@@ -6,7 +6,7 @@ from typing import Final
 
 import zmq
 
-from weft.client.limits import FRAME_BYTES_MAX, LINGER_MS, NEVER_MS, SOCKET_QUEUE
+from weft.client.link.limits import FRAME_BYTES_MAX, LINGER_MS, NEVER_MS, SOCKET_QUEUE
 from weft.client.link.opening import Target
 from weft.client.link.sockets import ENDED, Bounds, Socket
 from weft.wire.multipart import MULTIPART_BYTES_MAX, MULTIPART_FRAMES_MAX

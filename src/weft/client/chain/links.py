@@ -13,7 +13,7 @@ from collections.abc import Awaitable, Callable
 from contextvars import ContextVar
 from typing import Any, Final, Protocol, cast
 
-from weft.client.limits import (
+from weft.client.chain.limits import (
     BUSY,
     CALLS_PER_TURN,
     COPIES_BYTES_MAX,
@@ -22,7 +22,7 @@ from weft.client.limits import (
     PAYLOAD_BYTES_MAX,
     WHY_BYTES_MAX,
 )
-from weft.client.message import Dropped, Message
+from weft.client.chain.message import Dropped, Message
 from weft.wire.clients import Done, GiveUp, NextItem, Rec, Reg
 
 LOG: Final = logging.getLogger("weft.client")

@@ -10,12 +10,12 @@ from collections.abc import Callable, Generator
 from typing import Any, Final
 
 from weft.base.errors import UserError
-from weft.client.addressing import PARENTS_OF_LOCAL
-from weft.client.chain import ChainClient
-from weft.client.finding import Node
+from weft.client.chain.addressing import PARENTS_OF_LOCAL
+from weft.client.chain.client import ChainClient
+from weft.client.chain.finding import Node
+from weft.client.chain.message import Dropped, Message, Receipt
 from weft.client.link.opening import Curve
 from weft.client.link.waiting import Waiting
-from weft.client.message import Dropped, Message, Receipt
 
 WINDOW: Final = 64
 

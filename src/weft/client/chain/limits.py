@@ -25,13 +25,6 @@ HELLO_S: Final = 10.0  # until somebody answers hello: a busy Raspberry Pi syncs
 BACK_OFF_MIN_S: Final = 0.1
 BACK_OFF_MAX_S: Final = 1.0  # a hello costs nothing on the same machine, and what is not read meanwhile is lost
 TICK_MIN_S: Final = 0.001
-LINGER_MS: Final = 1_000  # for the last words
-
-NEVER_MS: Final = 86_400_000
-"""Until libzmq dials again by itself: a node that came back knows no routing id of before. Its own `never` (-1) throws
-away what has come already, and a message that is half read ends the process."""
-SOCKET_QUEUE: Final = 1_000  # multiparts, either way
-FRAME_BYTES_MAX: Final = (1 << 20) + (1 << 16)  # CLI-002
 
 assert BATCH_MESSAGES * (WHY_BYTES_MAX + 32) < 64 << 10, "else a batch of reasons has no header that holds it"
 assert CALLS_PER_TURN > BATCH_MESSAGES, "else a handler that is as quick as reading loses copies all the same"

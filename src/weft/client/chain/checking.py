@@ -1,7 +1,7 @@
 """What a program asks of a node, judged before it is said: the node would only say that it cannot read it."""
 
 from weft.base.errors import UserError
-from weft.client.limits import NAME_CHARS_MAX, TIMEOUT_MS_MAX, WINDOW_MAX
+from weft.client.chain.limits import NAME_CHARS_MAX, TIMEOUT_MS_MAX, WINDOW_MAX
 from weft.wire import clients
 
 WAYS = ("in", "out")

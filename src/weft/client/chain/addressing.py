@@ -4,7 +4,7 @@ import re
 from functools import lru_cache
 from typing import Any, Final
 
-from weft.client.limits import NODE_BYTES_MAX
+from weft.client.chain.limits import NODE_BYTES_MAX
 
 Destination = tuple[Any, ...]
 """`(kind, node or None, ttl)`; what is absent has its default."""

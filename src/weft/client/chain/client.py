@@ -12,19 +12,19 @@ from typing import Any, Final, Protocol, Self, TypeVar
 from msgspec.structs import replace
 
 from weft.base.errors import UserError
-from weft.client.addressing import AFTER_ALL, PARENTS_OF_LOCAL, destination
-from weft.client.checking import check_name, check_registration
-from weft.client.connection import Connection
-from weft.client.dealer import dealer
-from weft.client.finding import Node, endpoint_of, locate
-from weft.client.limits import AWAY_S, FRAMES_MAX, HELLO_S, PAYLOAD_BYTES_MAX, TYPE_CHARS_MAX
+from weft.client.chain.addressing import AFTER_ALL, PARENTS_OF_LOCAL, destination
+from weft.client.chain.checking import check_name, check_registration
+from weft.client.chain.connection import Connection
+from weft.client.chain.finding import Node, endpoint_of, locate
+from weft.client.chain.limits import AWAY_S, FRAMES_MAX, HELLO_S, PAYLOAD_BYTES_MAX, TYPE_CHARS_MAX
+from weft.client.chain.links import CAUSE, Handler, Link
+from weft.client.chain.message import Receipt, SendFailed
+from weft.client.chain.outgoing import Outgoing
+from weft.client.chain.payloads import to_frames
+from weft.client.chain.sending import Pending, Sends
+from weft.client.link.dealer import dealer
 from weft.client.link.opening import Curve, Target
 from weft.client.link.sockets import Opener
-from weft.client.links import CAUSE, Handler, Link
-from weft.client.message import Receipt, SendFailed
-from weft.client.outgoing import Outgoing
-from weft.client.payloads import to_frames
-from weft.client.sending import Pending, Sends
 from weft.wire import clients
 
 LOG: Final = logging.getLogger("weft.client")
@@ -120,7 +120,7 @@ class ChainClient:
 
         It is queued at once, in order, and leaves as soon as the node's credit allows. `want`: `spool`, `dest` or
         `none`; `keep`: `disk` or `memory`; `expires`: nanoseconds since 1970. In a handler its cause is the handler's
-        message. Bytes, text, a tuple of frames or JSON values are a payload (`weft.client.payloads`).
+        message. Bytes, text, a tuple of frames or JSON values are a payload (`weft.client.chain.payloads`).
         """
         future: Future[Receipt] = self._loop.create_future()
         frames, fmt = to_frames(payload, fmt)

@@ -12,7 +12,7 @@ from collections.abc import Callable
 from typing import Final, Protocol
 
 from weft.base.errors import PeerError, UserError
-from weft.client.limits import BACK_OFF_MAX_S, BACK_OFF_MIN_S, HELLO_S, MULTIPARTS_PER_TURN, TICK_MIN_S
+from weft.client.chain.limits import BACK_OFF_MAX_S, BACK_OFF_MIN_S, HELLO_S, MULTIPARTS_PER_TURN, TICK_MIN_S
 from weft.client.link.backoff import BackOff
 from weft.client.link.channel import Channel
 from weft.client.link.sockets import Opener

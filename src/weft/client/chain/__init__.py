@@ -1,0 +1,11 @@
+"""The client library of the chains: what a program beside a node says in Python (specs/05, section 2.7).
+
+finding.py     which node: an endpoint, a state directory, a name, or the only one that runs here
+connection.py  hello, beats, death, and coming back
+sending.py     what was sent and has no final status yet, within the node's credit
+outgoing.py    what leaves in one multipart
+links.py       registrations and their handlers
+message.py     what a handler is given, and what it may answer
+client.py      all of that as `weft.chain_client`
+sync.py        the same for scripts, as `weft.chain_sync`
+"""
