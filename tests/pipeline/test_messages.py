@@ -9,9 +9,9 @@ from tests.pipeline.ground import ERA, MEM, OTHER_DRAIN, T0_MS, A, B, Ground, Pl
 from weft.lake.consumers import consumers
 from weft.pipeline.check import Check
 from weft.pipeline.job import Done
+from weft.pipeline.judging import FUTURE_MS
 from weft.pipeline.runner import Runner
 from weft.pipeline.sql import Lake
-from weft.pipeline.transforms.quality import FUTURE_MS
 
 STEPS = ("coverage", "bronze", "quarantine", "silver", "progress")
 SPOKEN = [

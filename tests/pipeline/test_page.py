@@ -29,6 +29,9 @@ without holes by their source, and every node of a session tells of all of them:
 told it, and one that comes again, or of which one node has lost what another still brings, is neither doubled nor missing.
 Writes of the configuration are numbered by the root, and go on from one root to the next: `era` is the epoch of a root, and
 what lies between the last number of all epochs before and its first is missing.
+
+A row of bronze or silver whose `batch` is null is one that no batch has taken yet: `weft sql` reads it from its segment, see
+*How fresh* in [lake.md](lake.md).
 """
 
 

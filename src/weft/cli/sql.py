@@ -18,6 +18,7 @@ from weft.cli.kit.options import Flag
 if TYPE_CHECKING:
     import pyarrow as pa
 
+    from weft.pipeline.bridge.bridge import Freshness
     from weft.pipeline.sql import Lake
 
 LIMIT = 1_000
@@ -35,6 +36,7 @@ def sql(
     arrow: Path | None = None,
     limit: int = LIMIT,
     verify: Flag = False,
+    fresh: bool = True,
 ) -> None:
     """Ask the tables of a lake in SQL, without Java: `weft sql "SELECT node, missing FROM completeness"`.
 
@@ -48,11 +50,12 @@ def sql(
         arrow: write the rows to this file of Arrow's IPC format instead.
         limit: most rows that are shown; every other output has all.
         verify: read and prove every byte of the tables that are named before they are asked; status 1 if one is not as written.
+        fresh: answer from drained rows, too, that no commit names yet, and say on stderr how fresh that is; never with --as-of.
     """
     if sum((json, csv, parquet is not None, arrow is not None)) > 1:
         raise UserError("usage", "several outputs at once", "one of --json, --csv, --parquet FILE, --arrow FILE")
     place = home_of(lake)
-    with without("pandas"), without("numpy"), _opened(place, as_of, verify=verify) as asked:
+    with without("pandas"), without("numpy"), _opened(place, as_of, verify=verify, fresh=fresh) as asked:
         if out := parquet or arrow:
             from weft.pipeline.filing import file_rows, refuse_inside
 
@@ -61,13 +64,14 @@ def sql(
             print(f"{rows:,} rows in {out}")
         else:
             _print(asked.query(query, None if json or csv else limit), "json" if json else "csv" if csv else "")
+        _tell(asked.freshness(), as_json=json)
 
 
-def _opened(lake: Path, as_of: str | None, *, verify: bool = False) -> "Lake":
+def _opened(lake: Path, as_of: str | None, *, verify: bool, fresh: bool) -> "Lake":
     from weft.pipeline import versions
     from weft.pipeline.sql import Lake
 
-    return Lake(lake, None if as_of is None else versions.as_of(_dated(as_of)), verify=verify)
+    return Lake(lake, None if as_of is None else versions.as_of(_dated(as_of)), verify=verify, fresh=fresh)
 
 
 def _dated(said: str) -> str:
@@ -77,6 +81,28 @@ def _dated(said: str) -> str:
     from weft.client.doc.replaying import instant_of
 
     return datetime.fromtimestamp(instant_of(said, time.time()), UTC).isoformat()
+
+
+def _tell(found: "list[Freshness]", *, as_json: bool) -> None:
+    """How fresh the answer is: on stderr, so that the rows stay alone; with --json as one line of JSON."""
+    if as_json and found:
+        import msgspec
+
+        print(msgspec.json.encode({"freshness": [one._asdict() for one in found]}).decode(), file=sys.stderr)
+        return
+    for one in found:
+        print(told(one), file=sys.stderr)
+
+
+def told(one: "Freshness") -> str:
+    """How fresh one table is, in a sentence."""
+    newest = "nothing yet" if one.newest is None else f"{one.newest.astimezone(UTC):%Y-%m-%dT%H:%M:%S.%f}"[:-3] + "Z"
+    if one.is_bridged:
+        text = f"{one.table}: newest row of {newest}; {one.rows:,} drained rows of {one.segments:,} segments besides its last commit"
+    else:
+        text = f"{one.table}: as of its last commit, {newest}"
+    text += f"; {one.left:,} more segments wait for weft lake run" if one.left else ""
+    return text + (f" ({one.why})" if one.why else "")
 
 
 def _print(rows: "pa.Table", form: str) -> None:

@@ -33,19 +33,39 @@ MADE: Final = frozenset({*(table.full_name for table in WIDTHS), LATEST.full_nam
 """What DuckDB makes when asked."""
 
 
-def table(
-    spark: "SparkSession", lake: Path | str, name: str, version: Version = None, since: Since = None
+def table(  # tidy: a notebook names those that it needs
+    spark: "SparkSession",
+    lake: Path | str,
+    name: str,
+    version: Version = None,
+    since: Since = None,
+    *,
+    fresh: bool = False,
 ) -> "DataFrame":
     """A table of the lake as a DataFrame, on a session with or without Delta's jars.
 
     `name` is `silver.samples` or `samples`, looked up as `weft sql` does, views included. `since` leaves out what lies
     before that UTC day, without opening its files. Of roll-ups, `latest` and views the rows are made here, and held in
     memory once. UserError `no-lake`, `no-table`, `no-version`, `bad-time`, `no-days` (the table is not kept by day).
+
+    `fresh`: with drained rows that no commit names yet (PIP-102), which are typed here and held in memory; without effect
+    beside `version`.
     """
     found = _found(Layout(lake), name)
     if found.full_name in MADE:
-        return spark.createDataFrame(_made(lake, found, _wish(version), since))
-    handle = _opened(lake, found, version)
+        return spark.createDataFrame(_made(lake, found, _wish(version), since, fresh=fresh))
+    if not fresh or version is not None:
+        return _committed(spark, lake, found, _opened(lake, found, version), since)
+    with Lake(lake, fresh=True) as asked:
+        pending = asked.pending(found, _day(found, since))
+        rows = _committed(spark, lake, found, asked.handle(found), since)
+    return rows if pending is None else rows.unionByName(spark.createDataFrame(_shaped(pending, found.schema.arrow())))
+
+
+def _committed(
+    spark: "SparkSession", lake: Path | str, found: Table, handle: "DeltaTable | None", since: Since
+) -> "DataFrame":
+    """The rows of a version, through Spark's own Parquet reader."""
     files = [] if handle is None else _files(handle, found, since)
     if not files:
         return spark.createDataFrame([], found.schema.ddl())
@@ -54,13 +74,15 @@ def table(
     return rows.select(*(f"`{name}`" for name in found.schema.names))
 
 
-def arrow(lake: Path | str, name: str, version: Version = None, since: Since = None) -> "pa.Table":
+def arrow(
+    lake: Path | str, name: str, version: Version = None, since: Since = None, *, fresh: bool = False
+) -> "pa.Table":
     """The same rows as `table`, as Arrow, without Spark and Java. Same errors."""
     import pyarrow.dataset as ds
 
     found = _found(Layout(lake), name)
-    if found.full_name in MADE:
-        return _made(lake, found, _wish(version), since)
+    if found.full_name in MADE or (fresh and version is None):
+        return _made(lake, found, _wish(version), since, fresh=fresh)
     handle = _opened(lake, found, version)
     schema = found.schema.arrow()
     if handle is None:
@@ -70,9 +92,12 @@ def arrow(lake: Path | str, name: str, version: Version = None, since: Since = N
     return _shaped(rows, schema)
 
 
-def ask(lake: Path | str, question: str, as_of: Version = None) -> "pa.Table":
-    """What `weft sql` answers, as Arrow: one SELECT, of the tables as they are or as they were. Errors as `Lake.query`."""
-    with Lake(lake, _wish(as_of)) as asked:
+def ask(lake: Path | str, question: str, as_of: Version = None, *, fresh: bool = True) -> "pa.Table":
+    """What `weft sql` answers, as Arrow: one SELECT, of the tables as they are or as they were. Errors as `Lake.query`.
+
+    With drained rows that no commit names yet, unless `fresh` is false or `as_of` is given (PIP-102).
+    """
+    with Lake(lake, _wish(as_of), fresh=fresh) as asked:
         return asked.query(question)
 
 
@@ -141,7 +166,7 @@ def _day(found: Table, since: Since) -> date | None:
     return instant(since).astimezone(UTC).date()
 
 
-def _made(lake: Path | str, found: Table, wish: AsOf | None, since: Since) -> "pa.Table":
+def _made(lake: Path | str, found: Table, wish: AsOf | None, since: Since, *, fresh: bool = False) -> "pa.Table":
     """What `weft sql` would answer."""
     where = ""
     if since is not None:
@@ -151,7 +176,7 @@ def _made(lake: Path | str, found: Table, wish: AsOf | None, since: Since) -> "p
                 "no-days", f"{found.full_name} is not kept by day", "leave out `since`, and filter its rows"
             )
         where = f" WHERE {column} >= DATE '{instant(since).astimezone(UTC).date()}'"
-    with Lake(lake, wish) as asked:
+    with Lake(lake, wish, fresh=fresh) as asked:
         if found not in asked.known():
             return found.schema.arrow().empty_table()
         rows = asked.query(f"SELECT * FROM {found.full_name}{where}")  # noqa: S608  # of names and a date of ours

@@ -14,6 +14,7 @@ from weft.pipeline.versions import paths_of
 
 if TYPE_CHECKING:
     import duckdb
+    import pyarrow as pa
     from deltalake import DeltaTable
 
 MISSING: Final = ("No such file", "No files found")
@@ -26,19 +27,26 @@ def scan(connection: "duckdb.DuckDBPyConnection", handle: "DeltaTable") -> str:
     """The SELECT of all rows of a table. Errors: duckdb.IOException with a word of `MISSING`, UserError `bad-place`."""
     import pyarrow as pa
 
-    told = connection.from_arrow(pa.schema(handle.schema()).empty_table())
+    schema = pa.schema(handle.schema())
     files = paths_of(handle.file_uris())
     if not files:
-        return ROWS.format(columns=_columns(told, set()), source="(SELECT 1) WHERE false")
+        nothing = dict.fromkeys(schema.names, "NULL")
+        return ROWS.format(columns=typed(connection, schema, nothing), source="(SELECT 1) WHERE false")
     source = _source(files, handle.metadata().partition_columns)
-    return ROWS.format(columns=_columns(told, set(connection.sql(f"FROM {source}").columns)), source=source)
+    there = connection.sql(f"FROM {source}").columns
+    absent = {name: "NULL" for name in schema.names if name not in there}
+    return ROWS.format(columns=typed(connection, schema, absent), source=source)
 
 
-def _columns(told: "duckdb.DuckDBPyRelation", there: set[str]) -> str:
-    """Every column of the log in its type, of what is there."""
-    held = [f'"{name}"' if name in there else "NULL" for name in told.columns]
-    every = zip(held, told.types, told.columns, strict=True)
-    return ", ".join(f'CAST({value} AS {kind}) AS "{name}"' for value, kind, name in every)
+def typed(connection: "duckdb.DuckDBPyConnection", schema: "pa.Schema", made: dict[str, str]) -> str:
+    """The columns of a schema in its types: as expressions of `made`, else as the column of that name."""
+    told = connection.from_arrow(schema.empty_table())
+    every = zip(told.types, told.columns, strict=True)
+    return ", ".join(f'CAST({made.get(name, _column(name))} AS {kind}) AS "{name}"' for kind, name in every)
+
+
+def _column(name: str) -> str:
+    return f'"{name}"'
 
 
 def _source(files: list[str], partitions: list[str]) -> str:

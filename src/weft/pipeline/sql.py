@@ -6,12 +6,16 @@ current to the last batch. Nothing can be written, no extension is loaded, no fi
 
 Versions are chosen when a table is first named, one per table, and kept for all that a `Lake` is asked: so the two sides
 of a join, and a folded table and what completes it, belong together. With `as_of` all tables are those of that instant.
+
+A `fresh` lake also answers from segments that no commit names yet, see `weft.pipeline.bridge`; then `freshness` says what came
+from where.
 """
 
 import glob
 import re
 from collections.abc import Iterator
 from contextlib import contextmanager
+from datetime import date
 from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, Self
@@ -33,6 +37,8 @@ if TYPE_CHECKING:
     import pyarrow as pa
     from deltalake import DeltaTable
 
+    from weft.pipeline.bridge.bridge import Bridge, Freshness
+
 JOB: Final = "samples"
 LAYERS: Final = ("gold", "silver", "bronze", "quarantine", "meta")
 """In which order a table's bare name is looked up; a layer can always be written in front."""
@@ -42,6 +48,8 @@ SETTINGS: Final[dict[str, str | bool | int | float | list[str]]] = {
     "threads": "2",
 }
 
+FOLDED: Final = (*WIDTHS, LATEST)
+"""Tables that a view completes with what stands behind their last fold."""
 BATCH_ROWS: Final = 50_000
 SKETCH: Final = "sketch_"
 """How the names of all functions over sketches begin."""
@@ -59,14 +67,20 @@ _UNQUOTED: Final = re.compile(
 class Lake:
     """A lake that can be asked. Open it with `with`; each instance sees the versions of its first use of a table."""
 
-    def __init__(self, root: Path | str, as_of: AsOf | None = None, *, verify: bool = False) -> None:
+    def __init__(
+        self, root: Path | str, as_of: AsOf | None = None, *, verify: bool = False, fresh: bool = False
+    ) -> None:
         """`as_of`: that version of every table that is named, or what stood in all of them at an instant.
 
         Of a folded table's version, what completes it is that of its instant. A table that was made later counts as empty. UserError `no-lake` if there is none.
 
         `verify`: every file of a table that is named is read and proved first; UserError `damaged` or `unproved` if that fails.
+
+        `fresh`: drained rows that no commit names yet are in the answer (PIP-102); without effect beside `as_of`.
         """
         self.layout, self.as_of, self.verify = Layout(root), as_of, verify
+        self.fresh = fresh and as_of is None
+        self._bridge: Bridge | None = None
         self._registered: set[str] = set()
         self._handles: dict[tuple[str, AsOf | None], DeltaTable | None] = {}
         self._connection: duckdb.DuckDBPyConnection | None = None
@@ -79,6 +93,10 @@ class Lake:
         self._connection = duckdb.connect(":memory:", config=SETTINGS)
         for name, value in self._settings():
             self._connection.execute(f"SET {name} = {value}")
+        if self.fresh:
+            from weft.pipeline.bridge.bridge import Bridge  # a tenth of the start of a question that needs it
+
+            self._bridge = Bridge(self.layout, self._connection, self)
         for layer in LAYERS:
             self._connection.execute(f"CREATE SCHEMA {layer}")
         self._connection.execute(f"SET search_path = '{','.join(LAYERS)}'")
@@ -88,8 +106,10 @@ class Lake:
         """What is set in this order, for the last of them closes the door."""
         yield "TimeZone", quoted("UTC")
         yield "parquet_metadata_cache", "true"  # a table's files are looked at more than once
-        tables = str(self.layout.tables().resolve())
-        yield "allowed_directories", f"[{quoted(tables)}, {quoted(glob.escape(tables))}]"
+        rooms = [self.layout.tables().resolve()]
+        rooms += [self.layout.root.resolve() / "drain"] if self.fresh else []
+        allowed = [quoted(form(str(room))) for room in rooms for form in (str, glob.escape)]
+        yield "allowed_directories", f"[{', '.join(allowed)}]"
         yield "enable_external_access", "false"
 
     def __exit__(self, *_: object) -> None:
@@ -172,7 +192,13 @@ class Lake:
     def known(self) -> list[Table]:
         """The tables that exist, and the views over them."""
         there = self.tables()
+        if self._bridge is not None:
+            there += [table for table in self._bridge.known() if table not in there]
         return there + [view.table for view in VIEWS.values() if view.over[0] in there]
+
+    def freshness(self) -> "list[Freshness]":
+        """Of the tables that were named so far, how fresh each is; nothing of a lake that is not `fresh`."""
+        return [] if self._bridge is None else list(self._bridge.told.values())
 
     def _named_in(self, sql: str) -> list[Table]:
         """The tables that a question can mean: `layer.name`, or by a bare name the first layer that has one."""
@@ -201,12 +227,25 @@ class Lake:
     def _shown(self, table: Table) -> str:
         view = VIEWS.get(table.full_name)
         if view is None:
-            return self._completed(table) if table in (*WIDTHS, LATEST) else f"FROM {self._dataset(table, self.as_of)}"
+            return self._completed(table) if table in FOLDED else f"FROM {self._dataset(table, self.as_of)}"
         if isinstance(self.as_of, int):
             raise UserError("no-version", f"{table.full_name} is a view: it has no versions", "--as-of TIME")
         return view.select({of.full_name: self._dataset(of, self.as_of) for of in view.over})
 
     def _dataset(self, table: Table, wish: AsOf | None) -> str:
+        """The rows of a table, pending ones included if the lake is fresh; the name they have in DuckDB."""
+        if self._bridge is None or table in FOLDED:
+            return self._rows(table, wish)
+        name, pending = f"now_{table.layer}_{table.name}", self._bridge.select(table)
+        if pending is None:
+            return self._rows(table, wish)
+        if name not in self._registered:
+            self._registered.add(name)
+            held = self._rows(table, wish)
+            self._open.execute(f"CREATE TEMP VIEW {name} AS FROM {held} UNION ALL BY NAME {pending}")
+        return name
+
+    def _rows(self, table: Table, wish: AsOf | None) -> str:
         """Make the rows of a table's log known; the name they have in DuckDB."""
         name = f"raw_{table.layer}_{table.name}"
         if wish != self.as_of:
@@ -221,6 +260,30 @@ class Lake:
                     self._prove(table, handle)
                 self._open.execute(f"CREATE TEMP VIEW {name} AS {scan(self._open, handle)}")
         return name
+
+    def pending(self, table: Table, since: date | None = None) -> "pa.Table | None":
+        """Of a fresh lake the rows that `handle` does not have; None if there are none. `since`: no earlier UTC days."""
+        assert self._bridge is not None, "a fresh lake"
+        rows = self._bridge.select(table)
+        if rows is None:
+            return None
+        where = "" if since is None else f" WHERE {table.partition} >= DATE '{since.isoformat()}'"
+        return self._open.sql(f"FROM ({rows}){where}").to_arrow_table()
+
+    # For the bridge.
+
+    def handle(self, table: Table) -> "DeltaTable | None":
+        """The version that is read."""
+        return self._handle(table, None)
+
+    def reopen(self, table: Table) -> None:
+        """Read the newest version of a table that nobody has asked yet."""
+        assert f"raw_{table.layer}_{table.name}" not in self._registered, table.full_name
+        self._handles.pop((table.full_name, None), None)
+
+    def committed(self, table: Table) -> str:
+        """What DuckDB calls the rows that are committed."""
+        return self._rows(table, None)
 
     def _prove(self, table: Table, handle: "DeltaTable") -> None:
         """Every file that an answer may rest on, and the table's log, hold what their digests say (FLD-030)."""

@@ -5,11 +5,9 @@ from functools import cache
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
+from weft.pipeline.judging import OF_CHANGES
 from weft.pipeline.tables import CATALOG
 from weft.pipeline.transforms.columns import day_of, instant_of, with_others
-
-NEEDED = ("op", "instance", "state", "epoch")
-"""Attributes that every change has."""
 
 
 def to_catalog(rows: DataFrame) -> DataFrame:
@@ -23,18 +21,18 @@ def to_catalog(rows: DataFrame) -> DataFrame:
 def said() -> Column:
     """What a change says."""
     attribute = F.col("attributes")
-    return F.xxhash64(F.col("key"), F.col("body"), *[attribute[name] for name in NEEDED], F.col("at_ns"))
+    return F.xxhash64(F.col("key"), F.col("body"), *[attribute[name] for name in OF_CHANGES], F.col("at_ns"))
 
 
 def kept() -> Column:
     """The same of a row of silver."""
-    return F.xxhash64("name", "record", *NEEDED, "at_ns")
+    return F.xxhash64("name", "record", *OF_CHANGES, "at_ns")
 
 
 def misfits() -> list[tuple[str, Column]]:
     """Why a row can be no change, first match first."""
     attribute = F.col("attributes")
-    lacks = [attribute[name].isNull() for name in NEEDED]
+    lacks = [attribute[name].isNull() for name in OF_CHANGES]
     return [
         ("missing-field", F.greatest(*lacks)),
         ("bad-type", F.coalesce(~F.col("body").startswith("{"), F.lit(False))),
@@ -44,7 +42,7 @@ def misfits() -> list[tuple[str, Column]]:
 @cache
 def _changes() -> tuple[Column, ...]:
     attribute = F.col("attributes")
-    texts = {name: attribute[name] for name in NEEDED}
+    texts = {name: attribute[name] for name in OF_CHANGES}
     rest = {name: F.nullif(attribute[name], F.lit("")) for name in ("reason", "health", "owner", "observed_ip", "net")}
     return with_others(
         CATALOG.schema.names,

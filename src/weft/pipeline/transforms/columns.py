@@ -11,9 +11,9 @@ from typing import Final
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
+from weft.pipeline.judging import PAIRED
+
 DAY_NS: Final = 86_400_000_000_000
-PAIRED: Final = ("delta", "rate", "average", "percent")
-"""Types whose value needs the neighbour before; all others are what they are (PIP-040)."""
 
 
 @cache

@@ -1,17 +1,13 @@
 """From bronze to `silver.configuration`: every write of a root, each once (PIP-052)."""
 
 from functools import cache
-from typing import Final
 
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
+from weft.pipeline.judging import COUNTERS, EPOCHS
 from weft.pipeline.tables import CONFIGURATION
 from weft.pipeline.transforms.columns import day_of, instant_of, with_others
-
-EPOCHS: Final = 1 << 23
-"""A number is a signed 64-bit integer whose low 40 bits are the counter (CFG-003)."""
-COUNTERS: Final = 1 << 40
 
 
 def to_configuration(rows: DataFrame) -> DataFrame:

@@ -5,11 +5,9 @@ from functools import cache
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
+from weft.pipeline.judging import SOURCE
 from weft.pipeline.tables import DOCUMENTS
 from weft.pipeline.transforms.columns import day_of, instant_of, with_others
-
-ORIGIN = r"(?s)^.*/[0-9a-f]{32}$"
-"""Session and source: the name of a session may be anything, a source is a UUID."""
 
 
 def to_documents(rows: DataFrame) -> DataFrame:
@@ -37,7 +35,7 @@ def misfits() -> list[tuple[str, Column]]:
     is_time = F.coalesce((eff >= 0) & (eff < float("inf")), F.lit(False))
     return [
         ("missing-field", F.greatest(*lacks)),
-        ("bad-type", ~F.col("origin").rlike(ORIGIN)),
+        ("bad-type", ~F.col("origin").rlike(SOURCE)),
         ("bad-number", ~is_time),
     ]
 

@@ -5,6 +5,7 @@ from functools import cache
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
+from weft.pipeline.judging import OF_LOGS
 from weft.pipeline.tables import LOGS
 from weft.pipeline.transforms.columns import day_of, instant_of, with_others
 
@@ -13,7 +14,6 @@ FORM = (
     "fields string, repeated bigint, lost struct<`from`:bigint,to:bigint>"
 )
 """What silver takes of a record in its normal form."""
-NEEDED = ("level", "service", "instance", "message")
 HASHED = ("level", "service", "instance", "seq", "logger", "message", "repeated")
 
 
@@ -39,7 +39,7 @@ def kept() -> Column:
 def misfits() -> list[tuple[str, Column]]:
     """Why a row can be no record, first match first; what has another type than it should is not there."""
     form = _form()
-    lacks = [F.col("body").isNull(), form.isNull(), *[form[name].isNull() for name in NEEDED]]
+    lacks = [F.col("body").isNull(), form.isNull(), *[form[name].isNull() for name in OF_LOGS]]
     return [("missing-field", F.greatest(*lacks))]
 
 
@@ -51,7 +51,7 @@ def _form() -> Column:
 @cache
 def _records() -> tuple[Column, ...]:
     form = _form()
-    said = {name: form[name] for name in (*NEEDED, "seq", "logger", "net", "fields", "repeated")}
+    said = {name: form[name] for name in (*OF_LOGS, "seq", "logger", "net", "fields", "repeated")}
     return with_others(
         LOGS.schema.names,
         broker=F.col("origin"),

@@ -10,21 +10,22 @@ from typing import Final
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
+from weft.pipeline.judging import (
+    ANCIENT_NS,
+    FROM_RECORDER,
+    FUTURE_MS,
+    KEY_MAX,
+    LABELS_MAX,
+    ORIGIN_BYTES_MAX,
+    PAIRED,
+    TEXT_MAX,
+    UNNAMED,
+    UNTIMED,
+)
 from weft.pipeline.ruleset import Rules
 from weft.pipeline.transforms import catalog, configuration, documents, logs
-from weft.pipeline.transforms.columns import PAIRED, columns, milliseconds
+from weft.pipeline.transforms.columns import columns, milliseconds
 
-FUTURE_MS: Final = 24 * 3_600_000  # a stamp further ahead of its arrival is a wrong clock
-ANCIENT_NS: Final = 946_684_800_000_000_000  # 2000-01-01
-ORIGIN_BYTES_MAX: Final = 128
-TEXT_MAX: Final = 1_024
-KEY_MAX: Final = {"store": 8_192}
-"""Where keys may be longer: 1,024 bytes of a path are five times as long if all are written as escapes."""
-LABELS_MAX: Final = 64
-UNTIMED: Final = frozenset({"documents", "configuration"})
-"""Whose stamps decide nothing: an operation without a time counts like any other (DOC-011), so does a root's write."""
-UNNAMED: Final = frozenset({"store", "documents", "configuration"})
-"""Whose origins are not nodes of the fleet."""
 MISFITS: Final = {
     "catalog": catalog.misfits,
     "logs": logs.misfits,
@@ -32,14 +33,6 @@ MISFITS: Final = {
     "configuration": configuration.misfits,
 }
 """What the columns of some streams need besides, as reasons and conditions."""
-FROM_RECORDER: Final = (
-    "undecodable", "unknown-format", "missing-field", "bad-type", "bad-number", "out-of-range", "too-long", "bad-json",
-)  # fmt: skip
-"""What the recorder already says in `error`."""
-REASONS: Final = (
-    *FROM_RECORDER, "no-sequence", "future", "ancient", "unknown-stream", "unknown-node", "series-collision", "changed",
-)  # fmt: skip
-"""The closed list; with `rule:<name>` for each of the user's."""
 
 
 def ruled(rows: DataFrame, rules: Rules, stream: str) -> DataFrame:

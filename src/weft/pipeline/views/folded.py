@@ -1,4 +1,7 @@
-"""Folded tables, completed by what stands in silver behind the last fold (PIP-045, PIP-050)."""
+"""Folded tables, completed by what stands in silver behind the last fold (PIP-045, PIP-050).
+
+A row of samples without a batch is one that no batch has taken yet (PIP-102).
+"""
 
 from typing import Final
 
@@ -26,7 +29,8 @@ LATEST_VIEW: Final = """
 WITH raw AS (
     SELECT node, "group", series, origin, era, sequence, "at", received, value, base, text FROM {folded}
     UNION ALL BY NAME
-    SELECT node, "group", series, origin, era, sequence, "at", received, value, base, text FROM {samples} WHERE batch > {mark}
+    SELECT node, "group", series, origin, era, sequence, "at", received, value, base, text FROM {samples}
+    WHERE batch > {mark} OR batch IS NULL
 ), newest AS (
     SELECT * FROM raw QUALIFY row_number() OVER (PARTITION BY node, series ORDER BY "at" DESC, era DESC, sequence DESC) = 1
 ), outcomes AS (

@@ -1,0 +1,314 @@
+"""The bridge: rows of drained segments beside the tables, so that an answer does not wait for the driver (PIP-102).
+
+```
+bronze.<stream>    every pending row, as received
+silver.<stream>    pending rows, each number once, typed; without those that silver would refuse
+silver.series      what keys of pending samples stand for that no batch has seen yet
+```
+
+Views over these tables, and the newest raw value in `latest`, see the pending rows too. Everything else is as of its last
+commit, because its rules are not row by row: calculated values and roll-ups need neighbours and edges, `completeness` and
+`anomalies` need time, quarantine needs what silver says of the same number. `Freshness` says which is which.
+
+Not bridged either: imported logs (their rows are compared with one another), and silver of a stream for which `lake.toml`
+has rules, since these are Spark SQL. Rows of several pending batches are judged as one batch. If two drains bring one
+number with different words, or two definitions of one key, which one counts may still change until the driver commits.
+"""
+
+import glob
+from collections.abc import Iterator
+from datetime import datetime, timedelta
+from typing import TYPE_CHECKING, Final, NamedTuple, Protocol
+
+from weft.base.errors import UserError
+from weft.base.vectors import VersionVector
+from weft.lake.layout import Layout
+from weft.lake.manifest import SegmentFault, name_of
+from weft.lake.reader import Slice
+from weft.lake.schemas import SEGMENTS, VERSION
+from weft.pipeline.bridge.pending import Moved, Pending, Stream, Unknown
+from weft.pipeline.bridge.silver import LATE, columns_of, day_of
+from weft.pipeline.bridge.verdicts import verdict
+from weft.pipeline.datasets import Datasets
+from weft.pipeline.scan import quoted, typed
+from weft.pipeline.settings import LakeTable, settings_of
+from weft.pipeline.tables import LATEST, SAMPLES, SERIES, STAGES, Table
+from weft.pipeline.versions import EPOCH, made_at
+from weft.pipeline.writer import Writer
+
+if TYPE_CHECKING:
+    import duckdb
+    from deltalake import DeltaTable
+
+TRIES: Final = 5
+"""Versions of a table that are opened, while the driver goes on, before the table is taken as it is."""
+OPEN_MAX: Final = 256  # segments that are open at a time: DuckDB keeps 0.2 MB for each
+NO_ERA: Final = -1 << 63
+"""Stands for a missing era where two are compared for order."""
+FILES: Final = """
+read_parquet([{files}], union_by_name = true, filename = true, file_row_number = true, hive_partitioning = false)
+"""
+RECEIVED: Final = """
+SELECT {columns}, split_part(filename, '/', -3) AS drain,
+       ('0x' || split_part(split_part(filename, '/', -1), '.', 1))::BIGINT AS segment, file_row_number AS row
+FROM {source} WHERE {cut}
+"""
+FIRST: Final = """
+SELECT * FROM ({rows})
+QUALIFY NOT coalesce(sequence >= 1 AND origin IS NOT NULL, false)
+     OR row_number() OVER (PARTITION BY origin, era, sequence ORDER BY drain, segment, row) = 1
+"""
+"""Each number once; rows without a number are left for the verdict."""
+WITHIN: Final = f"""
+SELECT r.*, coalesce(r.sequence <= g.last, false) AS {{name}} FROM ({{rows}}) r
+ASOF LEFT JOIN {{ranges}} g
+ON r.origin = g.origin AND coalesce(r.era, {NO_ERA}) = g.era AND r.sequence >= g.first
+"""
+"""Whether a row's number lies in a range; those of an origin do not overlap."""
+DEFINED: Final = "defined_series"
+SAID: Final = "{'config_name': config_name, 'detail': detail, 'type': type, 'param': param, 'labels': list_sort(map_entries(labels))}"
+"""What a key of a series stands for, as one value."""
+DEFINITIONS: Final = f"""
+CREATE TEMP TABLE {DEFINED} AS
+WITH told AS (
+    SELECT series, {{said}} AS said, min((drain, segment, row)) AS place,
+           arg_min({{{{'config_name': config_name, 'detail': detail, 'type': type, 'param': param, 'labels': labels}}}},
+                   (drain, segment, row)) AS about
+    FROM ({{rows}}) GROUP BY ALL
+), known AS (
+    SELECT series, any_value({{said}}) AS known FROM {{known}} GROUP BY series
+)
+SELECT series, said, about.*, row_number() OVER w AS turn, known IS NULL AS is_new,
+       coalesce(known, first_value(said) OVER w) = said AS is_one
+FROM told LEFT JOIN known USING (series) WINDOW w AS (PARTITION BY series ORDER BY place)
+"""
+"""Per key and thing that it stands for: which is the first, whether it is committed, whether it counts."""
+UNCOLLIDED: Final = f"""
+SELECT rows.* FROM ({{rows}}) rows
+ANTI JOIN (SELECT series, said FROM {DEFINED} WHERE NOT is_one) other
+ON rows.series = other.series AND {{said}} = other.said
+"""
+
+
+class Freshness(NamedTuple):
+    """How fresh one table of an answer is."""
+
+    table: str
+    is_bridged: bool
+    """Drained rows that no commit names yet are in the answer; false: it is as of the table's last commit."""
+    newest: datetime | None
+    """When the newest row was received that the answer can hold; of a table that is not bridged: its last commit."""
+    rows: int = 0
+    """Drained rows that were read besides the table, as received."""
+    segments: int = 0
+    """In how many segments they stand."""
+    left: int = 0
+    """Drained segments that were not read, because too many are waiting for the driver."""
+    why: str = ""
+    """What is as of the last commit nevertheless, and why."""
+
+
+class Tables(Protocol):
+    """What the bridge needs of the `Lake` that it completes."""
+
+    def handle(self, table: Table) -> "DeltaTable | None":
+        """The version that is read; None: there is no such table."""
+
+    def reopen(self, table: Table) -> None:
+        """Read a newer version."""
+
+    def committed(self, table: Table) -> str:
+        """What DuckDB calls the rows of that version."""
+
+
+class Bridge:
+    """What the tables of one question do not have yet. Each stream is looked at once, when a table of it is first named."""
+
+    def __init__(self, layout: Layout, connection: "duckdb.DuckDBPyConnection", tables: Tables) -> None:
+        self.layout, self.connection, self.tables = Layout(layout.root.resolve()), connection, tables
+        self.told: dict[str, Freshness] = {}
+        """By table."""
+        self._streams: dict[str, Stream] = {}
+        self._selected: dict[str, str | None] = {}
+        self._read: dict[tuple[str, tuple[Slice, ...]], str] = {}
+        self._settings: LakeTable | None = None
+
+    def known(self) -> Iterator[Table]:
+        """Tables that can be asked for, whether or not a driver has made them: of every stream that is drained."""
+        for stream, stages in STAGES.items():
+            if self.layout.drains(stream).is_dir():
+                yield from (stages.bronze, stages.silver)
+                yield from (SERIES, LATEST) if stages.silver is SAMPLES else ()
+
+    def select(self, table: Table) -> str | None:
+        """The pending rows of a table as a SELECT, in the table's columns and types; None if there are none.
+
+        The version of the table is settled by this, and has to be read as `Tables.handle` gives it afterwards.
+        """
+        name = table.full_name
+        if name not in self._selected:
+            try:
+                self._selected[name] = self._series() if table is SERIES else self._of_stream(table)
+            except (SegmentFault, Unknown, UserError) as fault:
+                self._selected[name] = None
+                self.told[name] = self._as_committed(table, str(fault).partition("\n")[0])
+        return self._selected[name]
+
+    def _of_stream(self, table: Table) -> str | None:
+        stream = next((name for name, stages in STAGES.items() if table in (stages.bronze, stages.silver)), None)
+        if stream is None:
+            raise Unknown("only the driver makes it")
+        if not self.layout.drains(stream).is_dir():
+            return None
+        if table.layer == "silver" and any(rule.stream == stream for rule in self._lake_toml().rule):
+            raise Unknown("lake.toml has rules for it, which only the driver can apply")
+        return self._completed(table, stream, self._pending(table, stream))
+
+    def _pending(self, table: Table, stream: str) -> Pending:
+        if stream not in self._streams:
+            self.tables.handle(table)  # first the version, then the segments
+            self._streams[stream] = Stream(self.layout, stream)
+        found = self._streams[stream]
+        for _ in range(TRIES):
+            try:
+                return found.pending(self._batch(table, found))
+            except Moved:
+                self.tables.reopen(table)
+        raise Unknown("the driver goes on faster than the table can be opened")
+
+    def _batch(self, table: Table, stream: Stream) -> int | None:
+        """The last batch that the version which is read has of the job that runs now."""
+        handle, record = self.tables.handle(table), stream.record()
+        if handle is None:
+            return None
+        if record is None:
+            raise Unknown("the checkpoint of its job is not here")
+        return handle.transaction_version(Writer(stream.stream, record.id, 0).app(table))
+
+    def _completed(self, table: Table, stream: str, pending: Pending) -> str | None:
+        imported = Datasets().among(pending.slices) if table is SAMPLES else {}
+        slices = tuple(piece for piece in pending.slices if piece.drain not in imported)
+        wait = f"imported rows wait for the driver: {', '.join(sorted(imported.values()))}" if imported else ""
+        self.told[table.full_name] = Freshness(
+            table.full_name, True, _instant(pending.newest), _rows(slices), len(slices), pending.left, wait
+        )
+        if not slices:
+            return None
+        received = self._received(slices, stream)
+        if table.layer == "bronze":
+            return self._shaped(table, {"batch": "NULL", "day": day_of("received_ns")}, received)
+        return self._shaped(table, columns_of(table), self._accepted(table, stream, pending, received))
+
+    def _received(self, slices: tuple[Slice, ...], stream: str) -> str:
+        """The rows of some slices, as bronze has them: what DuckDB calls the table into which they are read, once."""
+        if (stream, slices) not in self._read:
+            name = self._read[stream, slices] = f"received_{len(self._read)}"
+            for first in range(0, len(slices), OPEN_MAX):
+                begin = f"INSERT INTO {name}" if first else f"CREATE TEMP TABLE {name} AS"
+                self.connection.execute(f"{begin} {self._reading(slices[first : first + OPEN_MAX], stream)}")
+        return self._read[stream, slices]
+
+    def _reading(self, slices: tuple[Slice, ...], stream: str) -> str:
+        source = FILES.format(files=", ".join(quoted(glob.escape(piece.path)) for piece in slices))
+        schema = SEGMENTS[stream].arrow()
+        there = (
+            self.connection.sql(f"FROM {source} LIMIT 0").columns if self._are_older(slices, stream) else schema.names
+        )
+        columns = typed(self.connection, schema, {name: "NULL" for name in schema.names if name not in there})
+        cut = [
+            f"(filename <> {quoted(piece.path)} OR file_row_number BETWEEN {piece.first} AND {piece.last - 1})"
+            for piece in slices
+            if not piece.is_whole
+        ]
+        return RECEIVED.format(columns=columns, source=source, cut=" AND ".join(["true", *cut]))
+
+    def _are_older(self, slices: tuple[Slice, ...], stream: str) -> bool:
+        """Whether a segment may lack a column that was added later (LAK-021)."""
+        drains = self._streams[stream].source.drains()
+        manifests = (drains[piece.drain].manifest(piece.number) for piece in slices)
+        return any(manifest is None or manifest.schema < VERSION for manifest in manifests)
+
+    def _accepted(self, table: Table, stream: str, pending: Pending, received: str) -> str:
+        """Rows that silver takes: each number once, and none with a reason against it."""
+        judged = f"SELECT *, {verdict(stream, self._lake_toml().known_nodes)} AS reason FROM {received}"
+        rows = judged
+        if not pending.is_disjoint or self._any(f"FROM {received} WHERE error IS NOT NULL"):
+            rows = FIRST.format(rows=rows)
+        if pending.repeated:
+            ranges = self._ranges(f"again_{stream}", pending.repeated)
+            rows = f"SELECT * FROM ({WITHIN.format(rows=rows, ranges=ranges, name='is_again')}) WHERE NOT is_again"
+        rows = f"SELECT * FROM ({rows}) WHERE reason IS NULL"
+        if table is not SAMPLES:
+            return rows
+        if self._has_collisions(judged):
+            rows = UNCOLLIDED.format(rows=rows, said=SAID)
+        if pending.late:
+            return WITHIN.format(rows=rows, ranges=self._ranges("late_samples", pending.late), name=LATE)
+        return f"SELECT *, false AS {LATE} FROM ({rows})"
+
+    # What keys of series stand for.
+
+    def _has_collisions(self, judged: str) -> bool:
+        """Whether a key stands for two things: one look at all pending rows, whose result is kept as `DEFINED`."""
+        good = f"SELECT * FROM ({judged}) WHERE reason IS NULL"
+        known = self.tables.committed(SERIES)
+        self.connection.execute(DEFINITIONS.format(rows=good, known=known, said=SAID))
+        return self._any(f"FROM {DEFINED} WHERE NOT is_one")
+
+    def _series(self) -> str | None:
+        """Keys that no batch has seen yet."""
+        if self.select(SAMPLES) is None:
+            return None
+        told = self.told[SAMPLES.full_name]
+        self.told[SERIES.full_name] = told._replace(table=SERIES.full_name)
+        made = {"batch": "NULL", "definition": "NULL"}
+        return self._shaped(SERIES, made, f"SELECT * FROM {DEFINED} WHERE is_new AND turn = 1")
+
+    # Small things.
+
+    def _shaped(self, table: Table, made: dict[str, str], rows: str) -> str:
+        return f"SELECT {typed(self.connection, table.schema.arrow(), made)} FROM ({rows})"
+
+    def _any(self, rows: str) -> bool:
+        return bool(self.connection.execute(f"SELECT 1 {rows} LIMIT 1").fetchall())
+
+    def _ranges(self, name: str, numbers: VersionVector) -> str:
+        """Ranges as a small table; its name."""
+        import pyarrow as pa
+
+        rows = [
+            (name_of(origin.node), NO_ERA if origin.era is None else origin.era, first, last)
+            for origin, ranges in numbers
+            for first, last in ranges
+        ]
+        names = ("origin", "era", "first", "last")
+        columns = [[row[place] for row in rows] for place in range(len(names))]
+        types = [pa.string(), pa.int64(), pa.int64(), pa.int64()]
+        made = pa.table(
+            [pa.array(column, kind) for column, kind in zip(columns, types, strict=True)], names=list(names)
+        )
+        self.connection.register(name, made)
+        return name
+
+    def _lake_toml(self) -> LakeTable:
+        if self._settings is None:
+            self._settings = settings_of(self.layout)
+        return self._settings
+
+    def _as_committed(self, table: Table, why: str) -> Freshness:
+        handle = self.tables.handle(table)
+        if handle is None:
+            return Freshness(table.full_name, False, None, why=why)
+        path = self.layout.table(table.layer, table.name)
+        try:
+            return Freshness(table.full_name, False, made_at(path, handle.version()), why=why)
+        except OSError:  # the log has been joined into a checkpoint since
+            return Freshness(table.full_name, False, None, why=why)
+
+
+def _rows(slices: tuple[Slice, ...]) -> int:
+    return sum(piece.last - piece.first for piece in slices)
+
+
+def _instant(nanoseconds: int | None) -> datetime | None:
+    return None if nanoseconds is None else EPOCH + timedelta(microseconds=nanoseconds // 1000)
