@@ -82,12 +82,12 @@ def test_names_are_looked_up_in_gold_then_silver_and_bad_ones_are_told_what_ther
             ask(asked, text)
         assert "bad-sql" == refused.value.code
     with pytest.raises(UserError) as refused:
-        ask(asked, "SELECT * FROM nothing")
+        ask(asked, "SELECT * FROM sampels")
     assert "silver.samples" in refused.value.try_this
     for text, help_ in {
         "SELECT missed FROM completeness": "missing",
         "SELECT * FROM availability": "gold.availability is made of silver.catalog",
-        "show tables": "weft lake ls",
+        "show columns from samples": "SHOW TABLES",
     }.items():
         with pytest.raises(UserError, match=help_):
             ask(asked, text)
@@ -332,3 +332,20 @@ def test_what_is_gone_or_twice_is_named_by_number(ground: Ground, capsys: pytest
         file.unlink()
     assert "segment-gone" in Check(ground.lake).run().differences[0].what
     assert A in str(verdict.differences)
+
+
+@pytest.mark.proves("PIP-090")
+def test_a_mistake_is_told_what_there_is(tmp_path: Path) -> None:
+    root = plain_lake(tmp_path, "silver.samples", pa.table({"sequence": [1]}))
+    for table in ("silver.series", "silver.store", "meta.progress"):
+        plain_lake(tmp_path, table, pa.table({"sequence": [1]}))
+    with Lake(root) as lake:
+        listed = lake.query("show tables;").column("table").to_pylist()
+        assert ["gold.store_current", "gold.store_history", "meta.progress", "meta.runs"] == listed[:4]
+        assert ["silver.samples", "silver.series", "silver.store"] == listed[4:]
+        with pytest.raises(UserError) as refused:
+            lake.query("SELECT 1 FROM sample")
+        assert "silver.samples, silver.store, silver.series; SHOW TABLES lists all" == refused.value.try_this
+        with pytest.raises(UserError) as refused:
+            lake.query("SELECT nod FROM progress")
+        assert refused.value.try_this.startswith("meta.progress has job, batch, at, rows_in, ")

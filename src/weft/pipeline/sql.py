@@ -13,7 +13,7 @@ from where.
 
 import glob
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from datetime import date
 from itertools import chain
@@ -57,7 +57,11 @@ HINTS: Final = "Candidate bindings"  # a line of DuckDB that helps
 
 _QUALIFIED: Final = re.compile(r"(\w+)\s*\.\s*(\w+)")
 _BARE: Final = re.compile(r"(?<![.\w])(\w+)")
+_TABLES: Final = re.compile(r"\s*show\s+(all\s+)?tables\s*;?\s*", re.IGNORECASE)
 _LISTING: Final = re.compile(r"^\s*show\b", re.IGNORECASE)
+_NO_TABLE: Final = re.compile(r'Table with name "?(\w+)"? does not exist')
+_NO_COLUMN: Final = re.compile("Referenced column .* not found|does not have a column named")
+NEAREST: Final = 3  # tables that are named to somebody who misspelt one
 _UNQUOTED: Final = re.compile(
     r"""(?<!["'.\w])(at|(?<!group )(?<!order )(?<!partition )by|group(?!\s+(?:by|all)))(?!["'\w])""", re.IGNORECASE
 )
@@ -137,11 +141,11 @@ class Lake:
     def _relation(self, sql: str) -> "duckdb.DuckDBPyRelation":
         import duckdb
 
-        if _LISTING.search(sql):
-            raise UserError(
-                "bad-sql", "the tables of a lake are not listed in SQL", "weft lake ls, weft lake schema TABLE"
-            )
         connection = self._open
+        if _TABLES.fullmatch(sql):
+            return self._listing()
+        if _LISTING.search(sql):
+            raise UserError("bad-sql", "of SHOW a lake knows SHOW TABLES", "SHOW TABLES, DESCRIBE TABLE")
         self._know_sketches(sql)
         for table in self._named_in(sql):
             self._register(table)
@@ -149,6 +153,14 @@ class Lake:
         if statement.type not in (duckdb.StatementType.SELECT, duckdb.StatementType.EXPLAIN):
             raise UserError("bad-sql", "a lake is only read", "SELECT, WITH, DESCRIBE or EXPLAIN")
         return connection.sql(sql)
+
+    def _listing(self) -> "duckdb.DuckDBPyRelation":
+        """What `SHOW TABLES` answers."""
+        import pyarrow as pa
+
+        known = sorted(self.known(), key=lambda table: table.full_name)
+        rows = {"table": [table.full_name for table in known], "what": [table.grain for table in known]}
+        return self._open.from_arrow(pa.table(rows, schema=pa.schema({name: pa.string() for name in rows})))
 
     @contextmanager
     def _asking(self, sql: str) -> Iterator[None]:
@@ -166,9 +178,9 @@ class Lake:
                 mend = "a later instant; how long old files stay is [lake.keep] unreferenced"
                 raise UserError("no-files", f"files of a table are deleted: {why}", mend) from None
             is_grammar = isinstance(error, duckdb.ParserException)
-            raise UserError("bad-sql", why, self._mend(sql, is_grammar=is_grammar)) from None
+            raise UserError("bad-sql", why, self._mend(sql, why, is_grammar=is_grammar)) from None
 
-    def _mend(self, sql: str, *, is_grammar: bool) -> str:
+    def _mend(self, sql: str, why: str, *, is_grammar: bool) -> str:
         """What to type instead of a question that DuckDB does not understand."""
         if is_grammar and (word := _UNQUOTED.search(sql)):
             return f'{word[1]} is also a word of SQL: write "{word[1]}" in double quotes'
@@ -178,6 +190,10 @@ class Lake:
                 return (
                     f"wait: {view.table.full_name} is made of {view.over[0].full_name}, of which nothing has come yet"
                 )
+        if (missing := _NO_TABLE.search(why)) and known:
+            return f"{', '.join(_nearest(missing[1], known))}; SHOW TABLES lists all"
+        if _NO_COLUMN.search(why) and (named := self._named_in(sql)):
+            return "; ".join(f"{table.full_name} has {', '.join(table.schema.names)}" for table in named)
         return f"weft lake schema TABLE; tables: {', '.join(sorted(known)) or 'none yet: weft lake run makes them'}"
 
     def tables(self) -> list[Table]:
@@ -330,6 +346,13 @@ class Lake:
         handle = self._handle(table, self.as_of)
         version = None if handle is None else handle.transaction_version(writer.app(table))
         return -1 if version is None else version
+
+
+def _nearest(word: str, names: Iterable[str]) -> list[str]:
+    """The full names whose last part is most like a word."""
+    from difflib import SequenceMatcher
+
+    return sorted(names, key=lambda name: -SequenceMatcher(None, word, name.partition(".")[2]).ratio())[:NEAREST]
 
 
 def _has_datasets(values: "DeltaTable | None", mark: int) -> bool:
