@@ -28,6 +28,7 @@ from weft.shell.links import Links
 from weft.shell.mdns import Eyes
 from weft.shell.runner import Runner
 from weft.shell.sockets import Context, Credentials, NoKey, Shape, Socket, make_socket
+from weft.shell.trying import Entrance
 from weft.shell.zap import Gatekeeper
 from weft.wire.document.messages import FRAME_BYTES_MAX
 
@@ -120,6 +121,12 @@ class SessionLinks:
         if not tries:
             raise UserError("port-in-use", f"{self._bound} of session {self.name!r} cannot be bound again", "a restart")
         self._listening_again = asyncio.get_running_loop().call_later(REBIND_S, self._listen_again, tries - 1)
+
+    @property
+    def reachable(self) -> str:
+        """Where this machine reaches its ROUTER."""
+        host = {"0.0.0.0": "127.0.0.1", "::": "::1"}  # noqa: S104  # nothing is bound
+        return endpoint_of(host.get(host_of(self._bound), host_of(self._bound)), self.port)
 
     @property
     def port(self) -> int:
@@ -264,6 +271,12 @@ class DocDoors:
     def routers(self) -> list[Socket]:
         """What listens, of all sessions."""
         return [links.router for links in self.sessions.values() if links.router is not None]
+
+    def entrances(self) -> Iterator[Entrance]:
+        """Where sessions listen."""
+        for links in self.sessions.values():
+            if links.port:
+                yield Entrance(f"document {links.name}", f"tcp://{links.reachable}", "ROUTER")
 
     def admit(self, table: KeyTable, gone: frozenset[bytes]) -> None:
         """Whom to let in from now on, and whom no more."""

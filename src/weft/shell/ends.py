@@ -6,7 +6,7 @@ endpoint that it speaks to, closed when nothing was said for a minute.
 
 import asyncio
 from collections import Counter, deque
-from collections.abc import Callable, Container
+from collections.abc import Callable, Container, Iterator
 from functools import partial
 from pathlib import Path
 from typing import Any, Final, NamedTuple
@@ -17,6 +17,7 @@ from weft.base.effects import Connect
 from weft.base.endpoints import host_of, is_address, is_endpoint, is_loopback, shifted
 from weft.node.channels import ADDS, BEAT, CHANNELS, KEEPS, LINK_QUEUE, Channel
 from weft.shell.sockets import Context, Credentials, NoKey, Shape, Socket, make_socket
+from weft.shell.trying import Entrance
 from weft.shell.zap import DOMAIN, PUBLISH
 
 MESSAGE_BYTES_MAX: Final = 12 << 20  # a bundle has 8 MiB (CFG-013)
@@ -115,6 +116,13 @@ class End:
     def places(self) -> list[tuple[str, int] | Path]:
         """Where it is bound: hosts and ports, and files."""
         return list(self._places)
+
+    def entrances(self) -> Iterator[Entrance]:
+        """Where it is bound for keys that this node knows."""
+        for place in self._places:
+            if not isinstance(place, Path) and not (self.row.is_plain and is_loopback(place[0])):
+                host = {NOWHERE: "127.0.0.1", "::": "::1"}.get(place[0], place[0])
+                yield Entrance(self.name, f"tcp://{_bracketed(host)}:{place[1]}", self.row.socket)
 
     def forget(self, gone: Container[bytes]) -> None:
         """Keys are nobody's any more: connections to their nodes are closed, and a bound socket is bound anew.

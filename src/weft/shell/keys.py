@@ -3,11 +3,13 @@
     keys/                   directory, 0700
     keys/node.key_secret    the node's pair, in pyzmq's form of certificates, 0600
     keys/node.key           its public half in the same form, for people
+    keys/http.token         what opens the node's pages to programs of other machines, 0600
     keys/known.json         whom it knows before the configuration tells it (`Known`), 0600
 
 A node without `keys/node.key_secret` has no keys. Whoever may read the secret is the node: wider modes end the start.
 """
 
+import os
 import re
 from pathlib import Path
 from typing import Annotated, Final, NamedTuple
@@ -25,6 +27,8 @@ FOLDER: Final = "keys"
 SECRET: Final = "node.key_secret"  # noqa: S105  # a name of a file
 PUBLIC: Final = "node.key"
 KNOWN: Final = "known.json"
+TOKEN: Final = "http.token"  # noqa: S105  # a name of a file
+TOKEN_BYTES: Final = 32
 OTHERS: Final = 0o077  # what nobody but the owner may have
 FILE_BYTES_MAX: Final = 4 << 20
 _LINE: Final = re.compile(r'^\s*(public-key|secret-key)\s*=\s*"([^"]{40})"\s*$', re.MULTILINE)
@@ -83,6 +87,20 @@ def save_known(state: Path, known: Known) -> None:
         put_whole(Files(), path, msgspec.json.encode(known))
     except OSError as error:
         raise StorageFailed(f"{path} cannot be written: {error.strerror}") from error
+
+
+def http_token(state: Path) -> str:
+    """What a program of another machine says to read this node's pages and to give it orders; made once. UserError, StorageFailed."""
+    path = state / FOLDER / TOKEN
+    text = _private_text(path)
+    if text is None:
+        text = os.urandom(TOKEN_BYTES).hex()
+        try:
+            make_folder(state)
+            put_whole(Files(), path, text.encode())
+        except OSError as error:
+            raise StorageFailed(f"{path} cannot be written: {error.strerror}") from error
+    return text.strip()
 
 
 def make_folder(state: Path) -> Path:

@@ -50,7 +50,7 @@ from weft.shell.identity import begin_start
 from weft.shell.inside import Inside
 from weft.shell.journal import DamageNote, Journal, Limits, StorageFull, for_budget
 from weft.shell.journal.damage import lost_text, spans_of
-from weft.shell.keys import Keys, Known, load_keys, load_known, save_known
+from weft.shell.keys import Keys, Known, http_token, load_keys, load_known, save_known
 from weft.shell.links import Links
 from weft.shell.log import Log
 from weft.shell.measuring import Measuring
@@ -61,6 +61,7 @@ from weft.shell.sockets import Credentials
 from weft.shell.storedoors import StoreDoors
 from weft.shell.tape import Tape
 from weft.shell.telemetry import Telemetry
+from weft.shell.trying import open_entrances
 from weft.shell.watch import Watch
 
 if TYPE_CHECKING:
@@ -169,6 +170,7 @@ class Process:
             self.runner.flight,
             self.guard,
             self.doors.files,
+            http_token(self.state) if self.keys is not None else "",
         )
         self.watch = Watch(self.runner.order)
         self.runner.on_tell = self._told
@@ -215,6 +217,21 @@ class Process:
         yield list(islice(entries, PIECE))
         while piece := list(islice(entries, PIECE)):
             yield piece
+
+    async def _try_doors(self) -> None:
+        """Knock as a stranger at every door that should be closed; UserError `door-open` if one is not (SEC-051)."""
+        if self.keys is None:
+            return
+        doors = [door for end in self.links.ends.values() for door in end.entrances()]
+        found = await open_entrances((*doors, *self.doc_doors.entrances()), self.keys.public)
+        if found:
+            text = f"{', '.join(f'{door.name} at {door.endpoint}' for door in found)} let a stranger in"
+            raise UserError(
+                "door-open", text, "another build of libzmq (pip install pyzmq); report it, with weft doctor"
+            )
+        for keeper in (self.links.gatekeeper, self.doc_doors.gatekeeper):
+            if keeper is not None:
+                keeper.forget()
 
     def _swap_keys(self) -> None:
         """Let in whom the node knows now, and close what is open to whom it does not know any more (SEC-025)."""
@@ -288,6 +305,7 @@ class Process:
             await self.store_doors.open()
             self.catalog_doors.open()
             await self.doc_doors.open()
+            await self._try_doors()
             for number in (signal.SIGTERM, signal.SIGINT):
                 loop.add_signal_handler(number, self.stop)
             loop.add_signal_handler(signal.SIGUSR2, self.dump, "asked")

@@ -8,6 +8,7 @@ from weft.base.chance import Chance
 from weft.cores.store.messages import Dial, HangUp
 from weft.node.settings import NodeSettings
 from weft.shell.door import note_down
+from weft.shell.kernel import is_same_user
 from weft.shell.links import Links
 from weft.shell.runner import Runner
 
@@ -16,6 +17,7 @@ if TYPE_CHECKING:
     from weft.shell.storeport import StorePort
 
 
+LOOPBACK: Final = "127.0.0.1"
 ENDPOINT: Final = "store.endpoint"
 """In the state directory: where clients of this node's store find it."""
 
@@ -38,8 +40,11 @@ class StoreDoors:
 
         self._port = StorePort(self._runner)
         port = table.client_port(own.port)
-        await self._port.listen(own.host, port)
-        note_down(self._endpoint, f"{own.host}:{port}")
+        host = own.host
+        if self._settings.is_closed:  # the protocol has no keys: it is for programs of this user (SEC-056)
+            host, self._port.judge = LOOPBACK, lambda ends: is_same_user(*ends)
+        await self._port.listen(host, port)
+        note_down(self._endpoint, f"{host}:{port}")
         if table.broker:
             from weft.shell.mqtt import MqttLink, Place
 

@@ -32,6 +32,7 @@ from weft.cores.store.messages import (
     DialFailed,
     HangUp,
 )
+from weft.shell.kernel import Address
 
 CLIENTS: Final = "store-clients"
 JOIN: Final = "store-join"
@@ -112,6 +113,8 @@ class Connection(asyncio.Protocol):
         self._waiting: deque[bytes] = deque()
         """Messages that wait for the next turn."""
         self._is_paused = self._is_leaving = False
+        self.ends: tuple[Address, Address] = (("", 0), ("", 0))
+        """Address and port of the other end, and of this one."""
         self._transport: asyncio.Transport | None = None
         self._loop = asyncio.get_running_loop()
 
@@ -127,6 +130,7 @@ class Connection(asyncio.Protocol):
             wire.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
         address = transport.get_extra_info("peername") or ("", 0)
         here = transport.get_extra_info("sockname") or ("", 0)
+        self.ends = ((str(address[0]), int(address[1])), (str(here[0]), int(here[1])))
         self._port.made(self, str(address[0]), int(address[1]), str(here[0]))
 
     def data_received(self, data: bytes) -> None:
@@ -166,9 +170,10 @@ class Connection(asyncio.Protocol):
         self._is_leaving = True
         if self._transport is not None:
             self._transport.close()
-            self._loop.call_later(self._port.linger_s, self._abort)
+            self._loop.call_later(self._port.linger_s, self.abort)
 
-    def _abort(self) -> None:
+    def abort(self) -> None:
+        """End it at once."""
         if self._transport is not None:
             self._transport.abort()
 
@@ -204,6 +209,10 @@ class StorePort:
     def __init__(self, runner: Told) -> None:
         self.runner = runner
         self.linger_s = LINGER_S
+        self.judge: Callable[[tuple[Address, Address]], bool] | None = None
+        """Whether a client at the first end of a connection is heard at the second; None: everybody is."""
+        self.refused = 0
+        """Clients that were not."""
         self._server: asyncio.Server | None = None
         self._connections: dict[bytes, Connection] = {}
         self._dialling: dict[bytes, asyncio.Task[None]] = {}
@@ -267,6 +276,10 @@ class StorePort:
     def made(self, connection: Connection, host: str, port: int, here: str) -> None:
         """A connection stands; who comes from the address that it calls is on this machine."""
         channel, peer = connection.source.channel, connection.source.peer
+        if channel == CLIENTS and self.judge is not None and not self.judge(connection.ends):
+            self.refused += 1
+            connection.abort()
+            return
         self._connections[peer] = connection
         self.runner.inside[channel, peer] = connection.hear
         if channel == CLIENTS:
@@ -275,7 +288,8 @@ class StorePort:
     def lost(self, connection: Connection, why: str) -> None:
         """It stands no more."""
         channel, peer = connection.source.channel, connection.source.peer
-        self._connections.pop(peer, None)
+        if self._connections.pop(peer, None) is None:
+            return  # it was not heard
         self.runner.inside.pop((channel, peer), None)
         self.runner.order(CORE, ClientGone(peer) if channel == CLIENTS else DialFailed(peer, why))
 

@@ -59,6 +59,8 @@ class Telemetry:
     flight: Flight
     guard: MemoryGuard
     files: Files
+    token: str = ""
+    """What a program of another machine says to be answered; empty: on an open fabric, everybody may read."""
     is_drained: bool = False
     """The drain has written everything and closed."""
     segments: int = 0
@@ -70,7 +72,9 @@ class Telemetry:
         self._tracing = asyncio.Lock()
         self.gatekeepers: Callable[[], Iterable[Gatekeeper | None]] = lambda: ()
         """Those of other contexts than the links have."""
-        self.http = Server(self.pages(), Gate(is_open=True))
+        self.http = Server(
+            self.pages(), Gate(self.token, is_open=not self.settings.is_closed, only_user=self.settings.is_closed)
+        )
         self.health = Health(self.settings, self.node, self.journal, self.machine, self.guard)
 
     def on_tell(self, event: Any) -> None:

@@ -99,6 +99,11 @@ class Gatekeeper:
         self._socket.bind(ENDPOINT)
         asyncio.get_running_loop().add_reader(self._socket.FD, self._read)
 
+    def forget(self) -> None:
+        """Count from now on: what was counted were our own knocks."""
+        self.decided.clear()
+        self.last_refused = ""
+
     def watch(self, made: "zmq.Socket[Any]") -> None:
         """Count whom libzmq refuses at a bound socket without asking: who speaks without keys, or took ours for another's.
 

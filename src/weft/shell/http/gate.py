@@ -18,6 +18,7 @@ from typing import Final
 from urllib.parse import parse_qs
 
 from weft.shell.http.messages import HTML, JSON, TEXT, Request, Response, refusal
+from weft.shell.kernel import is_same_user
 
 COOKIE: Final = "weft_board"
 KEY: Final = "key"
@@ -36,14 +37,22 @@ class Gate:
     """What one server lets in."""
 
     def __init__(
-        self, token: str = "", *, is_loopback: bool = False, is_open: bool = False, always_token: bool = False
+        self,
+        token: str = "",
+        *,
+        is_loopback: bool = False,
+        is_open: bool = False,
+        always_token: bool = False,
+        only_user: bool = False,
     ) -> None:
         """`is_loopback`: it listens on this machine only. `is_open`: who comes from elsewhere may read.
 
         `always_token`: programs of this machine need the token, too, to write. Without a token nobody elsewhere writes.
+        `only_user`: programs of this machine write without it only if the kernel says that they are of this user (SEC-056).
         """
         self.view = hashlib.sha256(b"weft board, view: " + token.encode()).hexdigest()[:VIEW_CHARACTERS]
         self._token, self._is_loopback, self._is_open, self._always = token, is_loopback, is_open, always_token
+        self._only_user = only_user
         self._names = OUR_NAMES if is_loopback else OUR_NAMES | _names_of_this_machine()
 
     def refuses(self, request: Request, *, writes: bool) -> Response | None:
@@ -85,7 +94,13 @@ class Gate:
 
     def may_write(self, request: Request) -> bool:
         """Whether it says the token: `Authorization: Bearer TOKEN`; or is from this machine, where that is enough."""
-        return self._says_token(request) or (not self._always and is_local(request.peer))
+        return self._says_token(request) or (not self._always and self._is_trusted(request))
+
+    def _is_trusted(self, request: Request) -> bool:
+        if not is_local(request.peer):
+            return False
+        (there, here), host = request.ports, request.host
+        return not self._only_user or is_same_user((request.peer, there), (host, here))
 
     def _is_ours(self, request: Request, *, writes: bool) -> bool:
         """An open server may be read by any name from elsewhere, as monitoring does; a browser here sees only ours."""

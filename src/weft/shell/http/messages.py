@@ -24,6 +24,10 @@ class Request(NamedTuple):
     """By names in lower case."""
     peer: str = ""
     """The address it came from."""
+    ports: tuple[int, int] = (0, 0)
+    """Of the two ends of its connection: where it came from, and where it arrived."""
+    host: str = ""
+    """The address at which it arrived."""
     body: bytes = b""
 
 

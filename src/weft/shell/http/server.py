@@ -259,8 +259,9 @@ def _hold_little(writer: asyncio.StreamWriter) -> None:
 def _request(head: h11.Request, writer: asyncio.StreamWriter) -> Request:
     headers = {name.decode("ascii"): value.decode("latin-1") for name, value in head.headers}
     path, _, query = head.target.decode("ascii", "replace").partition("?")
-    peer = writer.get_extra_info("peername")
-    return Request(head.method.decode("ascii"), path, query, headers, str(peer[0]) if peer else "")
+    peer, here = (writer.get_extra_info(name) or ("", 0) for name in ("peername", "sockname"))
+    ports = (int(peer[1]), int(here[1]))
+    return Request(head.method.decode("ascii"), path, query, headers, str(peer[0]), ports, str(here[0]))
 
 
 def _headers(

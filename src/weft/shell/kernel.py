@@ -1,0 +1,54 @@
+"""Who is at the other end of a TCP connection of this machine, as the kernel says it (SEC-056)."""
+
+import os
+import socket
+from itertools import islice
+from pathlib import Path
+from typing import Final
+
+TABLES: Final = {socket.AF_INET: Path("/proc/net/tcp"), socket.AF_INET6: Path("/proc/net/tcp6")}
+LINES_MAX: Final = 200_000  # of the kernel's table; a machine with more connections answers nobody without a key
+LOCAL, REMOTE, UID = 1, 2, 7
+"""Columns of the table."""
+
+Address = tuple[str, int]
+
+
+def is_same_user(client: Address, server: Address) -> bool:
+    """Whether a program of the user of this process has that end of the connection; the system's own user always may.
+
+    `client`: where it comes from; `server`: where it arrived. False for who is not on this machine: the kernel knows no
+    such connection here.
+    """
+    return uid_of(client, server) in (os.geteuid(), 0)
+
+
+def uid_of(client: Address, server: Address) -> int | None:
+    """The user whose program has opened a connection of this machine; None: there is none, or the kernel does not say."""
+    for family, table in TABLES.items():
+        here, there = _written(client, family), _written(server, family)
+        if here and there and (uid := _look_up(table, here, there)) is not None:
+            return uid
+    return None
+
+
+def _look_up(table: Path, here: str, there: str) -> int | None:
+    try:
+        with table.open(encoding="ascii") as file:
+            rows = (line.split() for line in islice(file, LINES_MAX) if here in line and there in line)
+            return next((int(row[UID]) for row in rows if (row[LOCAL], row[REMOTE]) == (here, there)), None)
+    except OSError:
+        return None
+
+
+def _written(address: Address, family: socket.AddressFamily) -> str:
+    """An address as the table has it: words in the byte order of the machine; empty: it is of another family."""
+    host = address[0].partition("%")[0]
+    try:
+        raw = socket.inet_pton(family, host)
+    except OSError:
+        if family != socket.AF_INET6 or ":" in host:
+            return ""
+        raw = bytes(10) + b"\xff\xff" + socket.inet_pton(socket.AF_INET, host)  # a socket of IPv6 that took IPv4
+    words = (int.from_bytes(raw[at : at + 4], "little") for at in range(0, len(raw), 4))
+    return "".join(f"{word:08X}" for word in words) + f":{address[1]:04X}"

@@ -1,0 +1,81 @@
+"""A node tries its own doors as a stranger, at every start: what lets one in ends the start (SEC-051).
+
+An option of libzmq may be missing in a build, or be ignored; what counts is what a door does. Each is tried without keys,
+and with a pair that nobody knows.
+"""
+
+import asyncio
+from collections.abc import Iterable
+from typing import Final, NamedTuple
+
+import zmq
+from zmq.utils.monitor import parse_monitor_message
+
+from weft.shell.keys import Keys
+from weft.shell.sockets import Context, Socket, connect_with
+
+PATIENCE_S: Final = 3.0  # a door that says nothing for so long has let nobody in
+LOOK_S: Final = 0.01
+COUNTERPARTS: Final = {"ROUTER": "DEALER", "SUB": "PUB", "PUB": "SUB", "XPUB": "SUB"}
+_ENDED: Final = (
+    zmq.EVENT_HANDSHAKE_SUCCEEDED
+    | zmq.EVENT_HANDSHAKE_FAILED_NO_DETAIL
+    | zmq.EVENT_HANDSHAKE_FAILED_PROTOCOL
+    | zmq.EVENT_HANDSHAKE_FAILED_AUTH
+)
+
+
+class Entrance(NamedTuple):
+    """Where a socket with keys is bound."""
+
+    name: str
+    endpoint: str
+    """`tcp://host:port`."""
+    socket: str
+    """Its type."""
+
+
+class _Try(NamedTuple):
+    door: Entrance
+    socket: Socket
+    monitor: Socket
+
+
+async def open_entrances(entrances: Iterable[Entrance], server: str) -> list[Entrance]:
+    """Which of the entrances of the node with that public key let a stranger in."""
+    context: Context = zmq.Context()
+    stranger = Keys(*(each.decode() for each in zmq.curve_keypair()))
+    tries = [_knock(context, door, keys, server) for door in entrances for keys in (None, stranger)]
+    try:
+        return list(dict.fromkeys(await _let_in(tries)))
+    finally:
+        for each in tries:
+            each.socket.disable_monitor()
+            each.monitor.close(0)
+            each.socket.close(0)
+        context.term()
+
+
+def _knock(context: Context, door: Entrance, keys: Keys | None, server: str) -> _Try:
+    made = context.socket(getattr(zmq, COUNTERPARTS[door.socket]))
+    made.setsockopt(zmq.LINGER, 0)
+    made.setsockopt(zmq.IPV6, int("[" in door.endpoint))
+    if keys is not None:
+        connect_with(made, keys, server)
+    monitor = made.get_monitor_socket(int(_ENDED))
+    made.connect(door.endpoint)
+    return _Try(door, made, monitor)
+
+
+async def _let_in(tries: list[_Try]) -> list[Entrance]:
+    """Those whose first handshake succeeded; looked at until each has ended, or patience has."""
+    loop, waiting, found = asyncio.get_running_loop(), list(tries), []
+    ends_at = loop.time() + PATIENCE_S
+    while waiting and loop.time() < ends_at:
+        for each in [each for each in waiting if each.monitor.poll(0)]:
+            waiting.remove(each)
+            event = parse_monitor_message(each.monitor.recv_multipart())
+            if event["event"] == zmq.EVENT_HANDSHAKE_SUCCEEDED:
+                found.append(each.door)
+        await asyncio.sleep(LOOK_S)
+    return found
