@@ -26,6 +26,7 @@ ROOMS: Final[dict[str, tuple[str, str]]] = {
     "stop": ("weft.cli.stop:stop", "Let a group of nodes, or all of them, stop and wait."),
     "fleet": ("weft.cli.fleet_root:app", "Mend a fleet that follows a wrong root."),
     "metrics": ("weft.cli.metrics:metrics", "What can be measured, and in which unit."),
+    "alerts": ("weft.cli.alerts:alerts", "Show what fires, and who could not be told."),
     "config": ("weft.cli.config:app", "Write a fleet's file, change a running fleet."),
     "get": ("weft.cli.store_data:get", "Print a value of the shared store."),
     "set": ("weft.cli.store_data:set_value", "Write a value into the shared store."),

@@ -236,9 +236,21 @@ def _show(picture: Picture, *, is_long: bool) -> None:
             for row in memory_of(node):
                 memory.add_row(*map(Text, row))
         out.print(memory)
+    for line in firing(picture.nodes):
+        out.print(Text(line, style="yellow"))
     for what, mend in troubles(picture):
         out.print(Text(what, style="yellow"))
         out.print(Text(f"  try: {mend}", style="dim"))
+
+
+def firing(nodes: Iterable[dict[str, Any]]) -> list[str]:
+    """What fires at the nodes that have answered; one line for each that has some."""
+    counts = [(node["name"], node.get("alerts", {}).get("firing", 0)) for node in nodes]
+    return [
+        f"{name}: {count} alert{'s' * (count > 1)} fire{'s' * (count < 2)}: weft alerts"
+        for name, count in counts
+        if count
+    ]
 
 
 def heading(picture: Picture) -> str:

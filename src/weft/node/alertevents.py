@@ -2,18 +2,36 @@
 
 from typing import Final
 
+import msgspec
+
+from weft.cores.alerts import messages as alerts
 from weft.cores.measurement import messages as measurement
 from weft.node.securityevents import Event
+
+
+class AlertReported(msgspec.Struct, frozen=True, gc=False):
+    """Event, at the root: a node has told of its alerts. It is in the journal already."""
+
+    origin: bytes
+    key: str
+    payload: bytes
+
 
 ALERTS: Final[dict[type, Event]] = {
     measurement.AlertRaised: Event(
         "alert.raised",
         "warning",
         "A condition of `[alert.…]` has held for its span at one series of this node.",
-        "See `text`.",
+        "See `text`; weft alerts shows what fires.",
     ),
     measurement.AlertCleared: Event(
         "alert.cleared", "info", "It holds no longer, or can no longer be judged: `why`.", "Nothing."
+    ),
+    alerts.AlertNotSent: Event(
+        "alert.not-sent",
+        "warning",
+        "Somebody outside could not be told of an alert; it waits for the next try, or is given up (`is_given_up`).",
+        "See `why`, and [notify] in the root's file. weft alerts shows what waits.",
     ),
     measurement.AlertsFiring: Event(
         "alert.firing",

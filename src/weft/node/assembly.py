@@ -8,6 +8,8 @@ from weft.base.effects import Core
 from weft.base.endpoints import endpoint_of, is_address
 from weft.base.now import seconds
 from weft.base.settings import span_ns
+from weft.cores.alerts import Alerts
+from weft.cores.alerts.messages import AlertsSettings, SinkSettings
 from weft.cores.carrier import Carrier
 from weft.cores.carrier.messages import CarrierSettings
 from weft.cores.catalog.core import Catalog
@@ -233,6 +235,11 @@ def _drain(start: Start) -> Core:
     return Drain(start.settings.drain)
 
 
+def _alerts(start: Start) -> Core:
+    sinks = tuple(SinkSettings(name, table.severity) for name, table in sorted(start.settings.notify.items()))
+    return Alerts(AlertsSettings(fleet=start.settings.fleet.name, sinks=sinks))
+
+
 MAKERS: Final[dict[str, Callable[[Start], Core]]] = {
     "topology": _topology,
     "configuration": _configuration,
@@ -240,6 +247,7 @@ MAKERS: Final[dict[str, Callable[[Start], Core]]] = {
     "chains": _chains,
     "carrier": _carrier,
     "drain": _drain,
+    "alerts": _alerts,
     "enrolment": _enrolment,
     "clone": _clone,
     "store": _store,

@@ -18,6 +18,7 @@ from weft.base.now import SECOND, Now
 from weft.base.records import Carried, CoreRecord, Entry, Record, Stream, StreamRecord
 from weft.base.spool import Journaled, RecordsFetched
 from weft.cores.measurement import messages as measurement
+from weft.node.alertevents import AlertReported
 from weft.node.authority import Authority
 from weft.node.census import Census, report_of
 from weft.node.channels import CHANNELS, channels_of
@@ -30,6 +31,7 @@ from weft.node.roles import role_record
 from weft.node.settings import NodeSettings, NodeTable, Role
 from weft.node.standing import Standing
 from weft.node.wires import Action
+from weft.wire.alerts import KEYS as ALERT_KEYS
 
 REFUSAL_EVENT_NS: Final = (
     60 * SECOND
@@ -329,20 +331,28 @@ class Node:
         # What goes up must be durable first, so a late Persist of it becomes a wall.
         self._out.append(Persist(effect.records) if is_carried else effect)
         if is_carried:
-            self._note_applied(effect.records)
+            self._note_events(effect.records)
             for reader in self._readers:
                 self.order(reader, Journaled(first_lsn, effect.records))
         if self._has_store and _is_of_store(effect.records):
             self.order("store", Journaled(first_lsn, effect.records))
 
-    def _note_applied(self, records: Iterable[Record]) -> None:
-        """The events in which nodes say what they run pass here on their way to the lake (CFG-047)."""
+    def _note_events(self, records: Iterable[Record]) -> None:
+        """Events in which nodes say what they run, and what fires, pass here on their way to the lake (CFG-047, MET-004)."""
+        if self.settings.level != "root":
+            return
         for record in records:
-            if type(record) is StreamRecord and record.key == APPLIED and record.stream == Stream.EVENTS:
-                report = report_of(record.origin, record.payload)
-                if report is not None and self.settings.level == "root":
-                    self.census.note(record.origin, report.number, record.at, report.candidates)
-                    self.tell_later(report)
+            if type(record) is StreamRecord and record.stream == Stream.EVENTS:
+                if record.key == APPLIED:
+                    self._note_applied(record)
+                elif record.key in ALERT_KEYS:
+                    self.tell_later(AlertReported(record.origin, record.key, record.payload))
+
+    def _note_applied(self, record: StreamRecord) -> None:
+        report = report_of(record.origin, record.payload)
+        if report is not None:
+            self.census.note(record.origin, report.number, record.at, report.candidates)
+            self.tell_later(report)
 
     def _refuse(self, source: Source, frames: list[bytes], error: PeerError, now: Now) -> None:
         self.quarantine.keep(source, frames, error, now)

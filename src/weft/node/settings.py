@@ -23,6 +23,8 @@ from weft.node.catalogtable import CatalogTable
 from weft.node.catalogtable import faults_of as catalog_faults
 from weft.node.doctable import DocTable
 from weft.node.doctable import faults_of as doc_faults
+from weft.node.notifytable import NotifyTable
+from weft.node.notifytable import faults_of as notify_faults
 from weft.node.storetable import StoreTable, faults_of
 from weft.wire.beacon import LEVELS
 
@@ -36,7 +38,7 @@ AUTO: Final = "auto"
 MEMORY_BYTES: Final = {"sensor": 256 * MIB, "collector": 2048 * MIB, "root": 2048 * MIB, AUTO: 1024 * MIB}  # SEC-014
 JOURNAL_BYTES: Final = {"sensor": 64 * MIB, "collector": 1024 * MIB, "root": 8192 * MIB, AUTO: 256 * MIB}  # JRN-031
 _ALL: Final = ("configuration", "measurement", "chains", "carrier", "topology", "enrolment")
-RUNS: Final = {"sensor": _ALL, "collector": _ALL, AUTO: _ALL, "root": (*_ALL, "drain")}
+RUNS: Final = {"sensor": _ALL, "collector": _ALL, AUTO: _ALL, "root": (*_ALL, "drain", "alerts")}
 PROCESS_BYTES: Final = 144 * MIB  # what a node takes with nothing in its cores: Python, libraries, buffers of sockets
 BUDGET_PERCENT: Final = (
     50  # of the rest for the cores: a counted byte may cost two, and queues of sockets are not counted
@@ -51,6 +53,7 @@ BUDGET_WEIGHTS: Final = {
     "drain": 1,
     "measurement": 2,
     "clone": 2,
+    "alerts": 1,
     "enrolment": 1,
     "topology": 1,
 }
@@ -220,6 +223,8 @@ class NodeSettings(msgspec.Struct, frozen=True, kw_only=True):
     """None: this node is no broker of services."""
     doc: DocTable | None = None
     """None: it edits no documents."""
+    notify: dict[str, NotifyTable] = {}
+    """At a root: who outside is told of alerts."""
     limits: LimitsTable = LimitsTable()
     security: SecurityTable = SecurityTable()
     chp: ChpTable = ChpTable()
@@ -348,6 +353,7 @@ def settings_of(document: dict[str, Any], where: str = "the settings") -> NodeSe
             ("store", StoreTable),
             ("catalog", CatalogTable),
             ("doc", DocTable),
+            ("notify", dict[str, NotifyTable]),
             ("security", SecurityTable),
             ("chp", ChpTable),
             ("chains", ChainsTable),
@@ -370,6 +376,8 @@ def settings_of(document: dict[str, Any], where: str = "the settings") -> NodeSe
         errors += catalog_faults(tables["catalog"])
     if tables["doc"] is not None:
         errors += doc_faults(tables["doc"])
+    if tables["notify"] is not None:
+        errors += notify_faults(tables["notify"])
     if errors:
         listed = "\n  ".join(errors)
         raise UserError(
@@ -403,7 +411,7 @@ def _without_filters(document: dict[str, Any]) -> tuple[dict[str, Any], Any]:
     return {**document, "chains": rest}, chains.get("filter", [])
 
 
-def _table(document: dict[str, Any], name: str, kind: type, errors: list[str]) -> Any:
+def _table(document: dict[str, Any], name: str, kind: Any, errors: list[str]) -> Any:
     try:
         return msgspec.convert(document.get(name, {}), kind)
     except msgspec.ValidationError as error:

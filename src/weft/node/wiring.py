@@ -5,6 +5,7 @@ from typing import Any, Final
 from weft.base.endpoints import LINK, shifted
 from weft.base.records import DamageRecord
 from weft.base.spool import Released
+from weft.cores.alerts import messages as alerts
 from weft.cores.carrier import messages as carrier
 from weft.cores.catalog import messages as catalog
 from weft.cores.chains import messages as chains
@@ -16,6 +17,7 @@ from weft.cores.enrolment import messages as enrolment
 from weft.cores.measurement import messages as measurement
 from weft.cores.store import messages as store
 from weft.cores.topology import messages as topology
+from weft.node.alertevents import AlertReported
 from weft.node.census import NumberReported
 from weft.node.events import (
     FileDiffers,
@@ -228,6 +230,11 @@ def note_applied(node: Orders, event: NumberReported) -> None:
     node.order("configuration", note)
 
 
+def hear_alert(node: Orders, event: AlertReported) -> None:
+    """What fires in the fleet, and who is to be told."""
+    node.order("alerts", alerts.Hear(event.origin, event.key, event.payload))
+
+
 def note_promises(node: Orders, event: topology.VotePromised) -> None:
     """What is reported from now on says so: alone it adds to no majority of the old root (REC-012)."""
     node.order("configuration", configuration.NotePromises(event.promises))
@@ -411,6 +418,8 @@ WIRES: Final[list[Wire]] = [
     when(InputRefused).then(append_event),
     when(measurement.MetricUnsupported).then(append_event),
     when(measurement.MetricFailed).then(append_event),
+    when(AlertReported).then(hear_alert),
+    when(alerts.AlertNotSent).then(append_event),
     when(measurement.AlertRaised).then(append_event),
     when(measurement.AlertCleared).then(append_event),
     when(measurement.AlertsFiring).then(append_event),

@@ -20,6 +20,7 @@ from weft.base.keys import Trust
 from weft.base.now import SECOND, Now
 from weft.base.records import Entry
 from weft.base.spool import DropOldest, FetchRecords, RecordsFetched
+from weft.cores.alerts.messages import SendNotice
 from weft.cores.carrier import Carrier
 from weft.cores.carrier import messages as carrier
 from weft.cores.catalog import messages as catalog
@@ -55,6 +56,7 @@ from weft.shell.links import Links
 from weft.shell.log import Log
 from weft.shell.measuring import Measuring
 from weft.shell.meters import Meters
+from weft.shell.notifying import Notifying
 from weft.shell.orders import ORDER, Desk
 from weft.shell.runner import Runner
 from weft.shell.sockets import Credentials
@@ -359,6 +361,7 @@ class Process:
         performers[measurement.Measure] = Measuring(self.runner.order, meters).measure
         if "drain" in self.node.cores:
             performers[drain.InspectLake] = performers[drain.WriteSegment] = self._recorder().perform
+        performers[SendNotice] = Notifying(self.runner.order, self.settings.notify).send
         performers |= self.store_doors.performers | self.doc_doors.performers
         performers |= self.doors.performers
 

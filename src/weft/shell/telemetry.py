@@ -10,6 +10,7 @@ import msgspec
 
 from weft import __version__
 from weft.base.now import SECOND
+from weft.cores.alerts import Alerts
 from weft.cores.carrier import Carrier
 from weft.cores.catalog.core import Catalog
 from weft.cores.chains import Chains
@@ -26,6 +27,8 @@ from weft.node.events import EVENTS, describe
 from weft.node.guard import MemoryGuard
 from weft.node.node import Node
 from weft.node.settings import NodeSettings
+from weft.shell.alertfacts import firing_of
+from weft.shell.alertfacts import page_of as alerts_page
 from weft.shell.clock import Clock
 from weft.shell.files import Files
 from weft.shell.flight import Flight
@@ -102,6 +105,7 @@ class Telemetry:
             "/status": Route(self._status_page),
             "/healthz": Route(self._health_page),
             "/metrics": Route(self._metrics_page),
+            "/alerts": Route(self._alerts_page),
             "/quarantine": Route(self._quarantine_page),
             "/flight": Route(self._flight_page),
             "/trace": Route(self._trace_page),
@@ -128,6 +132,7 @@ class Telemetry:
             "health": self.health_facts(),
             "journal": self.journal_facts(),
             "unrecorded": {"samples": node.unrecorded_samples, "events": node.unrecorded_events},
+            "alerts": {"firing": firing_of(node)},
             "refused": {f"{channel}:{code}": count for (channel, code), count in sorted(node.refused.items())},
             "dropped": dict(self.links.dropped),
             "security": self.security_facts(),
@@ -272,6 +277,9 @@ class Telemetry:
         is_well = facts["state"] != FAILED and (facts["ready"] or "ready=1" not in request.query.split("&"))
         return Response(200 if is_well else 503, JSON, json.dumps(facts).encode() + b"\n")
 
+    def _alerts_page(self, _: Request) -> Response:
+        return Response(200, JSON, json.dumps(alerts_page(self.node, self.clock.now())).encode() + b"\n")
+
     def _quarantine_page(self, _: Request) -> Response:
         facts = {"refused": self.node.refused.total(), "messages": self.node.quarantine.rows()}
         return Response(200, JSON, json.dumps(facts).encode() + b"\n")
@@ -303,7 +311,7 @@ class Telemetry:
             facts["state"] = "ROOT" if core.root.is_root else facts["state"]
         if isinstance(core, Chains):
             facts["mail"] = core.totals()
-        if isinstance(core, Store | Catalog | Documents):
+        if isinstance(core, Store | Catalog | Documents | Alerts):
             facts |= core.facts()
         if isinstance(core, Drain):
             rows, size = core.behind

@@ -83,3 +83,12 @@ def ident(origin: bytes, alert: Alert) -> str:
     """The name of one span of firing, 16 hex digits: of the node, the condition, the series and the beginning."""
     said = (origin, alert.name, sorted(alert.labels.items()), alert.since)
     return blake2b(msgspec.msgpack.encode(said), digest_size=IDENT_BYTES).hexdigest()
+
+
+def sentence(alert: Alert) -> str:
+    """An alert for people, in one line."""
+    place = ", ".join(f"{name} {value}" for name, value in sorted(alert.labels.items()))
+    said = f": {alert.text}" if alert.text else ""
+    value = f"{alert.value:.6g} {alert.unit}".rstrip()
+    where = f"{place}, " if place else ""
+    return f"{alert.severity}: {alert.node}: {alert.name}{said} ({where}{alert.metric} {value}, {alert.when})"

@@ -1,0 +1,79 @@
+"""`weft alerts`: what fires at a node, or in the whole fleet (MET-004)."""
+
+import json as json_module
+from collections.abc import Iterator
+from datetime import UTC, datetime
+from typing import Any, Final
+
+from weft.cli.asking import page_of
+from weft.cli.kit.options import Flag
+from weft.cli.kit.text import clean
+
+COLUMNS: Final = ("since", "severity", "node", "alert", "value", "condition", "series", "says")
+RANKS: Final = {"critical": 0, "warning": 1}
+
+
+def alerts(*, port: int = 27_500, all: Flag = False, json: Flag = False) -> int:  # noqa: A002  # what people type
+    """Show what fires: at the root in the whole fleet, at any other node only there.
+
+    Below stands who could not be told. Alerts are `[alert.…]` of the fleet's file, who is told is `[notify.…]` of the
+    root's own file: docs/alerts.md.
+
+    Args:
+        port: first of the node's ten ports.
+        all: also the last that ended since the root started; `weft sql` finds all of them.
+        json: everything as JSON.
+    """
+    told = page_of(port, "alerts")
+    if json:
+        print(json_module.dumps(told))
+    else:
+        show(told, is_all=all)
+    return 0
+
+
+def show(told: dict[str, Any], *, is_all: bool) -> None:
+    """For people."""
+    from rich.table import Table  # only people need it
+    from rich.text import Text  # only people need it
+
+    from weft.cli.kit.console import console  # loads rich
+
+    out = console()
+    firing = told["own"] if told["fleet"] is None else told["fleet"]
+    ended = (told["ended"] or []) if is_all else []
+    where = f"at {clean(told['name'])}" if told["fleet"] is None else "in the fleet"
+    out.print(Text(f"{len(firing) or 'nothing'} fire{'s' if len(firing) < 2 else ''} {where}"))
+    if firing or ended:
+        table = Table(*COLUMNS, box=None, pad_edge=False)
+        for alert in sorted(firing, key=lambda alert: (RANKS.get(alert["severity"], 1), alert["since"])):
+            table.add_row(*map(Text, cells(alert)))
+        for alert in ended:
+            table.add_row(*map(Text, cells(alert)[:-1]), Text(f"ended {instant(alert['at'])}: {clean(alert['why'])}"))
+        out.print(table)
+    for line in troubles(told["sinks"] or []):
+        out.print(Text(line, style="yellow"))
+
+
+def cells(alert: dict[str, Any]) -> tuple[str, ...]:
+    """One line of the table."""
+    labels = ", ".join(f"{name}={value}" for name, value in sorted(alert["labels"].items()))
+    value = f"{alert['value']:.6g} {alert['unit']}".rstrip()
+    said = (alert["severity"], alert["node"], alert["name"], value, alert["when"], labels or "-", alert["text"])
+    return (instant(alert["since"]), *map(clean, said))
+
+
+def instant(at_ms: int) -> str:
+    """A wall clock for people; one that no calendar has is said as it is."""
+    try:
+        return f"{datetime.fromtimestamp(at_ms / 1_000, UTC):%Y-%m-%d %H:%M:%S}"
+    except (ValueError, OverflowError, OSError):
+        return f"{at_ms} ms"
+
+
+def troubles(sinks: list[dict[str, Any]]) -> Iterator[str]:
+    """Who could not be told, and why."""
+    for sink in sinks:
+        if sink["why"]:
+            after = "" if sink["next_s"] is None else f"; next try in {sink['next_s']} s"
+            yield f"{clean(sink['sink'])}: {sink['waiting']} notices wait, {clean(sink['why'])}{after}"

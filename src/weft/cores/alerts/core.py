@@ -1,0 +1,228 @@
+"""Alerts of the whole fleet, at its root: what fires, and who is told outside (MET-004).
+
+Nodes judge and journal; their events come up the road of everything else, and this core hears each of them in the turn
+that makes it durable here. Its own records are of the same turn. So a root that dies knows afterwards what fires and
+whom it has not told yet, and no condition is told twice but where a try was under way: at least once, with an id.
+"""
+
+from collections import Counter, deque
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from typing import Any, Final
+
+import msgspec
+
+from weft.base.budget import Budget
+from weft.base.effects import Effect, Source
+from weft.base.errors import PeerError
+from weft.base.now import MILLISECOND, Now
+from weft.base.records import CoreRecord, Entry
+from weft.cores.alerts import limits
+from weft.cores.alerts.lane import DONE, NAME, NOTICE, Lane
+from weft.cores.alerts.messages import AlertsSettings, Hear, Notice, NoticeFailed, NoticeSent, SinkSettings
+from weft.cores.kit.outbox import Outbox
+from weft.cores.kit.timers import earliest
+from weft.wire.alerts import Alert, AlertCleared, AlertRaised, AlertsFiring, decode, ident
+
+ACTIVE: Final = 1  # kind of the core record: the node's UUID, an Alert
+ENDED: Final = 2  # the node's UUID, the alert's name, the series' labels
+RANKS: Final = {"warning": 0, "critical": 1}
+
+Key = tuple[bytes, str, tuple[tuple[str, str], ...]]
+
+_ACTIVE: Final = msgspec.msgpack.Decoder(tuple[bytes, Alert])
+_ENDED: Final = msgspec.msgpack.Decoder(tuple[bytes, str, dict[str, str]])
+_NOTICE: Final = msgspec.msgpack.Decoder(Notice)
+_DONE: Final = msgspec.msgpack.Decoder(int)
+
+
+class Alerts:
+    """The alerts core of a root."""
+
+    name = NAME
+
+    def __init__(self, settings: AlertsSettings) -> None:
+        self.settings = settings
+        self.budget = Budget()
+        self.counts: Counter[str] = Counter()
+        self.active: dict[Key, Alert] = {}
+        self.ended: deque[AlertCleared] = deque(maxlen=limits.ENDED_MAX)
+        """The last of this start."""
+        self._outbox = Outbox()
+        self.lanes = {sink.name: Lane(sink.name, settings, self._outbox, self.counts) for sink in settings.sinks}
+        self._homeless: dict[int, Notice] = {}
+        """Notices for sinks that the file does not name any more."""
+        self._number = 0
+
+    # The verbs of every core.
+
+    def restore(self, entries: Iterable[Entry], now: Now) -> None:
+        """Take back what fires, and what is still to be sent."""
+        for _, record in entries:
+            if isinstance(record, CoreRecord) and record.core == NAME:
+                self._RESTORERS[record.kind](self, record.data)
+
+    def condense(self) -> Iterator[CoreRecord]:
+        for key, alert in self.active.items():
+            yield _record(ACTIVE, (key[0], alert))
+        for notice in (*self._homeless.values(), *(each for lane in self.lanes.values() for each in lane.notices)):
+            yield _record(NOTICE, notice)
+
+    def receive(self, message: Any, source: Source, now: Now) -> None:
+        """Nobody speaks to this core."""
+        raise PeerError("not-spoken", "the alerts core hears no messages")
+
+    def command(self, order: Any, now: Now) -> None:
+        """Obey `Hear`, `NoticeSent` or `NoticeFailed`."""
+        if isinstance(order, Hear):
+            self._hear(order, now)
+        elif isinstance(order, NoticeSent | NoticeFailed) and order.sink in self.lanes:
+            self.lanes[order.sink].hear(order, now)
+
+    def wake(self, now: Now) -> None:
+        """Send what is due; what nobody can be told of any more is given up."""
+        for notice in self._homeless.values():
+            Lane(notice.sink, self.settings, self._outbox, self.counts).give_up(
+                notice, "no such [notify.…] any more", now
+            )
+        self._homeless = {}
+        for lane in self.lanes.values():
+            lane.wake(now)
+
+    def deadline(self) -> int | None:
+        return 0 if self._homeless else earliest(*[lane.due_at for lane in self.lanes.values()])
+
+    def effects(self) -> list[Effect]:
+        return self._outbox.take()
+
+    # Restoring
+
+    def _restore_active(self, data: bytes) -> None:
+        origin, alert = _ACTIVE.decode(data)
+        self.active[key_of(origin, alert.name, alert.labels)] = alert
+
+    def _restore_ended(self, data: bytes) -> None:
+        self.active.pop(key_of(*_ENDED.decode(data)), None)
+
+    def _restore_notice(self, data: bytes) -> None:
+        notice = _NOTICE.decode(data)
+        self._number = max(self._number, notice.number)
+        lane = self.lanes.get(notice.sink)
+        if lane is None:
+            self._homeless[notice.number] = notice
+        else:
+            lane.restored(notice)
+
+    def _restore_done(self, data: bytes) -> None:
+        number = _DONE.decode(data)
+        self._homeless.pop(number, None)
+        for lane in self.lanes.values():
+            lane.restored_done(number)
+
+    _RESTORERS: Final[dict[int, Callable[["Alerts", bytes], None]]] = {
+        ACTIVE: _restore_active,
+        ENDED: _restore_ended,
+        NOTICE: _restore_notice,
+        DONE: _restore_done,
+    }
+
+    # Hearing
+
+    def _hear(self, order: Hear, now: Now) -> None:
+        told = decode(order.key, order.payload)
+        if isinstance(told, AlertRaised):
+            self._raise(order.origin, told, now)
+        elif isinstance(told, AlertCleared):
+            self._clear(order.origin, told, now)
+        elif isinstance(told, AlertsFiring):
+            self._compare(order.origin, told.alerts, now)
+        else:
+            self.counts["unreadable"] += 1
+
+    def _raise(self, origin: bytes, alert: Alert, now: Now) -> None:
+        """It fires; told again, it is known by its beginning."""
+        key = key_of(origin, alert.name, alert.labels)
+        known = self.active.get(key)
+        if known is not None and known.since >= alert.since:
+            self.counts["repeated"] += 1
+            return
+        self.counts["raised"] += 1
+        if known is None and len(self.active) >= self.settings.active_max:
+            self.counts["unlisted"] += 1  # it is told all the same
+        else:
+            self.active[key] = _plain(alert)
+            self._outbox.keep(_record(ACTIVE, (origin, _plain(alert))))
+        self._notify("raised", origin, alert, alert.since, now)
+
+    def _clear(self, origin: bytes, told: AlertCleared, now: Now) -> None:
+        """It fires no more. One that this root has not heard of began under another root: who was told is told its end."""
+        key = key_of(origin, told.name, told.labels)
+        known = self.active.get(key)
+        if known is not None and known.since > told.since:
+            self.counts["repeated"] += 1
+            return
+        self.counts["cleared"] += 1
+        if known is not None:
+            del self.active[key]
+            self._outbox.keep(_record(ENDED, (origin, told.name, told.labels)))
+        self.ended.append(told)
+        self._notify("cleared", origin, told, told.at, now, told.why)
+
+    def _compare(self, origin: bytes, alerts: Iterable[Alert], now: Now) -> None:
+        """A node says everything that fires there: whatever else of it is known has ended."""
+        firing = {key_of(origin, alert.name, alert.labels): alert for alert in alerts}
+        for key in [key for key in self.active if key[0] == origin and key not in firing]:
+            fields = msgspec.structs.asdict(self.active[key])
+            ended = AlertCleared(**fields, at=now.wall // MILLISECOND, why="its node says that it fires no more")
+            self._clear(origin, ended, now)
+        for alert in firing.values():
+            self._raise(origin, alert, now)
+
+    def _notify(  # tidy: one thing that happened
+        self, what: str, origin: bytes, alert: Alert, at: int, now: Now, why: str = ""
+    ) -> None:
+        for sink in self.settings.sinks:
+            if not _wants(sink, alert):
+                continue
+            self._number += 1
+            notice = Notice(
+                number=self._number,
+                sink=sink.name,
+                what=what,
+                ident=ident(origin, alert),
+                fleet=self.settings.fleet,
+                alert=_plain(alert),
+                at=at,
+                why=why,
+                made_at=now.wall // MILLISECOND,
+            )
+            self.lanes[sink.name].add(notice, now)
+
+    # For people
+
+    def facts(self) -> dict[str, Any]:
+        """What the status says of it."""
+        waiting = sum(len(lane.notices) for lane in self.lanes.values())
+        counts = {name: self.counts[name] for name in COUNTED}
+        return {"active": len(self.active), "waiting": waiting, **counts}
+
+
+COUNTED: Final = ("raised", "cleared", "repeated", "unlisted", "unreadable", "sent", "failed", "given_up", "stale")
+"""Names of all counts."""
+
+
+def key_of(origin: bytes, name: str, labels: Mapping[str, str]) -> Key:
+    """An alert at a series of a node."""
+    return origin, name, tuple(sorted(labels.items()))
+
+
+def _wants(sink: SinkSettings, alert: Alert) -> bool:
+    return RANKS.get(alert.severity, 0) >= RANKS[sink.severity]
+
+
+def _plain(alert: Alert) -> Alert:
+    """Without what only its end says."""
+    return Alert(**{name: getattr(alert, name) for name in Alert.__struct_fields__})
+
+
+def _record(kind: int, value: Any) -> CoreRecord:
+    return CoreRecord(NAME, kind, msgspec.msgpack.encode(value))

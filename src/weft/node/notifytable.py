@@ -1,0 +1,91 @@
+"""`[notify.NAME]` of a root's own file: who outside of the fleet is told of alerts, and how (MET-004)."""
+
+from collections.abc import Iterator, Mapping
+from typing import Annotated, Literal
+from urllib.parse import urlsplit
+
+import msgspec
+from msgspec import Meta
+
+from weft.base.endpoints import is_endpoint
+from weft.base.settings import is_plain_name
+
+SINKS_MAX = 16
+WAYS = ("webhook", "mail", "command")
+
+Text = Annotated[str, Meta(max_length=1_000)]
+
+
+class MailTable(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
+    """`mail = { smtp = "mail.lab:25", from = "weft@lab", to = ["ops@lab"] }`."""
+
+    smtp: str
+    """`host:port`."""
+    sender: Text = msgspec.field(name="from")
+    to: Annotated[tuple[Text, ...], Meta(min_length=1, max_length=100)]
+    tls: Literal["no", "starttls", "yes"] = "no"
+    user: Text = ""
+    password_file: str = ""
+    """Its first line is the password."""
+
+
+class NotifyTable(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
+    """One sink: exactly one of `webhook`, `mail`, `command`."""
+
+    webhook: Text = ""
+    """`http(s)://…`, to which JSON is posted."""
+    headers: dict[str, str] = {}
+    """Of that request, such as Authorization."""
+    mail: MailTable | None = None
+    command: tuple[str, ...] = ()
+    """A program and its arguments; it reads the JSON from its standard input."""
+    severity: Literal["warning", "critical"] = "warning"
+    """The least that is told."""
+
+
+def faults_of(sinks: Mapping[str, NotifyTable]) -> Iterator[str]:
+    """What is wrong with the sinks, each with its code."""
+    if len(sinks) > SINKS_MAX:
+        yield f"E04 notify: {len(sinks)} sinks, {SINKS_MAX} at most"
+    for name, sink in sinks.items():
+        where = f"notify.{name}"
+        rules = (
+            (is_plain_name(name), f"E15 {where}: letters, digits, `_`, `.`, `-` only, 63 at most"),
+            (
+                [bool(getattr(sink, way)) for way in WAYS].count(True) == 1,
+                f"E03 {where}: exactly one of {', '.join(WAYS)}",
+            ),
+            (
+                not sink.webhook or _is_address(sink.webhook),
+                f"E05 {where}.webhook {sink.webhook!r}: http(s)://host/path",
+            ),
+            (not sink.headers or bool(sink.webhook), f"E04 {where}.headers: belong to a webhook"),
+            (_are_headers(sink.headers), f"E04 {where}.headers: names and values of one line"),
+            (
+                sink.mail is None or is_endpoint(sink.mail.smtp),
+                f"E05 {where}.mail.smtp: host:port of a mail server",
+            ),
+            (
+                sink.mail is None or all(map(_is_mailbox, (sink.mail.sender, *sink.mail.to))),
+                f"E04 {where}.mail: addresses like ops@lab.example",
+            ),
+        )
+        yield from [text for holds, text in rules if not holds]
+
+
+def _is_address(text: str) -> bool:
+    try:
+        parts = urlsplit(text)
+        return parts.scheme in ("http", "https") and bool(parts.hostname) and parts.port != 0 and text.isprintable()
+    except ValueError:
+        return False
+
+
+def _are_headers(headers: Mapping[str, str]) -> bool:
+    return all(
+        name and name.isascii() and name.isprintable() and value.isprintable() for name, value in headers.items()
+    )
+
+
+def _is_mailbox(text: str) -> bool:
+    return "@" in text and text.isprintable() and not any(sign in text for sign in " ,;<>")

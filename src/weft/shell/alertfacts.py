@@ -1,0 +1,42 @@
+"""What `weft alerts` shows: what fires at this node, and at a root in the whole fleet (MET-004)."""
+
+from typing import Any
+
+import msgspec
+
+from weft.base.now import Now
+from weft.cores.alerts import Alerts
+from weft.cores.measurement import Measurement
+from weft.node.node import Node
+from weft.wire.alerts import Alert, ident
+
+
+def firing_of(node: Node) -> int:
+    """How many alerts fire at this node."""
+    core = node.cores.get("measurement")
+    return len(core.alarms.firing) if isinstance(core, Measurement) else 0
+
+
+def page_of(node: Node, now: Now) -> dict[str, Any]:
+    """The page `/alerts`: `own` of this node; `fleet`, `ended` and `sinks` are null but at a root."""
+    measuring, alerts = node.cores.get("measurement"), node.cores.get("alerts")
+    own = measuring.alarms.firing.values() if isinstance(measuring, Measurement) else ()
+    facts: dict[str, Any] = {
+        "name": node.settings.node.name,
+        "level": node.settings.level,
+        "at": now.wall // 1_000_000,
+        "own": [shown(node.node, alert) for alert in own],
+        "fleet": None,
+        "ended": None,
+        "sinks": None,
+    }
+    if isinstance(alerts, Alerts):
+        facts["fleet"] = [shown(key[0], alert) for key, alert in alerts.active.items()]
+        facts["ended"] = [msgspec.structs.asdict(alert) for alert in alerts.ended]
+        facts["sinks"] = [lane.facts(now.mono) for lane in alerts.lanes.values()]
+    return facts
+
+
+def shown(origin: bytes, alert: Alert) -> dict[str, Any]:
+    """One that fires."""
+    return {"id": ident(origin, alert), **msgspec.structs.asdict(alert)}

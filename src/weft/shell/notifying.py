@@ -1,0 +1,174 @@
+"""Tells people outside of alerts: by webhook, mail or a command, each in a thread that ends (MET-004).
+
+One try of one sink at a time; the core says when the next one comes. A try has 20 s, or 10 s without a byte of the other
+end. What is sent says its id, so that a receiver that is told twice can know it.
+"""
+
+import asyncio
+import contextlib
+import http.client
+import json
+import smtplib
+import ssl
+import subprocess
+import threading
+import urllib.error
+import urllib.request
+from collections.abc import Callable, Mapping
+from datetime import UTC, datetime
+from email.message import EmailMessage
+from pathlib import Path
+from typing import Any, Final
+
+import msgspec
+
+from weft.base.endpoints import host_of, port_of
+from weft.cores.alerts.messages import Notice, NoticeFailed, NoticeSent, SendNotice
+from weft.node.notifytable import MailTable, NotifyTable
+from weft.wire.alerts import sentence
+
+CORE: Final = "alerts"
+PATIENCE_S: Final = 10.0  # without a byte: a server that says nothing for so long is down
+COMMAND_S: Final = 20.0  # a program that tells somebody takes seconds
+REFUSED_FOR_GOOD: Final = frozenset({400, 413, 415, 422})
+"""Answers by which a webhook refuses this very message; all others may be mended at either end."""
+FAULTS: Final = (OSError, http.client.HTTPException, smtplib.SMTPException, subprocess.SubprocessError, ValueError)
+
+
+class Refused(Exception):
+    """The receiver will never take this message."""
+
+
+class Notifying:
+    """Performs `SendNotice` and hands the outcome back through `order(core, order)`, on the loop."""
+
+    def __init__(self, order: Callable[[str, Any], None], sinks: Mapping[str, NotifyTable]) -> None:
+        self._order, self._sinks = order, sinks
+        self._busy: dict[str, threading.Thread] = {}
+
+    def send(self, work: SendNotice) -> None:
+        """Try it in a thread; a sink whose last try hangs is not tried beside it."""
+        loop, sink = asyncio.get_running_loop(), work.notice.sink
+        before = self._busy.get(sink)
+        if before is not None and before.is_alive():
+            failed = NoticeFailed(sink, work.notice.number, work.attempt, "the try before this one has not ended")
+            loop.call_soon(self._order, CORE, failed)
+            return
+        thread = threading.Thread(target=self._apart, args=(work, loop), name=f"notify-{sink}", daemon=True)
+        self._busy[sink] = thread
+        thread.start()
+
+    def _apart(self, work: SendNotice, loop: asyncio.AbstractEventLoop) -> None:
+        outcome = self.outcome(work)
+        with contextlib.suppress(RuntimeError):  # the loop is closed: nobody waits for it any more
+            loop.call_soon_threadsafe(self._order, CORE, outcome)
+
+    def outcome(self, work: SendNotice) -> NoticeSent | NoticeFailed:
+        """Do it now: the order that says how it went."""
+        notice = work.notice
+        place = (notice.sink, notice.number, work.attempt)
+        try:
+            _tell(self._sinks[notice.sink], notice)
+        except Refused as refused:
+            return NoticeFailed(*place, str(refused), is_final=True)
+        except FAULTS as fault:
+            return NoticeFailed(*place, f"{type(fault).__name__}: {fault}")
+        return NoticeSent(*place)
+
+
+def _tell(sink: NotifyTable, notice: Notice) -> None:
+    if sink.webhook:
+        _post(sink, notice)
+    elif sink.mail is not None:
+        _mail(sink.mail, notice)
+    else:
+        _run(sink.command, notice)
+
+
+def body_of(notice: Notice) -> dict[str, Any]:
+    """What a receiver is told, as JSON; `id` and `event` are the same whenever it is told again."""
+    said = msgspec.structs.asdict(notice.alert)
+    said |= {"says": said.pop("text"), "alert": said.pop("name")}
+    return {
+        "id": notice.ident,
+        "event": notice.what,
+        "text": text_of(notice),
+        "fleet": notice.fleet,
+        **said,
+        "since": stamp(notice.alert.since),
+        "at": stamp(notice.at),
+        "why": notice.why,
+    }
+
+
+def text_of(notice: Notice) -> str:
+    """One line for people."""
+    why = f" ({notice.why})" if notice.why not in ("", "back") else ""
+    return one_line(f"{notice.what}: {sentence(notice.alert)}{why}")
+
+
+def one_line(text: str) -> str:
+    """Names come from other nodes: nothing in them begins a new line of a mail's head."""
+    return "".join(sign if sign.isprintable() else " " for sign in text)
+
+
+def stamp(at_ms: int) -> str:
+    """An instant as RFC 3339 has it; a clock that no calendar has is said as it is."""
+    try:
+        return datetime.fromtimestamp(at_ms / 1_000, UTC).isoformat(timespec="milliseconds")
+    except (ValueError, OverflowError, OSError):
+        return f"{at_ms} ms"
+
+
+def _post(sink: NotifyTable, notice: Notice) -> None:
+    data = json.dumps(body_of(notice), ensure_ascii=False).encode("utf-8", "replace")
+    headers = {"content-type": "application/json", "user-agent": "weft", **sink.headers}
+    request = urllib.request.Request(sink.webhook, data, headers)  # noqa: S310  # http(s) only, checked with the file
+    try:
+        with urllib.request.urlopen(request, timeout=PATIENCE_S):  # noqa: S310  # as above
+            pass
+    except urllib.error.HTTPError as error:
+        error.close()
+        if error.code in REFUSED_FOR_GOOD:
+            raise Refused(f"{error.code} {error.reason}") from None
+        raise
+
+
+def _mail(mail: MailTable, notice: Notice) -> None:
+    host, port = host_of(mail.smtp).strip("[]"), port_of(mail.smtp)
+    context = ssl.create_default_context() if mail.tls != "no" else None
+    with (
+        smtplib.SMTP_SSL(host, port, timeout=PATIENCE_S, context=context)
+        if mail.tls == "yes"
+        else smtplib.SMTP(host, port, timeout=PATIENCE_S)
+    ) as server:
+        if mail.tls == "starttls":
+            server.starttls(context=context)
+        if mail.user:
+            server.login(mail.user, _password(mail.password_file))
+        server.send_message(letter(mail, notice))
+
+
+def _password(file: str) -> str:
+    return Path(file).read_text("utf-8").partition("\n")[0] if file else ""
+
+
+def letter(mail: MailTable, notice: Notice) -> EmailMessage:
+    """The mail; its Message-ID is the same whenever it is sent again."""
+    message, alert = EmailMessage(), notice.alert
+    message["Subject"] = one_line(f"[{notice.fleet}] {alert.severity} {notice.what}: {alert.node}: {alert.name}")
+    message["From"], message["To"] = mail.sender, ", ".join(mail.to)
+    message["Date"] = datetime.fromtimestamp(notice.made_at / 1_000, UTC)
+    message["Message-ID"] = f"<{notice.ident}.{notice.what}@weft.invalid>"
+    lines = [f"{key}: {one_line(str(value))}" for key, value in body_of(notice).items() if value not in ("", "back")]
+    message.set_content("\n".join([text_of(notice), "", *lines, ""]).encode("utf-8", "replace").decode())
+    return message
+
+
+def _run(command: tuple[str, ...], notice: Notice) -> None:
+    data = json.dumps(body_of(notice)).encode()
+    ended = subprocess.run(  # the operator of this machine wrote it into its own file
+        command, input=data, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, timeout=COMMAND_S, check=False
+    )
+    if ended.returncode:
+        raise OSError(f"{command[0]} ended with {ended.returncode}")
