@@ -23,7 +23,7 @@ from weft.pipeline.coverage import Coverage
 from weft.pipeline.intake import intake_between, offset_of_log
 
 ROWS_MAX: Final = 1_000_000
-"""Rows of one stream that are read besides a table, as many as a batch of the driver may have; about 300 MB in memory."""
+"""Rows of one stream that are read besides a table, as many as a batch of the driver may have; about 400 MB in memory."""
 SEGMENTS_MAX: Final = 2_048
 """Segments of one stream: to open one costs 0.7 ms, whatever it holds."""
 BYTES_MAX: Final = 64 << 20
