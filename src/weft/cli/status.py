@@ -220,7 +220,7 @@ def _show(picture: Picture, *, is_long: bool) -> None:
 
     out = console()
     if any(node["open"] for node in picture.nodes):
-        out.print("[yellow]open fabric: no keys; loopback only[/yellow]")
+        out.print("[yellow]open fabric: no keys; whoever reaches a port can pose as any node[/yellow]")
     out.print(Text(heading(picture)))
     table = Table(*COLUMNS, box=None, pad_edge=False)
     for member in picture.members:

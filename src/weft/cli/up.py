@@ -66,7 +66,7 @@ peers = ["127.0.0.1:50001"]  # only for whom mDNS does not reach
 """
 
 
-def up(
+def up(  # tidy: each is an option of the command line
     file: Path | None = None,
     /,
     *,
@@ -80,6 +80,8 @@ def up(
     config: Path | None = None,
     join: Annotated[tuple[str, ...], Parameter(negative="", show_default=False)] = (),
     record: Path | None = None,
+    listen: str | None = None,
+    is_open: Annotated[bool, Parameter(name="--open", negative="", show_default=False)] = False,
     check: Flag = False,
     example: Flag = False,
 ) -> None:
@@ -103,6 +105,8 @@ def up(
         join: host:port of nodes to call in at, where no beacon reaches.
         record: a file to which everything is written that the node hears and does; weft sim replay FILE repeats it. It
             holds values and the node's secret.
+        listen: the address at which others reach the node (127.0.0.1); beyond this machine it needs keys, or --open.
+        is_open: no keys are used, whoever reaches a port may read and write everything; for a network that you trust.
         check: say whether the settings can be used, and start nothing.
         example: print a file to begin with.
     """
@@ -114,6 +118,8 @@ def up(
     _overlay(document, "node", flags)
     _overlay(document, "node", {"config": _fleet_file(document, file, config), "join": list(join) or None})
     _overlay(document, "node", {"record": None if record is None else str(record.resolve())})
+    _overlay(document, "node", {"host": listen})
+    _overlay(document, "security", {"mode": "none", "allow_insecure": True} if is_open else {})
     _overlay(document, "lake", {"path": lake})
     _overlay(document, "fleet", {"name": fleet})
     read_schemas(document, file.parent if file else Path())
