@@ -18,7 +18,11 @@ def earliest(*instants: int | None) -> int | None:
     >>> earliest(None) is None
     True
     """
-    return min([at for at in instants if at is not None], default=None)
+    first: int | None = None
+    for at in instants:  # asked for after every turn: `min` of a list takes four times as long
+        if at is not None and (first is None or at < first):
+            first = at
+    return first
 
 
 class Timers:
