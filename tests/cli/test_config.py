@@ -96,11 +96,11 @@ def run(*words: object) -> int:
 @pytest.mark.proves("CFG-071", "CFG-072")
 def test_check_says_everything_to_the_one_who_looks(file: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert 0 == run("check", file)
-    assert "can be used: 2 groups, 14 keys" in capsys.readouterr().out
+    assert "can be used: 2 groups, 17 keys" in capsys.readouterr().out
     file.write_text(EXAMPLE.replace('"10s"', '"soon"').replace("web9.lab", "::9"))
     assert 1 == run("check", file)
     errors = capsys.readouterr().err.splitlines()
-    assert [f"{file}:9: E04 metric.nginx_mem.rate", f"{file}:31: E05 group.web.exclude[0]"] == [
+    assert [f"{file}:9: E04 metric.nginx_mem.rate", f"{file}:36: E05 group.web.exclude[0]"] == [
         line.partition(": '")[0] for line in errors
     ]
     assert 1 == run("check", file, "--json")
@@ -171,7 +171,7 @@ def test_a_file_is_loaded_by_what_is_different(file: Path, root: Root, capsys: p
     assert 1 == run("diff", file)
     shown = capsys.readouterr().out
     run("load", file)
-    assert f"{shown}{file}: 2 writes, the last is number 16\n" == capsys.readouterr().out
+    assert f"{shown}{file}: 2 writes, the last is number 19\n" == capsys.readouterr().out
     assert 0 == run("diff", file)
     run("load", file)
     assert "nothing had to change" in capsys.readouterr().out

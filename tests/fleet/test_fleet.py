@@ -6,6 +6,7 @@ from hypothesis import strategies as st
 
 from tests.fleet.fleets import EXAMPLE
 from weft.base.errors import UserError
+from weft.cores.measurement.alertsettings import parse_alerts
 from weft.node.fleet import fleet_of, read_fleet
 from weft.node.fleetparts import Mistake
 from weft.node.members import may_meet
@@ -212,3 +213,10 @@ def test_an_alert_of_the_fleet_belongs_to_each_group_with_its_metric_and_a_group
         name: {alert: table["when"] for alert, table in group.alerts.items()} for name, group in fleet.groups.items()
     }
     assert {"g": {"busy": "> 90 %"}, "h": {}, "i": {"busy": "> 50 %"}} == found
+
+
+def test_an_alert_of_a_metric_that_groups_measure_otherwise_may_have_two_units() -> None:
+    alert = '[alert.big]\nmetric = "m"\nwhen = "> 1 GiB"\nclear = "900 MiB"\n'
+    group = '[group.g]\nmembers = ["10.0.0.0/8"]\n[group.g.metric.m]\ndetail = "MEMORY"\nrate = "1s"\n'
+    (spec,), mistakes = parse_alerts(fleet_of(alert + group, "it").groups["g"].alerts, {"m": "MEMORY"})
+    assert ([], 943_718_400) == (mistakes, spec.clear)

@@ -124,7 +124,7 @@ def _clear(table: Table, detail: str, when: tuple[bool, float | int]) -> float |
     clear = None if raw is None else limit_in(table, "clear", str(raw), detail)
     if clear is None:
         return limit
-    if clear > limit if is_above else clear < limit:
+    if detail and (clear > limit if is_above else clear < limit):  # else their units are not known to be one
         table.say("E11", "clear", f"must lie on the quiet side of {table.text('when')}")
     return clear
 
