@@ -31,7 +31,7 @@ def test_every_file_of_the_demonstration_can_be_used() -> None:
     files = texts(Path("place"), {name: 27_500 + 10 * number for number, name in enumerate(NODES)})
     fleet = files.pop("fleet.toml")
     (group,) = fleet_of(fleet, "fleet.toml").groups.values()
-    assert (7, 1, 2) == (len(group.metrics), len(group.filters), len(group.collectors))
+    assert (9, 1, 2) == (len(group.metrics), len(group.filters), len(group.collectors))
     for name, text in files.items():
         settings = settings_of(read_document(text, name))
         assert ("root" if name == "root.toml" else "auto", True) == (settings.place, settings.follows)

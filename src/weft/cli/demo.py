@@ -24,6 +24,7 @@ from weft.base.now import SECOND
 from weft.base.settings import span_ns
 from weft.cli.answers import QUESTIONS
 from weft.cli.asking import order, try_status
+from weft.cli.console import address_of
 from weft.cli.demo_view import View
 from weft.cli.fleet import Fleet, Member, free_blocks
 
@@ -52,6 +53,14 @@ rate = "1s"
 [metric.memory]
 detail = "MEMORY"
 rate = "1s"
+
+[metric.memory_percent]
+detail = "MEMORY_PERCENT"
+rate = "5s"
+
+[metric.disk_percent]
+detail = "DISK_PERCENT"
+rate = "10s"
 
 [metric.disk]
 detail = "DISK"
@@ -88,7 +97,7 @@ above = 20e6
 [group.machines]
 collectors = [{collectors}]
 members = ["127.0.0.0/8"]
-metrics = ["cpu", "memory", "disk", "network", "load", "process_cpu", "process_memory"]
+metrics = ["cpu", "memory", "memory_percent", "disk", "disk_percent", "network", "load", "process_cpu", "process_memory"]
 filters = ["large-processes"]
 """
 SETTINGS: Final = """\
@@ -170,6 +179,7 @@ class Demonstration:
             self.fleet.add(Member(name, ("-m", "weft.cli.main", "up", str(self.place / f"{name}.toml")), ports[name]))
         self.fleet.add(Member(PIPELINE, ("-m", "weft.cli.main", "lake", "run", "--lake", str(self.lake), "--json")))
         self.console.print(f"states, logs and lake are in [bold]{self.place}[/bold]")
+        self.console.print(f"console at [bold]{address_of(ports[ROOT])}[/bold]", soft_wrap=True)
         self.console.print(
             f"the root's port is {ports[ROOT]}: weft status --port {ports[ROOT]}; kill -9 whom you like, the root, too\n"
         )

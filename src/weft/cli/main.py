@@ -17,10 +17,6 @@ app = App(
 
 ROOMS: Final[dict[str, tuple[str, str]]] = {
     "up": ("weft.cli.up:up", "Run one node here."),
-    "invite": ("weft.cli.invite:app", "Let another machine into the fabric."),
-    "join": ("weft.cli.join:join", "Bring this machine into a fabric, by the line of weft invite."),
-    "key": ("weft.cli.key:app", "Whose keys the fabric knows; take one back."),
-    "init": ("weft.cli.join:init", "Make the keys of a root that listens beyond this machine from its start on."),
     "demo": ("weft.cli.demos.app:app", "Run a whole fabric on this machine; or programs that show what chains do."),
     "chain": ("weft.cli.chain:app", "Who stands in the chains of a node; send a message, watch messages pass."),
     "status": ("weft.cli.status:status", "Show the whole fleet: who is where, runs what, and how each node is."),
@@ -30,6 +26,7 @@ ROOMS: Final[dict[str, tuple[str, str]]] = {
     "stop": ("weft.cli.stop:stop", "Let a group of nodes, or all of them, stop and wait."),
     "fleet": ("weft.cli.fleet_root:app", "Mend a fleet that follows a wrong root."),
     "metrics": ("weft.cli.metrics:metrics", "What can be measured, and in which unit."),
+    "console": ("weft.cli.console:console", "Where the console of a node is: the fleet in a browser."),
     "alerts": ("weft.cli.alerts:alerts", "Show what fires, and who could not be told."),
     "config": ("weft.cli.config:app", "Write a fleet's file, change a running fleet."),
     "get": ("weft.cli.store_data:get", "Print a value of the shared store."),

@@ -40,3 +40,15 @@ def page_of(node: Node, now: Now) -> dict[str, Any]:
 def shown(origin: bytes, alert: Alert) -> dict[str, Any]:
     """One that fires."""
     return {"id": ident(origin, alert), **msgspec.structs.asdict(alert)}
+
+
+def firing_by_node(node: Node) -> dict[bytes, list[Alert]]:
+    """What fires, by machine: at a root in the whole fleet, else at this node."""
+    measuring, alerts = node.cores.get("measurement"), node.cores.get("alerts")
+    found: dict[bytes, list[Alert]] = {}
+    if isinstance(alerts, Alerts):
+        for key, alert in alerts.active.items():
+            found.setdefault(key[0], []).append(alert)
+    elif isinstance(measuring, Measurement):
+        found[node.node] = list(measuring.alarms.firing.values())
+    return found

@@ -12,6 +12,7 @@ from typing import Any, Final
 from weft.base.effects import Confirm, Connect, Disconnect, Perform, Reply, Source, Tell
 from weft.base.errors import StorageFailed
 from weft.base.now import MILLISECOND, SECOND, Now
+from weft.base.records import Record
 from weft.node.events import JournalChanged
 from weft.node.node import Ended, Node, NodeEffect, Transmit, Turn, part_at_wall
 from weft.node.receipts import Receipts
@@ -33,6 +34,8 @@ class Runner:
         self.performers: dict[type, Callable[[Any], None]] = {}
         self.on_tell: Callable[[Any], None] = lambda _: None
         self.on_reply: Callable[[int, Any], None] = lambda _, __: None
+        self.on_durable: Callable[[Iterable[Record], Now], None] = lambda _, __: None
+        """Who looks at records of a turn behind their write."""
         self.ended: asyncio.Future[Any] = asyncio.get_running_loop().create_future()
         self.turns = 0
         self.timings, self.flight = Timings(), Flight()
@@ -183,6 +186,7 @@ class Runner:
         count, next_lsn = len(turn.records), self.journal.next_lsn
         self.timings.wrote(count, next_lsn, now.mono)
         self.flight.wrote(now.mono, count, next_lsn)
+        self.on_durable(turn.records, now)
 
     def _flush_now(self) -> None:
         self._flush = None

@@ -27,9 +27,12 @@ from weft.node.events import EVENTS, describe
 from weft.node.guard import MemoryGuard
 from weft.node.node import Node
 from weft.node.settings import NodeSettings
-from weft.shell.alertfacts import firing_of
+from weft.shell.alertfacts import firing_by_node, firing_of
 from weft.shell.alertfacts import page_of as alerts_page
 from weft.shell.clock import Clock
+from weft.shell.console.feed import Feed
+from weft.shell.console.picture import Console, Facts
+from weft.shell.console.routes import routes_of
 from weft.shell.files import Files
 from weft.shell.flight import Flight
 from weft.shell.health import FAILED, HEARD, Health, Machine, worst
@@ -75,6 +78,7 @@ class Telemetry:
         self._tracing = asyncio.Lock()
         self.gatekeepers: Callable[[], Iterable[Gatekeeper | None]] = lambda: ()
         """Those of other contexts than the links have."""
+        self.console = Console(self.console_facts)
         self.http = Server(
             self.pages(), Gate(self.token, is_open=not self.settings.is_closed, only_user=self.settings.is_closed)
         )
@@ -109,7 +113,28 @@ class Telemetry:
             "/quarantine": Route(self._quarantine_page),
             "/flight": Route(self._flight_page),
             "/trace": Route(self._trace_page),
+            **routes_of(self.console, Feed(self.console.look, self.clock.now)),
         }
+
+    def console_facts(self) -> Facts:
+        """What the console shows of this node and its tree."""
+        settings = self.settings
+        core = self.node.cores.get("configuration")
+        return Facts(
+            node=self.node.node,
+            name=settings.node.name,
+            level=settings.level,
+            fleet=settings.fleet.name,
+            port=settings.node.port,
+            version=__version__,
+            tree=self._tree(),
+            unassigned=self._unassigned(),
+            root=self._root(),
+            children=self.node.standing.children,
+            checks=self.health.look(self.clock.now()),
+            number=(core.store.number or None) if isinstance(core, Configuration) else None,
+            alerts=firing_by_node(self.node),
+        )
 
     def status(self) -> dict[str, Any]:
         """Everything at a glance, as `weft status --json` prints it; the schema is only added to (OBS-005)."""

@@ -1,0 +1,100 @@
+"""A picture a second, made once for all viewers, and only while somebody looks: whole, or what has changed since.
+
+Who takes a change late gets the next ones together; who is too far behind gets the whole. Nothing is queued.
+"""
+
+import asyncio
+from collections import deque
+from collections.abc import AsyncIterator, Callable
+from typing import Any
+
+import msgspec
+
+from weft.base.now import MILLISECOND, Now
+from weft.shell.console import limits
+from weft.shell.http.messages import event
+
+Picture = dict[str, Any]
+
+
+class Feed:
+    """The pictures of one console."""
+
+    def __init__(self, look: Callable[[Now], Picture], now: Callable[[], Now]) -> None:
+        self.viewers = 0
+        self.number = 0
+        """Of the newest picture."""
+        self._look, self._now = look, now
+        self._picture: Picture = {}
+        self._made_at: int | None = None
+        self._whole: tuple[int, bytes] = 0, b""
+        self._changes: deque[tuple[int, bytes]] = deque(maxlen=limits.CHANGES_KEPT)
+
+    async def events(self) -> AsyncIterator[bytes]:
+        """The whole, then each change, to who takes it."""
+        self.viewers += 1
+        seen = 0
+        try:
+            while True:
+                self.refresh()
+                for data in self._after(seen):
+                    yield event(data)
+                seen = self.number
+                await asyncio.sleep(limits.TICK_S)
+        finally:
+            self.viewers -= 1
+
+    def refresh(self) -> None:
+        """Look again, if the last look is a second old."""
+        now = self._now()
+        if self._made_at is not None and now.mono - self._made_at < limits.TICK_S * 0.9e9:
+            return
+        before, self._picture, self._made_at = self._picture, self._look(now), now.mono
+        self.number += 1
+        change = {"number": self.number, "at": now.wall // MILLISECOND, **difference(before, self._picture)}
+        self._changes.append((self.number, msgspec.json.encode(change)))
+
+    def whole(self) -> bytes:
+        """The newest picture, as JSON."""
+        if self._whole[0] != self.number:
+            told = {"number": self.number, "at": self._now().wall // MILLISECOND, "whole": True, **self._picture}
+            self._whole = self.number, msgspec.json.encode(told)
+        return self._whole[1]
+
+    def _after(self, seen: int) -> list[bytes]:
+        if seen == 0 or seen < self.number - len(self._changes):
+            return [self.whole()]
+        return [data for number, data in self._changes if number > seen]
+
+
+def difference(before: Picture, after: Picture) -> Picture:
+    """What makes `after` of `before`: `head` if it differs, changed fields of `nodes`, and who has `gone`.
+
+    Of values only the points from the newest known one on are told.
+
+    >>> a = {"head": 1, "nodes": {"n": {"name": "x", "values": {"cpu": [(7, 1.0), (8, 2.0)]}}, "m": {}}}
+    >>> b = {"head": 1, "nodes": {"n": {"name": "x", "values": {"cpu": [(8, 2.5), (9, 3.0)]}}}}
+    >>> difference(a, b)
+    {'nodes': {'n': {'values': {'cpu': [(8, 2.5), (9, 3.0)]}}}, 'gone': ['m']}
+    """
+    told: Picture = {} if before.get("head") == after["head"] else {"head": after["head"]}
+    old = before.get("nodes", {})
+    nodes = {node: changed for node, row in after["nodes"].items() if (changed := _changed(old.get(node, {}), row))}
+    return told | {"nodes": nodes, "gone": [node for node in old if node not in after["nodes"]]}
+
+
+def _changed(before: dict[str, Any], after: dict[str, Any]) -> dict[str, Any]:
+    fields = {name: value for name, value in after.items() if name != "values"}
+    changed = {name: value for name, value in fields.items() if name not in before or before[name] != value}
+    old = before.get("values", {})
+    values = {
+        name: points for name, all_of in after.get("values", {}).items() if (points := _newer(old.get(name), all_of))
+    }
+    return changed | ({"values": values} if values else {})
+
+
+def _newer(before: list[tuple[int, float]] | None, after: list[tuple[int, float]]) -> list[tuple[int, float]]:
+    if not before:
+        return after
+    last = before[-1]
+    return [point for point in after if point[0] > last[0] or (point[0] == last[0] and point[1] != last[1])]

@@ -1,0 +1,287 @@
+"""One look at the fleet, as this node knows it: its machines, what is wrong with each, and the four numbers (CON-001).
+
+Nothing in it changes merely because time passes, but the strips of the map: what is wrong says since when, and the
+page counts. So little is sent to viewers of a fleet that is well.
+"""
+
+from collections.abc import Callable, Iterator
+from typing import Any, Final, NamedTuple
+
+from weft.base.endpoints import host_of, is_endpoint, port_of
+from weft.base.now import MILLISECOND, Now
+from weft.shell.console import limits
+from weft.shell.console.lastvalues import LastValues, Machine
+from weft.wire.alerts import Alert
+
+WELL, ODD, WORSE, BAD = range(4)
+"""How much is wrong: nothing, worth a look, worse than it was, trouble now."""
+LEVELS: Final = {"root": "root", "branch": "collector", "leaf": "sensor", "collector": "collector", "sensor": "sensor"}
+CHECKS: Final = {"degraded": WORSE, "failed": BAD}
+UNKNOWN, WAITS, WHOLE, NOTHING, LOST = ".", "~", "o", "-", "x"
+"""Characters of a strip: before it was known, still open, something came, nothing came, numbers are lost."""
+HTTP_PORT: Final = 6
+
+
+class Facts(NamedTuple):
+    """What the console asks of a running node."""
+
+    node: bytes
+    name: str
+    level: str
+    fleet: str
+    port: int
+    version: str
+    tree: list[dict[str, Any]]
+    """As in the status of the node."""
+    unassigned: list[dict[str, str]]
+    root: dict[str, str]
+    children: dict[bytes, str]
+    """Names of children with a live link."""
+    checks: list[dict[str, Any]]
+    """Of the health of this node."""
+    number: int | None
+    """Of the configuration that it runs."""
+    alerts: dict[bytes, list[Alert]]
+    """What fires, by machine; but at a root only here."""
+
+
+class Trouble(NamedTuple):
+    """One thing that is wrong."""
+
+    much: int
+    text: str
+    do: str
+    since: int | None = None
+    """Wall-clock ms of this node; the page says for how long."""
+
+
+class Place(NamedTuple):
+    """Where a machine stands."""
+
+    node: bytes
+    name: str
+    level: str
+    group: str
+    endpoint: str
+    parent: str
+    number: int | None
+    wanted: int | None
+    is_placed: bool = True
+
+
+class Console:
+    """Looks at one node; changes nothing but what it remembers of machines that have gone."""
+
+    def __init__(self, facts: Callable[[], Facts]) -> None:
+        self.values = LastValues()
+        self.facts = facts
+        self._begun: Now | None = None
+        self._places: dict[bytes, Place] = {}
+
+    def look(self, now: Now) -> dict[str, Any]:
+        """The picture of this instant: `head`, and `nodes` by their UUID in hex."""
+        self._begun = self._begun or now
+        facts = self.facts()
+        places = self._placed(facts, now)
+        parents = _parents(places)
+        silent = {place.node: said for place in places if (said := self._silence(place, facts, now))}
+        nodes = {}
+        for place in places:
+            above = parents.get(place.node)
+            found = [*self._troubles(place, facts, now), *_silences(place, silent, above)]
+            nodes[place.node.hex()] = self._row(place, above, sorted(found, key=lambda each: -each.much), now)
+        return {"head": self._head(facts), "nodes": nodes}
+
+    def cell(self, node: bytes, cell: int) -> dict[str, Any] | None:
+        """Which numbers came of ten seconds of a machine, which are lost, and why; None: it is not known."""
+        machine = self.values.machines.get(node)
+        if machine is None:
+            return None
+        first, last, received, lost = machine.cells.of(cell)
+        why = [
+            {"first": each.first, "last": each.last, "why": each.why}
+            for each in machine.losses
+            if each.at_ms // limits.CELL_MS == cell
+        ]
+        at, newest = cell * limits.CELL_MS, machine.newest_ms
+        return {
+            "at": at,
+            "first": first,
+            "last": last,
+            "received": received,
+            "lost": lost,
+            "why": why,
+            "newest": newest,
+        }
+
+    # Who there is
+
+    def _placed(self, facts: Facts, now: Now) -> list[Place]:
+        """This node, all of the tree, children with a link, and who was heard lately but stands nowhere."""
+        found = {place.node: place for place in _of_tree(facts)}
+        own = Place(facts.node, facts.name, facts.level, "", _own_endpoint(facts), "", facts.number, None)
+        found[facts.node] = (
+            found[facts.node]._replace(level=facts.level, number=facts.number) if facts.node in found else own
+        )
+        if facts.level == "root":
+            found[facts.node] = found[facts.node]._replace(parent="")
+        for node, name in facts.children.items():
+            found.setdefault(node, Place(node, name, "", "", "", _own_endpoint(facts), None, None))
+        self._places |= found
+        for node, machine in list(self.values.machines.items()):
+            if node in found:
+                continue
+            if now.mono - machine.heard.mono > limits.FORGOTTEN_NS:
+                self.values.forget(node)
+                self._places.pop(node, None)
+                continue
+            known = self._places.get(node) or Place(node, node.hex()[:8], "", "", "", "", None, None)
+            found[node] = known._replace(is_placed=False)
+        self._places = {node: place for node, place in self._places.items() if node in found}
+        return list(found.values())
+
+    # What is wrong
+
+    def _troubles(self, place: Place, facts: Facts, now: Now) -> Iterator[Trouble]:
+        machine = self.values.machines.get(place.node)
+        if place.node == facts.node:
+            for check in facts.checks:
+                if check["state"] in CHECKS:
+                    said = f"{check['name']}: {check['text']}"
+                    yield Trouble(CHECKS[check["state"]], said, check["do"], check["since"] * 1_000)
+        if place.wanted is not None and (place.number or 0) < place.wanted:
+            runs = f"runs number {place.number or 'none'} of the configuration, not {place.wanted}"
+            yield Trouble(ODD, runs, "wait a moment; weft status")
+        if machine is not None:
+            yield from _of_values(machine, now)
+        for alert in facts.alerts.get(place.node, ()):
+            much = BAD if alert.severity == "critical" else WORSE
+            said = f"alert {alert.name}: {alert.metric} {alert.value:.6g} {alert.unit} ({alert.when}) {alert.text}"
+            yield Trouble(much, said.strip(), "weft alerts", alert.since)
+
+    def _silence(self, place: Place, facts: Facts, now: Now) -> Trouble | None:
+        """Whether nothing is heard of a machine that should speak."""
+        machine = self.values.machines.get(place.node)
+        if place.node == facts.node:
+            return None
+        do = f"see whether it runs; there: weft status --port {port_of(place.endpoint)}" if place.endpoint else ""
+        assert self._begun is not None, "set by look"
+        if machine is None:
+            if now.mono - self._begun.mono < limits.START_NS:
+                return None
+            return Trouble(BAD, "silent: nothing has come from it", do, self._begun.wall // MILLISECOND)
+        silent_ns = now.mono - machine.heard.mono
+        if silent_ns <= max(limits.SILENT_NS, limits.SILENT_GAPS * machine.gap_ns):
+            return None
+        gone = "" if place.is_placed else ", and it has no place in the tree any more"
+        return Trouble(BAD, f"silent{gone}", do, (now.wall - silent_ns) // MILLISECOND // 1_000 * 1_000)
+
+    # What is shown of each
+
+    def _row(self, place: Place, above: Place | None, found: list[Trouble], now: Now) -> dict[str, Any]:
+        machine = self.values.machines.get(place.node)
+        return {
+            "name": place.name,
+            "level": place.level,
+            "group": place.group,
+            "endpoint": place.endpoint,
+            "parent": above.node.hex() if above else "",
+            "number": place.number,
+            "wanted": place.wanted,
+            "much": max([trouble.much for trouble in found], default=WELL),
+            "troubles": found,
+            "strip": strip_of(machine, now),
+            "counts": machine.counts() if machine else (0, 0, 0),
+            "newest": machine.newest_ms if machine else 0,
+            "values": {name: ring.since(0) for name, ring in machine.rings.items()} if machine else {},
+        }
+
+    def _head(self, facts: Facts) -> dict[str, Any]:
+        assert self._begun is not None, "set by look"
+        root = facts.root["endpoint"]
+        is_elsewhere = facts.level != "root" and is_endpoint(root)
+        return {
+            "fleet": facts.fleet,
+            "node": facts.node.hex(),
+            "name": facts.name,
+            "level": facts.level,
+            "version": facts.version,
+            "begun": self._begun.wall // MILLISECOND,
+            "root": f"http://{host_of(root)}:{port_of(root) + HTTP_PORT}/console/" if is_elsewhere else "",
+            "homeless": [f"{guest['name'] or '?'} at {guest['endpoint']}" for guest in facts.unassigned],
+        }
+
+
+def _parents(places: list[Place]) -> dict[bytes, Place]:
+    """Who stands above each."""
+    at = {place.endpoint: place for place in places if place.endpoint}
+    found = {place.node: at[place.parent] for place in places if place.parent in at}
+    return {node: above for node, above in found.items() if above.node != node}
+
+
+def _silences(place: Place, silent: dict[bytes, Trouble], above: Place | None) -> Iterator[Trouble]:
+    """Its silence; below a silent machine it is a consequence, and stands behind."""
+    if place.node not in silent:
+        return
+    trouble = silent[place.node]
+    if place.is_placed and above is not None and above.node in silent:
+        trouble = trouble._replace(
+            much=WORSE, text=f"silent, as is {above.name} above it", do=f"mend {above.name} first"
+        )
+    yield trouble
+
+
+def _of_tree(facts: Facts) -> Iterator[Place]:
+    for row in facts.tree:
+        endpoint = str(row.get("endpoint", ""))
+        yield Place(
+            bytes.fromhex(row["node"]),
+            str(row.get("name") or row["node"][:8]),
+            LEVELS.get(str(row.get("level")), "sensor"),
+            str(row["group"]),
+            endpoint if is_endpoint(endpoint) else "",
+            str(row.get("parent", "")),
+            row["number"],
+            row["wanted"],
+        )
+
+
+def _own_endpoint(facts: Facts) -> str:
+    return facts.root["endpoint"] if facts.level == "root" and facts.root["endpoint"] else f"127.0.0.1:{facts.port}"
+
+
+def _of_values(machine: Machine, now: Now) -> Iterator[Trouble]:
+    """What its numbers say: lost ones, old ones, a full disk."""
+    expected, received, lost = machine.counts()
+    if machine.losses and now.wall // MILLISECOND - machine.losses[-1].at_ms < limits.CELLS * limits.CELL_MS:
+        why = machine.losses[-1].why
+        yield Trouble(WORSE, f"{lost:,} samples are lost: {why}", "more [journal] megabytes there")
+    if missing := expected - received - lost:
+        yield Trouble(ODD, f"{missing:,} samples have not come yet", "wait until it has sent what it keeps")
+    late_ms = now.wall // MILLISECOND - machine.newest_ms
+    if machine.newest_ms and late_ms > limits.LATE_MS and now.mono - machine.heard.mono < limits.SILENT_NS:
+        yield Trouble(ODD, "sends old samples: it catches up", "wait", machine.newest_ms // 10_000 * 10_000)
+    for name, much, too_much in limits.SHARES:
+        value = machine.last(name)
+        if value is not None and value >= much:
+            yield Trouble(BAD if value >= too_much else WORSE, f"{name} {value:.0f} % full", "make room there")
+
+
+def strip_of(machine: Machine | None, now: Now) -> str:
+    """Ten minutes of a machine, a character for each ten seconds; the last one is still open."""
+    newest = now.wall // MILLISECOND // limits.CELL_MS
+    cells = range(newest - limits.CELLS + 1, newest + 1)
+    if machine is None:
+        return UNKNOWN * limits.CELLS
+    return "".join(_character(machine, cell, cell == newest) for cell in cells)
+
+
+def _character(machine: Machine, cell: int, is_open: bool) -> str:  # noqa: FBT001  # of one cell
+    _, _, received, lost = machine.cells.of(cell)
+    if lost:
+        return LOST
+    if received:
+        return WHOLE
+    if cell <= machine.since_cell:
+        return UNKNOWN
+    return WAITS if is_open else NOTHING

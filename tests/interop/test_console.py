@@ -1,0 +1,119 @@
+"""The console in a real browser beside a living fleet, of which one machine is killed (CON-005)."""
+
+import signal
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.interop.chromium import Chromium, Page
+from weft.cli.asking import try_status
+from weft.cli.demo import NODES, ROOT, texts
+from weft.cli.fleet import Fleet, Member, free_blocks
+
+BOUND_S = 60.0
+VICTIM = "sensor-4"
+
+
+class Running:
+    """Seven nodes of the demonstration."""
+
+    def __init__(self, place: Path) -> None:
+        self.ports = dict(zip(NODES, free_blocks(len(NODES), 17_000), strict=True))
+        for file, text in texts(place, self.ports).items():
+            (place / file).write_text(text, "utf-8")
+        self.fleet = Fleet(place)
+        for name in NODES:
+            words = ("-m", "weft.cli.main", "up", str(place / f"{name}.toml"))
+            self.fleet.add(Member(name, words, self.ports[name]))
+        ends_at = time.monotonic() + BOUND_S
+        while len((try_status(self.ports[ROOT]) or {"tree": []})["tree"]) < len(NODES) - 1:
+            assert time.monotonic() < ends_at, "the fleet does not come together"
+
+    def kill(self, name: str) -> None:
+        member = next(member for member in self.fleet.members if member.name == name)
+        member.wanted = False
+        assert member.process is not None
+        member.process.send_signal(signal.SIGKILL)
+
+
+@pytest.fixture(scope="module")
+def running(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Running]:
+    found = Running(tmp_path_factory.mktemp("fleet"))
+    try:
+        yield found
+    finally:
+        found.fleet.stop_all()
+
+
+@pytest.fixture
+def browser(tmp_path: Path) -> Iterator[Chromium]:
+    with Chromium(tmp_path) as found:
+        yield found
+        assert [] == found.complaints
+
+
+def page_of(browser: Chromium, running: Running, name: str = ROOT, width: int = 1440) -> Page:
+    return browser.open(f"http://127.0.0.1:{running.ports[name] + 6}/console/", width, 900)
+
+
+def verdict(words: str) -> str:
+    return f"document.querySelector('#verdict').textContent.startsWith({words!r})"
+
+
+@pytest.mark.proves("CON-001", part="in a browser: numbers, tree, sparklines, strips; a killed machine is named first")
+@pytest.mark.proves("CON-005", part="a real browser, a fleet that is killed meanwhile")
+def test_a_killed_machine_is_named_first_and_why(browser: Chromium, running: Running) -> None:
+    page = page_of(browser, running)
+    page.until(verdict("✔ All 7 machines are well"))
+    assert list(NODES) == sorted(page.run("[...nodes.values()].map((node) => node.name)"), key=NODES.index)
+    page.until("[...rows.values()].every((row) => row.meters.cpu.path.getAttribute('d') !== '')", "sparklines of all")
+    page.until("[...rows.values()].every((row) => row.kinds.o.getAttribute('d') !== '')", "strips of all")
+    page.until("Number(document.querySelector('#received').textContent.replaceAll(',', '')) > 100")
+    assert "0" == page.run("document.querySelector('#missing').textContent")
+    running.kill(VICTIM)
+    page.until(verdict(f"✖ 1 of 7 machines in trouble: {VICTIM}"))
+    first = "document.querySelector('#troubles li button')"
+    assert ["✖", VICTIM] == page.run(f"[...{first}.children].slice(0, 2).map((part) => part.textContent)")
+    assert page.run(f"{first}.children[2].textContent").startswith("silent for ")
+    victim = f"[...rows.values()].find((row) => row.name.textContent === '{VICTIM}')"
+    assert "3" == page.run(f"{victim}.at.dataset.much")
+    of_below = "[...document.querySelectorAll('.row.machine.d2 b')].map((name) => name.textContent)"
+    assert VICTIM == page.run(of_below)[0]
+    page.until(f"{victim}.kinds['-'].getAttribute('d') !== ''", "its strip says that nothing came")
+    page.tap("#troubles li button")
+    page.until("document.querySelector('#machine').open && document.querySelector('#cells li') !== null")
+    page.until("document.querySelector('#cells').textContent.includes('nothing has come since then')")
+
+
+@pytest.mark.proves("CON-003", part="by keyboard; a phone needs no scrolling sideways")
+def test_by_keyboard_and_on_a_phone(browser: Chromium, running: Running) -> None:
+    page = page_of(browser, running, width=390)
+    page.until("rows.size === 7")
+    assert page.run("document.documentElement.scrollWidth <= innerWidth")
+
+    def press(key: str) -> None:
+        page.say("Input.dispatchKeyEvent", type="keyDown", key=key, text=key if len(key) == 1 else "")
+        page.say("Input.dispatchKeyEvent", type="keyUp", key=key)
+
+    press("/")
+    page.until("document.activeElement.id === 'search'")
+    for key in "sensor-2":
+        press(key)
+    page.until("document.querySelectorAll('.row.machine').length === 1")
+    press("Escape")
+    page.until("document.querySelectorAll('.row.machine').length === 7")
+    press("j")
+    page.until("document.activeElement.classList.contains('machine')")
+    press("?")
+    page.until("document.querySelector('#help').open")
+
+
+@pytest.mark.proves("CON-001", part="a node that is no root shows the way to it")
+def test_a_sensor_shows_itself_and_the_way_to_the_root(browser: Chromium, running: Running) -> None:
+    page = page_of(browser, running, "sensor-1")
+    page.until("document.querySelector('#elsewhere a') !== null")
+    assert f"http://127.0.0.1:{running.ports[ROOT] + 6}/console/" == page.run(
+        "document.querySelector('#elsewhere a').href"
+    )
