@@ -11,7 +11,15 @@ from fuzz.house.running import run
 from fuzz.house.stories import drawn
 from fuzz.node_alerts import ALERT
 from weft.cores.alerts import Alerts
-from weft.cores.alerts.messages import AlertsSettings, Hear, NoticeFailed, NoticeSent, SendNotice, SinkSettings
+from weft.cores.alerts.messages import (
+    AlertsSettings,
+    ForgetAlert,
+    Hear,
+    NoticeFailed,
+    NoticeSent,
+    SendNotice,
+    SinkSettings,
+)
 from weft.wire.alerts import Alert, AlertCleared, AlertRaised, AlertsFiring
 
 SETTINGS = AlertsSettings(
@@ -50,7 +58,7 @@ def _sent(work: Any, choices: Choices) -> Any:
 CAST = Cast(
     make=lambda start: Alerts(SETTINGS),
     says=(),
-    orders=(_told, _told, Hear(NODES[0], "alert.raised", b"{"), NoticeSent("hook", 1, 1), NoticeSent("nobody", 1, 1)),
+    orders=(_told, _told, Hear(NODES[0], "alert.raised", b"{"), NoticeSent("hook", 1, 1), ForgetAlert),
     works=_sent,
 )
 

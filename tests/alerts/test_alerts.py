@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.tables.tables import pairs
-from weft.base.effects import Perform, Persist, Tell
+from weft.base.effects import Perform, Persist, Reply, Tell
 from weft.base.now import MILLISECOND, SECOND, Now
 from weft.base.records import Entry
 from weft.cores.alerts import Alerts
@@ -17,6 +17,7 @@ from weft.cores.alerts.lane import Lane
 from weft.cores.alerts.messages import (
     AlertNotSent,
     AlertsSettings,
+    ForgetAlert,
     Hear,
     Notice,
     NoticeFailed,
@@ -65,6 +66,7 @@ class Root:
         self.tries: list[SendNotice] = []
         self.tried_at: list[int] = []
         self.events: list[Any] = []
+        self.answers: list[tuple[int, Any]] = []
 
     @property
     def now(self) -> Now:
@@ -84,6 +86,8 @@ class Root:
                 self.journal += effect.records
             elif isinstance(effect, Tell):
                 self.events.append(effect.event)
+            elif isinstance(effect, Reply):
+                self.answers.append((effect.ticket, effect.answer))
             elif isinstance(effect, Perform):
                 self._try(effect.work)
 
@@ -280,6 +284,15 @@ def test_what_no_list_has_room_for_is_told_all_the_same() -> None:
     root.hear(raised())
     root.hear(raised(name="more"))
     assert (1, 2, 1) == (len(root.core.active), len(root.sent), root.core.counts["unlisted"])
+
+
+def test_an_alert_of_a_node_that_will_not_come_back_is_forgotten_by_hand() -> None:
+    root = Root()
+    root.hear(raised())
+    root.order(ForgetAlert(1, "no such id"))
+    root.order(ForgetAlert(2, ident(PI, Alert(**FULL))))
+    assert [(1, {"forgotten": 0}), (2, {"forgotten": 1})] == root.answers
+    assert (["raised", "cleared"], {}) == ([what for _, what, _ in root.sent], root.restarted().core.active)
 
 
 def test_what_cannot_be_read_is_counted() -> None:

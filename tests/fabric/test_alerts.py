@@ -112,6 +112,10 @@ def test_a_webhook_and_a_mail_arrive_also_when_the_root_is_killed_before_it_coul
             assert [("raised", *one) for one in both] == told(hook), "`severity` of this sink is critical"
             order(fabric.ports["root"], "delete", key="/CONFIG/all/alert/disk_full")
             fabric.until(lambda: len(told(hook)) >= 4, "the end is told")
+            said = ("alerts", "--port", str(fabric.ports["root"]), "--forget", "0000")
+            assert (
+                1 == subprocess.run([sys.executable, "-m", "weft.cli.main", *said], timeout=60, check=False).returncode
+            )
             ends = {one["why"]: one["event"] for one in hook.posted if one["event"] == "cleared"}
             assert {"the alert is not in the configuration any more": "cleared"} == ends
         recipients, letter = mail.mails[0]

@@ -11,6 +11,7 @@ from tests.shell.ports import free_port
 from weft.base.endpoints import HTTP
 from weft.base.errors import UserError, exit_code
 from weft.cli import asking
+from weft.cores.alerts import messages as alerts
 from weft.cores.chains import messages as chains
 from weft.cores.configuration import messages as configuration
 from weft.cores.store import messages as store
@@ -23,7 +24,7 @@ from weft.shell.http.server import Server as Http
 from weft.shell.orders import ORDER, ORDER_BYTES_MAX, Desk, canonical
 
 Answer = Callable[[Any], Any]
-ALL = ("configuration", "topology", "chains", "store")
+ALL = ("configuration", "topology", "chains", "store", "alerts")
 WRITTEN = configuration.Written(number=7, count=1)
 
 
@@ -50,6 +51,7 @@ class Office:
 
 
 WANTED: list[tuple[dict[str, Any], str, Any]] = [
+    ({"order": "forget-alert", "id": "0011"}, "alerts", alerts.ForgetAlert(1, "0011")),
     (
         {"order": "set", "key": "/CONFIG/a", "value": ' {"b": 1, "a": "é"}', "if_number": 3, "who": "ann"},
         "configuration",

@@ -5,7 +5,8 @@ from collections.abc import Iterator
 from datetime import UTC, datetime
 from typing import Any, Final
 
-from weft.cli.asking import page_of
+from weft.cli.asking import order, page_of
+from weft.cli.kit.exits import DONE, NOT_SO, complain
 from weft.cli.kit.options import Flag
 from weft.cli.kit.text import clean
 
@@ -13,7 +14,7 @@ COLUMNS: Final = ("since", "severity", "node", "alert", "value", "condition", "s
 RANKS: Final = {"critical": 0, "warning": 1}
 
 
-def alerts(*, port: int = 27_500, all: Flag = False, json: Flag = False) -> int:  # noqa: A002  # what people type
+def alerts(*, port: int = 27_500, all: Flag = False, forget: str = "", json: Flag = False) -> int:  # noqa: A002  # what people type
     """Show what fires: at the root in the whole fleet, at any other node only there.
 
     Below stands who could not be told. Alerts are `[alert.…]` of the fleet's file, who is told is `[notify.…]` of the
@@ -22,14 +23,23 @@ def alerts(*, port: int = 27_500, all: Flag = False, json: Flag = False) -> int:
     Args:
         port: first of the node's ten ports.
         all: also the last that ended since the root started; `weft sql` finds all of them.
+        forget: end the alert with this id (of --json) at the root: its node will not come back.
         json: everything as JSON.
     """
+    if forget:
+        return _forget(port, forget)
     told = page_of(port, "alerts")
     if json:
         print(json_module.dumps(told))
     else:
         show(told, is_all=all)
     return 0
+
+
+def _forget(port: int, ident: str) -> int:
+    if order(port, "forget-alert", id=ident)["forgotten"]:
+        return DONE
+    return complain(f"nothing with the id {ident} fires\n  try: weft alerts --json", NOT_SO)
 
 
 def show(told: dict[str, Any], *, is_all: bool) -> None:

@@ -15,6 +15,7 @@ from typing import Annotated, Any, Final, NamedTuple
 import msgspec
 
 from weft.base.errors import PeerError
+from weft.cores.alerts import messages as alerts
 from weft.cores.chains import messages as chains
 from weft.cores.configuration import messages as configuration
 from weft.cores.store import messages as store
@@ -114,6 +115,13 @@ class ForgetReader(Named, forbid_unknown_fields=True):
     """Its client's name."""
 
 
+class ForgetAlert(Named, forbid_unknown_fields=True):
+    """`forget-alert`: end an alert whose node will not come back."""
+
+    id: Annotated[str, msgspec.Meta(max_length=64)]
+    """As `weft alerts --json` shows it."""
+
+
 class StoreFound(Named, forbid_unknown_fields=True):
     """`store-found`: be the first node of a new store."""
 
@@ -210,6 +218,7 @@ ORDERS: Final[dict[str, Row]] = {
     ),
     "chains": Row("chains", Chains, lambda _, ticket: chains.ShowChains(ticket)),
     "forget-reader": Row("chains", ForgetReader, lambda said, ticket: chains.ForgetReader(ticket, said.reader)),
+    "forget-alert": Row("alerts", ForgetAlert, lambda said, ticket: alerts.ForgetAlert(ticket, said.id)),
     "store-found": Row("store", StoreFound, _found),
     "store-show": Row("store", StoreShow, lambda said, ticket: store.Show(ticket, said.what)),
     "store-restore": Row("store", StoreRestore, lambda said, ticket: store.RestoreLoser(ticket, said.number)),

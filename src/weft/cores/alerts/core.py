@@ -18,7 +18,7 @@ from weft.base.now import MILLISECOND, Now
 from weft.base.records import CoreRecord, Entry
 from weft.cores.alerts import limits
 from weft.cores.alerts.lane import DONE, NAME, NOTICE, Lane
-from weft.cores.alerts.messages import AlertsSettings, Hear, Notice, NoticeFailed, NoticeSent, SinkSettings
+from weft.cores.alerts.messages import AlertsSettings, ForgetAlert, Hear, Notice, NoticeFailed, NoticeSent, SinkSettings
 from weft.cores.kit.outbox import Outbox
 from weft.cores.kit.timers import earliest
 from weft.wire.alerts import Alert, AlertCleared, AlertRaised, AlertsFiring, decode, ident
@@ -72,9 +72,11 @@ class Alerts:
         raise PeerError("not-spoken", "the alerts core hears no messages")
 
     def command(self, order: Any, now: Now) -> None:
-        """Obey `Hear`, `NoticeSent` or `NoticeFailed`."""
+        """Obey an order of messages.py."""
         if isinstance(order, Hear):
             self._hear(order, now)
+        elif isinstance(order, ForgetAlert):
+            self._forget(order, now)
         elif isinstance(order, NoticeSent | NoticeFailed) and order.sink in self.lanes:
             self.lanes[order.sink].hear(order, now)
 
@@ -166,6 +168,14 @@ class Alerts:
             self._outbox.keep(_record(ENDED, (origin, told.name, told.labels)))
         self.ended.append(told)
         self._notify("cleared", origin, told, told.at, now, told.why)
+
+    def _forget(self, order: ForgetAlert, now: Now) -> None:
+        """An operator ends what its node cannot end any more."""
+        found = [key for key, alert in self.active.items() if ident(key[0], alert) == order.ident]
+        for key in found:
+            fields = msgspec.structs.asdict(self.active[key])
+            self._clear(key[0], AlertCleared(**fields, at=now.wall // MILLISECOND, why="forgotten by hand"), now)
+        self._outbox.reply(order.ticket, {"forgotten": len(found)})
 
     def _compare(self, origin: bytes, alerts: Iterable[Alert], now: Now) -> None:
         """A node says everything that fires there: whatever else of it is known has ended."""

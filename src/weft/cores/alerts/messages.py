@@ -53,6 +53,13 @@ class Hear(msgspec.Struct, frozen=True, gc=False):
     payload: bytes
 
 
+class ForgetAlert(msgspec.Struct, frozen=True, gc=False):
+    """Order: its node will not come back, so nobody else will end this alert; answered by a `Reply`."""
+
+    ticket: int
+    ident: str
+
+
 class NoticeSent(msgspec.Struct, frozen=True, gc=False):
     """Order: the receiver has the notice."""
 
