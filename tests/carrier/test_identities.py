@@ -96,6 +96,14 @@ def test_windows_over_many_pages_judge_as_a_plain_set_and_survive_a_snapshot(num
         met = heir
 
 
+@pytest.mark.parametrize("number", [2_047, 2_048, 4_095, 4_096])
+def test_the_edges_of_pages_survive_a_snapshot(number: int) -> None:
+    window, again = Window(), Window()
+    assert Meeting.NEW is window.meet(number, 65_536)
+    again.adopt(window.high, window.bits(65_536), 65_536)
+    assert Meeting.DUPLICATE is again.meet(number, 65_536)
+
+
 def test_a_window_full_of_holes_keeps_its_bounds() -> None:
     window = Window()
     for number in range(1, 300_000, 2):

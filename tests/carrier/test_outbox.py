@@ -7,11 +7,13 @@ import pytest
 from tests.carrier.rig import Machine, World, joined, spans
 from weft.base.effects import Perform, Persist, Source
 from weft.base.errors import OurFault
+from weft.base.mail import OUTBOX, to_record
 from weft.base.records import CoreRecord, LostRecord, Record, StreamRecord
 from weft.base.spool import DropOldest, Journaled, RecordsFetched, Released
 from weft.cores.carrier import limits
-from weft.cores.carrier.messages import AssignParent, Hack, Hello, Hop, ParentLost, Refuse, SpoolDropped
+from weft.cores.carrier.messages import AssignParent, Hack, Hello, Hop, MailReached, ParentLost, Refuse, SpoolDropped
 from weft.cores.carrier.states import State
+from weft.cores.carrier.takers import Takers
 from weft.wire import hop
 
 
@@ -469,3 +471,44 @@ def test_what_became_safe_meanwhile_is_not_announced_as_lost() -> None:
     a.order(a.read(a.orders.popleft()))
     (event,) = a.events(SpoolDropped)
     assert [(5, 6)] == [(span.first, span.last) for span in event.spans]
+
+
+@pytest.mark.parametrize(("is_restarted", "told"), [(False, [MailReached(7, 1)]), (True, [])])
+def test_mail_of_an_earlier_start_answers_no_ticket_of_this_one(is_restarted: bool, told: list[MailReached]) -> None:
+    world = World()
+    world.root()
+    a = world.sensor("a")
+    world.settle()
+    world.cut("a")
+    record = to_record(a.mail(), OUTBOX, world.now.wall)
+    record.attributes["ticket"] = 7
+    a.write(record)
+    if is_restarted:
+        a.crash()
+        a.start()
+    world.heal("a")
+    world.advance(20)
+    assert (told, 1) == (a.events(MailReached), a.core.counters.safe)
+
+
+def test_a_multipart_has_no_more_frames_than_a_peer_takes() -> None:
+    world = World()
+    root = world.root()
+    a = world.sensor("a")
+    world.settle()
+    world.cut("a")
+    for count in (1, *[16] * 16):
+        a.post(frames=(b"x",) * count)
+    world.heal("a")
+    world.advance(20)
+    assert 17 == len(root.inbox())
+    assert 241 == max(len(said.frames) for said in a.said if isinstance(said, Hop))
+
+
+def test_of_spans_with_many_takers_the_oldest_are_forgotten() -> None:
+    takers = Takers()
+    for number in range(1, 257):
+        takers.note(number, b"ab"[number % 2 : number % 2 + 1])
+    assert takers.has_other(1, b"a")
+    takers.note(257, b"b")
+    assert not takers.has_other(1, b"a")

@@ -3,6 +3,7 @@
 from typing import Any
 
 import pytest
+from msgspec.structs import replace
 
 from tests.carrier.rig import World
 from tests.tables.tables import pairs
@@ -10,7 +11,7 @@ from weft.base.effects import Source
 from weft.base.errors import PeerError
 from weft.base.now import SECOND
 from weft.cores.carrier import Carrier
-from weft.cores.carrier.messages import AssignParent, Beat, Bye, DismissParent, Hack, Hop, Refuse, Welcome
+from weft.cores.carrier.messages import AssignParent, Beat, Bye, DismissParent, Garbled, Hack, Hop, Refuse, Welcome
 from weft.cores.carrier.states import TABLE, Cell, On, State
 from weft.wire.hop import HopItem
 
@@ -109,7 +110,8 @@ def test_what_a_parent_may_not_say_is_refused_and_counted() -> None:
     item = HopItem(mid=(PARENT, 1, 1), type="x", via=(PARENT,), depth=0, ts=0)
     cases: dict[str, list[Any]] = {
         "bad-upto": [link.hack(upto=99), welcome(upto=99)],
-        "bad-safe": [link.hack(upto=1, safe=2)],
+        "bad-safe": [link.hack(upto=1, safe=2), replace(welcome(), safe=1)],
+        "loop": [replace(welcome(), node=link.machine.node)],
         "bad-era": [link.hack(era=1)],
         "unimplemented": [Hop(1, 1, [item], [b""])],
     }
@@ -120,6 +122,29 @@ def test_what_a_parent_may_not_say_is_refused_and_counted() -> None:
             assert code == caught.value.code
     assert {code: len(messages) for code, messages in cases.items()} == link.core.counters.refused
     assert (State.OPEN, 0, 0) == (link.core.state, link.core.counters.held, link.core.counters.safe)
+
+
+def test_what_is_said_with_the_key_of_another_than_the_parent_is_refused() -> None:
+    link = Link()
+    link.bring_to(State.OPEN)
+    with pytest.raises(PeerError) as caught:
+        link.core.receive(Beat(), Source("up", b"", b"q" * 16), link.world.now)
+    assert "not-yours" == caught.value.code
+    link.core.receive(Beat(), Source("up", b"", PARENT), link.world.now)
+    assert State.OPEN is link.core.state
+
+
+@pytest.mark.proves("CLI-006")
+@pytest.mark.parametrize(("code", "times"), [("bad-header", 10), ("bad-sum", 1)])
+def test_a_parent_that_cannot_be_read_is_left(code: str, times: int) -> None:
+    link = Link()
+    link.bring_to(State.OPEN)
+    states = []
+    for _ in range(times):
+        states.append(link.core.state)
+        link.machine.order(Garbled("up", b"", code))
+    assert [State.OPEN] * times == states
+    assert State.OPEN is not link.core.state
 
 
 def test_a_refusing_parent_is_told_of_once_and_asked_again_ever_more_slowly() -> None:

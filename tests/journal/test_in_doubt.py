@@ -16,6 +16,8 @@ from weft.base.now import SECOND, Now
 from weft.base.records import CoreRecord, DamageRecord, Entry, LostRecord
 from weft.base.spool import Span
 from weft.cores.carrier import Carrier
+from weft.cores.carrier.memory import Safe
+from weft.cores.carrier.memory import to_record as carrier_record
 from weft.cores.carrier.messages import AnnounceDamage, CarrierSettings
 from weft.cores.topology import Topology
 from weft.cores.topology.memory import Promised, Root, to_record
@@ -115,6 +117,8 @@ def test_the_carrier_announces_the_numbers_that_are_lost_once_and_no_mail() -> N
     assert [lost] == announced(first)
     assert [] == announced(first)
     assert [] == announced(carrier((9, lost)))
+    assert [lost] == announced(carrier((9, carrier_record(Safe(6, 0, 0)))))
+    assert [] == announced(carrier((9, carrier_record(Safe(7, 0, 0))))), "all of it has arrived"
 
 
 def registered(broker: Broker, name: str) -> None:
