@@ -12,8 +12,7 @@ from weft.base.effects import Source
 from weft.base.endpoints import host_of
 from weft.cores.catalog.messages import Ports
 from weft.cores.document.messages import Begin, LinkFull, Opened, OpenSession
-from weft.node.channels import CATALOG, CLONE, LOCAL, Channel
-from weft.node.channels import DOCUMENT as PROGRAMS_OF_DOCUMENTS
+from weft.node.channels import CATALOG, CLONE, Channel
 from weft.node.node import Node, Transmit
 from weft.sim.plan import CATALOG_PORT, CLONE_PORT, DOCUMENT_PORT
 from weft.sim.sockets import Plug, Router
@@ -24,8 +23,9 @@ if TYPE_CHECKING:
 BETWEEN: Final = b"\0"
 """Stands between a session and a peer on the channel `document`."""
 DOCUMENT: Final = "document"
-INSIDE: Final = (LOCAL, PROGRAMS_OF_DOCUMENTS)
-"""Blocks of channels that no cable reaches: their programs are on this machine."""
+BLOCKS: Final = ("", CATALOG, CLONE)
+"""Blocks of ports that stand open here: the node's own, and those of brokers and of the Clone pattern. Programs of the
+same machine need none, and a door that opens by order only is never opened here."""
 EVENTS: Final = "catalog-events"
 
 
@@ -44,7 +44,7 @@ class Doors:
         """Bind what its cores need, and tell them."""
         machine = self.machine
         for channel, row in node.channels.items():
-            if row.is_bound and row.block not in INSIDE:
+            if row.is_bound and row.block in BLOCKS:
                 address = f"{machine.address}:{self._port(channel, row)}"
                 self.bound[channel] = self.streams.bind(machine, address, channel)
         if "catalog" in node.cores:
