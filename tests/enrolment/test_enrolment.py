@@ -276,13 +276,11 @@ def test_whoever_was_cut_off_by_a_crash_of_the_root_joins_by_the_same_token(is_w
     assert "used" == code_of(root.join(ident, OTHER, OTHER_KEY, "other"))
 
 
-def test_a_configuration_that_cannot_be_written_lets_nobody_in() -> None:
+@pytest.mark.parametrize("code, answer", [(5, "busy"), (0, "Welcome")])
+def test_a_configuration_that_cannot_be_written_lets_nobody_in(code: int, answer: str) -> None:
     root = Root()
-    ident = root.invite()
-    root.writes_are = 5
-    assert "busy" == code_of(root.join(ident))
-    root.writes_are = 0
-    assert "Welcome" == code_of(root.join(ident))
+    ident, root.writes_are = root.invite(), code
+    assert answer == code_of(root.join(ident))
 
 
 def test_a_welcome_says_all_that_a_machine_has_to_know() -> None:
@@ -357,7 +355,6 @@ def test_a_proof_that_was_overheard_is_good_for_no_other_key(heard_key: bytes, c
 def test_who_has_proved_no_key_is_refused_without_effect() -> None:
     root = Root()
     ident = root.invite()
-    root.done.clear()
     with pytest.raises(PeerError, match="no-key"):
         root.core.receive(Join(ident, MACHINE, b"p" * 32, About("pi7")), Source("enrol", b"peer"), root.now)
     assert [] == root.turn()
@@ -501,7 +498,18 @@ def test_a_door_that_cannot_be_opened_takes_the_invitation_back() -> None:
     ],
 )
 def test_orders_that_make_no_sense_are_refused_by_name(order: Any, code: str) -> None:
-    assert [code] == [each.answer.code for each in Root().order(order) if isinstance(each, Reply)]
+    assert [code] == [each.answer.code for each in in_state(State.OPEN)[0].order(order) if isinstance(each, Reply)]
+
+
+def test_where_a_node_listens_is_answered_by_the_shell() -> None:
+    root = Root()
+    done = root.order(told.Listen(4, "10.0.0.1"))
+    assert [told.ChangeAddress(4, "10.0.0.1")] == [each.work for each in done if isinstance(each, Perform)]
+    for order, answer in (
+        (told.AddressIs(4, "10.0.0.1", starts=True), told.Listening("10.0.0.1", starts=True)),
+        (told.AddressIs(4, "x", starts=False, why="no"), told.EnrolmentRefused("bad-address", "no")),
+    ):
+        assert [answer] == [each.answer for each in root.order(order) if isinstance(each, Reply)]
 
 
 def test_who_is_no_root_or_has_no_keys_invites_nobody() -> None:
@@ -537,6 +545,7 @@ def test_of_many_invitations_the_oldest_that_has_ended_makes_room() -> None:
 @pytest.mark.proves("SEC-024", part="what a binding says, and where it stands")
 def test_a_root_writes_its_own_binding_once() -> None:
     root = Root()
+    assert ({}, 8) == (dict(root.pairs), len(root.invite()))
     own = decode_binding(root.pairs[binding_key(ROOT)])
     assert (("root", ("collector",), (to_z85(SERVER_KEY),))) == (own.name, own.roles, own.curve)
     root.start()

@@ -53,10 +53,15 @@ def test_all_mistakes_are_said_at_once_with_their_codes() -> None:
         assert told in text
 
 
+@pytest.mark.parametrize("level", ["sensor", "collector"])
+def test_a_node_that_names_its_level_and_no_parent_gets_its_place_from_the_root(level: str) -> None:
+    settings = settings_of({"node": {"name": "a", "level": level}})
+    assert (level, "", ()) == (settings.level, settings.node.parent, settings.metrics)
+
+
 @pytest.mark.parametrize(
     ("node", "told"),
     [
-        ({"name": "a", "level": "sensor"}, "node.parent"),
         ({"name": "a", "level": "root", "parent": "b"}, "node.parent"),
         ({"name": "a", "parent": "b", "port": "many"}, "[node]"),
         ({"name": "a", "parent": "b", "colour": "red"}, "[node]"),

@@ -394,7 +394,7 @@ def test_a_node_binds_what_its_cores_own_and_nothing_else() -> None:
 
     run(play, ("topology",))
     parents = ("topology", "configuration", "carrier", "clone", "measurement", "chains", "store", "catalog", "document")
-    assert set(CHANNELS) == set(channels_of(parents))
+    assert set(CHANNELS) == set(channels_of((*parents, "enrolment")))
 
 
 def test_a_flood_on_one_channel_does_not_starve_the_others(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -14,6 +14,7 @@ from weft.cli import asking
 from weft.cores.alerts import messages as alerts
 from weft.cores.chains import messages as chains
 from weft.cores.configuration import messages as configuration
+from weft.cores.enrolment import messages as enrolment
 from weft.cores.store import messages as store
 from weft.cores.topology import messages as topology
 from weft.shell import orders
@@ -24,7 +25,7 @@ from weft.shell.http.server import Server as Http
 from weft.shell.orders import ORDER, ORDER_BYTES_MAX, Desk, canonical
 
 Answer = Callable[[Any], Any]
-ALL = ("configuration", "topology", "chains", "store", "alerts")
+ALL = ("configuration", "topology", "chains", "store", "enrolment", "alerts")
 WRITTEN = configuration.Written(number=7, count=1)
 
 
@@ -85,6 +86,16 @@ WANTED: list[tuple[dict[str, Any], str, Any]] = [
         configuration.RollBack(1, 9, "/CONFIG/web/", "ann"),
     ),
     ({"order": "stop", "group": "web"}, "topology", topology.StopNodes(1, "web")),
+    ({"order": "listen", "address": "10.0.0.1"}, "enrolment", enrolment.Listen(1, "10.0.0.1")),
+    (
+        {"order": "invite", "role": "collector", "uses": 3, "for_s": 1.5, "names": "pi*"},
+        "enrolment",
+        enrolment.Invite(1, "collector", 3, 1_500_000_000, "pi*"),
+    ),
+    ({"order": "invitations"}, "enrolment", enrolment.ShowInvitations(1)),
+    ({"order": "withdraw", "ident": "a1"}, "enrolment", enrolment.Withdraw(1, "a1")),
+    ({"order": "keys"}, "enrolment", enrolment.ShowKeys(1)),
+    ({"order": "revoke-key", "node": "pi7"}, "enrolment", enrolment.RevokeKey(1, "pi7")),
     ({"order": "reset-root"}, "topology", topology.ResetRoot(1)),
     ({"order": "chains"}, "chains", chains.ShowChains(1)),
     ({"order": "forget-reader", "reader": "screen"}, "chains", chains.ForgetReader(1, "screen")),

@@ -35,7 +35,7 @@ def test_requests_are_decided_as_the_vectors_say(name: str, table: KeyTable) -> 
     [
         (0, b"2.0", b"500", "malformed"),
         (2, b"", b"400", "domain"),
-        (2, b"weft-join", b"400", "domain"),
+        (2, b"weft-other", b"400", "domain"),
         (5, b"NULL", b"400", "no-key"),
         (5, b"PLAIN", b"400", "no-key"),
         (6, b"short", b"400", "no-key"),
@@ -97,3 +97,12 @@ def test_a_socket_lets_known_keys_in_and_nobody_when_the_handler_is_gone() -> No
         outside.term()
 
     asyncio.run(main())
+
+
+@pytest.mark.proves("SEC-022", part="the door admits any key, and no other socket does")
+def test_who_joins_has_a_key_that_nobody_knows_and_only_the_door_lets_it_in() -> None:
+    request = [b"1.0", b"1", b"weft-join", b"10.0.0.7", b"", b"CURVE", b"k" * 32]
+    verdicts = [decide([*request[:2], domain, *request[3:]], KeyTable()).why for domain in (b"weft-join", b"weft")]
+    assert ["ok", "unknown-key"] == verdicts
+    assert "no-key" == decide([*request[:5], b"NULL"], KeyTable()).why
+    assert "no-key" == decide([*request[:6], b"k" * 31], KeyTable()).why

@@ -93,6 +93,8 @@ class Binding(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """Names of `ROLES`; one that this version does not know gives no right."""
     names: Annotated[tuple[Glob, ...], Meta(max_length=NAMES_MAX)] = ()
     """Globs of what a service may register, or below which a reader may read; none: no limit but the role's."""
+    host: Annotated[str, Meta(max_length=NAME_BYTES_MAX)] = ""
+    """Where it said that it listens, when it joined: whose key belongs to an address that nobody has named yet."""
     until: Annotated[int, Meta(ge=0, le=UNTIL_MAX)] = 0
     """Seconds since 1970 from which on the keys are nobody's; 0: no end."""
 
@@ -143,6 +145,7 @@ class Holder(NamedTuple):
     names: tuple[str, ...]
     until: int
     keys: tuple[str, ...]
+    host: str = ""
 
     def covers(self, name: str) -> bool:
         """Whether that name is among its own (SEC-025)."""
@@ -167,7 +170,7 @@ class KeyTable:
     def of(cls, bindings: Iterable[tuple[bytes, Binding]]) -> Self:
         """The table of bindings by UUID; of one UUID the last counts."""
         return cls(
-            Holder(uuid, each.name, _roles_of(each.roles), each.names, each.until, each.curve)
+            Holder(uuid, each.name, _roles_of(each.roles), each.names, each.until, each.curve, each.host)
             for uuid, each in bindings
         )
 

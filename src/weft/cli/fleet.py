@@ -106,11 +106,11 @@ def _how(process: subprocess.Popen[bytes] | None) -> str:
     return f"exit {code}"
 
 
-def free_blocks(count: int, start: int = 27_500) -> list[int]:
-    """`count` bases of port blocks whose ports are free on loopback now, from `start` upward."""
+def free_blocks(count: int, start: int = 27_500, host: str = "127.0.0.1") -> list[int]:
+    """`count` bases of port blocks whose ports are free at an address of this machine now, from `start` upward."""
     found: list[int] = []
     for base in range(start, 60_000, BLOCK):
-        if all(_is_free(base + offset) for offset in USED):
+        if all(_is_free(base + offset, host) for offset in USED):
             found.append(base)
             if len(found) == count:
                 return found
@@ -119,11 +119,11 @@ def free_blocks(count: int, start: int = 27_500) -> list[int]:
     )
 
 
-def _is_free(port: int) -> bool:
-    with socket.socket() as probe:
+def _is_free(port: int, host: str) -> bool:
+    with socket.socket(socket.AF_INET6 if ":" in host else socket.AF_INET) as probe:
         probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         try:
-            probe.bind(("127.0.0.1", port))
+            probe.bind((host, port))
         except OSError:
             return False
         return True

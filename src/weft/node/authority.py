@@ -85,6 +85,7 @@ VERB_OF: Final[Mapping[str, Callable[[Any], str]]] = {
 """What a message is, by its channel. Of a channel that is not here nothing is heard from who has a key."""
 UNPROVED: Final = frozenset(
     {
+        "enrol",  # who joins proves a key that nobody knows yet, and a token
         "beacon",  # a hint, with a mac of its own (BEA-007)
         "catalog-beats",  # a hint
         "clients",  # over the socket in the state directory, which only this user opens
@@ -199,10 +200,12 @@ class Authority:
             self.places[endpoint] = uuid
 
     def nodes_at(self, place: str) -> tuple[bytes, ...]:
-        """Who may stand at an endpoint; of a host alone: who may be on that machine."""
-        if is_endpoint(place):
-            return (self.places[place],) if place in self.places else ()
-        return tuple(dict.fromkeys(uuid for endpoint, uuid in self.places.items() if host_of(endpoint) == place))
+        """Who may stand at an endpoint; of a host alone, or where nobody was named: who may be on that machine."""
+        if place in self.places:
+            return (self.places[place],)
+        host = host_of(place) if is_endpoint(place) else place
+        placed = [uuid for endpoint, uuid in self.places.items() if host_of(endpoint) == host]
+        return tuple(dict.fromkeys([*placed, *(each.uuid for each in self.table if each.host == host)]))
 
     def hear(self, source: Source, message: Any) -> None:
         """Note where a message says that somebody stands; PeerError if its sender may not say it."""

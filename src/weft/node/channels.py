@@ -23,7 +23,7 @@ from weft.cores.catalog import messages as catalog
 from weft.cores.chains import messages as chains
 from weft.cores.document import messages as document
 from weft.node import storechannels as store
-from weft.wire import beacon, chp, clients, data, discovery, hop, replication
+from weft.wire import beacon, chp, clients, data, discovery, enrolment, hop, replication
 from weft.wire.catalog import beacon as shalom
 from weft.wire.catalog import beats, commands, publications
 from weft.wire.catalog import messages as words
@@ -54,6 +54,8 @@ DOCUMENT: Final = "document"
 DOCUMENT_BYTES: Final = 1 << 20  # what one turn folds and keeps
 CLONE: Final = "clone"
 """The block of the Clone pattern's ports (CFG-060)."""
+ENROL: Final = "enrol"
+"""The door at which machines join: bound while an invitation is open, at a port that its token names (SEC-022)."""
 LOCAL: Final = "local"
 """A socket of this machine's file system, in the node's state directory (CLI-001)."""
 BEAT: Final = b"HUGZ"
@@ -97,6 +99,8 @@ class Channel(NamedTuple):
     """Whether `Source.kind` says which process the peer is, as the kernel has it (CHN-080)."""
     is_plain: bool = False
     """Whether it is a foreign protocol: on loopback it is served without keys, and what it calls has none (specs/00, 7)."""
+    is_for_strangers: bool = False
+    """Whether any key is let in, known or not; `Source.kind` is that key in Z85 then (SEC-022)."""
     is_of_parents: bool = False
     """Whether a node that is a sensor for good has none."""
 
@@ -162,6 +166,7 @@ _call = _stream("topology", discovery.decode_called, discovery.encode_call, "DEA
 _control = _stream("topology", discovery.decode_control, discovery.encode_control_answer, "ROUTER", BINDS)
 _ask = _stream("configuration", replication.decode_answer, replication.seal_ask, "DEALER", DIALS)
 _serve = _stream("configuration", replication.decode_ask, replication.seal_answer, "ROUTER", BINDS)
+_enrol = _stream("enrolment", enrolment.decode_join, enrolment.encode_answer, "ROUTER", BINDS)
 _mesh = _stream("store", mesh.decode, mesh.encode, "ROUTER", BINDS)
 _mesh_call = _stream("store", mesh.decode, mesh.encode, "DEALER", CALLS)
 _catalog = _stream("catalog", commands.decode, commands.encode, "ROUTER", BINDS)
@@ -210,6 +215,7 @@ CHANNELS: Final[dict[str, Channel]] = {
     "clone-publish": _clone_publish._replace(block=CLONE, place=1, queue=PUBLISH_QUEUE, is_plain=True),
     "clone-take": _clone_take._replace(block=CLONE, place=2, queue=ANSWER_QUEUE, is_plain=True),
     "clone-ask": _clone_ask._replace(is_plain=True),
+    ENROL: _enrol._replace(block=ENROL, queue=LINK_QUEUE, is_for_strangers=True),
     "mesh": _mesh._replace(place=endpoints.MESH, queue=PUBLISH_QUEUE, budget_bytes=MESH_BYTES),
     "mesh-call": _mesh_call._replace(place=endpoints.MESH, queue=PUBLISH_QUEUE),
     "store-mqtt": Channel("store", "broker", store.decode_payload, store.encode_payload, how=INSIDE),

@@ -18,11 +18,11 @@ def to_toml(fleet: Fleet) -> str:
     metrics = _shared(fleet, "metrics")
     filters = _shared(fleet, "filters")
     times = {key: _time(key, fleet.times[key]) for key in sorted(fleet.times)}
-    parts = [_block("[fleet]", times)] if times else []
-    parts += [_block(f"[metric.{_key(name)}]", metrics[name]) for name in sorted(metrics)]
+    parts = [block("[fleet]", times)] if times else []
+    parts += [block(f"[metric.{_key(name)}]", metrics[name]) for name in sorted(metrics)]
     alerts = in_common((group.metrics, group.alerts) for group in fleet.groups.values())
-    parts += [_block(f"[alert.{_key(name)}]", alerts[name]) for name in sorted(alerts)]
-    parts += [_block("[[chains.filter]]", {"name": name, **filters[name]}) for name in sorted(filters)]
+    parts += [block(f"[alert.{_key(name)}]", alerts[name]) for name in sorted(alerts)]
+    parts += [block("[[chains.filter]]", {"name": name, **filters[name]}) for name in sorted(filters)]
     for name in _parents_first(fleet):
         parts += _group(fleet.groups[name], metrics, filters, alerts)
     return "\n".join(parts)
@@ -41,7 +41,7 @@ def _group(group: Group, metrics: Tables, filters: Tables, alerts: Tables) -> li
         "metrics": _listed(group.metrics, metrics),
         "filters": _listed(group.filters, filters),
     }
-    parts = [_block(f"{head}]", {key: value for key, value in said.items() if value})]
+    parts = [block(f"{head}]", {key: value for key, value in said.items() if value})]
     kinds = (
         ("metric", group.metrics, metrics),
         ("filter", group.filters, filters),
@@ -49,7 +49,7 @@ def _group(group: Group, metrics: Tables, filters: Tables, alerts: Tables) -> li
     )
     for kind, tables, shared in kinds:
         own = [name for name in sorted(tables) if not _is_same(tables, shared, name)]
-        parts += [_block(f"{head}.{kind}.{_key(name)}]", tables[name]) for name in own]
+        parts += [block(f"{head}.{kind}.{_key(name)}]", tables[name]) for name in own]
     return parts
 
 
@@ -87,7 +87,8 @@ def _parents_first(fleet: Fleet) -> list[str]:
     return sorted(fleet.groups, key=line)
 
 
-def _block(head: str, values: dict[str, Any]) -> str:
+def block(head: str, values: dict[str, Any]) -> str:
+    """A table with its header, as TOML."""
     return "".join([f"{head}\n", *[f"{_key(key)} = {_value(value)}\n" for key, value in values.items()]])
 
 

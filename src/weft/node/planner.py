@@ -4,6 +4,7 @@ from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple
 
 from weft.base.endpoints import endpoint_of
+from weft.base.keys import bound_node
 from weft.cores.chains.settings import FilterSpec
 from weft.cores.measurement.alertsettings import AlertSpec
 from weft.cores.measurement.settings import MetricSpec
@@ -56,7 +57,7 @@ class Planner:
                 self.group = Directory(self._atlas.groups).find(self._me) or self.group
         matters = False
         for key, value in pairs:
-            if not key.startswith("/CONFIG/"):
+            if not key.startswith("/CONFIG/") or bound_node(key) is not None:
                 continue
             matters = matters or key.startswith((GLOBAL, f"/CONFIG/{self.group}/"))
             if value is None:

@@ -385,7 +385,7 @@ def settings_of(document: dict[str, Any], where: str = "the settings") -> NodeSe
         )
     tables |= {name: None for name in ("store", "catalog", "doc") if name not in document}
     follows = not is_planned or any(name in document for name in FLEETS)
-    if follows and not tables["node"].level and not tables["node"].parent:
+    if follows and tables["node"].level != "root" and not tables["node"].parent:
         metrics, alerts = [], []  # nothing is measured before the root has said what
     return NodeSettings(metrics=tuple(metrics), alerts=tuple(alerts), filters=tuple(filters), follows=follows, **tables)
 
@@ -431,8 +431,8 @@ def _contradictions(node: NodeTable, fleet: FleetTable, security: SecurityTable 
             f'E04 fleet.heartbeat {fleet.heartbeat!r}: "50ms" to "1h"',
         ),
         (
-            node.level != ("root" if node.parent else "sensor") and (node.parent or node.level != "collector"),
-            "E03 node.parent: a root has none, a collector or sensor needs one; without level and parent the root decides",
+            node.level != "root" or not node.parent,
+            "E03 node.parent: a root has none; without a parent the root finds a place for the node",
         ),
         (
             security is None or security.mode != "none" or security.allow_insecure or node.host in LOOPBACK,

@@ -15,10 +15,10 @@ import zmq
 
 from weft.base.effects import Connect
 from weft.base.endpoints import host_of, is_address, is_endpoint, is_loopback, shifted
-from weft.node.channels import ADDS, BEAT, CHANNELS, KEEPS, LINK_QUEUE, Channel
+from weft.node.channels import ADDS, BEAT, CHANNELS, ENROL, KEEPS, LINK_QUEUE, Channel
 from weft.shell.sockets import Context, Credentials, NoKey, Shape, Socket, make_socket
 from weft.shell.trying import Entrance
-from weft.shell.zap import DOMAIN, PUBLISH
+from weft.shell.zap import DOMAIN, JOIN, PUBLISH
 
 MESSAGE_BYTES_MAX: Final = 12 << 20  # a bundle has 8 MiB (CFG-013)
 REBIND_S: Final = 0.01
@@ -33,6 +33,10 @@ EVENTS: Final = zmq.EVENTS
 put: Final = zmq.backend.Socket.send  # what `Socket.send` calls; half of its cost is the way there
 READABLE: Final = int(zmq.POLLIN)
 LOOKS: Final = 2  # asking whether there is more is cheaper than an exception that says no, but not for each of many
+
+
+DOMAINS: Final = {"publish": PUBLISH, ENROL: JOIN}
+"""Of channels that admit others than all whose keys are known."""
 
 
 class Heard(NamedTuple):
@@ -108,7 +112,7 @@ class End:
             return
         host, port = place
         if not (self.row.is_plain and is_loopback(host)):
-            self._credentials.serve(made, PUBLISH if self.name == "publish" else DOMAIN)
+            self._credentials.serve(made, DOMAINS.get(self.name, DOMAIN))
             self._credentials.watch(made)
         made.bind(f"tcp://{_bracketed(host)}:{port}")
 
@@ -119,6 +123,8 @@ class End:
 
     def entrances(self) -> Iterator[Entrance]:
         """Where it is bound for keys that this node knows."""
+        if self.row.is_for_strangers:
+            return
         for place in self._places:
             if not isinstance(place, Path) and not (self.row.is_plain and is_loopback(place[0])):
                 host = {NOWHERE: "127.0.0.1", "::": "::1"}.get(place[0], place[0])
@@ -164,6 +170,11 @@ class End:
         for topic in effect.topics:
             made.setsockopt(zmq.SUBSCRIBE, topic)
         self._dial(key, made, effect.endpoint, shifted(effect.endpoint, -self.row.place))
+
+    def unbind(self) -> None:
+        """Wait for nobody any more."""
+        self._places.clear()
+        self.disconnect()
 
     def disconnect(self) -> None:
         """Close all connections."""
@@ -225,6 +236,7 @@ class End:
             (kind_and_address, row.tells_address),
             (partial(said_of, name="Socket-Type"), row.tells_kind),
             (partial(said_of, name="Peer-Address"), row.tells_process),
+            (partial(said_of, name="User-Id"), row.is_for_strangers),
         )
 
     def drop(self, why: str) -> None:
@@ -331,7 +343,7 @@ class End:
         if not self.row.is_bound:
             return self._proved.get(key), True
         user = said_of(frame, "User-Id")
-        if not user:
+        if not user or self.row.is_for_strangers:
             return None, True
         uuid = self._credentials.owner(user)
         if uuid is None:

@@ -148,6 +148,10 @@ class Links:
         else:
             end.disconnect()
 
+    def unbind(self, channel: str) -> None:
+        """Wait for nobody on a channel any more."""
+        self._end(channel).unbind()
+
     def drain(self) -> tuple[list[Heard], bool]:
         """What has come in, at most each channel's `budget` of messages and about `BUDGET_BYTES`; True if there may be more."""
         heard: list[Heard] = []

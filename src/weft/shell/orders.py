@@ -15,9 +15,11 @@ from typing import Annotated, Any, Final, NamedTuple
 import msgspec
 
 from weft.base.errors import PeerError
+from weft.base.now import SECOND
 from weft.cores.alerts import messages as alerts
 from weft.cores.chains import messages as chains
 from weft.cores.configuration import messages as configuration
+from weft.cores.enrolment import messages as enrolment
 from weft.cores.store import messages as store
 from weft.cores.topology import messages as topology
 from weft.shell.http.messages import JSON, Response, Route
@@ -122,6 +124,41 @@ class ForgetAlert(Named, forbid_unknown_fields=True):
     """As `weft alerts --json` shows it."""
 
 
+class Listen(Named, forbid_unknown_fields=True):
+    """`listen`: get keys, and listen at an address that other machines reach."""
+
+    address: Annotated[str, msgspec.Meta(max_length=64)]
+
+
+class Invite(Named, forbid_unknown_fields=True):
+    """`invite`: let machines join; the answer holds the token."""
+
+    role: Annotated[str, msgspec.Meta(max_length=16)] = "sensor"
+    uses: int = 1
+    for_s: Annotated[float, msgspec.Meta(gt=0, le=1e9)] = 900.0
+    names: Annotated[str, msgspec.Meta(max_length=1_024)] = "*"
+
+
+class Invitations(Named, forbid_unknown_fields=True):
+    """`invitations`: all that are kept."""
+
+
+class Withdraw(Named, forbid_unknown_fields=True):
+    """`withdraw`: take an invitation back."""
+
+    ident: Annotated[str, msgspec.Meta(max_length=64)]
+
+
+class KeysOf(Named, forbid_unknown_fields=True):
+    """`keys`: whose key is known here."""
+
+
+class RevokeKey(Named, forbid_unknown_fields=True):
+    """`revoke-key`: let the keys of a node be nobody's."""
+
+    node: Annotated[str, msgspec.Meta(max_length=64)]
+
+
 class StoreFound(Named, forbid_unknown_fields=True):
     """`store-found`: be the first node of a new store."""
 
@@ -198,6 +235,10 @@ def _found(said: StoreFound, ticket: int) -> Any:
     return store.Found(ticket, bytes.fromhex(said.value))
 
 
+def _invite(said: Invite, ticket: int) -> Any:
+    return enrolment.Invite(ticket, said.role, said.uses, round(said.for_s * SECOND), said.names)
+
+
 ORDERS: Final[dict[str, Row]] = {
     "set": Row("configuration", Set, _set),
     "delete": Row("configuration", Delete, _delete),
@@ -227,9 +268,17 @@ ORDERS: Final[dict[str, Row]] = {
     "store-replay": Row("store", StoreReplay, lambda _, ticket: store.ReplayOrphans(ticket)),
     "store-accept-tick": Row("store", StoreAcceptTick, lambda _, ticket: store.AcceptTick(ticket)),
     "reset-root": Row("topology", ResetRoot, lambda _, ticket: topology.ResetRoot(ticket)),
+    "listen": Row("enrolment", Listen, lambda said, ticket: enrolment.Listen(ticket, said.address)),
+    "invite": Row("enrolment", Invite, _invite),
+    "invitations": Row("enrolment", Invitations, lambda _, ticket: enrolment.ShowInvitations(ticket)),
+    "withdraw": Row("enrolment", Withdraw, lambda said, ticket: enrolment.Withdraw(ticket, said.ident)),
+    "keys": Row("enrolment", KeysOf, lambda _, ticket: enrolment.ShowKeys(ticket)),
+    "revoke-key": Row("enrolment", RevokeKey, lambda said, ticket: enrolment.RevokeKey(ticket, said.node)),
     "stop": Row("topology", StopAll, lambda said, ticket: topology.StopNodes(ticket, said.group)),
 }
 """Every order that a person can give over HTTP."""
+REFUSED: Final = configuration.OrderRefused | store.StoreRefused | enrolment.EnrolmentRefused
+"""Answers that say no."""
 
 
 class Desk:
@@ -239,6 +288,8 @@ class Desk:
         self._order, self._cores = order, cores
         self._ticket = 0
         self._waiting: dict[int, asyncio.Future[Any]] = {}
+        self.finishers: dict[type, Callable[[Any], dict[str, Any]]] = {}
+        """What is answered instead of the fields of an answer: the shell adds what no core says."""
 
     def reply(self, ticket: int, answer: Any) -> None:
         """The answer for a ticket; nobody waits for it any more, if it comes too late."""
@@ -279,7 +330,9 @@ class Desk:
             return refusal(504, f"no answer for {PATIENCE_S:.0f} s; what was ordered may still happen")
         finally:
             del self._waiting[ticket]
-        status = 409 if isinstance(answer, configuration.OrderRefused | store.StoreRefused) else 200
+        status = 409 if isinstance(answer, REFUSED) else 200
+        if (finish := self.finishers.get(type(answer))) is not None:
+            return Response(status, JSON, text_of({"answer": type(answer).__name__, **finish(answer)}))
         if isinstance(answer, dict):  # plain data, as the core has it
             return Response(status, JSON, text_of({"answer": type(order).__name__, **_plain(answer)}))
         return Response(status, JSON, text_of({"answer": type(answer).__name__, **fields_of(answer)}))

@@ -29,6 +29,7 @@ from weft.cores.chains import messages as chains
 from weft.cores.configuration import messages as configuration
 from weft.cores.document import messages as document
 from weft.cores.drain import messages as drain
+from weft.cores.enrolment import messages as enrolment
 from weft.cores.measurement import messages as measurement
 from weft.cores.store import messages as store
 from weft.cores.topology import messages as topology
@@ -44,6 +45,7 @@ from weft.shell.catalogdoors import CatalogDoors
 from weft.shell.clock import Clock
 from weft.shell.docdoors import DocDoors
 from weft.shell.door import Door
+from weft.shell.enrolling import Enrolling
 from weft.shell.files import Files
 from weft.shell.health import Machine
 from weft.shell.http.server import with_loopback
@@ -51,6 +53,7 @@ from weft.shell.identity import begin_start
 from weft.shell.inside import Inside
 from weft.shell.journal import DamageNote, Journal, Limits, StorageFull, for_budget
 from weft.shell.journal.damage import lost_text, spans_of
+from weft.shell.keymaking import addressed
 from weft.shell.keys import Keys, Known, http_token, load_keys, load_known, save_known
 from weft.shell.links import Links
 from weft.shell.log import Log
@@ -141,6 +144,7 @@ class Process:
         self.doors = doors or Doors()
         self.clock = self.doors.clock
         self.state = state_directory(settings)
+        settings = addressed(settings, self.state)
         now = self.clock.now()
         self.identity = begin_start(self.state, settings.node.name, now.wall)
         self.journal, self.recovery = Journal.open(
@@ -181,6 +185,8 @@ class Process:
         self.desk = Desk(self.runner.order, self.node.cores)
         self.runner.on_reply = self.desk.reply
         self.telemetry.http.routes[ORDER] = self.desk.route()
+        self.enrolling = Enrolling(self.settings, self.runner, self.links, self.state, self.identity)
+        self.desk.finishers[enrolment.Invited] = self.enrolling.token_of
         self.door = Door(self.state)
         self.store_doors = StoreDoors(self.settings, self.runner, self.links, self.state, self.doors.seed)
         self.catalog_doors = CatalogDoors(self.settings, self.runner, self.links, self.state)
@@ -273,6 +279,7 @@ class Process:
         self.runner.note_room()
         self.runner.tell(NodeStarted(table.name, self.settings.level, __version__, self.recovery.verdicts))
         self._tell_damage(self.journal.damage.notes(), is_recorded=True)
+        self.enrolling.open()
         self._housekeeping = self._begin(self._keep_house())
         self._watching = self._begin(self._watch_memory())
 
@@ -363,7 +370,7 @@ class Process:
         if "drain" in self.node.cores:
             performers[drain.InspectLake] = performers[drain.WriteSegment] = self._recorder().perform
         performers[SendNotice] = Notifying(self.runner.order, self.settings.notify).send
-        performers |= self.store_doors.performers | self.doc_doors.performers
+        performers |= self.store_doors.performers | self.doc_doors.performers | self.enrolling.performers
         performers |= self.doors.performers
 
     def _recorder(self) -> "Recorder":

@@ -17,6 +17,7 @@ from weft.base.errors import StorageFailed, UserError, WeftError, exit_code
 from weft.cores.topology import messages as topology
 from weft.node.events import RoleChanged
 from weft.node.guard import MemoryExceeded
+from weft.node.securityevents import AddressChanged
 from weft.node.settings import MIB, NodeSettings, settings_of
 from weft.shell.log import to_stderr
 from weft.shell.process import Process
@@ -78,14 +79,20 @@ def raise_file_limit() -> None:
 
 
 async def _serve(settings: NodeSettings) -> Any:
-    """One start after the other, as long as each ends because the node has another role now."""
+    """One start after the other, as long as each ends because the node has another role now, or another address."""
     process = started(settings)
     for line in () if process.settings.is_closed else OPEN_WARNING:
         say(line.format(host=" and ".join(settings.hosts)))
-    while isinstance(reason := await process.run(), RoleChanged):
-        say(f"{settings.node.name} starts again as {reason.level} of epoch {reason.epoch}")
+    while isinstance(reason := await process.run(), RoleChanged | AddressChanged):
+        say(f"{settings.node.name} starts again {_as_what(reason)}")
         process = started(settings)
     return reason
+
+
+def _as_what(reason: RoleChanged | AddressChanged) -> str:
+    if isinstance(reason, AddressChanged):
+        return f"at {reason.host}, with keys"
+    return f"as {reason.level} of epoch {reason.epoch}"
 
 
 def started(settings: NodeSettings) -> Process:

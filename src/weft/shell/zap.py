@@ -11,13 +11,15 @@ from typing import Any, Final, NamedTuple
 import zmq
 from zmq.utils import z85
 
-from weft.base.keys import KeyTable, may
+from weft.base.keys import Holder, KeyTable, may
 
 ENDPOINT: Final = "inproc://zeromq.zap.01"
 VERSION: Final = b"1.0"
 DOMAIN: Final = b"weft"
 PUBLISH: Final = b"weft-publish"
 """Domain of sockets that publish the configuration: they hear nothing, so nothing but the handshake can be refused there."""
+JOIN: Final = b"weft-join"
+"""Of the door at which machines join: they prove a key there, and that they have a token, and are known afterwards."""
 VERBS: Final[dict[bytes, str]] = {DOMAIN: "", PUBLISH: "snapshot"}
 """What a key must be allowed to do to get in, by domain; empty: it must be known."""
 REQUEST_FRAMES: Final = 7
@@ -52,25 +54,29 @@ class Verdict(NamedTuple):
 def decide(request: list[bytes], table: KeyTable) -> Verdict:
     """The answer to a request, given as its frames behind the empty delimiter.
 
-    User-Id of who is let in is its key in Z85. Whatever else than CURVE with a known key in a domain of ours gets 400,
-    and a request that is none 500; nobody is ever let in by a mistake of this function: it answers `ok` at one place.
+    User-Id of who is let in is its key in Z85. Whatever else than CURVE with a known key in a domain of ours, or with any
+    key at the door for joining, gets 400, and a request that is none 500.
     """
     version, number, *rest = [*request[:2], b"", b""][:2] + request[2:]
     if len(request) < 6 or version != VERSION:
         return _verdict(number if len(request) >= 2 else b"", _MALFORMED, b"", "", "malformed")
     domain, address, _, mechanism, *credentials = rest
     shown = address[:64].decode("ascii", "replace")
-    if domain not in VERBS:
+    if domain not in (*VERBS, JOIN):
         return _verdict(number, _NO, b"", shown, "domain")
     if mechanism != b"CURVE" or len(credentials) != 1 or len(credentials[0]) != KEY_BYTES:
         return _verdict(number, _NOT_CURVE, b"", shown, "no-key")
     key = z85.encode(credentials[0])
-    holder = table.find(key.decode("ascii"))
-    if holder is None:
-        return _verdict(number, _NO, b"", shown, "unknown-key")
-    if VERBS[domain] and not may(holder.roles, VERBS[domain]):
-        return _verdict(number, _DENIED, b"", shown, "role")
+    if domain != JOIN and (refused := _refusal(table.find(key.decode("ascii")), VERBS[domain])) is not None:
+        return _verdict(number, refused[0], b"", shown, refused[1])
     return _verdict(number, _WELL, key, shown, "ok")
+
+
+def _refusal(holder: Holder | None, verb: str) -> tuple[tuple[bytes, bytes], str] | None:
+    """What is answered to who may not come in, and why; None: it may."""
+    if holder is None:
+        return _NO, "unknown-key"
+    return (_DENIED, "role") if verb and not may(holder.roles, verb) else None
 
 
 def _verdict(number: bytes, said: tuple[bytes, bytes], user: bytes, address: str, why: str) -> Verdict:

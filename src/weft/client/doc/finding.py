@@ -38,7 +38,7 @@ def alive(name: str = "") -> dict[Path, str]:
 
 
 def note(document: Mapping[str, Any]) -> None:
-    """Remember where a node with documents has its state, if that is a directory of its own: a link called as the node is.
+    """Remember where a node with documents has its state, if it is found nowhere else: a link called as the node is.
 
     Links to what is gone are forgotten. Who cannot be remembered is found by its directory only.
     """
@@ -46,6 +46,8 @@ def note(document: Mapping[str, Any]) -> None:
     name, state = str(node.get("name", "")), node.get("state")
     if not (state and name) or not document.get("doc") or Path(name).name != name:
         return
+    if Path(state).absolute().parent.parent == state_base():
+        return  # where all are looked for
     link, aside = _elsewhere() / name, _elsewhere() / f".{name}.{os.getpid()}"
     with contextlib.suppress(OSError):
         _elsewhere().mkdir(parents=True, exist_ok=True)

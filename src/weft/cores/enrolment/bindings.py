@@ -7,6 +7,7 @@ its time left it writes anew. A revoked key has no binding any more, so nothing 
 
 import msgspec
 
+from weft.base.endpoints import host_of
 from weft.base.errors import PeerError
 from weft.base.keys import Binding, binding_key, bound_node, decode_binding, encode_binding
 from weft.base.now import SECOND, Now
@@ -68,20 +69,29 @@ class Bindings:
     # What a root writes
 
     def look(self, now: Now) -> None:
-        """Write this root's own binding where it is missing, and renew those of others."""
+        """Keep this root's own binding as it is now, and renew those of others."""
         self.look_at = now.mono + limits.LOOK_NS
         if not self.context.can_invite:
             return
-        own = self.known.get(self.context.node)
-        if own is None or self.context.curve not in own.curve:
-            self._write(self.context.node, self._own(now))
+        if self.known:
+            self.write_own(now)
         for node, each in list(self.known.items()):
             if each.until and each.until - now.wall // SECOND < limits.RENEW_S:
                 self._write(node, msgspec.structs.replace(each, until=until_of(now, limits.UNTIL_S)))
 
+    def write_own(self, now: Now) -> None:
+        """Write this root's own binding where it is missing or old: the first invitation writes the first one.
+
+        From the first binding on only the configuration says whom the fabric knows, so none is written before.
+        """
+        own = self.known.get(self.context.node)
+        if own is None or self.context.curve not in own.curve or own.host != host_of(self.context.settings.endpoint):
+            self._write(self.context.node, self._own(now))
+
     def _own(self, now: Now) -> Binding:
         name, until = self.context.settings.name, until_of(now, limits.UNTIL_S)
-        return Binding(curve=(self.context.curve,), name=name, roles=(LEADS,), until=until)
+        host = host_of(self.context.settings.endpoint)
+        return Binding(curve=(self.context.curve,), name=name, roles=(LEADS,), host=host, until=until)
 
     def _write(self, node: bytes, binding: Binding) -> None:
         def written(code: int, now: Now) -> None:

@@ -102,6 +102,7 @@ class Enrolment:
         made = self.invitations.invite(order, now)
         if made is None:
             return
+        self.bindings.write_own(now)
         if self.port:
             self._tell_invited(order.ticket, made)
         else:

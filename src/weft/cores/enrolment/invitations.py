@@ -53,6 +53,9 @@ _ENDED: Final = {
 """What is said to who comes too late."""
 
 
+NO_KEYS: Final = "this node has no keys yet: weft invite --listen ADDRESS, the one at which other machines reach it"
+
+
 class Knock(NamedTuple):
     """A JOIN, and who has sent it."""
 
@@ -105,7 +108,7 @@ class Invitations:
 
     def _fault(self, order: Invite) -> tuple[str, str] | None:
         rules = (
-            (self.context.curve, "no-keys", "this node has no keys"),
+            (self.context.curve, "no-keys", NO_KEYS),
             (self.context.is_root, "not-root", "only the root invites"),
             (order.role in ROLES, "bad-role", f"a role is one of {', '.join(ROLES)}"),
             (1 <= order.uses <= limits.USES_MAX, "bad-uses", f"from 1 to {limits.USES_MAX} uses"),
@@ -325,6 +328,7 @@ def binding_of(invitation: Invitation, knock: Knock, now: Now) -> Binding:
         name=knock.join.about.name,
         roles=(invitation.role,),
         names=names,
+        host=knock.join.about.host,
         until=until_of(now, limits.UNTIL_S),
     )
 

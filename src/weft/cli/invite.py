@@ -1,0 +1,137 @@
+"""`weft invite`: let another machine into the fabric (specs/07, section 6.3)."""
+
+import json as to_json
+import sys
+import time
+from collections.abc import Callable
+from datetime import UTC, datetime
+from typing import Annotated, Any, Final
+
+from cyclopts import App, Parameter
+
+from weft.base.errors import UserError
+from weft.base.now import SECOND
+from weft.base.settings import span_ns
+from weft.cli.asking import order, status_of, try_status
+from weft.cli.kit.console import console
+from weft.cli.kit.text import clean
+
+app = App(name="invite", help="Let another machine into the fabric: prints the token that `weft join` takes there.")
+
+Flag = Annotated[bool, Parameter(negative="")]
+For = Annotated[str, Parameter(name="--for")]
+PORT: Final = 27_500
+START_S: Final = 20.0  # in which a node has to be there again
+LOOK_S: Final = 0.1
+STRANGERS: Final = """\
+weft: the root has keys now, and listens at {host}. Nodes that run without keys are strangers to it: stop each one of them
+  and start it with: weft join TOKEN --name NAME --state ITS_DIRECTORY
+"""
+
+
+@app.default
+def invite(  # tidy: each is an option of the command line
+    *,
+    role: str = "sensor",
+    uses: int = 1,
+    lasts: For = "15m",
+    names: str = "*",
+    listen: str | None = None,
+    port: int = PORT,
+    json: Flag = False,
+) -> int:
+    """Print the line with which another machine joins: `weft invite`, and there `weft join TOKEN`.
+
+    The first time, say at which address of this machine others reach it: `weft invite --listen 192.168.1.10`. The root
+    then gets keys and starts again at that address, in a second; from then on it speaks with nobody whose key it does
+    not know. Give the line to nobody but the machine that joins: whoever has it comes in, until it is used or its time is over.
+
+    Args:
+        role: sensor; collector, which may have others below it and become the root; operator, service, reader, bridge.
+        uses: how many machines may join by it.
+        lasts: how long, e.g. 15m, 2h, 7d.
+        names: a pattern of the names that may join, e.g. 'pi*'.
+        listen: the address of this machine at which others reach the root; needed once.
+        port: first of the root's ten ports.
+        json: the invitation as JSON; the token is one of its fields.
+    """
+    span = span_ns(lasts)
+    if span is None:
+        raise UserError("usage", f"--for {lasts!r} is no span of time", "15m, 2h or 7d")
+    if listen is not None:
+        _listen_at(port, listen)
+    status_of(port)  # whoever does not run at all is not waited for
+    _wait(port, _leads)
+    told = order(port, "invite", role=role, uses=uses, for_s=span / SECOND, names=names)
+    if json:
+        print(to_json.dumps(told))
+        return 0
+    print(f"weft join {told['token']}")
+    until = datetime.fromtimestamp(told["expires_minutes"] * 60, UTC)
+    machines = "one machine" if uses == 1 else f"{uses} machines"
+    print(
+        f"for {machines}, as {clean(role)}, until {until:%Y-%m-%d %H:%M} UTC; weft invite revoke {told['ident']}",
+        file=sys.stderr,
+    )
+    return 0
+
+
+def _listen_at(port: int, host: str) -> None:
+    """Let the root listen there, with keys; it may start again for that."""
+    era = status_of(port).get("era")
+    told = order(port, "listen", address=host)
+    if told["starts"]:
+        print(STRANGERS.format(host=clean(host)), end="", file=sys.stderr)
+        _wait(port, lambda status: status.get("era") != era)
+
+
+def _wait(port: int, holds: Callable[[dict[str, Any]], bool]) -> None:
+    """Until the node says so of itself; a root that has just started leads after two heartbeats."""
+    ends_at = time.monotonic() + START_S
+    while (status := try_status(port)) is None or not holds(status):
+        if time.monotonic() > ends_at:
+            raise UserError("unavailable", "the root is not there yet", "weft status; then weft invite again")
+        time.sleep(LOOK_S)
+
+
+def _leads(status: dict[str, Any]) -> bool:
+    """Whether it leads, or is no root at all, which the order then says."""
+    configuration = status.get("cores", {}).get("configuration", {})
+    return status.get("level") != "root" or configuration.get("state") == "ROOT"
+
+
+@app.command(name="ls")
+def show(*, port: int = PORT, json: Flag = False) -> int:
+    """Show the invitations of the root: which are open, who has joined by them.
+
+    Args:
+        port: first of the root's ten ports.
+        json: as JSON.
+    """
+    told = order(port, "invitations")["invitations"]
+    if json:
+        print(to_json.dumps(told))
+        return 0
+    from rich.table import Table
+
+    table = Table("ID", "STATE", "ROLE", "USES", "UNTIL", "NAMES", "JOINED", "WRONG", box=None, pad_edge=False)
+    for each in told:
+        until = f"{datetime.fromtimestamp(each['expires_at'] / SECOND, UTC):%Y-%m-%d %H:%M}"
+        uses = f"{len(each['joined'])}/{each['uses']}"
+        row = (each["ident"], each["state"].lower(), each["role"], uses, until, each["names"], " ".join(each["joined"]))
+        table.add_row(*map(clean, row), str(each["wrong"]))
+    console(markup=False).print(table)
+    return 0
+
+
+@app.command(name="revoke")
+def revoke(ident: str, /, *, port: int = PORT) -> int:
+    """Take an invitation back: nobody joins by its token any more. Who has joined stays; see weft key revoke.
+
+    Args:
+        ident: its id, as weft invite ls shows it.
+        port: first of the root's ten ports.
+    """
+    order(port, "withdraw", ident=ident)
+    print(f"nobody joins by {clean(ident)} any more")
+    return 0

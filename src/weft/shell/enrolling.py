@@ -1,0 +1,113 @@
+"""The door at which machines join: bound while an invitation is open, and the tokens for it (SEC-021, SEC-022).
+
+It stands on the last port of the block, or on the one before where the store's mesh has that: a token names its port, so
+nobody has to know.
+"""
+
+import asyncio
+from pathlib import Path
+from typing import Any, Final
+
+from weft.base.endpoints import CLIENTS, MESH, endpoint_of, is_loopback
+from weft.base.errors import WeftError
+from weft.cores.enrolment.context import invitation_secret
+from weft.cores.enrolment.messages import AddressIs, ChangeAddress, CloseDoor, DoorIs, Equip, Invited, OpenDoor
+from weft.node.channels import ENROL
+from weft.node.securityevents import AddressChanged
+from weft.node.settings import NodeSettings
+from weft.shell.identity import Identity
+from weft.shell.keymaking import address_fault, found_fabric, keep_address
+from weft.shell.keys import load_keys, load_known
+from weft.shell.links import Links
+from weft.shell.runner import Runner
+from weft.wire import token
+from weft.wire.token import Token
+from weft.wire.z85 import from_z85
+
+PLACES: Final = (MESH, CLIENTS)
+"""Of the block: the door's own, and the one that it takes if the store's mesh stands there."""
+LAST_WORDS_S: Final = 0.3  # until the answer to who asked has left
+
+
+class Enrolling:
+    """What the enrolment core has done in the world."""
+
+    def __init__(self, settings: NodeSettings, runner: Runner, links: Links, state: Path, identity: Identity) -> None:
+        self._settings, self._runner, self._links = settings, runner, links
+        self._state, self._identity = state, identity
+        self._keys = load_keys(state) if settings.is_closed else None
+        self.performers: dict[type, Any] = {
+            OpenDoor: self._open,
+            CloseDoor: self._close,
+            ChangeAddress: self._change_address,
+        }
+
+    def open(self) -> None:
+        """Tell the core that there are keys, if there are some."""
+        if self._keys is not None:
+            self._runner.order("enrolment", Equip(self._keys.public, load_known(self._state).beacon_key))
+
+    def token_of(self, invited: Invited) -> dict[str, Any]:
+        """What is answered to who invites: the invitation, and its token."""
+        own = self._settings.node
+        assert self._keys is not None, "only a node with keys invites"
+        server_key = from_z85(self._keys.public)
+        assert server_key is not None
+        ident = bytes.fromhex(invited.ident)
+        made = Token(
+            role=invited.role,
+            ident=ident,
+            secret=invitation_secret(bytes.fromhex(self._identity.secret), ident),
+            server_key=server_key,
+            expires_minutes=invited.expires_minutes,
+            endpoints=(endpoint_of(own.host, invited.port),),
+        )
+        fields = {name: getattr(invited, name) for name in invited.__struct_fields__}
+        return {**fields, "host": own.host, "token": token.encode(made)}
+
+    def _open(self, _: OpenDoor) -> None:
+        own = self._settings.node
+        ports = [own.port + place for place in PLACES]
+        port = next((port for port in ports if self._is_bound(own.host, port)), 0)
+        self._order(DoorIs(port, "" if port else f"ports {ports[0]} and {ports[1]} of {own.host} are taken"))
+
+    def _is_bound(self, host: str, port: int) -> bool:
+        """Whether the door stands there now; a socket that could not be bound is not tried again."""
+        if self._links.serve_at(ENROL, host, port):
+            return True
+        self._links.unbind(ENROL)
+        return False
+
+    def _close(self, _: CloseDoor) -> None:
+        self._links.unbind(ENROL)
+
+    def _change_address(self, work: ChangeAddress) -> None:
+        own = self._settings.node
+        starts = work.host != own.host or not self._settings.is_closed
+        why = self._address_fault(work.host) if starts else ""
+        if starts and not why:
+            why = self._make_ready(work.host)
+        self._order(AddressIs(work.ticket, work.host, starts, why))
+        if starts and not why:
+            changed = AddressChanged(work.host)
+            asyncio.get_running_loop().call_later(LAST_WORDS_S, self._runner.tell, changed)
+
+    def _address_fault(self, host: str) -> str:
+        own = self._settings.node
+        if not is_loopback(own.host) and host != own.host:
+            return f"this node listens at {own.host} already"
+        if self._settings.security.mode == "none":
+            return 'the file of this node asks for an open network: take [security] mode = "none" out of it'
+        return address_fault(host)
+
+    def _make_ready(self, host: str) -> str:
+        """Keys and address on disk; why not, if that fails."""
+        try:
+            found_fabric(self._state, self._identity, endpoint_of(host, self._settings.node.port))
+            keep_address(self._state, host)
+        except WeftError as error:
+            return str(error)
+        return ""
+
+    def _order(self, order: Any) -> None:
+        asyncio.get_running_loop().call_soon(self._runner.order, "enrolment", order)

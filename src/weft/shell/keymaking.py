@@ -1,0 +1,169 @@
+"""Makes the keys of a node, and writes down what enrolment told it (SEC-004, SEC-020); `shell.keys` reads both.
+
+address.json    in the state directory: the address at which a node of loopback listens since its first invitation
+"""
+
+import ipaddress
+import os
+import socket
+import time
+from pathlib import Path
+from typing import Final
+
+import msgspec
+import zmq
+
+from weft.base.endpoints import endpoint_of, host_of, is_address, is_loopback, port_of
+from weft.base.errors import UNREADABLE, StorageFailed, UserError
+from weft.base.keys import Binding
+from weft.cores.enrolment.limits import UNTIL_S
+from weft.node.settings import NodeSettings
+from weft.shell.files import Files, put_whole
+from weft.shell.identity import Identity
+from weft.shell.keys import PUBLIC, SECRET, Keys, Known, load_keys, load_known, make_folder, save_known
+from weft.wire.enrolment import Welcome
+
+ADDRESS: Final = "address.json"
+BEACON_KEY_BYTES: Final = 32
+_PUBLIC: Final = """\
+# The public key of a node of Weft (a CURVE certificate in pyzmq's form). Anybody may read it.
+metadata
+curve
+    public-key = "{public}"
+"""
+_SECRET: Final = """\
+# The key pair of a node of Weft (a CURVE certificate in pyzmq's form). Whoever reads this file is the node.
+metadata
+curve
+    public-key = "{public}"
+    secret-key = "{secret}"
+"""  # noqa: S105  # a form, without the secret
+
+
+class Address(msgspec.Struct, frozen=True):
+    """Where a node listens, in the place of the loopback address of its file."""
+
+    host: str
+
+
+def make_keys(state: Path) -> Keys:
+    """The pair of a node, made if there is none; UserError `open-keys`, `bad-keys`, StorageFailed."""
+    found = load_keys(state)
+    return found if found is not None else write_keys(state, new_pair())
+
+
+def new_pair() -> Keys:
+    """A pair that nobody has."""
+    public, secret = zmq.curve_keypair()
+    return Keys(public.decode("ascii"), secret.decode("ascii"))
+
+
+def write_keys(state: Path, pair: Keys, name: str = SECRET) -> Keys:
+    """Write a pair into the folder of keys, whole or not at all, where nobody else can read it; StorageFailed."""
+    try:
+        folder = make_folder(state)
+        put_whole(Files(), folder / name, _SECRET.format(public=pair.public, secret=pair.secret).encode())
+        if name == SECRET:
+            put_whole(Files(), folder / PUBLIC, _PUBLIC.format(public=pair.public).encode())
+    except OSError as error:
+        raise StorageFailed(f"the keys of {state} cannot be written: {error.strerror}") from error
+    return pair
+
+
+def found_fabric(state: Path, who: Identity, endpoint: str) -> Keys:
+    """Keys for a root, which knows itself and makes the fabric's secret for datagrams; StorageFailed, UserError."""
+    pair, known = make_keys(state), load_known(state)
+    own = Binding(
+        curve=(pair.public,),
+        name=who.name,
+        roles=("collector",),
+        host=host_of(endpoint),
+        until=int(time.time()) + UNTIL_S,
+    )
+    save_known(
+        state,
+        Known(
+            bindings={**known.bindings, who.node: own},
+            places={**known.places, endpoint: who.node},
+            beacon_key=known.beacon_key or os.urandom(BEACON_KEY_BYTES).hex(),
+        ),
+    )
+    return pair
+
+
+def keep_welcome(state: Path, welcome: Welcome) -> None:
+    """Write down whom a machine knows that has joined; StorageFailed."""
+    places = dict.fromkeys(welcome.parents[:1], welcome.root)
+    save_known(state, Known(bindings=welcome.keys, places=places, beacon_key=welcome.beacon_key))
+
+
+def keep_address(state: Path, host: str) -> None:
+    """Let the node listen there from its next start on; StorageFailed."""
+    try:
+        put_whole(Files(), state / ADDRESS, msgspec.json.encode(Address(host)))
+    except OSError as error:
+        raise StorageFailed(f"{state / ADDRESS} cannot be written: {error.strerror}") from error
+
+
+def addressed(settings: NodeSettings, state: Path) -> NodeSettings:
+    """The settings with the address that was kept, if their own is one of loopback; UserError `bad-address`.
+
+    What other nodes reach moves there, documents too; the catalog of this machine's programs stays where they are.
+    """
+    path = state / ADDRESS
+    try:
+        host = msgspec.json.decode(path.read_bytes(), type=Address).host
+    except FileNotFoundError:
+        return settings
+    except (*UNREADABLE, OSError) as error:
+        raise UserError(
+            "bad-address", f"{path} cannot be read: {error}", f"rm {path}, and weft invite --listen"
+        ) from None
+    if not is_loopback(settings.node.host):
+        return settings
+    change = msgspec.structs.replace
+    doc, catalog = settings.doc, settings.catalog
+    if doc is not None:
+        sessions = {name: change(each, listen=moved(each.listen, host)) for name, each in doc.session.items()}
+        doc = change(doc, session=sessions)
+    if catalog is not None:
+        catalog = change(catalog, host=catalog.host or settings.node.host)
+    return change(settings, node=change(settings.node, host=host), doc=doc, catalog=catalog)
+
+
+def moved(listen: str, host: str) -> str:
+    """Where a session listens: at the node's address, unless its table names one.
+
+    >>> moved("127.0.0.1", "10.0.0.1"), moved("127.0.0.1:50001", "10.0.0.1"), moved("10.0.0.9", "10.0.0.1")
+    ('10.0.0.1', '10.0.0.1:50001', '10.0.0.9')
+    """
+    if is_address(listen):
+        return endpoint_of(host, port_of(listen)) if is_loopback(host_of(listen)) else listen
+    return host if is_loopback(listen) else listen
+
+
+def address_fault(host: str) -> str:
+    """Why a node cannot listen at an address; empty: it can."""
+    try:
+        kind = ipaddress.ip_address(host)
+    except ValueError:
+        return f"{host!r} is no address in numbers"
+    if kind.is_unspecified or kind.is_multicast:
+        return f"{host} is no address by which others reach this machine"
+    try:
+        with socket.socket(socket.AF_INET6 if kind.version == 6 else socket.AF_INET) as probe:  # IPv6
+            probe.bind((host, 0))
+    except OSError:
+        return f"{host} is no address of this machine"
+    return ""
+
+
+def local_address(towards: str, port: int) -> str:
+    """The address of this machine by which it reaches another one; nothing is sent. Empty: it does not reach it."""
+    try:
+        family, _, _, _, place = socket.getaddrinfo(towards, port, type=socket.SOCK_DGRAM)[0]
+        with socket.socket(family, socket.SOCK_DGRAM) as probe:
+            probe.connect(place)
+            return str(probe.getsockname()[0])
+    except OSError:
+        return ""
