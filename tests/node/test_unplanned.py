@@ -10,7 +10,7 @@ from weft.base.now import SECOND, Now
 from weft.base.records import StreamRecord
 from weft.cores.chains.settings import parse_filters
 from weft.cores.configuration.messages import ConfigurationApplied, PairsChanged
-from weft.cores.topology.messages import PlaceAssigned
+from weft.cores.topology.messages import PlaceAssigned, RootTaken
 from weft.node.assembly import build_node
 from weft.node.node import Node
 from weft.node.settings import NodeSettings, NodeTable, Role
@@ -90,6 +90,20 @@ def test_a_root_goes_by_its_file_where_the_configuration_says_nothing() -> None:
     settings = NodeSettings(node=NodeTable(name="p"), follows=True, role=Role("root", 4), filters=(JOURNAL,))
     node = build_node(settings, ME, 2, "seed")
     node.tell(ConfigurationApplied(3, "root", 0, ""), NOW)
+    chains: Any = node.cores["chains"]
+    assert (False, ["j"]) == (chains.context.awaits_filters, [link.name for link in chains.chain("in", "t")])
+
+
+@pytest.mark.proves("CHN-033")
+@pytest.mark.parametrize("pairs", [PAIRS, (("/CONFIG/other/filter/up", FORWARD),), ()])
+def test_a_root_that_started_again_and_wrote_nothing_took_nothing_for_ever(
+    pairs: tuple[tuple[str, bytes], ...],
+) -> None:
+    """Nothing of its configuration had changed, so nothing was reported to be in force; no group wants its machine."""
+    settings = NodeSettings(node=NodeTable(name="p"), follows=True, role=Role("root", 4), filters=(JOURNAL,))
+    node = build_node(settings, ME, 2, "seed")
+    node.tell(PairsChanged(pairs, 3), NOW)
+    node.tell(RootTaken(4, False, 1, 1), NOW)
     chains: Any = node.cores["chains"]
     assert (False, ["j"]) == (chains.context.awaits_filters, [link.name for link in chains.chain("in", "t")])
 

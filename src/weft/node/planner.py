@@ -3,6 +3,8 @@
 from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple
 
+import msgspec
+
 from weft.base.endpoints import endpoint_of
 from weft.base.keys import bound_node
 from weft.cores.chains.settings import FilterSpec
@@ -26,6 +28,10 @@ class Change(NamedTuple):
     """Pairs that cannot be used and were not told before, each with its reason; all others count."""
     alerts: tuple[AlertSpec, ...] = ()
     """About these metrics; another alert changes both."""
+
+
+class RootBegun(msgspec.Struct, frozen=True, gc=False):
+    """Event: this node leads, and what it has of the configuration is told: what it says not, it does not say (CFG-036)."""
 
 
 class Planner:

@@ -30,6 +30,7 @@ from weft.node.events import (
 )
 from weft.node.guard import BudgetReached, MemoryExceeded, MemoryTight
 from weft.node.securityevents import AddressChanged
+from weft.node.planner import RootBegun
 from weft.node.settings import Role
 from weft.node.wires import Action, Orders, Wire, when
 
@@ -126,6 +127,7 @@ def take_root(node: Orders, event: topology.RootTaken) -> None:
         return
     node.order("configuration", configuration.TakeRoot(event.epoch, event.is_acting))
     node.order("clone", clone.TakeRoot(event.is_acting))
+    node.tell_later(RootBegun())
     node.order("enrolment", enrolment.TakeRoot(event.is_acting))
 
 
@@ -151,7 +153,7 @@ def found_fleet(node: Orders, event: configuration.ConfigurationApplied) -> None
         node.order("configuration", load)
 
 
-def settle_filters(node: Orders, _: configuration.ConfigurationApplied) -> None:
+def settle_filters(node: Orders, _: configuration.ConfigurationApplied | RootBegun) -> None:
     """What the configuration says is in force here, even if it says nothing for this node."""
     filters = node.planner.settle()
     if filters is not None:
@@ -400,6 +402,7 @@ WIRES: Final[list[Wire]] = [
     when(enrolment.InvitationLocked).then(append_event),
     when(enrolment.MachineJoined).then(append_event),
     when(enrolment.KeyRevoked).then(append_event),
+    when(RootBegun).then(settle_filters),
     when(NumberReported).then(note_applied),
     when(PairRefused).then(append_event),
     when(FileDiffers).then(append_event),
