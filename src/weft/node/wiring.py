@@ -29,8 +29,8 @@ from weft.node.events import (
     RoleChanged,
 )
 from weft.node.guard import BudgetReached, MemoryExceeded, MemoryTight
-from weft.node.securityevents import AddressChanged
 from weft.node.planner import RootBegun
+from weft.node.securityevents import AddressChanged
 from weft.node.settings import Role
 from weft.node.wires import Action, Orders, Wire, when
 
