@@ -2,8 +2,8 @@
 
 The history lines are `members`, the names of all nodes and of the fleet that each belongs to, and whatever says who was
 heard: who joined, whose records are durable. A name that is none of the members, or one of another fleet, is a stranger's.
-There are no keys yet, so a stranger who takes a member's name is judged by what becomes of it: a replay by `exactly_once`,
-`mail_once` and `inert`, a hint by what it moves. Whether a key is known and what its role may do comes with the keys.
+Keys are not looked at here: a stranger who takes a member's name is judged by what becomes of it: a replay by `exactly_once`,
+`mail_once` and `inert`, a hint by what it moves.
 """
 
 from collections.abc import Iterable

@@ -54,8 +54,9 @@ def serve(  # tidy: each is an option of the command line
         check: say whether that can be used, and start nothing.
     """
     if host not in LOOPBACK and not is_open:
-        text = f"whoever reaches {host} could register services there, and ask for them: there are no keys yet"
-        raise UserError("usage", text, "--open, on a network that you trust")
+        text = f"whoever reaches {host} could register services there, and ask for them: this broker has no keys"
+        mend = "--open, on a network that you trust; or the table [catalog] of a node that has joined a closed fabric"
+        raise UserError("usage", text, mend)
     document = document_of(
         {"host": host, "port": port, "net": net, "strict": strict, "unique_names": unique_names, "beacons": beacons},
         {

@@ -146,8 +146,9 @@ def _usable(session: str, options: Options) -> dict[str, Any]:
         what, number = ("--key", "GSP-050") if options.key else ("--sign", "GSP-052")
         raise UserError("usage", f"{what} is not built yet ({number})", "without it, on a network that you trust")
     if _host_of(options.listen) not in LOOPBACK and not options.is_open:
-        text = f"whoever reaches {options.listen} could enter anything: there are no keys yet"
-        raise UserError("usage", text, "--open, on a network that you trust")
+        text = f"whoever reaches {options.listen} could enter anything: this node has no keys"
+        mend = "--open, on a network that you trust; or the table [doc] of a node that has joined a closed fabric"
+        raise UserError("usage", text, mend)
     document = document_of(session, options)
     settings_of(document, "the command line")
     return document

@@ -14,11 +14,11 @@ from weft.base.now import SECOND
 from weft.base.settings import span_ns
 from weft.cli.asking import order, status_of, try_status
 from weft.cli.kit.console import console
+from weft.cli.kit.options import Flag
 from weft.cli.kit.text import clean
 
 app = App(name="invite", help="Let another machine into the fabric: prints the token that `weft join` takes there.")
 
-Flag = Annotated[bool, Parameter(negative="")]
 For = Annotated[str, Parameter(name="--for")]
 PORT: Final = 27_500
 START_S: Final = 20.0  # in which a node has to be there again

@@ -6,19 +6,17 @@ import socket
 import sys
 import time
 from pathlib import Path
-from typing import Annotated, Any, Final
-
-from cyclopts import Parameter
+from typing import Any, Final
 
 from weft import __version__
 from weft.base.endpoints import endpoint_of, host_of, port_of
 from weft.base.errors import PeerError, UserError
 from weft.base.settings import is_plain_name
 from weft.cli.fleet import free_blocks
+from weft.cli.kit.options import Flag
 from weft.cli.up import become, read_schemas, text_of
 from weft.wire.token import Token, decode
 
-Flag = Annotated[bool, Parameter(negative="", show_default=False)]
 PORT: Final = 27_500
 FILE: Final = "node.toml"
 FILE_MODE: Final = 0o600

@@ -2,17 +2,17 @@
 
 import json as to_json
 from datetime import UTC, datetime
-from typing import Annotated, Final
+from typing import Final
 
-from cyclopts import App, Parameter
+from cyclopts import App
 
 from weft.cli.asking import order
 from weft.cli.kit.console import console
+from weft.cli.kit.options import Flag
 from weft.cli.kit.text import clean
 
 app = App(name="key", help="Whose keys the fabric knows; take one back.")
 
-Flag = Annotated[bool, Parameter(negative="")]
 PORT: Final = 27_500
 SHOWN: Final = 12  # characters of a key and of a UUID that tell them apart
 

@@ -123,7 +123,11 @@ def _private_text(path: Path) -> str | None:
         raise UserError("bad-keys", f"{path} cannot be read: {error}", f"chmod 600 {path}, as its owner") from None
     if any(mode & OTHERS for mode in modes):
         text = f"{path} can be read by others than its owner: whoever read it can pose as this node"
-        raise UserError("open-keys", text, f"chmod 700 {path.parent}; chmod 600 {path}; and weft key rotate")
+        raise UserError(
+            "open-keys",
+            text,
+            f"chmod 700 {path.parent}; chmod 600 {path}; and new keys if somebody did: weft key revoke, then weft join",
+        )
     return text
 
 

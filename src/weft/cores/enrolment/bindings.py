@@ -117,7 +117,7 @@ class Bindings:
         elif not self.context.is_root:
             self.context.refuse(order.ticket, "not-root", "only the root revokes keys")
         elif node == self.context.node:
-            text = "this is the root's own key: weft key rotate gives it another"
+            text = "this is the root's own key: without it nobody would be let in by anybody"
             self.context.refuse(order.ticket, "own-key", text)
         else:
             self._forget(node, binding, order.ticket)
