@@ -113,7 +113,7 @@ class Telemetry:
             "/quarantine": Route(self._quarantine_page),
             "/flight": Route(self._flight_page),
             "/trace": Route(self._trace_page),
-            **routes_of(self.console, Feed(self.console.look, self.clock.now)),
+            **routes_of(self.console, Feed(self.console, self.clock.now)),
         }
 
     def console_facts(self) -> Facts:

@@ -12,6 +12,7 @@ import msgspec
 
 from weft.base.now import MILLISECOND, Now
 from weft.shell.console import limits
+from weft.shell.console.picture import Console
 from weft.shell.http.messages import event
 
 Picture = dict[str, Any]
@@ -20,11 +21,11 @@ Picture = dict[str, Any]
 class Feed:
     """The pictures of one console."""
 
-    def __init__(self, look: Callable[[Now], Picture], now: Callable[[], Now]) -> None:
+    def __init__(self, console: Console, now: Callable[[], Now]) -> None:
         self.viewers = 0
         self.number = 0
         """Of the newest picture."""
-        self._look, self._now = look, now
+        self._console, self._now = console, now
         self._picture: Picture = {}
         self._made_at: int | None = None
         self._whole: tuple[int, bytes] = 0, b""
@@ -49,7 +50,7 @@ class Feed:
         now = self._now()
         if self._made_at is not None and now.mono - self._made_at < limits.TICK_S * 0.9e9:
             return
-        before, self._picture, self._made_at = self._picture, self._look(now), now.mono
+        before, self._picture, self._made_at = self._picture, self._console.look(now), now.mono
         self.number += 1
         change = {"number": self.number, "at": now.wall // MILLISECOND, **difference(before, self._picture)}
         self._changes.append((self.number, msgspec.json.encode(change)))
@@ -57,7 +58,9 @@ class Feed:
     def whole(self) -> bytes:
         """The newest picture, as JSON."""
         if self._whole[0] != self.number:
-            told = {"number": self.number, "at": self._now().wall // MILLISECOND, "whole": True, **self._picture}
+            now = self._now()
+            picture = self._console.look(now, is_whole=True)
+            told = {"number": self.number, "at": now.wall // MILLISECOND, "whole": True, **picture}
             self._whole = self.number, msgspec.json.encode(told)
         return self._whole[1]
 
@@ -70,12 +73,12 @@ class Feed:
 def difference(before: Picture, after: Picture) -> Picture:
     """What makes `after` of `before`: `head` if it differs, changed fields of `nodes`, and who has `gone`.
 
-    Of values only the points from the newest known one on are told.
+    Values of a picture are those since the one before: all of them are told.
 
-    >>> a = {"head": 1, "nodes": {"n": {"name": "x", "values": {"cpu": [(7, 1.0), (8, 2.0)]}}, "m": {}}}
-    >>> b = {"head": 1, "nodes": {"n": {"name": "x", "values": {"cpu": [(8, 2.5), (9, 3.0)]}}}}
+    >>> a = {"head": 1, "nodes": {"n": {"name": "x", "values": {"cpu": [7, 1.0]}}, "m": {"values": {}}}}
+    >>> b = {"head": 1, "nodes": {"n": {"name": "x", "values": {"cpu": [7, 2.5, 3.0]}}}}
     >>> difference(a, b)
-    {'nodes': {'n': {'values': {'cpu': [(8, 2.5), (9, 3.0)]}}}, 'gone': ['m']}
+    {'nodes': {'n': {'values': {'cpu': [7, 2.5, 3.0]}}}, 'gone': ['m']}
     """
     told: Picture = {} if before.get("head") == after["head"] else {"head": after["head"]}
     old = before.get("nodes", {})
@@ -84,17 +87,6 @@ def difference(before: Picture, after: Picture) -> Picture:
 
 
 def _changed(before: dict[str, Any], after: dict[str, Any]) -> dict[str, Any]:
-    fields = {name: value for name, value in after.items() if name != "values"}
-    changed = {name: value for name, value in fields.items() if name not in before or before[name] != value}
-    old = before.get("values", {})
-    values = {
-        name: points for name, all_of in after.get("values", {}).items() if (points := _newer(old.get(name), all_of))
-    }
-    return changed | ({"values": values} if values else {})
-
-
-def _newer(before: list[tuple[int, float]] | None, after: list[tuple[int, float]]) -> list[tuple[int, float]]:
-    if not before:
-        return after
-    last = before[-1]
-    return [point for point in after if point[0] > last[0] or (point[0] == last[0] and point[1] != last[1])]
+    changed = {name: value for name, value in after.items() if name not in before or before[name] != value}
+    changed.pop("values", None)
+    return changed | ({"values": after["values"]} if after["values"] else {})

@@ -37,11 +37,13 @@ class Loss(NamedTuple):
 class Ring:
     """A value for each slot of five seconds, the last 120 of them."""
 
-    __slots__ = ("head", "values")
+    __slots__ = ("fresh", "head", "values")
 
     def __init__(self) -> None:
         self.head = 0
         """Number of the newest slot, since 1970."""
+        self.fresh: int | None = None
+        """The oldest slot that was set since the last `take`."""
         self.values = array("f", [nan]) * limits.POINTS
 
     def put(self, slot: int, value: float) -> None:
@@ -52,6 +54,14 @@ class Ring:
             self.values[between % limits.POINTS] = nan
         self.head = max(self.head, slot)
         self.values[slot % limits.POINTS] = value
+        self.fresh = slot if self.fresh is None else min(self.fresh, slot)
+
+    def take(self) -> list[tuple[int, float]]:
+        """What was set since it was taken last, oldest first."""
+        if self.fresh is None:
+            return []
+        points, self.fresh = self.since(self.fresh), None
+        return points
 
     def since(self, slot: int) -> list[tuple[int, float]]:
         """All values from that slot on, oldest first."""
@@ -63,10 +73,14 @@ class Ring:
 class Cells:
     """What came of each ten seconds, the last 60 of them: first and last number, how many, how many are lost."""
 
-    __slots__ = ("first", "head", "last", "lost", "received")
+    __slots__ = ("first", "head", "last", "lost", "received", "strip", "turns")
 
     def __init__(self) -> None:
         self.head = 0
+        self.turns = 0
+        """How often a cell has become another one to look at."""
+        self.strip: tuple[int, int, str] = 0, 0, ""
+        """What they looked like last, with the newest cell and the turns of then."""
         self.first, self.last, self.received, self.lost = (array("Q", [0]) * limits.CELLS for _ in range(4))
 
     def add(self, cell: int, first: int, last: int, count: int, *, is_lost: bool = False) -> None:
@@ -77,6 +91,7 @@ class Cells:
             for column in (self.first, self.last, self.received, self.lost):
                 column[between % limits.CELLS] = 0
         self.head, at = max(self.head, cell), cell % limits.CELLS
+        self.turns += not (self.lost if is_lost else self.received)[at]
         if is_lost:
             self.lost[at] += count
             return

@@ -78,8 +78,8 @@ class Console:
         self._begun: Now | None = None
         self._places: dict[bytes, Place] = {}
 
-    def look(self, now: Now) -> dict[str, Any]:
-        """The picture of this instant: `head`, and `nodes` by their UUID in hex."""
+    def look(self, now: Now, *, is_whole: bool = False) -> dict[str, Any]:
+        """The picture of this instant: `head`, and `nodes` by their UUID in hex; values since the last look, or all."""
         self._begun = self._begun or now
         facts = self.facts()
         places = self._placed(facts, now)
@@ -89,7 +89,8 @@ class Console:
         for place in places:
             above = parents.get(place.node)
             found = [*self._troubles(place, facts, now), *_silences(place, silent, above)]
-            nodes[place.node.hex()] = self._row(place, above, sorted(found, key=lambda each: -each.much), now)
+            row = self._row(place, above, sorted(found, key=lambda each: -each.much), now)
+            nodes[place.node.hex()] = row | {"values": self._values(place.node, is_whole=is_whole)}
         return {"head": self._head(facts), "nodes": nodes}
 
     def cell(self, node: bytes, cell: int) -> dict[str, Any] | None:
@@ -193,8 +194,13 @@ class Console:
             "strip": strip_of(machine, now),
             "counts": machine.counts() if machine else (0, 0, 0),
             "newest": machine.newest_ms if machine else 0,
-            "values": {name: ring.since(0) for name, ring in machine.rings.items()} if machine else {},
         }
+
+    def _values(self, node: bytes, *, is_whole: bool) -> dict[str, list[float | None]]:
+        machine = self.values.machines.get(node)
+        rings = machine.rings.items() if machine else ()
+        found = {name: ring.since(0) if is_whole else ring.take() for name, ring in rings}
+        return {name: packed(points) for name, points in found.items() if points}
 
     def _head(self, facts: Facts) -> dict[str, Any]:
         assert self._begun is not None, "set by look"
@@ -210,6 +216,17 @@ class Console:
             "root": f"http://{host_of(root)}:{port_of(root) + HTTP_PORT}/console/" if is_elsewhere else "",
             "homeless": [f"{guest['name'] or '?'} at {guest['endpoint']}" for guest in facts.unassigned],
         }
+
+
+def packed(points: list[tuple[int, float]]) -> list[float | None]:
+    """The first slot, then a value for each slot from there on: a third of the bytes of pairs.
+
+    >>> packed([(7, 1.5), (9, 2.0)])
+    [7, 1.5, None, 2.0]
+    """
+    known = dict(points)
+    first, last = points[0][0], points[-1][0]
+    return [first, *(known.get(slot) for slot in range(first, last + 1))]
 
 
 def _parents(places: list[Place]) -> dict[bytes, Place]:
@@ -270,10 +287,14 @@ def _of_values(machine: Machine, now: Now) -> Iterator[Trouble]:
 def strip_of(machine: Machine | None, now: Now) -> str:
     """Ten minutes of a machine, a character for each ten seconds; the last one is still open."""
     newest = now.wall // MILLISECOND // limits.CELL_MS
-    cells = range(newest - limits.CELLS + 1, newest + 1)
     if machine is None:
         return UNKNOWN * limits.CELLS
-    return "".join(_character(machine, cell, cell == newest) for cell in cells)
+    at, turns, known = machine.cells.strip
+    if (at, turns) != (newest, machine.cells.turns):
+        cells = range(newest - limits.CELLS + 1, newest + 1)
+        known = "".join(_character(machine, cell, cell == newest) for cell in cells)
+        machine.cells.strip = newest, machine.cells.turns, known
+    return known
 
 
 def _character(machine: Machine, cell: int, is_open: bool) -> str:  # noqa: FBT001  # of one cell

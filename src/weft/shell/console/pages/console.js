@@ -25,9 +25,10 @@ function merge(id, row) {
   const known = nodes.get(id) || { id, values: {} };
   const { values, ...fields } = row;
   Object.assign(known, fields);
-  for (const [name, points] of Object.entries(values || {})) {
-    const kept = (known.values[name] || []).filter(([slot]) => slot < points[0][0]);
-    known.values[name] = points.length ? [...kept, ...points].slice(-POINTS) : kept;
+  for (const [name, [first, ...told]] of Object.entries(values || {})) { // the first slot, then a value for each
+    const kept = (known.values[name] || []).filter(([slot]) => slot < first);
+    const fresh = told.map((value, at) => [first + at, value]).filter(([, value]) => value !== null);
+    known.values[name] = [...kept, ...fresh].slice(-POINTS);
   }
   known.dirty = true;
   nodes.set(id, known);
