@@ -10,7 +10,7 @@ from typing import Any
 
 import msgspec
 
-from weft.base.now import MILLISECOND, Now
+from weft.base.now import MILLISECOND, SECOND, Now
 from weft.shell.console import limits
 from weft.shell.console.picture import Console
 from weft.shell.http.messages import event
@@ -41,9 +41,14 @@ class Feed:
                 for data in self._after(seen):
                     yield event(data)
                 seen = self.number
-                await asyncio.sleep(limits.TICK_S)
+                await asyncio.sleep(self._left_s())
         finally:
             self.viewers -= 1
+
+    def _left_s(self) -> float:
+        """Until the next look: all viewers wake then, so that each has it when it is new."""
+        spent_ns = 0 if self._made_at is None else self._now().mono - self._made_at
+        return max(limits.TICK_S - spent_ns / SECOND, limits.SOON_S)
 
     def refresh(self) -> None:
         """Look again, if the last look is a second old."""

@@ -14,6 +14,7 @@ STARTS_MAX: Final = 4  # of one machine, whose numbers may still be on their way
 RANGES_MAX: Final = 64  # of the numbers of one start
 LOSSES_MAX: Final = 16  # of one machine that are named; all are counted
 TICK_S: Final = 1.0  # at most one change a second (CON-001)
+SOON_S: Final = 0.01  # at least, between two events to one viewer
 CHANGES_KEPT: Final = 10  # who is further behind gets the whole
 SILENT_NS: Final = 4_000_000_000  # machines speak once a second; two lost seconds are no news
 SILENT_GAPS: Final = 3  # a machine that speaks more seldom is silent after three times its usual gap
