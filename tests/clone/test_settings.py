@@ -68,7 +68,7 @@ def test_another_machine_is_only_followed_and_served_where_the_network_may_be_op
     table = {"port": 5_556, "import": "10.0.0.9:5556"}
     settings = settings_of({"node": {**NODE, "host": "10.0.0.1"}, "chp": table, "security": OPEN})
     assert ("10.0.0.9:5556", "/clone/") == (settings.chp.source, settings.chp.import_prefix)
-    assert "node.host: only loopback" in mistakes({"port": 5_556}, node={**NODE, "host": "10.0.0.1"})
+    assert "chp.import: only loopback" in mistakes(table, node={**NODE, "host": "10.0.0.1"})
 
 
 def test_its_own_metrics_remain_those_of_a_node_that_serves() -> None:
