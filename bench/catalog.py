@@ -38,7 +38,7 @@ port = {port}
 state = "{state}"
 runs = ["topology", "configuration", "carrier"]
 [security]
-mode = "open"
+mode = "none"
 allow_insecure = true
 [catalog]
 port = {router}

@@ -71,7 +71,7 @@ class Fabric:
 
     def __init__(self) -> None:
         table = {"name": "root", "level": "root", "runs": []}
-        open_network = {"mode": "open", "allow_insecure": True}
+        open_network = {"mode": "none", "allow_insecure": True}
         self.node: Node = build_node(
             settings_of({"node": table, "security": open_network, "catalog": {}}), b"n" * 16, 1, "hostile"
         )

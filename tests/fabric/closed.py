@@ -113,6 +113,7 @@ class Hall:
             "metric": {},
             "doc": {"session": {"minutes": {"schema": "plain"}}},
             "chains": {"tcp": True},
+            "limits": {"memory_megabytes": 16_384},  # resident is all that this process of tests has
         }
         process = self.up[name] = Process(settings_of(document))
         self._tasks.append(asyncio.create_task(process.run()))
