@@ -28,6 +28,7 @@ from weft.shell.journal import State
 from weft.shell.links import Links
 from weft.shell.orders import Desk
 from weft.shell.runner import Runner
+from weft.shell.sockets import Shape, make_socket
 from weft.wire.data import Data
 from weft.wire.data import encode as encode_data
 from weft.wire.discovery import Announcement, Control, encode_call
@@ -589,3 +590,11 @@ def test_only_a_node_that_may_have_others_below_it_hears_foreign_samples() -> No
         for table in tables
     ]
     assert [True, True, True, False, False] == hearing
+
+
+@pytest.mark.parametrize("kind", ["ROUTER", "DEALER", "XPUB", "SUB"])
+def test_no_socket_asks_by_heartbeats_of_zeromq_and_the_kernel_asks_instead(kind: str) -> None:
+    with zmq.Context() as context, make_socket(context, Shape(kind, is_bound=True, sends=10, hears=10)) as made:
+        assert (0, 1, 10) == tuple(
+            made.getsockopt(each) for each in (zmq.HEARTBEAT_IVL, zmq.TCP_KEEPALIVE, zmq.TCP_KEEPALIVE_IDLE)
+        )

@@ -39,7 +39,7 @@ QUEUE: Final = 3_000  # PEE-002
 HEARS: Final = Shape("ROUTER", is_bound=True, sends=1, hears=QUEUE, frame_bytes=FRAME_BYTES_MAX, is_handed_over=True)
 SPEAKS: Final = Shape("DEALER", is_bound=False, sends=QUEUE, hears=1, frame_bytes=FRAME_BYTES_MAX)
 LINGER_MS: Final = 200  # how long a last word, as GBYE, may take to leave (PEE-013)
-BEAT_MS, DEAD_MS = 2_000, 6_000
+DEAD_MS: Final = 6_000  # what a peer does not take for so long ends the connection; beats are said every few seconds
 FRAMES_MAX: Final = 5
 BUDGET: Final = 128  # messages in one turn of a session
 BUDGET_BYTES: Final = 1 << 20
@@ -175,7 +175,7 @@ class SessionLinks:
         if not self.uuid or not is_address(text):
             return None
         made = make_socket(self._context, SPEAKS._replace(routing_id=self.uuid))
-        own = {zmq.SNDTIMEO: 0, zmq.HEARTBEAT_IVL: BEAT_MS, zmq.HEARTBEAT_TIMEOUT: DEAD_MS, zmq.IPV6: int("[" in text)}
+        own = {zmq.SNDTIMEO: 0, zmq.TCP_MAXRT: DEAD_MS, zmq.IPV6: int("[" in text)}
         for option, value in own.items():
             made.setsockopt(option, value)
         try:

@@ -20,7 +20,12 @@ FRAME_BYTES_MAX: Final = (1 << 20) + (1 << 16)  # CLI-002
 WAITING_BYTES_MAX: Final = 64 << 20  # of one peer that is heard, if all its messages were as large as a frame may be
 BACKLOG: Final = 512
 HANDSHAKE_MS: Final = 5_000
-BEAT_MS, DEAD_MS = 10_000, 30_000  # a connection whose other machine is gone; cores notice silence much earlier
+DEAD_MS: Final = 30_000  # of a connection whose other machine is gone; cores notice silence much earlier
+IDLE_S, PROBE_S, PROBES_MAX = (
+    10,
+    5,
+    4,
+)  # how long a connection is still until the kernel asks whether the other end is there
 PLACES_TRIED_MAX: Final = 4_096  # whose tries are counted
 ENFORCED: Final = getattr(zmq, "ZAP_ENFORCE_DOMAIN", None)
 """None: this libzmq has no such option; what the doors do is tried at every start (SEC-051)."""
@@ -32,10 +37,14 @@ OPTIONS: Final[dict[int, int]] = {
     zmq.LINGER: 0,
     zmq.MAXMSGSIZE: FRAME_BYTES_MAX,
     zmq.HANDSHAKE_IVL: HANDSHAKE_MS,
-    zmq.HEARTBEAT_IVL: BEAT_MS,
-    zmq.HEARTBEAT_TIMEOUT: DEAD_MS,
     zmq.TCP_MAXRT: DEAD_MS,
+    zmq.TCP_KEEPALIVE: 1,
+    zmq.TCP_KEEPALIVE_IDLE: IDLE_S,
+    zmq.TCP_KEEPALIVE_INTVL: PROBE_S,
+    zmq.TCP_KEEPALIVE_CNT: PROBES_MAX,
 }
+"""Not the heartbeats of ZeroMQ: libzmq 4.3.5 aborts the process (`!_io_error`) where one is due at a connection that is
+gone while its queue was full, so whoever sends much and goes would end the node. The kernel asks instead."""
 
 
 class Shape(NamedTuple):
