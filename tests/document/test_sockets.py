@@ -191,12 +191,24 @@ def test_a_note_of_ports_that_cannot_be_read_is_none(tmp_path: Path) -> None:
 
 @pytest.mark.proves("PEE-002")
 def test_a_socket_to_a_peer_has_the_options_of_the_protocol() -> None:
-    context: zmq.Context[zmq.Socket[bytes]] = zmq.Context()
-    links = SessionLinks(context, "S", lambda *_: None)
-    links.uuid = A
-    made = links._dial(b"127.0.0.1:50000")
-    assert made is not None
-    options = (zmq.HEARTBEAT_IVL, zmq.HEARTBEAT_TIMEOUT, zmq.SNDHWM, zmq.SNDTIMEO, zmq.LINGER, zmq.ROUTING_ID)
-    assert [2_000, 6_000, 3_000, 0, 0, A] == [made.getsockopt(option) for option in options]
-    made.close(0)
-    context.term()
+    with zmq.Context() as context:
+        links = SessionLinks(context, "S", lambda *_: None)
+        links.uuid = A
+        made = links._dial(b"127.0.0.1:50000")
+        assert made is not None
+        with made:
+            options = (zmq.SNDHWM, zmq.SNDTIMEO, zmq.LINGER, zmq.ROUTING_ID)
+            assert [3_000, 0, 0, A] == [made.getsockopt(option) for option in options]
+
+
+@pytest.mark.proves("PEE-002")
+def test_a_peer_that_is_gone_is_missed_within_six_seconds_and_by_no_heartbeat_of_libzmq() -> None:
+    """libzmq 4.3.5 aborts the process where its own heartbeat is due at a connection that broke with a full queue."""
+    with zmq.Context() as context:
+        links = SessionLinks(context, "S", lambda *_: None)
+        links.uuid = A
+        made = links._dial(b"127.0.0.1:50000")
+        assert made is not None
+        with made:
+            options = (zmq.HEARTBEAT_IVL, zmq.TCP_MAXRT, zmq.TCP_KEEPALIVE)
+            assert [0, 6_000, 1] == [made.getsockopt(option) for option in options]

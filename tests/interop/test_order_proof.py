@@ -8,7 +8,6 @@ journal does not sync.
 import os
 import re
 import signal
-import socket
 import subprocess
 import sys
 import time
@@ -22,6 +21,7 @@ import zmq
 from tests.fabric.fabric import SETTINGS
 from tests.interop.programs import needed
 from weft.base.endpoints import LINK
+from weft.cli.asking import try_status
 from weft.cli.fleet import free_blocks
 from weft.wire import hop
 
@@ -115,7 +115,7 @@ def traced(program: str, place: Path) -> Proof:
     words = [*strace, sys.executable, "-c", STAY + program, "up", str(file)]
     node = subprocess.Popen(words, stderr=subprocess.PIPE, start_new_session=True)
     try:
-        until_it_listens(port + LINK, node)
+        until_it_has_filters(port, node)
         assert ask(port) == ANSWERS
     finally:
         os.killpg(node.pid, signal.SIGTERM)  # strace itself does not hear it
@@ -123,17 +123,13 @@ def traced(program: str, place: Path) -> Proof:
     return told_by(trace.read_text("utf-8", "replace"))
 
 
-def until_it_listens(port: int, node: "subprocess.Popen[bytes]") -> None:
+def until_it_has_filters(port: int, node: "subprocess.Popen[bytes]") -> None:
+    """A node takes nothing before its configuration is in force, since that says how it filters."""
     ends_at = time.monotonic() + 60
-    while True:
-        try:
-            socket.create_connection(("127.0.0.1", port), 1).close()
-        except OSError:
-            assert node.poll() is None, node.stderr and node.stderr.read()
-            assert time.monotonic() < ends_at, "the node does not listen"
-            time.sleep(0.1)  # tidy: another process tells nobody; bounded above
-        else:
-            return
+    while (status := try_status(port)) is None or not status["cores"]["configuration"]["number"]:
+        assert node.poll() is None, node.stderr and node.stderr.read()
+        assert time.monotonic() < ends_at, "the node has no configuration"
+        time.sleep(0.1)  # tidy: another process tells nobody; bounded above
 
 
 @pytest.mark.proves("FLT-031")
