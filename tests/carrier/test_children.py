@@ -413,6 +413,18 @@ def test_ten_unreadable_multiparts_in_more_than_a_minute_are_weather() -> None:
     assert [] == play.told(ChildLost)
 
 
+@pytest.mark.proves("FLD-030")
+def test_a_hello_that_was_altered_on_the_way_is_answered_so_that_its_child_says_it_again() -> None:
+    play = Play()
+    play.machine.order(Garbled("down", b"1", "bad-sum"))
+    assert [Bye("damaged")] == play.machine.heard_to_say(Bye)
+    play.machine.order(Garbled("down", b"1", "bad-sum"))
+    assert [] == play.machine.heard_to_say(Bye), "once a second at most"
+    play.machine.order(Garbled("down", b"2", "bad-header"))
+    assert [] == play.machine.heard_to_say(Bye), "who does not speak the protocol is left alone"
+    assert isinstance(play.greet(b"1"), Welcome)
+
+
 def test_a_full_parent_stops_its_children_and_lets_them_go_on() -> None:
     world = World()
     root = world.root()

@@ -431,6 +431,7 @@ class Parent:
         """
         link = self.links.of_peer(peer)
         if link is None:
+            self._garbled_stranger(peer, code, now)
             return
         if now.mono > link.garbled_at + limits.GARBLED_NS:
             link.garbled, link.garbled_at = 0, now.mono
@@ -441,6 +442,11 @@ class Parent:
             self._say(link, Bye(why), now)
             self._strangers.mute(peer, now.mono + limits.GARBLED_NS)
             self._lose(link, why)
+
+    def _garbled_stranger(self, peer: bytes, code: str, now: Now) -> None:
+        """What was altered on the way was a hello, likely: without an answer a child waits until we count as silent."""
+        if code == BAD_SUM and self._strangers.may_answer(peer, now.mono):
+            self.context.send(DOWN, peer, Bye(DAMAGED))
 
     def stop(self, now: Now) -> None:
         """Goodbye to all children."""
