@@ -96,6 +96,7 @@ WANTED: list[tuple[dict[str, Any], str, Any]] = [
     ({"order": "withdraw", "ident": "a1"}, "enrolment", enrolment.Withdraw(1, "a1")),
     ({"order": "keys"}, "enrolment", enrolment.ShowKeys(1)),
     ({"order": "revoke-key", "node": "pi7"}, "enrolment", enrolment.RevokeKey(1, "pi7")),
+    ({"order": "rotate-key", "node": "pi7"}, "enrolment", enrolment.RotateKey(1, "pi7")),
     ({"order": "reset-root"}, "topology", topology.ResetRoot(1)),
     ({"order": "chains"}, "chains", chains.ShowChains(1)),
     ({"order": "forget-reader", "reader": "screen"}, "chains", chains.ForgetReader(1, "screen")),

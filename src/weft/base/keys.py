@@ -97,6 +97,8 @@ class Binding(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """Where it said that it listens, when it joined: whose key belongs to an address that nobody has named yet."""
     until: Annotated[int, Meta(ge=0, le=UNTIL_MAX)] = 0
     """Seconds since 1970 from which on the keys are nobody's; 0: no end."""
+    renew: bool = False
+    """Whether the node shall make another key, and offer it to the root."""
 
 
 def encode_binding(binding: Binding) -> bytes:

@@ -1,19 +1,28 @@
 """`weft key`: whose key the fabric knows, and whose no more (specs/07, section 6.3)."""
 
 import json as to_json
+import sys
+import time
 from datetime import UTC, datetime
-from typing import Final
+from typing import Annotated, Any, Final
 
-from cyclopts import App
+from cyclopts import App, Parameter
 
-from weft.cli.asking import order
+from weft.base.errors import UserError
+from weft.cli.asking import order, status_of
 from weft.cli.kit.console import console
 from weft.cli.kit.options import Flag
 from weft.cli.kit.text import clean
 
-app = App(name="key", help="Whose keys the fabric knows; take one back.")
+app = App(name="key", help="Whose keys the fabric knows; renew one, take one back.")
 
 PORT: Final = 27_500
+PATIENCE_S: Final = 60.0
+LOOK_S: Final = 0.2
+NAMED_MAX: Final = 8
+RUNS: Final = {"sensor", "collector"}
+"""Roles of those that run a node: only they make keys by themselves."""
+All = Annotated[bool, Parameter(name="--all", negative="", show_default=False)]
 SHOWN: Final = 12  # characters of a key and of a UUID that tell them apart
 
 
@@ -55,3 +64,70 @@ def revoke(node: str, /, *, port: int = PORT) -> int:
     told = order(port, "revoke-key", node=node)
     print(f"the keys of {clean(told['name'])} ({told['uuid']}) are nobody's any more")
     return 0
+
+
+@app.command(name="rotate")
+def rotate(
+    node: str = "", /, *, everybody: All = False, now: Flag = False, port: int = PORT, json: Flag = False
+) -> int:
+    """Let a node have another key, without a sample or a value lost: `weft key rotate`, at any node, for its own key.
+
+    At the root, `weft key rotate pi7` renews that of another node, and `--all` every node's, one after the other, the
+    root's last. The node makes a pair, whose secret half stays on its disk, the fabric learns the public half, and the node
+    starts again with it, in the same process. Before it does, the root waits until every node knows its next key: who does
+    not know it could not come back by itself.
+
+    Args:
+        node: its name; nothing: the node at this port.
+        everybody: all nodes, at the root.
+        now: of the root's own key: wait for nobody. Who was away then comes in again by weft invite and weft join.
+        port: first of the node's ten ports.
+        json: what is done, as JSON.
+    """
+    if everybody and node:
+        raise UserError("usage", f"{node} and --all", "one of the two")
+    done = [_rotated(port, name, now=now) for name in (_everybody(port) if everybody else [node])]
+    if json:
+        print(to_json.dumps(done))
+    return 0
+
+
+def _everybody(port: int) -> list[str]:
+    """Names of all nodes, that of this port last."""
+    own = str(status_of(port).get("name", ""))
+    keys = order(port, "keys")["keys"]
+    return [each["name"] for each in keys if RUNS & set(each["roles"]) and each["name"] != own] + [""]
+
+
+def _rotated(port: int, node: str, *, now: bool) -> dict[str, Any]:
+    """Begin it, and see it through."""
+    begun = order(port, "rotate-key", node=node, at_once=now)
+    name, ends_at, waits_for = clean(begun["name"]), time.monotonic() + PATIENCE_S, list[str]()
+    while True:
+        key = _key_of(port, begun["uuid"])
+        if key is not None and len(key["curve"]) == 1 and key["curve"] != [begun["curve"]]:
+            print(f"{name} has another key: {clean(key['curve'][0][:SHOWN])}...", file=sys.stderr)
+            return {"name": begun["name"], "uuid": begun["uuid"], "curve": key["curve"][0]}
+        waits_for = key["waits_for"] if key is not None else waits_for
+        if time.monotonic() > ends_at:
+            raise _unfinished(name, waits_for)
+        time.sleep(LOOK_S)
+
+
+def _key_of(port: int, uuid: str) -> dict[str, Any] | None:
+    """What the node at that port knows of it; None: it starts again just now."""
+    try:
+        keys = order(port, "keys")["keys"]
+    except UserError:
+        return None
+    return next((each for each in keys if each["uuid"] == uuid), None)
+
+
+def _unfinished(name: str, waits_for: list[str]) -> UserError:
+    if not waits_for:
+        return UserError(
+            "unavailable", f"{name} has its old key still: is it there?", "weft status; it goes on by itself"
+        )
+    shown = ", ".join(map(clean, waits_for[:NAMED_MAX]))
+    text = f"{name} has its old key still: {shown} have not heard of the next one"
+    return UserError("unavailable", text, "it goes on when they are there; or weft key rotate --now, without them")

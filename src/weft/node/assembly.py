@@ -144,7 +144,10 @@ def _carrier(start: Start) -> Core:
 def _enrolment(start: Start) -> Core:
     own = start.settings.node
     settings = EnrolmentSettings(
-        fabric=start.settings.fleet.name, name=own.name, endpoint=endpoint_of(own.host, own.port)
+        fabric=start.settings.fleet.name,
+        name=own.name,
+        endpoint=endpoint_of(own.host, own.port),
+        starts_as_root=start.settings.level == "root",
     )
     return Enrolment(settings, start.node, start.secret, start.chance("enrolment"))
 

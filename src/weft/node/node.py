@@ -18,6 +18,7 @@ from weft.base.now import SECOND, Now
 from weft.base.records import Carried, CoreRecord, Entry, Record, Stream, StreamRecord
 from weft.base.spool import Journaled, RecordsFetched
 from weft.cores.measurement import messages as measurement
+from weft.node import securityevents
 from weft.node.alertevents import AlertReported
 from weft.node.authority import Authority
 from weft.node.census import Census, report_of
@@ -347,6 +348,13 @@ class Node:
                     self._note_applied(record)
                 elif record.key in ALERT_KEYS:
                     self.tell_later(AlertReported(record.origin, record.key, record.payload))
+                elif record.key in securityevents.KEYS:
+                    self._note_key(record)
+
+    def _note_key(self, record: StreamRecord) -> None:
+        report = securityevents.report_of(record.origin, record.key, record.payload)
+        if report is not None:
+            self.tell_later(report)
 
     def _note_applied(self, record: StreamRecord) -> None:
         report = report_of(record.origin, record.payload)

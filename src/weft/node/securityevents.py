@@ -4,6 +4,8 @@ from typing import Final, NamedTuple
 
 import msgspec
 
+from weft.base.errors import UNREADABLE
+from weft.base.keys import Z85
 from weft.cores.enrolment import messages as enrolment
 
 
@@ -11,6 +13,25 @@ class AddressChanged(msgspec.Struct, frozen=True, gc=False):
     """Event: this node listens elsewhere from its next start on; that start comes at once."""
 
     host: str
+
+
+class KeySwitched(msgspec.Struct, frozen=True, gc=False):
+    """Event: this node has another key from its next start on; that start comes at once."""
+
+    curve: str
+    """Its public half in Z85."""
+
+
+class KeyReported(msgspec.Struct, frozen=True, gc=False):
+    """Event, at the root: a node has said what its next key is, or that it has taken it. It is in the journal already."""
+
+    origin: bytes
+    is_taken: bool
+    curve: str
+
+
+class _Said(msgspec.Struct):
+    curve: Z85
 
 
 class Event(NamedTuple):
@@ -25,6 +46,16 @@ class Event(NamedTuple):
 SECURITY: Final[dict[type, Event]] = {
     AddressChanged: Event(
         "node.address-changed", "info", "The node starts again at the address that an invitation named.", "Nothing."
+    ),
+    KeySwitched: Event("security.key-switched", "info", "The node starts again with another key.", "Nothing."),
+    enrolment.KeyOffered: Event(
+        "security.key-offered",
+        "info",
+        "The node has made another key, and offers it to the root.",
+        "weft key revoke, if nobody asked it to.",
+    ),
+    enrolment.KeyTaken: Event(
+        "security.key-taken", "info", "The node has another key; the one before is nobody's any more.", "Nothing."
     ),
     enrolment.InvitationOpened: Event(
         "security.invited", "info", "Somebody may join by a token, until `expires_at`.", "Nothing."
@@ -51,3 +82,14 @@ SECURITY: Final[dict[type, Event]] = {
         "security.key-revoked", "info", "The keys of a node are nobody's any more.", "weft invite lets it in again."
     ),
 }
+
+KEYS: Final = {SECURITY[kind].name: kind is enrolment.KeyTaken for kind in (enrolment.KeyOffered, enrolment.KeyTaken)}
+"""Names of events by which a root hears of other keys, and whether they are taken."""
+
+
+def report_of(origin: bytes, name: str, payload: bytes) -> KeyReported | None:
+    """What an event of `KEYS` of any node tells; None if it tells no key."""
+    try:
+        return KeyReported(origin, KEYS[name], msgspec.json.decode(payload, type=_Said).curve)
+    except UNREADABLE:
+        return None

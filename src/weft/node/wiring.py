@@ -30,7 +30,7 @@ from weft.node.events import (
 )
 from weft.node.guard import BudgetReached, MemoryExceeded, MemoryTight
 from weft.node.planner import RootBegun
-from weft.node.securityevents import AddressChanged
+from weft.node.securityevents import AddressChanged, KeyReported, KeySwitched
 from weft.node.settings import Role
 from weft.node.wires import Action, Orders, Wire, when
 
@@ -213,7 +213,7 @@ def learn_pairs(node: Orders, event: configuration.PairsChanged) -> None:
     node.order("topology", topology.LearnPairs(event.pairs, event.number, event.digest, is_partial=not event.digest))
     node.order("clone", clone.LearnPairs(event.pairs, event.number, event.numbers))
     if keys := tuple(pair for pair in event.pairs if KEY in pair[0]):
-        node.order("enrolment", enrolment.LearnPairs(keys))
+        node.order("enrolment", enrolment.LearnPairs(keys, event.number))
     node.census.learn(event.pairs, event.number)
     if any(key.startswith("/TOPO/") for key, _ in event.pairs):
         count_voters(node, event)
@@ -230,6 +230,12 @@ def note_applied(node: Orders, event: NumberReported) -> None:
         event.node, event.number, is_voter, voters, event.count, event.digest, event.candidates
     )
     node.order("configuration", note)
+    node.order("enrolment", enrolment.NoteApplied(event.node, event.number))
+
+
+def hear_key(node: Orders, event: KeyReported) -> None:
+    """A node of the fleet takes another key."""
+    node.order("enrolment", enrolment.HearKey(event.origin, event.curve, event.is_taken))
 
 
 def hear_alert(node: Orders, event: AlertReported) -> None:
@@ -402,6 +408,10 @@ WIRES: Final[list[Wire]] = [
     when(enrolment.InvitationLocked).then(append_event),
     when(enrolment.MachineJoined).then(append_event),
     when(enrolment.KeyRevoked).then(append_event),
+    when(enrolment.KeyOffered).then(append_event),
+    when(enrolment.KeyTaken).then(append_event),
+    when(KeyReported).then(hear_key),
+    when(KeySwitched).then(append_event, end_node),
     when(RootBegun).then(settle_filters),
     when(NumberReported).then(note_applied),
     when(PairRefused).then(append_event),

@@ -11,12 +11,30 @@ from typing import Any, Final
 from weft.base.endpoints import CLIENTS, MESH, endpoint_of, is_loopback
 from weft.base.errors import WeftError
 from weft.cores.enrolment.context import invitation_secret
-from weft.cores.enrolment.messages import AddressIs, ChangeAddress, CloseDoor, DoorIs, Equip, Invited, OpenDoor
+from weft.cores.enrolment.messages import (
+    AddressIs,
+    ChangeAddress,
+    CloseDoor,
+    DoorIs,
+    Equip,
+    Invited,
+    KeyMade,
+    MakeKey,
+    OpenDoor,
+    SwitchKey,
+)
 from weft.node.channels import ENROL
-from weft.node.securityevents import AddressChanged
+from weft.node.securityevents import AddressChanged, KeySwitched
 from weft.node.settings import NodeSettings
 from weft.shell.identity import Identity
-from weft.shell.keymaking import address_fault, found_fabric, keep_address
+from weft.shell.keymaking import (
+    address_fault,
+    following_key,
+    found_fabric,
+    keep_address,
+    make_following,
+    take_following,
+)
 from weft.shell.keys import load_keys, load_known
 from weft.shell.links import Links
 from weft.shell.runner import Runner
@@ -40,12 +58,16 @@ class Enrolling:
             OpenDoor: self._open,
             CloseDoor: self._close,
             ChangeAddress: self._change_address,
+            MakeKey: self._make_key,
+            SwitchKey: self._switch_key,
         }
 
     def open(self) -> None:
         """Tell the core that there are keys, if there are some."""
         if self._keys is not None:
-            self._runner.order("enrolment", Equip(self._keys.public, load_known(self._state).beacon_key))
+            self._runner.order(
+                "enrolment", Equip(self._keys.public, load_known(self._state).beacon_key, following_key(self._state))
+            )
 
     def token_of(self, invited: Invited) -> dict[str, Any]:
         """What is answered to who invites: the invitation, and its token."""
@@ -81,6 +103,20 @@ class Enrolling:
     def _close(self, _: CloseDoor) -> None:
         self._links.unbind(ENROL)
 
+    def _make_key(self, _: MakeKey) -> None:
+        try:
+            made = KeyMade(make_following(self._state))
+        except WeftError as error:
+            made = KeyMade("", str(error))
+        self._order(made)
+
+    def _switch_key(self, _: SwitchKey) -> None:
+        """Take the next pair, and start again with it; StorageFailed ends the node, which has its old one then."""
+        self._start_again(KeySwitched(take_following(self._state, self._identity.node)))
+
+    def _start_again(self, why: AddressChanged | KeySwitched) -> None:
+        asyncio.get_running_loop().call_later(LAST_WORDS_S, self._runner.tell, why)
+
     def _change_address(self, work: ChangeAddress) -> None:
         own = self._settings.node
         starts = work.host != own.host or not self._settings.is_closed
@@ -89,8 +125,7 @@ class Enrolling:
             why = self._make_ready(work.host)
         self._order(AddressIs(work.ticket, work.host, starts, why))
         if starts and not why:
-            changed = AddressChanged(work.host)
-            asyncio.get_running_loop().call_later(LAST_WORDS_S, self._runner.tell, changed)
+            self._start_again(AddressChanged(work.host))
 
     def _address_fault(self, host: str) -> str:
         own = self._settings.node

@@ -18,9 +18,20 @@ from weft.base.errors import UNREADABLE, StorageFailed, UserError
 from weft.base.keys import Binding
 from weft.cores.enrolment.limits import UNTIL_S
 from weft.node.settings import NodeSettings
-from weft.shell.files import Files, put_whole
+from weft.shell.files import Files, put_whole, remove
 from weft.shell.identity import Identity
-from weft.shell.keys import PUBLIC, SECRET, Keys, Known, load_keys, load_known, make_folder, save_known
+from weft.shell.keys import (
+    FOLDER,
+    FOLLOWING,
+    PUBLIC,
+    SECRET,
+    Keys,
+    Known,
+    load_keys,
+    load_known,
+    make_folder,
+    save_known,
+)
 from weft.wire.enrolment import Welcome
 
 ADDRESS: Final = "address.json"
@@ -68,6 +79,37 @@ def write_keys(state: Path, pair: Keys, name: str = SECRET) -> Keys:
     except OSError as error:
         raise StorageFailed(f"the keys of {state} cannot be written: {error.strerror}") from error
     return pair
+
+
+def following_key(state: Path) -> str:
+    """The public half of the pair that is to be the next one; empty: there is none. UserError `open-keys`, `bad-keys`."""
+    found = load_keys(state, FOLLOWING)
+    return "" if found is None or found == load_keys(state) else found.public
+
+
+def make_following(state: Path) -> str:
+    """The public half of the next pair, made if there is none; UserError, StorageFailed."""
+    return following_key(state) or write_keys(state, new_pair(), FOLLOWING).public
+
+
+def take_following(state: Path, node: str) -> str:
+    """Let the next pair be the pair of the node, whose UUID is `node`; its public half. UserError, StorageFailed.
+
+    A crash in between leaves the new pair in both places, which counts as taken.
+    """
+    pair = load_keys(state, FOLLOWING)
+    if pair is None:
+        raise UserError("no-keys", f"{state / FOLDER / FOLLOWING} is not there any more", "weft key rotate")
+    known = load_known(state)
+    if node in known.bindings:
+        own = msgspec.structs.replace(known.bindings[node], curve=(pair.public,))
+        save_known(state, msgspec.structs.replace(known, bindings={**known.bindings, node: own}))
+    write_keys(state, pair)
+    try:
+        remove(Files(), state / FOLDER / FOLLOWING)
+    except OSError as error:
+        raise StorageFailed(f"{state / FOLDER / FOLLOWING} cannot be removed: {error.strerror}") from error
+    return pair.public
 
 
 def found_fabric(state: Path, who: Identity, endpoint: str) -> Keys:

@@ -2,6 +2,7 @@
 
     keys/                   directory, 0700
     keys/node.key_secret    the node's pair, in pyzmq's form of certificates, 0600
+    keys/next.key_secret    the pair that is to be the next one, while the node's key is rotated, 0600
     keys/node.key           its public half in the same form, for people
     keys/http.token         what opens the node's pages to programs of other machines, 0600
     keys/known.json         whom it knows before the configuration tells it (`Known`), 0600
@@ -25,6 +26,7 @@ from weft.shell.files import Files, put_whole
 
 FOLDER: Final = "keys"
 SECRET: Final = "node.key_secret"  # noqa: S105  # a name of a file
+FOLLOWING: Final = "next.key_secret"
 PUBLIC: Final = "node.key"
 KNOWN: Final = "known.json"
 TOKEN: Final = "http.token"  # noqa: S105  # a name of a file
@@ -54,9 +56,9 @@ class Known(Trust, frozen=True, kw_only=True, omit_defaults=True):
         return f"Known(bindings={self.bindings!r}, places={self.places!r}, beacon_key=...)"
 
 
-def load_keys(state: Path) -> Keys | None:
+def load_keys(state: Path, name: str = SECRET) -> Keys | None:
     """The node's pair; None if it has none. UserError `open-keys`: others may read it, `bad-keys`: it is no pair."""
-    path = state / FOLDER / SECRET
+    path = state / FOLDER / name
     text = _private_text(path)
     if text is None:
         return None

@@ -159,6 +159,13 @@ class RevokeKey(Named, forbid_unknown_fields=True):
     node: Annotated[str, msgspec.Meta(max_length=64)]
 
 
+class RotateKey(Named, forbid_unknown_fields=True):
+    """`rotate-key`: let a node have another key; empty: this one."""
+
+    node: Annotated[str, msgspec.Meta(max_length=64)] = ""
+    at_once: bool = False
+
+
 class StoreFound(Named, forbid_unknown_fields=True):
     """`store-found`: be the first node of a new store."""
 
@@ -274,6 +281,9 @@ ORDERS: Final[dict[str, Row]] = {
     "withdraw": Row("enrolment", Withdraw, lambda said, ticket: enrolment.Withdraw(ticket, said.ident)),
     "keys": Row("enrolment", KeysOf, lambda _, ticket: enrolment.ShowKeys(ticket)),
     "revoke-key": Row("enrolment", RevokeKey, lambda said, ticket: enrolment.RevokeKey(ticket, said.node)),
+    "rotate-key": Row(
+        "enrolment", RotateKey, lambda said, ticket: enrolment.RotateKey(ticket, said.node, said.at_once)
+    ),
     "stop": Row("topology", StopAll, lambda said, ticket: topology.StopNodes(ticket, said.group)),
 }
 """Every order that a person can give over HTTP."""

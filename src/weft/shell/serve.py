@@ -17,7 +17,7 @@ from weft.base.errors import StorageFailed, UserError, WeftError, exit_code
 from weft.cores.topology import messages as topology
 from weft.node.events import RoleChanged
 from weft.node.guard import MemoryExceeded
-from weft.node.securityevents import AddressChanged
+from weft.node.securityevents import AddressChanged, KeySwitched
 from weft.node.settings import MIB, NodeSettings, settings_of
 from weft.shell.log import to_stderr
 from weft.shell.process import Process
@@ -83,13 +83,15 @@ async def _serve(settings: NodeSettings) -> Any:
     process = started(settings)
     for line in () if process.settings.is_closed else OPEN_WARNING:
         say(line.format(host=" and ".join(settings.hosts)))
-    while isinstance(reason := await process.run(), RoleChanged | AddressChanged):
+    while isinstance(reason := await process.run(), RoleChanged | AddressChanged | KeySwitched):
         say(f"{settings.node.name} starts again {_as_what(reason)}")
         process = started(settings)
     return reason
 
 
-def _as_what(reason: RoleChanged | AddressChanged) -> str:
+def _as_what(reason: RoleChanged | AddressChanged | KeySwitched) -> str:
+    if isinstance(reason, KeySwitched):
+        return "with another key"
     if isinstance(reason, AddressChanged):
         return f"at {reason.host}, with keys"
     return f"as {reason.level} of epoch {reason.epoch}"

@@ -5,6 +5,8 @@ nodes of different groups that share the store speak to one another. A root writ
 its time left it writes anew. A revoked key has no binding any more, so nothing renews it.
 """
 
+from collections.abc import Callable
+
 import msgspec
 
 from weft.base.endpoints import host_of
@@ -12,7 +14,7 @@ from weft.base.errors import PeerError
 from weft.base.keys import Binding, binding_key, bound_node, decode_binding, encode_binding
 from weft.base.now import SECOND, Now
 from weft.cores.enrolment import limits
-from weft.cores.enrolment.context import Context, until_of
+from weft.cores.enrolment.context import Context, Then, until_of
 from weft.cores.enrolment.messages import KeyRevoked, KeyShown, KeysRevoked, KeysShown, RevokeKey, ShowKeys
 
 LEADS = "collector"
@@ -77,7 +79,7 @@ class Bindings:
             self.write_own(now)
         for node, each in list(self.known.items()):
             if each.until and each.until - now.wall // SECOND < limits.RENEW_S:
-                self._write(node, msgspec.structs.replace(each, until=until_of(now, limits.UNTIL_S)))
+                self.write(node, msgspec.structs.replace(each, until=until_of(now, limits.UNTIL_S)))
 
     def write_own(self, now: Now) -> None:
         """Write this root's own binding where it is missing or old: the first invitation writes the first one.
@@ -85,27 +87,31 @@ class Bindings:
         From the first binding on only the configuration says whom the fabric knows, so none is written before.
         """
         own = self.known.get(self.context.node)
-        if own is None or self.context.curve not in own.curve or own.host != host_of(self.context.settings.endpoint):
-            self._write(self.context.node, self._own(now))
+        if own is None or self.context.curve not in own.curve:
+            self.write(self.context.node, self._own(now))
+        elif own.host != (host := host_of(self.context.settings.endpoint)):
+            self.write(self.context.node, msgspec.structs.replace(own, host=host))
 
     def _own(self, now: Now) -> Binding:
         name, until = self.context.settings.name, until_of(now, limits.UNTIL_S)
         host = host_of(self.context.settings.endpoint)
         return Binding(curve=(self.context.curve,), name=name, roles=(LEADS,), host=host, until=until)
 
-    def _write(self, node: bytes, binding: Binding) -> None:
+    def write(self, node: bytes, binding: Binding, then: Then | None = None) -> None:
+        """Have a binding written; what cannot be written now is looked at again."""
+
         def written(code: int, now: Now) -> None:
             if code:
                 self.look_at = now.mono + limits.RETRY_NS
 
-        self.context.want(self._places.get(node, binding_key(node)), encode_binding(binding), written)
+        self.context.want(self._places.get(node, binding_key(node)), encode_binding(binding), then or written)
 
     # Orders
 
-    def show(self, order: ShowKeys) -> None:
-        """Tell whose keys are known, by name."""
+    def show(self, order: ShowKeys, missing: Callable[[bytes], tuple[str, ...]]) -> None:
+        """Tell whose keys are known, by name; `missing`: who does not know a node's next key yet."""
         rows = sorted(self.known.items(), key=lambda item: item[1].name)
-        shown = tuple(KeyShown(n.hex(), b.name, b.roles, b.names, b.curve, b.until) for n, b in rows)
+        shown = tuple(KeyShown(n.hex(), b.name, b.roles, b.names, b.curve, b.until, missing(n)) for n, b in rows)
         self.context.reply(order.ticket, KeysShown(shown))
 
     def revoke(self, order: RevokeKey, now: Now) -> None:

@@ -27,6 +27,8 @@ class Counters(msgspec.Struct):
     """Machines that have joined."""
     refused: int = 0
     """JOINs that were refused."""
+    offers_refused: int = 0
+    """Next keys that nodes offered and that are those of others."""
 
 
 class Context(Outbox):

@@ -14,6 +14,7 @@ from weft.cores.enrolment.context import Context
 from weft.cores.enrolment.invitations import Invitations
 from weft.cores.enrolment.memory import Invitation, from_record
 from weft.cores.enrolment.messages import CloseDoor, EnrolmentSettings, Invited, OpenDoor
+from weft.cores.enrolment.rotation import Rotation
 from weft.cores.kit.timers import earliest
 from weft.wire.token import MINUTE_NS
 
@@ -29,6 +30,7 @@ class Enrolment:
         self.counters = self.context.counters
         self.bindings = Bindings(self.context)
         self.invitations = Invitations(self.context, self.bindings, chance)
+        self.rotation = Rotation(self.context, self.bindings)
         self.port = 0
         """Of the open door; 0: there is none."""
         self._is_door_asked = False
@@ -72,6 +74,8 @@ class Enrolment:
         self.invitations.expire(now)
         if self.bindings.look_at is not None and now.mono >= self.bindings.look_at:
             self.bindings.look(now)
+        if self.rotation.look_at is not None and now.mono >= self.rotation.look_at:
+            self.rotation.look(now)
         is_wanted = self.context.can_invite and self.invitations.wants_door()
         if is_wanted and not self._is_door_asked:
             self.context.perform(OpenDoor())
@@ -79,21 +83,23 @@ class Enrolment:
             self.port = 0
             self.context.perform(CloseDoor())
         self._is_door_asked = is_wanted
-        self._due = earliest(self.invitations.deadline(now), self.bindings.look_at)
+        self._due = earliest(self.invitations.deadline(now), self.bindings.look_at, self.rotation.look_at)
 
     def _equip(self, order: messages.Equip, now: Now) -> None:
         self.context.curve, self.context.beacon_key = order.curve, order.beacon_key
-        self.bindings.look_at = now.mono
+        self.rotation.following = order.following
+        self.bindings.look_at = self.rotation.look_at = now.mono
 
     def _take_root(self, order: messages.TakeRoot, now: Now) -> None:
         self.context.is_root = not order.is_acting
-        self.bindings.look_at = now.mono
+        self.bindings.look_at = self.rotation.look_at = now.mono
 
     def _step_down(self, order: messages.StepDown, now: Now) -> None:
         self.context.is_root = False
 
     def _learn(self, order: messages.LearnPairs, now: Now) -> None:
         self.bindings.learn(order.pairs, now)
+        self.rotation.learn(order.number, now)
 
     def _written(self, order: messages.BindingWritten, now: Now) -> None:
         self.context.written(order.ticket, order.code, now)
@@ -139,10 +145,22 @@ class Enrolment:
         self.invitations.show(order)
 
     def _show_keys(self, order: messages.ShowKeys, now: Now) -> None:
-        self.bindings.show(order)
+        self.bindings.show(order, self.rotation.missing)
 
     def _revoke_key(self, order: messages.RevokeKey, now: Now) -> None:
         self.bindings.revoke(order, now)
+
+    def _rotate_key(self, order: messages.RotateKey, now: Now) -> None:
+        self.rotation.rotate(order, now)
+
+    def _key_made(self, order: messages.KeyMade, now: Now) -> None:
+        self.rotation.made(order, now)
+
+    def _note_applied(self, order: messages.NoteApplied, now: Now) -> None:
+        self.rotation.note_applied(order, now)
+
+    def _hear_key(self, order: messages.HearKey, now: Now) -> None:
+        self.rotation.hear(order, now)
 
     def _failed(self, order: SendFailed, now: Now) -> None:
         """Who is gone asks again."""
@@ -162,5 +180,9 @@ _OBEY: Final[dict[type, Callable[[Enrolment, Any, Now], None]]] = {
     messages.ShowInvitations: Enrolment._show_invitations,
     messages.ShowKeys: Enrolment._show_keys,
     messages.RevokeKey: Enrolment._revoke_key,
+    messages.RotateKey: Enrolment._rotate_key,
+    messages.KeyMade: Enrolment._key_made,
+    messages.NoteApplied: Enrolment._note_applied,
+    messages.HearKey: Enrolment._hear_key,
     SendFailed: Enrolment._failed,
 }

@@ -14,6 +14,8 @@ class EnrolmentSettings(msgspec.Struct, frozen=True, kw_only=True):
     name: str
     endpoint: str
     """`host:port` of the node's port block: where who joins calls in."""
+    starts_as_root: bool = False
+    """Whether it is the root again as soon as nobody else turns out to be."""
 
 
 # Orders of people
@@ -58,6 +60,16 @@ class RevokeKey(msgspec.Struct, frozen=True, gc=False):
     """Its name, or its UUID in hex."""
 
 
+class RotateKey(msgspec.Struct, frozen=True, gc=False):
+    """Order: let a node have another key. Answered by `RotationBegun`."""
+
+    ticket: int
+    node: str = ""
+    """Its name; empty: this node. Only the root asks others."""
+    at_once: bool = False
+    """Of this node: take the next key although somebody has not heard of it."""
+
+
 class Listen(msgspec.Struct, frozen=True, gc=False):
     """Order: listen at an address that other machines reach, with keys. Answered by `Listening`."""
 
@@ -75,6 +87,8 @@ class Equip(msgspec.Struct, frozen=True, gc=False):
     """The public key in Z85."""
     beacon_key: str = ""
     """The fabric's secret for datagrams, in hex."""
+    following: str = ""
+    """The public key of the pair that waits on the disk to be the next."""
 
     def __repr__(self) -> str:
         return f"Equip(curve={self.curve!r}, beacon_key=...)"
@@ -112,6 +126,30 @@ class LearnPairs(msgspec.Struct, frozen=True, gc=False):
     """Order: what has changed of the configuration; None: the key is absent."""
 
     pairs: tuple[tuple[str, bytes | None], ...]
+    number: int = 0
+    """Of the configuration that says so."""
+
+
+class NoteApplied(msgspec.Struct, frozen=True, gc=False):
+    """Order: a node has said that it has the configuration up to a number."""
+
+    node: bytes
+    number: int
+
+
+class HearKey(msgspec.Struct, frozen=True, gc=False):
+    """Order: a node has said of itself what is its next key, or that it has taken it."""
+
+    node: bytes
+    curve: str
+    is_taken: bool
+
+
+class KeyMade(msgspec.Struct, frozen=True, gc=False):
+    """Order, the answer to `MakeKey`: the pair is on the disk; without its public half: why it is not."""
+
+    curve: str
+    why: str = ""
 
 
 class BindingWritten(msgspec.Struct, frozen=True, gc=False):
@@ -133,6 +171,14 @@ class ChangeAddress(msgspec.Struct, frozen=True, gc=False):
 
     ticket: int
     host: str
+
+
+class MakeKey(msgspec.Struct, frozen=True, gc=False):
+    """Work: make the pair that is to be the next, if there is none; the outcome is the order `KeyMade`."""
+
+
+class SwitchKey(msgspec.Struct, frozen=True, gc=False):
+    """Work: let the next pair be the node's own from its next start on, which comes at once."""
 
 
 class CloseDoor(msgspec.Struct, frozen=True, gc=False):
@@ -199,6 +245,8 @@ class KeyShown(msgspec.Struct, frozen=True, gc=False):
     curve: tuple[str, ...]
     until: int
     """Seconds since 1970; 0: no end."""
+    waits_for: tuple[str, ...] = ()
+    """Names of nodes that have not heard of its next key, while the root waits for them."""
 
 
 class KeysShown(msgspec.Struct, frozen=True, gc=False):
@@ -214,6 +262,15 @@ class KeysRevoked(msgspec.Struct, frozen=True, gc=False):
     name: str
 
 
+class RotationBegun(msgspec.Struct, frozen=True, gc=False):
+    """Answer to `RotateKey`: it goes on by itself; `ShowKeys` tells when it is done."""
+
+    uuid: str
+    name: str
+    curve: str
+    """The key that was in force then."""
+
+
 class Listening(msgspec.Struct, frozen=True, gc=False):
     """Answer to `Listen`."""
 
@@ -222,7 +279,7 @@ class Listening(msgspec.Struct, frozen=True, gc=False):
     """Whether the node starts again, at once, to listen there."""
 
 
-Reply = Listening | Invited | EnrolmentRefused | InvitationsShown | Withdrawn | KeysShown | KeysRevoked
+Reply = RotationBegun | Listening | Invited | EnrolmentRefused | InvitationsShown | Withdrawn | KeysShown | KeysRevoked
 
 
 # Events
@@ -275,3 +332,15 @@ class KeyRevoked(msgspec.Struct, frozen=True, gc=False):
 
     node: str
     name: str
+
+
+class KeyOffered(msgspec.Struct, frozen=True, gc=False):
+    """Event: this node has made another key, and offers it to the root."""
+
+    curve: str
+
+
+class KeyTaken(msgspec.Struct, frozen=True, gc=False):
+    """Event: this node has its next key, and the one before may be taken out of its binding."""
+
+    curve: str
