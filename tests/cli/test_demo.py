@@ -4,11 +4,13 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from rich.console import Console
 
 from weft.base.errors import UserError
 from weft.cli.answers import QUESTIONS
 from weft.cli.demo import NODES, Progress, judged, texts
 from weft.cli.demo import _seconds as seconds
+from weft.cli.demo_view import View
 from weft.cli.status import in_tree_order
 from weft.node.fleet import fleet_of
 from weft.node.settings import read_document, settings_of
@@ -67,3 +69,41 @@ def test_the_tree_is_listed_parents_first_and_orphans_last() -> None:
 def test_there_are_five_questions_and_the_last_is_about_completeness() -> None:
     assert 5 == len(QUESTIONS)
     assert "gold.completeness" in QUESTIONS[-1].sql
+
+
+def told(name: str, era: int, numbered: int, parent: str = "") -> dict[str, Any]:
+    cores = {"measurement": {"numbered": numbered}, "carrier": {"state": "LIVE", "spool_records": 0}}
+    parents = {"name": parent, "state": ""}
+    return {"name": name, "era": era, "cores": cores, "parent": parents, "level": "sensor" if parent else "root"}
+
+
+@pytest.mark.proves(
+    "WEL-003", part="processor, memory, disk and the busiest process of each node, and one count of samples"
+)
+def test_the_view_shows_each_machine_and_counts_samples_over_starts_in_80_columns() -> None:
+    shown = View(0.0)
+    values = {"cpu": [1, 50.0, 100.0], "memory": [2, 21.0], "disk": [2, 29.0]}
+    row = {"name": "sensor-1", "values": values, "busiest": ["a-process-of-a-long-name", 41.0]}
+    shown.screen.take({"whole": True, "at": 10_000, "head": {"node": "s"}, "nodes": {"s": row}})
+    lake = {"silver": 1_290, "duplicates": 3, "quarantined": 0, "missing": 0, "freshness": "1.2 s"}
+    shown.line([told("root", 1, 1_000), told("sensor-1", 1, 200, "root")], {})
+    statuses = [told("root", 1, 1_000), told("sensor-1", 2, 100, "root")]
+    assert [word.strip() for word in shown.line(statuses, lake).strip().split("  ")] == [
+        "0 s left",
+        "nodes 2",
+        "samples 1,300",
+        "spool 0",
+        "cpu 100 %",
+        "memory 21 %",
+        "disk 29 %",
+        "busiest a-process-of-a-long-name 41 %",
+        "in the tables 1,290 of 1,300, duplicates 3, newest 1.2 s old",
+    ]
+    out = Console(width=80, color_system=None)
+    with out.capture() as said:
+        out.print(shown.render(statuses, [], lake))
+    line = next(each for each in said.get().splitlines() if "sensor-1" in each)
+    assert ["300", "▅█", "100", "%", "21", "%", "29", "%", "a-process-o", "41", "%"] == [
+        word for word in line.split() if word not in {"sensor-1", "live", "0"}
+    ]
+    assert 80 >= len(line)

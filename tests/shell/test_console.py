@@ -331,3 +331,16 @@ def test_a_file_of_the_page_loads_nothing_from_elsewhere_and_has_no_inline_scrip
 
 def test_the_whole_page_is_small() -> None:
     assert 60_000 > sum(path.stat().st_size for path in PAGES.iterdir())
+
+
+@pytest.mark.proves("WEL-003", part="the busiest process of each machine")
+def test_the_busiest_process_is_that_of_the_newest_measurement() -> None:
+    shown = console()
+    worker, idle = (Series("p", "PROC_CPU", "percent", {"process": name}) for name in ("worker", "idle"))
+    total = Series("p", "PROC_CPU", "percent", {})
+    shown.values.note([batch(SENSOR, 0, 1, (worker, 100, 1_000), (idle, 900, 1_000), (total, 1, 1_000))], at(0))
+    assert None is row(shown, SENSOR, 0)["busiest"]
+    shown.values.note([batch(SENSOR, 1, 4, (worker, 125, 1_100), (idle, 901, 1_100), (total, 99, 1_100))], at(1))
+    assert ("worker", 25.0) == row(shown, SENSOR, 1)["busiest"]
+    shown.values.note([batch(SENSOR, 2, 7, (idle, 911, 1_200))], at(2))
+    assert ("idle", 10.0) == row(shown, SENSOR, 2)["busiest"]

@@ -23,7 +23,7 @@ from weft.base.errors import UserError
 from weft.base.now import SECOND
 from weft.base.settings import span_ns
 from weft.cli.answers import QUESTIONS
-from weft.cli.asking import order, try_status
+from weft.cli.asking import order, page_of, try_status
 from weft.cli.console import address_of
 from weft.cli.demo_view import View
 from weft.cli.fleet import Fleet, Member, free_blocks
@@ -194,6 +194,7 @@ class Demonstration:
                 self.view.news.extend(self.fleet.news)
                 self.fleet.news.clear()
                 statuses = self._statuses()
+                self._look(statuses)
                 if time.monotonic() >= change_at and not change.is_done:
                     self._tell(change.step(statuses))
                 lake = self.progress.read()
@@ -203,6 +204,13 @@ class Demonstration:
                     line_at = time.monotonic() + LINE_EVERY_S
                     self.console.print(self.view.line(statuses, lake), soft_wrap=True)
                 time.sleep(STEP_S)
+
+    def _look(self, statuses: Sequence[dict[str, Any]]) -> None:
+        """What the root's console says of the machines; nothing new while there is no root."""
+        root = next((status["port"] for status in statuses if status["level"] == "root"), None)
+        if root is not None:
+            with contextlib.suppress(UserError):
+                self.view.screen.take(page_of(root, "console/state.json"))
 
     def _tell(self, news: str) -> None:
         if news:

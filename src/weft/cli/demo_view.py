@@ -1,4 +1,4 @@
-"""What the demonstration shows while it runs: the tree, its rates, its spools, and the lake filling."""
+"""What the demonstration shows while it runs: this machine, the tree, its links and spools, and the lake filling."""
 
 import time
 from collections import deque
@@ -12,19 +12,24 @@ from rich.text import Text
 
 from weft.cli.fleet import Member
 from weft.cli.status import in_tree_order
+from weft.cli.top_view import METERS, Screen, busiest, percent, spark
 
 NEWS_LINES: Final = 5
-COLUMNS: Final = ("node", "link up", "samples", "per s", "held", "spool", "journal", "memory", "deaths")
+COLUMNS: Final = ("node", "link", "samples", "spool", "died", "cpu", "memory", "disk", "busiest")
+PLOT: Final = 4  # points of processor time, 20 seconds
+NAME_MAX: Final = 11  # of a process, so that all fits 80 columns
 
 
 class View:
-    """Remembers the last numbers, so that it can show rates."""
+    """Remembers what each start has numbered, and what the console said."""
 
     def __init__(self, ends_at: float) -> None:
         self.ends_at = ends_at
         self.news: deque[str] = deque(maxlen=NEWS_LINES)
-        self._before: dict[str, tuple[float, int]] = {}
-        self._rates: dict[str, float] = {}
+        self._taken: dict[str, dict[int, int]] = {}
+        """Samples that each start of each node has numbered."""
+        self.screen = Screen()
+        """What the root's console says."""
 
     def render(self, statuses: Sequence[dict[str, Any]], members: Sequence[Member], lake: dict[str, Any]) -> Group:
         """The whole picture for this instant."""
@@ -41,47 +46,57 @@ class View:
 
     def line(self, statuses: Sequence[dict[str, Any]], lake: dict[str, Any]) -> str:
         """The same in one line, where there is no terminal."""
-        taken = sum(_samples(status) for status in statuses)
+        self._count(statuses)
         spooled = sum(status["cores"].get("carrier", {}).get("spool_records", 0) for status in statuses)
         left = max(0, round(self.ends_at - time.monotonic()))
         return (
-            f"{left:4d} s left  nodes {len(statuses)}  samples {taken:,}  spool {spooled:,}  " + self._lake(lake).plain
+            f"{left:4d} s left  nodes {len(statuses)}  samples {self._sum():,}  spool {spooled:,}  "
+            f"{self._machine()}  {self._lake(lake).plain}"
         )
 
+    def _machine(self) -> str:
+        """This machine, as the root measures it."""
+        row = self.screen.nodes.get(self.screen.head.get("node", ""), {"values": {}})
+        meters = "  ".join(f"{name} {percent(row['values'].get(name, [])).strip()}" for name in METERS)
+        return f"{meters}  busiest {busiest(row)}"
+
     def _tree(self, statuses: Sequence[dict[str, Any]], members: dict[str, Member]) -> Table:
-        table = Table(*COLUMNS, box=None, pad_edge=False)
+        self._count(statuses)
+        table = Table(*COLUMNS, box=None, pad_edge=False, padding=(0, 1, 0, 0))
+        shown = {row["name"]: row for row in self.screen.nodes.values()}
         for depth, status in in_tree_order(list(statuses)):
             carrier = status["cores"].get("carrier", {})
             member = members.get(status["name"])
+            row = shown.get(status["name"], {"values": {}})
+            cpu, memory, disk = (row["values"].get(name, []) for name in METERS)
             table.add_row(
                 "  " * depth + status["name"],
                 str(carrier.get("state", "")).lower() if status["parent"]["name"] else "root",
-                f"{_samples(status):,}",
-                f"{self._rate(status):.1f}",
-                f"{carrier.get('held', 0):,}",
+                f"{sum(self._taken[status['name']].values()):,}",
                 f"{carrier.get('spool_records', 0):,}",
-                f"{status['journal']['bytes'] / 1e6:.1f} MB",
-                f"{status['memory_bytes'] / 1e6:.0f} MB",
                 str(len(member.deaths)) if member and member.deaths else "",
+                f"{spark(cpu, self.screen.at_ms // 5_000, PLOT)} {percent(cpu)}",
+                percent(memory),
+                percent(disk),
+                busiest(row, NAME_MAX),
             )
         return table
 
-    def _rate(self, status: dict[str, Any]) -> float:
-        name, taken, now = status["name"], _samples(status), time.monotonic()
-        since, before = self._before.get(name, (now, taken))
-        if now - since >= 2.0 or name not in self._before:
-            self._rates[name] = max(0.0, (taken - before) / (now - since)) if now > since else 0.0
-            self._before[name] = (now, taken)
-        return self._rates[name]
+    def _count(self, statuses: Sequence[dict[str, Any]]) -> None:
+        """Samples of all starts: a node that is killed and starts again numbers anew."""
+        for status in statuses:
+            starts = self._taken.setdefault(status["name"], {})
+            starts[status["era"]] = max(_samples(status), starts.get(status["era"], 0))
+
+    def _sum(self) -> int:
+        return sum(sum(starts.values()) for starts in self._taken.values())
 
     def _lake(self, lake: dict[str, Any]) -> Text:
         if not lake:
             return Text("Spark is starting; the first rows come in a few seconds", style="dim")
-        return Text(
-            "  ".join(
-                f"{name} {value:,}" if isinstance(value, int) else f"{name} {value}" for name, value in lake.items()
-            )
-        )
+        odd = {name: lake[name] for name in ("duplicates", "quarantined", "missing") if lake[name]}
+        more = "".join(f", {name} {value:,}" for name, value in odd.items())
+        return Text(f"in the tables {lake['silver']:,} of {self._sum():,}{more}, newest {lake['freshness']} old")
 
 
 def _samples(status: dict[str, Any]) -> int:

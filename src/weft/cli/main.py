@@ -30,6 +30,7 @@ ROOMS: Final[dict[str, tuple[str, str]]] = {
     "stop": ("weft.cli.stop:stop", "Let a group of nodes, or all of them, stop and wait."),
     "fleet": ("weft.cli.fleet_root:app", "Mend a fleet that follows a wrong root."),
     "metrics": ("weft.cli.metrics:metrics", "What can be measured, and in which unit."),
+    "top": ("weft.cli.top:top", "Watch the fleet in the terminal: who is in trouble, what is missing."),
     "console": ("weft.cli.console:console", "Where the console of a node is: the fleet in a browser."),
     "alerts": ("weft.cli.alerts:alerts", "Show what fires, and who could not be told."),
     "config": ("weft.cli.config:app", "Write a fleet's file, change a running fleet."),

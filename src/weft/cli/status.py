@@ -64,7 +64,7 @@ class Picture(NamedTuple):
     """The status of every node that answers: the asked one, the root, the others."""
 
 
-def status(*, port: int = 27_500, long: Flag = False, json: Flag = False) -> int:
+def status(*, port: int = 27_500, long: Flag = False, watch: Flag = False, json: Flag = False) -> int:
     """Show the whole fleet: who is where, which configuration each node runs, and how it is.
 
     Any node can be asked; the root tells who belongs to the fleet. RUNS is the number of the last write of the
@@ -73,8 +73,13 @@ def status(*, port: int = 27_500, long: Flag = False, json: Flag = False) -> int
     Args:
         port: first of the ten ports of a node of this machine.
         long: also links, samples, spool, journal and memory of every node that answers.
+        watch: go on showing the fleet, as weft top does.
         json: all facts as JSON: the fleet, the nodes without a group, the status of every node that answers.
     """
+    if watch:
+        from weft.cli.top import top  # of these commands only this one goes on
+
+        return top(port=port)
     picture = picture_of(port, status_of, time.time_ns())
     if json:
         print(json_module.dumps(_facts(picture)))

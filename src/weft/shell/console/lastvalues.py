@@ -21,6 +21,9 @@ from weft.wire import samples
 METRIC: Final = "weft.metric"
 METRICS: Final = {"CPU": "cpu", "MEMORY_PERCENT": "memory", "DISK_PERCENT": "disk"}
 """Names of details, and how the console calls them. Of several disks or cores the fullest is shown."""
+PROCESSES: Final = "PROC_CPU"
+PROCESS: Final = "process"
+"""The label of a metric with `per = "name"`."""
 NAMES: Final = tuple(METRICS.values())
 
 
@@ -147,6 +150,10 @@ class Machine:
         self.decoded_at = 0
         self.before: dict[Any, Point] = {}
         """By detail and labels."""
+        self.processes: dict[Any, Point] = {}
+        """By labels: of those that were measured last."""
+        self.busiest: tuple[str, float] | None = None
+        """The process that used most of the processors when they were measured last, and its share of all in percent."""
 
     def hear(self, now: Now) -> None:
         """It has said something."""
@@ -267,6 +274,24 @@ class LastValues:
                 best[name] = at_ms // limits.POINT_MS, value
         for name, (slot, value) in best.items():
             machine.rings[name].put(slot, value)
+        self._look_at_processes(machine, batch, newest)
+
+    def _look_at_processes(self, machine: Machine, batch: samples.SampleBatch, newest: dict[int, samples.Row]) -> None:
+        found: dict[Any, Point] = {}
+        used: dict[str, float] = {}
+        for index, row in newest.items():
+            series = batch.series[index]
+            if series.detail != PROCESSES or PROCESS not in series.labels or len(found) >= limits.PROCESSES_MAX:
+                continue
+            key, point = tuple(series.labels.items()), (batch.t0_ms + row.offset_ms, row.value, row.base)
+            found[key] = point
+            result = calculate(series.type, machine.processes.get(key), point).result
+            if result is not None and isfinite(result):
+                used[series.labels[PROCESS]] = round(float(result), 1)
+        if found:
+            machine.processes = found
+        if used:
+            machine.busiest = max(used.items(), key=lambda each: each[1])
 
 
 def _value(machine: Machine, series: samples.Series, point: Point) -> float | None:

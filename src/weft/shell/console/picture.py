@@ -194,6 +194,7 @@ class Console:
             "strip": strip_of(machine, now),
             "counts": machine.counts() if machine else (0, 0, 0),
             "newest": machine.newest_ms if machine else 0,
+            "busiest": machine.busiest if machine else None,
         }
 
     def _values(self, node: bytes, *, is_whole: bool) -> dict[str, list[float | None]]:

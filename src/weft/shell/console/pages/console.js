@@ -270,6 +270,7 @@ function showMachine() {
   $("machine-troubles").replaceChildren(...node.troubles.map((trouble) => el("li", {}, `${SIGNS[trouble[0]]} ${textOf(trouble)}${trouble[2] ? ` → ${trouble[2]}` : ""}`)));
   const [expected, received, lost] = node.counts;
   say($("machine-counts"), `${many(expected)} expected, ${many(received)} received, ${many(lost)} lost; the newest is ${node.newest ? `${span(now() - node.newest)} old` : "not known"}`);
+  say($("machine-busiest"), node.busiest ? `busiest process: ${node.busiest[0]}, ${node.busiest[1]} % of all processors` : "");
   const newest = Math.floor(now() / POINT_MS);
   $("plots").replaceChildren(...METERS.map(([key, word]) => {
     const points = node.values[key] || [], last = points.at(-1), drawn = svg("plot", POINTS, 100, `${word} of ten minutes, 0 to 100 %`);

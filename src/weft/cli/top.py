@@ -1,0 +1,84 @@
+"""`weft top`: the console's first screen in a terminal, from the same picture (CON-006)."""
+
+import contextlib
+import http.client
+import json as json_module
+import select
+import sys
+import termios
+import tty
+import urllib.error
+import urllib.request
+from collections.abc import Iterator
+from typing import Any, Final
+
+from weft.base.errors import UserError
+from weft.cli.asking import HTTP_PORT, LOCAL, text_of
+from weft.cli.kit.options import Flag
+
+PATIENCE_S: Final = 10.0
+"""Between two lines of a console that lives: it says something each second."""
+ENDS: Final = "qQ\x1b"
+
+
+def top(*, port: int = 27_500, once: Flag = False, json: Flag = False) -> int:
+    """Watch the whole fleet in the terminal: who is in trouble, what is missing, CPU, memory, disk, the busiest process.
+
+    It is the first screen of weft console. Ask the root: other nodes know what passes them. q ends it.
+
+    Args:
+        port: first of the ten ports of a node of this machine.
+        once: show it once, and end; so it is where there is no terminal.
+        json: the picture once, as JSON.
+    """
+    if json:
+        print(text_of(port, "console/state.json").strip())
+        return 0
+    from weft.cli.kit.console import console
+    from weft.cli.top_view import Screen, view
+
+    screen, out = Screen(), console()
+    if once or not out.is_terminal:
+        screen.take(json_module.loads(text_of(port, "console/state.json")))
+        out.print(view(screen, width=out.width))
+        return 0
+    from rich.live import Live
+
+    with _keys() as pressed, Live(console=out, screen=True, auto_refresh=False) as live:
+        for told in pictures(port):
+            screen.take(told)
+            live.update(view(screen, width=out.width, height=out.height), refresh=True)
+            if pressed():
+                break
+    return 0
+
+
+def pictures(port: int) -> Iterator[dict[str, Any]]:
+    """A whole picture of the console at `port`, then its changes, until it ends; UserError `unavailable` if it does."""
+    address = f"http://{LOCAL}:{port + HTTP_PORT}/console/live"
+    try:
+        with urllib.request.urlopen(address, timeout=PATIENCE_S) as stream:
+            for line in stream:
+                if line.startswith(b"data: {"):
+                    yield json_module.loads(line[6:])
+    except (urllib.error.URLError, OSError, ValueError, http.client.HTTPException):
+        pass
+    raise UserError("unavailable", f"the node at {LOCAL}:{port} does not answer, or not any more", "weft up, or --port")
+
+
+@contextlib.contextmanager
+def _keys() -> Iterator[Any]:
+    """Whether one of the keys was pressed that end it; keys are not echoed meanwhile."""
+    if not sys.stdin.isatty():
+        yield lambda: False
+        return
+    before = termios.tcgetattr(sys.stdin)
+    tty.setcbreak(sys.stdin)
+
+    def pressed() -> bool:
+        return bool(select.select([sys.stdin], [], [], 0)[0]) and sys.stdin.read(1) in ENDS
+
+    try:
+        yield pressed
+    finally:
+        termios.tcsetattr(sys.stdin, termios.TCSADRAIN, before)
