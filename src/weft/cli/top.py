@@ -58,9 +58,7 @@ def pictures(port: int) -> Iterator[dict[str, Any]]:
     address = f"http://{LOCAL}:{port + HTTP_PORT}/console/live"
     try:
         with urllib.request.urlopen(address, timeout=PATIENCE_S) as stream:
-            for line in stream:
-                if line.startswith(b"data: {"):
-                    yield json_module.loads(line[6:])
+            yield from (json_module.loads(line[6:]) for line in stream if line.startswith(b"data: {"))
     except (urllib.error.URLError, OSError, ValueError, http.client.HTTPException):
         pass
     raise UserError("unavailable", f"the node at {LOCAL}:{port} does not answer, or not any more", "weft up, or --port")
