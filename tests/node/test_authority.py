@@ -2,12 +2,17 @@
 
 from typing import Any
 
+import msgspec
 import pytest
 
 from weft.base.effects import Source
 from weft.base.errors import PeerError
-from weft.base.keys import Binding, Trust, binding_key, encode_binding
-from weft.node.authority import Authority
+from weft.base.keys import VERBS, Binding, Trust, binding_key, encode_binding
+from weft.cores.topology import Topology
+from weft.node.assembly import build_node
+from weft.node.authority import CATALOG_VERBS, COMMANDS, QUERIES, VERB_OF, Authority
+from weft.node.settings import settings_of
+from weft.shell.zap import VERBS as DOMAINS
 from weft.wire import hop
 from weft.wire.beacon import Beacon
 from weft.wire.catalog import messages as catalog
@@ -59,6 +64,22 @@ def _hello(name: str, uuid: bytes) -> hop.Hello:
     return hop.Hello(v=1, role="node", name=name, id=uuid, era=1, first=1, next=1)
 
 
+@pytest.mark.proves("SEC-026", part="each verb of the table is asked for by something, and nothing asks for another")
+def test_every_verb_is_asked_for_and_has_a_row() -> None:
+    of_channels = {of(None) for channel, of in VERB_OF.items() if channel not in ("control", "call", "catalog")}
+    asked = {*COMMANDS.values(), *QUERIES.values(), *CATALOG_VERBS.values(), *of_channels, *DOMAINS.values(), "read"}
+    assert set(VERBS) == asked - {""}
+
+
+def test_the_tree_asks_the_same_hook_as_the_messages() -> None:
+    trust = Trust(bindings={uuid.hex(): _binding(uuid) for uuid in NAMES})
+    settings = msgspec.structs.replace(settings_of({"node": {"name": "root", "level": "root"}}), trust=trust)
+    topology = build_node(settings, ROOT, 1, "seed").cores["topology"]
+    assert isinstance(topology, Topology)
+    assert [True, False, False] == [topology.may(uuid, "serve") for uuid in (ROOT, PI, OTHER)]
+
+
+@pytest.mark.proves("CAT-060", part="which role a command and a query needs, and that names limit register and update")
 @pytest.mark.proves("SEC-012", "SEC-026", "CFG-082")
 @pytest.mark.parametrize(
     ("channel", "proved", "message", "code"),

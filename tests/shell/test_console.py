@@ -244,6 +244,12 @@ def test_a_node_that_is_no_root_says_where_the_root_is_and_a_root_does_not() -> 
     assert "http://127.0.0.1:1006/console/" == told["head"]["root"]
 
 
+@pytest.mark.proves("SEC-003", part="the bar of the console")
+def test_a_console_says_where_an_open_fabric_is_reached_by_other_machines() -> None:
+    assert "" == console().look(at(0))["head"]["open"]
+    assert "192.0.2.1, 192.0.2.2" == console(open_hosts=("192.0.2.1", "192.0.2.2")).look(at(0))["head"]["open"]
+
+
 # The feed
 
 

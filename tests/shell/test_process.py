@@ -23,6 +23,7 @@ from weft.shell import process, serve
 from weft.shell.files import File, Files
 from weft.shell.http.messages import Route
 from weft.shell.identity import begin_start
+from weft.shell.metrics import exposition
 from weft.shell.process import Doors, Process, limits_of
 
 PATIENCE_S = 30
@@ -287,6 +288,30 @@ def test_damage_that_is_found_while_a_node_runs_is_recorded_and_told(tmp_path: P
         kept = [r for _, r in made.journal.shelf.entries() if isinstance(r, DamageRecord) and r.file == victim.name]
         assert len(kept) == 2, "in the place of what is lost, and where it was found"
         assert journal_check(made)["state"] == "degraded"
+        made.close()
+
+    asyncio.run(main())
+
+
+@pytest.mark.proves("SEC-003", part="the event at each start and every 24 hours, health, gauge")
+@pytest.mark.parametrize("host, said", [("192.0.2.1", [1, 1, 2]), ("127.0.0.1", [0, 0, 0])])
+def test_an_open_node_that_others_reach_warns_at_each_start_and_once_a_day(
+    host: str, said: list[int], tmp_path: Path
+) -> None:
+    async def main() -> None:
+        security = {"mode": "none", "allow_insecure": True}
+        made = Process(settings(tmp_path, node={"host": host}, security=security))
+        made.employ()
+        made.open()
+        warned = [len(events_in(made, "security.open"))]
+        now = made.clock.now()
+        for hours in (23, 25):
+            made.tidy(now._replace(mono=now.mono + hours * 3_600 * SECOND))
+            warned.append(len(events_in(made, "security.open")))
+        assert said == warned
+        assert all([host] == told["hosts"] for told in events_in(made, "security.open"))
+        assert made.telemetry.health_facts()["open"]
+        assert "weft_security_open 1.0" in exposition(made.telemetry.status()).decode().splitlines()
         made.close()
 
     asyncio.run(main())

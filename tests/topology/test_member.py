@@ -1,6 +1,7 @@
 """A root calls, nodes answer, and each is told its place: the dialogue of joining, word by word."""
 
 import contextlib
+import json
 from itertools import pairwise
 from typing import Any
 
@@ -125,6 +126,27 @@ def test_a_root_that_has_lost_records_and_has_no_collectors_leads_without_a_pers
     root = make("root", 27_500, level="root")
     root.restore([(1, DamageRecord(1, 2, "file", "why"))], at(0))
     assert Role.ROOT is (run(root, 60) and root.role)
+
+
+@pytest.mark.proves(
+    "SEC-026", part="whose key is no collector's is placed as none, whatever its file and its group say"
+)
+@pytest.mark.parametrize("level", ["auto", "collector", "root"])
+@pytest.mark.parametrize("may_serve, placed", [(True, "branch"), (False, "leaf")])
+def test_who_may_not_serve_others_is_never_made_a_collector(level: str, may_serve: bool, placed: str) -> None:
+    root, node = make_root(), make("n1", 27_600)
+    root.command(LearnPairs((("/CONFIG/all/collectors", b'["127.0.0.1:27600"]'),), 2), at(0))
+    root.may = lambda who, verb: may_serve or (who, verb) != (node.node, "serve")
+    run(root, 4)
+    polo = Control(
+        "polo", node.context.endpoint, node.node, {"fleet": "lab", "name": "n1", "level": level, "protocol": 1}
+    )
+    for second in (5, 6):
+        root.receive(Asked((b"",), polo), Source("control", b"id"), at(second))
+        writes = [w for e in events(root.effects()) if isinstance(e, RecordsWanted) for w in e.writes]
+        levels = [json.loads(value)["level"] for _, value in writes]
+        assert [placed] * len(levels) == levels
+        assert levels or second == 6
 
 
 def test_a_node_whose_group_comes_back_before_its_record_is_deleted_is_recorded_again() -> None:

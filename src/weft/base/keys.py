@@ -51,11 +51,7 @@ VERBS: Final[dict[str, frozenset[Role]]] = {
     "lead": frozenset({_C}),  # call the fleet, run an election, vote in it
     "assign": frozenset({_C, _O}),  # place a node
     "stop": frozenset({_C, _O}),
-    "write": frozenset({_O}),  # configuration, by order
-    "order": frozenset({_O}),  # everything else that a person orders of a node from elsewhere
-    "status": frozenset({_O, _R}),  # pages of a node, from elsewhere
     "store": frozenset({_S, _C}),  # take part in the mesh of the store
-    "store-client": frozenset({_O}),  # speak with a store from elsewhere
     "document": frozenset({_S, _C, _O}),  # take part in a session
     "chain": frozenset({_O, _V}),  # attach to the chains of a node from elsewhere
     "read": frozenset(Role),  # ask the catalog
@@ -66,7 +62,11 @@ VERBS: Final[dict[str, frozenset[Role]]] = {
     "admin": frozenset({_O}),
     "bridge": frozenset({_B}),
 }
-"""Who may do what (SEC-025). A verb without a row is nobody's; what else must hold, such as the epoch of a root, the cores judge."""
+"""Who may do what (SEC-025). A verb without a row is nobody's; what else must hold, such as the epoch of a root, the cores judge.
+
+What a person orders, reads on a node's pages or says to its store has no row: no key is proved there. It is for the user
+of the node on its own machine, by the kernel's word, and for whoever has the node's token.
+"""
 
 
 def may(roles: Iterable[Role], verb: str) -> bool:

@@ -279,7 +279,11 @@ def build_node(  # tidy: a node is made of these; most callers name four
     _join(cores)
     for name, size in settings.budgets.items():
         cores[name].budget.give(size)
-    return Node(node, era, list(cores.values()), index(WIRES), settings)
+    made = Node(node, era, list(cores.values()), index(WIRES), settings)
+    topology = cores.get("topology")
+    if made.authority is not None and isinstance(topology, Topology):
+        topology.may = made.authority.may
+    return made
 
 
 def _join(cores: dict[str, Core]) -> None:

@@ -207,6 +207,11 @@ class Authority:
         placed = [uuid for endpoint, uuid in self.places.items() if host_of(endpoint) == host]
         return tuple(dict.fromkeys([*placed, *(each.uuid for each in self.table if each.host == host)]))
 
+    def may(self, node: bytes, verb: str) -> bool:
+        """Whether the key of a node gives it that verb; what a core asks before it lets a node be something."""
+        holder = self.table.node(node)
+        return holder is not None and may(holder.roles, verb)
+
     def hear(self, source: Source, message: Any) -> None:
         """Note where a message says that somebody stands; PeerError if its sender may not say it."""
         self.judge(source, message)

@@ -15,6 +15,13 @@ class AddressChanged(msgspec.Struct, frozen=True, gc=False):
     host: str
 
 
+class FabricOpen(msgspec.Struct, frozen=True, gc=False):
+    """Event: this node has no keys, and other machines reach it; told at each start and once a day (SEC-003)."""
+
+    hosts: tuple[str, ...]
+    """Where it listens beyond this machine."""
+
+
 class KeySwitched(msgspec.Struct, frozen=True, gc=False):
     """Event: this node has another key from its next start on; that start comes at once."""
 
@@ -46,6 +53,12 @@ class Event(NamedTuple):
 SECURITY: Final[dict[type, Event]] = {
     AddressChanged: Event(
         "node.address-changed", "info", "The node starts again at the address that an invitation named.", "Nothing."
+    ),
+    FabricOpen: Event(
+        "security.open",
+        "warning",
+        "The node has no keys and listens beyond this machine: whoever reaches a port can pose as any node.",
+        "weft invite at the root makes a closed fabric, once --open is taken away; or trust the network.",
     ),
     KeySwitched: Event("security.key-switched", "info", "The node starts again with another key.", "Nothing."),
     enrolment.KeyOffered: Event(

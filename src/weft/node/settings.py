@@ -9,7 +9,7 @@ from typing import Annotated, Any, Final, Literal, NamedTuple
 import msgspec
 from msgspec import Meta
 
-from weft.base.endpoints import PORT_MAX, host_of, is_address, is_endpoint, port_of
+from weft.base.endpoints import PORT_MAX, host_of, is_address, is_endpoint, is_loopback, port_of
 from weft.base.errors import UserError
 from weft.base.keys import Trust
 from weft.base.now import MILLISECOND, SECOND
@@ -262,6 +262,11 @@ class NodeSettings(msgspec.Struct, frozen=True, kw_only=True):
         listens = [host_of(each.listen) if is_address(each.listen) else each.listen for each in sessions]
         catalog = [self.catalog.host] if self.catalog is not None and self.catalog.host else []
         return tuple(dict.fromkeys([self.node.host, *catalog, *listens]))
+
+    @property
+    def open_hosts(self) -> tuple[str, ...]:
+        """Where other machines reach a node without keys; empty: nowhere."""
+        return () if self.is_closed else tuple(host for host in self.hosts if not is_loopback(host))
 
     @property
     def is_closed(self) -> bool:

@@ -40,6 +40,7 @@ from weft.node.guard import MemoryExceeded, MemoryGuard
 from weft.node.node import Node
 from weft.node.recording import Begin, RecordedNode
 from weft.node.roles import role_of
+from weft.node.securityevents import FabricOpen
 from weft.node.settings import MIB, NodeSettings, Role
 from weft.shell.catalogdoors import CatalogDoors
 from weft.shell.clock import Clock
@@ -83,6 +84,7 @@ HOUSE_S: Final = 1.0  # between two looks at journal, room and ourselves
 PIECE: Final = 20_000  # records of the journal that a start holds at once
 WATCH_S: Final = 1.0  # between two looks at memory
 WATCH_NEAR_S: Final = 0.1  # the same near the limit; a look takes 20 us
+OPEN_SAID_NS: Final = 24 * 3_600 * SECOND  # between two warnings that a fabric is open (SEC-003)
 HOUSE_IDLE_S: Final = 5.0  # the same while nothing is written: looking is then most of what a sensor costs
 
 
@@ -98,7 +100,7 @@ def trusting(settings: NodeSettings, keys: Keys | None, known: Known) -> NodeSet
     """The settings with whom the node knows, if it has keys; UserError `no-keys` if it needs some (SEC-001)."""
     if keys is not None:
         return msgspec.structs.replace(settings, trust=Trust(bindings=known.bindings, places=known.places))
-    beyond = [host for host in settings.hosts if not is_loopback(host)]
+    beyond = settings.open_hosts
     if settings.security.mode == "curve" or (beyond and not settings.security.is_open):
         text = f"{settings.node.name} has no keys" + (f", and would listen at {', '.join(beyond)}" if beyond else "")
         mend = "weft join TOKEN, with a line of weft invite at the root; or --open, on a network that you trust"
@@ -192,6 +194,7 @@ class Process:
         self.catalog_doors = CatalogDoors(self.settings, self.runner, self.links, self.state)
         self.doc_doors = DocDoors(self.settings, self.runner, self.links, self.state)
         self.telemetry.gatekeepers = lambda: (self.doc_doors.gatekeeper,)
+        self._open_said_at: int | None = None
         self._winding_down: asyncio.Task[None] | None = None
         self._housekeeping: asyncio.Task[None] | None = None
         self._watching: asyncio.Task[None] | None = None
@@ -278,10 +281,18 @@ class Process:
         table = self.settings.node
         self.runner.note_room()
         self.runner.tell(NodeStarted(table.name, self.settings.level, __version__, self.recovery.verdicts))
+        self._say_open(self.clock.now())
         self._tell_damage(self.journal.damage.notes(), is_recorded=True)
         self.enrolling.open()
         self._housekeeping = self._begin(self._keep_house())
         self._watching = self._begin(self._watch_memory())
+
+    def _say_open(self, now: Now) -> None:
+        """Warn at each start, and once a day, that whoever reaches this node may do everything (SEC-003)."""
+        said_at = self._open_said_at
+        if self.settings.open_hosts and (said_at is None or now.mono - said_at >= OPEN_SAID_NS):
+            self._open_said_at = now.mono
+            self.runner.tell(FabricOpen(self.settings.open_hosts))
 
     def _tell_damage(self, notes: Iterable[DamageNote], *, is_recorded: bool) -> None:
         """Say what of the journal cannot be read: in the log, in the events, in the status (JRN-022)."""
@@ -446,6 +457,7 @@ class Process:
         self.runner.note_room()
         self._swap_keys()
         self._keep_places()
+        self._say_open(now)
         self.telemetry.look()
 
     def _condense(self, wall_ns: int) -> None:

@@ -125,6 +125,7 @@ class Telemetry:
             name=settings.node.name,
             level=settings.level,
             fleet=settings.fleet.name,
+            open_hosts=settings.open_hosts,
             port=settings.node.port,
             version=__version__,
             tree=self._tree(),

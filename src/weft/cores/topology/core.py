@@ -21,6 +21,7 @@ from weft.cores.topology.assignment import epoch_named, parse_assignment, root_n
 from weft.cores.topology.beaconing import Beaconing, Neighbour
 from weft.cores.topology.context import Context
 from weft.cores.topology.election import Cue, Election
+from weft.cores.topology.groups import Guest
 from weft.cores.topology.halting import Halting
 from weft.cores.topology.member import Member, whole
 from weft.cores.topology.memory import CORE, Candidates, Promised, Root, from_record, to_record
@@ -100,6 +101,8 @@ class Topology:
             self.halting,
             self.announcer,
         )
+        self.may: Callable[[bytes, str], bool] = lambda *_: True
+        """Whether a node's key gives it a verb; without keys everybody may everything (SEC-026)."""
         self._is_static = bool(settings.parent) and settings.level != "root"
         self._started = False
         self._led = False
@@ -301,9 +304,14 @@ class Topology:
         elif message.command in ("yo", "aye", "nay"):
             self.election.hear_answer(message, now)
         elif message.command in ("polo", "sos") and not self._is_member:
-            self._serve(Asker(source.peer, asked.envelope, guest_of(message, now)), message, now)
+            self._serve(Asker(source.peer, asked.envelope, self._guest_of(message, now)), message, now)
         else:
             self._refuse(asked, source, now)
+
+    def _guest_of(self, message: Control, now: Now) -> Guest:
+        """Who asks. Whose key is not that of a collector is none, whatever its file says: nobody would hear it as a parent."""
+        guest = guest_of(message, now)
+        return guest if self.may(guest.node, "serve") else guest._replace(level="sensor")
 
     def _serve(self, asker: Asker, message: Control, now: Now) -> None:
         if message.properties.get("fleet", self.settings.fleet) != self.settings.fleet:

@@ -43,6 +43,8 @@ class Facts(NamedTuple):
     """Of the configuration that it runs."""
     alerts: dict[bytes, list[Alert]]
     """What fires, by machine; but at a root only here."""
+    open_hosts: tuple[str, ...] = ()
+    """Where other machines reach this node although it has no keys."""
 
 
 class Trouble(NamedTuple):
@@ -215,6 +217,7 @@ class Console:
             "version": facts.version,
             "begun": self._begun.wall // MILLISECOND,
             "root": f"http://{host_of(root)}:{port_of(root) + HTTP_PORT}/console/" if is_elsewhere else "",
+            "open": ", ".join(facts.open_hosts),
             "homeless": [f"{guest['name'] or '?'} at {guest['endpoint']}" for guest in facts.unassigned],
         }
 

@@ -79,6 +79,8 @@ function fits(node) {
 function show() {
   const listed = sorted();
   say($("fleet"), `Weft · ${head.fleet}`);
+  say($("open"), head.open ? `Open fabric: without keys, whoever reaches ${head.open} can pose as any node and change everything` : "");
+  $("open").hidden = !head.open;
   document.title = `${listed.some((node) => node.much > 2) ? "✖ " : ""}${head.fleet} · Weft`;
   showVerdict(listed);
   showNumbers(listed);
