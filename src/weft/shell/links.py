@@ -19,6 +19,7 @@ from weft.base.effects import Connect
 from weft.base.errors import UserError
 from weft.base.keys import KeyTable
 from weft.node.channels import CALLS, CHANNELS, CLONE, KEEPS
+from weft.shell.beaconseal import Seal
 from weft.shell.ends import Calls, End, Heard, Keeps, size_of
 from weft.shell.sockets import Context, Credentials
 from weft.shell.zap import Gatekeeper
@@ -70,6 +71,9 @@ class Links:
     """Keys of this node and of others; none, until `secure` is called."""
     gatekeeper: Gatekeeper | None = None
     """Who lets peers in, where there are keys."""
+
+    seal: Seal | None = None
+    """What datagrams are sealed with, where the fabric has a secret for them."""
 
     def __init__(self, on_readable: Callable[[], None]) -> None:
         self._on_readable = on_readable
@@ -231,6 +235,9 @@ class Links:
             except (BlockingIOError, InterruptedError):
                 self._is_called = False
                 return
+            if self.seal is not None and (why := self.seal.fault(data)):
+                self.dropped[f"beacon:{why}"] += 1
+                continue
             yield Heard("beacon", self._sender_of(address[0]), None, [data])
 
     def _sender_of(self, host: str) -> bytes:
@@ -243,6 +250,7 @@ class Links:
         if self._beacon is None:
             return
         try:
+            data = data if self.seal is None else self.seal.seal(data)
             self._beacon.sendto(data, (LOOPBACK_BROADCAST, self._beacon_port))
         except OSError as error:
             self.dropped[f"beacon:{error.strerror}"] += 1

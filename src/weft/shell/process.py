@@ -42,6 +42,7 @@ from weft.node.recording import Begin, RecordedNode
 from weft.node.roles import role_of
 from weft.node.securityevents import FabricOpen
 from weft.node.settings import MIB, NodeSettings, Role
+from weft.shell.beaconseal import Seal
 from weft.shell.catalogdoors import CatalogDoors
 from weft.shell.clock import Clock
 from weft.shell.docdoors import DocDoors
@@ -162,6 +163,7 @@ class Process:
         if self.keys is not None and self.node.authority is not None:
             authority = self.node.authority
             self.links.secure(Credentials(self.keys, authority.table.at(now.wall // SECOND), authority.nodes_at))
+            self.links.seal = Seal(bytes.fromhex(self.known.beacon_key)) if self.known.beacon_key else None
         self.runner = Runner(self.node, self.clock, self.journal, self.links)
         self.log = Log(settings.node.name)
         self.guard = MemoryGuard(settings.memory_bytes, {name: core.budget for name, core in self.node.cores.items()})

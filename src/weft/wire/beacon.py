@@ -5,8 +5,9 @@
     uuid    = 32 hexadecimal digits          level = "root" / "collector" / "sensor"
     port    = base port of the node, 0 when it is leaving            era = decimal u64
 
-The token `store` says that the node holds the shared store; unknown tokens at the end are ignored; whatever else is not exactly this is refused. A beacon is a hint
-(SEC-015): it never registers anything, it only says where to knock.
+The token `store` says that the node holds the shared store; unknown tokens at the end are ignored, such as the number and the code
+that nodes with keys add (`weft.shell.beaconseal`); whatever else is not exactly this is refused. A beacon is a hint (SEC-015): it
+never registers anything, it only says where to knock.
 """
 
 import re

@@ -1,0 +1,54 @@
+"""The mac of datagrams on a closed fabric: who does not have the fabric's secret is not heard (SEC-015, BEA-007).
+
+    sealed = beacon SP "seq=" decimal SP "mac=" 32 hexadecimal digits
+
+The code is over everything before ` mac=`; `seq` grows with each datagram of a start, and starts are told apart by their
+era, so what was recorded is not heard again by whoever has heard what came later. Nodes without the secret read past both.
+"""
+
+import re
+from hmac import compare_digest as is_same
+from typing import Final
+
+from weft.base.errors import PeerError
+from weft.wire import beacon
+from weft.wire.beacon import BEACON_BYTES_MAX
+from weft.wire.catalog.beacon import mac_of
+
+SENDERS_MAX: Final = 16_384  # a fabric has 10,000 nodes
+_SEALED: Final = re.compile(rb"(.* seq=([0-9]{1,18})) mac=([0-9a-f]{32})", re.DOTALL)
+
+
+class Seal:
+    """The secret of a fabric, what was said under it last, and by whom."""
+
+    def __init__(self, key: bytes) -> None:
+        self._key = key
+        self._said = 0
+        self._heard: dict[bytes, tuple[int, int]] = {}
+        """Era and number of the last datagram of each node."""
+
+    def seal(self, data: bytes) -> bytes:
+        """A datagram with its number and its code."""
+        self._said += 1
+        signed = data + f" seq={self._said}".encode()
+        sealed = signed + f" mac={mac_of(signed, self._key)}".encode()
+        assert len(sealed) <= BEACON_BYTES_MAX, sealed
+        return sealed
+
+    def fault(self, data: bytes) -> str:
+        """Why a datagram is not heard: `bad-mac`, `said-before`, or what no beacon is; empty: it is heard."""
+        match = _SEALED.fullmatch(data) if len(data) <= BEACON_BYTES_MAX else None
+        if match is None or not is_same(mac_of(match[1], self._key), match[3].decode("ascii")):
+            return "bad-mac"
+        try:
+            said = beacon.decode([data])
+        except PeerError as error:
+            return error.code
+        now = (said.era, int(match[2]))
+        if now <= self._heard.get(said.node, (-1, -1)):
+            return "said-before"
+        if said.node not in self._heard and len(self._heard) >= SENDERS_MAX:
+            del self._heard[next(iter(self._heard))]
+        self._heard[said.node] = now
+        return ""
