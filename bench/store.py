@@ -11,9 +11,10 @@ on tmpfs. Rows that need `ack=majority` or batches are not measured: the store h
 import argparse
 import statistics
 import subprocess
+import sys
 import tempfile
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from contextlib import ExitStack
 from pathlib import Path
 from typing import Any, Final, NamedTuple
@@ -22,10 +23,14 @@ from bench.peers import programs
 from bench.peers.rounds import load, take_turns
 from bench.peers.stores import MOAT, Clock, Etcd, Moat, Weft, cpu_s, mosquitto, until
 from bench.snapshot import forget_high, resident_mb
+from weft.base.changes import Chain, Event
 from weft.shell.files import Files, append_whole
+from weft.wire.store.files import Writer
+from weft.wire.store.pack import pack
 
 MEMORY: Final = "/dev/shm"  # a folder of memory, as the measure says
 SETS, SETS_AT_ONCE, GETS, WATCHED, REPLICATED = 1_000, 10_000, 2_000, 500, 10_000
+FILED: Final = 100_000
 THEIRS: Final = 4  # how many times fewer operations the slower peer gets in its turn
 IDLE_S: Final = 20.0
 
@@ -293,6 +298,33 @@ def idle(_: Options) -> list[Bar]:
     return [Bar("idle, of 0.5 % of a core, clock 1 s", max(shares), 0.005, 1, is_at_most=True)]
 
 
+def files(_: Options) -> list[Bar]:
+    """A file of 100,000 entries: loaded as new at a node on disk, loaded again, and saved; each by the command."""
+    count = FILED
+    with ExitStack() as stack:
+        place = folder(stack, is_on_disk=True)
+        nodes = one_node(stack, is_on_disk=True)
+        writer, whole = Writer(), place / "whole"
+        whole.write_bytes(b"".join(writer.entry(entry) for entry in filed(count)))
+        took: dict[str, float] = {}
+        for what, file in {"load": whole, "load again": whole, "save": place / "saved"}.items():
+            spent, began = cpu_s(nodes.pid("a")), time.monotonic()
+            words = ["store", what.split()[0], str(file), "--node", f"127.0.0.1:{nodes.client('a')}"]
+            command = [sys.executable, "-m", "weft.cli.main", *words]
+            subprocess.run(command, check=True, capture_output=True, timeout=300)
+            took[what] = time.monotonic() - began
+            print(f"  {what} {took[what]:.1f} s; CPU of the node {cpu_s(nodes.pid('a')) - spent:.1f} s")
+    return [Bar("load of 100,000 entries, of 10 s", took["load"], 10, 1, is_at_most=True)]
+
+
+def filed(count: int) -> Iterator[Event]:
+    """Entries of a saved store: four elements and 40 characters each."""
+    value = pack("x" * 40)
+    for number in range(count):
+        path = ("house", f"room{number % 1_000}", f"sensor{number // 1_000}", "value")
+        yield Event(Chain((("n1", number + 1),)), number + 1, path, value)
+
+
 MEASURES: Final[dict[str, Callable[[Options], list[Bar]]]] = {
     "sets": sets,
     "sets_at_once": sets_at_once,
@@ -303,6 +335,7 @@ MEASURES: Final[dict[str, Callable[[Options], list[Bar]]]] = {
     "heal": heal,
     "restart": restart,
     "idle": idle,
+    "files": files,
 }
 LATER: Final = "not measured: puts and batches with ack=majority, which the store does not have yet"
 

@@ -106,6 +106,11 @@ WANTED: list[tuple[dict[str, Any], str, Any]] = [
     ({"order": "store-drop-node", "node": "b"}, "store", store.DropNode(1, "b")),
     ({"order": "store-deleters", "nodes": ["a", "b"]}, "store", store.SetDeleters(1, ("a", "b"))),
     ({"order": "store-accept-tick"}, "store", store.AcceptTick(1)),
+    (
+        {"order": "store-copy", "records": ["gA=="], "is_first": True},
+        "store",
+        store.CopyFile(1, (b"\x80",), is_first=True, is_last=False),
+    ),
     ({"order": "store-replay"}, "store", store.ReplayOrphans(1)),
 ]
 

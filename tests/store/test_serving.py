@@ -130,7 +130,7 @@ def test_the_greeting_says_who_and_how_late() -> None:
     assert ("n1", 1, desk.node.context.tock, 10, [0, 71, 40]) == (
         *(greeting.node, greeting.tick, greeting.tock, greeting.qlen, greeting.version),
     )
-    assert {"v": 1, "caps": ["watch.since", "watch.latest"]} == greeting.weft
+    assert {"v": 1, "caps": ["watch.since", "watch.latest", "batch"]} == greeting.weft
     assert UNSET is greeting.auth
 
 
@@ -197,7 +197,7 @@ def test_what_cannot_be_done_is_an_answer_with_a_code() -> None:
     _, client = ready()
     for action, fields, code in (
         ("no_such_action", {}, "bad-request"),
-        ("batch", {}, "unsupported"),
+        ("batch", {}, "bad-request"),
         ("download", {}, "unsupported"),
         ("history", {"path": "a"}, "unsupported"),
         ("update", {"path": "a"}, "unsupported"),

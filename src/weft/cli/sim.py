@@ -3,8 +3,6 @@
 import subprocess
 import sys
 from collections import Counter
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
 from itertools import chain
 from pathlib import Path
 from statistics import median
@@ -16,6 +14,7 @@ from cyclopts import App, Parameter
 from weft import __version__
 from weft.base.errors import EXIT_CODES, UserError
 from weft.base.now import seconds
+from weft.cli.kit.bar import progress
 from weft.cli.kit.options import Flag
 from weft.sim import report
 from weft.sim.catalogplan import CATALOGS
@@ -32,7 +31,6 @@ from weft.sim.troupe import MAILS
 app = App(name="sim", help="Run nights of a whole fabric in virtual time, with faults, and judge them.")
 
 GREEN, VIOLATED, VOID = 0, EXIT_CODES["violated"], EXIT_CODES["void"]
-Step = Callable[[float, str], None]
 
 
 @app.default
@@ -177,7 +175,7 @@ def soak(*, node_minutes: float = 10_000, seed: int = 0, scenario: str = "fabric
     """
     _plan(seed, scenario, None)
     done, voids, counts, outcome = 0.0, 0, Counter[str](), None
-    with _progress(node_minutes, "node-minutes") as step:
+    with progress(node_minutes, "node-minutes") as step:
         while done < node_minutes:
             outcome = run(draw_plan(str(seed), scenario))
             if outcome.verdicts:
@@ -244,7 +242,7 @@ def shrink(*, seed: int = 1, scenario: str = "fabric", plan: Path | None = None,
         return GREEN
     from weft.sim.shrink import RUNS_MAX, Shrinker
 
-    with _progress(RUNS_MAX, "runs at most") as step:
+    with progress(RUNS_MAX, "runs at most") as step:
         made = Shrinker(drawn, lambda smaller: step(1, f"{len(smaller.actions)} actions, {len(smaller.nodes)} nodes"))
         small = made.shrink()
     if out is not None:
@@ -274,7 +272,7 @@ def canaries(*names: str, json: Flag = False) -> int:
         raise UserError("no-canary", f"there is no canary {unknown[0]!r}", "weft sim list")
     chosen = [bug for bug in bugs.values() if not names or bug.name in names]
     caught = []
-    with _progress(len(chosen), "canaries") as step:
+    with progress(len(chosen), "canaries") as step:
         for bug in chosen:
             caught.append(catch(bug))
             step(1, bug.name)
@@ -377,35 +375,3 @@ def play(file: Path, /) -> int:
         raise UserError("no-file", f"{file} cannot be read: {error}", "weft sim play FILE") from None
     print(play_script(file.stem, text.partition("----\n")[0]), end="")
     return GREEN
-
-
-UPDATES_PER_S: Final = 4
-
-
-def _silent(_amount: float, _label: str) -> None:
-    """Nobody watches."""
-
-
-@contextmanager
-def _progress(total: float, what: str) -> Iterator[Step]:
-    """A bar for people who watch; nothing else is written."""
-    if not sys.stderr.isatty():
-        yield _silent
-        return
-    from rich.console import Console
-    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
-
-    columns = (
-        TextColumn("{task.description}"),
-        BarColumn(),
-        MofNCompleteColumn(),
-        TextColumn(what),
-        TimeRemainingColumn(),
-    )
-    with Progress(*columns, console=Console(stderr=True), transient=True, refresh_per_second=UPDATES_PER_S) as bar:
-        task = bar.add_task("", total=total)
-
-        def step(amount: float, label: str) -> None:
-            bar.update(task, advance=amount, description=label)
-
-        yield step

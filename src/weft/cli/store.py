@@ -20,6 +20,9 @@ from weft.wire.store.yamltext import load
 app = App(name="store", help="Found the shared store; see how it stands; deal with conflicts and lost nodes.")
 nodes = App(name="node", help="Nodes of the store that will not come back.")
 app.command(nodes)
+app.command("weft.cli.store_files:save", name="save", help="Write the whole store into a file.")
+app.command("weft.cli.store_files:load", name="load", help="Read a file of a store, as new or as a copy, or compare.")
+app.command("weft.cli.store_files:dump", name="dump", help="Print what stands at and below a path as YAML.")
 app.command("weft.cli.store_lake:get", name="get", help="The value that stood at a path, from the lake.")
 app.command("weft.cli.store_lake:history", name="history", help="The versions of an entry, from the lake.")
 

@@ -39,6 +39,7 @@ ELSE: Final = (USAGE, "weft COMMAND --help")
 REFUSED: Final[dict[str, str]] = {
     "store-found": "weft store state: how this node stands",
     "store-restore": "weft store conflicts: their numbers",
+    "store-copy": "weft store load FILE, without --as copy; a copy needs a fresh node that joins nobody",
     "store-drop-node": "weft store members: the nodes there are; ask another one than the node itself",
 }
 """What to try when a node refuses an order."""

@@ -197,6 +197,16 @@ class StoreDeleters(Named, forbid_unknown_fields=True):
     nodes: tuple[str, ...] = ()
 
 
+class StoreCopy(Named, forbid_unknown_fields=True):
+    """`store-copy`: take over a piece of a file's store as it is."""
+
+    records: tuple[str, ...]
+    """Whole records, in base64."""
+    is_first: bool = False
+    is_last: bool = False
+    is_whole: bool = False
+
+
 class StoreReplay(Named, forbid_unknown_fields=True):
     """`store-replay`: write anew what was set aside when this node had been dropped."""
 
@@ -242,6 +252,11 @@ def _found(said: StoreFound, ticket: int) -> Any:
     return store.Found(ticket, bytes.fromhex(said.value))
 
 
+def _copy(said: StoreCopy, ticket: int) -> Any:
+    records = tuple(base64.b64decode(record, validate=True) for record in said.records)
+    return store.CopyFile(ticket, records, said.is_first, said.is_last, said.is_whole)
+
+
 def _invite(said: Invite, ticket: int) -> Any:
     return enrolment.Invite(ticket, said.role, said.uses, round(said.for_s * SECOND), said.names)
 
@@ -272,6 +287,7 @@ ORDERS: Final[dict[str, Row]] = {
     "store-restore": Row("store", StoreRestore, lambda said, ticket: store.RestoreLoser(ticket, said.number)),
     "store-drop-node": Row("store", StoreDropNode, lambda said, ticket: store.DropNode(ticket, said.node)),
     "store-deleters": Row("store", StoreDeleters, lambda said, ticket: store.SetDeleters(ticket, said.nodes)),
+    "store-copy": Row("store", StoreCopy, _copy),
     "store-replay": Row("store", StoreReplay, lambda _, ticket: store.ReplayOrphans(ticket)),
     "store-accept-tick": Row("store", StoreAcceptTick, lambda _, ticket: store.AcceptTick(ticket)),
     "reset-root": Row("topology", ResetRoot, lambda _, ticket: topology.ResetRoot(ticket)),

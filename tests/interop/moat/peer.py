@@ -1,7 +1,7 @@
 """A real MoaT-KV server, of any of three releases, in their environments: python peer.py NAME BROKER_PORT [INITIAL_VALUE].
 
 `nK` listens on 127.0.0.1:BASE+K, and looks for all others in the same way. Prints `READY NAME`. Environment: BASE (27600),
-CYCLE (10), GAP (2), DCYCLE (100), DGAP (10).
+CYCLE (10), GAP (2), DCYCLE (100), DGAP (10); LOAD: a file that it begins with.
 """
 
 import os
@@ -60,6 +60,8 @@ async def main(name: str, broker: str, init: list[str]) -> None:
     async with main_scope("server"), anyio.create_task_group() as tasks:
         ready = anyio.Event()
         server = Server(name, cfg=settings(name, broker), **({"init": init[0]} if init else {}))
+        if "LOAD" in os.environ:
+            await server.load(path=os.environ["LOAD"], local=True)
         tasks.start_soon(lambda: server.serve(ready_evt=ready))
         await ready.wait()
         sys.stdout.write(f"READY {name}\n")

@@ -142,10 +142,14 @@ class Member(Program):
 class Real(Member):
     """A real server. It is ready when it says so."""
 
-    def __init__(self, name: str, place: Path, version: str, broker: int, base: int, *init: str) -> None:
+    def __init__(  # tidy: who it is, where, and what it begins with
+        self, name: str, place: Path, version: str, broker: int, base: int, *init: str, loads: Path | None = None
+    ) -> None:
         self.port = base + int(name[1:])
         command = [python_of(version), str(LAUNCHER), name, str(broker), *init]
         timing = {"CYCLE": str(CYCLE_S), "GAP": str(GAP_S), "DCYCLE": str(CYCLE_S), "DGAP": str(GAP_S)}
+        if loads is not None:
+            timing["LOAD"] = str(loads)
         super().__init__(name, place, command, BASE=str(base), **timing)
 
     def ready(self) -> None:

@@ -120,9 +120,10 @@ class Room:
     def __exit__(self, *_: object) -> None:
         self._open.close()
 
-    def real(self, name: str, *init: str, right: bool = False) -> Real:
-        """Let a real server come; with `init` it founds the store."""
-        return self._enter(Real(name, self.place, self.version, self._wire(name, right=right), self.base, *init))
+    def real(self, name: str, *init: str, right: bool = False, loads: Path | None = None) -> Real:
+        """Let a real server come; with `init` it founds the store, with `loads` it begins with a file."""
+        wire = self._wire(name, right=right)
+        return self._enter(Real(name, self.place, self.version, wire, self.base, *init, loads=loads))
 
     def woven(self, name: str, *, right: bool = False, founds: str = "", mesh: bool = False) -> Woven:
         """Let a node of Weft come."""

@@ -1,6 +1,6 @@
 """`weft.store.Client`: a program's hand on the shared store of its fleet (specs/03, CLN-030)."""
 
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Sequence
 from types import TracebackType
 from typing import Any, Final, Self
 from weakref import WeakSet
@@ -8,7 +8,7 @@ from weakref import WeakSet
 import msgspec
 from msgspec import UNSET
 
-from weft.base.changes import Chain, Link
+from weft.base.changes import Chain, Event, Link
 from weft.base.errors import PeerError
 from weft.client.store.calling import Caller
 from weft.client.store.errors import BadRequest, NotFound, StoreError, error_of
@@ -24,6 +24,8 @@ from weft.wire.store.pack import pack
 Seen = Chain | Link | Missing | None
 """The change that must be the last one: a chain, or node and tick; None: there must be no value; MISSING: no matter."""
 ALL: Final = -1
+BATCH: Final = "batch"
+"""Of `weft.caps`: the server takes several writes at once."""
 STATES: Final = ("nodes", "known", "superseded", "deleted", "missing", "remote_missing", "present", "node_drop")
 
 
@@ -126,6 +128,25 @@ class Client:
         finally:
             stream.close()
 
+    async def events(self, path: Where = (), *, deleted: bool = False) -> AsyncIterator[Event]:
+        """As `tree`, as the store keeps it: values are packed, and None where there is none. For files of a store."""
+        base = path_of(path)
+        request = clients.Request(seq=1, action="get_tree", path=base, nchain=ALL, empty=deleted or UNSET)
+        stream, expander = Stream(self._node, request, self._timeout_s), clients.PathExpander()
+        try:
+            await stream.open()
+            while (item := await stream.take()).state != "end":
+                chain = None if item.state else _chain(item)
+                if item.state or not isinstance(item.path, tuple):
+                    continue
+                at = (*base, *expander.full(0 if item.depth is UNSET else item.depth, item.path))
+                if chain is not None:
+                    yield Event(chain, item.tock, at, bytes(item.value) or None)
+        except NotFound:
+            return
+        finally:
+            stream.close()
+
     def watch(  # tidy: each narrows what is told
         self,
         path: Where = (),
@@ -189,6 +210,26 @@ class Client:
         answer = await self._caller.ask(request, repeats=False)
         return answer.changed if isinstance(answer.changed, int) else 0
 
+    async def write_all(self, ops: Sequence[clients.Op]) -> Sequence[bool]:
+        """Several writes, all or none, as one batch; whether each changed anything.
+
+        A server that knows no batches is told one after the other.
+        """
+        weft = self._caller.greeting.weft if self._caller.greeting is not None else UNSET
+        if weft is not UNSET and BATCH in weft.get("caps", ()):
+            answer = await self._caller.ask(
+                clients.Request(action="batch", ops=[*ops], nchain=0), repeats=_repeats(ops)
+            )
+            return [bool(told.get("changed")) for told in answer.results] if answer.results is not UNSET else []
+        return [await self._write_one(op) for op in ops]
+
+    async def _write_one(self, op: clients.Op) -> bool:
+        action = "set_value" if bytes(op.value) else "delete_value"
+        said = clients.Request(
+            action=action, path=op.path, value=op.value, prev=op.prev, chain=op.chain, idem=op.idem, nchain=0
+        )
+        return bool((await self._caller.ask(said, repeats=_repeats([op]))).changed)
+
     async def _write(self, action: str, path: Where, raw: bytes, condition: "_Condition") -> Written:
         request = clients.Request(
             action=action,
@@ -201,6 +242,11 @@ class Client:
         )
         answer = await self._caller.ask(request, repeats=condition.is_any)
         return Written(bool(answer.changed), _chain(answer), answer.tock, value_of(answer.prev))
+
+
+def _repeats(ops: Sequence[clients.Op]) -> bool:
+    """Whether saying them twice is saying them once."""
+    return all(op.idem or op.chain is not UNSET or bool(bytes(op.prev)) or not bytes(op.value) for op in ops)
 
 
 class _Condition:

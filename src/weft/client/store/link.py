@@ -29,6 +29,11 @@ class Frames:
         self._held = bytearray()
         self._begin = 0
 
+    @property
+    def rest(self) -> int:
+        """How many bytes of an object that is not complete yet are held."""
+        return len(self._held)
+
     def feed(self, data: bytes) -> list[bytes]:
         """The objects that are complete with `data`; ValueError for what is no MessagePack, or too long."""
         self._held += data

@@ -17,10 +17,10 @@ from weft.cores.store import limits
 from weft.cores.store.streams import Client, DeleteStream, Desk, EntryStream, Stream, TreeStream, flag
 from weft.cores.store.ticks import TickBook
 from weft.cores.store.tree import Tree
-from weft.wire.store.clients import NO_VALUE, Answer, Request, links_of
+from weft.wire.store.clients import NO_VALUE, Answer, Op, Request, links_of
 from weft.wire.store.messages import Ticks
 from weft.wire.store.pack import LEFT_OUT, canonical, pack, unpack
-from weft.wire.store.path import normal, text_of
+from weft.wire.store.path import key_of, normal, text_of
 from weft.wire.store.ranges import ticks_of_wire, ticks_to_wire
 
 META: Final[Path] = (None,)
@@ -60,7 +60,7 @@ class Asked(NamedTuple):
 class Conditions(NamedTuple):
     """What must be so for a write to happen: compared with what this node holds now (STO-036)."""
 
-    request: Request
+    request: Request | Op
     path: Path
     current: Event | None
 
@@ -269,6 +269,52 @@ def _done(asked: Asked, event: Event | None, **fields: Any) -> Answer:
     return asked.answer(event, **fields)
 
 
+def batch(asked: Asked) -> Answer:
+    """Several writes in one Persist, all or none: none is begun before each of them may be done."""
+    request = asked.request
+    ops = [] if request.ops is UNSET else request.ops
+    _check_ack(request)
+    if not 1 <= len(ops) <= limits.BATCH_OPS_MAX:
+        raise Refusal("bad-request", f"a batch has 1 to {limits.BATCH_OPS_MAX} writes, in `ops`")
+    writes = [_Write.of(asked, op) for op in ops]
+    if len({key_of(write.conditions.path) for write in writes}) < len(writes):
+        raise Refusal("bad-request", "a batch writes each entry once")
+    asked.desk.replica.check_all([(write.conditions.path, write.value) for write in writes if write.is_needed])
+    nchain = 1 if request.nchain is UNSET else request.nchain
+    return asked.answer(results=[write.done(asked, nchain) for write in writes])
+
+
+class _Write(NamedTuple):
+    """One write of a batch; its conditions hold."""
+
+    conditions: Conditions
+    value: bytes | None
+    is_needed: bool
+
+    @classmethod
+    def of(cls, asked: Asked, op: Op) -> "_Write":
+        """As it is asked for; Refusal, PeerError."""
+        if not isinstance(op.path, tuple):
+            raise Refusal("bad-request", "each write of a batch has a path")
+        path = normal((*asked.client.root, *op.path), asked.desk.context.settings.keys)
+        conditions, value = Conditions(op, path, asked.tree.get(path)), memory_of(op.value) or None
+        before = conditions.value
+        is_so = op.idem and value is not None and before is not None and equal(before, value)
+        if not is_so:
+            conditions.check()
+        return cls(conditions, value, not (is_so or (value is None and before is None)))
+
+    def done(self, asked: Asked, nchain: int) -> dict[str, Any]:
+        """Do it; what its answer says."""
+        event = self.conditions.current
+        if self.is_needed:
+            event = asked.desk.replica.write(self.conditions.path, self.value, via=asked.client.address).event
+        told: dict[str, Any] = {"changed": self.is_needed, "tock": event.tock if event else asked.desk.context.tock}
+        if nchain:
+            told["chain"] = links_of(event.chain, nchain) if event else None
+        return told
+
+
 # Streams
 
 
@@ -332,6 +378,7 @@ ACTIONS: Final[dict[str, Callable[[Asked], Answer]]] = {
     **dict.fromkeys(("set_value", "set_internal"), set_value),
     **dict.fromkeys(("delete_value", "delete_internal"), delete_value),
     **dict.fromkeys(("enum", "enum_internal", "enumerate"), enum),
+    "batch": batch,
     "get_state": get_state,
     "get_tock": get_tock,
     "root": set_root,
@@ -339,7 +386,7 @@ ACTIONS: Final[dict[str, Callable[[Asked], Answer]]] = {
     "auth_info": auth_info,
     "test_acl": test_acl,
     **dict.fromkeys(("auth", "auth_get", "auth_set", "set_auth_typ", "diffie_hellman"), unsupported),
-    **dict.fromkeys(("batch", "download", "history", "save", "log", "msg_send", "msg_monitor"), unsupported),
+    **dict.fromkeys(("download", "history", "save", "log", "msg_send", "msg_monitor"), unsupported),
     **dict.fromkeys(("update", "fake_info", "fake_info_send"), unsupported),
 }
 STREAMS: Final[dict[str, Callable[[Asked], Stream]]] = {

@@ -22,6 +22,7 @@ from weft.cores.store import messages
 from weft.cores.store.actor import Actor
 from weft.cores.store.bus import MESH, MQTT, Bus
 from weft.cores.store.context import Context
+from weft.cores.store.copying import Copying
 from weft.cores.store.deletion import Deletion
 from weft.cores.store.joining import Joining
 from weft.cores.store.membership import Membership
@@ -63,6 +64,7 @@ class Store:
         self.repair = Repair(context, bus, replica)
         self.deletion = Deletion(context, bus, replica)
         self.joining = Joining(context, replica)
+        self.copying = Copying(context, replica)
         self.serving = Serving(context, replica)
         self.mesh = Mesh(context, bus, self._hear_said, self._link_changed)
         parts: list[Part] = [self.membership, self.pinging, *self.actors.values(), self.recovery, self.repair]
@@ -89,6 +91,8 @@ class Store:
         membership.is_asking = lambda: joining.is_asking
         joining.on_answered = membership.answered
         joining.on_done = self._join_done
+        self.copying.may_copy = lambda: membership.may_copy
+        self.copying.on_done = membership.copied
         serving.serves = lambda: membership.serves
         serving.is_open = self.context.settings.is_open
         serving.say = self.bus.say
@@ -300,6 +304,9 @@ class Store:
             raise Refusal("bad-request", f"nothing is called {order.what!r}")
         self.context.reply(order.ticket, shown(self))
 
+    def _copy_file(self, order: messages.CopyFile, now: Now) -> None:
+        self.context.reply(order.ticket, self.copying.take(order, now))
+
     def _drop(self, order: messages.DropNode, now: Now) -> None:
         self.deletion.drop(order, now)
 
@@ -365,6 +372,7 @@ ORDERS: Final[dict[type, Callable[[Store, Any, Now], None]]] = {
     messages.Found: Store._found,
     messages.Show: Store._show,
     messages.RestoreLoser: Store._restore_loser,
+    messages.CopyFile: Store._copy_file,
     messages.DropNode: Store._drop,
     messages.SetDeleters: Store._set_deleters,
     messages.ReplayOrphans: Store._replay,

@@ -83,6 +83,7 @@ STEP_BYTES: Final = 1 << 10  # of a value: a larger one counts as several steps
 ANSWER_BYTES_MAX: Final = 4 << 20  # section 8
 WATCH_AHEAD: Final = 64  # changes that are held for one watcher that does not take them; the rest stays in the journal
 WATCH_FETCH_BYTES: Final = 256 << 10  # of the journal, read at once for watchers that are behind
+BATCH_OPS_MAX: Final = 1_000  # writes of one `batch`: they are one turn
 NODE_TICKS_MAX: Final = 100_000  # listed by one `enum_node`
 
 # Joining as a client (CLN-020)

@@ -86,6 +86,17 @@ class Membership:
         self._is_downloading, self._has_downloaded, self._failures = False, True, 0
         self._turn(On.INFORMED)
 
+    @property
+    def may_copy(self) -> bool:
+        """Whether a file's store may be taken over: this node has changed nothing and is joining nobody."""
+        return self.state is State.LISTEN and not self._context.tick
+
+    def copied(self, now: Now) -> None:
+        """A file's store is merged whole: it counts as downloaded, and what it has not is asked for."""
+        self._recovery.asking.begin()
+        self._has_downloaded = True
+        self._turn(On.COPIED)
+
     def download_failed(self, now: Now) -> None:
         """Nobody gave a download: wait a while, longer each time."""
         self._is_downloading = False

@@ -161,6 +161,18 @@ class AcceptTick(msgspec.Struct, frozen=True, gc=False):
     ticket: int
 
 
+class CopyFile(msgspec.Struct, frozen=True, gc=False):
+    """Order: take over a piece of a file's store as it is (ADM-013). Reply: dict, or StoreRefused."""
+
+    ticket: int
+    records: tuple[bytes, ...]
+    """Whole records of the file, in its order."""
+    is_first: bool
+    is_last: bool
+    is_whole: bool = False
+    """With the last piece: what the file has not is nowhere, and nobody needs to ask for it."""
+
+
 class Stop(msgspec.Struct, frozen=True, gc=False):
     """Order: say goodbye and speak no more."""
 

@@ -114,6 +114,20 @@ class Replica:
         self._announce(Change("newer" if before else "first", kept, before))
         return Written(before, kept)
 
+    def check_all(self, writes: list[tuple[Path, bytes | None]]) -> None:
+        """Refusal if not each of these could be written, one after the other; paths are normal, each stands there once."""
+        costs = entries = bytes_ = 0
+        for path, value in writes:
+            self._checked(path, value)
+            before = self.tree.at(path)
+            if value is not None:
+                costs += limits.ENTRY_COST + path_cost(path) + len(value) - cost_of(before)
+                entries += before is None or before.value is None
+                bytes_ += len(value)
+        if self._context.tick + len(writes) > limits.TICK_MAX:
+            raise Refusal("tick-exhausted", "")
+        self._check_growth(costs, entries, bytes_)
+
     @property
     def _links_max(self) -> int:
         return self._context.settings.chain_length
@@ -138,16 +152,19 @@ class Replica:
 
     def _check_room(self, path: Path, before: Event | None, value: bytes | None) -> None:
         """Refuse what there is no room for; a deletion is never refused for that (FLD-032)."""
+        if value is not None:
+            is_new = before is None or before.value is None
+            cost = limits.ENTRY_COST + path_cost(path) + len(value) - cost_of(before)
+            self._check_growth(cost, int(is_new), len(value))
+
+    def _check_growth(self, cost: int, entries: int, size: int) -> None:
         tree = self.tree
-        if value is not None and not self.room.has_room(
-            limits.ENTRY_COST + path_cost(path) + len(value) - cost_of(before)
-        ):
+        if cost and not self.room.has_room(cost):
             self.room.refuse()
             raise Refusal("storage-full", "this node has no memory left for more")
-        is_new = value is not None and (before is None or before.value is None)
-        if is_new and tree.entries >= limits.ENTRIES_MAX:
+        if entries and tree.entries + entries > limits.ENTRIES_MAX:
             raise Refusal("too-large", f"more than {limits.ENTRIES_MAX} entries")
-        if value is not None and tree.bytes + len(value) > limits.STORE_BYTES_MAX:
+        if tree.bytes + size > limits.STORE_BYTES_MAX:
             raise Refusal("too-large", f"more than {limits.STORE_BYTES_MAX} bytes")
 
     def _next_event(self, path: Path, value: bytes | None, by: str, below: Chain, links_max: int) -> Event:

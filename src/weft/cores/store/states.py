@@ -34,6 +34,7 @@ class On(Enum):
     BARRED = "the own name was dropped, or belongs to an older boot"
     ACCEPTED = "people say that the name is this node's"
     EMPTIED = "it had been dropped, and has set its data aside (DEL-006)"
+    COPIED = "a file's store was taken over as it is (ADM-013)"
     STOPPED = "the order to stop"
 
 
@@ -49,6 +50,7 @@ TABLE: Final[dict[tuple[State, On], Cell]] = {
     (State.LISTEN, On.FOUNDED): Cell("begin", State.MEMBER),
     (State.LISTEN, On.TIMER): Cell("call_out", State.LISTEN),
     (State.LISTEN, On.AUTHORITY): Cell("join", State.JOIN),
+    (State.LISTEN, On.COPIED): Cell("catch_up", State.CATCHUP),
     (State.LISTEN, On.BARRED): Cell("become_read_only", State.READ_ONLY),
     (State.LISTEN, On.EMPTIED): Cell("listen_anew", State.LISTEN),
     (State.LISTEN, On.STOPPED): Cell("rest", State.OFFLINE),

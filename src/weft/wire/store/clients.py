@@ -25,7 +25,7 @@ ACK_EACH: Final = 4
 MESSAGE_BYTES_MAX: Final = 4 << 20
 PATH_CODE: Final = 3  # the extension code of paths (COD-002)
 LINKS_MAX: Final = 64  # of a chain
-CAPS: Final = ("watch.since", "watch.latest")
+CAPS: Final = ("watch.since", "watch.latest", "batch")
 """What of `weft.caps` this server has."""
 
 NO_VALUE: Final = Raw(b"")
@@ -66,6 +66,16 @@ class ClientHello(msgspec.Struct, omit_defaults=True, frozen=True):
     seq: int = -1
 
 
+class Op(msgspec.Struct, omit_defaults=True, frozen=True, kw_only=True, gc=False):  # tidy: bounded by its message
+    """One write of a batch: as `set_value`, or without a value `delete_value`."""
+
+    path: Any = UNSET
+    value: Raw = NO_VALUE
+    prev: Raw = NO_VALUE
+    chain: Links | UnsetType | None = UNSET
+    idem: Flag = False
+
+
 class Request(msgspec.Struct, omit_defaults=True, frozen=True, kw_only=True, gc=False):  # tidy: bounded by its message
     """What a client wants; also the acknowledgement of items (`state` is `ack`), also a hello (`seq` is 0)."""
 
@@ -81,6 +91,8 @@ class Request(msgspec.Struct, omit_defaults=True, frozen=True, kw_only=True, gc=
     nchain: int | bool | UnsetType = UNSET
     """How many links of chains the answer shall have; -1: all. MoaT-KV's own programs say False and True for 0 and 1."""
     idem: Flag = False
+    ops: list[Op] | UnsetType = UNSET
+    """Of a batch."""
     ack: int | str | Maybe = UNSET
     ttl: float | Maybe = UNSET
     node: str | UnsetType = UNSET
@@ -138,6 +150,8 @@ class Answer(msgspec.Struct, omit_defaults=True, frozen=True, kw_only=True, gc=F
     node: str | UnsetType = UNSET
     tick: int | UnsetType = UNSET
     result: Any = UNSET
+    results: list[dict[str, Any]] | UnsetType = UNSET
+    """Of a batch, one for each of its writes: `changed`, `tock`, `chain` if links are wanted."""
     access: bool | UnsetType = UNSET
     nodes: dict[str, int | None] | UnsetType = UNSET
     """None: a real server knows nothing of that node but its name."""
@@ -172,7 +186,7 @@ _answer = msgspec.msgpack.Decoder(Answer, ext_hook=_Body)
 _greeting = msgspec.msgpack.Decoder(Greeting)
 _numbered = msgspec.msgpack.Decoder(_Numbered, ext_hook=_Body)
 _UNREADABLE: Final = (msgspec.DecodeError, RecursionError, UnicodeDecodeError, ValueError, TypeError)
-T = TypeVar("T", Request, Answer)
+T = TypeVar("T", Request, Answer, Op)
 
 
 class BadRequest(PeerError):
@@ -190,20 +204,29 @@ def encode(message: Said | tuple[Said, ...]) -> bytes:
     """The bytes of any message of this protocol, or of several in a row."""
     if isinstance(message, tuple):
         return b"".join(map(encode, message))
-    if isinstance(message, (Request, Answer)) and isinstance(message.path, tuple):
-        path = msgspec.msgpack.Ext(PATH_CODE, pack_path(message.path))
-        return _encoder.encode(msgspec.structs.replace(message, path=path))
+    if isinstance(message, Request) and message.ops is not UNSET:
+        ops = [msgspec.structs.replace(op, path=_packed(op.path)) for op in message.ops]
+        message = msgspec.structs.replace(message, ops=ops)
+    if isinstance(message, Request | Answer) and isinstance(message.path, tuple):
+        return _encoder.encode(msgspec.structs.replace(message, path=_packed(message.path)))
     return _encoder.encode(message)
+
+
+def _packed(path: Any) -> Any:
+    return msgspec.msgpack.Ext(PATH_CODE, pack_path(path)) if isinstance(path, tuple) else path
 
 
 def decode_request(raw: bytes) -> Request:
     """What a client says; BadRequest if at least its number can be read, else PeerError `malformed`."""
     try:
-        return _with_path(_request.decode(raw))
+        request = _with_path(_request.decode(raw))
+        for op in request.ops if request.ops is not UNSET else ():
+            _with_path(op)
     except PeerError as error:
         raise BadRequest(_seq_of(raw), error.code, error.why) from error
     except _UNREADABLE as error:
         raise BadRequest(_seq_of(raw), "bad-request", str(error)) from error
+    return request
 
 
 def decode_answer(raw: bytes) -> Greeting | Answer:

@@ -1,0 +1,39 @@
+"""A bar of progress for people who watch."""
+
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import Final
+
+UPDATES_PER_S: Final = 4
+Step = Callable[[float, str], None]
+"""How much more is done, and what is being done."""
+
+
+@contextmanager
+def progress(total: float | None, what: str) -> Iterator[Step]:
+    """On the standard error, where it is a terminal; nothing else is written."""
+    if not sys.stderr.isatty():
+        yield _silent
+        return
+    from rich.console import Console
+    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
+
+    columns = (
+        TextColumn("{task.description}"),
+        BarColumn(),
+        MofNCompleteColumn(),
+        TextColumn(what),
+        TimeRemainingColumn(),
+    )
+    with Progress(*columns, console=Console(stderr=True), transient=True, refresh_per_second=UPDATES_PER_S) as bar:
+        task = bar.add_task("", total=total)
+
+        def step(amount: float, label: str) -> None:
+            bar.update(task, advance=amount, description=label)
+
+        yield step
+
+
+def _silent(amount: float, label: str) -> None:
+    pass

@@ -1,0 +1,138 @@
+"""Files of a store: MessagePack maps in a row, as real MoaT-KV servers save and log them (ADM-012), both directions.
+
+    file = *(state / entry)
+    state = {nodes, known, deleted, node, tock}            also under `info`
+    entry = {value?, chain, tock, path, depth}             of a saved store
+          / {node, tick, prev, path, depth, value?, tock}  of a log
+
+An entry without `value` is a deletion. Every entry counts for the shortening of paths, deletions too; a real server's
+reader leaves these out, so a writer who wants to be read by it puts all deletions behind the entries with a value.
+"""
+
+from typing import Final, NamedTuple
+
+import msgspec
+from msgspec import UNSET, Raw, UnsetType
+
+from weft.base.changes import Event
+from weft.base.errors import PeerError
+from weft.wire.store.bus import is_name
+from weft.wire.store.clients import (
+    NO_VALUE,
+    Answer,
+    Links,
+    PathExpander,
+    PathShortener,
+    chain_of,
+    decode_answer,
+    encode,
+    links_of,
+)
+from weft.wire.store.messages import Ticks
+from weft.wire.store.pack import check_sound
+from weft.wire.store.ranges import ticks_of_wire, ticks_to_wire
+
+TICK_MAX: Final = (1 << 63) - 1
+_prev: Final = msgspec.msgpack.Decoder(Links | None)
+
+
+class State(NamedTuple):
+    """What a store knew beyond its entries."""
+
+    nodes: dict[str, int]
+    """The highest tick of each node."""
+    known: Ticks
+    deleted: Ticks
+    """Purged; real servers and we also name the deletions that still stand as entries."""
+    node: str = ""
+    """Who wrote it."""
+    tock: int = 0
+
+
+class _Wrapped(msgspec.Struct):
+    info: Raw | UnsetType = UNSET
+
+
+_wrapped: Final = msgspec.msgpack.Decoder(_Wrapped)
+
+
+class Writer:
+    """Makes the records of one file."""
+
+    def __init__(self) -> None:
+        self._shortener = PathShortener()
+
+    def entry(self, event: Event) -> bytes:
+        """The record of an entry; a deletion has no value."""
+        depth, path = self._shortener.cut(event.path)
+        value = NO_VALUE if event.value is None else Raw(event.value)
+        return encode(Answer(depth=depth, path=path, tock=event.tock, chain=links_of(event.chain), value=value))
+
+    @staticmethod
+    def state(state: State) -> bytes:
+        """The record of what is known."""
+        known, deleted = ticks_to_wire(state.known), ticks_to_wire(state.deleted)
+        return encode(Answer(nodes={**state.nodes}, known=known, deleted=deleted, node=state.node, tock=state.tock))
+
+
+class Reader:
+    """Understands the records of one file, in their order."""
+
+    def __init__(self) -> None:
+        self._expander = PathExpander()
+
+    def read(self, raw: bytes) -> Event | State:
+        """What a record says; PeerError for what is none, and then the rest of the file cannot be trusted either."""
+        said = decode_answer(_unwrapped(raw))
+        if not isinstance(said, Answer):
+            raise PeerError("malformed", "neither a state nor an entry")
+        return self._entry(said) if said.path is not UNSET else _state(said)
+
+    def _entry(self, said: Answer) -> Event:
+        if not isinstance(said.path, tuple):
+            raise PeerError("bad-path", "text is no path")
+        path = self._expander.full(0 if said.depth is UNSET else said.depth, said.path)
+        chain = said.chain if isinstance(said.chain, Links) else _chain_of_log(said)
+        if not 0 <= said.tock <= TICK_MAX:
+            raise PeerError("bad-field", f"tock {said.tock}")
+        value = None if said.value is NO_VALUE else bytes(said.value)
+        if value is not None:
+            check_sound(value)
+        return Event(chain_of(chain), said.tock, path, value)
+
+
+def _unwrapped(raw: bytes) -> bytes:
+    try:
+        inner = _wrapped.decode(raw).info
+    except (msgspec.DecodeError, RecursionError, ValueError) as error:
+        raise PeerError("malformed", str(error)) from None
+    return raw if inner is UNSET else bytes(inner)
+
+
+def _chain_of_log(said: Answer) -> Links:
+    if said.node is UNSET or said.tick is UNSET:
+        raise PeerError("missing-field", "an entry without chain")
+    if said.prev is NO_VALUE:
+        return Links(said.node, said.tick)
+    try:
+        return Links(said.node, said.tick, _prev.decode(bytes(said.prev)))
+    except (msgspec.DecodeError, RecursionError, ValueError) as error:
+        raise PeerError("bad-chain", str(error)) from None
+
+
+def _state(said: Answer) -> State:
+    if said.nodes is UNSET and said.known is UNSET and said.deleted is UNSET and said.tock < 0:
+        raise PeerError("missing-field", "neither a state nor an entry")
+    nodes = {} if said.nodes is UNSET else {node: tick or 0 for node, tick in said.nodes.items()}
+    if not all(is_name(node) and 0 <= tick <= TICK_MAX for node, tick in nodes.items()):
+        raise PeerError("bad-field", "a node or tick that is none")
+    known = _ticks(said.known) if said.known is not UNSET else _ticks(said.superseded)
+    return State(nodes, known, _ticks(said.deleted), "" if said.node is UNSET else said.node, max(said.tock, 0))
+
+
+def _ticks(ranges: object) -> Ticks:
+    if not isinstance(ranges, dict):
+        return {}
+    if not all(is_name(node) for node in ranges):
+        raise PeerError("bad-field", "a node that is none")
+    return ticks_of_wire(ranges)

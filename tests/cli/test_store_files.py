@@ -1,0 +1,162 @@
+"""`weft store save`, `load`, `dump` at real nodes: what is typed, what is in the files, and what other nodes make of them."""
+
+import asyncio
+import json
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import Any
+
+import msgpack
+import pytest
+
+from tests.cli.test_store_real import weft
+from tests.client.node import in_loop
+from tests.shell.ports import free_port
+from weft import store
+from weft.cli.asking import try_status
+from weft.cli.fleet import free_blocks
+from weft.client.store import files
+from weft.node.settings import settings_of
+from weft.shell.process import Process
+from weft.wire.store.path import parse
+
+
+@asynccontextmanager
+async def living(place: Path, port: int, name: str, until: str, **table: str) -> AsyncIterator[None]:
+    """A node, until its store stands so and behind that; deletions are remembered for 40 s."""
+    node = {"name": name, "level": "root", "state": str(place), "port": port}
+    settings = {"node": node, "fleet": {"beacon_port": free_port()}, "store": {"clock": "1s", **table}}
+    process = Process(settings_of(settings))
+    run = asyncio.ensure_future(process.run())
+    await reached(port, until)
+    yield
+    process.stop()
+    await run
+
+
+async def reached(port: int, wanted: str) -> None:
+    while await asyncio.to_thread(standing, port) != wanted:  # noqa: ASYNC110  # another thread asks another port
+        await asyncio.sleep(0.02)  # tidy: the node tells nobody; bounded by in_loop
+
+
+def standing(port: int) -> str:
+    status = try_status(port) or {}
+    return str(status.get("cores", {}).get("store", {}).get("state"))
+
+
+async def fill(place: Path, pairs: dict[str, object]) -> None:
+    async with store.Client(place) as client:
+        for path, value in pairs.items():
+            await client.set(path, value)
+
+
+def records_of(file: str) -> list[dict[str, Any]]:
+    with Path(file).open("rb") as source:
+        return list(msgpack.Unpacker(source))
+
+
+HELD = {"home.hall": 1, "home.kitchen.temp": 21.5, "home.kitchen.note": "none", "home:12": b"\x00", "other": None}
+
+
+@pytest.mark.proves("ADM-012", "ADM-013")
+@in_loop
+async def test_a_store_is_saved_and_copied_as_it_is(tmp_path: Path) -> None:
+    folder = tmp_path
+    first, second = free_blocks(2, 16_000)
+    one, two, file = tmp_path / "one", tmp_path / "two", str(tmp_path / "file")
+    async with living(one, first, "a", "MEMBER", found="r"):
+        await fill(one, HELD)
+        assert (0, []) == await weft("del", "home.hall", "--port", str(first))
+        status, said = await weft("store", "save", file, "--json", "--port", str(first))
+        assert (0, 5, 1) == (status, json.loads(said[0])["entries"], json.loads(said[0])["deleted"])
+        assert {"file", "one"} == {path.name for path in folder.iterdir()}
+    state, *entries, again = records_of(file)
+    assert ({"a": 7}, {"a": 7}, {"a": [7]}) == (state["nodes"], again["nodes"], again["deleted"])
+    assert ["value" in entry for entry in entries] == [True] * 5 + [False], "deletions come last"
+    async with living(two, second, "b", "LISTEN"):
+        at = ("--port", str(second))
+        assert (2, []) == await weft("store", "load", file, "--as", "copy", "--diff", *at)
+        status, said = await weft("store", "load", file, "--as", "copy", "--json", *at)
+        assert (0, {"merged": 6, "refused": 0}) == (status, json.loads(said[0]))
+        await reached(second, "MEMBER")
+        async with store.Client(two) as client:
+            kept = await client.entry("home.kitchen.temp")
+            assert (21.5, ("a", 3)) == (kept.value, kept.chain and kept.chain.head)
+            assert (entry := await client.entry("home.hall")).is_deleted
+            assert entry.chain is not None
+            assert ("a", 7) == entry.chain.head
+        assert (4, []) == await weft("store", "load", file, "--as", "copy", *at)
+
+
+@pytest.mark.proves("ADM-013")
+@in_loop
+async def test_a_file_is_compared_with_a_store_and_loaded_as_new_changes(tmp_path: Path) -> None:
+    [second] = free_blocks(1, 16_000)
+    two, at, file = tmp_path / "two", ("--port", str(second)), str(tmp_path / "file")
+    async with living(two, second, "b", "MEMBER", found="r"):
+        await fill(two, HELD)
+        async with store.Client(two) as client:
+            await client.delete("home.hall")
+            await files.save(client, Path(file))
+            await client.set("home.kitchen.temp", 5)
+            await client.set("home.hall", "back")
+            await client.delete("other")
+            await client.set("mine", True)
+        status, shown = await weft("store", "load", file, "--diff", *at)
+        assert 1 == status
+        assert [
+            "- home.hall back",
+            "~ home.kitchen.temp 21.5  # was 5",
+            "  mine true  # not in the file",
+            "+ other null",
+        ] == shown
+        assert (0, ["would be new: 1, changed: 1, deleted: 1, left: 1"]) == await weft(
+            "store", "load", file, "--dry-run", *at
+        )
+        assert (0, ["3 entries changed, 3 were so already"]) == await weft("store", "load", file, *at)
+        assert (0, ["0 entries changed, 6 were so already"]) == await weft("store", "load", file, *at)
+        async with store.Client(two) as client:
+            kept = await client.entry("home.kitchen.temp")
+            assert (21.5, ("b", 12)) == (kept.value, kept.chain and kept.chain.head), "as a change of its own"
+
+
+@pytest.mark.proves("ADM-012")
+@in_loop
+async def test_yaml_of_a_tree_is_printed_and_loaded_and_bad_files_change_nothing(tmp_path: Path) -> None:
+    [port] = free_blocks(1, 16_000)
+    at, place = ("--port", str(port)), tmp_path / "one"
+    async with living(place, port, "a", "MEMBER", found="r"):
+        await fill(place, HELD)
+        status, lines = await weft("store", "dump", "home", *at)
+        assert (0, ["home.hall: 1", "home.kitchen.note: none", "home.kitchen.temp: 21.5", 'home:12: !bin "\\0"']) == (
+            status,
+            sorted(lines),
+        )
+        status, lines = await weft("store", "dump", "home.hall", "--chain", *at)
+        assert ["home.hall:", "  value: 1", "  chain:"] == lines[:3]
+        yaml = tmp_path / "in.yaml"
+        yaml.write_text("home.hall: 2\nhome.kitchen.note: none\nnew.one: [1, null]\n")
+        assert (0, ["2 entries changed, 1 were so already"]) == await weft("store", "load", str(yaml), *at)
+        async with store.Client(place) as client:
+            assert [2, [1, None]] == [await client.get("home.hall"), await client.get("new.one")]
+            before = [entry async for entry in client.tree()]
+            nonsense, cut, odd = tmp_path / "nonsense", tmp_path / "cut", tmp_path / "odd.yaml"
+            nonsense.write_bytes(b"no file of a store")
+            whole = msgpack.packb({"path": ["a"], "value": 1, "tock": 1, "node": "n", "tick": 1})
+            cut.write_bytes(bytes(whole)[:-1])
+            odd.write_text("- a\n- b\n")
+            for file in (nonsense, cut, odd, tmp_path / "absent"):
+                assert (2, []) == await weft("store", "load", str(file), *at)
+            assert before == [entry async for entry in client.tree()]
+            refused = tmp_path / "refused"
+            paths = [["fine", 1], ["fine", 2.5], ["fine", 3]]
+            records = [{"path": path, "value": 1, "tock": 1, "node": "n", "tick": 1} for path in paths]
+            refused.write_bytes(b"".join(map(bytes, map(msgpack.packb, records))))
+            status, said = await weft("store", "load", str(refused), "--json", *at)
+            assert (1, 2, ["fine:2"]) == (
+                status,
+                (told := json.loads(said[0]))["changed"],
+                [told["why"][0]["path"][:6]],
+            )
+            assert [1, 1] == [await client.get(parse("fine:1")), await client.get(parse("fine:3"))]
