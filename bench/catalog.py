@@ -128,7 +128,8 @@ class Stage:
 
     def broker(self, instances: int) -> Broker:
         made = self._stack.enter_context(Broker(self.place()))
-        made.load("fill", instances)
+        if instances:
+            made.load("fill", instances)
         return made
 
     def echo(self) -> int:

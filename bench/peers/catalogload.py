@@ -4,6 +4,7 @@ echo             a ROUTER that says everything back, until it is ended
 fill             COUNT registrations on one DEALER each, which stay
 lookup           COUNT lookups of 300 names, one REQ in lock-step
 dealer           COUNT lookups, one DEALER, 200 in flight
+calls            COUNT calls of `read` at the service that listens at PORT, 200 in flight
 list             COUNT lists of everything
 register         COUNT registrations of new instances, one REQ in lock-step
 watch PUB        COUNT updates on one REQ, each until a SUB of the events port PUB has heard of it
@@ -85,6 +86,19 @@ def flying(port: int, count: int) -> list[float]:
     while heard < count:
         while sent < min(count, heard + FLYING):
             dealer.send_multipart([b"", b"u_U", T, b"n%d" % (sent % NAMES)])
+            sent += 1
+        dealer.recv_multipart()
+        heard += 1
+    return [(time.perf_counter() - began) / count] * count
+
+
+def calls(port: int, count: int) -> list[float]:
+    """Calls of `read` at a service, one DEALER, each in an envelope of its own."""
+    dealer = dialled(zmq.DEALER, port)
+    began, sent, heard = time.perf_counter(), 0, 0
+    while heard < count:
+        while sent < min(count, heard + FLYING):
+            dealer.send_multipart([b"%d" % (sent + 1), b"", b"read", T, b"x" * 100])
             sent += 1
         dealer.recv_multipart()
         heard += 1
@@ -202,6 +216,7 @@ MODES: Final[dict[str, Callable[[int, int], list[float]]]] = {
     "fill": fill,
     "lookup": lookup,
     "dealer": flying,
+    "calls": calls,
     "list": listed,
     "register": register,
     "watch": watched,

@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     from weft.client.catalog.handler import Handler
     from weft.client.catalog.service import Service
     from weft.client.catalog.sync import SyncClient
+    from weft.client.catalog.tapped import Copied
 
 __all__ = [
     "Address",
@@ -40,6 +41,7 @@ __all__ = [
     "Change",
     "Client",
     "Closed",
+    "Copied",
     "Denied",
     "Entry",
     "Found",
@@ -62,6 +64,7 @@ _ROOMS: Final = {
     "Address": "entries",
     "Change": "entries",
     "Client": "client",
+    "Copied": "tapped",
     "Entry": "entries",
     "Found": "discovery",
     "Handler": "handler",

@@ -45,7 +45,7 @@ def test_the_beacon_says_the_ports_the_epoch_and_the_network() -> None:
     core.wake(at(0))
     (frame,) = [codec.encode(beacon) for beacon in said(core)]
     epoch = core.context.epoch
-    assert [f"SHALOM 15246 dbp=1 id={epoch} hb=5250 pub=5251 caps=f64,lvc,log net=blue".encode()] == frame
+    assert [f"SHALOM 15246 dbp=1 id={epoch} hb=5250 pub=5251 caps=f64,lvc,log,tap net=blue".encode()] == frame
 
 
 @pytest.mark.proves("BEA-001")

@@ -52,7 +52,6 @@ def broker() -> Entered:
         ([b"dbp.instances", b"\xff"], "bad-argument"),
         ([b"dbp.liveness", b"\xff"], "bad-argument"),
         ([b"dbp.liveness", b"", b'{"limit":0}'], "bad-argument"),
-        ([b"dbp.tap", b"{}"], "unsupported"),
     ],
     ids=lambda value: value if isinstance(value, str) else str(value)[:50],
 )
@@ -87,7 +86,8 @@ def test_who_may_not_ask_is_denied_and_not_answered(broker: Entered) -> None:
 
 @pytest.mark.proves("CAT-034", "CAT-002")
 def test_the_status_says_who_the_broker_is_and_where_its_ports_are(broker: Entered) -> None:
-    broker.context.beats_port, broker.context.events_port = 5246, 5250
+    context = broker.context
+    context.beats_port, context.events_port, context.monitor_port = 5246, 5250, 5251
     broker.enter("a", id="1")
     broker.enter("a", id="2", state=State.SUSPECT)
     expected = {
@@ -99,7 +99,8 @@ def test_the_status_says_who_the_broker_is_and_where_its_ports_are(broker: Enter
         "port": 5999,
         "hb": 5246,
         "pub": 5250,
-        "caps": ["f64", "lvc", "log"],
+        "monitor": 5251,
+        "caps": ["f64", "lvc", "log", "tap"],
         "insecure": False,
         "full": False,
         "names": 1,

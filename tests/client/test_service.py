@@ -64,7 +64,14 @@ async def test_a_service_says_where_it_is_called_and_what_it_is() -> None:
             assert "127.0.0.1" == record["interfaces"]["pub"]["ip"]
             del record["interfaces"]
         expected = {"name": "thermo", "id": "t1", "heartbeat": 50, "topics": [], "tags": ["lab"], "version": "2"}
-        assert {**expected, **router, "metadata": {"room": "7"}, "weight": 3, "beacon": False} == record
+        assert {
+            **expected,
+            **router,
+            "metadata": {"room": "7"},
+            "weight": 3,
+            "beacon": False,
+            "caps": ["tap"],
+        } == record
 
 
 @pytest.mark.proves("CAT-070")

@@ -14,7 +14,7 @@ from weft.base.chance import Chance
 from weft.base.effects import Connect, Disconnect, Reply, Send, Source, Tell
 from weft.base.now import SECOND, Now, seconds
 from weft.cores.service import Service
-from weft.cores.service.messages import BEACONS, BEATS, BROKER, ServiceSettings, Start, Stop, Update
+from weft.cores.service.messages import BEACONS, BEATS, BROKER, MONITOR, ServiceSettings, Start, Stop, Update
 from weft.wire.catalog.messages import APPROVED, AWK, Beacon, Beat, Beats, Message
 
 WALL = 1_795_227_299 * SECOND
@@ -131,14 +131,16 @@ class Rig:
             self._perform(effect)
 
     def _perform(self, effect: Any) -> None:
-        if isinstance(effect, Connect):
+        if isinstance(effect, Connect | Disconnect) and effect.channel == MONITOR:
+            self.log.append((self.seconds, "taps", effect))
+        elif isinstance(effect, Connect):
             assert not self.is_open, "a second socket beside the first"
             self.is_open = True
             self.dialled.append(effect.endpoint)
         elif isinstance(effect, Disconnect):
             self.is_open = False
         elif isinstance(effect, Send):
-            assert self.is_open or effect.channel == BEATS, "said without a connection"
+            assert self.is_open or effect.channel != BROKER, "said without a connection"
             self.log.append((self.seconds, effect.channel, effect.message))
         elif isinstance(effect, Tell):
             self.log.append((self.seconds, "tell", effect.event))

@@ -32,7 +32,7 @@ def comes_back_on_the_same_socket(patch: pytest.MonkeyPatch) -> None:
 
 def comes_back_at_once(patch: pytest.MonkeyPatch) -> None:
     def bug(core: cores.Service, _: Any, now: Any) -> None:
-        core._let_go()
+        core._let_go(now)
         core._act_at = now.mono
 
     patch.setattr(cores.Service, "come_back", bug)

@@ -146,7 +146,7 @@ def test_a_router_whose_port_is_taken_is_a_start_that_fails(tmp_path: Path) -> N
 def test_sockets_besides_the_router_move_to_a_spare_port_and_say_so(tmp_path: Path) -> None:
     async def main() -> None:
         async with opened(tmp_path / "first") as here:
-            assert Ports(here.port, here.port + 1) == here.ports
+            assert Ports(here.port, here.port + 1, here.port + 2) == here.ports
             (blocked,) = free_blocks(1, 16_000)
             with socket.socket() as events, socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as beats:
                 events.bind((HOST, blocked + 1))

@@ -30,6 +30,7 @@ ROOMS: Final[dict[str, tuple[str, str]]] = {
     "topics": ("weft.cli.catalog_watch:topics", "List the topics that services publish."),
     "lcv": ("weft.cli.catalog_watch:last_values", "Print the last value of a topic, or of many."),
     "logs": ("weft.cli.catalog_watch:logs", "Print what services have logged."),
+    "tap": ("weft.cli.catalog_tap:tap", "Copy what goes in and out of a service, without its help."),
     "ping": ("weft.cli.catalog_reach:ping", "Ask every instance of a service whether it is there."),
     "call": ("weft.cli.catalog_reach:call", "Call an endpoint of a service."),
     "doctor": ("weft.cli.catalog_reach:doctor", "Look for what is wrong."),

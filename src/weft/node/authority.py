@@ -79,6 +79,7 @@ VERB_OF: Final[Mapping[str, Callable[[Any], str]]] = {
     "mesh": _is("store"),
     "mesh-call": _is("store"),
     "catalog": _of_catalog,
+    "catalog-monitor": _is("register"),
     "clients": _is("chain"),
     "document": _is("document"),
 }
@@ -92,6 +93,7 @@ UNPROVED: Final = frozenset(
         "doc-clients",  # as above
         "catalog",  # as above, or over loopback: a foreign protocol
         "catalog-events",
+        "catalog-monitor",  # copies of who is registered at that address
         "catalog-values",  # what services on loopback publish
         "catalog-probe",
         "clone-serve",  # a foreign protocol, on loopback only

@@ -25,7 +25,7 @@ from weft.cores.document import messages as document
 from weft.node import storechannels as store
 from weft.wire import beacon, chp, clients, data, discovery, enrolment, hop, replication
 from weft.wire.catalog import beacon as shalom
-from weft.wire.catalog import beats, commands, publications
+from weft.wire.catalog import beats, commands, publications, taps
 from weft.wire.catalog import messages as words
 from weft.wire.document import frames as dialogue
 from weft.wire.document import programs
@@ -171,6 +171,7 @@ _mesh = _stream("store", mesh.decode, mesh.encode, "ROUTER", BINDS)
 _mesh_call = _stream("store", mesh.decode, mesh.encode, "DEALER", CALLS)
 _catalog = _stream("catalog", commands.decode, commands.encode, "ROUTER", BINDS)
 _events = Channel("catalog", "publish", publications.decode, publications.encode, socket="XPUB", how=BINDS)
+_monitor = _stream("catalog", taps.decode, commands.encode, "ROUTER", BINDS)
 _values = Channel("catalog", "publish", publications.decode_taken, _unsaid, socket="SUB", how=KEEPS)
 _probe = _stream("catalog", commands.decode, commands.encode, "DEALER", CALLS)
 _doc_clients = _stream("document", programs.decode, programs.encode, "ROUTER", BINDS)
@@ -233,6 +234,9 @@ CHANNELS: Final[dict[str, Channel]] = {
         is_plain=True,
     ),
     "catalog-events": _events._replace(block=CATALOG, queue=EVENTS_QUEUE, is_plain=True),
+    "catalog-monitor": _monitor._replace(
+        block=CATALOG, queue=LINK_QUEUE, frames_max=taps.FRAMES_MAX, tells_address=True, is_plain=True
+    ),
     "catalog-beats": Channel("catalog", "datagram", beats.decode, beats.encode, how=INSIDE),
     "catalog-beacon": Channel("catalog", "datagram", _unheard, shalom.encode, how=INSIDE),
     "catalog-probe": _probe._replace(queue=LINK_QUEUE, is_plain=True),

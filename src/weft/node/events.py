@@ -477,6 +477,12 @@ EVENTS: Final[dict[type, Event]] = {
         "Log records of a service are missing, and it could not say them again.",
         "Nothing; `first` and `last` name them.",
     ),
+    catalog.TapStarted: Event(
+        "tap.start", "info", "Messages of a service are copied, since `by` asked for it.", "weft catalog tap --list"
+    ),
+    catalog.TapEnded: Event(
+        "tap.stop", "info", "Messages of a service are copied no more; the counts say how many were.", "Nothing."
+    ),
     document.SessionOpened: Event(
         "doc.opened", "info", "A session's socket listens; its log is as the journal had it.", "Nothing."
     ),

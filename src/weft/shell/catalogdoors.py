@@ -50,16 +50,15 @@ class CatalogDoors:
                 "another [catalog] port (weft catalog serve --port), or stop the other one",
             )
         self._door.open(self._links, ("catalog",))
-        events = next(
-            (port for port in _ports(table.port + 1) if self._links.serve_at("catalog-events", self._host, port)), 0
-        )
+        events = self._serve("catalog-events", table.port + 1)
+        monitor = self._serve("catalog-monitor", table.port + 2)
         beats = self._listen(table.port)
         self._runner.doors |= {"catalog-beats": self._answer, "catalog-beacon": self._shout}
         if table.beacons:
             self._shouts = _datagrams()
             self._shouts.setsockopt(socket.SOL_SOCKET, socket.SO_BROADCAST, 1)
             self._destinations = destinations_of(table, self._host)
-        self._runner.order("catalog", Ports(beats, events))
+        self._runner.order("catalog", Ports(beats, events, monitor))
 
     def close(self) -> None:
         """Let go of everything."""
@@ -69,6 +68,10 @@ class CatalogDoors:
         if self._shouts is not None:
             self._shouts.close()
         self._door.close()
+
+    def _serve(self, channel: str, first: int) -> int:
+        """Bind a channel at this port, or at a spare one; its number, 0 if there is none (CAT-002)."""
+        return next((port for port in _ports(first) if self._links.serve_at(channel, self._host, port)), 0)
 
     def _listen(self, first: int) -> int:
         """Hear beats at this port, or at a spare one; its number, 0 if there is none."""

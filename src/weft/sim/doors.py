@@ -26,7 +26,8 @@ DOCUMENT: Final = "document"
 BLOCKS: Final = ("", CATALOG, CLONE)
 """Blocks of ports that stand open here: the node's own, and those of brokers and of the Clone pattern. Programs of the
 same machine need none, and a door that opens by order only is never opened here."""
-EVENTS: Final = "catalog-events"
+OF_CATALOG: Final = {"catalog": 0, "catalog-events": 1, "catalog-monitor": 2}
+"""Which of its ports a channel of the catalog has."""
 
 
 class Doors:
@@ -48,13 +49,13 @@ class Doors:
                 address = f"{machine.address}:{self._port(channel, row)}"
                 self.bound[channel] = self.streams.bind(machine, address, channel)
         if "catalog" in node.cores:
-            machine.later(0, partial(machine.obey, "catalog", Ports(CATALOG_PORT, CATALOG_PORT + 1)))
+            machine.later(0, partial(machine.obey, "catalog", Ports(CATALOG_PORT, CATALOG_PORT + 1, CATALOG_PORT + 2)))
         if "document" in node.cores:
             machine.later(0, partial(machine.obey, "document", Begin()))
 
     def _port(self, channel: str, row: Channel) -> int:
         if row.block == CATALOG:
-            return CATALOG_PORT + (channel == EVENTS)
+            return CATALOG_PORT + OF_CATALOG[channel]
         return (CLONE_PORT if row.block == CLONE else self.machine.fabric.base_port) + row.place
 
     def close(self, *, is_loud: bool) -> None:
@@ -71,7 +72,7 @@ class Doors:
         if channel == DOCUMENT:
             sender = peer.partition(BETWEEN)[2]
             return Source(channel, peer, kind=self._address_of(sender)), [sender, *frames]
-        if channel == "catalog":
+        if channel in ("catalog", "catalog-monitor"):
             return Source(channel, peer, kind=f"DEALER {self._address_of(peer)}"), frames
         return Source(channel, peer, kind=machine.programs.kinds.get(peer, "")), frames
 

@@ -26,6 +26,8 @@ from weft.client.catalog.limits import ANSWER_S, CALL_S, TRIES
 from weft.client.catalog.picking import Picker, Policy
 from weft.client.catalog.subscribing import Subscription
 from weft.client.catalog.tailing import Tail
+from weft.client.catalog.tapped import QUERY as TAP
+from weft.client.catalog.tapped import Tapped
 from weft.client.catalog.watch import Copy, Watch
 from weft.wire.catalog.messages import (
     APPROVED,
@@ -45,7 +47,7 @@ Payload = bytes | str | Sequence[bytes] | None
 Entries = builtins.list[Entry]
 Table = dict[str, Any]
 Tables = builtins.list[Table]
-G = TypeVar("G", Watch, Subscription, Tail)
+G = TypeVar("G", Watch, Subscription, Tail, Tapped)
 
 
 class Client:
@@ -64,7 +66,7 @@ class Client:
         self._askers: dict[Address, Asker] = {}
         self._calls = Calls()
         self._picker = Picker(random.Random())  # noqa: S311  # it spreads load
-        self._goers: WeakSet[Watch | Subscription | Tail] = WeakSet()
+        self._goers: WeakSet[Watch | Subscription | Tail | Tapped] = WeakSet()
         self._is_closed = False
 
     async def __aenter__(self) -> Self:
@@ -204,6 +206,21 @@ class Client:
     def follow_logs(self, wanted: Mapping[str, Any] | None = None, /, **more: Any) -> Tail:
         """The records of `logs`, and whatever comes after them: `async for record in catalog.follow_logs(): …`."""
         return self._goes(Tail(self, {**(wanted or {}), **more}))
+
+    def tap(self, name: str, wanted: Mapping[str, Any] | None = None, /, **more: Any) -> Tapped:
+        """Copies of what goes in and out of a service, without its help: `async for copy in catalog.tap("thermo"): …`.
+
+        `instance`, `sockets` (`router`, `pub`), `dir` (`in`, `out`), `sample`, `max_frame`, `rate`, `seconds` (MON-001).
+        """
+        return self._goes(Tapped(self, name, {**(wanted or {}), **more}))
+
+    async def taps(self) -> Tables:
+        """The taps that run, and their accounts."""
+        return _rows(await self.told(TAP, _json({"list": True})), "taps")
+
+    async def stop_tap(self, tap: str) -> None:
+        """End a tap, whosever it is."""
+        await self.told(TAP, _json({"stop": tap}))
 
     async def status(self) -> Table:
         """How the broker is."""

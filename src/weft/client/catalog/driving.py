@@ -10,21 +10,24 @@ from typing import Any, Final
 import zmq
 
 from weft.base.chance import Chance
-from weft.base.effects import Connect, Disconnect, Effect, Reply, Send, Source, Tell
+from weft.base.effects import Connect, Disconnect, Effect, Reply, Send, SendFailed, Source, Tell
 from weft.base.errors import PeerError
 from weft.base.now import Now
 from weft.client.catalog.discovery import Ears
 from weft.client.catalog.errors import CatalogError, error_of
-from weft.client.catalog.servicelimits import LINGER_MS
+from weft.client.catalog.servicelimits import COPIES_MAX, FRAME_BYTES_MAX, LINGER_MS
 from weft.client.catalog.sockets import Datagrams, Plug
-from weft.client.link.sockets import Context
+from weft.client.link.sockets import Bounds, Context
 from weft.cores.service.core import Service as Core
 from weft.cores.service.messages import (
     BEACONS,
     BEATS,
     BROKER,
+    COPIES,
+    MONITOR,
     Denied,
     Lost,
+    Passed,
     Registered,
     ServiceSettings,
     Start,
@@ -32,10 +35,11 @@ from weft.cores.service.messages import (
     Update,
     Updated,
 )
-from weft.wire.catalog import beats, commands
+from weft.wire.catalog import beats, commands, taps
 from weft.wire.catalog.messages import Beacon, Beat, Message
 
 Tale = Callable[[Any], None]
+MONITOR_BOUNDS: Final = Bounds(FRAME_BYTES_MAX, COPIES_MAX)
 
 
 class Driver:
@@ -46,6 +50,9 @@ class Driver:
         self._context, self._tell = context, tell
         self._loop = asyncio.get_running_loop()
         self._dealer: Plug | None = None
+        self._monitors: dict[bytes, Plug] = {}
+        """By tap."""
+        self._is_flushing = False
         self._ears: Ears | None = None
         self._beats = Datagrams(self._hear_beats)
         self._timer: asyncio.TimerHandle | None = None
@@ -71,6 +78,8 @@ class Driver:
         self._is_stopping = True
         self.command(Stop())
         self._disconnect()
+        for tag in list(self._monitors):
+            self._close_monitor(tag)
         if self._ears is not None:
             self._ears.close()
         self._beats.close()
@@ -80,6 +89,17 @@ class Driver:
     def command(self, order: Any) -> None:
         """Tell the core an order."""
         self.core.command(order, now())
+        self._pump()
+
+    def passed(self, passed: Passed, at: Now) -> None:
+        """A message went through the service; it is copied behind all that is done in this turn of the loop."""
+        if self.core.taps.note(passed, at) and not self._is_flushing:
+            self._is_flushing = True
+            self._loop.call_soon(self._flush)
+
+    def _flush(self) -> None:
+        self._is_flushing = False
+        self.core.taps.flush(now())
         self._pump()
 
     async def update(self, changes: dict[str, Any]) -> None:
@@ -137,19 +157,44 @@ class Driver:
             self._timer = self._loop.call_later(max(0.0, (deadline - time.monotonic_ns()) / 1e9), self._wake)
 
     def _connect(self, effect: Connect) -> None:
+        if effect.channel == MONITOR:
+            self._connect_monitor(effect)
+            return
         self._disconnect()
         tag = effect.tag
         self._dealer = Plug(self._context, zmq.DEALER, lambda frames: self._hear_broker(frames, tag))
         self._dealer.dial(effect.endpoint)
 
-    def _disconnect(self, _: Disconnect | None = None) -> None:
+    def _connect_monitor(self, effect: Connect) -> None:
+        tag = effect.tag
+        made = Plug(self._context, zmq.DEALER, lambda frames: self._hear_monitor(frames, tag), MONITOR_BOUNDS)
+        self._monitors[tag] = made
+        made.dial(effect.endpoint)
+
+    def _close_monitor(self, tag: bytes) -> None:
+        made = self._monitors.pop(tag, None)
+        if made is not None:
+            made.close(LINGER_MS)
+
+    def _hear_monitor(self, frames: list[bytes], tag: bytes) -> None:
+        with suppress(PeerError):
+            self._hear(taps.decode(frames), Source(MONITOR, tag))
+
+    def _disconnect(self, effect: Disconnect | None = None) -> None:
+        if effect is not None and effect.channel == MONITOR:
+            self._close_monitor(effect.peer)
+            return
         dealer, self._dealer = self._dealer, None
         if dealer is not None:
             dealer.close(LINGER_MS if self._is_stopping else 0)
 
     def _send(self, effect: Send) -> None:
         message = effect.message
-        if isinstance(message, Message) and self._dealer is not None:
+        if effect.channel in (MONITOR, COPIES):
+            monitor = self._monitors.get(effect.peer)
+            if monitor is None or not monitor.say(commands.encode(message)):
+                self.core.command(SendFailed(effect.channel, effect.peer), now())
+        elif isinstance(message, Message) and self._dealer is not None:
             self._dealer.say(commands.encode(message))
         elif isinstance(message, Beat):
             self._beats.send(effect.peer.decode(), beats.encode(message)[0])

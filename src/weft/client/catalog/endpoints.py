@@ -18,6 +18,7 @@ import msgspec
 from weft.base.errors import PeerError
 from weft.client.catalog.errors import CatalogError
 from weft.client.catalog.servicelimits import CALLS_MAX, CANCEL_S, ERROR_CHARS_MAX, FRAMES_MAX, GRACE_S
+from weft.client.catalog.tapping import Tapping
 from weft.wire.catalog import commands, times
 from weft.wire.catalog.messages import AWK, DENIED, DENIED_TOO, DISCONNECT, PING, PONG, REPLY, Message
 
@@ -72,6 +73,8 @@ class Endpoints:
         self._builtins: dict[str, Callable[[tuple[bytes, ...]], Any]] = {"dbp.stats": self._stats}
         self._running: set[asyncio.Task[None]] = set()
         self._say: Say = _nobody
+        self.tapping: Tapping | None = None
+        """Who is told of each message that passes; nobody, while the service does not run."""
 
     def add(self, function: Function, name: str = "") -> None:
         """Serve calls of `name`, or of the function's own, with a function; a coroutine may wait, others must not."""
@@ -103,6 +106,7 @@ class Endpoints:
         if self._running:
             await asyncio.wait(self._running, timeout=CANCEL_S)
         self._say = _nobody
+        self.tapping = None
 
     def hear(self, frames: list[bytes]) -> None:
         """A message on the socket, its routing id first; what is none is counted."""
@@ -110,7 +114,11 @@ class Endpoints:
             message = commands.decode_call(frames[1:], FRAMES_MAX)
         except PeerError:
             self.malformed += 1
+            if self.tapping is not None:
+                self.tapping.heard(frames, None)
             return
+        if self.tapping is not None:
+            self.tapping.heard(frames, message)
         if message.command in ANSWERS:
             return
         if message.command == PING:
@@ -156,7 +164,10 @@ class Endpoints:
 
     def _answer(self, peer: bytes, asked: Message, command: bytes, body: list[bytes]) -> None:
         when = times.answer(asked.time, time.time())
-        self._say([peer, *asked.envelope, b"", command, when, *body])
+        frames = [peer, *asked.envelope, b"", command, when, *body]
+        self._say(frames)
+        if self.tapping is not None:
+            self.tapping.said(frames, asked)
 
     def _stats(self, _: tuple[bytes, ...]) -> dict[str, Any]:
         return {name: endpoint.stats() for name, endpoint in self.table.items()}

@@ -28,12 +28,15 @@ from weft.client.catalog.handler import Bus, level_of
 from weft.client.catalog.servicelimits import BEACON_PORT, LINGER_MS, REGISTER_S
 from weft.client.catalog.sockets import Plug
 from weft.client.catalog.speaking import Speaker
+from weft.client.catalog.tapping import Tapping
 from weft.client.link.sockets import Context
-from weft.cores.service.messages import Denied, Registered, ServiceSettings
+from weft.cores.service.messages import Denied, Registered, ServiceSettings, TapsChanged
 
 F = TypeVar("F", bound=Function)
 ANYWHERE: Final = frozenset({"0.0.0.0", "::", "*", ""})  # noqa: S104  # a program says where it listens
 LOCAL: Final = "127.0.0.1"
+CAPS: Final = ("tap",)
+"""What a service of this library can beyond the seed (MON-002)."""
 STAYS: Final = frozenset({"name", "id", "instance", "ip", "port", "interfaces"})
 """What a service is known and reached by, for as long as it runs."""
 
@@ -76,6 +79,7 @@ class Service:
         self.address: tuple[str, int] | None = None
         """Where it is called; None while it does not run."""
         self._record = {"tags": list(tags), "topics": None if topics is None else list(topics), **(record or {})}
+        self._record["caps"] = [*dict.fromkeys([*self._record.get("caps", ()), *CAPS])]
         self._record |= {key: value for key, value in (("metadata", self.metadata), ("version", version)) if value}
         self._interval_ms = round(interval_s * 1_000)
         self._place = (host, port, advertise or (LOCAL if host in ANYWHERE else host))
@@ -222,6 +226,8 @@ class _Running:
         self._context: Context = zmq.Context()
         self._router = Plug(self._context, zmq.ROUTER, service.endpoints.hear)
         self._speaker = Speaker(self._context)
+        self._tapping: Tapping | None = None
+        """Who copies what passes; nobody, while nobody wants that."""
         self._approved: asyncio.Future[None] = loop.create_future()
         self._begun = False
         self._put_off: Denied | None = None
@@ -234,8 +240,8 @@ class _Running:
         host, port, _ = place
         host = "0.0.0.0" if host in ("", "*") else host  # noqa: S104  # asked for in so many words
         ports = self._router.bind(host, port), self._speaker.bind(host)
-        self._service.endpoints.open(self._router.say)
         self.driver = Driver(settings(*ports), self._context, self._hear)
+        self._service.endpoints.open(self._router.say)
         self._begun = True
         await self.driver.start(beacon_port)
 
@@ -254,6 +260,8 @@ class _Running:
     def publish(self, frames: list[bytes]) -> None:
         """Say it to whoever is subscribed."""
         self._speaker.say(frames)
+        if self._tapping is not None:
+            self._tapping.published(frames)
 
     def end(self) -> None:
         """Let `run` return."""
@@ -281,6 +289,9 @@ class _Running:
             self._speaker.note_approved()
             if not self._approved.done():
                 self._approved.set_result(None)
+        elif isinstance(event, TapsChanged):
+            self._tapping = (self._tapping or Tapping(self._router, self.driver)) if event.is_on else None
+            self._service.endpoints.tapping = self._tapping
         elif isinstance(event, Denied) and not event.is_final:
             self._put_off = event
         elif isinstance(event, Denied):

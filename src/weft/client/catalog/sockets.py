@@ -26,12 +26,12 @@ class Plug(Channel):
 
     _socket: Socket
 
-    def __init__(self, context: Context, kind: int, hear: Hear) -> None:
+    def __init__(self, context: Context, kind: int, hear: Hear, bounds: Bounds = BOUNDS) -> None:
         self.dropped = 0
         """Messages that reached nobody."""
 
         def opener(on_ready: Callable[[], None], _: Callable[[], None]) -> Socket:
-            made = self._socket = Socket(kind, BOUNDS, on_ready, context)
+            made = self._socket = Socket(kind, bounds, on_ready, context)
             if kind == zmq.ROUTER:
                 made.set(zmq.ROUTER_MANDATORY, 1)
             return made
@@ -59,6 +59,11 @@ class Plug(Channel):
         is_sent = self.offer(frames)
         self.dropped += not is_sent
         return is_sent
+
+    @property
+    def heard_from(self) -> str:
+        """The address of who said the message that is heard just now; empty: libzmq does not know."""
+        return self._socket.heard_from
 
     def on_lost(self, call: Callable[[], None]) -> None:
         """Call it whenever a connection that stood breaks."""

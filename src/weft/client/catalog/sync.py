@@ -12,6 +12,7 @@ from weft.client.catalog.entries import Change, Entry, Value
 from weft.client.catalog.finding import Broker
 from weft.client.catalog.limits import ANSWER_S, CALL_S
 from weft.client.catalog.picking import Policy
+from weft.client.catalog.tapped import Copied
 from weft.client.link.waiting import Waiting
 
 Wanted = Mapping[str, Any] | None
@@ -88,6 +89,18 @@ class SyncClient(Waiting):
     def follow_logs(self, wanted: Wanted = None, /, **more: Any) -> Iterator[Table]:
         """As `Client.follow_logs`; it has begun when this returns, and ends as `watch`."""
         return self._begun(self._client.follow_logs, wanted, **more)
+
+    def tap(self, name: str, wanted: Wanted = None, /, **more: Any) -> Iterator[Copied]:
+        """As `Client.tap`; it has begun when this returns, and ends as `watch`."""
+        return self._begun(self._client.tap, name, wanted, **more)
+
+    def taps(self) -> Tables:
+        """As `Client.taps`."""
+        return self._do(self._client.taps())
+
+    def stop_tap(self, tap: str) -> None:
+        """As `Client.stop_tap`."""
+        self._do(self._client.stop_tap(tap))
 
     def status(self) -> Table:
         """As `Client.status`."""

@@ -70,6 +70,7 @@ class Socket:
         self._bounds = bounds
         self._on_ready = on_ready
         self._monitor: zmq.Socket[bytes] | None = None
+        self._last: zmq.Frame | None = None
         self._loop = asyncio.get_running_loop()
         for option, value in (
             (zmq.LINGER, bounds.linger_ms),
@@ -85,6 +86,14 @@ class Socket:
     def is_closed(self) -> bool:
         """Whether it has been closed."""
         return bool(self.raw.closed)
+
+    @property
+    def heard_from(self) -> str:
+        """The address of who said the last message that was taken; empty: libzmq does not know it."""
+        try:
+            return str(self._last.get("Peer-Address")) if self._last is not None else ""
+        except zmq.ZMQError:
+            return ""
 
     def set(self, option: int, value: int | bytes) -> None:
         """Set a further option of libzmq, before `dial` or `bind`."""
@@ -135,6 +144,7 @@ class Socket:
             frame = receive(NOW, copy=False)
         except zmq.Again:
             return None
+        self._last = frame
         frames, (_, _, _, frames_max, bytes_max) = [frame.bytes], self._bounds
         size = 0
         while frame.more:

@@ -7,7 +7,7 @@ no event leaves before its change is durable (CAT-050).
 import hashlib
 from collections import Counter
 from collections.abc import Callable
-from typing import NamedTuple
+from typing import NamedTuple, Protocol
 
 from weft.base.budget import Budget
 from weft.base.chance import Chance
@@ -17,15 +17,16 @@ from weft.cores.catalog.instances import Change, Instance
 from weft.cores.catalog.memory import record_of
 from weft.cores.catalog.messages import CatalogSettings
 from weft.cores.kit.outbox import Outbox
-from weft.wire.catalog.messages import Envelope, Message
+from weft.wire.catalog.messages import Envelope, Message, Publication
 
-ROUTER, EVENTS, BEATS, BEACON, PROBE, VALUES = (
+ROUTER, EVENTS, BEATS, BEACON, PROBE, VALUES, MONITOR = (
     "catalog",
     "catalog-events",
     "catalog-beats",
     "catalog-beacon",
     "catalog-probe",
     "catalog-values",
+    "catalog-monitor",
 )
 """Channels: see `weft.node.catalogchannels`."""
 
@@ -45,6 +46,8 @@ class Asker(NamedTuple):
     envelope: Envelope
     time: bytes
     """The time frame that it sent."""
+    is_proved: bool = False
+    """Whether its key is known: then its role was judged before it was heard (CAT-060)."""
 
     @property
     def is_admin(self) -> bool:
@@ -62,6 +65,19 @@ class Asker(NamedTuple):
         return self.address or "127.0.0.1"
 
 
+class OwnMessages(Protocol):
+    """Who copies the broker's own messages: `taps.Taps`."""
+
+    def heard(self, message: Message, asker: Asker) -> None:
+        """One that came to the ROUTER."""
+
+    def said(self, peer: bytes, message: Message) -> None:
+        """One that leaves it."""
+
+    def published(self, publication: Publication) -> None:
+        """One for whoever has subscribed."""
+
+
 class Context(Outbox):
     """Shared by reference; the parts of the core change it, nobody else does."""
 
@@ -75,7 +91,9 @@ class Context(Outbox):
         """Of the last change of this epoch."""
         self.is_full = False
         """The journal has no room: nothing is registered or updated (JRN-030)."""
-        self.beats_port = self.events_port = 0
+        self.beats_port = self.events_port = self.monitor_port = 0
+        self.tap: OwnMessages | None = None
+        """Whoever copies what this broker hears and says (MON-007); usually nobody."""
         self.now = Now(0, 0)
         self.counters: Counter[tuple[str, str]] = Counter()
         """What has happened, by metric and label: `("requests", "u_U")`, `("dropped", "closed")` (CAT-082)."""
@@ -122,6 +140,14 @@ class Context(Outbox):
     def say(self, peer: bytes, message: Message) -> None:
         """Say a message on the ROUTER."""
         self.send(ROUTER, peer, message)
+        if self.tap is not None:
+            self.tap.said(peer, message)
+
+    def publish(self, publication: Publication) -> None:
+        """Say something on the XPUB of events."""
+        self.send(EVENTS, b"", publication)
+        if self.tap is not None:
+            self.tap.published(publication)
 
     def count(self, metric: str, label: str = "", by: int = 1) -> None:
         self.counters[metric, label] += by

@@ -5,6 +5,7 @@ serving       what is said on the ROUTER, by the table of connections; queries: 
 liveness      beats, probes, silence, and when not to believe it; beacons: where the broker is
 publishing    every change, to who watches
 sources       publishers: values keeps the last word of each topic, logs gathers warnings
+taps          copies of messages of services, for who looks at them
 """
 
 from collections.abc import Callable, Iterable
@@ -19,7 +20,7 @@ from weft.cores.catalog.answers import Answers
 from weft.cores.catalog.beacons import Beacons
 from weft.cores.catalog.book import Book
 from weft.cores.catalog.connections import Connections
-from weft.cores.catalog.context import BEATS, EVENTS, PROBE, ROUTER, VALUES, Context
+from weft.cores.catalog.context import BEATS, EVENTS, MONITOR, PROBE, ROUTER, VALUES, Context
 from weft.cores.catalog.liveness import Liveness
 from weft.cores.catalog.logs import Logs
 from weft.cores.catalog.messages import CatalogSettings
@@ -29,6 +30,7 @@ from weft.cores.catalog.registry import Registry
 from weft.cores.catalog.serving import Serving
 from weft.cores.catalog.show import facts
 from weft.cores.catalog.sources import Sources
+from weft.cores.catalog.taps import Taps
 from weft.cores.catalog.values import Values
 from weft.cores.kit.timers import Parts
 from weft.wire.catalog.messages import PONG, REQUEST
@@ -56,12 +58,13 @@ class Catalog:
         self.logs = Logs(context, book, queries, publishing)
         self.sources = Sources(context, book, self.values, self.logs)
         self.serving = Serving(context, book, self.registry, self.connections, queries)
+        self.taps = Taps(context, book, self.serving, queries)
         self.liveness = Liveness(context, book, self.registry, self.serving)
         queries.gauges["held"] = lambda: {"": float(self.liveness.is_held)}
         self.beacons = Beacons(context)
         self._due: int | None = None
         self._is_due_known = False
-        self._parts = Parts(self.liveness, self.beacons, publishing, self.values, self.logs)
+        self._parts = Parts(self.liveness, self.beacons, publishing, self.values, self.logs, self.taps)
 
     # Memory
 
@@ -112,7 +115,7 @@ class Catalog:
     def _open(self, order: messages.Ports, now: Now) -> None:
         """The sockets are there: be found."""
         context, settings = self.context, self.context.settings
-        context.beats_port, context.events_port = order.beats, order.events
+        context.beats_port, context.events_port, context.monitor_port = order.beats, order.events, order.monitor
         self.answers.all()  # after a restart all fragments are made anew: before anybody waits for them
         self.beacons.open(now)
         self.sources.open(now)
@@ -154,6 +157,7 @@ HEARD: Final[dict[str, Callable[[Catalog, Any, Source, Now], None]]] = {
     EVENTS: Catalog._subscribed,
     BEATS: lambda catalog, message, source, now: catalog.liveness.beats(message, source.peer, now),
     PROBE: Catalog._probed,  # the table stands below the class
+    MONITOR: lambda catalog, message, source, now: catalog.taps.hear(message, source, now),
     VALUES: lambda catalog, message, source, now: catalog.sources.hear(message, source.peer, now),
 }
 """Who hears what, by channel."""

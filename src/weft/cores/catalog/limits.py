@@ -94,6 +94,13 @@ GONE_BYTES_MAX: Final = 16 << 20  # of topics without a value that are not forgo
 SUBSCRIPTION_BYTES_MAX: Final = 1 << 10  # of each that is told apart; of a longer one only the beginning
 WANTED_MAX: Final = 10_000  # subscriptions that are told apart; beyond them everything is published
 
+# Taps
+TAPS_MAX: Final = 8  # at once (specs/02, 2.7)
+TAP_MEMBERS_MAX: Final = 16  # instances of one tap
+TAP_SILENCE_NS: Final = 3 * SECOND  # of a member that is to report each second (MON-005)
+TAP_REPORT_NS: Final = SECOND
+TAP_CLOSING_NS: Final = SECOND  # until last reports are waited for no longer
+
 # Logs
 LOGS_MAX: Final = 10_000  # remembered for `dbp.logs`
 LOGS_BYTES_MAX: Final = 64 << 20

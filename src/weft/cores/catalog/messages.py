@@ -50,6 +50,7 @@ class Ports(msgspec.Struct, frozen=True, gc=False):
 
     beats: int
     events: int
+    monitor: int = 0
 
 
 class Garbled(msgspec.Struct, frozen=True, gc=False):
@@ -143,8 +144,31 @@ class LogsLost(msgspec.Struct, frozen=True, gc=False):
     last: int
 
 
+class TapStarted(msgspec.Struct, frozen=True, gc=False):
+    """Messages of a service are copied from now on, since somebody asked for it (MON-001)."""
+
+    tap: str
+    service: str
+    instances: int
+    by: str
+    """Address of who asked."""
+
+
+class TapEnded(msgspec.Struct, frozen=True, gc=False):
+    """A tap is over; `seen` is the sum of the other counts (MON-004)."""
+
+    tap: str
+    service: str
+    why: str
+    """`stopped`, `time`, `silent`, `registered anew` …"""
+    seen: int
+    copied: int
+    dropped: int
+    sampled: int
+
+
 JOURNALED: Final = (
     *(CatalogOpened, RequestDenied, PeerMalformed, PeerIgnored, Paused, EvictionsHeld, PathChanged, CatalogExposed),
-    LogsLost,
+    *(LogsLost, TapStarted, TapEnded),
 )
 """Events that are written into the stream of events."""

@@ -16,7 +16,7 @@ from weft.base.now import SECOND, Now
 from weft.cores.catalog import events, filters, limits
 from weft.cores.catalog.arguments import read_argument
 from weft.cores.catalog.book import Book
-from weft.cores.catalog.context import EVENTS, Asker, Context
+from weft.cores.catalog.context import Asker, Context
 from weft.cores.catalog.events import Event, Kept, Tick
 from weft.cores.catalog.instances import Change, Instance
 from weft.cores.catalog.queries import Queries
@@ -66,7 +66,7 @@ class Publishing:
 
     def publish(self, topic: bytes, *frames: bytes) -> None:
         """Say something to whoever subscribed to the topic."""
-        self._context.send(EVENTS, b"", Publication(topic, frames))
+        self._context.publish(Publication(topic, frames))
 
     # Changes
 

@@ -19,7 +19,7 @@ from weft.cores.catalog.refusals import Refusal
 from weft.cores.catalog.states import State
 
 PREFIX: Final = b"dbp."
-CAPS: Final = ("f64", "lvc", "log")
+CAPS: Final = ("f64", "lvc", "log", "tap")
 """What this broker can beyond the seed: the same in its beacon, its status and its approvals (BEA-001)."""
 LOOPBACK: Final = ("127.0.0.1", "localhost", "::1")
 STATES: Final = (State.ACTIVE, State.SUSPECT, State.INACTIVE)
@@ -62,7 +62,6 @@ class Queries:
             "dbp.list": self.list,
             "dbp.instances": self.instances,
             "dbp.liveness": self.liveness,
-            "dbp.tap": self.tap,
         }
 
     def add(self, name: str, function: Query) -> None:
@@ -101,6 +100,7 @@ class Queries:
             "port": settings.port,
             "hb": context.beats_port,
             "pub": context.events_port,
+            "monitor": context.monitor_port,
             "caps": CAPS,
             "insecure": settings.host not in LOOPBACK,
             "full": context.is_full,
@@ -166,9 +166,6 @@ class Queries:
             rows += [{"name": found.name, "instance": found.id, **self._alive(found)} for found in among]
             told = one
         return (encode({**self._head(), "after": after, "instances": rows}),)
-
-    def tap(self, args: Arguments, asker: Asker) -> Answer:
-        raise Refusal("unsupported", "this broker copies no messages")
 
     # Making
 

@@ -59,7 +59,9 @@ class Serving:
         """A message on the ROUTER: done, and answered at most once."""
         self.context.now = now
         kind, _, address = source.kind.partition(" ")
-        asker = Asker(source.peer, kind, address, message.envelope, message.time)
+        asker = Asker(source.peer, kind, address, message.envelope, message.time, source.proved is not None)
+        if self.context.tap is not None:
+            self.context.tap.heard(message, asker)
         link = self._link_of(asker.peer)
         if kind != "DEALER" and link in OF_DEALERS:  # another socket that has its identity
             self._unbind(asker.peer)

@@ -18,6 +18,7 @@ from weft.cores.service.messages import (
     BEACONS,
     BEATS,
     BROKER,
+    MONITOR,
     Denied,
     Dropped,
     Lost,
@@ -30,6 +31,7 @@ from weft.cores.service.messages import (
     Updated,
 )
 from weft.cores.service.states import TABLE, On, State
+from weft.cores.service.taps import Taps
 from weft.cores.service.updating import Updates
 from weft.wire.catalog import beats, times
 from weft.wire.catalog.messages import (
@@ -40,6 +42,7 @@ from weft.wire.catalog.messages import (
     DISCONNECT,
     HEARTBEAT,
     REGISTRATION,
+    TAP,
     UPDATE,
     Beacon,
     Beat,
@@ -67,6 +70,8 @@ class Service:
         self._chance = chance
         self._outbox = Outbox()
         self._brokers = Brokers(settings)
+        self.taps = Taps(settings.name, self._outbox)
+        """Copies of what passes, for brokers that ask for them."""
         self._beating = Beating(chance, settings.beacon_ns)
         self._updates = Updates()
         self._tag = 0
@@ -93,12 +98,14 @@ class Service:
             self._hear_beacon(message, source.peer.decode("ascii", "replace"), now)
         elif source.channel == BEATS and isinstance(message, Beats):
             self._hear_beats(message, now)
+        elif source.channel == MONITOR and isinstance(message, Message):
+            self.taps.hear_monitor(message, source.peer, now)
         elif source.channel == BROKER and isinstance(message, Message) and self._is_connected(source):
             self._hear_broker(message, now)
         self._tell_path(before)
 
     def command(self, order: Start | Update | Stop | Lost | SendFailed, now: Now) -> None:
-        """Obey the program. What could not be sent is noticed when no answer comes."""
+        """Obey the program. What could not be sent is noticed when no answer comes, or counted."""
         if isinstance(order, Start):
             self._turn(On.STARTED, None, now)
         elif isinstance(order, Stop):
@@ -107,9 +114,12 @@ class Service:
             self._note_update(order, now)
         elif isinstance(order, Lost) and order.tag == self.tag and not self._is_exact:
             self._turn(On.LOST, None, now)
+        elif isinstance(order, SendFailed):
+            self.taps.failed(order)
 
     def wake(self, now: Now) -> None:
         """Connect, give up, beat: whatever is due."""
+        self.taps.wake(now)
         if self.state is State.UP:
             self._look_after(now)
         elif self._act_at is not None and now.mono >= self._act_at:
@@ -120,7 +130,7 @@ class Service:
 
     def deadline(self) -> int | None:
         if self.state is State.UP:
-            return earliest(self._beating.due_at, self._updates.due_at)
+            return earliest(self._beating.due_at, self._updates.due_at, self.taps.deadline())
         return self._act_at
 
     def effects(self) -> list[Effect]:
@@ -195,6 +205,10 @@ class Service:
         self._answer(done, Updated())
         self._say_update(now)
 
+    def _hear_tap(self, message: Message, now: Now) -> None:
+        if self.state is State.UP:
+            self.taps.hear(message, self._brokers.endpoint, self.instance, now)
+
     # What the table asks for
 
     def seek(self, _: Message | None, now: Now) -> None:
@@ -230,13 +244,13 @@ class Service:
     def put_off(self, message: Message, now: Now) -> None:
         """Refused for now."""
         self._tell_denied(message, is_final=False)
-        self._let_go()
+        self._let_go(now)
         self._back_off(now)
 
     def give_up(self, message: Message, now: Now) -> None:
         """Refused for good: changing the record or the broker is a person's business."""
         self._tell_denied(message, is_final=True)
-        self._let_go()
+        self._let_go(now)
         self._act_at = None
         self._answer_all("not-registered", "the service was refused meanwhile")
 
@@ -244,12 +258,12 @@ class Service:
         """No answer, or none that can be used: the next broker, if there are several."""
         if message is None:
             self._brokers.turn(now)
-        self._let_go()
+        self._let_go(now)
         self._back_off(now)
 
     def come_back(self, _: Message | None, now: Now) -> None:
         """On a new socket, at a random instant within an interval: a whole fleet does the same now (BEA-021)."""
-        self._let_go()
+        self._let_go(now)
         interval_ns = self._beating.interval_ns or self._interval_ms * MILLISECOND
         self._act_at = now.mono + round(self._chance.random() * min(interval_ns, limits.RETURN_NS_MAX))
 
@@ -273,7 +287,7 @@ class Service:
 
     def end(self, _: Message | None, now: Now) -> None:
         """Nothing more."""
-        self._let_go()
+        self._let_go(now)
         self._act_at = None
         self._answer_all("closed", "the service was stopped meanwhile")
 
@@ -347,9 +361,10 @@ class Service:
         self.state = cell.then
         getattr(self, cell.do)(message, now)
 
-    def _let_go(self) -> None:
+    def _let_go(self, now: Now) -> None:
         self._outbox.disconnect(BROKER)
         self._updates.begin()
+        self.taps.end("registered anew" if self.state is not State.STOPPED else "stopped", now)
 
     def _back_off(self, now: Now) -> None:
         wait = min(limits.RETRY_MIN_NS << self._retries, limits.RETRY_MAX_NS)
@@ -398,4 +413,5 @@ _HEARS: Final[dict[bytes, Callable[[Service, Message, Now], None]]] = {
     DISCONNECT: Service._hear_goodbye,
     HEARTBEAT: Service._hear_heartbeat,
     AWK: Service._hear_acknowledgement,
+    TAP: Service._hear_tap,
 }

@@ -28,4 +28,9 @@ UPDATES_MAX: Final = 1_000  # that wait for the broker
 TEXT_MAX: Final = 1_024  # characters of anything that a broker says in words
 PORT_MAX: Final = 65_535
 
+TAPS_MAX: Final = 8  # as a broker has at most
+TAP_REPORT_NS: Final = SECOND
+TAP_SILENCE_NS: Final = 3 * SECOND  # of the monitor (MON-005)
+COPIES_WAITING_MAX: Final = 1_000  # that were noted and not yet said; what finds no room is counted (MON-004)
+
 assert RETRY_MIN_NS << RETRIES_COUNTED >= RETRY_MAX_NS, "else the longest wait is never reached"

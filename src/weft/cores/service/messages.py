@@ -2,10 +2,12 @@
 
 Channels: `broker` (a DEALER: `Connect(BROKER, "host:port", tag)` opens a new socket, `Disconnect(BROKER)` closes it,
 `Send(BROKER, b"", Message)`, and a Message that came has `Source.peer` = tag), `beacons` (hears `Beacon`; `Source.peer` is
-the ip it came from), `beats` (UDP: `Send(BEATS, b"host:port", Beat)`, hears `Beats`).
+the ip it came from), `beats` (UDP: `Send(BEATS, b"host:port", Beat)`, hears `Beats`), `monitor` (a DEALER for each tap, by tag;
+what is said on `copies` goes through the same, and `SendFailed` says that it took no more).
 """
 
-from typing import Any, Final
+from collections.abc import Sequence
+from typing import Any, Final, NamedTuple
 
 import msgspec
 
@@ -15,6 +17,8 @@ from weft.cores.service import limits
 BROKER: Final = "broker"
 BEACONS: Final = "beacons"
 BEATS: Final = "beats"
+MONITOR: Final = "monitor"
+COPIES: Final = "copies"
 
 
 class ServiceSettings(msgspec.Struct, frozen=True, kw_only=True):
@@ -53,6 +57,21 @@ class Update(msgspec.Struct, frozen=True):
 
 class Stop(msgspec.Struct, frozen=True, gc=False):
     """Say goodbye, and nothing more."""
+
+
+class Passed(NamedTuple):
+    """A message went through a socket of the service: copied, if somebody asked for that (MON-003)."""
+
+    way: str
+    """`in`, `out`."""
+    socket: str
+    """`router`, `pub`."""
+    peer: str
+    frames: Sequence[bytes]
+    word: str = ""
+    """Of a call and its answer: the endpoint."""
+    took_us: int | None = None
+    """Of an answer: since its call came."""
 
 
 class Lost(msgspec.Struct, frozen=True, gc=False):
@@ -103,3 +122,9 @@ class PathChanged(msgspec.Struct, frozen=True, gc=False):
     """Beats go over the connection too, since datagrams seem to be lost; or by datagram alone again (BEA-018)."""
 
     over_tcp: bool
+
+
+class TapsChanged(msgspec.Struct, frozen=True, gc=False):
+    """Somebody wants copies of what passes from now on, or nobody does any more (MON-002)."""
+
+    is_on: bool

@@ -1,0 +1,138 @@
+"""What the catalog's taps and bridges cost, and whether 10,000 services ever hold a broker up (specs/02).
+
+    .venv/bin/python -m bench.catalog_net [NAME...] [--rounds 5]
+
+All processes are real. Of each measure both sides take turns; processor time is compared where a busy machine makes the
+clock on the wall useless.
+"""
+
+import argparse
+import asyncio
+import statistics
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager
+from typing import Any, Final, NamedTuple, Self
+
+from bench.catalog import Stage, loaded
+from bench.peers import programs
+from bench.peers.stores import ROOT, cpu_s
+from bench.store import Bar, show
+from weft.catalog import Client, SyncClient
+
+CALLS: Final = 20_000
+PROGRAM: Final = """
+import asyncio, sys
+from weft.catalog import Service
+service = Service("thermo", broker=sys.argv[1], beacon_port=0)
+
+@service.endpoint
+async def read(sensor: bytes) -> bytes:
+    return b"21.5"
+
+asyncio.run(service.run())
+"""
+
+
+class Options(NamedTuple):
+    rounds: int
+
+
+@contextmanager
+def service(broker: str) -> Iterator[subprocess.Popen[bytes]]:
+    """A program that answers `read`, and knows nothing of taps."""
+    with subprocess.Popen([sys.executable, "-c", PROGRAM, broker], cwd=ROOT) as process:
+        try:
+            yield process
+        finally:
+            process.kill()
+
+
+def found(broker: str) -> int:
+    """The port of the service, as soon as it is there."""
+    with SyncClient(broker) as client:
+        while True:
+            told = client.list()
+            if "thermo" in told and (place := told["thermo"].address) is not None:
+                return place.port
+            time.sleep(0.1)
+
+
+class Tapping:
+    """Reads a tap in a thread, while it is open."""
+
+    def __init__(self, broker: str, **wanted: Any) -> None:
+        self.broker, self.wanted = broker, wanted
+        self.accounts: dict[str, Any] = {}
+        self._has_begun, self._over = threading.Event(), threading.Event()
+        self._thread = threading.Thread(target=lambda: asyncio.run(self._read()))
+
+    async def _read(self) -> None:
+        async with Client(self.broker) as client, client.tap("thermo", seconds=600, **self.wanted) as tapped:
+            self._has_begun.set()
+            await asyncio.to_thread(self._over.wait)
+            await tapped.stop()
+            async for _ in tapped:
+                pass
+            self.accounts = tapped.accounts
+
+    def __enter__(self) -> Self:
+        self._thread.start()
+        self._has_begun.wait(10)
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._over.set()
+        self._thread.join()
+
+
+def taps(options: Options) -> list[Bar]:
+    """A service that is called as fast as it can, tapped and not: processor time of a call, and calls a second."""
+    figures: dict[str, list[tuple[float, float]]] = {"untapped": [], "tapped": [], "every message": []}
+    accounts: dict[str, Any] = {}
+    with Stage() as stage, ExitStack() as stack:
+        broker = f"127.0.0.1:{stage.broker(0).port}"
+        process = stack.enter_context(service(broker))
+        port = found(broker)
+
+        def measured() -> tuple[float, float]:
+            before = cpu_s(process.pid)
+            rate = loaded("calls", port, CALLS)["per_second"]
+            return (cpu_s(process.pid) - before) / CALLS * 1e6, rate
+
+        measured()
+        for _ in range(options.rounds):
+            figures["untapped"].append(measured())
+            for name, wanted in (("tapped", {}), ("every message", {"rate": 1_000_000, "max_frame": 64})):
+                with Tapping(broker, **wanted) as tapping:
+                    figures[name].append(measured())
+                accounts[name] = tapping.accounts
+        print(f"  accounts {accounts}")
+    spent = {name: statistics.median(row[0] for row in rows) for name, rows in figures.items()}
+    for name, rows in figures.items():
+        rate = statistics.median(row[1] for row in rows)
+        print(f"  {name:<16} {spent[name]:>8.1f} us of a processor a call, {rate:>8,.0f}/s")
+    what = "processor time of a call with a tap, of one without"
+    return [Bar(what, spent["tapped"], spent["untapped"], 1.03, is_at_most=True)]
+
+
+MEASURES: Final[dict[str, Callable[[Options], list[Bar]]]] = {"taps": taps}
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser()
+    parser.add_argument("names", nargs="*", metavar="NAME", help=", ".join(MEASURES))
+    parser.add_argument("--rounds", type=int, default=5)
+    given = parser.parse_args()
+    if unknown := set(given.names) - set(MEASURES):
+        parser.error(f"unknown: {', '.join(sorted(unknown))}")
+    programs.end_in_order()
+    for name in given.names or MEASURES:
+        show(name, MEASURES[name], Options(given.rounds))
+
+
+if __name__ == "__main__":
+    main()

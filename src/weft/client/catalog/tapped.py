@@ -1,0 +1,179 @@
+"""Copies of a service's messages as they pass: `async for copy in client.tap("thermo"): …` (MON-001, MON-006)."""
+
+import asyncio
+import contextlib
+import secrets
+from collections.abc import Iterable, Mapping
+from typing import Any, Final, NamedTuple, Protocol, Self
+
+import msgspec
+import zmq
+
+from weft.base.errors import UNREADABLE
+from weft.client.catalog.entries import Address
+from weft.client.catalog.errors import CatalogError, Closed
+from weft.client.catalog.limits import CONNECT_S, SHARED_S, VALUES_AHEAD_MAX
+from weft.client.catalog.lines import Line
+from weft.client.link.told import Inbox, Told
+
+QUERY: Final = b"dbp.tap"
+TOPIC: Final = b"tap/"
+Table = dict[str, Any]
+_decode: Final = msgspec.json.Decoder(dict[str, Any]).decode
+
+
+class Copied(NamedTuple):
+    """One message that passed."""
+
+    header: Table
+    """`service instance seq dir socket peer ts frames bytes cut`, of a call `word`, of its answer `took_us`."""
+    frames: tuple[bytes, ...]
+    """Each as far as it was copied; none, where only lengths are told."""
+
+
+class Teller(Protocol):
+    """What it needs of its client."""
+
+    async def told(self, *frames: bytes) -> Table:
+        """The JSON that a request is answered; CatalogError."""
+
+    async def events(self, *, anew: bool) -> Address:
+        """Where the broker publishes; CatalogError."""
+
+
+class Tapped(Told):
+    """Iterates over copies, until the tap ends or is closed."""
+
+    def __init__(self, teller: Teller, service: str, wanted: Mapping[str, Any]) -> None:
+        self.id = secrets.token_hex(8)
+        """Of the tap; chosen here, so that whoever subscribes first misses nothing."""
+        self.instances: list[str] = []
+        """Those that copy."""
+        self.accounts: Table = {}
+        """`seen copied dropped sampled`, of all instances, as they were reported last; `why` it ended, once it has."""
+        self._teller, self._service, self._wanted = teller, service, dict(wanted)
+        self._inbox: Inbox[Copied] = Inbox(VALUES_AHEAD_MAX)
+        self._line: Line | None = None
+        self._greeted = asyncio.Event()
+        self._reports: dict[str, Table] = {}
+        self._has_begun = self._is_closed = False
+
+    @property
+    def dropped(self) -> int:
+        """Copies that were not read in time: of too many the oldest are left out."""
+        return self._inbox.dropped
+
+    async def __aenter__(self) -> Self:
+        """Begin; CatalogError if the broker refuses, or the service cannot copy."""
+        await self._begin()
+        return self
+
+    async def __aexit__(self, *words: object) -> None:
+        """End it, at the broker too."""
+        await self.stop()
+        self.close()
+
+    async def __anext__(self) -> Copied:
+        """The next copy."""
+        await self._begin()
+        return await self._inbox.take()
+
+    async def stop(self) -> None:
+        """Let it end at the broker, which then says its accounts; one that has ended is no fault."""
+        if self._has_begun and "why" not in self.accounts:
+            with contextlib.suppress(CatalogError):
+                await self._teller.told(QUERY, msgspec.json.encode({"stop": self.id}))
+
+    def close(self) -> None:
+        """Read no more; the tap itself goes on until `stop`, or its time."""
+        self._is_closed = True
+        if self._line is not None:
+            self._line.close()
+            self._line = None
+        self._inbox.end()
+
+    async def _begin(self) -> None:
+        if self._has_begun:
+            return
+        if self._is_closed:
+            raise Closed("the client has been closed")
+        self._has_begun = True
+        self._line = Line(zmq.SUB, await self._teller.events(anew=False), self._heard, self._greeted.set)
+        self._line.subscribe(TOPIC + self.id.encode())
+        with contextlib.suppress(TimeoutError):
+            await asyncio.wait_for(self._greeted.wait(), CONNECT_S)
+        await asyncio.sleep(SHARED_S)
+        asked = {"service": self._service, "id": self.id, **self._wanted}
+        told = await self._teller.told(QUERY, msgspec.json.encode(asked))
+        self.instances = list(map(str, told.get("instances", ())))
+
+    def _heard(self, frames: list[bytes]) -> None:
+        try:
+            header = _decode(frames[1])
+        except (IndexError, *UNREADABLE):
+            return
+        if header.get("type") == "copy":
+            self._inbox.put(Copied(header, tuple(frames[2:])))
+        elif header.get("type") == "report":
+            self._reports[str(header.get("instance"))] = header
+            names = ("seen", "copied", "dropped", "sampled")
+            self.accounts = {name: sum(_count(report, name) for report in self._reports.values()) for name in names}
+        elif header.get("type") == "end":
+            self.accounts = {name: value for name, value in header.items() if name not in ("type", "tap")}
+            self._inbox.end()
+
+
+class Flow:
+    """What went one way between a service and one other end, under one word."""
+
+    def __init__(self) -> None:
+        self.count = self.bytes = 0
+        self.first_at = self.last_at = 0.0
+        self.took_us: list[int] = []
+
+    def note(self, header: Table) -> None:
+        """One more copy."""
+        at = float(header.get("ts") or 0)
+        self.first_at = self.first_at if self.count else at
+        self.count, self.last_at = self.count + 1, max(self.last_at, at)
+        self.bytes += _count(header, "bytes")
+        if len(self.took_us) < VALUES_AHEAD_MAX and isinstance(took := header.get("took_us"), int):
+            self.took_us.append(took)
+
+    @property
+    def rate(self) -> float:
+        """Messages in a second."""
+        span_s = self.last_at - self.first_at
+        return (self.count - 1) / span_s if span_s > 0 else 0.0
+
+    def quantile(self, share: float) -> float | None:
+        """Seconds within which that share of calls was answered; None: none is known.
+
+        >>> flow = Flow(); flow.took_us = [4_000_000, 1_000_000, 2_000_000]; flow.quantile(0.5)
+        2.0
+        """
+        if not self.took_us:
+            return None
+        return sorted(self.took_us)[min(len(self.took_us) - 1, int(share * len(self.took_us)))] / 1e6
+
+
+def flows_of(copies: Iterable[Copied]) -> dict[tuple[str, str, str, str], Flow]:
+    """Who talks to whom: by service, way, address of the other end and word."""
+    found: dict[tuple[str, str, str, str], Flow] = {}
+    for copy in copies:
+        note_flow(found, copy)
+    return found
+
+
+def note_flow(flows: dict[tuple[str, str, str, str], Flow], copy: Copied) -> None:
+    """One more copy."""
+    header = copy.header
+    other = str(header.get("peer", "")).partition("/")[0] if header.get("peer") else "subscribers"
+    word = str(header.get("word") or header.get("socket") or "")
+    key = (str(header.get("service", "")), str(header.get("dir", "")), other, word)
+    flows.setdefault(key, Flow()).note(header)
+
+
+def _count(table: Table, name: str) -> int:
+    value = table.get(name, 0)
+    return value if isinstance(value, int) else 0

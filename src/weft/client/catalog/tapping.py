@@ -1,0 +1,104 @@
+"""Copies of a service's messages where they pass, while somebody wants them (MON-003, MON-004).
+
+A message is noted when it has passed; the copies of a turn of the loop are said together. Beyond the rate of a tap, and
+between two samples of it, a message costs a count and nothing else (MON-009).
+"""
+
+import asyncio
+import time
+from typing import Final
+
+from weft.client.catalog.driving import Driver, now
+from weft.client.catalog.sockets import Plug
+from weft.cores.service.messages import Passed
+from weft.wire.catalog.messages import Message
+
+CALLERS_MAX: Final = 10_000  # whose address is remembered
+CALLS_MAX: Final = 10_000  # whose beginning is remembered
+
+
+class Tapping:
+    """Notes what goes through the ROUTER and the publisher of a service."""
+
+    def __init__(self, router: Plug, driver: Driver) -> None:
+        self._router, self._driver, self._taps = router, driver, driver.core.taps
+        self._taps.settle = self._settle
+        self._callers: dict[bytes, str] = {}
+        self._begun: dict[int, int] = {}
+        """By call under way that was copied: when it came, by a clock of nanoseconds."""
+        self._skips = 0
+        """So many messages are only counted."""
+        self._came = self._went = self._published = 0
+        """What was only counted since the accounts were told."""
+        self._timer: asyncio.TimerHandle | None = None
+
+    def heard(self, frames: list[bytes], call: Message | None) -> None:
+        """A message has come to the ROUTER; `call`: as it was understood."""
+        if self._skips:
+            self._skips -= 1
+            self._came += 1
+            return
+        word = call.command.decode("utf-8", "replace") if call is not None else ""
+        self._note(Passed("in", "router", self._name(frames[0]), frames[1:], word))
+        if call is not None:
+            if len(self._begun) >= CALLS_MAX:
+                self._begun.clear()
+            self._begun[id(call)] = time.monotonic_ns()
+
+    def said(self, frames: list[bytes], call: Message) -> None:
+        """A call was answered."""
+        begun = self._begun.pop(id(call), None) if self._begun else None
+        if self._skips:
+            self._skips -= 1
+            self._went += 1
+            return
+        took_us = (time.monotonic_ns() - begun) // 1_000 if begun is not None else None
+        peer = self._callers.get(frames[0]) or f"/{frames[0].hex()}"
+        word = call.command.decode("utf-8", "replace")
+        self._note(Passed("out", "router", peer, frames[1:], word, took_us))
+
+    def published(self, frames: list[bytes]) -> None:
+        """Something was said to whoever is subscribed."""
+        if self._skips:
+            self._skips -= 1
+            self._published += 1
+            return
+        self._note(Passed("out", "pub", "", frames))
+
+    def _note(self, passed: Passed) -> None:
+        at = now()
+        if self._came or self._went or self._published:
+            self._settle()
+        self._driver.passed(passed, at)
+        idle = self._taps.idle(at)
+        self._skips = idle.messages
+        if idle.messages and self._timer is None and idle.until - at.mono < LONG_NS:
+            self._timer = asyncio.get_running_loop().call_later((idle.until - at.mono) / 1e9, self._look_again)
+
+    def _look_again(self) -> None:
+        self._timer = None
+        self._skips = 0
+
+    def _settle(self) -> None:
+        """Say what was only counted."""
+        for way, socket, count in (
+            ("in", "router", self._came),
+            ("out", "router", self._went),
+            ("out", "pub", self._published),
+        ):
+            if count:
+                self._taps.skip(way, socket, count)
+        self._came = self._went = self._published = 0
+
+    def _name(self, peer: bytes) -> str:
+        """Address and routing id of who has just said something."""
+        known = self._callers.get(peer)
+        if known is None:
+            if len(self._callers) >= CALLERS_MAX:
+                self._callers.clear()
+            known = self._callers[peer] = f"{self._router.heard_from}/{peer.hex()}"
+        return known
+
+
+LONG_NS: Final = 3_600 * 10**9
+"""No window of a tap is as long: what holds so long holds until the next look."""
