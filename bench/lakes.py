@@ -7,7 +7,6 @@ is wall clock and CPU time of this process, its JVM and their workers.
 
 import random
 import shutil
-import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
@@ -22,6 +21,7 @@ from weft.lake.layout import Layout
 from weft.lake.manifest import NO_PRIOR
 from weft.lake.segments import Place, Tip, find_tip, open_lake, write_segment
 from weft.pipeline.job import Done, Job, JobOptions, SamplesJob
+from weft.pipeline.runner import POLL_S, TURN_S
 from weft.pipeline.session import Options, session
 from weft.wire import samples
 
@@ -142,8 +142,6 @@ class Following:
         self.spark, self.lake = spark, lake
         self.job = make(lake, spark, 1, NO_FOLDS)
         self.batches: list[Done] = []
-        self._failure: BaseException | None = None
-        self._enough = threading.Event()
 
     @property
     def rows(self) -> int:
@@ -151,35 +149,21 @@ class Following:
 
     def drain(self) -> list[Done]:
         """Take everything that is there now; the batches that this took."""
-        before = len(self.batches)
-        self._started(availableNow=True).awaitTermination()
+        before, end = len(self.batches), self.job.source.latest()
+        while (done := self.job.take(until=end)) is not None:
+            self.batches.append(done)
         return self.batches[before:]
 
     def until(self, rows: int, patience_s: float) -> None:
         """Run as `weft lake run` does until so many rows are in the tables; TimeoutError."""
-        self._wanted = rows
-        query = self._started(processingTime="1 second")
-        try:
-            if not self._enough.wait(patience_s):
-                raise TimeoutError(f"{self.rows} rows of {rows} after {patience_s} s") from self._failure
-        finally:
-            query.stop()
-
-    _wanted = 1 << 62
-
-    def _started(self, **trigger: Any) -> Any:
-        writer = stream_of(self.spark, self.lake).writeStream.foreachBatch(self._each)
-        checkpoint = str(self.lake.checkpoint("samples"))
-        return writer.option("checkpointLocation", checkpoint).trigger(**trigger).start()
-
-    def _each(self, _: DataFrame, batch_id: int) -> None:
-        try:
-            self.batches.append(self.job.batch(batch_id))
-        except BaseException as error:
-            self._failure = error
-            raise
-        if self.rows >= self._wanted:
-            self._enough.set()
+        ends_at = time.monotonic() + patience_s
+        while self.rows < rows:
+            began = time.monotonic()
+            if began > ends_at:
+                raise TimeoutError(f"{self.rows} rows of {rows} after {patience_s} s")
+            if (done := self.job.take()) is not None:
+                self.batches.append(done)
+            time.sleep(max(0.0, (TURN_S if done else POLL_S) - (time.monotonic() - began)))
 
 
 class Spent:

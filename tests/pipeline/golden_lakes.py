@@ -1,8 +1,9 @@
 """Lakes that earlier versions of the program left behind, each whole with its checkpoints.
 
 `golden/first.tar.zst`: three runs of the driver of 0.1.0, schema version 1. Samples of two origins in two batches (a
-duplicate, a bad row, a number announced lost), a message, an event, a change of the store, a log record. Whenever tables
-get columns, or a checkpoint another form, a lake of the version before comes here, and none is ever taken away.
+duplicate, a bad row, a number announced lost), a message, an event, a change of the store, a log record.
+`golden/streamed.tar.zst`: much the same of the last driver that kept Spark's own logs of offsets and commits, and copied
+segments to bronze. Whenever tables get columns, or a checkpoint another form, a lake of the version before comes here, and none is ever taken away.
 """
 
 import io

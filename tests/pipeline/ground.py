@@ -186,9 +186,6 @@ class Plot:
             self.write(*records, drain=drain)
         end = self.work.source.latest()
         offset = self.work.source.offset(end)
-        log = self.work.checkpoint.offsets(self.number - self.work.record.base)  # as Spark writes it
-        log.parent.mkdir(parents=True, exist_ok=True)
-        log.write_text(f"v1\n{{}}\n{offset.text()}", "utf-8")
         done = self.work.process(self.number, self.start, offset)
         self.start, self.number = end, self.number + 1
         return done

@@ -68,9 +68,9 @@ Tables.committed = lambda self, table: -1
 """
 """A driver with this in front does not see what it has committed: the bug that all of this is to find."""
 
-HERE: Final = ("python", "recorder", "java", "source")
-"""Who is killed, in turn. `source`: the Python beside the JVM that plans the stream."""
-ON_A_CLUSTER: Final = ("executor", "recorder", "worker", "python", "executor", "java", "worker", "source")
+HERE: Final = ("python", "recorder", "java")
+"""Who is killed, in turn."""
+ON_A_CLUSTER: Final = ("executor", "recorder", "worker", "python", "executor", "java", "worker")
 
 Chunk = tuple[list[Record], ...]
 """What each journal gets at once."""
@@ -325,7 +325,6 @@ class Rounds:
         self.victims: dict[str, Callable[[], list[psutil.Process]]] = {
             "python": driver.itself,
             "java": lambda: driver.processes("org.apache.spark.deploy.SparkSubmit"),
-            "source": lambda: driver.processes("-m pyspark"),
         }
         if cluster is not None:
             self.victims |= {

@@ -125,66 +125,18 @@ def test_a_driver_for_whom_nobody_works_ends_with_a_sentence() -> None:
     Executors(session, "local[*]").look(1e9)
 
 
-@pytest.mark.parametrize(
-    "said,is_lost",
-    [
-        (
-            "[STREAM_FAILED] Query [id = 1] terminated with exception: Python worker failed to connect back. SQLSTATE",
-            True,
-        ),
-        ("[STREAM_FAILED] Query [id = 1] terminated with exception:  SQLSTATE: XXKST", True),
-        ("[STREAM_FAILED] Query [id = 1] terminated with exception: segment-gone SQLSTATE: XXKST", False),
-    ],
-)
-def test_a_process_of_sparks_that_is_gone_is_a_sentence(
-    monkeypatch: pytest.MonkeyPatch, said: str, is_lost: bool
-) -> None:
+def test_a_process_of_sparks_that_is_gone_is_a_sentence(monkeypatch: pytest.MonkeyPatch) -> None:
     session: Any = Working()
     monkeypatch.setattr(runner, "is_running", lambda _: True)
-    found = runner._lost(RuntimeError(said), session, Options())
-    assert is_lost == (found is not None)
+    assert runner._lost(session, Options()) is None
     monkeypatch.setattr(runner, "is_running", lambda _: False)
-    ended = runner._lost(RuntimeError("x"), session, Options())
+    ended = runner._lost(session, Options())
     assert ended is not None
     assert ("unavailable", "Spark's Java process has ended") == (ended.code, ended.text)
     monkeypatch.setattr(runner, "answers", lambda _: False)
-    remote = runner._lost(RuntimeError("x"), session, Options(remote="sc://h:1"))
+    remote = runner._lost(session, Options(remote="sc://h:1"))
     assert remote is not None
     assert "sc://h:1 answers no more" == remote.text
-
-
-class Ended:
-    """A query that has ended, a writer that starts another such, and its job."""
-
-    isActive = False  # noqa: N815  # as Spark calls it
-
-    def __init__(self, said: str | None) -> None:
-        self.said, self.started, self.last_number = said, 0, 7
-
-    def exception(self) -> Exception | None:
-        return None if self.said is None else RuntimeError(self.said)
-
-    def start(self) -> "Ended":
-        self.started += 1
-        return self
-
-
-def test_a_query_whose_python_is_gone_begins_again_a_few_times_between_two_batches(tmp_path: Path) -> None:
-    gone: Any = Ended("Python worker failed to connect back")
-    other: Any = Ended("segment-gone")
-    done: Any = Ended(None)
-    driver = runner.Runner(Layout(tmp_path), print)
-    driver._queries |= {"samples": gone, "events": other, "logs": done}
-    driver._writers |= {"samples": (gone, gone), "events": (other, other), "logs": (done, done)}
-    for _ in range(5):
-        driver._begin_again()
-    assert (3, 0, 0) == (gone.started, other.started, done.started)
-    gone.last_number += 1
-    driver._begin_again()
-    assert 3 + 1 == gone.started
-    driver._failure = RuntimeError("a batch")
-    driver._begin_again()
-    assert 3 + 1 == gone.started
 
 
 def test_what_is_leashed_ends_with_its_parent(tmp_path: Path) -> None:

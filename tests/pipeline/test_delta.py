@@ -135,7 +135,7 @@ def test_columns_are_added_and_a_newer_table_is_refused(ground: Ground) -> None:
 
 def test_tables_without_their_checkpoint_are_refused(ground: Ground) -> None:
     ground.take(taken(1, ROWS))
-    for file in ground.job.checkpoint.directory.rglob("offsets/*"):
+    for file in ground.job.checkpoint.directory.rglob("coverage/*"):
         file.unlink()
     ground.restart()
     with pytest.raises(UserError) as refused:

@@ -20,7 +20,6 @@ from weft.pipeline.kinds import KINDS
 from weft.pipeline.marks import said
 from weft.pipeline.mending.repair import repair
 from weft.pipeline.tables import ALL
-from weft.pipeline.turns import Turns
 
 Batch = tuple[list[oracle.Row], list[oracle.Id]]
 BYTES_MAX = 200_000
@@ -66,13 +65,11 @@ def test_a_lake_of_an_earlier_version_goes_on(packed: Path, spark: SparkSession,
 
 
 def run_once(lake: Layout, spark: SparkSession) -> list[Done]:
-    """Every stream from the old checkpoint on, batch by batch, without the processes that Spark's own triggers need."""
+    """Every stream from the old checkpoint on, batch by batch."""
     done: list[Done] = []
     for name in (name for name in KINDS if lake.drains(name).is_dir()):
         job = SamplesJob(lake, spark, 4) if name == "samples" else Job(KINDS[name], lake, spark, 4)
-        turns = Turns(job)
-        turns.until_now()
-        while (batch := turns.take()) is not None:
+        while (batch := job.take()) is not None:
             done.append(batch)
         job.fold_if_behind()
     return done

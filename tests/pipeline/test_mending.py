@@ -88,14 +88,6 @@ def forget_who_it_is(ground: Ground) -> None:
     ground.lake.checkpoint_id("samples").unlink()
 
 
-def forget_the_offsets(ground: Ground) -> None:
-    shutil.rmtree(ground.lake.checkpoint("samples") / "offsets")
-
-
-def forget_the_last_offset(ground: Ground) -> None:
-    (ground.lake.checkpoint("samples") / "offsets" / "1").unlink()
-
-
 def forget_what_was_covered(ground: Ground) -> None:
     shutil.rmtree(ground.lake.coverage("samples", 0).parent)
 
@@ -108,8 +100,6 @@ def take_one_of_another_time(ground: Ground) -> None:
 LOSSES = [
     forget_all,
     forget_who_it_is,
-    forget_the_offsets,
-    forget_the_last_offset,
     forget_what_was_covered,
     take_one_of_another_time,
 ]
@@ -167,8 +157,7 @@ def test_a_lost_checkpoint_is_begun_anew_where_the_tables_stand(later: Ground) -
 def test_a_repair_that_is_killed_on_the_way_is_repeated(later: Ground, monkeypatch: pytest.MonkeyPatch) -> None:
     """Behind half of the tables, and once more before the record."""
     killed_after(later, "values")
-    forget_the_last_offset(later)
-    (later.lake.checkpoint("samples") / "offsets" / "2").unlink()
+    forget_what_was_covered(later)
     for name, times in (("_mark", 3), ("_recalled", 0)):
         with monkeypatch.context() as patch:
             real, left = getattr(repairs.Repair, name), [times]

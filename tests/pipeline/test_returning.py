@@ -1,6 +1,5 @@
 """Rows come back from quarantine when nothing refuses them any more, once, whatever dies meanwhile (PIP-033)."""
 
-import json
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -12,10 +11,9 @@ from tests.pipeline.ground import MEM, NET, A, B, Ground, Plot, event, lost, tak
 from tests.pipeline.plain import lake_of, put
 from weft.base.errors import UserError
 from weft.cli import lake_quarantine
-from weft.pipeline import returning
 from weft.pipeline.check import Check
 from weft.pipeline.job import Done
-from weft.pipeline.returning import Found, Returning, close, look, plan
+from weft.pipeline.returning import Found, Returning, look, plan
 from weft.pipeline.ruleset import Rule, Rules
 from weft.pipeline.tables import QUARANTINE
 from weft.wire.samples import Series
@@ -39,11 +37,16 @@ def rules(plot: Plot, chosen: Rules) -> None:
 def bring(plot: Plot, reason: str = "rule:hot") -> tuple[Found, Done]:
     """What `weft lake quarantine retry` does."""
     found = look(plot.work, reason)
-    batch_id = plan(plot.work, reason, found.passing)
-    done = plot.work.batch(batch_id)
-    close(plot.work, batch_id)
+    plan(plot.work, reason, found.passing)
+    return found, taken_up(plot)
+
+
+def taken_up(plot: Plot) -> Done:
+    """The batch that a driver does next."""
+    done = plot.work.take()
+    assert done is not None
     plot.number += 1
-    return found, done
+    return done
 
 
 def tally(ground: Ground) -> list[tuple[Any, ...]]:
@@ -97,14 +100,12 @@ def test_whatever_dies_in_between_a_row_comes_back_once(ground: Ground) -> None:
         ground.take(taken(number, [(MEM, number, None), (MEM, 100 + number, None)]))
         number += 2
         rules(ground, Rules())
-        batch_id = plan(ground.work, "rule:hot", look(ground.work, "rule:hot").passing)
+        plan(ground.work, "rule:hot", look(ground.work, "rule:hot").passing)
         with pytest.raises(Pulled):
-            pulled(ground, instant, lambda batch_id=batch_id: ground.work.batch(batch_id))  # type: ignore[misc]  # of this round
+            pulled(ground, instant, lambda: ground.work.take())  # noqa: PLW0108  # it is another job after the restart
         if instant != INSTANTS[0]:
             rules(ground, HOT)  # its file was edited meanwhile: what was begun is done as it was begun
-        assert (0, 1, 0, -1, 1) == ground.work.batch(batch_id).outcome, instant
-        close(ground.work, batch_id)
-        ground.number += 1
+        assert (0, 1, 0, -1, 1) == taken_up(ground).outcome, instant
     assert list(range(1, number)) == [number for (number,) in ground.rows("silver.samples", "sequence")]
     assert [] == ground.rows("quarantine.samples", "sequence")
     assert number - 1 == len(values_of(ground))
@@ -154,24 +155,9 @@ def test_rules_and_returns_of_another_stream_and_what_stays(spark: SparkSession,
     assert ("equal", []) == (verdict.state, verdict.differences)
     with pytest.raises(UserError, match="which stay"):
         look(plot.work, "changed")
-    (plot.work.checkpoint.directory / "offsets" / "9").write_text("begun", "utf-8")
+    plot.work.checkpoint.save(plot.work.last_number + 1, plot.work.checkpoint.coverage(plot.work.last_number))
     with pytest.raises(UserError, match="not done yet"):
         plan(plot.work, "rule:noisy", found.passing)
-
-
-@pytest.mark.soak
-def test_a_batch_with_segments_is_never_taken_for_a_return(ground: Ground) -> None:
-    """A plan that was written down, and not into Spark's log: the next batch has its number."""
-    rules(ground, HOT)
-    ground.take(taken(1, [(MEM, 101, None)]))
-    found = look(ground.work, "rule:hot")
-    plan(ground.work, "rule:hot", found.passing)
-    (ground.work.checkpoint.offsets(1)).unlink()
-    assert 1 == json.loads((ground.lake.checkpoint("samples") / "weft" / returning.FILE).read_bytes())["number"]
-    ground.write(taken(2, [(MEM, 2, None)]))
-    offset = ground.work.source.offset(ground.work.source.latest())
-    ground.work.checkpoint.offsets(1).write_text(f"v1\n{{}}\n{offset.text()}", "utf-8")
-    assert (1, 1, 0, 0, 1) == ground.work.batch(1).outcome
 
 
 def test_rows_of_imported_logs_that_stay_are_counted_and_a_reason_without_rows_is_said(

@@ -1,8 +1,8 @@
-"""A driver that is told which streams (PIP-080): Spark's own queries, and nobody else's tables."""
+"""What a driver takes and in which order, how it ends, and what it leaves (PIP-080, PIP-100)."""
 
 import threading
+from functools import partial
 from pathlib import Path
-from typing import Any
 from unittest.mock import Mock
 
 import pytest
@@ -10,18 +10,13 @@ from pyspark.sql import SparkSession
 
 from tests.pipeline.ground import DRAIN, MEM, event, taken
 from tests.pipeline.plain import lake_of
+from weft.base.errors import UserError
+from weft.lake import consumers
 from weft.lake.reader import Limits
 from weft.lake.segments import append_segment
-from weft.pipeline.executors import Executors
 from weft.pipeline.job import Done, JobOptions
 from weft.pipeline.runner import Runner
 from weft.pipeline.steps import NOBODY, Watcher
-
-
-def following(spark: SparkSession, runner: Runner) -> Runner:
-    """A runner in the session of the tests, which it may not end."""
-    runner._executors = Executors(spark, "local[2]")
-    return runner
 
 
 @pytest.mark.proves("PIP-080")
@@ -31,25 +26,20 @@ def test_only_the_wanted_streams_become_tables(spark: SparkSession, tmp_path: Pa
     append_segment(lake, "events", DRAIN, [(2, event(1, "a", "info"))])
     heard: list[Done] = []
     options = JobOptions(streams=("events", "logs"), gold_every_s=float("inf"))
-    following(spark, Runner(lake, heard.append, options))._run(spark, 1, once=True)
+    Runner(lake, heard.append, options)._run(spark, 1, once=True)
     assert [("events", 0, 1)] == [(done.job, done.number, done.outcome.silver) for done in heard]
     assert {"events"} == {path.name for path in (lake.tables() / "silver").iterdir()}
     assert heard[0].bytes > 0 < heard[0].commit_s
 
 
-def test_the_first_samples_are_in_the_tables_before_sparks_query_stands_and_what_was_begun_is_left_to_it(
+@pytest.mark.proves("PIP-100", part="one driver takes all batches; what was begun is repeated as it was begun")
+def test_a_small_batch_of_samples_comes_first_and_one_that_was_begun_is_repeated(
     spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     lake = lake_of(tmp_path / "lake")
     append_segment(lake, "samples", DRAIN, [(1, taken(1, [(MEM, 1, None), (MEM, 2, None)]))])
-    heard, before = list[tuple[int, int]](), list[list[tuple[int, int]]]()
-    start = Runner._start
-
-    def started(runner: Runner, *given: Any, **more: Any) -> None:
-        before.append(list(heard))
-        start(runner, *given, **more)
-
-    monkeypatch.setattr(Runner, "_start", started)
+    append_segment(lake, "events", DRAIN, [(2, event(1, "a", "info"))])
+    heard = list[tuple[str, int, int]]()
     monkeypatch.setattr("weft.pipeline.runner.FIRST", Limits(1, 1))
 
     def pulled(when: str, step: str) -> None:
@@ -58,17 +48,22 @@ def test_the_first_samples_are_in_the_tables_before_sparks_query_stands_and_what
 
     def run(epoch: int, watcher: Watcher = NOBODY) -> None:
         options = JobOptions(gold_every_s=float("inf"), watcher=watcher)
-        runner = Runner(lake, lambda done: heard.append((done.number, done.outcome.silver)), options)
-        following(spark, runner)._run(spark, epoch, once=True)
+        Runner(lake, lambda done: heard.append((done.job, done.number, done.outcome.silver)), options)._run(
+            spark, epoch, once=True
+        )
 
     run(1)
-    assert ([[(0, 1)]], [(0, 1), (1, 1)]) == (before, heard)
-    append_segment(lake, "samples", DRAIN, [(2, taken(3, [(MEM, 3, None)]))])
+    assert [("samples", 0, 1), ("samples", 1, 1), ("events", 0, 1)] == heard
+    append_segment(lake, "samples", DRAIN, [(3, taken(3, [(MEM, 3, None)]))])
     with pytest.raises(InterruptedError):
         run(2, pulled)
-    before.clear()
+    append_segment(lake, "samples", DRAIN, [(4, taken(4, [(MEM, 4, None), (MEM, 5, None)]))])
     run(3)
-    assert ([[(0, 1), (1, 1)]], [(0, 1), (1, 1), (2, 1)]) == (before, heard)
+    assert [("samples", 2, 1), ("samples", 3, 2)] == heard[3:]
+    assert {"id", "coverage", "rules.json"} >= {path.name for path in (lake.checkpoint("samples") / "weft").iterdir()}
+    assert ["weft"] == [path.name for path in lake.checkpoint("samples").iterdir()], "no log of Spark's"
+    (consumer, _) = sorted(consumers.consumers(lake), key=lambda one: one.stream != "samples")
+    assert {DRAIN: (4, 0)} == consumer.offset.at, "nobody needs the segments any more"
 
 
 @pytest.mark.proves("PIP-080")
@@ -89,23 +84,29 @@ def test_a_batch_that_takes_too_long_to_end_is_broken_off_without_a_word_and_rep
 
     options = JobOptions(streams=("events",), gold_every_s=float("inf"))
     heard: list[Done] = []
-    slow = following(spark, Runner(lake, heard.append, options._replace(watcher=linger)))
+    slow = Runner(lake, heard.append, options._replace(watcher=linger))
     slow._run(spark, 1, once=False)
     assert [] == heard
-    following(spark, Runner(lake, heard.append, options))._run(spark, 2, once=True)
+    Runner(lake, heard.append, options)._run(spark, 2, once=True)
     assert [(0, 1)] == [(done.number, done.outcome.silver) for done in heard]
 
 
-def test_what_ended_a_driver_is_the_query_that_ended_first_not_the_batch_that_was_broken_off_for_it(
+def test_a_driver_for_whom_nobody_works_ends_while_its_batch_waits(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("weft.pipeline.runner.FINISH_S", 0.0)
-    runner = Runner(lake_of(tmp_path / "lake"), lambda _: None)
-    without_python = ConnectionError("Python worker failed to connect back.")
-    broken = Mock(isActive=False, awaitTermination=Mock(side_effect=without_python))
-    slow = Mock(isActive=True, stop=lambda: setattr(runner, "_failure", InterruptedError()))
-    runner._queries, runner._executors = {"samples": slow, "events": broken}, Mock()
-    runner._busy.acquire()
-    with pytest.raises(ConnectionError, match="Python worker"):
-        runner._follow(None, lambda: None, once=False)
-    assert isinstance(runner._failure, InterruptedError)
+    nobody = UserError("unavailable", "nobody works", "look")
+    monkeypatch.setattr("weft.pipeline.runner.Executors", Mock(return_value=Mock(look=Mock(side_effect=nobody))))
+    end = threading.Event()
+    with pytest.raises(UserError, match="nobody works"):
+        Runner(lake_of(tmp_path / "lake"), lambda _: None)._follow(Mock(), partial(takes, end))
+    end.set()
+
+
+def takes(end: threading.Event) -> None:
+    """A batch that waits for somebody who works."""
+    end.wait(60)
+
+
+def test_what_fails_a_batch_is_raised_where_the_driver_was_called(tmp_path: Path) -> None:
+    with pytest.raises(ZeroDivisionError):
+        Runner(lake_of(tmp_path / "lake"), lambda _: None)._follow(Mock(), Mock(side_effect=ZeroDivisionError))

@@ -4,7 +4,6 @@ import json
 import os
 import re
 import shutil
-import threading
 import tomllib
 from collections.abc import Callable
 from datetime import UTC, date, datetime, timedelta
@@ -393,30 +392,27 @@ class Clock:
         return self.now
 
 
-def round_of(upkeep: keeper.Upkeep, busy: threading.Lock, turns: int = 60) -> None:
+def round_of(upkeep: keeper.Upkeep, turns: int = 60) -> None:
     """Turns until nothing more is done."""
     for _ in range(turns):
-        upkeep.turn(busy)
+        upkeep.turn()
         if upkeep._thread is not None:
             upkeep._thread.join()
 
 
 @pytest.mark.proves("LAK-037", "LAK-038")
 def test_a_driver_does_it_between_batches(lake: Layout) -> None:
-    clock, busy = Clock(), threading.Lock()
+    clock = Clock()
     wall_ns = round((datetime(2027, 1, 15, tzinfo=UTC)).timestamp()) * 1_000_000_000
     keep = KeepTable(silver=0)
     upkeep = keeper.Upkeep(lake, 9, keep, keeper.Timing(clock=clock, wall_ns=lambda: wall_ns))
     orphan = lake.table("silver", "samples") / "day=2026-11-21" / "b0000000001-lost.parquet"
     orphan.write_bytes(b"x")
     before = tables_of(lake)
-    round_of(upkeep, busy)
+    round_of(upkeep)
     assert before == tables_of(lake), "it is not time yet"
     clock.now = keeper.FIRST_S
-    with busy:
-        round_of(upkeep, busy)
-        assert before == tables_of(lake), "a batch is under way"
-    round_of(upkeep, busy)
+    round_of(upkeep)
     after = tables_of(lake)
     assert {0, 1} == {row["batch"] for row in before["bronze.samples"]}
     assert {1} == {row["batch"] for row in after["bronze.samples"]}
@@ -427,7 +423,7 @@ def test_a_driver_does_it_between_batches(lake: Layout) -> None:
     assert {"forgotten", "compacted"} <= {event["event"] for event in events}
     assert [] == list(compact.due(lake, date(2027, 1, 15)))
     version = DeltaTable(lake.table("silver", "values")).version()
-    round_of(upkeep, busy)
+    round_of(upkeep)
     assert version == DeltaTable(lake.table("silver", "values")).version()
     upkeep.close()
 
@@ -441,7 +437,7 @@ def test_a_driver_does_it_between_batches(lake: Layout) -> None:
     ],
 )
 def test_what_goes_wrong_costs_a_round_and_not_the_driver(lake: Layout, monkeypatch: Patch, wrong: Exception) -> None:
-    clock, busy = Clock(), threading.Lock()
+    clock = Clock()
     upkeep = keeper.Upkeep(lake, 9, KeepTable(bronze=0, quarantine=0, silver=0), keeper.Timing(clock=clock))
 
     def full(*_: Any) -> None:
@@ -449,17 +445,17 @@ def test_what_goes_wrong_costs_a_round_and_not_the_driver(lake: Layout, monkeypa
 
     monkeypatch.setattr(compact, "joined", full)
     clock.now = keeper.FIRST_S
-    round_of(upkeep, busy)
+    round_of(upkeep)
     monkeypatch.undo()
     assert str(wrong) in (lake.root / "_weft" / "runs" / "events.jsonl").read_text("utf-8")
     before = len(live_files(_there(lake), SAMPLES))
     clock.now += keeper.EVERY_S
-    round_of(upkeep, busy)
+    round_of(upkeep)
     assert len(live_files(_there(lake), SAMPLES)) <= before
     monkeypatch.setattr(compact, "due", lambda *_: 1 / 0)
     clock.now += keeper.EVERY_S
     with pytest.raises(ZeroDivisionError):
-        round_of(upkeep, busy)
+        round_of(upkeep)
 
 
 def _there(lake: Layout) -> DeltaTable:

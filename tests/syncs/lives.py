@@ -2,8 +2,7 @@
 
 from collections.abc import Callable
 from pathlib import Path
-from types import SimpleNamespace
-from typing import Any, Final
+from typing import Final
 
 import pytest
 
@@ -20,10 +19,8 @@ from weft.lake.layout import Layout
 from weft.lake.manifest import NO_PRIOR
 from weft.pipeline.checkpoint import Checkpoint, Record
 from weft.pipeline.coverage import Coverage
-from weft.pipeline.kinds import SAMPLES
 from weft.pipeline.lease import Lease
 from weft.pipeline.ruleset import Rules
-from weft.pipeline.turns import Turns
 from weft.shell.files import File, Files
 from weft.shell.identity import begin_start
 from weft.shell.journal import Journal, StorageFull
@@ -243,29 +240,6 @@ def driver(root: Path, witness: Witness) -> None:
         witness.answered("a lease given back")
 
 
-def turns(root: Path, witness: Witness) -> None:
-    """Batches that the driver takes itself: what each takes is kept before anything is done, and that it is done."""
-    place = Layout(root / "lake")
-    done: list[int] = []
-
-    def batch(number: int) -> Any:
-        witness.answered(f"what batch {number} takes")
-        done.append(number)
-        return SimpleNamespace(number=number)
-
-    recorder = Recorder(place.root, LAKE_NODE, read, lambda _: None)
-    recorder.outcome(InspectLake())
-    recorder.outcome(WriteSegment(1, 1, 1, 3, NO_PRIOR))
-    record = SimpleNamespace(start="earliest")
-    checkpoint = Checkpoint(place, "samples")
-    job: Any = SimpleNamespace(lake=place, kind=SAMPLES, checkpoint=checkpoint, record=record, batch=batch)
-    with witness.watching():
-        taken = Turns(job)
-        while taken.take() is not None:
-            witness.answered("a batch in all tables")
-    assert [0] == done
-
-
 LIVES: Final[dict[str, Callable[[Path, Witness], None]]] = {
     life.__name__: life
     for life in (
@@ -281,6 +255,5 @@ LIVES: Final[dict[str, Callable[[Path, Witness], None]]] = {
         lake_cleaned,
         imported,
         driver,
-        turns,
     )
 }

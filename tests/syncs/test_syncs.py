@@ -36,7 +36,7 @@ def test_every_sync_of_the_program_is_met_by_a_life_and_missed_when_it_is_left_o
 DOORS = {
     "the file of a journal": (Files, "sync", ("journal_turns", "identity")),
     "the directory of a journal": (Files, "sync_directory", ("journal_turns", "identity")),
-    "all of a lake": (lake_files, "_sync", ("lake", "driver", "turns", "imported")),
+    "all of a lake": (lake_files, "_sync", ("lake", "driver", "imported")),
 }
 
 

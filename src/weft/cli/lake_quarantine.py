@@ -163,9 +163,9 @@ def _retried(job: "Job", reason: str, *, is_dry: bool) -> dict[str, Any]:
     found = returning.look(job, reason)
     rows = sum(ranges.count for _, ranges in found.passing)
     if rows and not is_dry:
-        batch_id = returning.plan(job, reason, found.passing)
-        rows = job.batch(batch_id).outcome.silver
-        returning.close(job, batch_id)
+        returning.plan(job, reason, found.passing)
+        done = job.take()
+        rows = done.outcome.silver if done else 0
         job.fold()
         eventlog.note(job.lake, "returned", stream=job.kind.stream, reason=reason, rows=rows)
     return {"held": found.held, "returned": rows, "still": found.reasons}

@@ -1,8 +1,7 @@
-"""What a job remembers beside Spark's own checkpoint: who it is, and the coverage behind each batch (PIP-021).
+"""What a job remembers beside its tables: who it is, and the coverage and offset of the last batches (PIP-021).
 
-A checkpoint and its tables belong together. One that is gone, in part or as a whole, or that is an older copy, would let
-Spark plan a batch anew whose number tables carry already, and what it then reads would stand in some of them only. So
-a job begins with a look at both (`fault`), and refuses what does not fit: `weft lake repair` makes a new checkpoint of
+A checkpoint and its tables belong together. With one that is gone, in part or as a whole, or that is an older copy, a batch
+would be planned anew whose number tables carry already, and what it then reads would stand in some of them only. So a job begins with a look at both (`fault`), and refuses what does not fit: `weft lake repair` makes a new checkpoint of
 what the tables say (PIP-025).
 """
 
@@ -15,6 +14,7 @@ import msgspec
 from weft.base.errors import UserError
 from weft.lake.files import put_here
 from weft.lake.layout import FORMAT, LakeJson, Layout
+from weft.lake.offsets import Offset, parse
 from weft.pipeline.coverage import Coverage, forget_before
 from weft.pipeline.ruleset import Rules
 
@@ -25,9 +25,9 @@ class Record(msgspec.Struct, frozen=True, kw_only=True):
     id: str
     """Names this checkpoint in every commit."""
     base: int = 0
-    """Number of Spark's batch 0: batches of a lake are numbered on when a checkpoint is begun anew."""
+    """Number of its first batch: batches of a lake are numbered on when a checkpoint is begun anew."""
     start: str = "earliest"
-    """Where the stream begins."""
+    """Where the stream begins for the first batch of all."""
     partitions: int = 2
     """Of a shuffle, fixed when the job first ran (PIP-027); older checkpoints do not say it and had two."""
 
@@ -85,9 +85,6 @@ class Checkpoint:
         """Why the tables cannot go on with this checkpoint, in words; None if they can."""
         if carried.checkpoint not in (None, record.id):
             return f"the tables of the job {self.job!r} were written under another checkpoint than is there"
-        begun = carried.highest - record.base
-        if begun >= 0 and not self.offsets(begun).exists():
-            return f"the tables of the job {self.job!r} hold batch {carried.highest}, and its checkpoint does not"
         states = {number for number in (carried.last, carried.highest) if number >= 0}
         if not all(self.lake.coverage(self.job, number).exists() for number in states):
             return f"what the job {self.job!r} knew behind its last batch is gone from its checkpoint"
@@ -103,9 +100,10 @@ class Checkpoint:
         path = self.lake.checkpoint_id(self.job)
         return read_record(path).partitions if path.exists() else None
 
-    def offsets(self, batch_id: int) -> Path:
-        """Spark's log of the offset behind one of its batches."""
-        return self.directory / "offsets" / str(batch_id)
+    def begun(self, number: int) -> Offset | None:
+        """Up to where a batch takes that was begun before; None for a new one."""
+        path = self.lake.coverage(self.job, number)
+        return parse(Coverage.load(path).offset) if path.exists() else None
 
     def coverage(self, number: int) -> Coverage:
         """The state behind a batch; empty behind none. OSError if it was deleted."""

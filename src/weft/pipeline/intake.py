@@ -12,7 +12,7 @@ from weft.base.identity import Origin
 from weft.base.ranges import Range
 from weft.base.vectors import VersionVector
 from weft.lake.manifest import ERA_END, Manifest, SegmentFault, origin_of
-from weft.lake.offsets import At, Offset, parse
+from weft.lake.offsets import At
 from weft.lake.reader import Slice, Source
 
 if TYPE_CHECKING:
@@ -74,17 +74,6 @@ def intake_between(source: Source, start: At, end: At) -> Intake:
             (at for manifest in ended.values() if 0 < (at := manifest.last_received or 0) < LONG_MAX), default=None
         ),
     )
-
-
-def offset_of_log(path: Path) -> Offset:
-    """The offset in a file of Spark's offset log: a version, metadata of the batch, then a line per source.
-
-    ValueError if it holds none.
-    """
-    for line in reversed(path.read_text("utf-8").splitlines()):
-        if '"at"' in line:
-            return parse(line)
-    raise ValueError(f"no offset of this stream in {path.name}")
 
 
 def losses_of(manifest: Manifest) -> Iterator[Loss]:

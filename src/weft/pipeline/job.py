@@ -1,7 +1,13 @@
-"""The job of a stream: micro-batch after micro-batch, restartable at any instant (PIP-020..025).
+"""The job of a stream: micro-batch after micro-batch, restartable at any instant (PIP-020..025, PIP-100).
 
-The stream `weft` says which segments a batch takes (its offsets stand in Spark's log); `Batch` makes tables of them.
-Around it this module keeps the coverage, notes the progress, and folds the gold tables of samples when it is time.
+```
+coverage/N       what batch N takes, up to which offset, and what is covered behind it: it is begun
+tables           `Batch` makes them, each in one transaction that names the batch
+meta.progress    it is in all tables
+```
+
+So the log of `meta.progress` says which batch comes next, and a batch that was begun is repeated as it was. Around the
+batch this module folds the gold tables of samples when it is time, and lets retention know what nobody needs any more.
 """
 
 import json
@@ -11,9 +17,10 @@ from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from weft import __version__
+from weft.lake import consumers
 from weft.lake.layout import Layout
-from weft.lake.offsets import At, Offset
-from weft.lake.reader import Source, position
+from weft.lake.offsets import At, Offset, parse
+from weft.lake.reader import ROWS_MAX, SEGMENTS_MAX, Limits, Source, position
 from weft.pipeline.anomalies import EVERY_S as JUDGED_EVERY_S
 from weft.pipeline.anomalies import Anomalies
 from weft.pipeline.batch import Batch, Outcome
@@ -22,7 +29,7 @@ from weft.pipeline.counting import Counting
 from weft.pipeline.coverage import Coverage
 from weft.pipeline.delta import Tables
 from weft.pipeline.fold import Fold
-from weft.pipeline.intake import intake_between, offset_of_log
+from weft.pipeline.intake import intake_between
 from weft.pipeline.kinds import SAMPLES, Kind
 from weft.pipeline.marks import newest_mark
 from weft.pipeline.quarantined import refused_before
@@ -40,6 +47,8 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 GOLD_EVERY_S: Final = 60.0
+USUAL: Final = Limits(ROWS_MAX, SEGMENTS_MAX)
+"""Of a batch."""
 
 
 class JobOptions(NamedTuple):
@@ -101,6 +110,8 @@ class Job:
         """Those that decide over the batch under way."""
         self.source = Source(lake, kind.stream)
         self._coverage: tuple[int, Coverage] | None = None
+        self._at: At | None = None
+        """Up to where the last batch has taken the segments; None: not looked at yet."""
         self.last_number = self.tables.committed(PROGRESS)
         """The last batch that is in all tables, -1 before the first."""
         self.checkpoint.prove(self.record, self._carried())
@@ -114,13 +125,40 @@ class Job:
         others = [mark.checkpoint for mark in marks if mark is not None and mark.checkpoint != self.record.id]
         return Carried(self.last_number, highest, next(iter(others), None))
 
-    def batch(self, batch_id: int) -> Done:
-        """Do Spark's batch `batch_id`: from the offset behind the one before it to its own."""
-        start = self._start(batch_id)
-        end = offset_of_log(self.checkpoint.offsets(batch_id))
-        number = self.record.base + batch_id
-        wanted = wanted_of(self.checkpoint, number) if end.at == start else None
-        return self.process(number, start, end) if wanted is None else self.take_back(wanted, end)
+    def take(self, limits: Limits = USUAL, until: At | None = None) -> Done | None:
+        """Do the batch that was begun, else the next one, of so much at most; None if there is nothing to do.
+
+        `until`: nothing that comes later than this. Raises as `process`; SegmentFault `offset-mismatch` if the lake holds
+        other segments than the tables were made of.
+        """
+        number, start = self.last_number + 1, self._reached()
+        begun = self.checkpoint.begun(number)
+        wanted = wanted_of(self.checkpoint, number) if begun is None or begun.at == start else None
+        if wanted is not None:
+            return self.take_back(wanted, self.source.offset(start))
+        if begun is not None:
+            return self.process(number, start, begun)
+        end = self.source.advance(start, limits, until)
+        return None if end == start else self.process(number, start, self.source.offset(end))
+
+    def _reached(self) -> At:
+        """Where the next batch begins; the first time it is proved against the lake, and retention is asked to wait."""
+        if self._at is not None:
+            return self._at
+        if self.last_number < 0:
+            offset = self.source.offset(position(self.source, self.record.start))
+        else:
+            offset = parse(self.checkpoint.coverage(self.last_number).offset)
+            self.source.prove(offset)
+            self._at = offset.at
+        consumers.register(self.lake, self.kind.stream, self.kind.stream, offset, time.time_ns())
+        return offset.at
+
+    def _is_done(self, number: int, coverage: Coverage, end: Offset) -> None:
+        """A batch is in all tables: the next one begins behind it, and retention need not wait any more (PIP-024)."""
+        self._coverage, self.last_number, self._at = (number, coverage), number, end.at
+        consumers.commit(self.lake, self.kind.stream, self.kind.stream, end, time.time_ns())
+        self.source.forget(end.at)
 
     def take_back(self, wanted: Wanted, end: Offset) -> Done:
         """Do the batch that brings rows back from quarantine; doing it again changes nothing (PIP-033)."""
@@ -141,7 +179,7 @@ class Job:
         )
         with steps("progress"):
             self._note(done, coverage, about)
-        self._coverage, self.last_number = (number, coverage), number
+        self._is_done(number, coverage, end)
         return done
 
     def process(self, number: int, start: At, end: Offset) -> Done:
@@ -179,8 +217,7 @@ class Job:
         )
         with steps("progress"):
             self._note(done, coverage, about)
-        self._coverage, self.last_number = (number, coverage), number
-        self.source.forget(end.at)
+        self._is_done(number, coverage, end)
         self._follow_up(steps)
         return done
 
@@ -218,11 +255,6 @@ class Job:
         """Fold what batches since the last fold have brought, unless folds are off."""
         if self.options.gold_every_s != float("inf") and self.fold_upto < self.last_number:
             self.fold()
-
-    def _start(self, batch_id: int) -> At:
-        if batch_id > 0:
-            return offset_of_log(self.checkpoint.offsets(batch_id - 1)).at
-        return position(self.source, self.record.start)
 
     def _behind(self, number: int) -> Coverage:
         """The state behind a batch: as it is in memory, or as it was kept. In memory it is handed out once only."""

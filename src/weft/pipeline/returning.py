@@ -1,8 +1,8 @@
 """Rows that come back from quarantine (PIP-033).
 
 What the present program and the present rules no longer refuse becomes silver. That is a batch like any other, numbered
-behind the last, that takes no segment: Spark's log gets an offset equal to the one before, and a file beside it says what
-the batch is to do instead, number by number. A driver that finds such a batch unfinished finishes it.
+behind the last, that takes no segment: its offset equals the one before, and a file in the checkpoint says what the batch is
+to do instead, number by number. A driver that finds such a batch unfinished finishes it.
 
 ```
 coverage     the numbers stay hollow: neighbours have reached across them, and nothing published is retracted (PIP-043)
@@ -109,29 +109,16 @@ def look(job: "Job", reason: str) -> Found:
     return Found(sum(sizes.values()), passing, {why: rows for why, rows in sizes.items() if why is not None})
 
 
-def plan(job: "Job", reason: str, passing: VersionVector) -> int:
-    """Write down what the next batch is to do, and then that there is one; returns Spark's number of it.
+def plan(job: "Job", reason: str, passing: VersionVector) -> None:
+    """Write down what the next batch is to do: bring these back, before any segment is taken.
 
     UserError `behind` if a batch was begun that is not in all tables, or none was ever begun.
     """
-    log = job.checkpoint.directory
-    last = job.last_number - job.record.base
-    begun = max((int(path.name) for path in (log / "offsets").glob("[0-9]*")), default=-1)
-    if last < 0 or begun != last:
+    number = job.last_number + 1
+    if job.last_number < 0 or job.checkpoint.begun(number) is not None:
         raise UserError("behind", f"a batch of {job.kind.stream} is not done yet", AGAIN)
     job.fold()  # so that what comes back was counted as refused, before it is counted as returned
-    wanted = Wanted(job.last_number + 1, reason, passing.encode())
-    put_here(_path(job.checkpoint), msgspec.json.encode(wanted))
-    put_here(log / "offsets" / str(last + 1), (log / "offsets" / str(last)).read_bytes())
-    return last + 1
-
-
-def close(job: "Job", batch_id: int) -> None:
-    """Tell Spark's log that the batch is done, as Spark itself would; without it the next driver looks at it again."""
-    commits = job.checkpoint.directory / "commits"
-    before = commits / str(batch_id - 1)
-    if before.exists():
-        put_here(commits / str(batch_id), before.read_bytes())
+    put_here(_path(job.checkpoint), msgspec.json.encode(Wanted(number, reason, passing.encode())))
 
 
 def note_returned(coverage: "Coverage", numbers: VersionVector) -> None:

@@ -18,6 +18,7 @@ number with different words, or two definitions of one key, which one counts may
 import glob
 from collections.abc import Iterator
 from datetime import datetime, timedelta
+from functools import partial
 from typing import TYPE_CHECKING, Final, NamedTuple, Protocol
 
 from weft.base.errors import UserError
@@ -171,7 +172,8 @@ class Bridge:
         found = self._streams[stream]
         for _ in range(TRIES):
             try:
-                return found.pending(self._batch(table, found))
+                batch = self._batch(table, found)
+                return found.pending(batch, partial(self._offset, table, stream, batch))
             except Moved:
                 self.tables.reopen(table)
         raise Unknown("the driver goes on faster than the table can be opened")
@@ -184,6 +186,13 @@ class Bridge:
         if record is None:
             raise Unknown("the checkpoint of its job is not here")
         return handle.transaction_version(Writer(stream.stream, record.id, 0).app(table))
+
+    def _offset(self, table: Table, stream: str, batch: int | None) -> str | None:
+        """Where a batch ended, as its commit to the table says; None if the log does not tell, or not any more."""
+        handle = self.tables.handle(table)
+        commits = [] if handle is None else handle.history()
+        whose = [c for c in commits if (c.get("weft.job"), c.get("weft.batch")) == (stream, str(batch))]
+        return next((commit["weft.offset"] for commit in whose if "weft.offset" in commit), None)
 
     def _completed(self, table: Table, stream: str, pending: Pending) -> str | None:
         imported = Datasets().among(pending.slices) if table is SAMPLES else {}

@@ -8,7 +8,7 @@ nothing: the segments belong to the version that was opened first.
 Nothing is written. Of a lake that has no table yet and no checkpoint, everything that is drained is pending.
 """
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Final, NamedTuple
 
@@ -20,7 +20,7 @@ from weft.lake.offsets import At, parse
 from weft.lake.reader import Limits, Slice, Source, position
 from weft.pipeline.checkpoint import Checkpoint, Record, read_record
 from weft.pipeline.coverage import Coverage
-from weft.pipeline.intake import intake_between, offset_of_log
+from weft.pipeline.intake import intake_between
 
 ROWS_MAX: Final = 1_000_000
 """Rows of one stream that are read besides a table, as many as a batch of the driver may have; about 400 MB in memory."""
@@ -74,13 +74,16 @@ class Stream:
         with _readable():
             return read_record(path) if path.exists() else None
 
-    def pending(self, batch: int | None) -> Pending:
-        """What lies behind a batch. `batch` is the last one that the table has of the job of `record`, None before its first.
+    def pending(self, batch: int | None, offset: Callable[[], str | None]) -> Pending:
+        """What lies behind a batch.
+
+        `batch` is the last one that the table has of the job of `record`, None before its first; `offset` finds what the
+        table's log says of where it ended.
 
         `Moved`, `Unknown`; SegmentFault if a segment is gone or altered: the driver refuses it, too.
         """
         with _readable():
-            coverage = self._behind(batch)
+            coverage = self._behind(batch, offset)
         start = parse(coverage.offset).at if coverage.offset else self._start()
         reached = self._reached(start)
         intake = intake_between(self.source, start, reached)
@@ -102,7 +105,7 @@ class Stream:
     def _start(self) -> At:
         return position(self.source, self.checkpoint.start())
 
-    def _behind(self, batch: int | None) -> Coverage:
+    def _behind(self, batch: int | None, offset: Callable[[], str | None]) -> Coverage:
         """What the driver knew behind a batch."""
         record = self.record()
         if record is None:
@@ -111,18 +114,17 @@ class Stream:
         try:
             return self.checkpoint.coverage(number)
         except FileNotFoundError:
-            return self._later(number, record)
+            return self._later(number, offset())
 
-    def _later(self, number: int, record: Record) -> Coverage:
+    def _later(self, number: int, offset: str | None) -> Coverage:
         """The state behind the next batch that is kept, if none of those in between has brought a row."""
         home = self.layout.coverage(self.stream, max(number, 0)).parent
         kept = sorted(int(path.stem) for path in home.glob("*.wv"))
-        log = self.checkpoint.offsets(number - record.base)
         later = next((one for one in kept if one > number), None)
-        if later is None or not log.exists():
+        if later is None or offset is None:
             raise Unknown("its checkpoint is older than the table, or not whole: weft lake check")
         coverage = self.checkpoint.coverage(later)
-        if self.source.slices(offset_of_log(log).at, parse(coverage.offset).at):
+        if self.source.slices(parse(offset).at, parse(coverage.offset).at):
             raise Moved
         return coverage
 

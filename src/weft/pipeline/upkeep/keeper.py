@@ -62,8 +62,8 @@ class Upkeep:
         self._trouble: BaseException | None = None
         self._vacuumed: date | None = None
 
-    def turn(self, busy: threading.Lock) -> None:
-        """Do what is due and does not wait: commit what is ready if no batch is under way, else come back later.
+    def turn(self) -> None:
+        """Do what is due and does not wait; the driver calls it between two batches.
 
         Raises LeaseLost if another driver has taken over, and what is our own fault.
         """
@@ -74,7 +74,7 @@ class Upkeep:
         if self._trouble is not None:
             self._give_up()
         elif self._ready is not None:
-            self._commit(busy)
+            self._commit()
         elif self._round is not None or self.timing.clock() >= self._due:
             self._prepare()
 
@@ -106,10 +106,9 @@ class Upkeep:
     def _finish(self) -> None:
         self._round, self._due = None, self.timing.clock() + self.timing.every_s
 
-    def _commit(self, busy: threading.Lock) -> None:
-        if self._ready is None or not busy.acquire(blocking=False):
-            return
+    def _commit(self) -> None:
         step, self._ready = self._ready, None
+        assert step is not None
         try:
             told = step()
             if told is not None:
@@ -118,8 +117,6 @@ class Upkeep:
             if not is_nobodys_fault(error):
                 raise
             self._trouble = error
-        finally:
-            busy.release()
 
     def _give_up(self) -> None:
         """End the round; what is nobody's fault is tried again in the next one."""
