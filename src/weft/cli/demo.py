@@ -129,6 +129,9 @@ def demo(
         directory: where states, logs and lake go; default ./var/demo-TIME. An existing one is continued.
         json_out: print the answers as JSON.
     """
+    import duckdb  # noqa: F401  # what is missing is said before seven nodes run
+    import pyspark  # noqa: F401  # as above
+
     place = directory or Path("var") / time.strftime("demo-%Y%m%d-%H%M%S")
     place.mkdir(parents=True, exist_ok=True)
     shown = Demonstration(place.resolve(), _seconds(run_for), Console(stderr=json_out))

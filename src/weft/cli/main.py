@@ -33,6 +33,7 @@ ROOMS: Final[dict[str, tuple[str, str]]] = {
     "top": ("weft.cli.top:top", "Watch the fleet in the terminal: who is in trouble, what is missing."),
     "console": ("weft.cli.console:console", "Where the console of a node is: the fleet in a browser."),
     "alerts": ("weft.cli.alerts:alerts", "Show what fires, and who could not be told."),
+    "service": ("weft.cli.service:app", "Run nodes and the lake by systemd: install, ls, restart, remove."),
     "config": ("weft.cli.config:app", "Write a fleet's file, change a running fleet."),
     "get": ("weft.cli.store_data:get", "Print a value of the shared store."),
     "set": ("weft.cli.store_data:set_value", "Write a value into the shared store."),

@@ -8,6 +8,7 @@ import contextlib
 import gc
 import resource
 import sys
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any, Final
 
@@ -37,6 +38,7 @@ def main() -> int:
     try:
         settings = founded(settings_of(msgspec.json.decode(_said(sys.argv[1]))))
         raise_file_limit()
+        name_process(f"weft {settings.node.name}")
         return outcome(asyncio.run(_serve(settings)))
     except WeftError as error:
         return outcome(error)
@@ -56,6 +58,9 @@ def _said(word: str) -> bytes:
 
 def founded(settings: NodeSettings) -> NodeSettings:
     """At a root: with what its fleet begins, from the fleet's file; the usual metrics for everybody without one."""
+    if settings.lake.path and not find_spec("pyarrow"):
+        text = "a node with [lake] path writes Parquet, and pyarrow is not installed"
+        raise UserError("not-installed", text, "pip install 'weft[lake]', or no lake at this node")
     if settings.place != "root":
         return settings
     from weft.node.fleet import Fleet, fleet_of  # only a root needs it
@@ -68,6 +73,12 @@ def founded(settings: NodeSettings) -> NodeSettings:
         raise UserError("no-file", f"{path} cannot be read: {error}", "another --config") from None
     fleet: Fleet = fleet_of(text, path, is_of_root=True)
     return msgspec.structs.replace(settings, pairs=to_pairs(fleet), follows=True)
+
+
+def name_process(name: str) -> None:
+    """What `ps` and `top` call this process, as far as 15 bytes reach; where the kernel has no such file, nothing changes."""
+    with contextlib.suppress(OSError), open("/proc/self/comm", "w", encoding="utf-8") as file:
+        file.write(name)
 
 
 def raise_file_limit() -> None:

