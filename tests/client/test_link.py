@@ -39,6 +39,7 @@ def connects_in(source: str) -> Iterator[str]:
             yield function.name
 
 
+@pytest.mark.proves("HSE-003", part="one module opens connections of all clients")
 def test_clients_connect_in_one_module_only() -> None:
     root = Path(next(iter(weft.client.__path__)))
     found = {

@@ -10,10 +10,11 @@ from weft.cores.clone import Clone
 from weft.cores.configuration import Configuration
 from weft.cores.configuration.messages import Write, WriteKeys
 from weft.cores.topology.messages import RootTaken
-from weft.node.assembly import MAKERS, Start
+from weft.node.assembly import MAKERS
 from weft.node.channels import CLONE
 from weft.node.node import Node
 from weft.node.settings import NodeSettings, settings_of
+from weft.node.start import Start
 from weft.node.wires import index
 from weft.node.wiring import WIRES
 from weft.shell.clock import Clock

@@ -38,6 +38,7 @@ def test_effects_leave_in_the_order_in_which_they_were_wanted_and_once() -> None
     assert [] == outbox.take()
 
 
+@pytest.mark.proves("HSE-001", part="the outbox")
 def test_what_is_kept_stands_in_one_wall_before_all_that_the_turn_says() -> None:
     outbox = Outbox()
     outbox.tell("before")
@@ -105,6 +106,7 @@ def test_the_first_of_some_instants() -> None:
     assert [3, 0, None, None] == [earliest(5, None, 3), earliest(0, 1), earliest(None), earliest()]
 
 
+@pytest.mark.proves("HSE-001", part="deadlines")
 def test_a_timer_is_due_once_and_the_last_word_counts() -> None:
     timers = Timers()
     timers.set("a", 5)
@@ -161,6 +163,7 @@ def test_parts_that_are_due_are_woken_in_their_order_and_the_first_deadline_coun
     assert parts.deadline() is None
 
 
+@pytest.mark.proves("HSE-001", part="tickets")
 def test_a_ticket_is_answered_once_and_its_number_never_given_again() -> None:
     tickets = Tickets[Any]()
     numbers = [tickets.open(waiting) for waiting in ("a", "b")]
@@ -170,6 +173,7 @@ def test_a_ticket_is_answered_once_and_its_number_never_given_again() -> None:
     assert (0, 3) == (len(tickets), tickets.open("c"))
 
 
+@pytest.mark.proves("HSE-001", part="refusals")
 def test_a_refusal_says_its_code_and_why() -> None:
     refusal = Refusal("too-large", "9 bytes", "send less")
     assert ("too-large", "9 bytes", "send less") == (refusal.code, refusal.why, refusal.mend)

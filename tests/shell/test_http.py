@@ -270,6 +270,7 @@ def test_a_node_listens_on_loopback_too_wherever_else() -> None:
     assert expected == [len(with_loopback(host)) for host in hosts]
 
 
+@pytest.mark.proves("HSE-005")
 def test_one_module_parses_http() -> None:
     root = Path(weft.__file__).parent
     found = [path for path in root.rglob("*.py") if "import h11" in path.read_text("utf-8")]

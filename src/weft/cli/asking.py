@@ -52,7 +52,7 @@ def try_status(port: int) -> dict[str, Any] | None:
         return None
 
 
-def order(port: int, name: str, **fields: Any) -> dict[str, Any]:
+def order(port: int, name: str, /, **fields: Any) -> dict[str, Any]:
     """Give an order to the node of this machine whose port block begins at `port`; what it answers.
 
     UserError: `unavailable` if nobody answers (in time), `refused` with the sentence of whoever refused it.

@@ -1,7 +1,7 @@
 """The command `weft`: parses, calls, prints; its rooms are imported only when they are asked for."""
 
 import sys
-from typing import Final
+from typing import Any, Final
 
 from cyclopts import App
 
@@ -45,6 +45,7 @@ ROOMS: Final[dict[str, tuple[str, str]]] = {
     "doc": ("weft.cli.doc:app", "Edit one document with others, without a server: enter, watch, replay, prove."),
     "sql": ("weft.cli.sql:sql", "Ask the tables of a lake, at once and without Java."),
     "lake": ("weft.cli.lake:app", "What lies in a lake, and the jobs that make tables of it."),
+    "annexes": ("weft.cli.annexes:annexes", "Protocols that are installed beside Weft; the page of one."),
     "doctor": (
         "weft.cli.doctor:doctor",
         "Whether this machine can run a node, or the jobs of a lake, and what mends it.",
@@ -59,9 +60,24 @@ for name, (where, what) in ROOMS.items():
     app.command(where, name=name, help=None if [name] == sys.argv[1:2] else what)
 
 
+def know_annexes(words: list[str]) -> None:
+    """Add the nouns of annexes, if one of them may be meant, or all commands are to be listed."""
+    if words[:1] and words[0] in ROOMS:
+        return
+    from weft.cli.annexes import commands  # most commands need no look at what is installed
+
+    for name, where, what in commands(words[0] if words else "", ROOMS):
+        app.command(where, name=name, help=None if [name] == words[:1] else what)
+
+
 def main() -> None:
     """Run the command line; every error of a person is one sentence and its mend, with a documented exit status."""
-    sys.exit(ended(lambda: app(exit_on_error=False, print_error=False)))
+    sys.exit(ended(_run))
+
+
+def _run() -> Any:
+    know_annexes(sys.argv[1:])
+    return app(exit_on_error=False, print_error=False)
 
 
 if __name__ == "__main__":

@@ -3,7 +3,6 @@
 from collections.abc import Callable
 from typing import Final
 
-from weft.base.chance import Chance
 from weft.base.effects import Core
 from weft.base.endpoints import endpoint_of, is_address
 from weft.base.now import seconds
@@ -30,29 +29,17 @@ from weft.cores.store import Store
 from weft.cores.store.messages import StoreSettings
 from weft.cores.topology import Topology
 from weft.cores.topology.messages import TopologySettings
+from weft.node.annexes import admitted, cores_of
 from weft.node.catalogtable import CatalogTable
 from weft.node.doctable import DocTable, fresh_uuid, settings_of_session
 from weft.node.node import Node
 from weft.node.planner import waits_for_plan
 from weft.node.settings import AUTO, MIB, NodeSettings
+from weft.node.start import Start
 from weft.node.storetable import StoreTable
 from weft.node.wires import index
 from weft.node.wiring import WIRES
 from weft.wire.store.pack import pack
-
-
-class Start:
-    """What is particular to one start of a node."""
-
-    def __init__(self, settings: NodeSettings, node: bytes, era: int, seed: str, secret: bytes) -> None:
-        self.settings, self.node, self.era, self.seed, self.secret = settings, node, era, seed, secret
-        self.rare: frozenset[str] = frozenset()
-
-    def chance(self, purpose: str) -> Chance:
-        """The chance of one purpose of this start."""
-        chance = Chance(f"{self.seed}/{purpose}")
-        chance.rare = self.rare
-        return chance
 
 
 def _place(settings: NodeSettings) -> str:
@@ -275,11 +262,14 @@ def build_node(  # tidy: a node is made of these; most callers name four
     """
     start = Start(settings, node, era, seed, secret)
     start.rare = rare
-    cores = {name: MAKERS[name](start) for name in MAKERS if name in settings.runs}
+    annexes = admitted(settings).values()
+    cores = {name: MAKERS[name](start) for name in MAKERS if name in settings.runs} | cores_of(annexes, start)
     _join(cores)
     for name, size in settings.budgets.items():
         cores[name].budget.give(size)
-    made = Node(node, era, list(cores.values()), index(WIRES), settings)
+    made = Node(
+        node, era, list(cores.values()), index([*WIRES, *(wire for annex in annexes for wire in annex.wires)]), settings
+    )
     topology = cores.get("topology")
     if made.authority is not None and isinstance(topology, Topology):
         topology.may = made.authority.may

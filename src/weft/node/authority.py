@@ -16,6 +16,7 @@ from weft.base.endpoints import endpoint_of, host_of, is_endpoint
 from weft.base.errors import UNREADABLE, PeerError
 from weft.base.keys import KNOWN_MAX, Binding, Hex, Holder, KeyTable, Role, Trust, bound_node, decode_binding, may
 from weft.cores.topology.atlas import Atlas
+from weft.node.channels import CHANNELS
 from weft.wire import hop
 from weft.wire.beacon import Beacon
 from weft.wire.catalog import messages as catalog
@@ -64,6 +65,12 @@ CATALOG_VERBS: Final[Mapping[bytes, str]] = {
 
 def _is(verb: str) -> Callable[[Any], str]:
     return lambda _: verb
+
+
+def _of_annex(channel: str) -> Callable[[Any], str] | None:
+    """The one verb of a channel that came with an annex; None: there is no such channel."""
+    row = CHANNELS.get(channel)
+    return _is(row.verb) if row is not None and row.verb else None
 
 
 VERB_OF: Final[Mapping[str, Callable[[Any], str]]] = {
@@ -241,7 +248,7 @@ class Authority:
                 raise PeerError(NO_KEY, source.channel)
             return
         holder = self.table.node(source.proved)
-        verb_of = VERB_OF.get(source.channel)
+        verb_of = VERB_OF.get(source.channel) or _of_annex(source.channel)
         if holder is None or verb_of is None:
             raise PeerError(DENIED, f"{source.proved.hex()} on {source.channel}")
         verb = verb_of(message)

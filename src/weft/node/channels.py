@@ -101,6 +101,8 @@ class Channel(NamedTuple):
     """Whether it is a foreign protocol: on loopback it is served without keys, and what it calls has none (specs/00, 7)."""
     is_for_strangers: bool = False
     """Whether any key is let in, known or not; `Source.kind` is that key in Z85 then (SEC-022)."""
+    verb: str = ""
+    """Of an annex: what a role must be allowed to be heard here (`base.keys.VERBS`); Weft's own stand in `node.authority`."""
     is_of_parents: bool = False
     """Whether a node that is a sensor for good has none."""
 
@@ -252,6 +254,7 @@ CHANNELS: Final[dict[str, Channel]] = {
     ),
     "clone-follow": _clone_follow._replace(place=1, queue=PUBLISH_QUEUE, is_plain=True),
 }
+"""Those of Weft; those of an annex join them when a node runs it (`node.annexes.admit`)."""
 
 
 def channels_of(cores: Container[str], *, is_parent: bool = True) -> dict[str, Channel]:

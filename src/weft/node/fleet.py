@@ -23,6 +23,7 @@ from weft.base.paths import is_key
 from weft.base.settings import Table, is_plain_name, nearest
 from weft.cores.chains.settings import parse_filters
 from weft.cores.measurement.settings import parse_metrics
+from weft.node import installed
 from weft.node.fleetalerts import alerts_of, shared_alerts
 from weft.node.fleetchecks import between_groups
 from weft.node.fleetparts import (
@@ -87,8 +88,13 @@ def fleet_of(text: str, where: str, *, is_of_root: bool = False) -> Fleet:
     return fleet
 
 
+def _is_of_node(name: str) -> bool:
+    """Whether a table is about one node: Weft's own, or that of an annex."""
+    return name in OF_NODES or (name not in TABLES and name in installed.names())
+
+
 def _without_node(document: dict[str, Any]) -> dict[str, Any]:
-    kept = {name: table for name, table in document.items() if name not in OF_NODES}
+    kept = {name: table for name, table in document.items() if not _is_of_node(name)}
     times = document.get("fleet")
     if isinstance(times, dict):
         kept["fleet"] = {name: value for name, value in times.items() if name in ("name", "dead_after", *SPANS)}
@@ -121,7 +127,7 @@ def _sane(value: Any, path: str, said: list[str]) -> Any:
 def _fleet(document: dict[str, Any], said: list[str]) -> Fleet:
     for name in document:
         if name not in TABLES:
-            hint = " belongs into the file of one node" if name in OF_NODES else f" is no table{nearest(name, TABLES)}"
+            hint = " belongs into the file of one node" if _is_of_node(name) else f" is no table{nearest(name, TABLES)}"
             said.append(f"E02 {name}: [{name}]{hint}")
     times = _times(Table(document.get("fleet", {}), "fleet", said))
     metrics = _metrics(document, said)

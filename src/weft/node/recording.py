@@ -20,6 +20,7 @@ from weft.base.effects import Source
 from weft.base.errors import UserError
 from weft.base.now import Now
 from weft.base.records import CoreRecord, Entry, UnknownRecord
+from weft.node import installed
 from weft.node.assembly import build_node
 from weft.node.guard import MemoryTight
 from weft.node.node import Node, NodeEffect
@@ -141,17 +142,23 @@ def _damaged(why: Any) -> NoReturn:
 
 
 class _Unpickler(pickle.Unpickler):
-    """Makes values of Weft's own classes, and of nothing that could act."""
+    """Makes values of classes of Weft and of annexes, and of nothing that could act."""
 
     def find_class(self, module: str, name: str) -> Any:
         if module == "builtins" and name in BUILT_IN:
             return super().find_class(module, name)
         if name == "rebuild" and module.partition(".")[0] == "msgspec":
             return _rebuild
-        found = super().find_class(module, name) if module.partition(".")[0] == "weft" else None
-        if isinstance(found, type) and issubclass(found, PARTS) and found.__module__.partition(".")[0] == "weft":
+        found = super().find_class(module, name) if _is_known(module) else None
+        if isinstance(found, type) and issubclass(found, PARTS) and _is_known(found.__module__):
             return found
         raise pickle.UnpicklingError(f"{module}.{name} may not stand in a recording")
+
+
+def _is_known(module: str) -> bool:
+    """Whether a module is of Weft, or of an annex that is installed here."""
+    package = module.partition(".")[0]
+    return package == "weft" or package in installed.packages()
 
 
 def _rebuild(kind: Any, fields: dict[str, Any]) -> Any:

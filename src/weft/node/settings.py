@@ -4,6 +4,7 @@ The text is bounded before it is parsed (SEC-044), every table is decoded typed,
 once, each error with its code and the place in the file (CFG-071).
 """
 
+from collections.abc import Iterator
 from typing import Annotated, Any, Final, Literal, NamedTuple
 
 import msgspec
@@ -19,6 +20,7 @@ from weft.cores.chains.settings import FilterSpec, parse_filters
 from weft.cores.drain.messages import DrainSettings
 from weft.cores.measurement.alertsettings import AlertSpec, parse_alerts
 from weft.cores.measurement.settings import MetricSpec, parse_metrics
+from weft.node import installed
 from weft.node.catalogtable import CatalogTable
 from weft.node.catalogtable import faults_of as catalog_faults
 from weft.node.doctable import DocTable
@@ -229,6 +231,8 @@ class NodeSettings(msgspec.Struct, frozen=True, kw_only=True):
     security: SecurityTable = SecurityTable()
     chp: ChpTable = ChpTable()
     chains: ChainsTable = ChainsTable()
+    annexes: dict[str, dict[str, Any]] = {}
+    """The tables of protocols that are installed beside Weft, as the file has them (HSE-007)."""
     metrics: tuple[MetricSpec, ...] = ()
     alerts: tuple[AlertSpec, ...] = ()
     filters: tuple[FilterSpec, ...] = ()
@@ -290,7 +294,8 @@ class NodeSettings(msgspec.Struct, frozen=True, kw_only=True):
         runs = self.node.runs if self.node.runs is not None else RUNS[self.level]
         runs = (*runs, "clone") if self.chp.is_on and "configuration" in runs else runs
         asked = {"store": self.store, "catalog": self.catalog, "document": self.doc}
-        return (*runs, *(name for name, table in asked.items() if table is not None and name not in runs))
+        asked_for = [name for name, table in asked.items() if table is not None and name not in runs]
+        return (*runs, *asked_for, *self.annexes)
 
     @property
     def journal_bytes(self) -> int:
@@ -308,7 +313,8 @@ class NodeSettings(msgspec.Struct, frozen=True, kw_only=True):
     def budgets(self) -> dict[str, int]:
         """How many bytes each core of this node may hold: what the file says, else its share (FLD-032)."""
         chosen = {name: megabytes * MIB for name, megabytes in self.limits.cores.items()}
-        sharing = {name: weight for name, weight in BUDGET_WEIGHTS.items() if name in self.runs}
+        weights = BUDGET_WEIGHTS | dict.fromkeys(self.annexes, 1)
+        sharing = {name: weight for name, weight in weights.items() if name in self.runs}
         shared = max(self.memory_bytes - PROCESS_BYTES, self.memory_bytes // 4) * BUDGET_PERCENT // 100
         usual = {name: shared * weight // sum(sharing.values()) for name, weight in sharing.items()}
         return usual | {name: size for name, size in chosen.items() if name in usual}
@@ -364,7 +370,9 @@ def settings_of(document: dict[str, Any], where: str = "the settings") -> NodeSe
             ("chains", ChainsTable),
         )
     }
-    errors += [f"E02 unknown table [{name}]" for name in document if name not in (*tables, "metric", "alert", *FLEETS)]
+    known = (*tables, "metric", "alert", *FLEETS)
+    annexes = {name: table for name, table in document.items() if name not in known}
+    errors += [fault for name in annexes for fault in _annex_faults(name, annexes[name])]
     metrics, wrong = parse_metrics(document.get("metric", DEFAULT_METRICS))
     filters, wrong_filters = parse_filters(tables_of_filters)
     alerts, wrong_alerts = _alerts(document, metrics)
@@ -392,7 +400,8 @@ def settings_of(document: dict[str, Any], where: str = "the settings") -> NodeSe
     follows = not is_planned or any(name in document for name in FLEETS)
     if follows and tables["node"].level != "root" and not tables["node"].parent:
         metrics, alerts = [], []  # nothing is measured before the root has said what
-    return NodeSettings(metrics=tuple(metrics), alerts=tuple(alerts), filters=tuple(filters), follows=follows, **tables)
+    plan: dict[str, Any] = {"metrics": tuple(metrics), "alerts": tuple(alerts), "filters": tuple(filters)}
+    return NodeSettings(**plan, annexes=annexes, follows=follows, **tables)
 
 
 def _alerts(document: dict[str, Any], metrics: list[MetricSpec]) -> tuple[list[AlertSpec], list[str]]:
@@ -422,6 +431,18 @@ def _table(document: dict[str, Any], name: str, kind: Any, errors: list[str]) ->
     except msgspec.ValidationError as error:
         errors.append(f"E04 [{name}]: {error}")
         return None
+
+
+def _annex_faults(name: str, table: Any) -> Iterator[str]:
+    """What is wrong with a table that is none of Weft's: nobody has installed whose it is, or it says something else."""
+    annex = installed.load(name)
+    if annex is None:
+        yield f"E02 unknown table [{name}]"
+        return
+    try:
+        msgspec.convert(table, annex.settings)
+    except msgspec.ValidationError as error:
+        yield f"E04 [{name}]: {error}"
 
 
 def _contradictions(node: NodeTable, fleet: FleetTable, security: SecurityTable | None) -> list[str]:

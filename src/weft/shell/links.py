@@ -30,7 +30,8 @@ SHARE_BYTES: Final = BUDGET_BYTES // 2  # of one channel; who had to wait is the
 DATAGRAM_BYTES: Final = 2_048
 KINDS: Final = {CALLS: Calls, KEEPS: Keeps}
 SOCKETS_MAX: Final = 4_096  # a publisher of the catalog each (LVC-001), a probe, a member of the mesh
-MENDS: Final = {CLONE: "[chp] port"}
+MENDS: Final = {"": "--port, 10 or more away", CLONE: "[chp] port"}
+"""What to change where a port of a block is taken; in the block of an annex it is the port of its own table."""
 LOOPBACK: Final = "127.0.0.1"
 LOOPBACK_BROADCAST: Final = "127.255.255.255"  # reaches every listener of this machine without any interface up
 
@@ -112,7 +113,7 @@ class Links:
                 raise UserError(
                     "port-taken",
                     f"port {first + row.place} of {where} cannot be bound: {error.strerror}",
-                    f"another {MENDS.get(row.block, '--port, 10 or more away')}",
+                    f"another {MENDS.get(row.block, f'[{row.block}] port')}",
                 ) from error
 
     def serve_at(self, name: str, host: str, port: int) -> bool:

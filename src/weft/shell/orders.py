@@ -9,8 +9,8 @@ What is asked for is turned into an order with a ticket; the core that owns it r
 import asyncio
 import base64
 import json
-from collections.abc import Callable, Container
-from typing import Annotated, Any, Final, NamedTuple
+from collections.abc import Callable, Container, Mapping
+from typing import Annotated, Any, Final
 
 import msgspec
 
@@ -20,8 +20,10 @@ from weft.cores.alerts import messages as alerts
 from weft.cores.chains import messages as chains
 from weft.cores.configuration import messages as configuration
 from weft.cores.enrolment import messages as enrolment
+from weft.cores.kit.refusals import Refused
 from weft.cores.store import messages as store
 from weft.cores.topology import messages as topology
+from weft.node.rows import Named, Row
 from weft.shell.http.messages import JSON, Response, Route
 from weft.wire import jsontext
 
@@ -30,12 +32,6 @@ WAITING_MAX: Final = 64
 VALUE_BYTES_MAX: Final = 1 << 20
 ORDER: Final = "/order"
 ORDER_BYTES_MAX: Final = 8 << 20
-
-
-class Named(msgspec.Struct):
-    """What every order says first."""
-
-    order: str
 
 
 class Set(Named, forbid_unknown_fields=True):
@@ -215,14 +211,6 @@ class StoreAcceptTick(Named, forbid_unknown_fields=True):
     """`store-accept-tick`: go on under the own name although nobody confirmed its numbers."""
 
 
-class Row(NamedTuple):
-    """One kind of order: who obeys it, what it says, and the core's order for it and a ticket."""
-
-    core: str
-    said: type[Named]
-    make: Callable[[Any, int], Any]
-
-
 def canonical(text: str) -> bytes:
     """The one text of a JSON value (CFG-002); PeerError for what is none, or over 1 MiB."""
     return jsontext.encode(jsontext.decode(text.encode("utf-8", "surrogatepass"), VALUE_BYTES_MAX))
@@ -302,16 +290,19 @@ ORDERS: Final[dict[str, Row]] = {
     ),
     "stop": Row("topology", StopAll, lambda said, ticket: topology.StopNodes(ticket, said.group)),
 }
-"""Every order that a person can give over HTTP."""
-REFUSED: Final = configuration.OrderRefused | store.StoreRefused | enrolment.EnrolmentRefused
+"""Every order that a person can give over HTTP, but for those of annexes."""
+REFUSED: Final = configuration.OrderRefused | store.StoreRefused | enrolment.EnrolmentRefused | Refused
 """Answers that say no."""
 
 
 class Desk:
     """Takes orders, hands them to the cores of one node, and answers when they reply."""
 
-    def __init__(self, order: Callable[[str, Any], None], cores: Container[str]) -> None:
-        self._order, self._cores = order, cores
+    def __init__(
+        self, order: Callable[[str, Any], None], cores: Container[str], more: Mapping[str, Row] | None = None
+    ) -> None:
+        """`more`: orders of annexes."""
+        self._order, self._cores, self._rows = order, cores, {**ORDERS, **(more or {})}
         self._ticket = 0
         self._waiting: dict[int, asyncio.Future[Any]] = {}
         self.finishers: dict[type, Callable[[Any], dict[str, Any]]] = {}
@@ -331,9 +322,9 @@ class Desk:
         """The answer to one order: 200, 400 not understood, 409 refused by its core, 503 not here, 504 no answer."""
         try:
             name = msgspec.json.decode(body, type=Named).order
-            row = ORDERS.get(name)
+            row = self._rows.get(name)
             if row is None:
-                return refusal(400, f"there is no order {name[:64]!r}; there are {', '.join(ORDERS)}")
+                return refusal(400, f"there is no order {name[:64]!r}; there are {', '.join(self._rows)}")
             said = msgspec.json.decode(body, type=row.said)
             order = row.make(said, self._ticket + 1)
         except (msgspec.DecodeError, RecursionError, PeerError, ValueError) as error:

@@ -33,6 +33,7 @@ from weft.cores.enrolment import messages as enrolment
 from weft.cores.measurement import messages as measurement
 from weft.cores.store import messages as store
 from weft.cores.topology import messages as topology
+from weft.node.annexes import admitted, ports_of
 from weft.node.assembly import build_node
 from weft.node.channels import CHANNELS, CLONE, LOCAL
 from weft.node.events import JournalDamaged, NodeStarted
@@ -186,7 +187,10 @@ class Process:
         self.runner.on_tell = self._told
         self.runner.on_durable = self.telemetry.console.values.note
         self.inside = Inside(self.runner)
-        self.desk = Desk(self.runner.order, self.node.cores)
+        asked = (annex.orders for annex in admitted(settings).values())
+        self.desk = Desk(
+            self.runner.order, self.node.cores, {name: row for rows in asked for name, row in rows.items()}
+        )
         self.runner.on_reply = self.desk.reply
         self.telemetry.http.routes[ORDER] = self.desk.route()
         self.enrolling = Enrolling(self.settings, self.runner, self.links, self.state, self.identity)
@@ -356,7 +360,8 @@ class Process:
     def _blocks(self) -> dict[str, int]:
         """Where the blocks of ports begin that are not this node's own."""
         chp = {CLONE: self.settings.chp.port} if self.settings.chp.port else {}
-        return chp | ({LOCAL: self.settings.node.port} if self.settings.chains.tcp else {})
+        local = {LOCAL: self.settings.node.port} if self.settings.chains.tcp else {}
+        return chp | local | ports_of(self.settings)
 
     def _begin(self, work: Coroutine[Any, Any, None]) -> asyncio.Task[None]:
         """Start a task whose faults end the node: nobody else would look at them."""

@@ -12,6 +12,7 @@ from weft.base.effects import Source
 from weft.base.endpoints import host_of
 from weft.cores.catalog.messages import Ports
 from weft.cores.document.messages import Begin, LinkFull, Opened, OpenSession
+from weft.node.annexes import ports_of
 from weft.node.channels import CATALOG, CLONE, Channel
 from weft.node.node import Node, Transmit
 from weft.sim.plan import CATALOG_PORT, CLONE_PORT, DOCUMENT_PORT
@@ -44,9 +45,11 @@ class Doors:
     def open(self, node: Node) -> None:
         """Bind what its cores need, and tell them."""
         machine = self.machine
+        ports = ports_of(node.settings)
         for channel, row in node.channels.items():
-            if row.is_bound and row.block in BLOCKS:
-                address = f"{machine.address}:{self._port(channel, row)}"
+            if row.is_bound and (row.block in BLOCKS or row.block in ports):
+                port = ports[row.block] + row.place if row.block in ports else self._port(channel, row)
+                address = f"{machine.address}:{port}"
                 self.bound[channel] = self.streams.bind(machine, address, channel)
         if "catalog" in node.cores:
             machine.later(0, partial(machine.obey, "catalog", Ports(CATALOG_PORT, CATALOG_PORT + 1, CATALOG_PORT + 2)))

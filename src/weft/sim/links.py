@@ -18,7 +18,7 @@ from weft.base.chance import Chance
 from weft.base.now import MILLISECOND, SECOND
 from weft.node.channels import ADDS, BEAT, CALLS
 from weft.sim.noise import Noise, NoiseSource
-from weft.sim.sockets import HANDS_OVER, ROWS, Connection, Dealer, Flow, Host, Limits, Path, Plug, Router
+from weft.sim.sockets import HANDS_OVER, Connection, Dealer, Flow, Host, Limits, Path, Plug, Router, row_of
 from weft.sim.world import World
 
 RECONNECT_NS: Final = 100 * MILLISECOND  # RECONNECT_IVL of libzmq
@@ -168,7 +168,7 @@ class Streams:
         self._attempt(dealer)
 
     def _key(self, name: str, plug: Plug) -> tuple[str, str, str]:
-        return name, plug.channel, plug.endpoint if ROWS[plug.channel].how in (ADDS, CALLS) else ""
+        return name, plug.channel, plug.endpoint if row_of(plug.channel).how in (ADDS, CALLS) else ""
 
     def is_connected(self, name: str, channel: str, endpoint: str) -> bool:
         """Whether there is a socket to that endpoint, be it heard there or not."""

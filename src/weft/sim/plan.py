@@ -5,7 +5,7 @@ A run is a pure function of its plan and of the code. All numbers are integers: 
 """
 
 from hashlib import blake2b
-from typing import Final
+from typing import Any, Final
 
 import msgspec
 
@@ -195,6 +195,8 @@ class NodePlan(msgspec.Struct, frozen=True, kw_only=True):
     """Documents that it edits, by the names of their sessions."""
     meets: tuple[str, ...] = ()
     """Nodes that its file names as peers of every session."""
+    annexes: dict[str, dict[str, Any]] = {}
+    """Tables of protocols that are installed beside Weft, as its file has them (HSE-007)."""
     serves_clones: bool = False
     """Whether it answers clients of the Clone pattern, as long as it is the root."""
 

@@ -64,6 +64,7 @@ def settings_for(plan: Plan, node: NodePlan, address_of: Callable[[str], str], r
         store=None if plan.store is None else _store_table(plan.store, tuple(map(endpoint, node.peers))),
         catalog=_catalog_table(plan.catalog, node) if plan.catalog is not None and node.is_broker else None,
         doc=_doc_table(plan, node, address_of) if plan.documents is not None and node.sessions else None,
+        annexes=node.annexes,
         chp=ChpTable(port=CLONE_PORT, writable=(CLONE_PREFIX,)) if node.serves_clones else ChpTable(),
     )
 

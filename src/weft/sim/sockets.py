@@ -27,8 +27,7 @@ def _dealer(queue: int, how: str = DIALS) -> Channel:
     return CHANNELS["ask"]._replace(queue=queue, how=how)
 
 
-ROWS: Final[dict[str, Channel]] = {
-    **CHANNELS,
+_ROWS: Final[dict[str, Channel]] = {
     "document": _dealer(DOCUMENT_QUEUE, CALLS),
     "served": CHANNELS["catalog"],
     "broker": _dealer(ANSWER_QUEUE),
@@ -37,7 +36,14 @@ ROWS: Final[dict[str, Channel]] = {
     "chp-updates": CHANNELS["updates"]._replace(queue=PUBLISH_QUEUE),
     "chp-sets": CHANNELS["announce"]._replace(queue=ANSWER_QUEUE),
 }
-"""What Streams know of a channel: those of nodes, those between document sessions, and those of programs."""
+"""Channels that nodes have otherwise, or not at all: those between document sessions, and those of programs."""
+
+
+def row_of(channel: str) -> Channel:
+    """What Streams know of a channel."""
+    return _ROWS.get(channel) or CHANNELS[channel]
+
+
 HANDS_OVER: Final = frozenset({"document"})
 """ROUTERs with ROUTER_HANDOVER: of two peers of one id the later one is heard."""
 
@@ -183,7 +189,7 @@ class Dealer:
     __slots__ = ("channel", "connection", "endpoint", "host", "is_closed", "plug", "routing_id", "row", "waiting")
 
     def __init__(self, host: Host, plug: Plug) -> None:
-        self.host, self.plug, self.row = host, plug, ROWS[plug.channel]
+        self.host, self.plug, self.row = host, plug, row_of(plug.channel)
         self.routing_id, self.endpoint, self.channel = plug.routing_id, plug.endpoint, plug.channel
         self.connection: Connection | None = None
         self.waiting: deque[list[bytes]] = deque()
@@ -198,6 +204,6 @@ class Router:
 
     def __init__(self, host: Host, channel: str, prefix: bytes = b"") -> None:
         self.host, self.channel, self.prefix = host, channel, prefix
-        self.is_xpub = ROWS[channel].socket == "XPUB"
+        self.is_xpub = row_of(channel).socket == "XPUB"
         self.peers: dict[bytes, Connection] = {}
         self.is_closed = False

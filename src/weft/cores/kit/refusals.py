@@ -3,6 +3,8 @@
 A peer that breaks the protocol is another matter: that is a `PeerError` (`weft.base.errors`).
 """
 
+import msgspec
+
 from weft.base.errors import WeftError
 
 
@@ -15,3 +17,10 @@ class Refusal(WeftError):
     def __init__(self, code: str, why: str = "", mend: str = "") -> None:
         super().__init__(f"{code}: {why}" if why else code)
         self.code, self.why, self.mend = code, why, mend
+
+
+class Refused(msgspec.Struct, frozen=True, gc=False):
+    """Answer to an order of a person: it was not obeyed, and nothing has changed. A protocol may have its own."""
+
+    code: str
+    text: str
