@@ -1,4 +1,4 @@
-"""The catalog beside a bare pyzmq ROUTER, etcd and redis (specs/02, section 4): several measures, each by its name.
+"""The catalog beside a bare pyzmq ROUTER, etcd and redis: several measures, each by its name.
 
     scripts/bench-install && apt-get install --no-install-recommends redis-server
     .venv/bin/python -m bench.catalog [NAME...] [--rounds 5] [--beats-s 60]

@@ -1,4 +1,4 @@
-"""Built-in filters in process (specs/05, section 4): P1 and P6.
+"""Built-in filters in process.
 
 P1: a metric message of about 100 bytes of MessagePack through `sample`, `threshold`, `edit set` and `dedupe`, decoded and
 encoded again, as one array of 64 records and as single messages; and four stages that do nothing against four hooks of

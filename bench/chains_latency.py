@@ -5,7 +5,7 @@
 1,000 messages of 256 bytes a second over ipc. This process sends and also stands twice in the chain as a reader, in front
 of the client and behind it; the difference of its two clocks is what the client has added, node and all: two hops, two
 turns of the node, the client's own time. The bare echo is DEALER to ROUTER and back, at the same pace, with the other
-end in a process of its own, too. Targets are in specs/00, section 7: p99 within three times the echo's of the same run.
+end in a process of its own, too. The target is p99 within three times the echo's of the same run.
 """
 
 import argparse

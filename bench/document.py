@@ -1,4 +1,4 @@
-"""Documents beside pycrdt, loro and automerge (specs/04, section 8): the fold, what is late, how it grows, bytes.
+"""Documents beside pycrdt, loro and automerge (DOC-060 to DOC-061): the fold, what is late, how it grows, bytes.
 
     scripts/bench-install
     .venv/bin/python -m bench.document [--operations 20000] [--rounds 5]
@@ -29,7 +29,7 @@ LATE_S: Final = 20.0
 
 
 class Figure(NamedTuple):
-    """One line of the table; `goal` as specs/04 has it."""
+    """One line of the table; `goal`: what DOC-060 and DOC-061 ask."""
 
     what: str
     goal: str

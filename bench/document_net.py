@@ -1,4 +1,4 @@
-"""What a session of many nodes says and waits for (specs/04, sections 5 and 8): counted in virtual time, timed on real sockets.
+"""What a session of many nodes says and waits for: counted in virtual time, timed on real sockets.
 
     .venv/bin/python -m bench.document_net [traffic] [catchup] [--operations 20000]
 

@@ -1,4 +1,4 @@
-"""The store beside a real MoaT-KV server and etcd (specs/03, section 11): several measures, each by its name.
+"""The store beside a real MoaT-KV server and etcd: several measures, each by its name.
 
     scripts/interop-install new && scripts/bench-install
     .venv/bin/python -m bench.store [NAME...] [--rounds 5] [--entries 100000]

@@ -1,4 +1,4 @@
-"""Version vectors: any bytes are the one form of a vector, or refused by a name (WV1; specs/06, 2.1)."""
+"""Version vectors: any bytes are the one form of a vector, or refused by a name (WV1; LAK-019)."""
 
 from collections.abc import Iterable
 

@@ -1,4 +1,4 @@
-"""A client of a node's chains in pyzmq and msgspec and nothing else (specs/05, section 2.5), as the benches load nodes with."""
+"""A client of a node's chains in pyzmq and msgspec and nothing else (CLI-001 to CLI-008), as the benches load nodes with."""
 
 import os
 import time

@@ -34,7 +34,7 @@ class Edit(NamedTuple):
 
 
 def edits(count: int, sources: int = 16) -> Iterator[Edit]:
-    """The mix of specs/04, section 8; what is edited is known to who edits it."""
+    """The mix of DOC-060; what is edited is known to who edits it."""
     draw = random.Random(f"documents {count}")
     common: list[str] = []
     own: list[list[str]] = [[] for _ in range(sources)]

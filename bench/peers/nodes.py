@@ -41,7 +41,7 @@ kind = "journal"
 types = ["bench.*"]
 dir = "in"
 """
-"""At a root: keep what arrives (specs/05, CHN-068)."""
+"""At a root: keep what arrives (CHN-068)."""
 
 
 class Nodes:

@@ -1,4 +1,4 @@
-"""Several ways of doing the same thing, taking turns in one run, and a table of their medians (specs/05, section 4).
+"""Several ways of doing the same thing, taking turns in one run, and a table of their medians.
 
 The ratio of medians is the result. If the raw baseline itself varied by more than 30 % from round to round, the machine
 was not quiet enough for it to mean anything: the run is void, and says so.

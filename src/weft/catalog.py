@@ -1,4 +1,4 @@
-"""The catalog, for programs: who provides what and where, and how a program becomes a service itself (specs/02).
+"""The catalog, for programs: who provides what and where, and how a program becomes a service itself (docs/catalog.md).
 
 >>> import weft.catalog
 >>> weft.catalog.Service("thermo").name

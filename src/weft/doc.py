@@ -1,4 +1,4 @@
-"""Documents edited together, for programs: `weft.doc.Client`, the same for scripts, and what can go wrong (specs/04).
+"""Documents edited together, for programs: `weft.doc.Client`, the same for scripts, and what can go wrong (docs/doc.md).
 
 >>> import weft.doc
 >>> weft.doc.Client.__name__

@@ -1,4 +1,4 @@
-"""The shared store, for programs: `weft.store.Client`, the same for scripts, and what can go wrong (specs/03, CLN-030).
+"""The shared store, for programs: `weft.store.Client`, the same for scripts, and what can go wrong (CLN-030).
 
 >>> import weft.store
 >>> weft.store.MISSING or "nothing"

@@ -1,4 +1,4 @@
-"""Planted bugs in what is done with mail: each is caught by the transcript that is named (specs/05, section 5.5)."""
+"""Planted bugs in what is done with mail: each is caught by the transcript that is named."""
 
 from collections.abc import Callable, Iterator
 from typing import Any

@@ -1,4 +1,4 @@
-"""The hop transcripts of the specification for mail (specs/05, section 5.2): what the chains of each node are asked."""
+"""The hop transcripts of the specification for mail: what the chains of each node are asked."""
 
 import pytest
 

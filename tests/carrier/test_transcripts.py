@@ -1,4 +1,4 @@
-"""The hop transcripts of the specification (specs/05, section 5.2), with whole cores and real bytes."""
+"""The hop transcripts of the specification, with whole cores and real bytes."""
 
 import pytest
 

@@ -72,7 +72,7 @@ STEPS = st.lists(st.tuples(st.one_of(st.integers(0, 1_600), st.integers(0, 25_00
 
 
 def expected_life(interval_ms: int, beats_ms: list[int], end_ms: int) -> list[tuple[str, float]]:
-    """What must be published of one that beats then and at no other time: the table of specs/02, 2.4, by hand."""
+    """What must be published of one that beats then and at no other time: the table of BEA-012, by hand."""
     ops: list[tuple[str, float]] = [("register", 0)]
     state, heard = "active", 0
     for at in [*beats_ms, end_ms]:

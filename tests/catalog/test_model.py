@@ -1,4 +1,4 @@
-"""P3 and P9: random commands against the tables of specs/02, 2.4, once more, as short as they are; canaries 10, 11, 24.
+"""Random commands against the two state tables, written once more, as short as they are; three planted bugs.
 
 The model knows nothing of the core: instances and connections as plain values, each command as the text says it.
 """

@@ -1,4 +1,4 @@
-"""The two tables of specs/02, 2.4, walked: every state with every input, through what peers say and what time does."""
+"""The state tables of instances and of connections, walked: every state with every input, through what peers say and what time does."""
 
 import json
 from collections.abc import Callable
@@ -25,7 +25,7 @@ SAME: Final[tuple[str, list[str], str]] = ("", [], "")
 """A dash of the table: nothing happens."""
 S = State
 
-# As it stands in specs/02, 2.4: rows are inputs, columns NONE, ACTIVE, SUSPECT, INACTIVE. An untouched state is "".
+# As it is specified: rows are inputs, columns NONE, ACTIVE, SUSPECT, INACTIVE. An untouched state is "".
 SPEC: Final[dict[On, tuple[Any, Any, Any, Any]]] = {
     On.REGISTERED: (
         (S.ACTIVE, ["register"], "OwO"),

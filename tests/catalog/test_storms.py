@@ -1,4 +1,4 @@
-"""A thousand services, and a broker that is killed, stopped, cut off and lied to (specs/02, 5.3: S1, S3 to S5, S7, S8, S11, S14)."""
+"""A thousand services, and a broker that is killed, stopped, cut off and lied to."""
 
 from collections import Counter
 from collections.abc import Callable

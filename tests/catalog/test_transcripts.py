@@ -1,4 +1,4 @@
-"""The transcripts X1 to X10 of specs/02, 5.1, frame by frame; the recorded forms of the vectors; canaries 3, 4, 12."""
+"""The specified transcripts X1 to X10, frame by frame; the recorded forms of the vectors; three planted bugs."""
 
 import json
 from pathlib import Path

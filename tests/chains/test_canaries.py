@@ -1,4 +1,4 @@
-"""Planted bugs, each caught by the check that is there for it (specs/05, 5.5)."""
+"""Planted bugs, each caught by the check that is there for it."""
 
 import json
 import random

@@ -1,4 +1,4 @@
-"""Registrations, sends and their statuses, routing, tags, the end of a node (specs/05, 2.1 to 2.4)."""
+"""Registrations, sends and their statuses, routing, tags, the end of a node."""
 
 from typing import Any
 

@@ -1,4 +1,4 @@
-"""What holds whatever clients do, and in whatever order (specs/05, 5.3)."""
+"""What holds whatever clients do, and in whatever order."""
 
 import random
 from collections import Counter

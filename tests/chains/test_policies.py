@@ -1,4 +1,4 @@
-"""Links that hold messages: windows, policies, waiting, confirming (specs/05, 2.2)."""
+"""Links that hold messages: windows, policies, waiting, confirming (CHN-010 to CHN-019)."""
 
 from typing import Any
 

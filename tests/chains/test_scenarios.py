@@ -1,4 +1,4 @@
-"""The scenarios of the vectors, exactly, for every client in its order (specs/05, 5.1)."""
+"""The scenarios of the vectors, exactly, for every client in its order."""
 
 import json
 from pathlib import Path

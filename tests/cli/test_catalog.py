@@ -17,7 +17,7 @@ from tests.client.node import in_loop
 from weft import catalog
 from weft.base.errors import UserError
 from weft.cli import catalog as looking
-from weft.cli import catalog_own, catalog_reach, catalog_serve, catalog_watch
+from weft.cli import catalog_doctor, catalog_own, catalog_reach, catalog_serve, catalog_watch
 from weft.cli.catalog_calls import BY_CODE, at_catalog, failed
 from weft.cli.catalog_lines import line
 from weft.client.catalog.errors import CallFailed, CatalogError, CatalogTimeout
@@ -193,7 +193,7 @@ async def test_a_record_is_kept_alive_until_its_keeper_ends(tmp_path: Path) -> N
 @in_loop
 async def test_the_doctor_finds_nothing_at_a_sound_broker(tmp_path: Path, run: Run) -> None:
     async with running(tmp_path) as at:
-        status, [told] = await run(catalog_reach.doctor, broker=at.broker, beacon_port=at.beacon, json=True)
+        status, [told] = await run(catalog_doctor.doctor, broker=at.broker, beacon_port=at.beacon, json=True)
         findings = {finding["what"]: finding["state"] for finding in json.loads(told)}
         expected = dict.fromkeys(("beacon", "broker", "changes", "addresses", "udp", "tcp"), "fine")
         assert (0, expected) == (status, findings)
@@ -276,7 +276,7 @@ def test_an_interrupted_command_ends_quietly() -> None:
         lambda: catalog_own.register("a", interface=("pub=7",)),
         lambda: catalog_own.deregister("a", state="s", broker="b"),
         lambda: catalog_watch.logs(since="yesterday"),
-        lambda: catalog_reach.doctor(beacon_port=0),
+        lambda: catalog_doctor.doctor(beacon_port=0),
         lambda: catalog_serve.serve(host="0.0.0.0"),
         lambda: catalog_serve.serve(more=("liveness",), check=True),
         lambda: catalog_serve.serve(more=("liveness=99",), check=True),

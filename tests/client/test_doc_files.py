@@ -124,7 +124,7 @@ def do(session: Session, enter: Enter) -> Any:
 
 
 def test_a_file_with_eids_would_be_seen(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Canary: the file shows eids (specs/04, section 9)."""
+    """Canary: the file shows eids."""
     root = tree_of('<bout><note eid="e1"/></bout>')
     pretty = exporting.pretty
     assert "eid=" not in exporting.derbyxml(root)

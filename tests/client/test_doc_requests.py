@@ -1,4 +1,4 @@
-"""Whatever a program asks, a session answers once and goes on (specs/04, section 9, property 5)."""
+"""Whatever a program asks, a session answers once and goes on."""
 
 from typing import Any
 

@@ -1,4 +1,4 @@
-"""Any number of nodes that only meet: no log, no document; what they say is counted (specs/04, 2.3).
+"""Any number of nodes that only meet: no log, no document; what they say is counted (PEE-020 to PEE-034).
 
     net = MeshNet(seed=7, nodes=16, loss=0.1)
     net.meet(3, 0)                       # a person tells 3 where 0 is

@@ -1,4 +1,4 @@
-"""Sessions of any number of machines in virtual time: lossy links, skewed clocks, cuts, crashes and disks (specs/04, section 9).
+"""Sessions of any number of machines in virtual time: lossy links, skewed clocks, cuts, crashes and disks.
 
 What must hold always is looked at with every effect (`witness`): an own operation leaves only behind its wall, nothing is
 forwarded or claimed beyond a gap, what is answered to a program is durable, no link overflows. `is_mesh`, `is_equal` and

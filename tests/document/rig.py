@@ -1,4 +1,4 @@
-"""One node of a session, driven by hand: what is said to it, what it says, and when (specs/04, section 2).
+"""One node of a session, driven by hand: what is said to it, what it says, and when.
 
     node = Rig()                                    # A, which listens
     node.hear(B, Helo(EB)) == [(EB, Helo(EA)), (EB, Bout("")), (EB, GSIP_B_0)]

@@ -1,4 +1,4 @@
-"""A random life of a session: who edits, what breaks and comes back, all from one seed (specs/04, section 9, Simulation)."""
+"""A random life of a session: who edits, what breaks and comes back, all from one seed."""
 
 from collections.abc import Callable
 from typing import Final

@@ -1,4 +1,4 @@
-"""Bugs planted into whole sessions: for each there is a check that turns red by it, and green without (specs/04, section 9).
+"""Bugs planted into whole sessions: for each there is a check that turns red by it, and green without.
 
 Those of the fold alone are in `fold/test_canaries.py`.
 """

@@ -1,4 +1,4 @@
-"""Bugs that are planted among the peers, and the checks that turn red by them (specs/04, section 9)."""
+"""Bugs that are planted among the peers, and the checks that turn red by them."""
 
 from collections.abc import Callable
 

@@ -1,4 +1,4 @@
-"""The captured bytes of another stack, sent by a plain TCP socket (specs/04, section 9, Interop: raw TCP)."""
+"""The captured bytes of another stack, sent by a plain TCP socket."""
 
 import asyncio
 import contextlib

@@ -1,4 +1,4 @@
-"""Who is told of whom; how many words it takes; what mends what got lost (specs/04, 2.3)."""
+"""Who is told of whom; how many words it takes; what mends what got lost (PEE-020 to PEE-034)."""
 
 from itertools import pairwise
 from typing import Final

@@ -1,4 +1,4 @@
-"""Weft beside a node that was written from the seed alone, on real sockets (specs/04, section 9, Interop)."""
+"""Weft beside a node that was written from the seed alone, on real sockets."""
 
 import asyncio
 import contextlib

@@ -1,4 +1,4 @@
-"""Calling, greeting, keeping in touch, parting: when, in what order, and whom (specs/04, 2.2)."""
+"""Calling, greeting, keeping in touch, parting: when, in what order, and whom (PEE-010 to PEE-014)."""
 
 from itertools import combinations, pairwise
 from typing import Any, Final

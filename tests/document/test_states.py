@@ -1,4 +1,4 @@
-"""The table of specs/04, 2.2, walked: every state with every input, by what is said and by what time does (PEE-010)."""
+"""The state table of a peer, walked: every state with every input, by what is said and by what time does (PEE-010)."""
 
 from collections.abc import Callable
 from typing import Final

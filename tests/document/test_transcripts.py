@@ -1,4 +1,4 @@
-"""The exact dialogues of specs/04: the transcripts of the vectors, and Alice, Bob and Charlie of the seed."""
+"""The exact dialogues of documents: the transcripts of the vectors, and Alice, Bob and Charlie of the seed."""
 
 import json
 from collections.abc import Callable

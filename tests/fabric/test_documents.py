@@ -1,4 +1,4 @@
-"""Documents over real processes: three machines, a cable that is pulled, crashes, and everything in the lake (specs/04)."""
+"""Documents over real processes: three machines, a cable that is pulled, crashes, and everything in the lake (docs/doc.md)."""
 
 from pathlib import Path
 from typing import Self

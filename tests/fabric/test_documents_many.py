@@ -1,4 +1,4 @@
-"""Sixteen real nodes edit one document while they are killed and stopped (specs/04, section 5; GSP-030, PEE-010)."""
+"""Sixteen real nodes edit one document while they are killed and stopped (GSP-030, PEE-010)."""
 
 import os
 import random

@@ -1,4 +1,4 @@
-"""The board's pages in a real browser, beside two real nodes (specs/04, section 9): what is entered is seen, what is tapped is entered."""
+"""The board's pages in a real browser, beside two real nodes: what is entered is seen, what is tapped is entered."""
 
 import json
 from collections.abc import Iterator

@@ -1,4 +1,4 @@
-"""Children of other stacks, in C on CZMQ and in Java on JeroMQ, beside a root that runs (specs/01, 9.5)."""
+"""Children of other stacks, in C on CZMQ and in Java on JeroMQ, beside a root that runs."""
 
 import json
 import subprocess

@@ -27,7 +27,7 @@ LITERAL: Final = ROOT / "tests" / "document" / "literal.py"
 PASS: Final = '<pass team="home" points="{}"/>'
 ZRE_PORT: Final = 5670
 AGREED_S: Final = 10.0  # JAM-041
-SEEN_S, GONE_S = 3.0, 1.0  # specs/04, section 9
+SEEN_S, GONE_S = 3.0, 1.0  # to be seen in, and to be noticed as gone
 
 
 def test_avahi_sees_a_session_with_port_and_texts_and_sees_it_go(tmp_path: Path) -> None:

@@ -1,4 +1,4 @@
-"""Weft's store among real MoaT-KV servers: joined, split, healed, and of one mind with them (specs/03, 12.6).
+"""Weft's store among real MoaT-KV servers: joined, split, healed, and of one mind with them.
 
 Meets the newest release, or those that the variable WEFT_MOAT names: `new,mid,old`, or `all`. The tests of one release
 share one room, in which more and more happens, so they run in the order in which they stand here.

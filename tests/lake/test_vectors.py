@@ -1,4 +1,4 @@
-"""The vectors of specs/06 that the lake's own modules answer for."""
+"""The vectors of tests/vectors that the lake's own modules answer for."""
 
 import json
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""Bugs that were made on purpose are caught by the tests that stand against them (specs/01, 9.4; specs/07)."""
+"""Bugs that were made on purpose are caught by the tests that stand against them."""
 
 from collections.abc import Iterable
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""Fleets that place themselves, lose collectors and roots, and are cut: what they promise about it (specs/01, 9.3)."""
+"""Fleets that place themselves, lose collectors and roots, and are cut: what they promise about it."""
 
 import pytest
 

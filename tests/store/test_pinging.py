@@ -1,4 +1,4 @@
-"""The chain of pings: what a received ping is, when a node pings, who may head a chain (specs/03, section 4.1)."""
+"""The chain of pings: what a received ping is, when a node pings, who may head a chain."""
 
 from collections.abc import Callable, Iterator
 from itertools import pairwise

@@ -1,4 +1,4 @@
-"""What is missed is noticed, asked for, and sent again (specs/03, section 5)."""
+"""What is missed is noticed, asked for, and sent again."""
 
 from collections.abc import Iterator
 from itertools import pairwise

@@ -1,4 +1,4 @@
-"""Clients are answered as real servers answer, and better where those lose the connection (specs/03, section 8)."""
+"""Clients are answered as real servers answer, and better where those lose the connection."""
 
 from typing import Any, Final
 

@@ -1,4 +1,4 @@
-"""Small stories with exact times, C = 5 s (specs/03, section 12.2)."""
+"""Small stories with exact times, C = 5 s."""
 
 from typing import Any
 

@@ -1,7 +1,7 @@
 """What makes a node repeatable: below the shell there is no clock, no chance, no order that differs from run to run."""
 
 import ast
-from collections.abc import Iterator
+from collections.abc import Container, Iterator
 from typing import Final
 
 from tests.tidy.tree import FUNCTIONS, Finding, Source
@@ -247,6 +247,54 @@ def rooms_of_cores(files: list[Source]) -> Iterator[Finding]:
         for room in ROOMS:
             if room not in names:
                 yield Finding(package, 1, f"no {room}", "every core has its four rooms, see src/weft/cores/template")
+
+
+ROUND: Final = ("weft.sim.",)
+"""Where modules may know each other: a simulated machine and what stands on it (docs/decisions/0019)."""
+
+
+def circles_of_imports(files: list[Source]) -> Iterator[Finding]:
+    """Whoever reads a module reads what it imports first; in a circle there is no first (HSE-009).
+
+    Imports inside functions, and for types alone, count. An answer on the line of one of them opens the circle.
+    """
+    modules = {_module_of(source.path): source for source in files if source.path.startswith("src/") and source.tree}
+    edges = {name: dict(_edges(name, source, modules)) for name, source in modules.items()}
+    for name, found in edges.items():
+        for other, line in found.items():
+            if not name.startswith(ROUND) and _reaches(other, name, edges):
+                yield modules[name].finding(line, f"a circle: {other} comes back to {name}", "a port, or one module")
+
+
+def _module_of(path: str) -> str:
+    return path.removeprefix("src/").removesuffix(".py").removesuffix("/__init__").replace("/", ".")
+
+
+def _edges(name: str, source: Source, modules: Container[str]) -> Iterator[tuple[str, int]]:
+    for node in source.nodes:
+        if isinstance(node, ast.Import | ast.ImportFrom) and not source.is_answered(node.lineno, node.end_lineno):
+            yield from ((found, node.lineno) for found in _targets(node, modules) if found != name)
+
+
+def _targets(node: ast.Import | ast.ImportFrom, modules: Container[str]) -> list[str]:
+    """The modules that are meant: `a.b` of `from a import b`, or `a` where that is none."""
+    bases = _imported(node)
+    inner = (
+        [f"{base}.{alias.name}" for base in bases for alias in node.names] if isinstance(node, ast.ImportFrom) else []
+    )
+    return [each for each in inner if each in modules] or [each for each in bases if each in modules]
+
+
+def _reaches(start: str, goal: str, edges: dict[str, dict[str, int]]) -> bool:
+    seen, todo = {start}, [start]
+    while todo:
+        at = todo.pop()
+        if at == goal:
+            return True
+        new = [other for other in edges[at] if other not in seen]
+        seen.update(new)
+        todo += new
+    return False
 
 
 OF_OUTBOX: Final = frozenset({"Persist", "Tell", "Reply", "Perform", "Connect"})

@@ -19,6 +19,7 @@ OF_FILES: Final[tuple[Callable[[Source], Iterator[Finding]], ...]] = (
     layers.functions_in_tables,
     shape.unparsable,
     shape.long_functions,
+    shape.large_classes,
     shape.long_modules,
     shape.deep_nesting,
     shape.many_parameters,
@@ -26,13 +27,18 @@ OF_FILES: Final[tuple[Callable[[Source], Iterator[Finding]], ...]] = (
     words.registry_hosts,
     words.machine_paths,
     words.words_of_work,
+    words.texts_elsewhere,
     words.unfinished,
     words.silenced_without_reason,
     words.skipped_tests,
     words.sleeping_tests,
     words.possessive_groups,
 )
-OF_TREES: Final[tuple[Callable[[list[Source]], Iterator[Finding]], ...]] = (layers.rooms_of_cores, shape.dead_code)
+OF_TREES: Final[tuple[Callable[[list[Source]], Iterator[Finding]], ...]] = (
+    layers.rooms_of_cores,
+    layers.circles_of_imports,
+    shape.dead_code,
+)
 
 
 def findings(root: Path) -> list[Finding]:

@@ -6,9 +6,12 @@ from collections import Counter
 from collections.abc import Iterator
 from typing import Final
 
+from tests.tidy.large import LARGE
 from tests.tidy.tree import FUNCTIONS, Finding, Function, Source, head
 
 FUNCTION_LINES_MAX: Final = 60
+CLASS_METHODS_MAX: Final = 25
+CLASS_LINES_MAX: Final = 300
 MODULE_LINES_MAX: Final = 600
 NESTING_MAX: Final = 3
 PARAMETERS_MAX: Final = 5
@@ -34,6 +37,22 @@ def long_functions(source: Source) -> Iterator[Finding]:
             yield source.finding(
                 node.lineno, f"`{node.name}` has {lines} lines", "split it by what it promises, or a table"
             )
+
+
+def large_classes(source: Source) -> Iterator[Finding]:
+    """A class has a limit as a function has (HSE-009); those that were larger before may only shrink."""
+    for node in source.nodes if source.path.startswith("src/") else ():
+        if isinstance(node, ast.ClassDef) and not source.is_answered(node.lineno):
+            methods = sum(isinstance(inner, FUNCTIONS) for inner in node.body)
+            lines = (node.end_lineno or node.lineno) - node.lineno + 1
+            known = f"{source.path.removeprefix('src/')}:{node.name}"
+            methods_max, lines_max = LARGE.get(known, (CLASS_METHODS_MAX, CLASS_LINES_MAX))
+            if methods > methods_max or lines > lines_max:
+                yield source.finding(
+                    node.lineno,
+                    f"`{node.name}` has {methods} methods in {lines} lines",
+                    f"at most {methods_max} and {lines_max}: a part with a name of its own",
+                )
 
 
 def long_modules(source: Source) -> Iterator[Finding]:

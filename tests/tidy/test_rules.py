@@ -72,12 +72,16 @@ PLANTED = [
         "`f` has no docstring",
     ),
     (SHELL, "def _lonely():\n    return 1\n", 1, "`_lonely` is never called"),
+    (SHELL, "class C:\n" + "    def f(self):\n        return 1\n" * 26 + USED, 1, "`C` has 26 methods in 53 lines"),
+    (SHELL, "class C:\n" + "    a = 1\n" * 300, 1, "`C` has 0 methods in 301 lines"),
     # words
     ("Makefile", "i = https://py~pi.org/simple\n", 1, "a registry's host"),
     ("requirements/a.txt", "--index-url https://files.python~hosted.org\n", 1, "a registry's host"),
     ("docs/a.md", "see /wo~rk/main\n", 1, "a path of one machine"),
     ("docs/a.md", "see /tmp/we~ft/x\n", 1, "a path of one machine"),
     ("docs/a.md", "as asked for in iss~ue #12\n", 1, "how the work was organised"),
+    ("docs/a.md", "as spe~cs/03 says\n", 1, "names a text that is not here"),
+    (SHELL, "# DES~IGN.md\n", 1, "names a text that is not here"),
     *[(SHELL, f"# {word}\n", 1, "says that it is unfinished") for word in UNFINISHED_WORDS],
     (SHELL, "import a  # no~qa: F401\n", 1, "without a reason"),
     (SHELL, "import a  # no~qa\n", 1, "without a reason"),
@@ -111,6 +115,8 @@ HARMLESS = [
     (SHELL, "import a  # no~qa: F401  # registers itself\nx = '# no~qa'\n"),
     (SHELL, "x = y  # type: ig~nore[attr-defined]  # no stubs\n"),
     (SHELL, "class C(Base):\n    def f(self):\n        a = 1\n        return a\n" + USED),
+    (SHELL, "class C:\n" + "    a = 1\n" * 299),
+    (SHELL, "class C:\n" + "    def f(self):\n        return 1\n" * 25 + USED),
     (SHELL, "class C:  # tidy: as Base of the shell\n    def f(self):\n        a = 1\n        return a\n" + USED),
     (TEST, "asyncio.sleep(0)\n"),
     (SHELL, r"a = r'(?>(?:a|b)*)[ab]*+\)*+'" + "\n"),
@@ -127,6 +133,31 @@ def _plant(root: Path, path: str, text: str) -> None:
 def test_planted_violation_is_found_at_its_line(tmp_path: Path, path: str, text: str, line: int, what: str) -> None:
     _plant(tmp_path, path, text)
     assert [line] == [finding.line for finding in findings(tmp_path) if what in finding.what]
+
+
+ROUND = {
+    "a": "from weft.shell.b import x\n",
+    "b": "def f():\n    from weft.shell import c\n",
+    "c": "import weft.shell.a\n",
+}
+
+
+@pytest.mark.parametrize(
+    "changed, found",
+    [
+        ({}, ["a", "b", "c"]),
+        ({"c": "import weft.shell.a  # tidy: loaded late\n"}, []),
+        ({"c": "import weft.shell.d\n"}, []),
+    ],
+)
+@pytest.mark.proves("HSE-009", part="no circle of imports but where a line says why")
+def test_a_circle_of_imports_is_found_on_each_of_its_lines(
+    tmp_path: Path, changed: dict[str, str], found: list[str]
+) -> None:
+    for name, text in (ROUND | changed).items():
+        _plant(tmp_path, f"src/weft/shell/{name}.py", text)
+    told = [finding for finding in findings(tmp_path) if "a circle" in finding.what]
+    assert found == [Path(finding.path).stem for finding in told]
 
 
 @pytest.mark.parametrize("path, text", HARMLESS)

@@ -33,6 +33,8 @@ WORK: Final = _any_of(
     r"\b(?:the|my|your) ~brief\b",
     r"\bwork ~items?\b",
 )
+ELSEWHERE: Final = _any_of(r"\bspecs~/\d\d", r"\bDESIGN~\.md\b")
+"""Texts that are not in the tree."""
 UNFINISHED: Final = re.compile("TO~DO|FIX~ME|XX~X|HA~CK|NotImplemented~Error".replace("~", ""))
 SILENCED: Final = re.compile(
     r"#\s*(noqa|type:\s*ignore|pragma)\b(?P<codes>[:\s]*(?:\[[^\]]*\]|[A-Z]+\d+(?:[,\s]+[A-Z]+\d+)*)?)(?P<why>.*)"
@@ -57,6 +59,13 @@ def machine_paths(source: Source) -> Iterator[Finding]:
 def words_of_work(source: Source) -> Iterator[Finding]:
     """Files speak of Weft, not of how the work on it was divided."""
     yield from _lines(source, WORK, "speaks of how the work was organised", "say what is so, and why")
+
+
+def texts_elsewhere(source: Source) -> Iterator[Finding]:
+    """A reader of the tree has the tree: it speaks of its own pages, and of requirements by their ids (HSE-012)."""
+    yield from _lines(
+        source, ELSEWHERE, "names a text that is not here", "a page of docs/, or an id of docs/requirements.md"
+    )
 
 
 def unfinished(source: Source) -> Iterator[Finding]:

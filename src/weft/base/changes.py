@@ -1,4 +1,4 @@
-"""Changes of the store's entries, as every part of Weft names them (specs/03, section 2).
+"""Changes of the store's entries, as every part of Weft names them.
 
 A change is numbered by its node (`tick`) and dated by the whole fabric (`tock`); its chain says which changes of the
 same entry its author had seen.

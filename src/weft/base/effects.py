@@ -1,4 +1,4 @@
-"""What a core asks of the world, in order. `Persist` is a wall (DESIGN.md, section 3; JRN-001).
+"""What a core asks of the world, in order. `Persist` is a wall (JRN-001).
 
 Whatever a core emits after a `Persist` leaves the node only when those records are durable. An acknowledgement
 above its `Persist` is the bug that this makes visible.

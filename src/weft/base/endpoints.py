@@ -1,4 +1,4 @@
-"""Endpoints: `host:port`, where port is the first of a node's ten (specs/00, section 3); IPv6 stands in brackets."""
+"""Endpoints: `host:port`, where port is the first of a node's ten; IPv6 stands in brackets."""
 
 import re
 from typing import Final

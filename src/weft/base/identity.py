@@ -1,4 +1,4 @@
-"""Who a node is, and who the origin of a record is (specs/00, section 1)."""
+"""Who a node is, and who the origin of a record is."""
 
 import re
 from typing import Final, NamedTuple
@@ -42,7 +42,7 @@ def sort_key(origin: Origin) -> tuple[bytes, int]:
 
 
 def is_canonical(origin: Origin) -> bool:
-    """Whether WV1 and the lake's text both give this very origin back (specs/06, section 2.1).
+    """Whether WV1 and the lake's text both give this very origin back (LAK-019).
 
     With an era, 16 bytes are a node and 32 hexadecimal digits are how the lake writes one: so no text may look like
     either. Without an era there is text only.

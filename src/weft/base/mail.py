@@ -1,4 +1,4 @@
-"""A message under way from node to node, and the two journal streams it stands in (specs/05; specs/00, section 2).
+"""A message under way from node to node, and the two journal streams it stands in (docs/chains.md).
 
 What is addressed is mail. It never is in the lake: there stands, in the stream of messages, what the root's `journal`
 filter has taken.

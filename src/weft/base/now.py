@@ -1,4 +1,4 @@
-"""The instant that is handed to every core: two clocks, never confused (specs/00, section 1)."""
+"""The instant that is handed to every core: two clocks, never confused."""
 
 from typing import Final, NamedTuple
 

@@ -1,4 +1,4 @@
-"""Journal records: what a node keeps (specs/07, section 5.2; specs/00, section 4).
+"""Journal records: what a node keeps (JRN-010 to JRN-014).
 
 They are MessagePack arrays whose first item is the tag. This module says what they mean; `wire.journal` turns
 them into bytes and back. All times are wall-clock nanoseconds.
@@ -94,7 +94,7 @@ class DamageRecord(msgspec.Struct, tag=5, array_like=True, frozen=True, gc=False
 
 
 class EraRecord(msgspec.Struct, tag=6, array_like=True, frozen=True, gc=False):
-    """First record of an origin: which era came before it, and where that one ended (specs/00, section 1)."""
+    """First record of an origin: which era came before it, and where that one ended."""
 
     stream: int
     origin: Any

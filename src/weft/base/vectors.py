@@ -1,6 +1,6 @@
-"""Version vectors with ranges: what has been seen of every origin (DESIGN.md, section 2).
+"""Version vectors with ranges: what has been seen of every origin.
 
-`WV1` is their compact canonical form (specs/06, section 2.1): a vector has exactly one encoding, so its hash
+`WV1` is their compact canonical form (LAK-019): a vector has exactly one encoding, so its hash
 names it, and whatever is not canonical is refused.
 """
 

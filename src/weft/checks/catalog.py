@@ -1,4 +1,4 @@
-"""What a broker says of services, against what is true of them (specs/02).
+"""What a broker says of services, against what is true of them (docs/catalog.md).
 
 The history lines are these. `service`: what becomes of a service's process, and which brokers it may register at. `path`,
 `start`, `crash`, `paused`, `resumed`: cables, and the brokers' nodes. `listed`: a change of one instance is durable at a
@@ -12,7 +12,7 @@ from weft.checks.checker import Checker
 from weft.checks.history import Fact
 from weft.checks.timely import shown_s
 
-LIVENESS: Final = 3  # intervals of silence after which an instance is gone (specs/02, 2.7)
+LIVENESS: Final = 3  # intervals of silence after which an instance is gone
 CLOCK_SHARE: Final = 20  # a clock may run one part in twenty fast or slow (FLT-016)
 TCP_NS: Final = 62 * SECOND  # until TCP finds that a cable carries again, or a broken connection is seen at both ends
 SLACK_NS: Final = 18 * SECOND  # a slow sync (10), the time that a restored instance has to speak (5), a late datagram

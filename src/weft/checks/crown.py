@@ -1,4 +1,4 @@
-"""What a fleet that places itself promises about its root and its configuration (specs/01, section 9.3).
+"""What a fleet that places itself promises about its root and its configuration.
 
 At most one root of an epoch, numbers that only ascend, nothing lost that a majority had, no replica that goes back
 unsaid; after quiet one root and everybody placed; and the dead replaced within their bounds.

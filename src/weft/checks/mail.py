@@ -1,4 +1,4 @@
-"""What is promised of messages between programs (specs/05): all of it judged from what was sent, heard, and durable.
+"""What is promised of messages between programs (docs/chains.md): all of it judged from what was sent, heard, and durable.
 
 A message is known by its identity, and by its text: programs send no text twice, and whoever changes one only writes
 something behind a `+`. What a disk that was lost or went back had taken along is excused, and nothing else.

@@ -11,7 +11,7 @@ from weft.checks.checker import Checker
 from weft.checks.history import Fact
 
 CONFIGURATION: Final = 6
-"""The stream of the journal that holds writes of a root (specs/00, section 4)."""
+"""The stream of the journal that holds writes of a root."""
 EPOCH_BITS: Final = 40
 """A number is its epoch, then so many bits of a counter (CFG-003)."""
 

@@ -1,4 +1,4 @@
-"""What is promised of the store (specs/03, section 3), judged by the journals of its nodes and what clients were told.
+"""What is promised of the store, judged by the journals of its nodes and what clients were told.
 
 A change is known by its link, node and tick. Of two changes of one entry the greater one stands (STO-010).
 """

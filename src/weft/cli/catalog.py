@@ -1,4 +1,4 @@
-"""`weft catalog`: who provides what, where, and whether it is alive (specs/02, CAT-073)."""
+"""`weft catalog`: who provides what, where, and whether it is alive (CAT-073)."""
 
 import json as to_json
 import sys
@@ -33,7 +33,7 @@ ROOMS: Final[dict[str, tuple[str, str]]] = {
     "tap": ("weft.cli.catalog_tap:tap", "Copy what goes in and out of a service, without its help."),
     "ping": ("weft.cli.catalog_reach:ping", "Ask every instance of a service whether it is there."),
     "call": ("weft.cli.catalog_reach:call", "Call an endpoint of a service."),
-    "doctor": ("weft.cli.catalog_reach:doctor", "Look for what is wrong."),
+    "doctor": ("weft.cli.catalog_doctor:doctor", "Look for what is wrong."),
 }
 for name, (where, what) in ROOMS.items():
     # Whoever asks for one command reads all of its own words, the list of commands shows these.

@@ -8,8 +8,11 @@ from typing import Any, Final, NamedTuple
 
 import zmq
 
-from weft.cli.catalog_lines import span
-from weft.cli.catalog_reach import pinged
+from weft.base.errors import UserError
+from weft.cli.catalog_lines import line, print_json, span
+from weft.cli.catalog_reach import Broker, pinged
+from weft.cli.kit.exits import DONE, UNREACHABLE
+from weft.cli.kit.options import Flag
 from weft.client.catalog.client import Client
 from weft.client.catalog.discovery import find_broker
 from weft.client.catalog.errors import CatalogError, Unreachable
@@ -156,3 +159,26 @@ def own_address(found: Found) -> str:
     with socket.socket(socket.AF_INET6 if ":" in found.host else socket.AF_INET, socket.SOCK_DGRAM) as made:
         made.connect((found.host, found.port))
         return str(made.getsockname()[0])
+
+
+def doctor(*, broker: Broker = None, beacon_port: int = 5_245, json: Flag = False) -> int:
+    """Look for what is wrong: beacons, the broker, changes, UDP and TCP both ways, addresses; status 3 if anything is.
+
+    To see whether the broker can reach this machine a service `weft-doctor-…` is registered for a second or two.
+
+    Args:
+        broker: host:port; default: the broker of this machine, else the first beacon.
+        beacon_port: where beacons are heard.
+        json: one array of findings.
+    """
+    if not 0 < beacon_port < 1 << 16:
+        raise UserError("usage", f"{beacon_port} is no port", "--beacon-port 5245")
+    told: list[Finding] = asyncio.run(findings(broker, beacon_port))
+    if json:
+        print_json([finding._asdict() for finding in told])
+    else:
+        for finding in told:
+            line((f"{finding.state:7} ", finding.state), (f"{finding.what:10} ", "bold"), (finding.text, ""))
+            if finding.mend:
+                line((" " * 19 + f"try: {finding.mend}", "dim"))
+    return UNREACHABLE if any(finding.state == "broken" for finding in told) else DONE

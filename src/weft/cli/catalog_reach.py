@@ -1,4 +1,4 @@
-"""`weft catalog ping`, `call`, `doctor`: whether services answer, and what can be reached from here."""
+"""`weft catalog ping`, `call`: whether services answer."""
 
 import json as to_json
 import sys
@@ -6,9 +6,8 @@ from typing import Annotated, Any
 
 from cyclopts import Parameter
 
-from weft.base.errors import UserError
 from weft.cli.catalog_calls import at_catalog
-from weft.cli.catalog_lines import frames_line, line, print_json, show, span
+from weft.cli.catalog_lines import frames_line, print_json, show, span
 from weft.cli.kit.exits import DONE, UNREACHABLE
 from weft.cli.kit.options import Flag
 from weft.cli.octets import payload_json
@@ -116,30 +115,3 @@ def _readable(frames: tuple[bytes, ...]) -> str:
         except (ValueError, RecursionError):
             pass
     return frames_line(frames)
-
-
-def doctor(*, broker: Broker = None, beacon_port: int = 5_245, json: Flag = False) -> int:
-    """Look for what is wrong: beacons, the broker, changes, UDP and TCP both ways, addresses; status 3 if anything is.
-
-    To see whether the broker can reach this machine a service `weft-doctor-…` is registered for a second or two.
-
-    Args:
-        broker: host:port; default: the broker of this machine, else the first beacon.
-        beacon_port: where beacons are heard.
-        json: one array of findings.
-    """
-    import asyncio
-
-    from weft.cli.catalog_doctor import Finding, findings
-
-    if not 0 < beacon_port < 1 << 16:
-        raise UserError("usage", f"{beacon_port} is no port", "--beacon-port 5245")
-    told: list[Finding] = asyncio.run(findings(broker, beacon_port))
-    if json:
-        print_json([finding._asdict() for finding in told])
-    else:
-        for finding in told:
-            line((f"{finding.state:7} ", finding.state), (f"{finding.what:10} ", "bold"), (finding.text, ""))
-            if finding.mend:
-                line((" " * 19 + f"try: {finding.mend}", "dim"))
-    return UNREACHABLE if any(finding.state == "broken" for finding in told) else DONE

@@ -1,4 +1,4 @@
-"""`weft chain`: who stands in the chains of a node, and a message in or out by hand (specs/05)."""
+"""`weft chain`: who stands in the chains of a node, and a message in or out by hand (docs/chains.md)."""
 
 import json as to_json
 import sys

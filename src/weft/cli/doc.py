@@ -1,4 +1,4 @@
-"""`weft doc`: documents that several people edit together, with a log that proves it (specs/04, JAM-040)."""
+"""`weft doc`: documents that several people edit together, with a log that proves it (JAM-040)."""
 
 import os
 import sys

@@ -15,7 +15,7 @@ from typing import Final
 from weft.base.errors import UserError
 
 BLOCK: Final = 10  # ports of one node
-USED: Final = (0, 1, 2, 3, 4, 6, 7)  # those of a block that a node may bind (specs/00, section 3)
+USED: Final = (0, 1, 2, 3, 4, 6, 7)  # those of a block that a node may bind
 RESTART_AFTER_S: Final = 1.0
 STOP_S: Final = 10.0
 

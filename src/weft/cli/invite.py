@@ -1,4 +1,4 @@
-"""`weft invite`: let another machine into the fabric (specs/07, section 6.3)."""
+"""`weft invite`: let another machine into the fabric (SEC-020 to SEC-057)."""
 
 import json as to_json
 import sys

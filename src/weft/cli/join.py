@@ -1,4 +1,4 @@
-"""`weft join` and `weft init`: a machine of a fabric that has keys (specs/07, section 6.3)."""
+"""`weft join` and `weft init`: a machine of a fabric that has keys (SEC-020 to SEC-057)."""
 
 import os
 import re

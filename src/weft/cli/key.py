@@ -1,4 +1,4 @@
-"""`weft key`: whose key the fabric knows, and whose no more (specs/07, section 6.3)."""
+"""`weft key`: whose key the fabric knows, and whose no more (SEC-020 to SEC-057)."""
 
 import json as to_json
 import sys

@@ -1,4 +1,4 @@
-"""`weft store`: what a node's store is like, and what people decide for it (specs/03, ADM-020)."""
+"""`weft store`: what a node's store is like, and what people decide for it (ADM-020)."""
 
 from collections.abc import Sequence
 from typing import Annotated, Any, Final, Literal

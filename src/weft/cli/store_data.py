@@ -1,4 +1,4 @@
-"""`weft get`, `set`, `del`, `ls`, `watch`: the shared store by hand (specs/03, ADM-020)."""
+"""`weft get`, `set`, `del`, `ls`, `watch`: the shared store by hand (ADM-020)."""
 
 import json as from_json
 import re

@@ -14,7 +14,7 @@ from weft.wire import samples
 if TYPE_CHECKING:
     import pyarrow as pa
 
-    from weft.lake.columns import SampleColumns
+    from weft.lake.columns import SampleColumns  # tidy: it is loaded late, since it needs PyArrow
 
 LONG_MAX: Final = (1 << 63) - 1
 LONG_MIN: Final = -(1 << 63)

@@ -116,7 +116,7 @@ UNPROVED: Final = frozenset(
 
 
 OF_NODES: Final = frozenset({"weft.metric", "weft.event", "weft.log", "weft.message"})
-"""Types of records whose origin is a start of a node (specs/00, section 1)."""
+"""Types of records whose origin is a start of a node."""
 
 
 class Claim(NamedTuple):

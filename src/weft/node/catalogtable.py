@@ -1,4 +1,4 @@
-"""`[catalog]` of a node's file: whether the node is a broker of services, and where it is found (specs/02)."""
+"""`[catalog]` of a node's file: whether the node is a broker of services, and where it is found (docs/catalog.md)."""
 
 from collections.abc import Iterator
 from ipaddress import ip_network

@@ -11,7 +11,7 @@ import msgspec
 from weft.base.errors import UNREADABLE
 
 _PREFIX = "/TOPO/"
-NODES_MAX = 10_000  # specs/01, 3.5
+NODES_MAX = 10_000  # of one fleet
 
 
 class Applied(msgspec.Struct, frozen=True, gc=False):

@@ -1,4 +1,4 @@
-"""The channels that cores name, and the promise about delivery that each is (specs/07, section 2.1).
+"""The channels that cores name, and the promise about delivery that each is (SIM-020 to SIM-022).
 
 The shell maps a row to sockets, the simulator to a link model; the codec of a channel turns frames into typed
 messages in both. A core never learns which of the two it lives in.
@@ -7,7 +7,7 @@ messages in both. A core never learns which of the two it lives in.
     publish    PUB -> SUB        the same, but lost until the subscription has arrived, and with holes at a limit
     datagram   UDP               lost, doubled, in any order
     broker     MQTT              to all who listen, oneself too; lost while there is no connection (LNK-010)
-    tcp        bytes over TCP    in order, once, while connected (specs/03, section 8)
+    tcp        bytes over TCP    in order, once, while connected
 """
 
 from collections.abc import Callable, Container
@@ -46,11 +46,11 @@ CLIENTS_QUEUE: Final = 1_000  # multiparts for one client; the core keeps and bo
 CLIENTS_BUDGET: Final = 32  # multiparts of up to 256 messages each: some 20 ms of chains
 CATALOG: Final = "catalog"
 """Ports of the catalog, which are none of the node's own (CAT-001): whoever knows how they move binds them."""
-CATALOG_QUEUE: Final = 10_000  # answers for one peer (specs/02, 2.7)
+CATALOG_QUEUE: Final = 10_000  # answers for one peer
 VALUES_BUDGET: Final = 64  # of one source before it waits (LVC-009 allows 256): 12,800 a second, a sixth of a core
 EVENTS_QUEUE: Final = 100_000  # for one watcher, who then needs a snapshot
 DOCUMENT: Final = "document"
-"""A socket in the node's state directory, for programs that edit documents (specs/04)."""
+"""A socket in the node's state directory, for programs that edit documents (docs/doc.md)."""
 DOCUMENT_BYTES: Final = 1 << 20  # what one turn folds and keeps
 CLONE: Final = "clone"
 """The block of the Clone pattern's ports (CFG-060)."""
@@ -98,7 +98,7 @@ class Channel(NamedTuple):
     tells_process: bool = False
     """Whether `Source.kind` says which process the peer is, as the kernel has it (CHN-080)."""
     is_plain: bool = False
-    """Whether it is a foreign protocol: on loopback it is served without keys, and what it calls has none (specs/00, 7)."""
+    """Whether it is a foreign protocol: on loopback it is served without keys, and what it calls has none."""
     is_for_strangers: bool = False
     """Whether any key is let in, known or not; `Source.kind` is that key in Z85 then (SEC-022)."""
     verb: str = ""

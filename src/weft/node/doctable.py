@@ -1,4 +1,4 @@
-"""`[doc]` of a node's file: the documents that it edits together with others, a table per session (specs/04)."""
+"""`[doc]` of a node's file: the documents that it edits together with others, a table per session (docs/doc.md)."""
 
 import hashlib
 from collections.abc import Iterator

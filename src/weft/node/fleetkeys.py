@@ -1,4 +1,4 @@
-"""A fleet as replicated keys and values, and back again (CFG-070, specs/01 section 2.3).
+"""A fleet as replicated keys and values, and back again (CFG-020, CFG-070).
 
     /CONFIG/global/name|heartbeat|dead_after|…     text, seconds, a count
     /CONFIG/<group>/members                        always there; the others only if the file says them:

@@ -14,7 +14,7 @@ from weft.node.tomllines import line_at
 SPAN_MIN_NS: Final = 50 * MILLISECOND  # CFG-074
 SPAN_MAX_NS: Final = HOUR
 DEAD_AFTER_MIN, DEAD_AFTER_MAX = 2, 100
-FANOUT_MAX: Final = 1_000  # children per parent (specs/01, 3.5)
+FANOUT_MAX: Final = 1_000  # children per parent
 GROUPS_MAX: Final = 1_000
 METRICS_MAX: Final = 1_000  # of one group
 FILTERS_MAX: Final = 1_000

@@ -1,4 +1,4 @@
-"""What a node's own TOML file may say, and what its level decides when the file is silent (specs/00, section 3).
+"""What a node's own TOML file may say, and what its level decides when the file is silent.
 
 The text is bounded before it is parsed (SEC-044), every table is decoded typed, and all that is wrong is said at
 once, each error with its code and the place in the file (CFG-071).
@@ -139,7 +139,7 @@ class JournalTable(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_o
 
 
 class ConfigurationTable(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
-    """`[configuration]`: how large a configuration this node takes (specs/01, section 3.5); as large at a root as below it."""
+    """`[configuration]`: how large a configuration this node takes; as large at a root as below it."""
 
     keys: Annotated[int, Meta(ge=1, le=CONFIGURATION_KEYS_MAX)] = 200_000
     megabytes: Megabytes = 256
@@ -187,7 +187,7 @@ class ChpTable(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=
 
 
 class ChainsTable(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
-    """`[chains]` but its filters: how programs on this machine attach (specs/05, 2.6)."""
+    """`[chains]` but its filters: how programs on this machine attach."""
 
     tcp: bool = False
     """Whether clients are heard on the port block, too, and not only at the socket in the state directory (CLI-001)."""

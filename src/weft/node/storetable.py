@@ -1,4 +1,4 @@
-"""`[store]` of a node's file: whether the node holds the store, under which name, and how it finds the others (specs/03)."""
+"""`[store]` of a node's file: whether the node holds the store, under which name, and how it finds the others (docs/store.md)."""
 
 from collections.abc import Iterator
 from typing import Annotated, Any, Final, Literal

@@ -46,7 +46,7 @@ if TYPE_CHECKING:
 
     from weft.pipeline.checkpoint import Checkpoint
     from weft.pipeline.coverage import Coverage
-    from weft.pipeline.job import Job
+    from weft.pipeline.job import Job  # tidy: what returns is a batch of the whole job
     from weft.pipeline.sampled import Known
     from weft.pipeline.steps import Steps
 

@@ -1,4 +1,4 @@
-"""The ZeroMQ sockets of one channel, by what `Source.peer` of their messages is (specs/07, section 2.1).
+"""The ZeroMQ sockets of one channel, by what `Source.peer` of their messages is (SIM-020 to SIM-022).
 
 A channel that binds has one socket, one that dials has one until the next `Connect`, one that calls has a socket per
 endpoint that it speaks to, closed when nothing was said for a minute.

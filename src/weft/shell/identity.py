@@ -1,4 +1,4 @@
-"""Who this node is, kept in its state directory: made once, and one era further at each start (specs/00, section 1)."""
+"""Who this node is, kept in its state directory: made once, and one era further at each start."""
 
 import os
 import uuid
@@ -30,7 +30,7 @@ class Identity(msgspec.Struct, frozen=True):
 
 
 def begin_start(state: Path, name: str, wall_ns: int) -> Identity:
-    """The identity of a new start, durable before it is used: an era is never used twice (specs/00, section 1).
+    """The identity of a new start, durable before it is used: an era is never used twice.
 
     A state directory belongs to one name; giving it another is refused (UserError `name-changed`).
     """

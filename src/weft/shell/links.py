@@ -1,4 +1,4 @@
-"""The sockets of a node: its channels on ZeroMQ and UDP, drained in batches (specs/07, section 2.1).
+"""The sockets of a node: its channels on ZeroMQ and UDP, drained in batches (SIM-020 to SIM-022).
 
 `zmq.asyncio` reaches 25 to 50 thousand messages a second and core; draining a socket's descriptor with NOBLOCK
 `recv` per frame several hundred thousand. So the event loop only watches descriptors, and `drain` takes what is
@@ -105,7 +105,9 @@ class Links:
             if not row.is_bound or row.block not in blocks:
                 continue
             first = blocks[row.block]
-            where = LOOPBACK if row.block == CLONE and self.credentials.is_closed else host  # specs/00, section 7
+            where = (
+                LOOPBACK if row.block == CLONE and self.credentials.is_closed else host
+            )  # its protocol knows no keys
             try:
                 self._end(name).bind(where, first)
             except zmq.ZMQError as error:

@@ -35,7 +35,7 @@ if TYPE_CHECKING:
     from zeroconf.asyncio import AsyncServiceBrowser, AsyncZeroconf
 
 TYPE: Final = "_nsode_derbyos_com._tcp.local."
-"""The seed's word; longer than DNS-SD allows, so the library is told not to mind (specs/04, 1.1)."""
+"""The seed's word; longer than DNS-SD allows, so the library is told not to mind."""
 LABEL_BYTES_MAX: Final = 63  # of DNS
 KNOWN_MAX: Final = 512  # as many endpoints as a session remembers (PEE-014)
 LOOKS_MAX: Final = 32  # questions about entries at one time

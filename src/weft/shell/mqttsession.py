@@ -13,7 +13,7 @@ from paho.mqtt import client as paho
 from paho.mqtt.reasoncodes import ReasonCode
 
 from weft.base.effects import Source
-from weft.shell.mqtt import Outbox
+from weft.shell.mqtt import Outbox  # tidy: it is loaded late, since it needs a library that only brokers need
 
 PATIENCE_S: Final = 5.0  # for each answer of the broker
 KEEPALIVE_S: Final = 15  # a broker that says nothing for so long is asked, and left after as long again

@@ -1,4 +1,4 @@
-"""Orders of people and programs: JSON in, an order of one core, and its `Reply` as JSON out (specs/01, CFG-022).
+"""Orders of people and programs: JSON in, an order of one core, and its `Reply` as JSON out (CFG-022).
 
     request  {"order": NAME, ...}                       POST /order on port +6, content-type application/json
     answer   {"answer": NAME, ...}                      bytes as text, or {"b64": ...} where they are none

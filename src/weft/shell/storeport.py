@@ -1,4 +1,4 @@
-"""The store's client port: TCP connections that carry MessagePack maps in a row (specs/03, section 8), both directions.
+"""The store's client port: TCP connections that carry MessagePack maps in a row, both directions.
 
     port = StorePort(process.runner)
     await port.listen("127.0.0.1", 27586)   # clients: channel `store-clients`, peer: a name of the connection
@@ -42,7 +42,7 @@ MAPS: Final = frozenset((*range(0x80, 0x90), 0xDE, 0xDF))
 """First bytes of maps: anything else is no message of this protocol."""
 GARBAGE: Final = b"\xc1"
 """Stands for what cannot be read: no MessagePack has this byte."""
-TURN_MESSAGES: Final = 500  # of one connection (specs/03, section 9)
+TURN_MESSAGES: Final = 500  # of one connection
 OUT_BYTES: Final = 1 << 20  # that wait for a reader; beyond, its streams wait
 OUT_BYTES_LOW: Final = 256 << 10
 LINGER_S: Final = 3.0  # for the last words to somebody who is hung up on

@@ -1,4 +1,4 @@
-"""Planted bugs: each replaces one method, and the checker that is named has to catch it (specs/07, section 9).
+"""Planted bugs: each replaces one method, and the checker that is named has to catch it.
 
 A check that never turns red proves nothing. So every promise has at least one bug that breaks it, written as someone
 might really write it; without it the same seeds are green.

@@ -1,4 +1,4 @@
-"""Draws brokers, services and watchers, and what befalls them (specs/02).
+"""Draws brokers, services and watchers, and what befalls them (docs/catalog.md).
 
 Each broker stands alone, on a node of a small tree, whose lake gets all changes; services and watchers are on hosts of their own, some call a broker by address, some
 follow its beacon. Every datagram may be lost, doubled, late or damaged while there are faults.
@@ -152,7 +152,7 @@ def fill(draw: Draw) -> list[Action]:
 
 
 def step(draw: Draw) -> list[Action]:
-    """The wall clock of a broker is set; forward only, since its disk may be lost (specs/00, section 1)."""
+    """The wall clock of a broker is set; forward only, since its disk may be lost."""
     return [Action(draw.moment(), "step", draw.chance.choice(draw.brokers), number=3_600 * SECOND)]
 
 

@@ -1,4 +1,4 @@
-"""Draws fabrics that hold a store, what clients ask of it, and what befalls it (specs/03, sections 12.3 and 12.4).
+"""Draws fabrics that hold a store, what clients ask of it, and what befalls it.
 
 All nodes are equal but for the founder, which begins. Faults are about any two of them, since everybody speaks with
 everybody. The times of the store are drawn short as often as not, so that deletions are forgotten within the run.

@@ -1,4 +1,4 @@
-"""Draws nodes that edit documents together, what is entered, and what befalls them (specs/04).
+"""Draws nodes that edit documents together, what is entered, and what befalls them (docs/doc.md).
 
 All nodes of a session are equal, and stand in a small tree whose root takes every operation into its lake. Each knows a
 few others; the rest it hears of.

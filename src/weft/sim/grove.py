@@ -1,7 +1,8 @@
-"""Draws fleets that place themselves, and what befalls them: the scenarios of specs/01, section 9.3.
+"""Draws fleets that place themselves, and what befalls them.
 
 A fleet is a root by its file, collectors, and members that know only whom to call. Each variant is about one kind of
-fault; what it leaves off is part of it. For good dies at most one voter in four, or no majority is left to elect.
+fault; what it leaves off is part of it. At most a quarter of the voters crash permanently; with more, no majority could
+elect a root.
 """
 
 from collections.abc import Callable

@@ -138,7 +138,7 @@ class Machine:
         return self.fabric.scribe.claim_of(record, self.plan.fleet)
 
     def start(self) -> None:
-        """A process begins on what the disk holds, with a new era (specs/00, section 1); not if it is dead for good."""
+        """A process begins on what the disk holds, with a new era; not if it is dead for good."""
         if self.is_gone:
             return
         fabric, at = self.fabric, self.world.at

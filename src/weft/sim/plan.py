@@ -179,7 +179,7 @@ class NodePlan(msgspec.Struct, frozen=True, kw_only=True):
     late_ns: int = 5 * MILLISECOND
     """How late a wake-up comes at most, on a machine that is not suspended (SIM-003)."""
     queue_messages: int = 0
-    """How many updates wait for it at its parent at most; 0: as many as its sockets take (S10 of specs/01)."""
+    """How many updates wait for it at its parent at most; 0: as many as its sockets take."""
     hangs: int = 0
     """Share of readings that come late or fail."""
     hands_over: tuple[str, ...] = ()

@@ -1,4 +1,4 @@
-"""Simulated programs on a machine: clients of its node's chains, as good and as bad as programs are (specs/05, 5.4).
+"""Simulated programs on a machine: clients of its node's chains, as good and as bad as programs are.
 
 They speak what `wire.clients` says to the node's process on their own machine. No cable is between them, so nothing is
 lost on the way; but a process that has ended hears nothing, one that stands still answers nothing, and with the power

@@ -32,7 +32,7 @@ from weft.sim.scribe import Listener
 LOOK_NS: Final = SECOND  # how often it is asked whether the fabric is at rest
 GAUGE_NS: Final = 10 * SECOND
 CALM_NS: Final = 20 * SECOND  # the workload goes on for this long after the heal
-QUIET_BEATS: Final = 60  # after which every node of a fleet is joined, and in step (specs/01, section 9.3)
+QUIET_BEATS: Final = 60  # after which every node of a fleet is joined, and in step
 REST_NS: Final = (
     4 * SECOND
 )  # a cursor may be written this long after what it stands behind (half a second, then within two)

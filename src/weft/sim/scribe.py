@@ -200,7 +200,7 @@ class Scribe:
                 self.note(machine.name, machine.era, "durable", "link", [stream, origin, before, last])
 
     def _is_writer(self, machine: "Machine", stream: int, origin: str) -> bool:
-        """The root's writes are those of the fleet: their origin is its epoch, no start of a node (specs/00, section 1)."""
+        """The root's writes are those of the fleet: their origin is its epoch, no start of a node."""
         if stream != Stream.CONFIGURATION:
             return False
         writer = self._writers.setdefault(origin, machine.name if machine.level == "root" else "")

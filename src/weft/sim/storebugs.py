@@ -1,4 +1,4 @@
-"""The planted bugs of the store (specs/07, section 9; specs/03, section 12.5). Nothing imports this but `canaries.load`."""
+"""The planted bugs of the store. Nothing imports this but `canaries.load`."""
 # ruff: noqa: ARG001, ARG005  # a bug takes what the right method takes, and ignores it
 
 from typing import Any

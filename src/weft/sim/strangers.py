@@ -1,8 +1,7 @@
 """What anybody on the network can say and do without a proof: wrong hints, and a stranger at an address that it found free.
 
 A lie is well formed, and heard as everything else is: what becomes of it is up to the node, which may believe it as far as
-asking somebody. No lie may end a node, move a child from a parent that answers, or lead a fleet away for good (specs/08,
-section 1).
+asking somebody. No lie may end a node, move a child from a parent that answers, or lead a fleet away for good.
 """
 
 from collections.abc import Callable

@@ -284,7 +284,7 @@ def draw_actions(seed: str, menu: tuple[str, ...], nodes: tuple[NodePlan, ...], 
 
 
 def _possible(actions: list[Action]) -> Iterator[Action]:
-    """A clock that goes back and a disk that forgets its eras do not meet on one machine (specs/00, section 1)."""
+    """A clock that goes back and a disk that forgets its eras do not meet on one machine."""
     forgetful = {action.node for action in actions if action.how in FORGETFUL}
     for action in actions:
         if not (action.do == "step" and action.number < 0 and action.node in forgetful):

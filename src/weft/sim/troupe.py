@@ -1,4 +1,4 @@
-"""Draws programs for the nodes of a plan, and what befalls them: the scenarios in which messages travel (specs/05, 5.4).
+"""Draws programs for the nodes of a plan, and what befalls them: the scenarios in which messages travel.
 
 app.plain   is only read on its way: whole and in order
 app.work    is rewritten by programs that hang, die and answer wrongly; their links let pass what has no answer

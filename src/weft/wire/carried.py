@@ -1,4 +1,4 @@
-"""Journal records and mail as items of a hop, and back (specs/00, section 2; specs/05, section 2.5).
+"""Journal records and mail as items of a hop, and back (CLI-001 to CLI-008).
 
 A record of a stream is two payload frames: its payload, unchanged, and a map of its attributes. The body of a
 sample batch is never decoded on the way. The map has three reserved keys: `rx` is the first receiver's clock

@@ -1,4 +1,4 @@
-"""What a node and the clients of its chains say to one another (specs/05, section 2.5).
+"""What a node and the clients of its chains say to one another (CLI-001 to CLI-008).
 
     client = hello *(reg / unreg / send / next / drop / fail / conf / beat) bye
     node   = welcome / refuse, then *(done / status / rec / credit / place / error / beat) bye

@@ -1,4 +1,4 @@
-"""Node links: what child and parent say to each other (specs/05, section 2.5; CHN-030..043).
+"""Node links: what child and parent say to each other (CHN-030..043).
 
     child  = hello *( hop / hack / beat ) [bye]
     parent = ( welcome / refuse ) *( hack / hop / beat ) [bye]

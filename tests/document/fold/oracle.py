@@ -1,4 +1,4 @@
-"""The document as specs/04, section 4 reads, and nothing else: sort everything, then fold from genesis, with no index, no
+"""The document as DOC-001 to DOC-056 read, and nothing else: sort everything, then fold from genesis, with no index, no
 undo and no memory of what was before. Slow on purpose; it shares no line with the product, so that both can be wrong
 only by the same reading. Schema `derby` and `plain`.
 """

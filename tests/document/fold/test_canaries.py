@@ -1,4 +1,4 @@
-"""Bugs planted into the fold: the comparison with the oracle must turn red by each of them (specs/04, section 9)."""
+"""Bugs planted into the fold: the comparison with the oracle must turn red by each of them."""
 
 import hashlib
 from collections.abc import Callable

@@ -1,4 +1,4 @@
-"""Any frames are a message or one typed refusal, within bounds of time and memory (PEE-006; specs/04, property 5)."""
+"""Any frames are a message or one typed refusal, within bounds of time and memory (PEE-006)."""
 
 import tracemalloc
 from collections import Counter

@@ -1,4 +1,4 @@
-"""Any frames, heard by a whole session: nothing raises, one counter moves, and it goes on (PEE-006; specs/04, property 5)."""
+"""Any frames, heard by a whole session: nothing raises, one counter moves, and it goes on (PEE-006)."""
 
 from collections import Counter
 

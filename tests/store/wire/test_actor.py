@@ -1,4 +1,4 @@
-"""The words of real servers on `ping` and `del` (specs/03, 4.2): exactly these keys, and nothing that breaks us."""
+"""The words of real servers on `ping` and `del`: exactly these keys, and nothing that breaks us."""
 
 from typing import Any
 

@@ -1,4 +1,4 @@
-"""`weft demo`: a whole fabric; or one of the programs that show what chains do (specs/05, 2.10)."""
+"""`weft demo`: a whole fabric; or one of the programs that show what chains do (DEM-001 to DEM-007)."""
 
 import os
 import signal

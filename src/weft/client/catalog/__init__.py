@@ -1,4 +1,4 @@
-"""The client library of the catalog: what programs say to a broker, and to the services that it names (specs/02).
+"""The client library of the catalog: what programs say to a broker, and to the services that it names (docs/catalog.md).
 
 errors.py       what can go wrong, one type per kind of refusal
 entries.py      what is told: services, values, log lines

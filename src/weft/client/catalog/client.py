@@ -1,4 +1,4 @@
-"""`weft.catalog.Client`: a program's hand on the catalog of its network (specs/02, CAT-072)."""
+"""`weft.catalog.Client`: a program's hand on the catalog of its network (CAT-072)."""
 
 import builtins
 import random

@@ -27,7 +27,7 @@ from weft.client.catalog.servicelimits import (
 )
 
 if TYPE_CHECKING:
-    from weft.client.catalog.service import Service
+    from weft.client.catalog.service import Service  # tidy: a logging handler speaks for the service that owns it
 
 LEVELS: Final = {"CRITICAL": 50, "ERROR": 40, "WARNING": 30, "INFO": 20, "DEBUG": 10}
 SYSLOG: Final = "/dev/log"

@@ -1,4 +1,4 @@
-"""The client library of the chains: what a program beside a node says in Python (specs/05, section 2.7).
+"""The client library of the chains: what a program beside a node says in Python (CLI-020 to CLI-026).
 
 finding.py     which node: an endpoint, a state directory, a name, or the only one that runs here
 connection.py  hello, beats, death, and coming back

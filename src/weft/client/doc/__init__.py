@@ -1,4 +1,4 @@
-"""The client library of documents: what a program says in Python to a node that holds one (specs/04, JAM-040).
+"""The client library of documents: what a program says in Python to a node that holds one (JAM-040).
 
 finding.py    which node: a state directory, a name, an endpoint, or the one that runs here
 errors.py     what can go wrong, one type per code

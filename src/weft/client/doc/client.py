@@ -1,4 +1,4 @@
-"""`weft.doc.Client`: a program's hand on a document that several people edit (specs/04, JAM-040)."""
+"""`weft.doc.Client`: a program's hand on a document that several people edit (JAM-040)."""
 
 import asyncio
 from collections.abc import AsyncIterator, Iterable, Mapping, Sequence

@@ -1,4 +1,4 @@
-"""The client library of the store: what a program says in Python to a node that holds it (specs/03, CLN-030).
+"""The client library of the store: what a program says in Python to a node that holds it (CLN-030).
 
 finding.py   which node: host:port, a state directory, a name, or the one that runs here
 errors.py    what can go wrong, one type per code

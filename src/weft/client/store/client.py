@@ -1,4 +1,4 @@
-"""`weft.store.Client`: a program's hand on the shared store of its fleet (specs/03, CLN-030)."""
+"""`weft.store.Client`: a program's hand on the shared store of its fleet (CLN-030)."""
 
 from collections.abc import AsyncIterator, Sequence
 from types import TracebackType

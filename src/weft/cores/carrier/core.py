@@ -1,4 +1,4 @@
-"""The one reliable link between a child and its parent, both sides of it (specs/05, section 2; specs/00, section 2).
+"""The one reliable link between a child and its parent, both sides of it.
 
 The journal is the outbox: what stands in it behind the safe cursor goes up in lsn order, in batches, through a window.
 The parent writes it into its own journal and only then says so; from there it goes on in the same way, and when it

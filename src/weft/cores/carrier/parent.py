@@ -136,7 +136,7 @@ class Parent:
         return None
 
     def _conflict_of(self, hello: Hello, now: Now) -> tuple[str, str, str] | None:
-        """Who else is in the way: only live links count (CHN-037; specs/00, section 1)."""
+        """Who else is in the way: only live links count (CHN-037)."""
         twin = self.links.of_node(hello.id)
         known = self.kept.latest_era(hello.id)
         if hello.era > known + limits.ERA_STEP_MAX:

@@ -1,4 +1,4 @@
-"""When a child may do what on the link to its parent (specs/05, section 2.4).
+"""When a child may do what on the link to its parent (CHN-030 to CHN-043).
 
 A child knocks with `hello` through a fresh socket. `welcome` says up to which hop number the parent has its
 stream; from there it sends as long as the window has room. Silence, a refusal or a stalled window end the link: after

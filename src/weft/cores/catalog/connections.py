@@ -1,4 +1,4 @@
-"""Connections: what is known of the peers on the ROUTER, by routing id (CAT-020, CAT-080; specs/02, 2.4).
+"""Connections: what is known of the peers on the ROUTER, by routing id (CAT-020, CAT-080).
 
 Only what is out of the ordinary is remembered: a peer of which nothing is known is NEW. Every memory is bounded, and of
 each the oldest goes first; who is forgotten is NEW again, and what it says next puts that right.

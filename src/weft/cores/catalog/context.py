@@ -61,7 +61,7 @@ class Asker(NamedTuple):
 
     @property
     def owner(self) -> str:
-        """Whose instances are its own (specs/02, 2.4)."""
+        """Whose instances are its own."""
         return self.address or "127.0.0.1"
 
 

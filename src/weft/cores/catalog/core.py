@@ -1,4 +1,4 @@
-"""The broker of services: who provides what, where, and whether it is alive (specs/02; seed: Core Catalog Service).
+"""The broker of services: who provides what, where, and whether it is alive (docs/catalog.md; seed: Core Catalog Service).
 
 registry      what is registered, by the table of instances; records: what may be; memory: what the journal keeps
 serving       what is said on the ROUTER, by the table of connections; queries: `dbp.…`; answers: lookups

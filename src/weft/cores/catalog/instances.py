@@ -39,7 +39,7 @@ class Instance:
     def __init__(self, name: str, instance_id: str, owner: str, observed_ip: str) -> None:
         self.name, self.id = name, instance_id
         self.owner = owner
-        """The observed address (specs/02, 2.4); a key, once there are keys."""
+        """The observed address; a key, once there are keys."""
         self.observed_ip = observed_ip
         self.record: dict[str, Any] = {}
         """The sender's keys less `name`, and only those."""

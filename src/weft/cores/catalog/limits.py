@@ -1,4 +1,4 @@
-"""The numbers of the catalog core, each with unit and reason (specs/02, 2.7 and 2.8)."""
+"""The numbers of the catalog core, each with unit and reason."""
 
 from typing import Final
 

@@ -1,4 +1,4 @@
-"""Which instances are there: beats, silence, and what follows from it (BEA-010 to BEA-023; specs/02, 2.4).
+"""Which instances are there: beats, silence, and what follows from it (BEA-010 to BEA-023).
 
 An instance has one timer at most, in a heap, and a beat does not touch it: it only notes until when its instance is not
 missed. A timer that finds that this is later than thought is set again (O(1) per beat, O(log n) per silence).

@@ -19,7 +19,7 @@ LEVELS: Final = {"DEBUG": 10, "INFO": 20, "WARN": 30, "WARNING": 30, "ERROR": 40
 NAMES: Final = {"WARN": "WARNING", "FATAL": "CRITICAL"}
 """Two levels have two names each."""
 SEVERE: Final = LEVELS["WARNING"]
-"""From here on a record goes before others (specs/02, 2.7)."""
+"""From here on a record goes before others."""
 TS_MAX: Final = 1 << 33  # Unix seconds: what claims to be later than the year 2242 has no time
 Number = Annotated[int, msgspec.Meta(ge=1, lt=1 << 53)]
 

@@ -1,4 +1,4 @@
-"""Log records on their way into the journal: bounded, and what is severe goes before what is not (specs/02, 2.7)."""
+"""Log records on their way into the journal: bounded, and what is severe goes before what is not."""
 
 from collections import deque
 from collections.abc import Callable

@@ -1,7 +1,7 @@
 """What the broker keeps of its instances: journal records, and back (CAT-050, CAT-051).
 
 Every indexed change is a record of the stream `catalog`: it travels up and becomes a row, and it is what a restart is
-made from. Its origin and era are the node and its start, so (broker, index) of specs/02 is its origin and sequence. Each
+made from. Its origin and era are the node and its start, so (broker, index) of the protocol is its origin and sequence. Each
 says how the instance is from then on, so hearing one again that is in force already changes nothing.
 
     InstanceKept  an instance, in a snapshot

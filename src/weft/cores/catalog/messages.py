@@ -8,7 +8,7 @@ from weft.cores.catalog import limits
 
 
 class CatalogSettings(msgspec.Struct, frozen=True, kw_only=True):
-    """Who the broker is, and `[catalog]` of its node's file (specs/02)."""
+    """Who the broker is, and `[catalog]` of its node's file (docs/catalog.md)."""
 
     fabric: str = "weft"
     host: str = "127.0.0.1"

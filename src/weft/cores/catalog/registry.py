@@ -281,7 +281,7 @@ class Registry:
         return known[0] if known else None
 
     def _check_room(self, instance: Instance, on: On, asker: Asker) -> None:
-        """Refuse what would be too many (specs/02, 2.7)."""
+        """Refuse what would be too many."""
         settings, name = self.context.settings, instance.name
         if instance.state is not State.ACTIVE:
             self._check_unique(instance)
@@ -445,7 +445,7 @@ class Registry:
 
 
 def owns(asker: Asker, instance: Instance) -> bool:
-    """Whether an instance is the asker's own (specs/02, 2.4)."""
+    """Whether an instance is the asker's own."""
     return asker.is_admin or instance.owner == asker.owner
 
 

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any, Final
 from weft.cores.catalog.states import State
 
 if TYPE_CHECKING:
-    from weft.cores.catalog.core import Catalog
+    from weft.cores.catalog.core import Catalog  # tidy: it shows the whole core
 
 COUNTED: Final = ("changes", "dropped", "denied", "beats", "evictions")
 """What is shown by its label; of everything else the sum."""

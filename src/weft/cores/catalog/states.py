@@ -1,4 +1,4 @@
-"""What the broker believes of an instance, and of a connection (CAT-020; specs/02, 2.4).
+"""What the broker believes of an instance, and of a connection (CAT-020).
 
 An instance is ACTIVE while it is heard, SUSPECT once it was silent for one and a half of its intervals, INACTIVE once it
 was silent for its whole liveness, or left. Own is what the same owner says, or an administrator. What is told in a state

@@ -1,4 +1,4 @@
-"""Batches of samples on their way down a chain (CHN-071; specs/00, section 2).
+"""Batches of samples on their way down a chain (CHN-071).
 
 A batch walks as a batch: an empty chain hands back the same object, a filter opens only what it looks at, and only a
 batch that has lost rows is made anew. Clients that read `weft.metric` get a copy as it travels: the body of MEA-022.

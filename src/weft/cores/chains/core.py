@@ -1,4 +1,4 @@
-"""Ordered chains of clients and filters through which messages pass on their way out of, or into, this node (specs/05).
+"""Ordered chains of clients and filters through which messages pass on their way out of, or into, this node (docs/chains.md).
 
 roster     who stands on which chain, in which order
 walk       a message goes down a chain; holding: links at which it waits

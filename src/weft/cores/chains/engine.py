@@ -1,4 +1,4 @@
-"""What clients ask of the chains: to stand in one, to send, to hand back (specs/05, 2.2 and 2.3).
+"""What clients ask of the chains: to stand in one, to send, to hand back (CHN-010 to CHN-043).
 
 stand, leave, lose     a client's links come and go
 accept                 a send starts at the top of `out`

@@ -1,4 +1,4 @@
-"""The built-in filters: pure functions of records and time, one class per kind (specs/05, 2.8).
+"""The built-in filters: pure functions of records and time, one class per kind (CHN-060 to CHN-072).
 
 A filter is handed the records that its `where` and `when` let it see and says which it takes out and which it could not
 judge; the link decides what happens to the latter. Its state is by key, bounded, and survives a change of the

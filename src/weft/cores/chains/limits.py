@@ -7,7 +7,7 @@ from weft.base.now import MILLISECOND, SECOND
 PLACE_MIN: Final = 1
 PLACE_MAX: Final = 4_294_967_294  # numbers of a place in a chain (CHN-010)
 PLACE_USUAL: Final = 1_000
-LINKS_MAX: Final = 10_000  # of one node (specs/05, 2.6)
+LINKS_MAX: Final = 10_000  # of one node
 CHAINS_MAX: Final = 10_000  # remembered walks; a further type finds its links anew for every batch
 TYPE_BYTES_MAX: Final = 64
 KEYS_MAX: Final = 100_000  # states that one filter keeps, by key: the oldest goes first (CHN-063)
@@ -33,7 +33,7 @@ PLACE_HANDOVER: Final = 4_000_000_000  # of `forward` and `journal`: behind ever
 assert KEYS_MAX >= SERIES_MAX, "a filter by series keeps a state for every series that has values"
 assert PLACE_MIN <= PLACE_USUAL <= PLACE_MAX, "a filter without a place has one"
 
-# Clients' links (specs/05, 2.2 and 2.6)
+# Clients' links (CHN-010 to CHN-019)
 WINDOW_MAX: Final = 65_536  # offered and unanswered, of one link
 BACKLOG_MAX: Final = 10_000  # messages that wait behind a full window
 MISSES_MAX: Final = 5  # deadlines missed in a row: one is a slow moment, five are a program that hangs
@@ -79,7 +79,7 @@ assert READERS_MAX < LINKS_MAX, "each reader that is away has a link in its chai
 
 # Clients
 
-CLIENT_NAME_BYTES_MAX: Final = 64  # what a program is called (specs/05, 2.5)
+CLIENT_NAME_BYTES_MAX: Final = 64  # what a program is called (CLI-001 to CLI-008)
 BATCH_MESSAGES_MAX: Final = 64  # of one multipart (CLI-008)
 BATCH_BYTES_MAX: Final = 256 << 10  # of one multipart; one larger message goes alone
 BATCH_FRAMES_MAX: Final = 256  # payload frames of one multipart, which has 257 at most

@@ -43,7 +43,7 @@ __all__ = [
 
 
 class ChainsSettings(msgspec.Struct, frozen=True, kw_only=True):
-    """Who the node is, as its clients see it, and `[chains]` of its file (specs/05, 2.6)."""
+    """Who the node is, as its clients see it, and `[chains]` of its file."""
 
     name: str = "node"
     level: str = "root"

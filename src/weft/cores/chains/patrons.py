@@ -1,4 +1,4 @@
-"""The node's side of the client protocol: who is attached, what each may say, what each has to hear (specs/05, 2.5).
+"""The node's side of the client protocol: who is attached, what each may say, what each has to hear (CLI-001 to CLI-008).
 
     stranger   only `hello` is heard; anything else is refused, once a second (CLI-005)
     patron     one attached client: registers, sends, answers; dead after `dead_ms` of silence

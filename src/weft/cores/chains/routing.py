@@ -1,4 +1,4 @@
-"""Where a message goes at the bottom of `out` (specs/05, 2.4, RTE-002).
+"""Where a message goes at the bottom of `out` (RTE-002).
 
     to = [kind, node?, ttl?]     node nil or absent: this one     ttl: how many nodes may transmit it, default 255
 

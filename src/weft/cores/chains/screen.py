@@ -1,4 +1,4 @@
-"""What has come from another node, before the journal keeps it (CHN-033; specs/00, section 2).
+"""What has come from another node, before the journal keeps it (CHN-033).
 
 Mail for this node goes down its `in` chain. A record on its way to the root, a batch of samples or an event, passes the
 chain of its type, if anybody stands there: what a filter takes out is announced as lost, so that no number is missing

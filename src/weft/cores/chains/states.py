@@ -1,4 +1,4 @@
-"""What becomes of a batch on its way down a chain, and of a client's link (specs/05, 2.2).
+"""What becomes of a batch on its way down a chain, and of a client's link (CHN-010 to CHN-019).
 
 A batch walks from filter to filter in the order of their keys; each answers at once with a verdict. Whatever reaches
 the bottom is passed on, and the same object if nothing has changed it.

@@ -1,4 +1,4 @@
-"""The configuration of the fleet, written by one root and replicated down the tree (specs/01, section 3).
+"""The configuration of the fleet, written by one root and replicated down the tree.
 
 The root numbers every write and publishes it. A replica subscribes first, asks for a snapshot then, adopts it whole, and
 follows; whoever has children serves them the same. A lower number empties a replica, a hole makes it ask anew, and a

@@ -60,7 +60,7 @@ class ConfigurationSettings(msgspec.Struct, frozen=True, kw_only=True):
     is_kept: bool = True
     """Whether the replica is written to the journal (CFG-048); sensors may go without."""
     keys_max: int = limits.KEYS_MAX
-    """How many keys the store may hold, and how many chains (specs/01, section 3.5)."""
+    """How many keys the store may hold, and how many chains."""
     bytes_max: int = limits.STORE_BYTES_MAX
     """How many bytes of keys and values."""
 

@@ -1,4 +1,4 @@
-"""The side towards the parent: asks for a snapshot, follows the updates, notices what is missing (specs/01, 3.2)."""
+"""The side towards the parent: asks for a snapshot, follows the updates, notices what is missing (CFG-030 to CFG-048)."""
 
 from typing import Any, Final, NamedTuple
 

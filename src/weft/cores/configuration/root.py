@@ -1,4 +1,4 @@
-"""The one node that writes (specs/01, 3.1): orders, numbers, history, times to live, acknowledgement by a majority."""
+"""The one node that writes (CFG-021 to CFG-027): orders, numbers, history, times to live, acknowledgement by a majority."""
 
 from collections import Counter
 from heapq import heappop, heappush
@@ -43,7 +43,7 @@ from weft.wire.replication import (
 )
 
 ORIGIN: Final = "root"
-"""Who numbers the writes, for the lake: whoever is the root of an epoch (specs/00, section 1)."""
+"""Who numbers the writes, for the lake: whoever is the root of an epoch."""
 
 
 class Pending(NamedTuple):

@@ -41,7 +41,7 @@ EVERYTHING: Final = ("", "/")
 
 
 class Room(NamedTuple):
-    """How much a store may hold (specs/01, section 3.5)."""
+    """How much a store may hold."""
 
     keys: int
     bytes: int
@@ -194,7 +194,7 @@ class Store:
         self._is_thinned = True
 
     def has_room(self, key: str, value: bytes) -> bool:
-        """Whether one more write of that size stays within the limits (specs/01, section 3.5)."""
+        """Whether one more write of that size stays within the limits."""
         is_new = key not in self.pairs
         return (not is_new or len(self.pairs) < self.room.keys) and (
             self.bytes + len(key) + len(value) <= self.room.bytes

@@ -1,4 +1,4 @@
-"""What may be written, and what need not be (CFG-022, specs/01 section 3.5)."""
+"""What may be written, and what need not be (CFG-022)."""
 
 from collections.abc import Iterable
 from typing import Final

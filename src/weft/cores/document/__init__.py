@@ -1,1 +1,1 @@
-"""Documents edited together, with a log that can be replayed (specs/04; seed: DerbyOS)."""
+"""Documents edited together, with a log that can be replayed (docs/doc.md; seed: DerbyOS)."""

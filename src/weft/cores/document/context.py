@@ -45,7 +45,7 @@ class Context(Outbox):
         self.is_walled = False
         """Whether the records of this turn must be durable before anything is said."""
         self.counters: Counter[str] = Counter()
-        """What has happened, by the names of specs/04, Observability: `mesh.rx.bad_body`, `log.duplicate`."""
+        """How often what has happened, by the names of the metrics: `mesh.rx.bad_body`, `log.duplicate`."""
         self.said_at: dict[str, int] = {}
         """When something was last said to an endpoint, monotonic nanoseconds: who hears nothing for a while gets a BEAT."""
         self.sums: set[str] = set()

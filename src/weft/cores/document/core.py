@@ -1,4 +1,4 @@
-"""The documents of a node: its sessions by name, each with sockets, log and document of its own (specs/04)."""
+"""The documents of a node: its sessions by name, each with sockets, log and document of its own (docs/doc.md)."""
 
 from collections.abc import Iterable
 from typing import Any, Final

@@ -1,4 +1,4 @@
-"""Nobody misses an operation: what peers hold, what we ask for, what we answer (specs/04, section 3.3).
+"""Nobody misses an operation: what peers hold, what we ask for, what we answer (GSP-020 to GSP-027).
 
     knowing     what each ACTIVE peer holds, was told and was sent
     asking      what we lack

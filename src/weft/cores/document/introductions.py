@@ -1,4 +1,4 @@
-"""Who is told of whom, so that all end up knowing all, with few words (PEE-030 to PEE-032; specs/04, 2.3).
+"""Who is told of whom, so that all end up knowing all, with few words (PEE-030 to PEE-032).
 
 A newcomer is introduced by whom it called. Who was told of it by somebody passes that on to nobody: the teller has told
 all others as well.

@@ -1,4 +1,4 @@
-"""The numbers of documents, each with its unit and its reason (specs/04)."""
+"""The numbers of documents, each with its unit and its reason (docs/doc.md)."""
 
 from typing import Final
 

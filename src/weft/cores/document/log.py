@@ -1,4 +1,4 @@
-"""Every operation of every source, and how far each is known without a gap (specs/04, sections 3.1 and 3.2).
+"""Every operation of every source, and how far each is known without a gap (GSP-001 to GSP-015).
 
     sources   what is known of each without a gap: the prefix; only that is folded, forwarded and spoken of
     holding   what came beyond a gap

@@ -1,4 +1,4 @@
-"""Settings, orders and events of documents (specs/04)."""
+"""Settings, orders and events of documents (docs/doc.md)."""
 
 from typing import Final
 
@@ -8,7 +8,7 @@ from weft.base.now import MILLISECOND, SECOND
 
 
 class Timing(msgspec.Struct, frozen=True, kw_only=True):
-    """`[doc.timing]`, in nanoseconds: the numbers of specs/04, sections 2 and 3, under their names."""
+    """`[doc.timing]`, in nanoseconds: the times of PEE-010 to PEE-043 and GSP-020 to GSP-027, under the names of the file."""
 
     beat_ns: int = 5 * SECOND
     beat_soon_ns: int = 500 * MILLISECOND
@@ -125,7 +125,7 @@ class OpenSession(msgspec.Struct, frozen=True, gc=False):
     mdns: bool
 
 
-# Events: all of them go to the node's journal (specs/04, Observability)
+# Events: all of them go to the node's journal
 
 
 class PeerActive(msgspec.Struct, frozen=True, gc=False):

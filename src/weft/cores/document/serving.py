@@ -1,4 +1,4 @@
-"""Programs of this machine and a session (specs/04, JAM-040): what they ask, and what is told to who watches.
+"""Programs of this machine and a session (JAM-040): what they ask, and what is told to who watches.
 
 | verb | arguments | answer |
 |---|---|---|
@@ -35,7 +35,7 @@ from weft.cores.kit.refusals import Refusal
 from weft.wire.document.clients import Answer, Asked
 
 if TYPE_CHECKING:
-    from weft.cores.document.session import Session
+    from weft.cores.document.session import Session  # tidy: programs are served by the whole session
 
 LATER: Final = ("undo", "key")
 """Verbs that are known and not built (DOC-055, GSP-050)."""

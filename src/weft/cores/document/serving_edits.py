@@ -17,7 +17,7 @@ from weft.wire.document.operations import ADD, REMOVE, SET, header_of, parse, uu
 from weft.wire.document.xml import Payload
 
 if TYPE_CHECKING:
-    from weft.cores.document.session import Session
+    from weft.cores.document.session import Session  # tidy: as serving.py
 
 TAKEN, KNOWN, REFUSED = "taken", "known", "refused"
 BROUGHT: Final = {"new": TAKEN, "held": TAKEN, "duplicate": KNOWN, "own_source": KNOWN}

@@ -21,7 +21,7 @@ from weft.wire.document.operations import SEALS, STAMPS, header_of, uuid_text
 from weft.wire.document.xml import canonical
 
 if TYPE_CHECKING:
-    from weft.cores.document.session import Session
+    from weft.cores.document.session import Session  # tidy: as serving.py
 
 SCANNED_MAX: Final = 20 * PAGE
 """Operations that one request looks at for those of one source."""

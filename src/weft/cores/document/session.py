@@ -1,4 +1,4 @@
-"""One session of a node: a document, everybody who edits it, and the log of all that was ever done to it (specs/04).
+"""One session of a node: a document, everybody who edits it, and the log of all that was ever done to it (docs/doc.md).
 
 mesh      who is there: peers, introductions, session time
 log       every operation of every source; gossip: how nobody misses one

@@ -1,10 +1,10 @@
-"""How documents stand, for `/status` and metrics (specs/04, Observability)."""
+"""How documents stand, for `/status` and metrics."""
 
 from collections import Counter
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from weft.cores.document.core import Documents
+    from weft.cores.document.core import Documents  # tidy: it shows the whole core
 
 
 def facts(documents: "Documents") -> dict[str, Any]:

@@ -1,4 +1,4 @@
-"""How far one node has come with another one of its session (PEE-010; specs/04, 2.2).
+"""How far one node has come with another one of its session (PEE-010).
 
 Each speaks to the other through a socket of its own, so both must have said where they listen. HELO says that, and the
 first word of both is HELO. BOUT says which session it is; only after equal ones are they peers. A HELO, or a BOUT, that comes

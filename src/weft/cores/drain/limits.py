@@ -5,7 +5,7 @@ from typing import Final
 from weft.base.now import MILLISECOND, SECOND
 
 ROWS_MAX: Final = 100_000  # of a segment: 1 MiB of Parquet, 0.15 s to write
-ROWS_MOST: Final = 250_000  # what a reader's task may be asked to hold (specs/06, section 9)
+ROWS_MOST: Final = 250_000  # what a reader's task may be asked to hold
 BYTES_MAX: Final = 32 << 20  # of a segment, uncompressed
 AGE_S: Final = 1.0  # after the first row: freshness of the lake under steady input
 AGE_S_LEAST: Final = 0.2  # below, files grow faster than readers like

@@ -1,4 +1,4 @@
-"""When the recorder of one stream may do what (specs/06, section 2).
+"""When the recorder of one stream may do what (LAK-001 to LAK-022).
 
 A stream is IDLE until a record comes, OPEN while a segment is gathered, WRITING while the shell publishes it. A full
 or failed lake holds the segment back and tries again; what comes meanwhile is only noted, and beyond a limit not

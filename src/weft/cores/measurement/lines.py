@@ -66,7 +66,7 @@ class Sums:
 
 
 def labels_fault(labels: Labels) -> str | None:
-    """What forbids these labels (specs/01, 3.5); None if nothing does. One place is left for an aggregate's."""
+    """What forbids these labels; None if nothing does. One place is left for an aggregate's."""
     if len(labels) >= LABELS_MAX:
         return f"{len(labels)} labels, {LABELS_MAX - 1} at most"
     for name, value in labels:

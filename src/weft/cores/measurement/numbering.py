@@ -1,4 +1,4 @@
-"""Numbers for samples: from 1 in every era, without holes, given behind the chain (MEA-023; specs/00, section 1).
+"""Numbers for samples: from 1 in every era, without holes, given behind the chain (MEA-023).
 
 The samples in the journal are the memory: from them a restart learns where the era before ended. The first record of
 an era names that end, so that completeness can be judged across restarts.

@@ -1,4 +1,4 @@
-"""The service's end of the catalog (specs/02, CAT-023): it registers, beats, and comes back by itself."""
+"""The service's end of the catalog (CAT-023): it registers, beats, and comes back by itself."""
 
 from weft.cores.service.core import Service
 

@@ -1,4 +1,4 @@
-"""The numbers of the service core, each with unit and reason (specs/02, CAT-023 and 2.8)."""
+"""The numbers of the service core, each with unit and reason (CAT-023)."""
 
 from typing import Final
 

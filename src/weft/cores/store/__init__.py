@@ -1,4 +1,4 @@
-"""Shared state that survives network splits (specs/03)."""
+"""Shared state that survives network splits (docs/store.md)."""
 
 from weft.cores.store.core import Store
 

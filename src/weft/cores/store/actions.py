@@ -1,4 +1,4 @@
-"""What clients may ask for, and what each is answered (specs/03, section 8).
+"""What clients may ask for, and what each is answered.
 
 An action returns its one answer; those of `STREAMS` return a
 stream. Refusal and PeerError are answers too (CLN-002, CLN-003).

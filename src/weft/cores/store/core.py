@@ -1,4 +1,4 @@
-"""The store: a tree of small values that every node holds whole, writes at any time, and agrees about (specs/03).
+"""The store: a tree of small values that every node holds whole, writes at any time, and agrees about (docs/store.md).
 
 replica      entries, ticks, merging, and what the journal keeps of them
 bus, mesh    other nodes; membership, pinging, actor: who is there, and who speaks when

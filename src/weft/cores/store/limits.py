@@ -73,7 +73,7 @@ LOSERS_MAX: Final = 64  # remembered of one entry
 LOSERS_NS: Final = 600 * SECOND  # and for so long
 CONTESTED_MAX: Final = 10_000  # entries with losers at a time: a split of a whole fabric is healed in pieces
 
-# Clients (specs/03, section 9)
+# Clients
 CLIENTS_MAX: Final = 1_000
 STREAMS_MAX: Final = 1_000  # open requests of one client; watches are some of them
 STREAMS_ALL_MAX: Final = 100_000  # of all clients

@@ -1,4 +1,4 @@
-"""The life of a link that a store node dials (specs/03, section 7).
+"""The life of a link that a store node dials.
 
 Somebody is said to be there; hello, answered, makes the link carry messages. Silence, or a goodbye, ends that, and it is
 tried again; who is refused is left alone for a minute.

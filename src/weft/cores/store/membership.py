@@ -1,4 +1,4 @@
-"""Whether this node has what the others have, and so may serve and write (specs/03, section 4.1; STO-034)."""
+"""Whether this node has what the others have, and so may serve and write (STO-034)."""
 
 from collections.abc import Callable
 from contextlib import suppress

@@ -9,7 +9,7 @@ from weft.base.now import SECOND
 
 
 class StoreSettings(msgspec.Struct, frozen=True, kw_only=True):
-    """Who the node is in the store, and `[store]` of its file (specs/03)."""
+    """Who the node is in the store, and `[store]` of its file (docs/store.md)."""
 
     name: str
     """Of the node in the store (STO-001)."""
@@ -32,7 +32,7 @@ class StoreSettings(msgspec.Struct, frozen=True, kw_only=True):
     chain_length: int = 5
     vary: int = 3
     cycle_ns: int = 10 * SECOND
-    """`cycle`, `gap` of the moat dialect's pings, `del_cycle`, `del_gap` of its deleters' (specs/03, section 4.2)."""
+    """`cycle`, `gap` of the moat dialect's pings, `del_cycle`, `del_gap` of its deleters'."""
     gap_ns: int = 2 * SECOND
     del_cycle_ns: int = 100 * SECOND
     del_gap_ns: int = 10 * SECOND

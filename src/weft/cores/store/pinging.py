@@ -1,4 +1,4 @@
-"""Who speaks for all: the chain of pings of dialect seed (specs/03, section 4.1).
+"""Who speaks for all: the chain of pings of dialect seed.
 
 About one ping per clock, however many nodes: who pinged last does so last again, who is not on the chain seldom. Nobody
 relies on everybody agreeing about it (PNG-013): it only says who takes the first step, and who the next.

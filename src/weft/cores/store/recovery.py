@@ -1,4 +1,4 @@
-"""How missed changes are noticed, asked for and found (specs/03, section 5).
+"""How missed changes are noticed, asked for and found.
 
 Every message names ticks, so every hole shows sooner or later: at once where a link comes up (HEA-006), by the steps of
 a merge where pings of two sides meet, by a few words after the last change (HEA-011), else with the next ping.

@@ -1,4 +1,4 @@
-"""The entries of this node: written, merged, kept, restored (specs/03, section 3).
+"""The entries of this node: written, merged, kept, restored.
 
 A replica is (E, S): per path the greatest change received, per node the ticks that are settled. Receiving is joining,
 so order and repetition do not matter, and so restoring is nothing but receiving once more, unheard (STO-012).

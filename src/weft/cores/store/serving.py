@@ -1,4 +1,4 @@
-"""The store's clients, server side (specs/03, section 8): who they are, what they ask, and what streams to them.
+"""The store's clients, server side: who they are, what they ask, and what streams to them.
 
 One answer follows each request, or a stream does; streams have turns, so that one of a million entries delays nobody.
 """

@@ -9,7 +9,7 @@ from weft.wire.store.path import text_of
 from weft.wire.store.ranges import ticks_to_wire
 
 if TYPE_CHECKING:
-    from weft.cores.store.core import Store
+    from weft.cores.store.core import Store  # tidy: it shows the whole core
 
 MISSING_SHOWN: Final = 100  # ranges; more is counted
 COUNTED: Final = ("events", "malformed", "pings", "recoveries")

@@ -1,4 +1,4 @@
-"""When a store node may do what (specs/03, section 4.1).
+"""When a store node may do what.
 
 A fresh node is passive: it listens until it hears a chain of pings with data behind it, takes what those nodes have, and
 only then counts. A node that comes back with data waits for the others before it goes on; if nobody is there it goes on

@@ -1,4 +1,4 @@
-"""The tree and its groups as the replicated store says them, typed (specs/01, section 2.3).
+"""The tree and its groups as the replicated store says them, typed (CFG-020).
 
     /TOPO/root                   the root of record
     /TOPO/<group>/node/<uuid>    where a node stands; no record holds another one's (CFG-020)

@@ -7,7 +7,7 @@ from weft.base.now import MILLISECOND, SECOND
 BEACON_YOUNG_NS: Final = 1 * SECOND  # a fleet that is being started should find itself within a second
 BEACON_NS: Final = 5 * SECOND  # later one small datagram per 5 s is enough to find a newcomer's parent
 BEACONS_YOUNG: Final = 10  # how many go out at the young rate
-KNOWN_MAX: Final = 10_000  # beacons remembered: the nodes of one fleet (specs/01, 3.5)
+KNOWN_MAX: Final = 10_000  # beacons remembered: the nodes of one fleet
 KNOWN_NS: Final = 4 * BEACON_NS  # three lost beacons are weather
 KNOCK_NS: Final = 2 * SECOND  # a parent that was found by its beacon gets so long to welcome us before another is tried
 WHOIS_NS: Final = 1 * SECOND  # between two questions to a node that seems to have our name
@@ -19,21 +19,21 @@ SUSPECTS_MAX: Final = 16  # nodes whose answer is waited for: beacons are free, 
 
 MARCO_BURST_NS: Final = tuple(tenth * 100 * MILLISECOND for tenth in (0, 1, 2, 4, 8, 16))  # TOP-005
 MARCO_GAP_NS: Final = 100 * MILLISECOND  # new connections of one moment share one call
-PROTOCOL: Final = 1  # of this page: specs/01, TOP-003
+PROTOCOL: Final = 1  # the version that beacons say (TOP-003)
 ANSWER_NS: Final = 2 * SECOND  # how long a POLO waits for its answer (CFG-074)
-TIMEOUT_PAUSE_NS: Final = (SECOND // 2, 30 * SECOND)  # first and longest pause after silence (specs/01, section 4)
+TIMEOUT_PAUSE_NS: Final = (SECOND // 2, 30 * SECOND)  # first and longest pause after silence (TOP-001 to TOP-017)
 BUSY_PAUSE_NS: Final = (1 * SECOND, 30 * SECOND)  # after WTF 5 and 7
 REFUSED_PAUSE_NS: Final = (30 * SECOND, 300 * SECOND)  # after any other WTF: a person has to do something first
 PAUSE_SHARE: Final = 0.1  # pauses differ by this share, so that a fleet does not ask in step
 REFERRALS_MAX: Final = 4  # from one node to the next; longer ways are rings
 
-ASKED_MAX: Final = 1_000  # POLOs that wait for their write; beyond them WTF 5 (specs/01, 3.5)
-NODES_MAX: Final = 10_000  # of one fleet (specs/01, 3.5)
-GROUPS_MAX: Final = 1_000  # specs/01, 3.5
+ASKED_MAX: Final = 1_000  # POLOs that wait for their write; beyond them WTF 5
+NODES_MAX: Final = 10_000  # of one fleet
+GROUPS_MAX: Final = 1_000  # of one fleet
 PATTERNS_MAX: Final = 10_000  # members of one group, by name or pattern: no more than nodes
 TIERS_MAX: Final = 8  # TOP-013
-FANOUT: Final = 64  # children per collector where a group does not say (specs/01, 3.5)
-FANOUT_MAX: Final = 1_000  # specs/01, 3.5
+FANOUT: Final = 64  # children per collector where a group does not say
+FANOUT_MAX: Final = 1_000  # children of one parent
 ALTERNATES_MAX: Final = 3  # TOP-012
 RECORD_BYTES_MAX: Final = 400  # one join costs one write of at most this (TOP-016)
 REFUSAL_BYTES_MAX: Final = 200  # text of WTF (CFG-007)

@@ -273,7 +273,7 @@ class ParentMoved(msgspec.Struct, frozen=True, gc=False):
 
 
 class NameTaken(msgspec.Struct, frozen=True, gc=False):
-    """Event: an older live node of this fleet has our name, and has said so itself; this node has to end (specs/00, 1)."""
+    """Event: an older live node of this fleet has our name, and has said so itself; this node has to end."""
 
     name: str
     node: bytes

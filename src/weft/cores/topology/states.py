@@ -1,4 +1,4 @@
-"""When a node may do what in the tree (specs/01, sections 4 and 6).
+"""When a node may do what in the tree.
 
 **Neighbours.** The root needs no parent. One that is given as `host:port` is known at once; one given by name is known
 when its beacon is heard. A beacon is a hint (FLD-010): one from elsewhere moves a node only while its parent does not

@@ -1,1 +1,1 @@
-"""The Distributive Broker Protocol on the wire (specs/02; seed `dbp-core-catalog-service`)."""
+"""The Distributive Broker Protocol on the wire (docs/catalog.md; seed `dbp-core-catalog-service`)."""

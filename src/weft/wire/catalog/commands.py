@@ -1,4 +1,4 @@
-"""The messages between clients, services and the broker, and between clients and services (specs/02, 2.2).
+"""The messages between clients, services and the broker, and between clients and services.
 
     message  = envelope "" command time *body
     envelope = *8 frame                         ; none of them empty, up to 255 bytes each

@@ -1,4 +1,4 @@
-"""The words of the Distributive Broker Protocol, typed (specs/02, 2.2 and 2.8).
+"""The words of the Distributive Broker Protocol, typed.
 
 Frame 0: empty; before it, up to eight frames of an envelope that the answer repeats
 Frame 1: the command

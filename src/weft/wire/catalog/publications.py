@@ -10,7 +10,7 @@ from typing import Final
 from weft.base.errors import PeerError
 from weft.wire.catalog.messages import Publication, Subscription, Taken
 
-FRAMES_MAX: Final = 64  # of a message that is kept (specs/02, 2.7)
+FRAMES_MAX: Final = 64  # of a message that is kept
 
 
 def decode(frames: Sequence[bytes]) -> Subscription:

@@ -1,1 +1,1 @@
-"""The words of documents edited together (specs/04; seed: DerbyOS): frames between peers, operations in XML, clients."""
+"""The words of documents edited together (docs/doc.md; seed: DerbyOS): frames between peers, operations in XML, clients."""

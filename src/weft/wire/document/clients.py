@@ -1,4 +1,4 @@
-"""Programs and their node: one request, one answer or many (specs/04, JAM-040), over the socket in the state directory.
+"""Programs and their node: one request, one answer or many (JAM-040), over the socket in the state directory.
 
 Frames of a request: its id (1..8 bytes, chosen by the client), then a MessagePack map; of an answer: the same id, then a map.
 """

@@ -1,4 +1,4 @@
-"""The store's dialects on the wire: what MoaT-KV servers and clients say, and Weft's own mesh (specs/03).
+"""The store's dialects on the wire: what MoaT-KV servers and clients say, and Weft's own mesh (docs/store.md).
 
 path, pack, ranges   elements of it all: paths, values, sets of ticks
 messages             what nodes tell one another, typed; bus: their bytes

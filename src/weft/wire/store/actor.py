@@ -1,4 +1,4 @@
-"""What real MoaT-KV servers say to coordinate, on the topics `ping` and `del` (specs/03, section 4.2).
+"""What real MoaT-KV servers say to coordinate, on the topics `ping` and `del`.
 
     init = {t, node}            vers = {t, node, version, cycle, gap, nodes, splits, n_hosts, force_in}, ours also `weft`
     ping = {t, node, value, history}                            hist = {t, value, history}
@@ -107,7 +107,7 @@ _KEYS: Final[dict[str, tuple[Callable[..., Message], tuple[str, ...]]]] = {
 }
 """What each kind must have."""
 DEFAULTS: Final[dict[str, dict[str, Any]]] = {"ping": {}, "del": {"version": 1, "cycle": 100.0, "gap": 10.0}}
-"""By topic, what a `vers` means that does not say it, where it differs from `Vers` (specs/03, 4.2)."""
+"""By topic, what a `vers` means that does not say it, where it differs from `Vers`."""
 _SETTINGS: Final = ("version", "cycle", "gap", "nodes", "splits", "n_hosts", "force_in", "weft")
 _decode: Final = msgspec.msgpack.Decoder(_Said).decode
 

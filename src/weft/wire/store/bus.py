@@ -1,4 +1,4 @@
-"""Updates, infos and pings as bytes: what store nodes tell everybody (specs/03, section 2).
+"""Updates, infos and pings as bytes: what store nodes tell everybody.
 
 A payload is one map, or a batch: several of one topic in a row (LNK-003). It is read by a typed decoder first; what that
 does not take is read key by key, which knows unknown keys, and says what is wrong with the known ones.

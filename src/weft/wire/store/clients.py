@@ -1,4 +1,4 @@
-"""What a store node and its clients say to one another over TCP (specs/03, section 8), both directions.
+"""What a store node and its clients say to one another over TCP, both directions.
 
     server = greeting *(answer / item)        client = [hello] *(request / ack)
 

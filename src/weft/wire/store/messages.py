@@ -1,4 +1,4 @@
-"""What store nodes tell one another (specs/03, section 2): updates, infos, pings, typed. `bus` has their bytes.
+"""What store nodes tell one another: updates, infos, pings, typed. `bus` has their bytes.
 
 `node`, `tick` and `tock` of an info or ping are the sender's.
 """

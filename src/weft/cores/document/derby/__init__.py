@@ -1,1 +1,1 @@
-"""Roller derby, the example: which jam it is, and what a scoreboard shows (specs/04, section 6; pure, as the fold is)."""
+"""Roller derby, the example: which jam it is, and what a scoreboard shows (JAM-001 to JAM-041; pure, as the fold is)."""
