@@ -1,4 +1,4 @@
-"""What the catalog's taps and bridges cost, and whether 10,000 services ever hold a broker up (specs/02).
+"""What the catalog's taps and bridges cost, and whether 10,000 services ever hold a broker up (docs/catalog.md).
 
     .venv/bin/python -m bench.catalog_net [NAME...] [--rounds 5]
 

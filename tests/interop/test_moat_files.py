@@ -1,4 +1,4 @@
-"""Files of real MoaT-KV servers go into Weft, and Weft's into them (specs/03, I11).
+"""Files of real MoaT-KV servers go into Weft, and Weft's into them.
 
 Meets the newest release, or those of the variable WEFT_MOAT, as `test_moat` does.
 """

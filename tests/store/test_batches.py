@@ -1,4 +1,4 @@
-"""Several writes of a client at once: in one Persist, all or none (specs/03, section 8: `batch`)."""
+"""Several writes of a client at once: in one Persist, all or none."""
 
 from typing import Any
 

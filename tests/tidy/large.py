@@ -3,6 +3,7 @@
 from typing import Final
 
 LARGE: Final[dict[str, tuple[int, int]]] = {
+    "weft/client/catalog/sync.py:SyncClient": (30, 150),
     "weft/client/catalog/client.py:Client": (40, 300),
     "weft/client/chain/client.py:ChainClient": (30, 350),
     "weft/client/doc/client.py:Client": (30, 250),

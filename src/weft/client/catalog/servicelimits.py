@@ -19,7 +19,7 @@ CANCEL_S: Final = 0.1  # and those that were cancelled so long after it
 LINGER_MS: Final = 150  # last words have so long to leave
 STOP_S: Final = 0.5  # all of it (CAT-023)
 
-COPIES_MAX: Final = 1_000  # of messages, that wait in the socket of a tap (specs/02, 2.7)
+COPIES_MAX: Final = 1_000  # of messages, that wait in the socket of a tap
 
 FIRST_WORDS_S: Final = 1.0  # what is published at once waits so long for the catalog's subscription
 FIRST_WORDS_MAX: Final = 1_000  # publications that wait so; beyond them the oldest are dropped

@@ -95,7 +95,7 @@ SUBSCRIPTION_BYTES_MAX: Final = 1 << 10  # of each that is told apart; of a long
 WANTED_MAX: Final = 10_000  # subscriptions that are told apart; beyond them everything is published
 
 # Taps
-TAPS_MAX: Final = 8  # at once (specs/02, 2.7)
+TAPS_MAX: Final = 8  # at once
 TAP_MEMBERS_MAX: Final = 16  # instances of one tap
 TAP_SILENCE_NS: Final = 3 * SECOND  # of a member that is to report each second (MON-005)
 TAP_REPORT_NS: Final = SECOND
