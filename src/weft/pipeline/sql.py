@@ -246,7 +246,11 @@ class Lake:
             return self._completed(table) if table in FOLDED else f"FROM {self._dataset(table, self.as_of)}"
         if isinstance(self.as_of, int):
             raise UserError("no-version", f"{table.full_name} is a view: it has no versions", "--as-of TIME")
-        return view.select({of.full_name: self._dataset(of, self.as_of) for of in view.over})
+        return view.select({of.full_name: self._of_view(of) for of in view.over})
+
+    def _of_view(self, table: Table) -> str:
+        """What a view reads of a table; of a folded one what completes it, too."""
+        return f"({self._completed(table)})" if table in FOLDED else self._dataset(table, self.as_of)
 
     def _dataset(self, table: Table, wish: AsOf | None) -> str:
         """The rows of a table, pending ones included if the lake is fresh; the name they have in DuckDB."""

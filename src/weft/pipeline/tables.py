@@ -49,7 +49,7 @@ from weft.pipeline.schemas.stages import (
     QUARANTINE_STORE,
 )
 from weft.pipeline.schemas.table import Table
-from weft.pipeline.views import availability, configuration, conflicts, documents, runs, store
+from weft.pipeline.views import availability, configuration, conflicts, documents, people, runs, store
 from weft.pipeline.views.view import View
 
 __all__ = [
@@ -116,7 +116,7 @@ ALL: Final[dict[str, Table]] = {
 
 VIEWS: Final[dict[str, View]] = {
     view.table.full_name: view
-    for room in (store, documents, configuration, availability, conflicts, runs)
+    for room in (store, documents, configuration, availability, conflicts, runs, people)
     for view in room.VIEWS
 }
 """What is no table but can be asked like one."""

@@ -55,6 +55,8 @@ MACROS: Final = (
     f"""sketch_quantile(sketch {_SKETCH}, q DOUBLE) AS CASE WHEN q BETWEEN 0 AND 1 THEN
         list_transform(list_transform([sketch], lambda s: _sketch_points(s)), lambda p: CASE WHEN list_sum(list_transform(p, lambda b: b.n)) > 0
             THEN _sketch_found(p, q * (list_sum(list_transform(p, lambda b: b.n)) - 1)::DOUBLE) END)[1] END""",
+    f"""percentile(sketch {_SKETCH}, q DOUBLE, lowest DOUBLE, highest DOUBLE) AS
+        least(greatest(sketch_quantile(sketch, q), lowest), highest)""",
     f"""sketch_of(value DOUBLE) AS CASE WHEN value IS NULL THEN
             {{'zero': 0, 'positive': [], 'negative': [], 'collapsed': false}}::{_SKETCH}
         WHEN abs(value) < {ZERO_BELOW!r} THEN
@@ -64,4 +66,4 @@ MACROS: Final = (
         ELSE {{'zero': 0, 'positive': [], 'negative': [{{'index': {_INDEX}, 'count': 1}}], 'collapsed': false}}::{_SKETCH}
         END""",
 )
-"""For `CREATE MACRO`, in this order: `sketch_quantile(sketch, q)`, `sketch_merge(list of sketches)`, `sketch_of(value)`."""
+"""For `CREATE MACRO`, `sketch_quantile(sketch, q)`, `percentile(sketch, q, min, max)` which leaves neither, `sketch_merge(list of sketches)`, `sketch_of(value)`."""
