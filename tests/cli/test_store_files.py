@@ -2,6 +2,7 @@
 
 import asyncio
 import json
+import time
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
@@ -160,3 +161,20 @@ async def test_yaml_of_a_tree_is_printed_and_loaded_and_bad_files_change_nothing
                 [told["why"][0]["path"][:6]],
             )
             assert [1, 1] == [await client.get(parse("fine:1")), await client.get(parse("fine:3"))]
+
+
+@pytest.mark.proves("ADM-014")
+@in_loop
+async def test_an_entry_with_a_time_to_live_is_shown_with_its_end_and_ends(tmp_path: Path) -> None:
+    [port] = free_blocks(1, 16_000)
+    at = ("--port", str(port))
+    async with living(tmp_path, port, "a", "MEMBER", found="r"):
+        assert (2, []) == await weft("set", "lent", "1", "--ttl", "soon", *at)
+        assert (0, []) == await weft("set", "lent", "1", "--ttl", "8s", *at)
+        status, lines = await weft("get", "lent", "--chain", *at)
+        assert (0, ["1", "# a:2", "# until "]) == (status, [line[: 8 if " u" in line else None] for line in lines])
+        async with store.Client(tmp_path) as client, client.watch("lent") as changes:
+            entry = await client.entry("lent")
+            assert entry.until is not None
+            ended = await anext(changes)
+            assert (False, True) == (ended.is_there, time.time() >= entry.until - 0.01)

@@ -58,8 +58,8 @@ def test_an_own_link_that_stays_on_the_chain_is_caught(monkeypatch: pytest.Monke
     check_own_link()
     planted = Replica._next_event
 
-    def with_old_link(self: Replica, path: Path, value: bytes | None, by: str, below: Chain, links_max: int) -> Event:
-        event = planted(self, path, value, by, below, links_max)
+    def with_old_link(self: Replica, path: Path, value: bytes | None, by: str, below: Chain, *more: Any) -> Event:
+        event = planted(self, path, value, by, below, *more)
         return Event(Chain((event.chain.head, *below.links)), event.tock, path, value)
 
     monkeypatch.setattr(Replica, "_next_event", with_old_link)
@@ -70,8 +70,8 @@ def test_an_own_link_that_stays_on_the_chain_is_caught(monkeypatch: pytest.Monke
 def test_a_dropped_link_that_is_not_settled_is_caught(monkeypatch: pytest.MonkeyPatch) -> None:
     planted = Replica._next_event
 
-    def forgetful(self: Replica, path: Path, value: bytes | None, by: str, below: Chain, links_max: int) -> Event:
-        event = planted(self, path, value, by, below, links_max)
+    def forgetful(self: Replica, path: Path, value: bytes | None, by: str, below: Chain, *more: Any) -> Event:
+        event = planted(self, path, value, by, below, *more)
         for node, tick in set(below.links) - set(event.chain.links):
             self.book._nodes[node].seen.remove(tick)
             self.book._judge(self.book._nodes[node])

@@ -48,6 +48,8 @@ class Event(msgspec.Struct, frozen=True, gc=False):
     """The author's wall clock, in seconds; only ever shown, never compared."""
     by: str = ""
     """The user, if there are users."""
+    until: float | None = None
+    """When the entry ends by itself, in seconds of the wall clock; None: never (ADM-014)."""
 
     @property
     def node(self) -> str:

@@ -12,6 +12,8 @@ from cyclopts import Parameter
 
 from weft.base.changes import Link
 from weft.base.errors import PeerError, UserError
+from weft.base.now import SECOND
+from weft.base.settings import span_ns
 from weft.cli.chain_ends import until_any
 from weft.cli.kit.exits import DONE, NOT_SO, complain
 from weft.cli.kit.options import Flag
@@ -71,6 +73,8 @@ def get(
             print(document(entry.value))
             if chain:
                 print(f"# {links(entry.chain)}")
+            if chain and entry.until is not None:
+                print(f"# until {_instant(entry.until)}")
         return DONE if entry.is_there else NOT_SO
 
     return at_store(node, port, work, reads=True)
@@ -86,6 +90,7 @@ def set_value(  # tidy: each is an option of the command line
     as_path: Annotated[str | None, Parameter(name=["-p", "--path"], allow_leading_hyphen=True)] = None,
     file: Annotated[str | None, Parameter(name=["-b", "--bytes"], allow_leading_hyphen=True)] = None,
     new: Flag = False,
+    ttl: str | None = None,
     if_chain: str | None = None,
     if_value: Word = None,
     chain: Flag = False,
@@ -106,6 +111,7 @@ def set_value(  # tidy: each is an option of the command line
         as_path: the value is this path.
         file: the value is the bytes of this file, as they are; `-`: of standard input. `weft get --raw` gives them back.
         new: only if there is no value.
+        ttl: the entry ends by itself after that time, unless somebody changes it before: 30s, 5m, 12h, 7d.
         if_chain: only if that was the last change, NODE:TICK as `weft get --chain` shows it.
         if_value: only if the value is that (YAML).
         chain: also print who has changed it now.
@@ -115,6 +121,8 @@ def set_value(  # tidy: each is an option of the command line
     """
     wanted = _value(value, {"text": text, "yaml": yaml, "path": as_path, "bytes": file})
     conditions = _conditions(if_chain, if_value) | ({"new": True} if new else {})
+    if ttl is not None:
+        conditions["ttl"] = _seconds(ttl)
     if new and if_chain is not None:
         raise UserError("usage", "--new and --if-chain exclude each other", "one of them")
 
@@ -329,6 +337,20 @@ def _link(text: str) -> Link:
     if not node or not (tick.isascii() and tick.isdecimal()):
         raise UserError("usage", f"{text!r} names no change", "NODE:TICK as weft get --chain shows it")
     return node, int(tick)
+
+
+def _seconds(text: str) -> float:
+    span = span_ns(text)
+    if not span:
+        raise UserError("usage", f"--ttl {text!r} is no span of time", "30s, 5m, 12h or 7d")
+    return span / SECOND
+
+
+def _instant(until: float) -> str:
+    try:
+        return time.strftime("%Y-%m-%d %H:%M:%S", time.localtime(until))
+    except (ValueError, OverflowError, OSError):
+        return f"{until:g}"
 
 
 def _position(text: str | None) -> Any:

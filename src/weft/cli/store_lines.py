@@ -79,6 +79,8 @@ def facts(entry: Entry) -> dict[str, Any]:
     told: dict[str, Any] = {"path": entry.text}
     if entry.is_there:
         told["value"] = plain(entry.value)
+    if entry.until is not None:
+        told["until"] = entry.until
     return told | chain_facts(entry.chain, entry.tock)
 
 

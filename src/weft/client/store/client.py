@@ -76,7 +76,9 @@ class Client:
         """What stands at a path, with its chain; `is_deleted` tells a deletion from what never was."""
         at = path_of(path)
         answer = await self._caller.ask(clients.Request(action="get_value", path=at, nchain=ALL), repeats=True)
-        return Entry(at, value_of(answer.value), _chain(answer), answer.tock if _chain(answer) else 0)
+        return Entry(
+            at, value_of(answer.value), _chain(answer), answer.tock if _chain(answer) else 0, clients.until_of(answer)
+        )
 
     async def list(self, path: Where = (), *, deleted: bool = False) -> list[Any]:
         """The elements that stand directly below a path, whether or not they have a value themselves.
@@ -141,7 +143,7 @@ class Client:
                     continue
                 at = (*base, *expander.full(0 if item.depth is UNSET else item.depth, item.path))
                 if chain is not None:
-                    yield Event(chain, item.tock, at, bytes(item.value) or None)
+                    yield Event(chain, item.tock, at, bytes(item.value) or None, until=clients.until_of(item))
         except NotFound:
             return
         finally:
@@ -192,13 +194,15 @@ class Client:
         prev: Any = MISSING,
         new: bool = False,
         idem: bool = False,
+        ttl: float | None = None,
     ) -> Written:
         """Write a value; durable at the node when it returns. Conditions are those of this node (STO-036).
 
         chain: only if that was the last change (`entry.chain`), else ChainMismatch. prev: only if the value equals that,
         else ValueMismatch. new: only if there is no value, else Exists. idem: writes nothing if it is so already.
+        ttl: the entry ends by itself after so many seconds, unless somebody changes it before.
         """
-        return await self._write("set_value", path, _packed(value), _Condition(chain, prev, new, idem))
+        return await self._write("set_value", path, _packed(value), _Condition(chain, prev, new, idem), ttl)
 
     async def delete(self, path: Where, *, chain: Seen = MISSING, prev: Any = MISSING) -> Written:
         """Delete the value at a path, under conditions as `set`; `is_changed` is false if there was none."""
@@ -230,7 +234,9 @@ class Client:
         )
         return bool((await self._caller.ask(said, repeats=_repeats([op]))).changed)
 
-    async def _write(self, action: str, path: Where, raw: bytes, condition: "_Condition") -> Written:
+    async def _write(
+        self, action: str, path: Where, raw: bytes, condition: "_Condition", ttl: float | None = None
+    ) -> Written:
         request = clients.Request(
             action=action,
             path=path_of(path),
@@ -239,6 +245,7 @@ class Client:
             chain=condition.links,
             prev=condition.prev,
             idem=condition.idem,
+            ttl=UNSET if ttl is None else ttl,
         )
         answer = await self._caller.ask(request, repeats=condition.is_any)
         return Written(bool(answer.changed), _chain(answer), answer.tock, value_of(answer.prev))

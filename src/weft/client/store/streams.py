@@ -102,9 +102,10 @@ class Items:
         try:
             path = (*self._base, *self._expander.full(item.depth if item.depth is not UNSET else 0, told))
             chain = clients.chain_of(item.chain) if isinstance(item.chain, clients.Links) else None
+            until = clients.until_of(item)
         except PeerError as error:
             raise StoreError(f"the server said an item that cannot be read: {error}", error.code) from None
-        return {"path": path, "value": value_of(item.value), "chain": chain, "tock": item.tock}
+        return {"path": path, "value": value_of(item.value), "chain": chain, "tock": item.tock, "until": until}
 
 
 def value_of(raw: Any) -> Any:

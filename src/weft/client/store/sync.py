@@ -67,9 +67,10 @@ class SyncClient(Waiting):
         prev: Any = MISSING,
         new: bool = False,
         idem: bool = False,
+        ttl: float | None = None,
     ) -> Written:
         """As `Client.set`."""
-        return self._do(self._client.set(path, value, chain=chain, prev=prev, new=new, idem=idem))
+        return self._do(self._client.set(path, value, chain=chain, prev=prev, new=new, idem=idem, ttl=ttl))
 
     def delete(self, path: Where, *, chain: Seen = MISSING, prev: Any = MISSING) -> Written:
         """As `Client.delete`."""

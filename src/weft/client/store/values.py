@@ -47,6 +47,8 @@ class Entry(msgspec.Struct, frozen=True):
     """Who changed it last; None: never there, or not asked for. To be handed to `set(…, chain=)`."""
     tock: int = 0
     """When it was changed, by the clock of the store; 0: not said."""
+    until: float | None = None
+    """When it ends by itself, in seconds since 1970; None: not at all."""
 
     @property
     def text(self) -> str:

@@ -12,6 +12,7 @@ from msgspec import UNSET, Raw
 
 from weft.base.changes import Event, Path
 from weft.base.errors import PeerError
+from weft.base.now import SECOND
 from weft.cores.kit.refusals import Refusal
 from weft.cores.store import limits
 from weft.cores.store.streams import Client, DeleteStream, Desk, EntryStream, Stream, TreeStream, flag
@@ -145,6 +146,8 @@ def _entry(asked: Asked, event: Event | None, fields: dict[str, Any], nchain: in
         fields["chain"] = links_of(event.chain, nchain) if event else None
     if event is not None and event.value is not None:
         fields["value"] = value_of(event.value)
+    if event is not None and event.until is not None:
+        fields["until"] = event.until
     return asked.answer(event, **fields)
 
 
@@ -228,7 +231,7 @@ def set_value(asked: Asked) -> Answer:
         raise Refusal("bad-request", "ClientError(\"Call 'delete_value' if you want to clear the value\")")
     _check_ack(request)
     current = asked.tree.get(path)
-    if request.idem and current is not None and current.value is not None and equal(current.value, value):
+    if current is not None and _is_so(request, current, value):
         return _done(asked, current, changed=False)
     return _write(asked, Conditions(request, path, current), value)
 
@@ -249,14 +252,29 @@ def delete_value(asked: Asked) -> Answer:
 def _check_ack(request: Request) -> None:
     if request.ack not in LOCAL:
         raise Refusal("unsupported", "this node acknowledges for itself alone: ack = local")
-    if request.ttl not in (UNSET, None):
-        raise Refusal("unsupported", "entries do not expire: no ttl")
+
+
+def _is_so(said: Request | Op, current: Event, value: bytes) -> bool:
+    """Whether nothing is to be written (`idem`): the value stands, and for good, as it is wanted."""
+    lasts = current.until is None and said.ttl in (UNSET, None)
+    return bool(said.idem) and lasts and current.value is not None and equal(current.value, value)
+
+
+def until_of(asked: Asked, said: Request | Op) -> float | None:
+    """When what is written ends by itself (ADM-014); Refusal for a time to live that is none."""
+    ttl = said.ttl
+    if ttl is UNSET or ttl is None:
+        return None
+    if not 0 < ttl <= limits.TTL_MAX_S:  # NaN neither
+        raise Refusal("bad-request", f"`ttl` is more than 0 and at most {limits.TTL_MAX_S:g} seconds")
+    return asked.desk.context.now.wall / SECOND + ttl
 
 
 def _write(asked: Asked, conditions: Conditions, value: bytes | None) -> Answer:
     conditions.check()
     before = conditions.value
-    event = asked.desk.replica.write(conditions.path, value, via=asked.client.address).event
+    until = until_of(asked, conditions.request)
+    event = asked.desk.replica.write(conditions.path, value, via=asked.client.address, until=until).event
     if before and not conditions.are_given:
         return _done(asked, event, changed=True, prev=Raw(before))
     return _done(asked, event, changed=True)
@@ -297,9 +315,11 @@ class _Write(NamedTuple):
         if not isinstance(op.path, tuple):
             raise Refusal("bad-request", "each write of a batch has a path")
         path = normal((*asked.client.root, *op.path), asked.desk.context.settings.keys)
+        until_of(asked, op)
         conditions, value = Conditions(op, path, asked.tree.get(path)), memory_of(op.value) or None
         before = conditions.value
-        is_so = op.idem and value is not None and before is not None and equal(before, value)
+        current = conditions.current
+        is_so = value is not None and current is not None and _is_so(op, current, value)
         if not is_so:
             conditions.check()
         return cls(conditions, value, not (is_so or (value is None and before is None)))
@@ -308,7 +328,10 @@ class _Write(NamedTuple):
         """Do it; what its answer says."""
         event = self.conditions.current
         if self.is_needed:
-            event = asked.desk.replica.write(self.conditions.path, self.value, via=asked.client.address).event
+            until = until_of(asked, self.conditions.request)
+            event = asked.desk.replica.write(
+                self.conditions.path, self.value, via=asked.client.address, until=until
+            ).event
         told: dict[str, Any] = {"changed": self.is_needed, "tock": event.tock if event else asked.desk.context.tock}
         if nchain:
             told["chain"] = links_of(event.chain, nchain) if event else None

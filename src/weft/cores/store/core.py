@@ -24,6 +24,7 @@ from weft.cores.store.bus import MESH, MQTT, Bus
 from weft.cores.store.context import Context
 from weft.cores.store.copying import Copying
 from weft.cores.store.deletion import Deletion
+from weft.cores.store.ending import Ending
 from weft.cores.store.joining import Joining
 from weft.cores.store.membership import Membership
 from weft.cores.store.mesh import HEARD, Mesh
@@ -63,12 +64,13 @@ class Store:
         self.actors = self._actors()
         self.repair = Repair(context, bus, replica)
         self.deletion = Deletion(context, bus, replica)
+        self.ending = Ending(context, replica)
         self.joining = Joining(context, replica)
         self.copying = Copying(context, replica)
         self.serving = Serving(context, replica)
         self.mesh = Mesh(context, bus, self._hear_said, self._link_changed)
         parts: list[Part] = [self.membership, self.pinging, *self.actors.values(), self.recovery, self.repair]
-        self._parts = Parts(*parts, self.deletion, self.joining, self.serving, self.mesh)
+        self._parts = Parts(*parts, self.deletion, self.ending, self.joining, self.serving, self.mesh)
         self._pieces = Pieces()
         self._is_begun = False
         self._name_said = context.name
@@ -86,6 +88,8 @@ class Store:
         self.replica.listeners += [self.repair.note, self.deletion.listen]
         self.deletion.positions = self.pinging.positions
         self.deletion.is_member = lambda: membership.serves
+        self.ending.positions = self.pinging.positions
+        self.ending.serves = lambda: membership.serves
         self.deletion.on_ask = joining.check_deleted
         self.deletion.on_rejoin = membership.rejoin
         membership.is_asking = lambda: joining.is_asking
@@ -102,7 +106,7 @@ class Store:
             membership.on_join = lambda nodes: joining.start(nodes, self.context.now)
             self.repair.positions = lambda: pings.weft_positions
             self.repair.known = lambda: pings.weft_nodes
-            self.deletion.positions = lambda: pings.positions
+            self.deletion.positions = self.ending.positions = lambda: pings.positions
             if "seed" not in self.context.settings.dialects:
                 self.recovery.positions = lambda: pings.positions
             deletes.on_tag = self.deletion.tagged
@@ -266,6 +270,7 @@ class Store:
             if self.context.settings.is_open:
                 self.context.tell(messages.NetworkOpen("clients, moat" if self.actors else "clients"))
             self.deletion.recall(now)
+            self.ending.recall()
             self.membership.links_changed(now)
         self._parts.wake(now)
 

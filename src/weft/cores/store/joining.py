@@ -32,6 +32,7 @@ from weft.wire.store.clients import (
     PathExpander,
     Request,
     chain_of,
+    until_of,
 )
 from weft.wire.store.messages import Ticks
 from weft.wire.store.pack import check_sound, unpack
@@ -113,7 +114,7 @@ class Download:
             if value is not None:
                 check_sound(value)
             self._hear_tock(item.tock)
-            event = Event(chain_of(item.chain), item.tock, (*self._top, *path), value)
+            event = Event(chain_of(item.chain), item.tock, (*self._top, *path), value, until=until_of(item))
             for node, tick in event.chain.links:
                 self._links.setdefault(node, RangeSet()).add(tick)
             self._replica.receive(event, self.name)

@@ -90,6 +90,11 @@ NODE_TICKS_MAX: Final = 100_000  # listed by one `enum_node`
 JOIN_SILENCE_NS: Final = 10 * SECOND  # of a server that is asked: then the next one
 JOIN_PORT: Final = 27_586
 
+# Entries that end by themselves (ADM-014)
+TTL_MAX_S: Final = 10 * 365 * 86_400.0
+ENDINGS_TURN: Final = 1_000  # that are deleted in one turn
+ENDINGS_LOOK_NS: Final = 60 * SECOND  # how late a wall clock that was set is noticed
+
 # Deletions
 HAVE_CLOCKS: Final = 20  # what a node has is said so often, if it changed (DEL-002)
 HAVE_FULL: Final = 10  # and whole each so many times

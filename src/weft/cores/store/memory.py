@@ -51,6 +51,7 @@ class EventKept(msgspec.Struct, array_like=True, frozen=True, gc=False):
     is_cut: bool = False
     is_shown: bool = True
     """Whether readers see it from then on: it did not lose, and was not known before."""
+    until: float | None = None
 
 
 class Settled(msgspec.Struct, array_like=True, frozen=True):
@@ -151,13 +152,14 @@ def kept_of(event: Event, *, is_shown: bool = True) -> EventKept:
     """The memory of an event."""
     chain = event.chain
     path = event.path if _is_plain(event.path) else pack_path(event.path)
-    return EventKept(chain.links, event.tock, path, event.value, event.at, event.by, chain.is_cut, is_shown)
+    at, by, until = event.at, event.by, event.until
+    return EventKept(chain.links, event.tock, path, event.value, at, by, chain.is_cut, is_shown, until)
 
 
 def event_of_kept(kept: EventKept) -> Event:
     """The event of a memory."""
     path = unpack_path(kept.path) if isinstance(kept.path, bytes) else kept.path
-    return Event(Chain(kept.links, kept.is_cut), kept.tock, path, kept.value, kept.at, kept.by)
+    return Event(Chain(kept.links, kept.is_cut), kept.tock, path, kept.value, kept.at, kept.by, kept.until)
 
 
 def own_record_of(event: Event, via: str, before: Link | None, wall: int) -> StreamRecord:
@@ -227,7 +229,9 @@ def event_of_stream(record: StreamRecord) -> Event:
     try:
         chain = Chain(tuple((str(node), int(tick)) for node, tick in said["chain"]), bool(said["cut"]))
         value = None if said["deleted"] else record.payload
-        return Event(chain, int(said["tock"]), unpack_path(said["path"]), value, said["at"], said["by"])
+        return Event(
+            chain, int(said["tock"]), unpack_path(said["path"]), value, said["at"], said["by"], said.get("until")
+        )
     except (KeyError, TypeError, ValueError) as error:
         raise OurFault(f"newer-data: a change {record.origin}:{record.sequence} cannot be read: {error}") from None
 
@@ -243,7 +247,8 @@ def ticks_of(ranges: dict[str, list[tuple[int, int]]]) -> Ticks:
 
 
 def _attributes_of(event: Event) -> dict[str, Any]:
-    return {
+    ends = {} if event.until is None else {"until": event.until}
+    return ends | {
         "tock": event.tock,
         "path": pack_path(event.path),
         "chain": [list(link) for link in event.chain.links],

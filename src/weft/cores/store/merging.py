@@ -28,7 +28,8 @@ def merged_twins(current: Event, event: Event) -> Event | None:
     chain = max(current.chain, event.chain, key=lambda chain: (len(chain.links), not chain.is_cut))
     value = _fuller(current.value, event.value)
     at = current.at if current.at is not None else event.at
-    merged = Event(chain, max(current.tock, event.tock), current.path, value, at, current.by or event.by)
+    until = current.until if current.until is not None else event.until
+    merged = Event(chain, max(current.tock, event.tock), current.path, value, at, current.by or event.by, until)
     return current if merged == current else merged
 
 

@@ -153,7 +153,7 @@ class Repair:
             return not self._need(contested)
         chain = _joined(current.chain, reversed(self._need(contested)), self._context.name)
         try:
-            written = self._replica.write(contested.path, current.value, via="repair", chain=chain)
+            written = self._replica.write(contested.path, current.value, via="repair", chain=chain, until=current.until)
         except Refusal as error:
             self._context.count("repairs_refused", error.code)
             return False

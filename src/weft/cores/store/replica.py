@@ -88,11 +88,18 @@ class Replica:
     # Writing
 
     def write(
-        self, path: Path, value: bytes | None, *, by: str = "", via: str = "", chain: Chain | None = None
+        self,
+        path: Path,
+        value: bytes | None,
+        *,
+        by: str = "",
+        via: str = "",
+        chain: Chain | None = None,
+        until: float | None = None,
     ) -> Written:
         """A change of this node's own (STO-030); None deletes. `chain`: what to put the own link on, for repairs.
 
-        Refusal, and then no tick is taken: bad-path, bad-value, too-large, storage-full, read-only, not-ready,
+        `until`: when it ends by itself, by the wall clock. Refusal, and then no tick is taken: bad-path, bad-value, too-large, storage-full, read-only, not-ready,
         tick-exhausted.
         """
         path = self._checked(path, value)
@@ -103,7 +110,8 @@ class Replica:
         below = chain or (before.chain if before else Chain(()))
         for link in below.links:
             self.book.see(*link)
-        event = self._next_event(path, value, by, below, limits.LINKS_MAX if chain else self._links_max)
+        links_max = limits.LINKS_MAX if chain else self._links_max
+        event = self._next_event(path, value, by, below, links_max, until)
         kept = self.tree.put(event)
         self.book.see(*event.chain.head)
         head = before.chain.head if before else None
@@ -167,14 +175,16 @@ class Replica:
         if tree.bytes + size > limits.STORE_BYTES_MAX:
             raise Refusal("too-large", f"more than {limits.STORE_BYTES_MAX} bytes")
 
-    def _next_event(self, path: Path, value: bytes | None, by: str, below: Chain, links_max: int) -> Event:
+    def _next_event(
+        self, path: Path, value: bytes | None, by: str, below: Chain, links_max: int, until: float | None
+    ) -> Event:
         """Own link + old chain without the own one (STO-006), dated."""
         context = self._context
         self._name()
         context.tick += 1
         links = ((context.name, context.tick), *(link for link in below.links if link[0] != context.name))
         chain = Chain(links[:links_max], below.is_cut or len(links) > links_max)
-        return Event(chain, context.next_tock(), path, value, _in_seconds(context.now.wall), by)
+        return Event(chain, context.next_tock(), path, value, _in_seconds(context.now.wall), by, until)
 
     # Merging
 
@@ -205,7 +215,7 @@ class Replica:
             value = LEFT_OUT
         if value is event.value and (path is event.path or (path == event.path and _is_same_kind(path, event.path))):
             return event
-        return Event(event.chain, event.tock, path, value, event.at, event.by)
+        return Event(event.chain, event.tock, path, value, event.at, event.by, event.until)
 
     def _check_links(self, links: tuple[Link, ...]) -> None:
         if not 1 <= len(links) <= limits.LINKS_MAX:

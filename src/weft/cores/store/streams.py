@@ -129,6 +129,8 @@ class EntryStream(Stream):
         fields: dict[str, Any] = {"depth": depth, "path": path, "tock": event.tock, **more}
         if self._nchain:
             fields["chain"] = links_of(event.chain, self._nchain)
+        if event.until is not None:
+            fields["until"] = event.until
         if event.value is not None:
             fields |= {"value": Raw(event.value)} if event.value != LEFT_OUT else {"etype": "too-large"}
         self.say(**fields)

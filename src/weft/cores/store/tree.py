@@ -231,7 +231,7 @@ def _weight(event: Event | None) -> tuple[int, int, int]:
 def _sharing(event: Event, trail: list[Twig]) -> Event:
     """The event with the elements that the tree holds already: half of what a million paths weigh."""
     path = tuple([twig.element for twig in trail[1:]])
-    return Event(event.chain, event.tock, path, event.value, event.at, event.by)
+    return Event(event.chain, event.tock, path, event.value, event.at, event.by, event.until)
 
 
 def _descend(top: Twig, min_depth: int, max_depth: int | None, *, is_sorted: bool) -> Iterator[Event]:

@@ -59,6 +59,7 @@ class _Update(msgspec.Struct, forbid_unknown_fields=True):
     tock: Tick | UnsetType = UNSET
     at: float | UnsetType = UNSET
     by: User | UnsetType = UNSET
+    until: float | UnsetType = UNSET
     ack: bool | UnsetType = UNSET
     chain: _Link | UnsetType = UNSET
 
@@ -74,6 +75,7 @@ class _Resent(msgspec.Struct):
     tick: int
     at: float | UnsetType
     by: str | UnsetType
+    until: float | UnsetType = UNSET
 
 
 class _Info(msgspec.Struct, forbid_unknown_fields=True):
@@ -119,11 +121,12 @@ def _encode_update(update: Update) -> bytes:
     path = msgspec.msgpack.Ext(pack.PATH, pack_path(event.path))
     at = UNSET if event.at is None else event.at
     by = event.by or UNSET
+    until = UNSET if event.until is None else event.until
     head = _nested(event.chain)
     if sender is not None:
-        return _encode(_Resent(value, head, event.tock, path, sender[0], sender[1], at, by))
+        return _encode(_Resent(value, head, event.tock, path, sender[0], sender[1], at, by, until))
     ack = True if update.wants_ack else UNSET
-    return _encode(_Said(head.node, head.tick, head.prev, path, value, event.tock, at, by, ack))
+    return _encode(_Said(head.node, head.tick, head.prev, path, value, event.tock, at, by, until, ack))
 
 
 class _Said(msgspec.Struct):
@@ -137,6 +140,7 @@ class _Said(msgspec.Struct):
     tock: int
     at: float | UnsetType
     by: str | UnsetType
+    until: float | UnsetType
     ack: bool | UnsetType
 
 
@@ -359,11 +363,12 @@ def _build_update(said: _Update) -> Update:
     else:
         chain = _chain(_Link(node, tick, said.prev))
     at = None if isinstance(said.at, UnsetType) else said.at
-    if at is not None and not math.isfinite(at):
+    until = None if isinstance(said.until, UnsetType) else said.until
+    if (at is not None and not math.isfinite(at)) or (until is not None and not math.isfinite(until)):
         raise PeerError("bad-field", "an instant that is no number")
     value = None if isinstance(said.value, UnsetType) else bytes(said.value)
     by = "" if isinstance(said.by, UnsetType) else said.by
-    event = Event(chain, tock, _path(bytes(path)), pack.LEFT_OUT if value == _TOO_LARGE else value, at, by)
+    event = Event(chain, tock, _path(bytes(path)), pack.LEFT_OUT if value == _TOO_LARGE else value, at, by, until)
     return Update(event, sender, said.ack is True)
 
 

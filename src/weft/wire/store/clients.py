@@ -6,6 +6,7 @@ Each is one MessagePack map; `seq` says what belongs together, 0 is the connecti
 they are. What a field means to which action, and whether its value is allowed, is the business of the store core.
 """
 
+import math
 from typing import Any, Final, TypeVar
 
 import msgspec
@@ -25,7 +26,7 @@ ACK_EACH: Final = 4
 MESSAGE_BYTES_MAX: Final = 4 << 20
 PATH_CODE: Final = 3  # the extension code of paths (COD-002)
 LINKS_MAX: Final = 64  # of a chain
-CAPS: Final = ("watch.since", "watch.latest", "batch")
+CAPS: Final = ("watch.since", "watch.latest", "batch", "ttl")
 """What of `weft.caps` this server has."""
 
 NO_VALUE: Final = Raw(b"")
@@ -74,6 +75,7 @@ class Op(msgspec.Struct, omit_defaults=True, frozen=True, kw_only=True, gc=False
     prev: Raw = NO_VALUE
     chain: Links | UnsetType | None = UNSET
     idem: Flag = False
+    ttl: float | Maybe = UNSET
 
 
 class Request(msgspec.Struct, omit_defaults=True, frozen=True, kw_only=True, gc=False):  # tidy: bounded by its message
@@ -149,6 +151,8 @@ class Answer(msgspec.Struct, omit_defaults=True, frozen=True, kw_only=True, gc=F
     """Where a watch stands after this item, for `since`."""
     node: str | UnsetType = UNSET
     tick: int | UnsetType = UNSET
+    until: float | UnsetType = UNSET
+    """When the entry ends by itself, in seconds of the wall clock."""
     result: Any = UNSET
     results: list[dict[str, Any]] | UnsetType = UNSET
     """Of a batch, one for each of its writes: `changed`, `tock`, `chain` if links are wanted."""
@@ -259,6 +263,15 @@ def chain_of(links: Links) -> Chain:
     if len(told) > LINKS_MAX or not all(is_name(node) for node, _ in told):
         raise PeerError("bad-chain", f"{len(told)} links, or a name that is none")
     return Chain(tuple(told), is_cut=here is UNSET)
+
+
+def until_of(said: Answer) -> float | None:
+    """When an entry ends by itself, as a server said it; PeerError for what is no instant."""
+    if said.until is UNSET:
+        return None
+    if not math.isfinite(said.until):
+        raise PeerError("bad-field", "an instant that is no number")
+    return said.until
 
 
 class PathShortener:

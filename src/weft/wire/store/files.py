@@ -27,6 +27,7 @@ from weft.wire.store.clients import (
     decode_answer,
     encode,
     links_of,
+    until_of,
 )
 from weft.wire.store.messages import Ticks
 from weft.wire.store.pack import check_sound
@@ -66,7 +67,9 @@ class Writer:
         """The record of an entry; a deletion has no value."""
         depth, path = self._shortener.cut(event.path)
         value = NO_VALUE if event.value is None else Raw(event.value)
-        return encode(Answer(depth=depth, path=path, tock=event.tock, chain=links_of(event.chain), value=value))
+        until = UNSET if event.until is None else event.until
+        chain = links_of(event.chain)
+        return encode(Answer(depth=depth, path=path, tock=event.tock, chain=chain, value=value, until=until))
 
     @staticmethod
     def state(state: State) -> bytes:
@@ -98,7 +101,7 @@ class Reader:
         value = None if said.value is NO_VALUE else bytes(said.value)
         if value is not None:
             check_sound(value)
-        return Event(chain_of(chain), said.tock, path, value)
+        return Event(chain_of(chain), said.tock, path, value, until=until_of(said))
 
 
 def _unwrapped(raw: bytes) -> bytes:

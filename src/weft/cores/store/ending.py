@@ -1,0 +1,95 @@
+"""Entries that end by themselves: each is deleted once its time is over, if nobody has changed it since (ADM-014).
+
+Who wrote it deletes it. Is that node away, one of the nodes that ping does so some clocks later, then the next
+one, by their names: a deletion that two make is a conflict of two deletions, and harmless. Time is the wall clock of whoever deletes.
+"""
+
+from collections.abc import Callable
+from heapq import heappop, heappush
+
+from weft.base.changes import Event
+from weft.base.now import SECOND, Now
+from weft.cores.kit.refusals import Refusal
+from weft.cores.store import limits
+from weft.cores.store.context import Context
+from weft.cores.store.messages import Change
+from weft.cores.store.replica import Replica
+
+OTHERS_CLOCKS = 2
+"""So long the next one in line waits for the one before."""
+
+
+class Ending:
+    """All entries of one node that have an end."""
+
+    def __init__(self, context: Context, replica: Replica) -> None:
+        self._context, self._replica = context, replica
+        self._clock = context.settings.clock_ns
+        self.positions: Callable[[], list[str]] = list
+        """Names on the current chain of pings, its head first."""
+        self.serves: Callable[[], bool] = lambda: False
+        """Whether this node is a member: who is none deletes nothing."""
+        self._waiting: list[tuple[int, int, Event]] = []
+        """When to look, by the wall clock."""
+        self._count = 0
+        self._look_at: int | None = None
+        replica.listeners.append(self._note)
+
+    def recall(self) -> None:
+        """At the start: take up what the journal kept."""
+        for event in self._replica.tree.walk(()):
+            self._take(event)
+
+    def _note(self, change: Change) -> None:
+        if change.is_shown:
+            self._take(change.event)
+
+    def _take(self, event: Event) -> None:
+        if event.until is not None and event.value is not None:
+            self._wait(round(event.until * SECOND), event)
+
+    def _wait(self, at: int, event: Event) -> None:
+        self._count += 1
+        heappush(self._waiting, (at, self._count, event))
+        self._look_at = None
+
+    def wake(self, now: Now) -> None:
+        """Delete what is over."""
+        self._look_at = None
+        for _ in range(limits.ENDINGS_TURN):
+            if not self._waiting or self._waiting[0][0] > now.wall:
+                return
+            self._look(heappop(self._waiting)[2], now)
+
+    def _look(self, event: Event, now: Now) -> None:
+        current = self._replica.tree.at(event.path)
+        if current is None or current.value is None or current.chain.head != event.chain.head:
+            return  # somebody has changed it since
+        assert event.until is not None, "only what ends waits here"
+        due = round(event.until * SECOND) + self._patience(event.node)
+        if due > now.wall or not self.serves():
+            self._wait(max(due, now.wall + self._clock), event)
+            return
+        try:
+            self._replica.write(event.path, None)
+            self._context.count("ended")
+        except Refusal:  # no room, or no tick to be had: later
+            self._wait(now.wall + self._clock, event)
+
+    def _patience(self, owner: str) -> int:
+        """How long after the end it is this node's turn."""
+        name = self._context.name
+        if owner == name:
+            return 0
+        line = sorted({*self.positions(), name} - {owner})  # by name, since the head of the chain is always another one
+        return (line.index(name) + 1) * OTHERS_CLOCKS * self._clock
+
+    def deadline(self) -> int | None:
+        """When the first is over, or the wall clock is to be looked at again, in monotonic nanoseconds."""
+        if not self._waiting:
+            return None
+        if self._look_at is None:
+            now = self._context.now
+            wait = min(max(self._waiting[0][0] - now.wall, 0), limits.ENDINGS_LOOK_NS)
+            self._look_at = now.mono + wait
+        return self._look_at

@@ -1,0 +1,123 @@
+"""Entries that end by themselves: once, by one node, and only if nobody has changed them since (ADM-014)."""
+
+from typing import Any
+
+import pytest
+from msgspec import UNSET
+
+from tests.store.desk import Desk
+from tests.store.net import Net, path_of
+from weft.base.now import SECOND
+from weft.cores.store.messages import ConflictResolved
+from weft.wire.store.clients import Op
+from weft.wire.store.pack import pack
+
+CLOCK = 5
+
+
+def pair(**how: Any) -> Net:
+    net = Net(["a", "b", "c"], link="mesh", **how)
+    net.run(1)
+    net.found("a", "r")
+    net.settle()
+    return net
+
+
+def lend(net: Net, name: str, path: str, for_s: float) -> None:
+    """Write what ends by itself."""
+    node = net[name]
+    node.store.context.now = node.now
+    node.store.replica.write(path_of(path), pack(1), until=node.now.wall / SECOND + for_s)
+    net.do_turn(node)
+
+
+def held(net: Net, path: str) -> dict[str, bool]:
+    return {node.name: node.get(path) is not None for node in net.up()}
+
+
+@pytest.mark.proves("ADM-014")
+def test_an_entry_ends_when_its_time_is_over_deleted_by_who_wrote_it() -> None:
+    net = pair()
+    lend(net, "b", "x", 30)
+    net.run(29)
+    assert {"a": True, "b": True, "c": True} == held(net, "x")
+    net.run(2)
+    assert {"a": False, "b": False, "c": False} == held(net, "x")
+    event = net["a"].store.replica.tree.get(("x",))
+    assert event is not None
+    assert ("b", True) == (event.node, event.is_deletion)
+
+
+@pytest.mark.proves("ADM-014")
+def test_another_one_deletes_what_a_node_left_that_is_gone() -> None:
+    net = pair()
+    lend(net, "b", "x", 30)
+    net.run(5)
+    net.kill("b")
+    net.run(24)
+    assert {"a": True, "c": True} == held(net, "x")
+    net.run(10 * CLOCK)
+    assert {"a": False, "c": False} == held(net, "x")
+    assert [] == [event for node in net.up() for event in node.told if isinstance(event, ConflictResolved)], "one did"
+    net.start("b")
+    net.settle()
+    assert {"a": False, "b": False, "c": False} == held(net, "x")
+
+
+@pytest.mark.proves("ADM-014")
+def test_what_was_changed_before_lasts_and_what_was_lent_anew_ends_later() -> None:
+    net = pair()
+    for path in ("kept", "longer"):
+        lend(net, "b", path, 10)
+    net.run(5)
+    net["c"].write("kept", 2)
+    lend(net, "a", "longer", 20)
+    net.run(10)
+    assert {"a": True, "b": True, "c": True} == held(net, "kept") == held(net, "longer")
+    net.run(12)
+    assert [False, True] == [net["b"].get("longer") is not None, net["b"].get("kept") is not None]
+    net.run(300)
+    assert {"a": True, "b": True, "c": True} == held(net, "kept")
+
+
+@pytest.mark.proves("ADM-014")
+def test_an_end_is_remembered_over_a_restart_and_told_to_who_joins() -> None:
+    net = pair()
+    lend(net, "b", "x", 60)
+    net.run(1)
+    for name in ("a", "b", "c"):
+        net.kill(name)
+    for name in ("a", "b", "c", "d"):
+        net.start(name)
+    net.settle()
+    assert [True] * 4 == list(held(net, "x").values())
+    ends = {node.store.replica.tree.get(("x",)).until for node in net.up()}  # type: ignore[union-attr]  # it is there
+    assert (1, False) == (len(ends), None in ends)
+    net.run(90)
+    assert [False] * 4 == list(held(net, "x").values())
+
+
+def test_a_clock_that_is_set_forward_is_noticed_in_a_minute() -> None:
+    net = pair()
+    lend(net, "b", "x", 3_600)
+    net.run(1)
+    net.jump("b", 3_600)
+    net.run(62)
+    assert {"a": False, "b": False, "c": False} == held(net, "x")
+
+
+@pytest.mark.proves("ADM-014")
+def test_clients_say_how_long_and_are_told_until_when() -> None:
+    desk = Desk("n1")
+    desk.node.write(":", "root")
+    client = desk.client()
+    assert client.ask("set_value", path="a", value=1, ttl=30.0).changed is True
+    assert 30.0 == client.ask("get_value", path="a", nchain=1).until
+    assert client.ask("set_value", path="a", value=1, idem=True).changed is True, "it would have ended"
+    assert client.ask("get_value", path="a", nchain=1).until is UNSET
+    assert client.ask("set_value", path="a", value=1, idem=True).changed is False
+    before = desk.node.context.tick
+    for ttl in (0.0, -1.0, float("nan"), float("inf"), 1e12):
+        assert "bad-request" == client.ask("set_value", path="a", value=2, ttl=ttl).etype
+        assert "bad-request" == client.ask("batch", ops=[Op(path=("b",), ttl=ttl)]).etype
+    assert before == desk.node.context.tick
