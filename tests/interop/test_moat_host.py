@@ -4,6 +4,7 @@ Meets the newest release, or those of the variable WEFT_MOAT, as `test_moat` doe
 """
 
 import subprocess
+import sys
 import time
 from collections.abc import Iterator
 from typing import Any, Final
@@ -74,10 +75,10 @@ def test_a_real_server_joins_what_weft_has_founded_and_lacks_nothing(house: Room
     house.all_live()
 
 
-def kv(room: Room, *words: str) -> list[str]:
+def kv(room: Room, *words: str, noun: str = "data") -> list[str]:
     """Upstream's own command line, at a node of Weft."""
     port = str(room.members["n3"].port)
-    return [python_of("new"), "-m", "moat", "kv", "-h", "127.0.0.1", "-p", port, "data", *words]
+    return [python_of("new"), "-m", "moat", "kv", "-h", "127.0.0.1", "-p", port, noun, *words]
 
 
 NEWEST: Final = [version for version in versions() if version == "new"]
@@ -98,6 +99,51 @@ def test_upstreams_command_line_works_at_a_node_of_weft(house: Room) -> None:
     ):
         ran = subprocess.run(kv(house, *words), capture_output=True, text=True, timeout=PATIENCE_S, check=False)
         assert (0, said) == (ran.returncode, ran.stdout), (words, ran.stderr[-1500:])
+
+
+@pytest.mark.proves("ADM-010", "ADM-011")
+@pytest.mark.parametrize("version", NEWEST, indirect=True, scope="module")
+def test_types_and_codecs_of_upstreams_command_line_work_at_a_node_of_weft(house: Room) -> None:
+    place = house.place
+    for name, text in (
+        ("schema", '{"type": "number", "maximum": 100}'),
+        ("encode", "return 'on' if value else 'off'"),
+        ("decode", "return value == 'on'"),
+        ("rest", "name: switch"),
+    ):
+        (place / name).write_text(text, "utf-8")
+    schema, encode, decode, rest = (str(place / name) for name in ("schema", "encode", "decode", "rest"))
+    codec = ("-e", encode, "-d", decode, "-D", rest, "-i", "'on'", "True", "-o", "False", "'off'")
+    for noun, words, is_done, said in (
+        ("type", ("set", "-S", schema, "-g", "1", "-g", "99.5", "-b", "101", "percent"), True, ""),
+        ("type", ("set", "-S", schema, "-g", "1", "-g", "101", "-b", "'x'", "wrong"), False, ""),
+        ("type", ("match", "-t", "percent", "typed.#"), True, ""),
+        ("data", ("typed.a", "set", "-e", ":", "50"), True, ""),
+        ("data", ("typed.a", "set", "-e", ":", "101"), False, ""),
+        ("data", ("typed.a", "get"), True, "50\n"),
+        ("codec", ("set", *codec, "lamp"), True, ""),
+        ("codec", ("list", ":"), True, "lamp\n"),
+        ("codec", ("convert", "-c", "lamp", "panel", "lamps.#"), True, None),
+    ):
+        ran = subprocess.run(
+            kv(house, *words, noun=noun), capture_output=True, text=True, timeout=PATIENCE_S, check=False
+        )
+        assert (words, is_done) == (words, ran.returncode == 0), ran.stderr[-1500:]
+        assert not is_done or said in (None, ran.stdout), (words, ran.stdout)
+    house.equal(2 * CYCLE_S)
+    port = f"127.0.0.1:{house.members['n5'].port}"
+    ours: list[tuple[tuple[str, ...], bool, str | None]] = [
+        (("set", "lamps.hall", "-v", "on", "--group", "panel"), True, ""),
+        (("get", "lamps.hall"), True, "true\n"),
+        (("get", "lamps.hall", "--group", "panel"), True, "'on'\n"),
+        (("set", "typed.b", "101"), False, ""),
+        (("store", "type", "percent", "--json"), True, None),
+    ]
+    for command, is_done, said in ours:
+        line = [sys.executable, "-m", "weft.cli.main", *command, "--node", port]
+        ran = subprocess.run(line, capture_output=True, text=True, timeout=PATIENCE_S, check=False)
+        assert (command, is_done) == (command, ran.returncode == 0), ran.stderr
+        assert said in (None, ran.stdout)
 
 
 @pytest.mark.proves("CLN-010")

@@ -138,6 +138,10 @@ class Visitor:
         """One request, and nothing done about it yet."""
         self.desk.serving.hear(decode_request(encode(request)), self.peer, self.desk.now)
 
+    def say_hello(self, group: str) -> None:
+        """From now on its values are turned by the codecs of that group."""
+        self.say(Request(seq=0, conv=group))
+
     def start(self, action: str, **fields: Any) -> int:
         """Ask, and leave the answer for later turns; the number of the request."""
         self.seq += 1

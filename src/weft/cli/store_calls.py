@@ -31,6 +31,7 @@ BY_CODE: Final[dict[str, tuple[int, str]]] = {
     "unanswered": (UNCONFIRMED, "weft get PATH: whether it happened"),
     "bad-path": (USAGE, "home.kitchen.temp; :12 for a number, :: :. :_ for colon, dot, space; : for the root"),
     "bad-value": (USAGE, "docs/store.md: what a value may be"),
+    "type-error": (NOT_SO, "weft store match, weft store type NAME: what a value at that path has to be"),
     "unencodable": (USAGE, "docs/store.md: what a value may be"),
     "too-large": (USAGE, "values of at most 64 KiB"),
 }
@@ -48,13 +49,13 @@ SUBJECTS: Final[dict[str, str]] = {"too-large": "that is too large", "bad-path":
 Work = Callable[[Client], Coroutine[Any, Any, int]]
 
 
-def at_store(node: str | None, port: int | None, work: Work, *, reads: bool = False) -> int:
+def at_store(node: str | None, port: int | None, work: Work, *, reads: bool = False, group: str = "") -> int:
     """Do something with the store of a node; its exit status. `reads`: nothing is written, so no answer is no node."""
     if node is not None and port is not None:
         raise UserError("usage", "--node and --port both say which store", "one of them")
     where: Node = node if port is None else checked(port) + STORE_PORT
     try:
-        return asyncio.run(_at_store(where, work))
+        return asyncio.run(_at_store(where, work, group))
     except StoreError as error:
         status, mend = BY_CODE.get(error.code, ELSE)
         if reads and status == UNCONFIRMED:
@@ -66,8 +67,8 @@ def at_store(node: str | None, port: int | None, work: Work, *, reads: bool = Fa
         return DONE
 
 
-async def _at_store(node: Node, work: Work) -> int:
-    async with Client(node) as client:
+async def _at_store(node: Node, work: Work, group: str) -> int:
+    async with Client(node, group=group) as client:
         return await work(client)
 
 

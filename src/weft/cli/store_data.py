@@ -43,6 +43,7 @@ def get(
     chain: Flag = False,
     raw: Flag = False,
     json: Flag = False,
+    group: str = "",
     node: str | None = None,
     port: int | None = None,
 ) -> int:
@@ -55,6 +56,7 @@ def get(
         chain: also who changed it last.
         raw: text and bytes as they are, without quotes and without a new line.
         json: as JSON.
+        group: whose codecs turn the values: weft store conv.
         node: host:port of the store, a node's name or state directory; default: the one that runs here.
         port: first of the ten ports of a node of this machine.
     """
@@ -77,7 +79,7 @@ def get(
                 print(f"# until {_instant(entry.until)}")
         return DONE if entry.is_there else NOT_SO
 
-    return at_store(node, port, work, reads=True)
+    return at_store(node, port, work, reads=True, group=group)
 
 
 def set_value(  # tidy: each is an option of the command line
@@ -95,6 +97,7 @@ def set_value(  # tidy: each is an option of the command line
     if_value: Word = None,
     chain: Flag = False,
     json: Flag = False,
+    group: str = "",
     node: str | None = None,
     port: int | None = None,
 ) -> int:
@@ -116,6 +119,7 @@ def set_value(  # tidy: each is an option of the command line
         if_value: only if the value is that (YAML).
         chain: also print who has changed it now.
         json: the answer as JSON.
+        group: whose codecs turn the values: weft store conv.
         node: host:port of the store, a node's name or state directory; default: the one that runs here.
         port: first of the ten ports of a node of this machine.
     """
@@ -130,7 +134,7 @@ def set_value(  # tidy: each is an option of the command line
         _tell(path, await client.set(path, wanted, **conditions), chain=chain, json=json)
         return DONE
 
-    return at_store(node, port, work)
+    return at_store(node, port, work, group=group)
 
 
 def delete(
@@ -186,6 +190,7 @@ def ls(
     deleted: Flag = False,
     chain: Flag = False,
     json: Flag = False,
+    group: str = "",
     node: str | None = None,
     port: int | None = None,
 ) -> int:
@@ -198,6 +203,7 @@ def ls(
         deleted: also those that were deleted, as long as the node remembers them.
         chain: with --tree: also who changed each last.
         json: with --tree one object a line, else one list.
+        group: whose codecs turn the values: weft store conv.
         node: host:port of the store, a node's name or state directory; default: the one that runs here.
         port: first of the ten ports of a node of this machine.
     """
@@ -219,7 +225,7 @@ def ls(
                 print(entry.text, line(entry.value), *(["#", links(entry.chain)] if chain else []))
         return DONE
 
-    return at_store(node, port, entries if tree else names, reads=True)
+    return at_store(node, port, entries if tree else names, reads=True, group=group)
 
 
 def watch(
@@ -231,6 +237,7 @@ def watch(
     count: int | None = None,
     since: str | None = None,
     json: Flag = False,
+    group: str = "",
     node: str | None = None,
     port: int | None = None,
 ) -> int:
@@ -245,6 +252,7 @@ def watch(
         count: end after so many.
         since: go on behind the position of a change, as --json shows it.
         json: one object a line.
+        group: whose codecs turn the values: weft store conv.
         node: host:port of the store, a node's name or state directory; default: the one that runs here.
         port: first of the ten ports of a node of this machine.
     """
@@ -268,7 +276,7 @@ def watch(
         await until_any(follow(client))
         return DONE
 
-    return at_store(node, port, work, reads=True)
+    return at_store(node, port, work, reads=True, group=group)
 
 
 # Words into values

@@ -356,20 +356,16 @@ EVENTS: Final[dict[type, Event]] = {
     ),
     store.SplitFound: Event("store.split", "warning", "Nodes are heard again that had been apart.", "Nothing."),
     store.SplitHealed: Event("store.healed", "info", "Nothing of both sides is missing any more.", "Nothing."),
-    store.EntryRepaired: Event(
-        "store.repaired",
-        "info",
-        "An entry was written anew, since real MoaT-KV servers may differ about it for ever.",
-        "Nothing.",
-    ),
-    store.TombstonesPurged: Event(
-        "store.purged", "info", "Deletions that every deleter has seen are forgotten.", "Nothing."
-    ),
+    store.EntryRepaired: Event("store.repaired", "info", "An entry was written anew for real servers.", "Nothing."),
+    store.TombstonesPurged: Event("store.purged", "info", "Deletions that all have seen are forgotten.", "Nothing."),
     store.StaleDropped: Event(
         "store.stale-dropped",
         "warning",
         "An old copy of an entry was removed that had been deleted and forgotten; its value stands here.",
         "Write it again, if it is wanted.",
+    ),
+    store.ValueMistyped: Event(
+        "store.mistyped", "warning", "Another node wrote what is not of its type.", "Change it."
     ),
     store.IdClash: Event(
         "store.id-clash",

@@ -12,7 +12,7 @@ from msgspec.structs import force_setattr
 
 from weft.client.link.backoff import BackOff
 from weft.client.store.errors import Closed, ConditionFailed, StoreError, Unanswered, Unreachable, error_of
-from weft.client.store.finding import Node
+from weft.client.store.finding import Grouped, Node
 from weft.client.store.limits import (
     BACK_OFF_MAX_S,
     BACK_OFF_MIN_S,
@@ -43,7 +43,7 @@ class Asked:
 class Caller:
     """Asks one store. To be used in a running loop, between `open` and `close`."""
 
-    def __init__(self, node: Node, timeout_s: float) -> None:
+    def __init__(self, node: Node | Grouped, timeout_s: float) -> None:
         self.greeting: clients.Greeting | None = None
         """What the server said of itself, when it was last heard."""
         self._node, self._timeout_s = node, timeout_s

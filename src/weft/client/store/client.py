@@ -12,7 +12,7 @@ from weft.base.changes import Chain, Event, Link
 from weft.base.errors import PeerError
 from weft.client.store.calling import Caller
 from weft.client.store.errors import BadRequest, NotFound, StoreError, error_of
-from weft.client.store.finding import Node
+from weft.client.store.finding import Grouped, Node
 from weft.client.store.limits import TIMEOUT_S
 from weft.client.store.mirror import Mirror
 from weft.client.store.streams import Items, Stream, value_of
@@ -37,9 +37,11 @@ class Client:
     itself: requests wait for that, at most `timeout` seconds.
     """
 
-    def __init__(self, node: Node = None, *, timeout: float = TIMEOUT_S) -> None:
-        self._node, self._timeout_s = node, timeout
-        self._caller = Caller(node, timeout)
+    def __init__(self, node: Node = None, *, timeout: float = TIMEOUT_S, group: str = "") -> None:
+        """`group`: whose codecs turn the values that are read and written (docs/store.md)."""
+        self._node: Node | Grouped = Grouped(node, group) if group else node
+        self._timeout_s = timeout
+        self._caller = Caller(self._node, timeout)
         self._watches: WeakSet[Watch] = WeakSet()
 
     async def __aenter__(self) -> Self:

@@ -6,13 +6,22 @@ A node that holds the store writes the endpoint of its clients into `<state dire
 import os
 import re
 from pathlib import Path
-from typing import Final
+from typing import Final, NamedTuple
 
 from weft.client.link.finding import Door, directory_of, is_live, state_base
 from weft.client.store.errors import Unreachable
 
 Node = str | os.PathLike[str] | int | None
 """What `node=` may be; a number is a port of this machine."""
+
+
+class Grouped(NamedTuple):
+    """A node, asked as a user of a group with codecs of its own."""
+
+    node: Node
+    group: str
+
+
 DOOR: Final = Door("store", "WEFT_STORE")
 PORT_MAX: Final = 65_535
 PORT: Final = 27_505

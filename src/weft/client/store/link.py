@@ -14,7 +14,7 @@ from msgspec import UNSET
 from weft.base.errors import PeerError
 from weft.client.link.opening import Target, open_stream
 from weft.client.store.errors import AuthFailed, StoreError, Unreachable, error_of
-from weft.client.store.finding import Node, address_of
+from weft.client.store.finding import Grouped, Node, address_of
 from weft.client.store.limits import FRAME_BYTES_MAX, GREETING_S
 from weft.wire.store import clients
 
@@ -175,8 +175,9 @@ def _nobody(_: Any) -> None:
     pass
 
 
-async def connect(node: Node, hear: Callable[[clients.Answer], None], fall: Callable[[str], None]) -> Link:
+async def connect(node: Node | Grouped, hear: Callable[[clients.Answer], None], fall: Callable[[str], None]) -> Link:
     """An open, greeted connection to the store that is meant; Unreachable with what was tried."""
+    node, group = node if isinstance(node, Grouped) else (node, "")
     host, port = address_of(node)
     try:
         async with asyncio.timeout(GREETING_S):
@@ -186,6 +187,8 @@ async def connect(node: Node, hear: Callable[[clients.Answer], None], fall: Call
     try:
         await link.greet()
         link.stand(fall)
+        if group:
+            link.say(clients.encode(clients.ClientHello(seq=0, conv=group)))
     except StoreError as error:
         link.close()
         raise type(error)(f"{host}:{port}: {error.text}", error.code) from None

@@ -9,7 +9,7 @@ from weft.base.changes import Path
 from weft.base.errors import PeerError
 from weft.client.link.told import Inbox
 from weft.client.store.errors import StoreError, Unanswered, error_of
-from weft.client.store.finding import Node
+from weft.client.store.finding import Grouped, Node
 from weft.client.store.limits import ITEMS_AHEAD_MAX, ITEMS_AHEAD_MIN
 from weft.client.store.link import Link, connect
 from weft.client.store.values import MISSING, Entry
@@ -27,7 +27,7 @@ class Broken(Unanswered):
 class Stream:
     """Reads the answers to one request. After `open` its start has come: what is written from then on is seen."""
 
-    def __init__(self, node: Node, request: clients.Request, timeout_s: float) -> None:
+    def __init__(self, node: Node | Grouped, request: clients.Request, timeout_s: float) -> None:
         self.can_resume = False
         self.position: Any = None
         """Where a watch stands at its start, if the server says it."""

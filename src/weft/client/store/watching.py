@@ -8,7 +8,7 @@ from weft.base.changes import Path
 from weft.client.link.backoff import BackOff
 from weft.client.link.told import Told
 from weft.client.store.errors import Closed, NotReady, Unanswered, Unreachable, Unsupported
-from weft.client.store.finding import Node
+from weft.client.store.finding import Grouped, Node
 from weft.client.store.limits import BACK_OFF_MAX_S, BACK_OFF_MIN_S
 from weft.client.store.streams import Items, Stream
 from weft.client.store.values import Change, Mark
@@ -34,7 +34,7 @@ class Watch(Told):
     or has forgotten so much, all that is there now is told once more (`is_old`).
     """
 
-    def __init__(self, node: Node, wanted: Wanted, timeout_s: float, *, marks: bool) -> None:
+    def __init__(self, node: Node | Grouped, wanted: Wanted, timeout_s: float, *, marks: bool) -> None:
         self._stream: Stream | None = None
         self._node, self._wanted, self._timeout_s, self._marks = node, wanted, timeout_s, marks
         self._items = Items(wanted.path)

@@ -53,6 +53,16 @@ class Asked(NamedTuple):
         base = META if request.action.endswith("_internal") else self.client.root
         return normal((*base, *request.path), self.desk.context.settings.keys)
 
+    def shown(self, path: Path, raw: bytes) -> Raw:
+        """A stored value as this client sees it; Refusal if it was too large to be kept."""
+        group = self.client.group
+        return value_of(self.desk.replica.rules.shown(group, path, raw) if group else raw)
+
+    def meant(self, path: Path, raw: bytes) -> bytes:
+        """What is stored when this client says that; Refusal `bad-value`."""
+        group = self.client.group
+        return self.desk.replica.rules.meant(group, path, raw) if group and raw else raw
+
     def answer(self, event: Event | None = None, **fields: Any) -> Answer:
         """Dated as the entry, or else as the server."""
         return Answer(seq=self.request.seq, tock=event.tock if event else self.desk.context.tock, **fields)
@@ -64,6 +74,8 @@ class Conditions(NamedTuple):
     request: Request | Op
     path: Path
     current: Event | None
+    prev: bytes = b""
+    """The value that must be there; empty: none is asked for."""
 
     @property
     def value(self) -> bytes | None:
@@ -72,11 +84,11 @@ class Conditions(NamedTuple):
     @property
     def are_given(self) -> bool:
         """Whether there are any: then the value before is known, and not told."""
-        return len(memory_of(self.request.prev)) > 0 or self.request.chain is not UNSET
+        return len(self.prev) > 0 or self.request.chain is not UNSET
 
     def check(self) -> None:
         """Refusal `value-mismatch`, `exists` or `chain-mismatch` if one does not hold."""
-        wanted = memory_of(self.request.prev)
+        wanted = self.prev
         if wanted and (self.value is None or not equal(self.value, wanted)):
             raise self._failed("value-mismatch", f"Data is {shown(self.value)} not {shown(wanted)} at")
         chain = self.request.chain
@@ -145,7 +157,7 @@ def _entry(asked: Asked, event: Event | None, fields: dict[str, Any], nchain: in
     if nchain:
         fields["chain"] = links_of(event.chain, nchain) if event else None
     if event is not None and event.value is not None:
-        fields["value"] = value_of(event.value)
+        fields["value"] = asked.shown(event.path, event.value)
     if event is not None and event.until is not None:
         fields["until"] = event.until
     return asked.answer(event, **fields)
@@ -158,8 +170,8 @@ def enum(asked: Asked) -> Answer:
     if not children and top not in ((), META) and tree.get(top) is None:
         raise Refusal("not-found", f"KeyError({text_of(top)!r})")
     if flag(request.with_data):
-        found = ((path[-1], tree.get(path)) for path in children)
-        pairs = ((name, event.value if event else None) for name, event in found)
+        found = ((path, tree.get(path)) for path in children)
+        pairs = ((path[-1], asked.shown(path, event.value) if event and event.value else None) for path, event in found)
         result = _map((name, value) for name, value in pairs if value is not None or flag(request.empty))
     else:
         result = _list(path[-1] for path in children if flag(request.empty) or tree.live(path))
@@ -170,9 +182,12 @@ def _list(names: Iterable[Any]) -> bytes:
     return _bounded(msgpack.Packer().pack_array_header, [pack(name) for name in names])
 
 
-def _map(pairs: Iterable[tuple[Any, bytes | None]]) -> bytes:
+def _map(pairs: Iterable[tuple[Any, Raw | None]]) -> bytes:
     null = pack(None)
-    return _bounded(msgpack.Packer().pack_map_header, [pack(name) + (value or null) for name, value in pairs])
+    return _bounded(
+        msgpack.Packer().pack_map_header,
+        [pack(name) + (null if value is None else bytes(value)) for name, value in pairs],
+    )
 
 
 def _bounded(header: Callable[[int], bytes], parts: list[bytes]) -> bytes:
@@ -226,14 +241,14 @@ def enum_node(asked: Asked) -> Answer:
 def set_value(asked: Asked) -> Answer:
     """Write one entry, if its conditions hold; a tick is taken only then (T13)."""
     path, request = asked.path, asked.request
-    value = memory_of(request.value)
+    value = asked.meant(path, memory_of(request.value))
     if not value:
         raise Refusal("bad-request", "ClientError(\"Call 'delete_value' if you want to clear the value\")")
     _check_ack(request)
     current = asked.tree.get(path)
     if current is not None and _is_so(request, current, value):
         return _done(asked, current, changed=False)
-    return _write(asked, Conditions(request, path, current), value)
+    return _write(asked, Conditions(request, path, current, asked.meant(path, memory_of(request.prev))), value)
 
 
 def delete_value(asked: Asked) -> Answer:
@@ -242,7 +257,7 @@ def delete_value(asked: Asked) -> Answer:
     if memory_of(request.value):
         raise Refusal("bad-request", 'ClientError("A deleted entry can\'t have a value")')
     _check_ack(request)
-    conditions = Conditions(request, path, asked.tree.get(path))
+    conditions = Conditions(request, path, asked.tree.get(path), asked.meant(path, memory_of(request.prev)))
     if conditions.value is not None:
         return _write(asked, conditions, None)
     conditions.check()
@@ -267,7 +282,8 @@ def until_of(asked: Asked, said: Request | Op) -> float | None:
         return None
     if not 0 < ttl <= limits.TTL_MAX_S:  # NaN neither
         raise Refusal("bad-request", f"`ttl` is more than 0 and at most {limits.TTL_MAX_S:g} seconds")
-    return asked.desk.context.now.wall / SECOND + ttl
+    end = asked.desk.context.now.wall + round(ttl * SECOND)
+    return end / SECOND
 
 
 def _write(asked: Asked, conditions: Conditions, value: bytes | None) -> Answer:
@@ -276,7 +292,7 @@ def _write(asked: Asked, conditions: Conditions, value: bytes | None) -> Answer:
     until = until_of(asked, conditions.request)
     event = asked.desk.replica.write(conditions.path, value, via=asked.client.address, until=until).event
     if before and not conditions.are_given:
-        return _done(asked, event, changed=True, prev=Raw(before))
+        return _done(asked, event, changed=True, prev=asked.shown(event.path, before))
     return _done(asked, event, changed=True)
 
 
@@ -316,7 +332,8 @@ class _Write(NamedTuple):
             raise Refusal("bad-request", "each write of a batch has a path")
         path = normal((*asked.client.root, *op.path), asked.desk.context.settings.keys)
         until_of(asked, op)
-        conditions, value = Conditions(op, path, asked.tree.get(path)), memory_of(op.value) or None
+        value, prev = asked.meant(path, memory_of(op.value)) or None, asked.meant(path, memory_of(op.prev))
+        conditions = Conditions(op, path, asked.tree.get(path), prev)
         before = conditions.value
         current = conditions.current
         is_so = value is not None and current is not None and _is_so(op, current, value)

@@ -273,6 +273,15 @@ class StaleDropped(msgspec.Struct, frozen=True, gc=False):
     value: Any
 
 
+class ValueMistyped(msgspec.Struct, frozen=True, gc=False):
+    """Event: another node's change does not fit the type of its path; it is kept all the same (ADM-010)."""
+
+    path: str
+    node: str
+    tick: int
+    why: str
+
+
 class IdClash(msgspec.Struct, frozen=True, gc=False):
     """Event: two different changes have one name; the greater is taken (STO-016)."""
 
@@ -363,7 +372,17 @@ class LimitExceeded(msgspec.Struct, frozen=True, gc=False):
 
 JOURNALED: Final = (
     *(StoreJoined, ConflictResolved, StoreIncomplete, SplitFound, SplitHealed, EntryRepaired, TombstonesPurged),
-    *(StaleDropped, IdClash, NameCollision, NameChanged, NodeDropped, ChangesOrphaned, StoreMalformed, EchoMissing),
+    *(
+        StaleDropped,
+        ValueMistyped,
+        IdClash,
+        NameCollision,
+        NameChanged,
+        NodeDropped,
+        ChangesOrphaned,
+        StoreMalformed,
+        EchoMissing,
+    ),
     *(NetworkOpen, StoreLinkUp, StoreLinkDown, BecameReadOnly, LimitExceeded),
 )
 """Events that the node writes into its stream of events (ADM-031)."""

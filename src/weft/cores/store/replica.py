@@ -19,6 +19,7 @@ from weft.cores.store.conflicts import Conflict, Conflicts
 from weft.cores.store.context import Context
 from weft.cores.store.merging import clash_order, judge, merged_twins
 from weft.cores.store.messages import Change, IdClash, LimitExceeded, NameChanged, StaleDropped
+from weft.cores.store.rules import Rules
 from weft.cores.store.ticks import TickBook
 from weft.cores.store.tree import Tree, cost_of, path_cost
 from weft.cores.store.unsaid import Unsaid
@@ -67,7 +68,8 @@ class Replica:
         self.book = TickBook(context, self.tree)
         self.unsaid = Unsaid(context, self.book)
         self.conflicts = Conflicts()
-        self.listeners: list[Callable[[Change], None]] = []
+        self.rules = Rules(context, self.tree)
+        self.listeners: list[Callable[[Change], None]] = [self.rules.note]
         """Told of each merge and own write, in order, within the turn."""
         self.removed: list[Callable[[Event], None]] = []
         """Told of each live entry that goes since it was the copy of something purged."""
@@ -87,7 +89,7 @@ class Replica:
 
     # Writing
 
-    def write(
+    def write(  # tidy: each says one thing about the change
         self,
         path: Path,
         value: bytes | None,
@@ -103,6 +105,8 @@ class Replica:
         tick-exhausted.
         """
         path = self._checked(path, value)
+        if value is not None and chain is None:
+            self.rules.check(path, value)
         before = self.tree.at(path)
         if value is None and chain is None and (before is None or before.value is None):
             return Written(before, before)
@@ -127,6 +131,8 @@ class Replica:
         costs = entries = bytes_ = 0
         for path, value in writes:
             self._checked(path, value)
+            if value is not None:
+                self.rules.check(path, value)
             before = self.tree.at(path)
             if value is not None:
                 costs += limits.ENTRY_COST + path_cost(path) + len(value) - cost_of(before)
@@ -175,7 +181,7 @@ class Replica:
         if tree.bytes + size > limits.STORE_BYTES_MAX:
             raise Refusal("too-large", f"more than {limits.STORE_BYTES_MAX} bytes")
 
-    def _next_event(
+    def _next_event(  # tidy: as `write`
         self, path: Path, value: bytes | None, by: str, below: Chain, links_max: int, until: float | None
     ) -> Event:
         """Own link + old chain without the own one (STO-006), dated."""

@@ -140,6 +140,8 @@ class Serving:
         if request.seq == 0:
             if request.qlen is not UNSET:
                 client.window = max(0, min(request.qlen, QLEN))
+            if request.conv is not UNSET:
+                client.group = request.conv
         elif request.state == "ack":
             self._acknowledge(client, request)
         else:

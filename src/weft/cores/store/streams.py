@@ -46,6 +46,8 @@ class Client:
         """Where the paths of its requests begin."""
         self.window = 0
         """How many items of a stream may be unacknowledged; 0: it does not count them (CLN-001)."""
+        self.group = ""
+        """Whose codecs turn what it reads and writes (ADM-011); empty: nobody's."""
         self.is_paused = False
         self.streams: dict[int, Stream] = {}
         self.out: list[Answer] = []
@@ -123,6 +125,12 @@ class EntryStream(Stream):
         self.top, self._nchain = top, nchain
         self._shortener = PathShortener()
 
+    def shown(self, event: Event) -> bytes:
+        """Its value as this client sees it."""
+        value = event.value or b""
+        group = self.client.group
+        return self.desk.replica.rules.shown(group, event.path, value) if group and value else value
+
     def item(self, event: Event, **more: Any) -> None:
         """Show an entry as this change left it."""
         depth, path = self._shortener.cut(event.path[len(self.top) :])
@@ -132,7 +140,7 @@ class EntryStream(Stream):
         if event.until is not None:
             fields["until"] = event.until
         if event.value is not None:
-            fields |= {"value": Raw(event.value)} if event.value != LEFT_OUT else {"etype": "too-large"}
+            fields |= {"value": Raw(self.shown(event))} if event.value != LEFT_OUT else {"etype": "too-large"}
         self.say(**fields)
 
 
@@ -234,7 +242,7 @@ class DeleteStream(EntryStream):
         depth, path = self._shortener.cut(before.path[len(self.top) :])
         links = links_of(event.chain, self._nchain)
         prev = NO_VALUE if links.prev is UNSET else Raw(msgspec.msgpack.encode(links.prev))
-        old = Raw(before.value or b"")
+        old = Raw(self.shown(before))
         where: dict[str, Any] = {"depth": depth, "path": path, "old_value": old, "tock": event.tock}
         self.say(node=links.node, tick=links.tick, prev=prev, **where)
 

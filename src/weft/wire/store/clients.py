@@ -26,7 +26,7 @@ ACK_EACH: Final = 4
 MESSAGE_BYTES_MAX: Final = 4 << 20
 PATH_CODE: Final = 3  # the extension code of paths (COD-002)
 LINKS_MAX: Final = 64  # of a chain
-CAPS: Final = ("watch.since", "watch.latest", "batch", "ttl")
+CAPS: Final = ("watch.since", "watch.latest", "batch", "ttl", "conv")
 """What of `weft.caps` this server has."""
 
 NO_VALUE: Final = Raw(b"")
@@ -65,6 +65,7 @@ class ClientHello(msgspec.Struct, omit_defaults=True, frozen=True):
 
     qlen: int = 0
     seq: int = -1
+    conv: str = ""
 
 
 class Op(msgspec.Struct, omit_defaults=True, frozen=True, kw_only=True, gc=False):  # tidy: bounded by its message
@@ -125,6 +126,8 @@ class Request(msgspec.Struct, omit_defaults=True, frozen=True, kw_only=True, gc=
     acl: str | Maybe = UNSET
     qlen: int | UnsetType = UNSET
     """Of a hello."""
+    conv: str | UnsetType = UNSET
+    """Of a hello: the group whose codecs turn what this client reads and writes."""
 
 
 class Answer(msgspec.Struct, omit_defaults=True, frozen=True, kw_only=True, gc=False):  # tidy: bounded by its message

@@ -1,0 +1,352 @@
+"""JSON Schema, as far as values of the store need it (ADM-010): a value, a schema, and why the one does not fit the other.
+
+The assertions of draft 2020-12, `$ref` to a place of the same schema, and nothing that is fetched. Unknown keywords say
+nothing, as the standard has it; formats neither. What is no JSON (bytes, paths) is of no type. A schema may not cost
+more than so many steps: then the value does not fit, whatever it is.
+"""
+
+import math
+import re
+from collections.abc import Callable
+from functools import lru_cache
+from typing import Any, Final, NamedTuple
+
+from weft.base.errors import PeerError
+from weft.wire.store.pack import PathValue, canonical, pack
+
+STEPS_MAX: Final = 20_000  # of one value: of 16,384 items each is looked at once
+REF_DEPTH_MAX: Final = 64
+
+
+class Misfit(Exception):
+    """The value does not fit; the text says where and why."""
+
+
+class BadSchema(Exception):
+    """The schema cannot be read."""
+
+
+class Checker:
+    """One schema."""
+
+    def __init__(self, schema: Any) -> None:
+        self._whole = schema
+        self._left = STEPS_MAX
+
+    def check(self, value: Any) -> None:
+        """Misfit if the value does not fit, BadSchema if that cannot be said."""
+        self._left = STEPS_MAX
+        self.apply(self._whole, value, "", 0)
+
+    def apply(self, schema: Any, value: Any, where: str, depth: int) -> None:
+        """Misfit, BadSchema: as `check`, of a part of both."""
+        self._left -= 1
+        if self._left < 0 or depth > REF_DEPTH_MAX:
+            raise Misfit(f"{where or 'the value'}: checking it takes too long")
+        if schema is True:
+            return
+        if schema is False:
+            raise Misfit(f"{where or 'the value'}: nothing fits here")
+        if not isinstance(schema, dict):
+            raise BadSchema("a schema is a map, true or false")
+        for keyword, limit in schema.items():
+            rule = RULES.get(keyword)
+            if rule is not None:
+                rule(Here(self, schema, value, where, depth), limit)
+
+    @property
+    def is_spent(self) -> bool:
+        """Whether it has taken too long."""
+        return self._left < 0
+
+    def at(self, reference: Any) -> Any:
+        """The part of the schema that a `$ref` names: `#`, `#/$defs/name`."""
+        if not isinstance(reference, str) or not (reference == "#" or reference.startswith("#/")):
+            raise BadSchema(f"$ref {str(reference)[:80]!r} is no place of this schema")
+        part = self._whole
+        for step in reference.split("/")[1:]:
+            name = step.replace("~1", "/").replace("~0", "~")
+            if isinstance(part, list) and name.isascii() and name.isdecimal() and int(name) < len(part):
+                part = part[int(name)]
+            elif isinstance(part, dict) and name in part:
+                part = part[name]
+            else:
+                raise BadSchema(f"$ref {reference[:80]!r} is no place of this schema")
+        return part
+
+
+def _is_number(value: Any) -> bool:
+    return isinstance(value, int | float) and not isinstance(value, bool)
+
+
+class Here(NamedTuple):
+    """A part of a value, and the part of the schema that it has to fit."""
+
+    checker: Checker
+    schema: dict[Any, Any]
+    value: Any
+    where: str
+    depth: int
+
+    def apply(self, schema: Any, value: Any, step: str = "") -> None:
+        """A part of this part has to fit, too; `step` leads there."""
+        self.checker.apply(schema, value, self.where + step, self.depth + 1)
+
+    def fits(self, schema: Any, value: Any) -> bool:
+        """Whether it fits."""
+        try:
+            self.apply(schema, value)
+        except Misfit:
+            if self.checker.is_spent:
+                raise
+            return False
+        return True
+
+    def fail(self, why: str) -> None:
+        raise Misfit(f"{self.where or 'the value'} {why}")
+
+
+Rule = Callable[[Here, Any], None]
+IS: Final[dict[str, Callable[[Any], bool]]] = {
+    "null": lambda value: value is None,
+    "boolean": lambda value: isinstance(value, bool),
+    "string": lambda value: isinstance(value, str),
+    "number": _is_number,
+    "integer": lambda value: _is_number(value) and (isinstance(value, int) or value.is_integer()),
+    "array": lambda value: isinstance(value, list | tuple) and not isinstance(value, PathValue),
+    "object": lambda value: isinstance(value, dict),
+}
+
+
+def _type(at: Here, limit: Any) -> None:
+    names = [limit] if isinstance(limit, str) else limit
+    if not isinstance(names, list) or not all(isinstance(name, str) and name in IS for name in names):
+        raise BadSchema(f"type: {limit!r}")
+    if not any(IS[name](at.value) for name in names):
+        at.fail(f"is not of type {' or '.join(names)}")
+
+
+def _same(value: Any) -> bytes:
+    """What equal values have alike: 1 and 1.0 are equal, 1 and true are not."""
+    try:
+        return canonical(pack(_whole(value)))
+    except PeerError as error:
+        raise Misfit(f"a value that cannot be compared: {error.why}") from None
+
+
+def _whole(value: Any) -> Any:
+    if isinstance(value, float) and value.is_integer():
+        return int(value)
+    if isinstance(value, dict):
+        return {key: _whole(item) for key, item in value.items()}
+    return [_whole(item) for item in value] if type(value) in (list, tuple) else value
+
+
+def _const(at: Here, limit: Any) -> None:
+    if _same(limit) != _same(at.value):
+        at.fail(f"is not {str(limit)[:80]}")
+
+
+def _enum(at: Here, limit: Any) -> None:
+    if not isinstance(limit, list):
+        raise BadSchema("enum is a list")
+    if _same(at.value) not in map(_same, limit):
+        at.fail("is none of those listed")
+
+
+def _bound(kind: str, holds: Callable[[Any, Any], bool], words: str, measure: Callable[[Any], Any]) -> Rule:
+    def rule(at: Here, limit: Any) -> None:
+        if not _is_number(limit):
+            raise BadSchema(f"{words}: {limit!r}")
+        if IS[kind](at.value) and not holds(measure(at.value), limit):
+            at.fail(f"is not {words} {limit}")
+
+    return rule
+
+
+def _is_multiple(value: Any, limit: Any) -> bool:
+    if isinstance(value, int) and isinstance(limit, int):
+        return limit > 0 and value % limit == 0
+    quotient = value / limit if limit > 0 else math.nan
+    return math.isfinite(quotient) and abs(quotient - round(quotient)) < 1e-9  # floats are not exact
+
+
+@lru_cache(256)
+def _pattern(text: str) -> Callable[[str], Any]:
+    """Of linear time: whoever writes a type cannot stop a node."""
+    import re2  # type: ignore[import-untyped]  # the wheel has no types
+
+    options = re2.Options()
+    options.log_errors = False
+    try:
+        found: Callable[[str], Any] = re2.compile(text, options=options).search
+    except re2.error as error:
+        raise BadSchema(f"pattern {text[:80]!r}: {error}") from None
+    return found
+
+
+def _matches(text: Any, value: str) -> bool:
+    if not isinstance(text, str):
+        raise BadSchema("a pattern is text")
+    try:
+        return bool(_pattern(text)(value))
+    except (UnicodeError, re.error) as error:
+        raise BadSchema(f"pattern {text[:80]!r}: {error}") from None
+
+
+def _has_pattern(at: Here, limit: Any) -> None:
+    is_met = _matches(limit, at.value if isinstance(at.value, str) else "")
+    if isinstance(at.value, str) and not is_met:
+        at.fail(f"does not match {limit[:80]}")
+
+
+def _items(at: Here, limit: Any) -> None:
+    if IS["array"](at.value):
+        for number, item in enumerate(at.value[len(at.schema.get("prefixItems", ())) :]):
+            at.apply(limit, item, f"[{number}]")
+
+
+def _prefix_items(at: Here, limit: Any) -> None:
+    if not isinstance(limit, list):
+        raise BadSchema("prefixItems is a list")
+    if IS["array"](at.value):
+        for number, (part, item) in enumerate(zip(limit, at.value, strict=False)):
+            at.apply(part, item, f"[{number}]")
+
+
+def _contains(at: Here, limit: Any) -> None:
+    if not IS["array"](at.value):
+        return
+    count = sum(at.fits(limit, item) for item in at.value)
+    least, most = at.schema.get("minContains", 1), at.schema.get("maxContains")
+    if count < least or (most is not None and count > most):
+        at.fail("does not contain what it should, as often as it should")
+
+
+def _unique(at: Here, limit: Any) -> None:
+    if limit is True and IS["array"](at.value) and len({_same(item) for item in at.value}) < len(at.value):
+        at.fail("has an item twice")
+
+
+def _properties(at: Here, limit: Any) -> None:
+    if not isinstance(limit, dict):
+        raise BadSchema("properties is a map")
+    if isinstance(at.value, dict):
+        for name, part in limit.items():
+            if name in at.value:
+                at.apply(part, at.value[name], f".{name}")
+
+
+def _pattern_properties(at: Here, limit: Any) -> None:
+    if not isinstance(limit, dict):
+        raise BadSchema("patternProperties is a map")
+    for text, part in limit.items():
+        for name, item in at.value.items() if isinstance(at.value, dict) else ():
+            if isinstance(name, str) and _matches(text, name):
+                at.apply(part, item, f".{name}")
+
+
+def _additional(at: Here, limit: Any) -> None:
+    if not isinstance(at.value, dict):
+        return
+    named, texts = at.schema.get("properties", {}), at.schema.get("patternProperties", {})
+    for name, item in at.value.items():
+        if name in named or (isinstance(name, str) and any(_matches(text, name) for text in texts)):
+            continue
+        at.apply(limit, item, f".{name}")
+
+
+def _property_names(at: Here, limit: Any) -> None:
+    for name in at.value if isinstance(at.value, dict) else ():
+        at.apply(limit, name, f": the name {name!r}")
+
+
+def _required(at: Here, limit: Any) -> None:
+    if not isinstance(limit, list):
+        raise BadSchema("required is a list")
+    absent = [name for name in limit if name not in at.value] if isinstance(at.value, dict) else []
+    if absent:
+        at.fail(f"has no {absent[0]!r}")
+
+
+def _dependent(at: Here, limit: Any) -> None:
+    if not isinstance(limit, dict):
+        raise BadSchema("dependentRequired is a map")
+    for name, others in limit.items() if isinstance(at.value, dict) else ():
+        if name in at.value and (absent := [other for other in others if other not in at.value]):
+            at.fail(f"has {name!r} and no {absent[0]!r}")
+
+
+def _all_of(at: Here, limit: Any) -> None:
+    for part in _list(limit):
+        at.apply(part, at.value)
+
+
+def _any_of(at: Here, limit: Any) -> None:
+    if not any(at.fits(part, at.value) for part in _list(limit)):
+        at.fail("fits none of several schemas")
+
+
+def _one_of(at: Here, limit: Any) -> None:
+    if sum(at.fits(part, at.value) for part in _list(limit)) != 1:
+        at.fail("does not fit exactly one of several schemas")
+
+
+def _not(at: Here, limit: Any) -> None:
+    if at.fits(limit, at.value):
+        at.fail("fits what it must not")
+
+
+def _if(at: Here, limit: Any) -> None:
+    word = "then" if at.fits(limit, at.value) else "else"
+    at.apply(at.schema.get(word, True), at.value)
+
+
+def _ref(at: Here, limit: Any) -> None:
+    at.apply(at.checker.at(limit), at.value)
+
+
+def _foreign(_: Here, limit: Any) -> None:
+    raise BadSchema(f"references to other schemas are not followed: {str(limit)[:80]}")
+
+
+def _list(limit: Any) -> list[Any]:
+    if not isinstance(limit, list) or not limit:
+        raise BadSchema("a list of schemas is needed")
+    return limit
+
+
+RULES: Final[dict[str, Rule]] = {
+    "type": _type,
+    "const": _const,
+    "enum": _enum,
+    "minimum": _bound("number", lambda value, limit: value >= limit, "at least", lambda value: value),
+    "maximum": _bound("number", lambda value, limit: value <= limit, "at most", lambda value: value),
+    "exclusiveMinimum": _bound("number", lambda value, limit: value > limit, "more than", lambda value: value),
+    "exclusiveMaximum": _bound("number", lambda value, limit: value < limit, "less than", lambda value: value),
+    "multipleOf": _bound("number", _is_multiple, "a multiple of", lambda value: value),
+    "minLength": _bound("string", lambda value, limit: value >= limit, "of a length of at least", len),
+    "maxLength": _bound("string", lambda value, limit: value <= limit, "of a length of at most", len),
+    "minItems": _bound("array", lambda value, limit: value >= limit, "of a length of at least", len),
+    "maxItems": _bound("array", lambda value, limit: value <= limit, "of a length of at most", len),
+    "minProperties": _bound("object", lambda value, limit: value >= limit, "of a size of at least", len),
+    "maxProperties": _bound("object", lambda value, limit: value <= limit, "of a size of at most", len),
+    "pattern": _has_pattern,
+    "items": _items,
+    "prefixItems": _prefix_items,
+    "contains": _contains,
+    "uniqueItems": _unique,
+    "properties": _properties,
+    "patternProperties": _pattern_properties,
+    "additionalProperties": _additional,
+    "propertyNames": _property_names,
+    "required": _required,
+    "dependentRequired": _dependent,
+    "allOf": _all_of,
+    "anyOf": _any_of,
+    "oneOf": _one_of,
+    "not": _not,
+    "if": _if,
+    "$ref": _ref,
+    "$dynamicRef": _foreign,
+}
