@@ -20,6 +20,8 @@ from weft.cores.carrier import Carrier
 from weft.cores.measurement.messages import NumberBatch, SampleBatch, Series
 from weft.node.settings import settings_of
 from weft.shell.process import Process
+from weft.torture.clients import Machine
+from weft.torture.files import enrol
 from weft.wire.samples import Row, encode
 
 SERIES = tuple(Series(f"metric_{n}", "CPU", "percent", {"cpu": f"cpu{n}"}) for n in range(20))
@@ -35,8 +37,12 @@ def main(samples: int) -> None:
             measure(Path(place), samples if rows == 1_000 else samples // 4, rows)
 
 
-def measure(place: Path, samples: int, rows: int) -> None:
+def measure(place: Path, samples: int, rows: int, *, closed: bool = False) -> float:
+    """Samples per second; `closed`: both have keys."""
     root, sensor = free_blocks(2, 33_000)
+    if closed:
+        ports = {"root": root, "sensor": sensor}
+        enrol({name: Machine(name, "127.0.0.1", port, "", place / name) for name, port in ports.items()})
     runs = ("measurement", "chains", "carrier", "topology")
     fleet = Fleet(place)
     text = f"[node]\nname='root'\nlevel='root'\nport={root}\nstate='{place}/root'\nruns={list(runs)}\nbeacons=false\n[metric]\n"
@@ -60,6 +66,7 @@ def measure(place: Path, samples: int, rows: int) -> None:
             f"{rows:>14} {samples / seconds:>12,.0f} {spent['sensor'] / million:>9.2f} s {spent['root'] / million:>7.2f} s"
             f" {journal:>10.1f} {len(encode(batch)) / rows:>7.1f}"
         )
+        return samples / seconds
     finally:
         fleet.stop_all()
 

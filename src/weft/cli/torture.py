@@ -33,6 +33,7 @@ def torture(
     with_wheel: Annotated[Path | None, Parameter(name="--with")] = None,
     only: Annotated[str, Parameter()] = "",
     loopback: Flag = False,
+    closed: Flag = False,
     pipeline: bool = True,
     directory: Path | None = None,
     print_plan: Flag = False,
@@ -49,6 +50,7 @@ def torture(
         with_wheel: a wheel of an older version, which half of the nodes run.
         only: kinds of faults, with commas; default: all that can be played here.
         loopback: make no networks, also where that is possible.
+        closed: the nodes have keys, and hear nobody else; programs speak with the node of their own machine.
         pipeline: also run the Spark pipeline over the lake.
         directory: where states, logs and history go; default: ./var/torture-TIME.
         print_plan: show what would be done, and run nothing.
@@ -70,7 +72,8 @@ def torture(
     if any(place.iterdir()):
         raise UserError("usage", f"{place} is not empty", "--directory with a new name")
     (place / "plan.json").write_bytes(write(chosen))
-    return _played(chosen, place, str(with_wheel.resolve()) if with_wheel else "", pipeline=pipeline, as_json=json_out)
+    wheel = str(with_wheel.resolve()) if with_wheel else ""
+    return _played(chosen, place, wheel, pipeline=pipeline, closed=closed, as_json=json_out)
 
 
 def _kinds(only: str, *, has_room: bool) -> tuple[str, ...]:
@@ -94,7 +97,7 @@ def _plan(run_for: str, seed: str, path: Path | None, kinds: tuple[str, ...], *,
     return draw(seed, span / SECOND, kinds, has_pipeline=has_pipeline)
 
 
-def _played(plan: Plan, place: Path, older: str, *, pipeline: bool, as_json: bool) -> int:
+def _played(plan: Plan, place: Path, older: str, *, pipeline: bool, closed: bool, as_json: bool) -> int:
     from weft.torture import room
     from weft.torture.run import Run
     from weft.torture.story import told
@@ -106,8 +109,9 @@ def _played(plan: Plan, place: Path, older: str, *, pipeline: bool, as_json: boo
     if not room.is_inside():
         say(WITHOUT_ROOM)
     say(CLOCKS)
-    say(f"seed {plan.seed}, {plan.span:g} s, {len(plan.events)} faults")
-    run = Run(World(place, plan.seed, with_pipeline=pipeline, older=older, names=plan.older), plan, say)
+    say(f"seed {plan.seed}, {plan.span:g} s, {len(plan.events)} faults{', closed' if closed else ''}")
+    world = World(place, plan.seed, with_pipeline=pipeline, older=older, names=plan.older, closed=closed)
+    run = Run(world, plan, say)
 
     def interrupt(*_: Any) -> None:
         run.is_interrupted = True

@@ -42,6 +42,13 @@ class Machine(NamedTuple):
     namespace: str
     """Of the network; empty: that of this process."""
     state: Path
+    is_closed: bool = False
+    """Whether its node has keys: then it serves programs on the machine's loopback only."""
+
+    @property
+    def inside(self) -> str:
+        """The address at which programs of this machine reach the node."""
+        return LOCAL if self.is_closed else self.host
 
 
 class Away(Exception):
@@ -306,7 +313,7 @@ class StoreLink:
     """One connection to a store."""
 
     def __init__(self, at: Machine) -> None:
-        self._socket = socket.create_connection((at.host, at.port + STORE), timeout=limits.ANSWER_S)
+        self._socket = socket.create_connection((at.inside, at.port + STORE), timeout=limits.ANSWER_S)
         self._heard = msgpack.Unpacker(strict_map_key=False)
         self._seq = itertools.count(1)
         self._hear()
@@ -452,7 +459,7 @@ class Service(Client):
         name = f"{self.at.name}-{next(self.numbers)}"
         calls: zmq.Socket[bytes] = self.context.socket(zmq.ROUTER)
         calls.setsockopt(zmq.LINGER, 0)
-        port = calls.bind_to_random_port(f"tcp://{self.at.host}")
+        port = calls.bind_to_random_port(f"tcp://{self.at.inside}")
         self.book.asks(self.at.name, self.protocol, name, "active")
         try:
             self._live(name, calls, port)
@@ -461,7 +468,7 @@ class Service(Client):
 
     def _live(self, name: str, calls: "zmq.Socket[bytes]", port: int) -> None:
         """One life. As long as clients write it ends by a goodbye; the last one goes on until the end."""
-        record = {"name": name, "ip": self.at.host, "port": port, "heartbeat": int(limits.CATALOG_BEAT_S * 1000)}
+        record = {"name": name, "ip": self.at.inside, "port": port, "heartbeat": int(limits.CATALOG_BEAT_S * 1000)}
         ends_at = time.monotonic() + self.chance.uniform(*limits.LIFE_S)
         while not self.is_over.is_set():
             link = self.dealer(f"tcp://{self.broker}")

@@ -1,8 +1,14 @@
 """What the nodes of the fabric are told: the fleet's file, and a file for each node."""
 
+import os
+import time
 from pathlib import Path
 from typing import Final
 
+from weft.base.keys import Binding
+from weft.shell.identity import begin_start
+from weft.shell.keymaking import BEACON_KEY_BYTES, make_keys
+from weft.shell.keys import Known, save_known
 from weft.torture import limits
 from weft.torture.clients import CATALOG, SESSION, Machine
 from weft.torture.plan import COLLECTORS, NODES, ROOT
@@ -69,7 +75,8 @@ free_megabytes = {free}
 path = "{lake}"
 age_s = 5
 idle_s = 2
-
+"""
+OPEN: Final = """
 [security]
 mode = "none"
 allow_insecure = true
@@ -111,11 +118,27 @@ beacons = false
 
 
 def write_files(place: Path, lake: Path, machines: dict[str, Machine]) -> None:
-    """All files of a run."""
+    """All files of a run, and the keys of nodes that have some."""
     collectors = ", ".join(f'"{machines[name].host}:{machines[name].port}"' for name in COLLECTORS)
     (place / "fleet.toml").write_text(FLEET.format(collectors=collectors), "utf-8")
     for name in NODES:
         (place / f"{name}.toml").write_text(node_text(machines, name, place, lake), "utf-8")
+    closed = {name: machines[name] for name in NODES if machines[name].is_closed}
+    if closed:
+        enrol(closed)
+
+
+def enrol(machines: dict[str, Machine]) -> None:
+    """Let every node have keys, and know whose are whose, as if it had been invited."""
+    bindings, places = {}, {}
+    for name, at in machines.items():
+        uuid = begin_start(at.state, name, time.time_ns()).node
+        role = "collector" if name in (ROOT, *COLLECTORS) else "sensor"
+        bindings[uuid] = Binding(curve=(make_keys(at.state).public,), name=name, roles=(role,), host=at.host)
+        places[f"{at.host}:{at.port}"] = uuid
+    known = Known(bindings=bindings, places=places, beacon_key=os.urandom(BEACON_KEY_BYTES).hex())
+    for at in machines.values():
+        save_known(at.state, known)
 
 
 def node_text(machines: dict[str, Machine], name: str, place: Path, lake: Path) -> str:
@@ -126,6 +149,7 @@ def node_text(machines: dict[str, Machine], name: str, place: Path, lake: Path) 
     text = NODE.format(
         **at._asdict(), beacon_port=machines[ROOT].port, more=more, free=limits.FREE_MEGABYTES, lake=lake
     )
+    text += "" if at.is_closed else OPEN
     if name in STORES:
         text += STORE.format(peers=_addresses(machines, STORES, name))
         text += 'found = "torture"\n' if name == ROOT else ""
@@ -133,7 +157,7 @@ def node_text(machines: dict[str, Machine], name: str, place: Path, lake: Path) 
         peers = _addresses(machines, DOCUMENTS, name, DOCUMENT)
         text += DOC.format(session=SESSION, host=at.host, port=at.port + DOCUMENT, peers=peers, name=name)
     if name == BROKER:
-        text += BROKERS.format(host=at.host, port=broker_port(at))
+        text += BROKERS.format(host=at.inside, port=broker_port(at))
     return text
 
 

@@ -136,7 +136,7 @@ REPLICAS: Final[dict[str, tuple[tuple[str, ...], Look]]] = {
 
 def catalog_of(at: Machine, context: "zmq.Context[Any]", names: list[str]) -> dict[str, Any]:
     """Which services the broker calls active."""
-    return dict(listed(context, f"{at.host}:{broker_port(at)}", names))
+    return dict(listed(context, f"{at.inside}:{broker_port(at)}", names))
 
 
 def note_replicas(book: Book, held: dict[str, dict[str, Any]]) -> None:

@@ -116,7 +116,9 @@ class Run:
             yield Stored(machines[name], self.book, seed, STORES)
         broker = machines[BROKER]
         for name in SERVED:
-            yield Service(machines[name], self.book, seed, f"{broker.host}:{broker_port(broker)}")
+            # Plain services are heard on the broker's own machine only, where nodes have keys.
+            at = machines[name]._replace(namespace=broker.namespace) if broker.is_closed else machines[name]
+            yield Service(at, self.book, seed, f"{broker.inside}:{broker_port(broker)}")
 
     def go(self) -> Outcome:
         """All of it."""
@@ -345,4 +347,5 @@ class Run:
             "faults": dict(sorted(self.played.items())),
             "frames": self.world.counts(),
             "memory_megabytes": memory,
+            "closed": any(at.is_closed for at in self.world.machines.values()),
         }

@@ -26,6 +26,7 @@ def told(outcome: Outcome) -> Iterator[str]:
     yield ""
     if outcome.wrong:
         yield f"seed {outcome.plan.seed}: {len(outcome.wrong)} promises broken; disks, logs and history: {outcome.directory}"
-        yield f"again: weft torture --plan {outcome.directory / 'plan.json'}"
+        more = " --closed" if figures["closed"] else ""
+        yield f"again: weft torture --plan {outcome.directory / 'plan.json'}{more}"
     else:
         yield f"seed {outcome.plan.seed}: lost 0, doubled 0, all replicas equal, every number accounted for"

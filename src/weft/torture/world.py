@@ -78,10 +78,19 @@ class Process:
 class World:
     """Everything that runs. `play` begins a fault, `undo` ends it, `watch` starts again whoever is dead."""
 
-    def __init__(self, place: Path, seed: str, *, with_pipeline: bool, older: str = "", names: tuple[str, ...]) -> None:
+    def __init__(  # tidy: what a run is asked for
+        self,
+        place: Path,
+        seed: str,
+        *,
+        with_pipeline: bool,
+        older: str = "",
+        names: tuple[str, ...],
+        closed: bool = False,
+    ) -> None:
         self.place, self.lake = place, place / "lake"
         self.net = Net(len(NODES) + 1, seed) if is_inside() else None
-        self.machines = self._machines()
+        self.machines = {name: at._replace(is_closed=closed) for name, at in self._machines().items()}
         self.story: list[str] = []
         self.unexplained: list[str] = []
         """Processes that ended by themselves, and nothing that was done to them says why."""
