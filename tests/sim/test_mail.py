@@ -26,12 +26,12 @@ from weft.cores.chains.settings import FilterSpec, parse_filters
 from weft.sim import report
 from weft.sim.canaries import catch, load
 from weft.sim.plan import plan_hash, read, write
+from weft.sim.programplan import MISDEEDS
 from weft.sim.programs import ANSWERS, HABITS
 from weft.sim.run import run
 from weft.sim.sometimes import PREFIX
 from weft.sim.swarm import draw_plan
 from weft.sim.tree import Tree
-from weft.sim.troupe import MISDEEDS
 from weft.wire import clients
 
 BUGS = {name: bug for name, bug in load().items() if bug.scenario in ("mail", "chains", "readers")}

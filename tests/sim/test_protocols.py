@@ -14,16 +14,16 @@ from typing import Final, NamedTuple
 import pytest
 
 from weft.checks import CATALOG_CHECKERS, CATALOG_RULES, DOCUMENT_RULES, FLEET_CHECKERS, MAIL_CHECKERS, STORE_RULES
-from weft.sim import catalogplan, depot, documentplan, report
+from weft.sim import catalogplan, documentplan, report, storeplan
 from weft.sim.canaries import catch, load
 from weft.sim.catalogplan import CATALOGS
-from weft.sim.depot import DEPOTS
 from weft.sim.documentplan import DOCUMENTS
 from weft.sim.everything import EVERYTHING
 from weft.sim.faults import ACTIONS
 from weft.sim.plan import Plan, plan_hash, read, write
 from weft.sim.run import Outcome, rules_of, run
 from weft.sim.sometimes import PREFIX
+from weft.sim.storeplan import STORE_SCENARIOS
 from weft.sim.swarm import draw_plan
 
 Seeds = dict[str, int]
@@ -53,7 +53,7 @@ class Nights(NamedTuple):
 
 NIGHTS: Final = {
     "store": Nights(
-        scenarios=frozenset(DEPOTS),
+        scenarios=frozenset(STORE_SCENARIOS),
         usual={"store": 4, "store-small": 12, "store-deletes": 3, "store-flood": 2},
         soaked={
             "store-flood": 100,
@@ -82,7 +82,7 @@ NIGHTS: Final = {
         ),
         done={"store acknowledged": 1_001},
         rules=frozenset(kind.rule for kind in STORE_RULES),
-        menu=frozenset(depot.FAULTS),
+        menu=frozenset(storeplan.FAULTS),
         quick=(
             "budget_not_asked",
             "store_no_tie_break",

@@ -55,7 +55,7 @@ LARGE: Final[dict[str, tuple[int, int]]] = {
     "weft/sim/links.py:Streams": (45, 400),
     "weft/sim/machine.py:Machine": (60, 550),
     "weft/sim/programs.py:Program": (45, 350),
-    "weft/sim/scribe.py:Scribe": (35, 300),
+    "weft/sim/recorder.py:Recorder": (35, 300),
     "weft/torture/world.py:World": (35, 300),
 }
 """Methods, and lines. Most are a core or one of its parts: a state table and a short method for each of its cells."""

@@ -6,11 +6,11 @@ from weft.checks.chain_order import ChainOrder
 from weft.checks.checker import Broken, Checker, Suite, Verdict, judge, judge_all
 from weft.checks.complete import Complete
 from weft.checks.converged import Converged
-from weft.checks.crown import Claimed, Kept, NeverBack, Numbers, OneRoot, Settled, Swift
 from weft.checks.documents import DOCUMENT_RULES, PrefixFold
 from weft.checks.durable import Durable
 from weft.checks.exactly_once import ExactlyOnce
 from weft.checks.field import FIELD_RULES, Acknowledged, Delivered, Read, Saw
+from weft.checks.fleet import Claimed, Kept, NeverBack, Numbers, OneRoot, Settled, Swift
 from weft.checks.hints import Unmoved
 from weft.checks.history import Fact, Unknown, Violation, read_lines, write_lines
 from weft.checks.inert import Inert

@@ -18,15 +18,15 @@ from weft.cli.kit.bar import progress
 from weft.cli.kit.options import Flag
 from weft.sim import report
 from weft.sim.catalogplan import CATALOGS
-from weft.sim.depot import DEPOTS
 from weft.sim.documentplan import DOCUMENTS
 from weft.sim.everything import EVERYTHING
-from weft.sim.grove import GROVES
+from weft.sim.fleetplan import FLEET_SCENARIOS
 from weft.sim.plan import Plan, read, write
+from weft.sim.programplan import MAILS
 from weft.sim.run import Outcome, Run, run
 from weft.sim.sometimes import CATALOG, DOCUMENTED, MISCHIEF, PROGRAMS, SITUATIONS, STORES, situations_of, unmet
+from weft.sim.storeplan import STORE_SCENARIOS
 from weft.sim.swarm import SIZES, draw_plan
-from weft.sim.troupe import MAILS
 
 app = App(name="sim", help="Run nights of a whole fabric in virtual time, with faults, and judge them.")
 
@@ -83,7 +83,7 @@ def run_one(
 
 def _plan(seed: int, scenario: str, path: Path | None) -> Plan:
     if path is None:
-        known = (*SIZES, *GROVES, *DEPOTS, *CATALOGS, *DOCUMENTS, *EVERYTHING)
+        known = (*SIZES, *FLEET_SCENARIOS, *STORE_SCENARIOS, *CATALOGS, *DOCUMENTS, *EVERYTHING)
         if scenario not in known:
             raise UserError("no-scenario", f"there is no scenario {scenario!r}", f"--scenario {' | '.join(known)}")
         return draw_plan(str(seed), scenario)
@@ -316,17 +316,17 @@ def list_all(*, json: Flag = False) -> int:
     from weft.checks import CATALOG_CHECKERS, CHECKERS, DOCUMENT_RULES, FLEET_CHECKERS, MAIL_CHECKERS, STORE_CHECKERS
     from weft.sim.canaries import load
     from weft.sim.catalogplan import FAULTS as OF_CATALOGS
-    from weft.sim.depot import FAULTS as OF_STORES
     from weft.sim.documentplan import FAULTS as OF_DOCUMENTS
     from weft.sim.mischief import DRAWS as MISCHIEF_DRAWS
+    from weft.sim.storeplan import FAULTS as OF_STORES
     from weft.sim.swarm import FAULTS
 
     rows = {
         "scenarios": {
             name: f"{size.nodes[0]} to {size.nodes[1]} sensors, {size.tiers[1]} tiers" for name, size in SIZES.items()
         }
-        | {name: f"fleets that place themselves: {', '.join(variants)}" for name, variants in GROVES.items()}
-        | {name: f"stores of {size.nodes[0]} to {size.nodes[1]} nodes" for name, size in DEPOTS.items()}
+        | {name: f"fleets that place themselves: {', '.join(variants)}" for name, variants in FLEET_SCENARIOS.items()}
+        | {name: f"stores of {size.nodes[0]} to {size.nodes[1]} nodes" for name, size in STORE_SCENARIOS.items()}
         | {name: f"{size.services[0]} to {size.services[1]} services at brokers" for name, size in CATALOGS.items()}
         | {name: f"documents at {size.nodes[0]} to {size.nodes[1]} nodes" for name, size in DOCUMENTS.items()}
         | dict.fromkeys(EVERYTHING, "all protocols on the nodes of a fleet, or of a tree whose programs send mail"),

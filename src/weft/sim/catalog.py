@@ -94,7 +94,7 @@ class ServiceProgram:
             else:
                 self.core.receive(DECODE[channel](frames), Source(channel, peer), now)
         except PeerError:
-            self.host.fabric.scribe.meet("a service that hears what is no message")
+            self.host.fabric.recorder.meet("a service that hears what is no message")
 
     def _serve(self, peer: bytes, message: Message) -> None:
         if message.command == PING:
@@ -131,11 +131,11 @@ class ServiceProgram:
     def _tell(self, effect: Tell) -> None:
         event = effect.event
         if isinstance(event, Registered):
-            self.host.fabric.scribe.counts["registrations"] += 1
-            self.host.fabric.scribe.counts["taken"] += 1
+            self.host.fabric.recorder.counts["registrations"] += 1
+            self.host.fabric.recorder.counts["taken"] += 1
             self.host.note("event", "registered", [event.instance])
         elif isinstance(event, Dropped):
-            self.host.fabric.scribe.meet(f"a service dropped: {event.why}")
+            self.host.fabric.recorder.meet(f"a service dropped: {event.why}")
 
     def waits(self, core: Any) -> str:
         """For what it waits of its broker."""
@@ -209,10 +209,10 @@ class WatcherProgram:
             behind = adopted["index"]
             names = sorted(f"{one['name']}/{one['instance']}" for one in adopted["records"])
             host.note("ok", "mirrored", [host.name, adopted["epoch"], behind, names])
-            host.fabric.scribe.meet("a watcher that takes everything anew")
+            host.fabric.recorder.meet("a watcher that takes everything anew")
         for change in follower.changes():
             if change.index > behind:
-                host.fabric.scribe.counts["catalog told"] += 1
+                host.fabric.recorder.counts["catalog told"] += 1
                 instance = f"{change.name}/{change.instance}"
                 host.note("ok", "told", [host.name, follower.epoch, change.index, change.op, instance])
 
@@ -239,7 +239,7 @@ class WatcherProgram:
             elif isinstance(action, Ask):
                 self._ask(action, now)
             elif isinstance(action, Reopen):
-                self.host.fabric.scribe.meet("a watcher that hears nothing")
+                self.host.fabric.recorder.meet("a watcher that hears nothing")
                 self.begin(now)
                 self.act()
                 return

@@ -23,11 +23,11 @@ class CatalogBook:
     """Notes for the checkers of catalogs; silent where nobody is a broker."""
 
     def __init__(self, fabric: "Fabric") -> None:
-        self.fabric, self.scribe = fabric, fabric.scribe
+        self.fabric, self.recorder = fabric, fabric.recorder
         self.is_wanted = fabric.plan.catalog is not None
 
     def _note(self, machine: "Machine", kind: str, what: str, value: list[Any]) -> None:
-        self.scribe.note(machine.name, machine.era, kind, what, value)
+        self.recorder.note(machine.name, machine.era, kind, what, value)
 
     def durable(self, machine: "Machine", entries: Iterable[Entry]) -> None:
         """A batch is about to be durable; changes of the broker itself may be in it."""
@@ -38,13 +38,13 @@ class CatalogBook:
     def _changed(self, machine: "Machine", record: StreamRecord) -> None:
         said = record.attributes
         op, instance = said["op"], f"{record.key}/{said['instance']}"
-        self.scribe.counts["catalog changes"] += 1
-        self.scribe.meet(f"an instance: {op}")
+        self.recorder.counts["catalog changes"] += 1
+        self.recorder.meet(f"an instance: {op}")
         self._note(machine, "durable", "announced", [said["epoch"], record.sequence, op, instance])
         self._note(machine, "durable", "listed", [said["epoch"], record.key, said["instance"], op, said["reason"]])
-        if self.scribe.listener is not None:
+        if self.recorder.listener is not None:
             text = f"keeps change {record.sequence} of its catalog: {instance}, {op} {said['reason']}".rstrip()
-            self.scribe.listener(self.fabric.world.at, machine.name, "catalog", text)
+            self.recorder.listener(self.fabric.world.at, machine.name, "catalog", text)
 
     def spoke(self, machine: "Machine", effect: NodeEffect) -> None:
         """An effect is about to be done."""
@@ -58,7 +58,7 @@ class CatalogBook:
         elif type(effect) is Tell and isinstance(effect.event, messages.CatalogOpened):
             self._note(machine, "info", "opened", [effect.event.epoch, self._kept(machine)])
         elif type(effect) is Tell and type(effect.event) in TOLD:
-            self.scribe.meet(TOLD[type(effect.event)])
+            self.recorder.meet(TOLD[type(effect.event)])
 
     def _kept(self, machine: "Machine") -> list[str]:
         """Whom a start of the broker lists before its first change."""

@@ -69,7 +69,7 @@ class CloneProgram:
             self._incoming[message.key] = message.value
         elif isinstance(message, KThxBai) and self._incoming is not None:
             self.pairs, self.number, self._incoming = self._incoming, message.number, None
-            self.host.fabric.scribe.meet("a clone that has everything")
+            self.host.fabric.recorder.meet("a clone that has everything")
             for held in self._held:
                 self._take(held)
         elif isinstance(message, chp.KvPub):
@@ -82,7 +82,7 @@ class CloneProgram:
         if update.number <= self.number:
             return
         self.number = update.number
-        self.host.fabric.scribe.counts["clone updates"] += 1
+        self.host.fabric.recorder.counts["clone updates"] += 1
         if update.value:
             self.pairs[update.key] = update.value
         else:
@@ -146,7 +146,7 @@ class CloneBook:
         held |= {host.name: host.program.pairs for host in self._clients() if isinstance(host.program, CloneProgram)}
         for name, pairs in held.items():
             digest = blake2b(repr(sorted(pairs.items())).encode(), digest_size=16).hexdigest()
-            self.fabric.scribe.note(name, 0, "info", "state", [SUBJECT, digest])
+            self.fabric.recorder.note(name, 0, "info", "state", [SUBJECT, digest])
 
     def _core(self, machine: "Machine") -> Any:
         """The core that answers clients: that of the root."""

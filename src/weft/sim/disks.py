@@ -20,7 +20,7 @@ def tell_start(machine: "Machine", node: Node, now: Now) -> None:
     disk = machine.disk
     verdict, disk.verdict = disk.verdict.value, Verdict.CLEAN
     node.tell(NodeStarted(machine.name, machine.level, "simulated", verdict), now)
-    machine.fabric.scribe.note(machine.name, machine.era, "event", "verdict", [verdict])
+    machine.fabric.recorder.note(machine.name, machine.era, "event", "verdict", [verdict])
     for damage in disk.damages:
         node.tell(JournalDamaged(damage.file, 0, 0, damage.first_lsn, damage.end_lsn, damage.why), now)
 
@@ -28,18 +28,18 @@ def tell_start(machine: "Machine", node: Node, now: Now) -> None:
 def harm(machine: "Machine", how: str, chance: Chance) -> None:
     """Its journal is edited while the node does not run."""
     if machine.node is None and machine.disk.harm(how, chance):
-        machine.fabric.scribe.harmed(machine, how)
+        machine.fabric.recorder.harmed(machine, how)
 
 
 def edit(machine: "Machine", **changes: Any) -> None:
     """Somebody changes its file: that is in force from the next start on."""
     machine.plan = msgspec.structs.replace(machine.plan, **changes)
     machine.meters = Meters(machine.plan.name, machine.plan.metrics)
-    machine.fabric.scribe.meet("a file that was edited")
+    machine.fabric.recorder.meet("a file that was edited")
 
 
 def copy(original: "Machine", twin: "Machine") -> None:
     """The second machine gets the disk of the first one, with its identity."""
     twin.origin, twin.node_id, twin.era = original.name, original.node_id, original.era
     twin.disk.go_back(original.disk.image())
-    original.fabric.scribe.copied(original, twin)
+    original.fabric.recorder.copied(original, twin)

@@ -28,13 +28,13 @@ class DocumentBook:
     """Notes for the checkers of documents; silent where nobody edits any."""
 
     def __init__(self, fabric: "Fabric") -> None:
-        self.fabric, self.scribe = fabric, fabric.scribe
+        self.fabric, self.recorder = fabric, fabric.recorder
         self.is_wanted = fabric.plan.documents is not None
         self._rewound: dict[str, None] = {}
         """Machines whose disk is another one than they had, and which have not started since."""
 
     def _note(self, machine: "Machine", kind: str, what: str, value: list[Any]) -> None:
-        self.scribe.note(machine.name, machine.era, kind, what, value)
+        self.recorder.note(machine.name, machine.era, kind, what, value)
 
     # Durable
 
@@ -51,7 +51,7 @@ class DocumentBook:
         elif type(record) is CoreRecord and record.core == memory.CORE:
             kept = memory.memory_of(record)
             if isinstance(kept, memory.HeldKept):
-                self.scribe.meet("an operation beyond a gap")
+                self.recorder.meet("an operation beyond a gap")
                 self._note(machine, "durable", "operation", [kept.session, kept.source.hex(), kept.sequence])
 
     # Heard and said
@@ -67,10 +67,10 @@ class DocumentBook:
             return
         if type(effect) is Transmit:
             if effect.channel == CHANNEL and effect.frames[0] == b"XMSG":
-                self.scribe.counts["operations said"] += 1
+                self.recorder.counts["operations said"] += 1
                 self._operation(machine, "sent", effect.peer, effect.frames[1])
         elif type(effect) is Tell and type(effect.event) in TOLD:
-            self.scribe.meet(TOLD[type(effect.event)].format(event=effect.event))
+            self.recorder.meet(TOLD[type(effect.event)].format(event=effect.event))
 
     def _operation(self, machine: "Machine", kind: str, peer: bytes, body: bytes) -> None:
         session = peer.partition(BETWEEN)[0].decode()

@@ -41,14 +41,14 @@ class Editor:
         """`how`: set, add, remove; `number`: in which session, by its place, and where in the document; `second`: what."""
         sessions = self.machine.plan.sessions
         session = sessions[action.number % len(sessions)]
-        place, scribe = action.number // len(sessions), self.machine.fabric.scribe
+        place, recorder = action.number // len(sessions), self.machine.fabric.recorder
         args = self._args(action, place)
         if args is None:
             return
         self._serial += 1
         number = b"%d" % self._serial
         self.asked[number] = session
-        scribe.counts["entries"] += 1
+        recorder.counts["entries"] += 1
         frames = programs.encode_request(Asked(number, "edit", session, args))
         self.machine.later(REACH_NS, partial(self.machine.hear, CHANNEL, PEER, frames, None))
 
@@ -74,15 +74,15 @@ class Editor:
         session = self.asked.pop(answer.id, None)
         if session is None:
             return
-        scribe, machine = self.machine.fabric.scribe, self.machine
+        recorder, machine = self.machine.fabric.recorder, self.machine
         if answer.code:
-            scribe.meet(f"an entry refused: {answer.code}")
+            recorder.meet(f"an entry refused: {answer.code}")
             return
         self.eids += answer.body["eids"]
-        scribe.counts["entries acknowledged"] += 1
-        scribe.counts["taken"] += 1
+        recorder.counts["entries acknowledged"] += 1
+        recorder.counts["taken"] += 1
         source = answer.body["source"].replace("-", "")
-        scribe.note(machine.name, machine.era, "ok", "entered", [session, source, answer.body["sequence"]])
+        recorder.note(machine.name, machine.era, "ok", "entered", [session, source, answer.body["sequence"]])
 
     def waits(self) -> str:
         """For what it waits; empty: for nothing."""

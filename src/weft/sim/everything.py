@@ -10,7 +10,7 @@ import msgspec
 
 from weft.base.chance import Chance
 from weft.base.now import MILLISECOND, SECOND
-from weft.sim import catalogplan, depot, documentplan
+from weft.sim import catalogplan, documentplan, storeplan
 from weft.sim.plan import Action, CatalogPlan, DocumentPlan, HostPlan, NodePlan, Plan, StorePlan
 
 EVERYTHING: Final = ("everything", "everything-fleet", "everything-tree")
@@ -71,8 +71,8 @@ def _node(node: NodePlan, names: tuple[str, ...], brokers: tuple[str, ...], edit
 
 def _of_store(seed: str, names: tuple[str, ...], begin: int, end: int) -> list[Action]:
     chance = Chance(f"{seed}/asks")
-    draw = depot.Draw(chance, names, begin, end, CLOCK_MS * MILLISECOND)
-    return depot.asks(draw, chance.randint(20, 80), begin)
+    draw = storeplan.Draw(chance, names, begin, end, CLOCK_MS * MILLISECOND)
+    return storeplan.asks(draw, chance.randint(20, 80), begin)
 
 
 def _of_catalog(seed: str, brokers: tuple[str, ...], hosts: tuple[HostPlan, ...], begin: int, end: int) -> list[Action]:

@@ -13,13 +13,13 @@ from weft.sim.clones import CloneBook, CloneProgram
 from weft.sim.datagrams import Datagrams
 from weft.sim.datagrams import Weather as Air
 from weft.sim.documentbook import DocumentBook
-from weft.sim.herald import Herald
+from weft.sim.fleetbook import FleetBook
 from weft.sim.hosts import Host, Program
 from weft.sim.links import Streams
 from weft.sim.machine import Machine
 from weft.sim.mailbook import Mailbook
 from weft.sim.plan import BASE_PORT, Plan, names_of, pairs
-from weft.sim.scribe import Scribe
+from weft.sim.recorder import Recorder
 from weft.sim.sockets import Path
 from weft.sim.storebook import Storebook
 from weft.sim.strangers import Impostor
@@ -73,7 +73,7 @@ class Fabric:
         self.world = World()
         self.names: dict[bytes, str] = {}
         self._origins: dict[tuple[Any, int | None, str], str] = {}
-        self.scribe = Scribe(self, Suite(checkers), keep=keep)
+        self.recorder = Recorder(self, Suite(checkers), keep=keep)
         self.streams = Streams(self.world, plan.seed, self._link_changed)
         self.streams.queue_max = plan.queue
         self.datagrams = Datagrams(self.world, plan.seed, Air())
@@ -94,7 +94,7 @@ class Fabric:
         self.is_stormy = False
         self.impostors: dict[str, Impostor] = {}
         """Strangers that listen where a node did, by its name."""
-        self.herald = Herald(self) if plan.fleets else None
+        self.fleetbook = FleetBook(self) if plan.fleets else None
         self._delays = pairs(plan)
         self._links_up: set[tuple[str, str]] = set()
         self.cuts: dict[tuple[str, str], int] = {}
@@ -166,7 +166,7 @@ class Fabric:
         """Nothing passes from here to there any more; cuts of several faults add up."""
         self.cuts[here, there] = self.cuts.get((here, there), 0) + 1
         if self.cuts[here, there] > 1:
-            self.scribe.meet("two cuts of one cable at once")
+            self.recorder.meet("two cuts of one cable at once")
         self._lay(here, there)
 
     def mend(self, here: str, there: str) -> None:
@@ -206,7 +206,7 @@ class Fabric:
         before = self.streams.path(here, there)
         self.streams.set_path(here, there, Path(least, spread, is_open, self._flips.get((here, there), 0)))
         if self._state(before) != (state := self._state(self.streams.path(here, there))):
-            self.scribe.note(here, 0, "info", "path", [here, there, state])
+            self.recorder.note(here, 0, "info", "path", [here, there, state])
         for pair in ((here, there), (there, here)):
             self._link_changed(*pair)
 
@@ -225,7 +225,7 @@ class Fabric:
         is_up = self.streams.works(child, parent) and all(self._state(way) == "open" for way in ways)
         if is_up != ((child, parent) in self._links_up):
             (self._links_up.add if is_up else self._links_up.discard)((child, parent))
-            self.scribe.note(child, 0, "info", "link", [child, parent, is_up])
+            self.recorder.note(child, 0, "info", "link", [child, parent, is_up])
 
     # The air.
 

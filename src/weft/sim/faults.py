@@ -37,8 +37,8 @@ GHOST: Final = "ghost"
 
 def perform(fabric: Fabric, action: Action) -> None:
     """Let the action happen now."""
-    fabric.scribe.counts[f"did {action.do}"] += 1
-    fabric.scribe.acted(action)
+    fabric.recorder.counts[f"did {action.do}"] += 1
+    fabric.recorder.acted(action)
     ACTIONS[action.do](fabric, action)
 
 
@@ -63,10 +63,10 @@ def _bury(fabric: Fabric, action: Action) -> None:
         machine = next(
             (each for each in fabric.fleet_of(machine.plan.fleet) if each.level == "root" and each.node), machine
         )
-    if machine.is_gone or fabric.herald is None:
+    if machine.is_gone or fabric.fleetbook is None:
         return
     if action.second:
-        fabric.herald.buried(machine)
+        fabric.fleetbook.buried(machine)
     machine.bury(is_loud=bool(action.number))
 
 
@@ -83,8 +83,8 @@ def _write(fabric: Fabric, action: Action) -> None:
     """
     value = canonical({"detail": "CPU", "rate": action.number / 1e3})
     for machine in fabric.fleet_of(fabric.machines[action.node].plan.fleet):
-        if fabric.herald is not None and _leads(machine):
-            fabric.herald.write(machine, f"/CONFIG/{action.how}", value, ACKS[action.second])
+        if fabric.fleetbook is not None and _leads(machine):
+            fabric.fleetbook.write(machine, f"/CONFIG/{action.how}", value, ACKS[action.second])
 
 
 def _stop(fabric: Fabric, action: Action) -> None:
@@ -111,7 +111,7 @@ def _stopped(fabric: Fabric, machine: Machine, starts: int) -> None:
         fabric.world.call_at(fabric.world.at + SECOND, partial(_stopped, fabric, machine), starts)
         return
     machine.crash("kept", is_loud=True)
-    fabric.scribe.meet("an orderly stop")
+    fabric.recorder.meet("an orderly stop")
     if not fabric.is_stormy:
         machine.start()  # the faults were over before it had stopped
 
@@ -168,7 +168,7 @@ def _flip(fabric: Fabric, action: Action) -> None:
 
 def _give_up(fabric: Fabric, action: Action) -> None:
     """TCP breaks the connections of `node` on channel `how`, else to its parent; the others notice after `number` ns."""
-    fabric.scribe.note(action.node, 0, "info", "gave-up", [action.how or "up"])
+    fabric.recorder.note(action.node, 0, "info", "gave-up", [action.how or "up"])
     fabric.streams.give_up(action.node, action.number, action.how or "up")
 
 
@@ -196,7 +196,7 @@ def _garbage(fabric: Fabric, action: Action) -> None:
 def _lie(fabric: Fabric, action: Action) -> None:
     """`node` is told `how`, which is not so, by somebody who proves nothing: see `strangers.LIES`."""
     if tell(fabric.machines[action.node], action.how):
-        fabric.scribe.meet(f"told that {action.how}")
+        fabric.recorder.meet(f"told that {action.how}")
 
 
 def _impostor(fabric: Fabric, action: Action) -> None:
@@ -260,22 +260,22 @@ def _ask(fabric: Fabric, action: Action) -> None:
     """A client at `node` asks its store: see `Asker.obey`."""
     machine = fabric.machines[action.node]
     if machine.node is not None:
-        machine.customers.asker.obey(action)
+        machine.store_clients.asker.obey(action)
 
 
 def _stall(fabric: Fabric, action: Action) -> None:
     """The watchers at `node` read nothing for `number` ns."""
     machine = fabric.machines[action.node]
     if machine.node is not None:
-        machine.customers.stall(action.number)
+        machine.store_clients.stall(action.number)
 
 
 def _hang_up(fabric: Fabric, action: Action) -> None:
     """The clients at `node` end their connections, and come again."""
     machine = fabric.machines[action.node]
     if machine.node is not None:
-        for customer in machine.customers:
-            machine.customers.drop(customer)
+        for client in machine.store_clients:
+            machine.store_clients.drop(client)
 
 
 def _drop_node(fabric: Fabric, action: Action) -> None:

@@ -135,7 +135,7 @@ class Host:
     def _note(self, program: Program, what: str) -> None:
         """Say what becomes of the process, in the history and in the story."""
         program.noted(what)
-        listener = self.fabric.scribe.listener
+        listener = self.fabric.recorder.listener
         if listener is not None:
             listener(
                 self.world.at, self.name, "host", f"the {self.plan.runs} {what.replace('stopped', 'says goodbye')}"
@@ -219,4 +219,4 @@ class Host:
 
     def note(self, kind: str, what: str, value: list[Any]) -> None:
         """A fact for the checkers."""
-        self.fabric.scribe.note(self.name, self.starts, kind, what, value)
+        self.fabric.recorder.note(self.name, self.starts, kind, what, value)

@@ -24,7 +24,6 @@ from weft.node.receipts import Receipts
 from weft.node.roles import role_of
 from weft.node.settings import Role
 from weft.sim.clocks import Clocks
-from weft.sim.customers import Customers
 from weft.sim.digest import memory_digest, state_digest
 from weft.sim.disk import Claim, Image, JournalDisk
 from weft.sim.disks import tell_start
@@ -34,11 +33,12 @@ from weft.sim.garbage import probe
 from weft.sim.lake import Lake
 from weft.sim.links import size_of
 from weft.sim.meters import Meters
-from weft.sim.mouth import Mouth
 from weft.sim.plan import EPOCH_NS, NodePlan
 from weft.sim.programs import Programs
+from weft.sim.sender import Sender
 from weft.sim.settings import settings_for
 from weft.sim.sockets import Flow, Router
+from weft.sim.storeclients import StoreClients
 from weft.sim.work import WORK, publish
 
 if TYPE_CHECKING:
@@ -92,10 +92,10 @@ class Machine:
         self._doom: tuple[str, bool] | None = None
         self._wakes = (0, 0)
         self._receipts = Receipts()
-        self.mouth = Mouth(self)
+        self.sender = Sender(self)
         self.doors: Doors = Doors(self)
         self.programs: Programs = Programs(self)
-        self.customers: Customers = Customers(self)
+        self.store_clients: StoreClients = StoreClients(self)
         self.editor: Editor = Editor(self)
         self._tidy_at = self._paused_at = 0
 
@@ -131,11 +131,11 @@ class Machine:
         """The machine is dead for good; its disk lies in a drawer."""
         self.crash("kept", is_loud=is_loud)
         self.is_gone = True
-        self.fabric.scribe.gone(self)
+        self.fabric.recorder.gone(self)
 
     def claim_of(self, record: Record) -> Claim | None:
         """What a record in its journal says of itself."""
-        return self.fabric.scribe.claim_of(record, self.plan.fleet)
+        return self.fabric.recorder.claim_of(record, self.plan.fleet)
 
     def start(self) -> None:
         """A process begins on what the disk holds, with a new era; not if it is dead for good."""
@@ -151,15 +151,15 @@ class Machine:
         entries = self.disk.recover()
         node = self.node = self._build(self.era, entries)
         self.era = node.era
-        self.fabric.scribe.started(self)
-        if self.fabric.herald is not None:
-            self.fabric.herald.promised(self, entries)
+        self.fabric.recorder.started(self)
+        if self.fabric.fleetbook is not None:
+            self.fabric.fleetbook.promised(self, entries)
         node.restore(entries, self.disk.next_lsn, now)
         fabric.documentbook.began(self)
         self.doors.open(node)
         tell_start(self, node, now)
         self.programs.note_start()
-        self.customers.note_start()
+        self.store_clients.note_start()
         self.editor.note_start()
         self._act(now)
 
@@ -168,19 +168,19 @@ class Machine:
         if self.node is None:
             return
         if self.disk.unsynced_bytes() and disk == "torn":
-            self.fabric.scribe.meet("a crash inside a write")
+            self.fabric.recorder.meet("a crash inside a write")
         if disk == "lost" and self.waits():
-            self.fabric.scribe.meet("a disk lost with what was not safe")
+            self.fabric.recorder.meet("a disk lost with what was not safe")
         self._end(is_loud=is_loud)
         survived = self.disk.crash(self.chance, disk, partial(self.fabric.durable, self))
-        self.fabric.scribe.crashed(self, disk, survived)
+        self.fabric.recorder.crashed(self, disk, survived)
         if disk == "lost":
             self.node_id = self.chance.randbytes(NODE_ID_BYTES)
             self.era = 0
         elif disk == "old" and self.image is not None:
             self.disk.go_back(self.image)
         if disk in ("lost", "old"):
-            self.fabric.scribe.went_back(self, disk)
+            self.fabric.recorder.went_back(self, disk)
 
     def doom(self, disk: str, *, is_loud: bool) -> None:
         """The process ends in the middle of its next write."""
@@ -193,17 +193,17 @@ class Machine:
 
     def _end(self, *, is_loud: bool) -> None:
         assert self.node is not None, "who ends has begun"
-        self.fabric.scribe.count(self.node)
+        self.fabric.recorder.count(self.node)
         self.doors.close(is_loud=is_loud)
         self.fabric.streams.leave(self.name, is_loud=is_loud)
         self.programs.note_end(is_loud=is_loud)
-        self.customers.note_end()
+        self.store_clients.note_end()
         self.editor.note_end()
         self.node = self._waiting = self._timer_at = self._armed = None
         self.is_busy = self.is_paused = self._is_slow = self._is_synced = self._stood_still = False
         self._inbox, self._orders, self._buffered = [], [], []
         self._receipts = Receipts()
-        self.mouth.called_at.clear()
+        self.sender.called_at.clear()
 
     def pause(self) -> None:
         """The process stands still; the world does not."""
@@ -218,7 +218,7 @@ class Machine:
             return
         self.is_paused = False
         if self.world.at - self._paused_at > self.fabric.plan.dead_ms * MILLISECOND:
-            self.fabric.scribe.meet("a process that stood still longer than death")
+            self.fabric.recorder.meet("a process that stood still longer than death")
         self._tell_standing()
         if self.is_busy:
             if self._is_synced:
@@ -236,7 +236,7 @@ class Machine:
         stands_still = self.is_paused or self._is_slow
         if stands_still != self._stood_still:
             self._stood_still = stands_still
-            self.fabric.scribe.paused(self, is_paused=stands_still)
+            self.fabric.recorder.paused(self, is_paused=stands_still)
 
     def later(self, delay_ns: int, do: Callable[[], None]) -> None:
         """Do it if this process still runs by then."""
@@ -252,7 +252,7 @@ class Machine:
     def hear(self, channel: str, peer: bytes, frames: list[bytes], heard: Flow | None) -> None:
         """A message has reached a socket of this process."""
         if channel == "call":
-            self.mouth.note_answer(peer)
+            self.sender.note_answer(peer)
         self._inbox.append((channel, peer, frames, heard))
         if not self.is_busy and not self.is_paused:
             self._turn()
@@ -268,14 +268,14 @@ class Machine:
         node = self.node
         if node is None or self.is_busy or self.is_paused:
             return
-        now, scribe = self.clocks.now(self.world.at), self.fabric.scribe
+        now, recorder = self.clocks.now(self.world.at), self.fabric.recorder
         digest = state_digest(node)
-        scribe.injected(self, channel, digest)
+        recorder.injected(self, channel, digest)
         said, kept = probe(node, Source(channel, peer), frames, now)
         digest, refused = state_digest(node), node.refused.total()
-        scribe.heard(self, channel, peer, frames)
+        recorder.heard(self, channel, peer, frames)
         node.receive(Source(channel, peer), frames, now)
-        scribe.absorbed(self, [channel, digest, node.refused.total() - refused, said, kept])
+        recorder.absorbed(self, [channel, digest, node.refused.total() - refused, said, kept])
         self._act(now)
 
     def answerer(self, core: str) -> Callable[[Any], None]:
@@ -286,7 +286,7 @@ class Machine:
         if self._is_alive(starts):
             self.obey(core, order)
         elif isinstance(order, SegmentWritten):
-            self.fabric.scribe.meet("a segment nobody was told of")
+            self.fabric.recorder.meet("a segment nobody was told of")
 
     def is_alive_since(self, starts: int) -> Callable[[], bool]:
         """Whether the start of that number still runs, whenever it is asked."""
@@ -310,7 +310,7 @@ class Machine:
             for channel, peer, frames, flow in inbox:
                 if flow is not None:
                     flow.read(size_of(frames))
-                self.fabric.scribe.heard(self, channel, peer, frames)
+                self.fabric.recorder.heard(self, channel, peer, frames)
             node.hear([self.doors.heard(channel, peer, frames) for channel, peer, frames, _ in inbox], now)
         due = node.deadline()  # what this round has brought forward is due, too: as in the runner
         if due is not None and due <= now.mono:
@@ -376,14 +376,14 @@ class Machine:
     def _write(self, records: list[Record]) -> None:
         self._buffered = []
         self.disk.write(records)
-        self.fabric.scribe.written(self)
+        self.fabric.recorder.written(self)
         self.is_busy = True
         plan = self.plan
         delay = plan.sync_least_ns + (plan.sync_spread_ns * self.chance.getrandbits(16) >> 16)
         if self.fabric.is_stormy and not self.chance.getrandbits(SLOW_SYNC_BITS):
             delay = self.chance.randint(*SLOW_SYNC_NS)
             self._is_slow = True
-            self.fabric.scribe.meet("a sync of seconds")
+            self.fabric.recorder.meet("a sync of seconds")
             self._tell_standing()
         self.later(delay, self._synced)
         if self._doom is not None:
@@ -396,16 +396,16 @@ class Machine:
 
     def _synced(self) -> None:
         """The batch is durable; a process that stands still learns of it later."""
-        if self.fabric.herald is not None:
-            self.fabric.herald.durable(self, self.disk.unsynced_bytes())
+        if self.fabric.fleetbook is not None:
+            self.fabric.fleetbook.durable(self, self.disk.unsynced_bytes())
         self.fabric.durable(self, self.disk.durable_upto + 1)
-        self.fabric.scribe.synced(self, self.disk.sync())
+        self.fabric.recorder.synced(self, self.disk.sync())
         self._is_slow, self._is_synced = False, True
         self._tell_standing()
         if not self.is_paused:
             self._go_on()
         else:
-            self.fabric.scribe.meet("a sync that ended while the process stood still")
+            self.fabric.recorder.meet("a sync that ended while the process stood still")
 
     def _go_on(self) -> None:
         """Say what stands behind the wall, then hear what has come in meanwhile."""
@@ -424,10 +424,10 @@ class Machine:
         if node is None:
             return
         if disk.may_forget(node.releasable):
-            self.fabric.scribe.forgot(self, disk.forget(node.releasable))
+            self.fabric.recorder.forgot(self, disk.forget(node.releasable))
         if disk.durable_upto - disk.snapshot_upto >= self.plan.snapshot_records and not self._buffered:
             disk.snapshot(node.condense())
-            self.fabric.scribe.meet("a snapshot taken")
+            self.fabric.recorder.meet("a snapshot taken")
         if disk.bytes_used * 10 >= disk.budget * 9 or node.is_full:
             self._see_about_room(node)
 
@@ -524,19 +524,19 @@ class Machine:
         for effect in effects:
             if self.node is None:
                 return
-            self.fabric.scribe.spoke(self, effect)
+            self.fabric.recorder.spoke(self, effect)
             self._SAY[type(effect)](self, effect)
 
     def _transmit(self, effect: Transmit) -> None:
         is_open = not self._receipts.has_failed(effect.channel, effect.peer)
-        if not (is_open and self.mouth.say(CHANNELS[effect.channel], effect)):
+        if not (is_open and self.sender.say(CHANNELS[effect.channel], effect)):
             self._receipts.note_unsent(effect.channel, effect.peer)
 
     def _connect(self, effect: Connect) -> None:
-        self.mouth.connect(effect)
+        self.sender.connect(effect)
 
     def _disconnect(self, effect: Disconnect) -> None:
-        self.mouth.disconnect(effect)
+        self.sender.disconnect(effect)
 
     def _perform(self, effect: Perform) -> None:
         WORK[type(effect.work)](self, effect.work)
@@ -546,12 +546,12 @@ class Machine:
 
     def _ended(self, effect: Ended) -> None:
         """The node ends by itself; the machine's supervisor starts it again."""
-        self.fabric.scribe.ended(self, effect.event)
+        self.fabric.recorder.ended(self, effect.event)
         self.later(0, partial(self.crash, "kept", is_loud=True))
         is_planned = isinstance(effect.event, RoleChanged)
         pause = self.chance.randint(*ROLE_NS) if is_planned else RESTART_NS
         if is_planned:
-            self.fabric.scribe.meet(f"a node that becomes {effect.event.level}")
+            self.fabric.recorder.meet(f"a node that becomes {effect.event.level}")
         self.world.call_at(self.world.at + pause, self._supervise)
 
     def _supervise(self, _: None) -> None:

@@ -32,7 +32,7 @@ class Mailbook:
     """Notes for the checkers of messages; silent if nobody sends any."""
 
     def __init__(self, fabric: "Fabric") -> None:
-        self.fabric, self.scribe = fabric, fabric.scribe
+        self.fabric, self.recorder = fabric, fabric.recorder
         self.is_wanted = bool(fabric.plan.mail)
         self._last_lsn: dict[str, int] = {}
         """The lsn of the last message in a journal, by machine."""
@@ -41,7 +41,7 @@ class Mailbook:
         """Say what may be expected of which type."""
         if self.is_wanted:
             types = [[kind.name, kind.is_whole, kind.is_ordered] for kind in self.fabric.plan.mail]
-            self.scribe.note("", 0, "info", "mail-types", types)
+            self.recorder.note("", 0, "info", "mail-types", types)
 
     # Durable
 
@@ -62,14 +62,14 @@ class Mailbook:
         box = BOXES[record.stream]
         self._last_lsn[machine.name] = lsn
         value = [box, origin, record.sequence, record.key, shown(record.payload), whose]
-        self.scribe.counts[f"mail {box}"] += 1
-        self.scribe.note(machine.name, machine.era, "durable", "mail", value)
+        self.recorder.counts[f"mail {box}"] += 1
+        self.recorder.note(machine.name, machine.era, "durable", "mail", value)
 
     def _note_met(self, machine: "Machine", record: Record) -> None:
         met = from_record(record)  # type: ignore[arg-type]  # of the carrier
         if isinstance(met, Met):
             origin = self.fabric.origin_name(met.origin, met.era)
-            self.scribe.note(machine.name, machine.era, "durable", "met", [origin, met.numbers])
+            self.recorder.note(machine.name, machine.era, "durable", "met", [origin, met.numbers])
 
     # Said
 
@@ -100,7 +100,7 @@ class Mailbook:
             places = [list(other.key) for other in chain.links if _rewrites(other) and _is_asked(other)]
             origin = self.fabric.origin_name(item.mid[0], item.mid[1])
             value = [link.direction, origin, item.mid[2], list(link.key), places, item.re]
-            self.scribe.note(machine.name, machine.era, "sent", "offer", value)
+            self.recorder.note(machine.name, machine.era, "sent", "offer", value)
 
     def _sent(self, machine: "Machine", effect: Transmit) -> None:
         message = hop.decode(effect.frames)
@@ -110,23 +110,23 @@ class Mailbook:
             if item.to is not None and item.n:
                 origin = self.fabric.origin_name(*item.mid[:2])
                 value = [message.era, number, origin, item.mid[2]]
-                self.scribe.note(machine.name, machine.era, "sent", "mail", value)
+                self.recorder.note(machine.name, machine.era, "sent", "mail", value)
 
     def _dropped(self, machine: "Machine", event: SpoolDropped) -> None:
         for span in event.spans:
             if span.stream == OUTBOX:
                 origin = self.fabric.origin_name(span.origin, span.era)
-                self.scribe.meet("a message that a full spool gave up")
-                self.scribe.note(machine.name, machine.era, "event", "mail-dropped", [origin, span.first, span.last])
+                self.recorder.meet("a message that a full spool gave up")
+                self.recorder.note(machine.name, machine.era, "event", "mail-dropped", [origin, span.first, span.last])
 
     def _given_up(self, machine: "Machine", event: MessagesGivenUp) -> None:
-        self.scribe.meet(f"messages that a reader will never get: {event.why}")
+        self.recorder.meet(f"messages that a reader will never get: {event.why}")
         for origin, era, first, last in event.spans:
             value = [event.reader, self.fabric.origin_name(origin, era), first, last]
-            self.scribe.note(machine.name, machine.era, "event", "given-up", value)
+            self.recorder.note(machine.name, machine.era, "event", "given-up", value)
 
     def _forgotten(self, machine: "Machine", event: ReaderForgotten) -> None:
-        self.scribe.note(machine.name, machine.era, "event", "forgotten", [event.reader, event.type])
+        self.recorder.note(machine.name, machine.era, "event", "forgotten", [event.reader, event.type])
 
     # At rest, and now and then
 
@@ -134,11 +134,11 @@ class Mailbook:
         """What is under way, as the chains count it, and as their links hold it (CHN-082)."""
         core: Any = machine.node.cores.get("chains") if machine.node is not None and self.is_wanted else None
         if core is not None:
-            self.scribe.note(machine.name, machine.era, "info", "idle", _idle(core))
+            self.recorder.note(machine.name, machine.era, "info", "idle", _idle(core))
             carrier: Any = machine.node.cores["carrier"]  # type: ignore[union-attr]  # it runs
             counters = msgspec.to_builtins(carrier.counters)
             value = [[each.name, each.taken, each.missing] for each in stretches(core.totals(), counters)]
-            self.scribe.note(machine.name, machine.era, "info", "accounts", value)
+            self.recorder.note(machine.name, machine.era, "info", "accounts", value)
 
     def rest(self, machine: "Machine") -> None:
         """How the chains stand in the end."""
@@ -147,9 +147,9 @@ class Mailbook:
             return
         self.look(machine)
         value = [_in_flight(core), core.engine.parked, len(core.inbox)]
-        self.scribe.note(machine.name, machine.era, "info", "chains", value)
+        self.recorder.note(machine.name, machine.era, "info", "chains", value)
         for program in machine.programs:
-            self.scribe.note(machine.name, machine.era, "info", "program", [program.name, sorted(program.open)])
+            self.recorder.note(machine.name, machine.era, "info", "program", [program.name, sorted(program.open)])
 
     def went_back(self, machine: "Machine") -> None:
         """Its disk is empty, or an old one: whatever was the last message in it."""

@@ -101,7 +101,7 @@ class Program:
         if machine.is_busy or machine.is_paused:
             self.world.call_at(self.world.at + NOTICE_NS, self._tell_end, what)
             return
-        machine.fabric.scribe.meet("a program of whose death the kernel tells")
+        machine.fabric.recorder.meet("a program of whose death the kernel tells")
         machine.obey("chains", ProcessEnded(process))
 
     def hang(self) -> None:
@@ -137,7 +137,7 @@ class Program:
 
     def _note(self, kind: str, what: str, value: list[Any]) -> None:
         machine = self.machine
-        machine.fabric.scribe.note(machine.name, machine.era, kind, what, value)
+        machine.fabric.recorder.note(machine.name, machine.era, kind, what, value)
 
     # The session
 
@@ -147,7 +147,7 @@ class Program:
             return
         at = self.world.at
         if self.is_standing and at - self._heard_at > DEAD_NS:
-            self.machine.fabric.scribe.meet("a program that hears nothing")
+            self.machine.fabric.recorder.meet("a program that hears nothing")
             self._fall()
         if not self.is_standing and at - self._knocked_at >= SECOND:
             self._knock()
@@ -189,7 +189,7 @@ class Program:
     def take(self, frames: list[bytes]) -> bool:
         """The node says something; False: its queue for this program is full."""
         if self._in_flight >= self.plan.queue:
-            self.machine.fabric.scribe.meet("a program that does not read")
+            self.machine.fabric.recorder.meet("a program that does not read")
             return False
         self._in_flight += 1
         self.world.call_at(self.world.at + LOCAL_NS, self._reach, (self.peer, frames))
@@ -225,7 +225,7 @@ class Program:
     def _resend(self) -> None:
         again = list(self.open.values())
         if again:
-            self.machine.fabric.scribe.meet("sends repeated with their tags")
+            self.machine.fabric.recorder.meet("sends repeated with their tags")
         for begin in range(0, len(again), BATCH):
             part = again[begin : begin + BATCH]
             self._say(clients.Send([item for item, _ in part], [frame for _, frame in part]))
@@ -276,7 +276,7 @@ class Program:
             what = [self.name, self.id.hex(), said.reg, origin, item.mid[2], item.type, item.re]
             self._note("ok", "offered", what)
             if item.lost:
-                self.machine.fabric.scribe.meet("copies lost")
+                self.machine.fabric.recorder.meet("copies lost")
             if stand.access != "ro":
                 self.asked[said.reg, item.id] = Asked(stand, item, frames)
                 self._plan_answer(said.reg, item.id, stand)
@@ -306,7 +306,7 @@ class Program:
             self._later(TICK_NS, partial(self._answer, peer, reg, number, habit))
             return
         del self.asked[reg, number]
-        self.machine.fabric.scribe.meet(f"an answer of habit {habit}")
+        self.machine.fabric.recorder.meet(f"an answer of habit {habit}")
         for message in ANSWERS[habit](self, reg, asked):
             self._say(message)
 

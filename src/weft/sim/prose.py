@@ -22,7 +22,7 @@ from weft.node import events
 from weft.node.node import Ended, Transmit
 from weft.sim.disk import Claim
 from weft.sim.plan import Action
-from weft.sim.scribe import LINK, LOSS, RECORD
+from weft.sim.recorder import LINK, LOSS, RECORD
 from weft.wire import hop
 from weft.wire.carried import to_record
 
@@ -48,7 +48,7 @@ class Prose:
         self._starts: dict[str, list[str]] = {}
         self.streams: frozenset[int] = frozenset(Stream)
         """Records of other streams are not told of."""
-        fabric.scribe.listener = self.hear
+        fabric.recorder.listener = self.hear
 
     def hear(self, at: int, node: str, what: str, value: Any) -> None:
         """One thing has happened."""
@@ -164,7 +164,7 @@ class Prose:
 
     def _claim(self, item: hop.HopItem, frames: list[bytes]) -> Claim | None:
         try:
-            return self.fabric.scribe.claim_of(to_record(item, frames, 0), "") if item.n else None
+            return self.fabric.recorder.claim_of(to_record(item, frames, 0), "") if item.n else None
         except PeerError:
             return None
 

@@ -27,7 +27,7 @@ from weft.sim.faults import perform
 from weft.sim.hosts import Host
 from weft.sim.machine import Machine
 from weft.sim.plan import Plan, plan_hash
-from weft.sim.scribe import Listener
+from weft.sim.recorder import Listener
 
 LOOK_NS: Final = SECOND  # how often it is asked whether the fabric is at rest
 GAUGE_NS: Final = 10 * SECOND
@@ -92,7 +92,7 @@ class Run:
 
     def listen(self, listener: Listener) -> None:
         """Tell the story to someone while it happens."""
-        self.fabric.scribe.listener = listener
+        self.fabric.recorder.listener = listener
 
     def go(self) -> Outcome:
         """The whole run; every broken promise and every exception of a core is a verdict."""
@@ -101,7 +101,7 @@ class Run:
             self._storm()
             self._heal()
             self._settle()
-            verdicts += self.fabric.scribe.suite.end()
+            verdicts += self.fabric.recorder.suite.end()
         except Broken as found:
             verdicts.append(found.violation)
         except Exception as error:  # noqa: BLE001  # whatever a core raises is a finding, with the seed that repeats it
@@ -111,22 +111,22 @@ class Run:
         return self._outcome(verdicts)
 
     def _outcome(self, verdicts: list[Verdict]) -> Outcome:
-        scribe = self.fabric.scribe
+        recorder = self.fabric.recorder
         self._count_situations()
         return Outcome(
             self.plan,
             plan_hash(self.plan),
             self.world.trace_hash(),
             tuple(verdicts),
-            scribe.counts,
-            scribe.history,
+            recorder.counts,
+            recorder.history,
             self.world.events,
             self.world.at,
         )
 
     def _count_situations(self) -> None:
         """What links and carriers have met (SIM-010)."""
-        scribe, streams = self.fabric.scribe, self.fabric.streams
+        recorder, streams = self.fabric.recorder, self.fabric.streams
         met = {
             "one block lost at a cut": streams.lost,
             "a deaf ROUTER": streams.deaf,
@@ -138,10 +138,10 @@ class Run:
         }
         for name, count in met.items():
             if count:
-                scribe.meet(name)
+                recorder.meet(name)
         for machine in self.fabric.machines.values():
             if machine.node is not None:
-                scribe.count(machine.node)
+                recorder.count(machine.node)
 
     # Phases.
 
@@ -149,7 +149,7 @@ class Run:
         """Everything of the plan, up to the end of the faults."""
         fabric, plan, world = self.fabric, self.plan, self.world
         fabric.is_stormy = True
-        fabric.scribe.note("", 0, "info", "members", fabric.members())
+        fabric.recorder.note("", 0, "info", "members", fabric.members())
         fabric.mailbook.begin()
         fabric.set_weather(Air(*(getattr(plan.weather, name) for name in Air._fields)))
         for machine in fabric.machines.values():
@@ -177,10 +177,10 @@ class Run:
     def _gauge(self, _: None = None) -> None:
         for machine in self.fabric.machines.values():
             for name, value, limit in machine.gauges():
-                self.fabric.scribe.note(machine.name, machine.era, "info", "gauge", [name, value, limit])
+                self.fabric.recorder.note(machine.name, machine.era, "info", "gauge", [name, value, limit])
             self.fabric.mailbook.look(machine)
-            if self.fabric.herald is not None:
-                self.fabric.herald.read(machine)
+            if self.fabric.fleetbook is not None:
+                self.fabric.fleetbook.read(machine)
 
     def _heal(self) -> None:
         """All faults end: cables whole, disks with room, processes up."""
@@ -202,16 +202,16 @@ class Run:
             host.resume()
             if not host.is_gone:
                 host.start()
-        fabric.scribe.note("", 0, "info", "healed", None)
-        if fabric.scribe.listener is not None:
-            fabric.scribe.listener(self.world.at, "", "healed", None)
+        fabric.recorder.note("", 0, "info", "healed", None)
+        if fabric.recorder.listener is not None:
+            fabric.recorder.listener(self.world.at, "", "healed", None)
 
     def _settle(self) -> None:
         """Measuring goes on for a while, ends, and then everything has to arrive."""
         world = self.world
         world.run(world.at + self._calm_ns())
-        if self.fabric.herald is not None:
-            self.fabric.herald.look()
+        if self.fabric.fleetbook is not None:
+            self.fabric.fleetbook.look()
         for machine in self.fabric.machines.values():
             machine.obey("measurement", PlanMetrics(()))
             machine.programs.is_resting = True
@@ -239,20 +239,20 @@ class Run:
         return [machine for machine in self.fabric.machines.values() if not machine.is_gone]
 
     def _report_rest(self) -> None:
-        scribe = self.fabric.scribe
+        recorder = self.fabric.recorder
         for machine in self._living():
             for book in self.fabric.books:
                 book.rest(machine)
         for machine in self._living():
             waiting = machine.waits()
             if waiting:
-                scribe.note(machine.name, machine.era, "info", "waits", [waiting, self.world.at])
+                recorder.note(machine.name, machine.era, "info", "waits", [waiting, self.world.at])
             else:
                 live, restored = machine.memories()
                 subject = f"memory of {machine.name}"
-                scribe.note(machine.name, machine.era, "info", "state", [subject, live])
-                scribe.note(f"disk of {machine.name}", machine.era, "info", "state", [subject, restored])
-        scribe.note("", 0, "info", "quiet", None)
+                recorder.note(machine.name, machine.era, "info", "state", [subject, live])
+                recorder.note(f"disk of {machine.name}", machine.era, "info", "state", [subject, restored])
+        recorder.note("", 0, "info", "quiet", None)
 
 
 def run(plan: Plan, checkers: Iterable[Checker] | None = None, *, keep: bool = False) -> Outcome:

@@ -1,6 +1,6 @@
 """Situations that a simulator has to meet sometimes, or its green runs show little (SIM-010).
 
-Each has a name that says what happened. `Scribe` and `Run` count them as `met NAME`; a long soak in which one was not
+Each has a name that says what happened. `Recorder` and `Run` count them as `met NAME`; a long soak in which one was not
 met even once says so.
 """
 
@@ -15,7 +15,7 @@ from weft.cores.measurement import messages as measurement
 from weft.cores.topology import messages as topology
 from weft.node import events
 from weft.sim.disk import HARMS
-from weft.sim.grove import GROVES
+from weft.sim.fleetplan import FLEET_SCENARIOS
 from weft.sim.programs import ANSWERS
 
 PREFIX: Final = "met "
@@ -174,7 +174,7 @@ def situations_of(scenario: str) -> tuple[str, ...]:
             return names
     if scenario in MISCHIEF:
         return MISCHIEF[scenario]
-    return () if scenario in GROVES else SITUATIONS
+    return () if scenario in FLEET_SCENARIOS else SITUATIONS
 
 
 MISCHIEF: Final[dict[str, tuple[str, ...]]] = {

@@ -24,13 +24,13 @@ class Storebook:
     """Notes for the checkers of the store; silent where nobody holds one."""
 
     def __init__(self, fabric: "Fabric") -> None:
-        self.fabric, self.scribe = fabric, fabric.scribe
+        self.fabric, self.recorder = fabric, fabric.recorder
         self.is_wanted = fabric.plan.store is not None
 
     def _note(self, machine: "Machine", kind: str, what: str, value: Any, text: str = "") -> None:
-        self.scribe.note(machine.name, machine.era, kind, what, value)
-        if text and self.scribe.listener is not None:
-            self.scribe.listener(self.fabric.world.at, machine.name, "store", text)
+        self.recorder.note(machine.name, machine.era, kind, what, value)
+        if text and self.recorder.listener is not None:
+            self.recorder.listener(self.fabric.world.at, machine.name, "store", text)
 
     # Durable
 
@@ -51,10 +51,10 @@ class Storebook:
                 self._change(machine, lsn, memory.event_of_kept(kept), record)
             elif isinstance(kept, memory.StaleKept):
                 event = memory.event_of_kept(kept.event)
-                self.scribe.meet("a stale copy that was removed")
+                self.recorder.meet("a stale copy that was removed")
                 self._note(machine, "durable", "stale", [lsn, text_of(event.path), *event.chain.head])
             elif isinstance(kept, memory.Emptied):
-                self.scribe.meet("a dropped node that begins anew")
+                self.recorder.meet("a dropped node that begins anew")
                 self._note(machine, "durable", "emptied", [lsn])
 
     def _change(self, machine: "Machine", lsn: int, event: Event, record: StreamRecord | CoreRecord) -> None:
@@ -67,18 +67,18 @@ class Storebook:
         value = None if event.value is None else event.value.hex()
         links = [list(link) for link in event.chain.links]
         said = [lsn, text_of(event.path), event.tock, value, links, is_own, is_shown, before]
-        self.scribe.counts["store own" if is_own else "store others"] += 1
+        self.recorder.counts["store own" if is_own else "store others"] += 1
         how = "" if is_shown else ", which has lost"
         text = f"keeps {event.node}:{event.tick} of {said[1]}: {'deleted' if value is None else value}, tock {event.tock}, chain {links}{how}"
         self._note(machine, "durable", "change", said, text)
 
     def _lost(self, machine: "Machine", event: messages.ConflictResolved) -> None:
         lost, kept = event.lost, event.kept
-        self.scribe.meet("a conflict")
+        self.recorder.meet("a conflict")
         if lost["tock"] == kept["tock"]:
-            self.scribe.meet("two changes of one tock")
+            self.recorder.meet("two changes of one tock")
         if "deleted" in lost or "deleted" in kept:
-            self.scribe.meet("a conflict with a deletion")
+            self.recorder.meet("a conflict with a deletion")
         said = [event.path, lost["node"], lost["tick"], kept["node"], kept["tick"]]
         self._note(machine, "event", "conflict", said, f"says that {said[1]}:{said[2]} lost to {said[3]}:{said[4]}")
 
@@ -86,7 +86,7 @@ class Storebook:
         """Its disk is empty, or an old one: the journal goes on behind that."""
         if self.is_wanted:
             self._note(machine, "info", "journal", [machine.disk.next_lsn])
-            self._note(machine, "ok", "session", [machine.customers.asker.title])
+            self._note(machine, "ok", "session", [machine.store_clients.asker.title])
 
     # Said
 
@@ -96,7 +96,7 @@ class Storebook:
             event = effect.event
             name = EVENTS.get(type(event))
             if name is not None:
-                self.scribe.meet(name)
+                self.recorder.meet(name)
                 self._note(machine, "event", "store", [type(event).__name__], f"says {event}")
             if isinstance(event, messages.ConflictResolved):
                 self._lost(machine, event)
@@ -116,7 +116,7 @@ class Storebook:
                 return f"change {node}:{tick}, which others know"
         if others and _tree_digest(core) != _tree_digest(others[0]):
             return "a store that is equal to the others'"
-        return machine.customers.waits()
+        return machine.store_clients.waits()
 
     def rest(self, machine: "Machine") -> None:
         """What it holds in the end."""
@@ -129,7 +129,7 @@ class Storebook:
         self._note(machine, "info", "holding", [core.context.name, entries, deleted, dict(book.caps)])
         self._note(machine, "info", "state", ["the store", _tree_digest(core)])
         is_waiting = self.waits(machine)
-        for watcher in machine.customers.watchers if not is_waiting else ():
+        for watcher in machine.store_clients.watchers if not is_waiting else ():
             self._note(machine, "ok", "watching", [watcher.name, "rest", 0])
 
     def _core(self, machine: "Machine") -> Any:

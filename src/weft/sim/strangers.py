@@ -128,7 +128,7 @@ class Impostor:
             upto = message.s + len(message.m) - 1
             said = hop.Hack(era=message.era, upto=upto, win=WINDOW, winb=WINDOW_BYTES, safe=upto, root=(LIAR, 0))
             self._say(peer, said)
-            self._fabric.scribe.meet("a stranger that calls samples safe")
+            self._fabric.recorder.meet("a stranger that calls samples safe")
         elif isinstance(message, hop.Beat):
             self._say(peer, hop.Beat())
 

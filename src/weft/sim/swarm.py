@@ -13,16 +13,16 @@ import msgspec
 from weft.base.chance import Chance
 from weft.base.now import MILLISECOND, SECOND
 from weft.sim.catalogplan import CATALOGS, draw_catalog
-from weft.sim.depot import DEPOTS, draw_depot
 from weft.sim.documentplan import DOCUMENTS, draw_documents
 from weft.sim.everything import EVERYTHING, VARIANTS, enrich
+from weft.sim.fleetplan import COPSE, FLEET_SCENARIOS, draw_fleet
 from weft.sim.garbage import KINDS, channel_of
-from weft.sim.grove import COPSE, GROVES, draw_grove
 from weft.sim.mischief import MISCHIEFS, SKIPS, STRANGERS, mischief_of, with_mischief
 from weft.sim.noise import SHARE
 from weft.sim.plan import Action, Link, Metric, NodePlan, Plan, Weather
+from weft.sim.programplan import MAILS, PROGRAM_FAULTS, befall, settings_of, with_programs
 from weft.sim.rarely import draw_rare
-from weft.sim.troupe import MAILS, PROGRAM_FAULTS, befall, settings_of, with_programs
+from weft.sim.storeplan import STORE_SCENARIOS, draw_store
 
 MINUTE: Final = 60 * SECOND
 DETAILS: Final = ("CPU", "MEMORY", "LOAD", "NETWORK", "TEMP", "PROC_CPU")
@@ -316,10 +316,10 @@ readers that confirm; and what befalls fabrics now and then: see `sim.mischief`.
 
 def draw_plan(seed: str, scenario: str = "fabric") -> Plan:
     """The plan of a seed; the same for ever, for one version of this module."""
-    if scenario in GROVES:
-        return draw_grove(seed, scenario)
-    if scenario in DEPOTS:
-        return draw_depot(seed, scenario)
+    if scenario in FLEET_SCENARIOS:
+        return draw_fleet(seed, scenario)
+    if scenario in STORE_SCENARIOS:
+        return draw_store(seed, scenario)
     if scenario in CATALOGS:
         return draw_catalog(seed, scenario)
     if scenario in DOCUMENTS:
@@ -371,7 +371,7 @@ def draw_plan(seed: str, scenario: str = "fabric") -> Plan:
 def _draw_everything(seed: str, scenario: str) -> Plan:
     """A fleet, or a tree with mail, and all else on top of that."""
     kind = scenario.partition("-")[2] or Chance(f"{seed}/kind").choice(("fleet", "tree"))
-    under = draw_grove(seed, COPSE, VARIANTS) if kind == "fleet" else draw_plan(seed, "mail")
+    under = draw_fleet(seed, COPSE, VARIANTS) if kind == "fleet" else draw_plan(seed, "mail")
     return msgspec.structs.replace(enrich(under, seed), scenario=scenario)
 
 

@@ -53,13 +53,13 @@ def _write_segment(machine: "Machine", work: WriteSegment) -> None:
 
 def publish(machine: "Machine", stream: int, segment: Segment) -> None:
     """A segment of its lake exists."""
-    machine.fabric.scribe.published(machine, stream, segment)
+    machine.fabric.recorder.published(machine, stream, segment)
 
 
 WORK: Final[dict[type, Callable[["Machine", Any], None]]] = {
     FetchRecords: _fetch,
-    Dial: lambda machine, work: machine.customers.dial(work),
-    HangUp: lambda machine, work: machine.customers.hang_up(work.peer),
+    Dial: lambda machine, work: machine.store_clients.dial(work),
+    HangUp: lambda machine, work: machine.store_clients.hang_up(work.peer),
     Measure: _measure,
     InspectLake: _inspect,
     WriteSegment: _write_segment,

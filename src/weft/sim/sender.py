@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 CALL_IDLE_NS: Final = 60 * SECOND  # as the shell closes them
 
 
-class Mouth:
+class Sender:
     """The sending side of one machine's sockets."""
 
     def __init__(self, machine: "Machine") -> None:
@@ -74,7 +74,7 @@ class Mouth:
         return True
 
     def _serve(self, effect: Transmit) -> bool:
-        return self.machine.customers.deliver(effect.peer, effect.frames[0])
+        return self.machine.store_clients.deliver(effect.peer, effect.frames[0])
 
     def _call(self, effect: Transmit) -> bool:
         """To a socket of its own per endpoint, which is made when it is needed and closed when it is idle."""
@@ -103,14 +103,14 @@ class Mouth:
         self.machine.fabric.streams.hang_up(self.machine.name, channel, endpoint)
 
 
-_SAY: Final[dict[tuple[str, str], Callable[[Mouth, Transmit], bool]]] = {
-    (SHOUTS, "datagram"): Mouth._shout,
-    (DIALS, "stream"): Mouth._send_up,
-    (BINDS, "stream"): Mouth._send_down,
-    (BINDS, "publish"): Mouth._publish,
-    (ADDS, "publish"): Mouth._announce,
-    (CALLS, "stream"): Mouth._call,
-    (INSIDE, "tcp"): Mouth._serve,
-    (INSIDE, "stream"): lambda mouth, effect: mouth.machine.doors.say_document(effect),
-    (INSIDE, "datagram"): lambda mouth, effect: mouth.machine.doors.say_datagram(effect),
+_SAY: Final[dict[tuple[str, str], Callable[[Sender, Transmit], bool]]] = {
+    (SHOUTS, "datagram"): Sender._shout,
+    (DIALS, "stream"): Sender._send_up,
+    (BINDS, "stream"): Sender._send_down,
+    (BINDS, "publish"): Sender._publish,
+    (ADDS, "publish"): Sender._announce,
+    (CALLS, "stream"): Sender._call,
+    (INSIDE, "tcp"): Sender._serve,
+    (INSIDE, "stream"): lambda sender, effect: sender.machine.doors.say_document(effect),
+    (INSIDE, "datagram"): lambda sender, effect: sender.machine.doors.say_datagram(effect),
 }

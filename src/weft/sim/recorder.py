@@ -42,7 +42,7 @@ Listener = Callable[[int, str, str, Any], None]
 """What wants the story: instant, node, what, with what."""
 
 
-class Scribe:
+class Recorder:
     """Notes what the machines of one fabric do."""
 
     def __init__(self, fabric: "Fabric", suite: Suite, *, keep: bool) -> None:
@@ -243,8 +243,8 @@ class Scribe:
             self.world.trace(_mark(self.world.at, machine.number, SAID) + _bytes_of(effect))
             if type(effect) is Tell:
                 self._tells(machine, effect.event)
-        if self.fabric.herald is not None:
-            self.fabric.herald.spoke(machine, effect)
+        if self.fabric.fleetbook is not None:
+            self.fabric.fleetbook.spoke(machine, effect)
         for book in self.fabric.books:
             book.spoke(machine, effect)
         self._tell(machine, "spoke", effect)

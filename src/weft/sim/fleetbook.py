@@ -42,11 +42,11 @@ def digest_of(value: bytes) -> str:
     return blake2b(value, digest_size=8).hexdigest()
 
 
-class Herald:
+class FleetBook:
     """Notes for the checkers of fleets."""
 
     def __init__(self, fabric: "Fabric") -> None:
-        self.fabric, self.scribe = fabric, fabric.scribe
+        self.fabric, self.recorder = fabric, fabric.recorder
         self._tickets: dict[int, tuple[str, str, str]] = {}
         self._careful: dict[int, bool] = {}
         """Tickets of writes that wait for an answer: whether they had a condition."""
@@ -65,10 +65,10 @@ class Herald:
                 self._called(machine, effect)
         elif type(effect) is Tell:
             if isinstance(effect.event, topology.RootTaken) and effect.event.is_acting:
-                self.scribe.meet("a node that acts for the root")
+                self.recorder.meet("a node that acts for the root")
             row = EVENTS.get(type(effect.event))
             if row is not None:
-                self.scribe.note(machine.name, machine.era, "event", row[0], row[1](machine, effect.event))
+                self.recorder.note(machine.name, machine.era, "event", row[0], row[1](machine, effect.event))
             elif isinstance(effect.event, topology.PlaceAssigned):
                 self._placed(machine, effect.event.topics)
             elif isinstance(effect.event, configuration.ReplicaResynced):
@@ -89,13 +89,13 @@ class Herald:
             if isinstance(record, CoreRecord) and record.core == CORE:
                 memory = from_record(record)
                 if isinstance(memory, Promised):
-                    self.scribe.note(machine.name, machine.era, "durable", "promise", [memory.epoch])
+                    self.recorder.note(machine.name, machine.era, "durable", "promise", [memory.epoch])
 
     def _called(self, machine: "Machine", effect: Transmit) -> None:
         message = decode_called(effect.frames)
         if isinstance(message, Control) and message.command == "aye":
             epoch = message.properties["propose"]
-            self.scribe.note(machine.name, machine.era, "sent", "aye", [machine.plan.fleet, epoch])
+            self.recorder.note(machine.name, machine.era, "sent", "aye", [machine.plan.fleet, epoch])
 
     # The configuration
 
@@ -103,11 +103,11 @@ class Herald:
         """Of fewer topics the last number may be an older one."""
         if self._topics.setdefault(machine.name, topics) != topics:
             self._topics[machine.name] = topics
-            self.scribe.note(machine.name, machine.era, "event", "other-topics", list(topics))
+            self.recorder.note(machine.name, machine.era, "event", "other-topics", list(topics))
 
     def _adopted(self, machine: "Machine") -> None:
         """A snapshot stands in the place of the store: what it holds at its numbers, and what the root has at the same."""
-        self.scribe.meet("a snapshot of the configuration adopted")
+        self.recorder.meet("a snapshot of the configuration adopted")
         fleet = machine.plan.fleet
         for topic in _topics(machine):
             number = _store(machine).tip(topic)
@@ -115,7 +115,7 @@ class Herald:
                 if holder is machine or (_role(holder) is Role.ROOT and _store(holder).tip(topic) == number):
                     tally = _store(holder).tally_of(topic)
                     told = [fleet, topic, number, tally.count, tally.digest.hex()]
-                    self.scribe.note(holder.name, holder.era, "event", "adopted", told)
+                    self.recorder.note(holder.name, holder.era, "event", "adopted", told)
 
     def _published(self, machine: "Machine", effect: Transmit) -> None:
         update = decode_update(effect.frames)
@@ -124,7 +124,7 @@ class Herald:
         write = (machine.plan.fleet, update.number, update.key, digest_of(update.value))
         if write not in self._published_before:
             self._published_before[write] = None
-            self.scribe.note(machine.name, machine.era, "sent", "write", list(write))
+            self.recorder.note(machine.name, machine.era, "sent", "write", list(write))
 
     # Writes of people
 
@@ -142,7 +142,7 @@ class Herald:
         machine.obey("configuration", order)
 
     def _call(self, kind: str, value: list[Any]) -> None:
-        self.scribe.note("", 0, kind, "call", value)
+        self.recorder.note("", 0, kind, "call", value)
 
     def _replied(self, machine: "Machine", effect: Reply) -> None:
         answer, wanted = effect.answer, self._tickets.get(effect.ticket)
@@ -150,16 +150,16 @@ class Herald:
             self._listed(machine, answer)
             return
         if wanted is None or not isinstance(answer, configuration.Written):
-            self.scribe.meet("a write refused")
+            self.recorder.meet("a write refused")
             if wanted is not None:
                 self._call("fail", [_who(effect.ticket), effect.ticket])
             return
-        self.scribe.meet("a write confirmed" if answer.is_confirmed else "a write not confirmed")
+        self.recorder.meet("a write confirmed" if answer.is_confirmed else "a write not confirmed")
         if answer.number:
             key, digest, ack = wanted
             is_confirmed = answer.is_confirmed and ack == "quorum"
             value = [machine.plan.fleet, key, digest, answer.number, is_confirmed]
-            self.scribe.note(machine.name, machine.era, "ok", "wrote", value)
+            self.recorder.note(machine.name, machine.era, "ok", "wrote", value)
             if is_confirmed:
                 self._confirm(machine.plan.fleet, effect.ticket, answer.number)
 
@@ -179,16 +179,16 @@ class Herald:
         dead_ns, wait_ns = beat_ns * fleet.dead_after, max(ELECTION_NS_MIN, beat_ns // 2)
         at, is_root = self.fabric.world.at, machine.level == "root"
         if is_root and any(other.level == "root" for other in self.fabric.fleet_of(fleet.name) if other is not machine):
-            self.scribe.meet("a root dead that was none any more")  # a disk was slow: another leads already
+            self.recorder.meet("a root dead that was none any more")  # a disk was slow: another leads already
             return
         if is_root:
             due = ["root", fleet.name, at + dead_ns + 4 * wait_ns + MARGIN_NS, machine.name]
-            self.scribe.note(machine.name, machine.era, "info", "due", due)
+            self.recorder.note(machine.name, machine.era, "info", "due", due)
             return
         for other in self.fabric.fleet_of(fleet.name):
             if other.parent_endpoint == machine.endpoint:
                 due = ["parent", other.name, at + dead_ns + MARGIN_NS, machine.name]
-                self.scribe.note(machine.name, machine.era, "info", "due", due)
+                self.recorder.note(machine.name, machine.era, "info", "due", due)
 
     # Now and then, and at rest
 
@@ -200,7 +200,7 @@ class Herald:
     def _listed(self, machine: "Machine", listed: configuration.KeysListed) -> None:
         for key, number, value in listed.pairs:
             said = [machine.plan.fleet, key, number, digest_of(value)]
-            self.scribe.note(machine.name, machine.era, "ok", "read-pair", said)
+            self.recorder.note(machine.name, machine.era, "ok", "read-pair", said)
 
     def look(self) -> None:
         """How everybody stands, and what is held of what others hold too."""
@@ -213,7 +213,7 @@ class Herald:
                 for topic in topics if _role(machine) is Role.ROOT else _topics(machine):
                     held = [f"{pair.key} {pair.number} {digest_of(pair.value)}" for pair in _store(machine).view(topic)]
                     subject = [f"{topic} of {fleet.name}", digest_of("\n".join(held).encode())]
-                    self.scribe.note(machine.name, machine.era, "info", "state", subject)
+                    self.recorder.note(machine.name, machine.era, "info", "state", subject)
 
     def _standing(self, machine: "Machine") -> None:
         node = machine.running
@@ -221,10 +221,10 @@ class Herald:
         replica: Any = node.cores["configuration"]
         fleet, role = machine.plan.fleet, _role(machine)
         value = [fleet, role.name, core.standing.name, replica.state.name, machine.parent_endpoint]
-        self.scribe.note(machine.name, machine.era, "info", "standing", value)
+        self.recorder.note(machine.name, machine.era, "info", "standing", value)
         if role is Role.ROOT:
             pairs = [[pair.key, pair.number, digest_of(pair.value)] for pair in _store(machine).view("")]
-            self.scribe.note(machine.name, machine.era, "info", "store", [fleet, pairs])
+            self.recorder.note(machine.name, machine.era, "info", "store", [fleet, pairs])
             for key in dict.fromkeys(key for _, at, key in self._confirmed if at == fleet):
                 self._read_last(fleet, key, {pair[0]: pair[2] for pair in pairs}.get(key))
 

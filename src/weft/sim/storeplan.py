@@ -32,7 +32,7 @@ class Size(NamedTuple):
     """Of memory for each store; 0: its usual share. Else all requests are of one client, which floods its node."""
 
 
-DEPOTS: Final[dict[str, Size]] = {
+STORE_SCENARIOS: Final[dict[str, Size]] = {
     "store": Size((2, 6), (40 * SECOND, 150 * SECOND), (60, 400)),
     "store-small": Size((2, 3), (30 * SECOND, 60 * SECOND), (40, 150)),
     "store-large": Size((7, 9), (60 * SECOND, 180 * SECOND), (200, 900)),
@@ -243,9 +243,9 @@ ALONE: Final = frozenset({"halves", "thirds", "one_way", "flap", "give_up", "slo
 """Not where a disk goes back: alone with an old copy nobody can know that it is one, and takes ticks again."""
 
 
-def draw_depot(seed: str, scenario: str = "store") -> Plan:
+def draw_store(seed: str, scenario: str = "store") -> Plan:
     """The plan of a seed."""
-    size, chance = DEPOTS[scenario], Chance(f"{seed}/depot/{scenario}")
+    size, chance = STORE_SCENARIOS[scenario], Chance(f"{seed}/depot/{scenario}")
     names = tuple(NAMES[: chance.randint(*size.nodes)])
     clock_ns = chance.choice(size.clocks_ms) * MILLISECOND
     begin_ns = 2 * SECOND + chance.choice((0, 4, 8)) * clock_ns

@@ -44,7 +44,7 @@ def path_of(number: int) -> Path:
     return ("k", str(number))
 
 
-class Customer:
+class StoreClient:
     """One client."""
 
     def __init__(self, machine: "Machine", name: str) -> None:
@@ -64,7 +64,7 @@ class Customer:
         """Connect."""
         if self.peer:
             return
-        self.peer = self.machine.customers.next_peer()
+        self.peer = self.machine.store_clients.next_peer()
         self.machine.obey("store", ClientCame(self.peer, ADDRESS, is_local=True))
 
     def end(self) -> None:
@@ -107,10 +107,10 @@ class Customer:
 
     def note(self, what: str, value: list[Any]) -> None:
         """A fact about what it was told."""
-        self.machine.fabric.scribe.note(self.machine.name, self.machine.era, "ok", what, value)
+        self.machine.fabric.recorder.note(self.machine.name, self.machine.era, "ok", what, value)
 
 
-class Asker(Customer):
+class Asker(StoreClient):
     """Writes, deletes and reads as the plan says it."""
 
     def __init__(self, machine: "Machine") -> None:
@@ -126,9 +126,9 @@ class Asker(Customer):
 
     def obey(self, action: Action) -> None:
         """`how`: put, flood, compare, delete or read; `number`: which entry; `second`: makes the value unlike all others."""
-        scribe = self.machine.fabric.scribe
+        recorder = self.machine.fabric.recorder
         if not self.is_open:
-            scribe.meet("a client that nobody serves")
+            recorder.meet("a client that nobody serves")
             return
         path = path_of(action.number)
         fields: dict[str, Any] = {"action": ACTIONS[action.how], "path": path, "nchain": 1}
@@ -139,13 +139,13 @@ class Asker(Customer):
             wanted = self.heads[path]
             fields["chain"] = None if wanted is None else Links(*wanted)
         self.asked[self.ask(**fields)] = (path, wanted)
-        scribe.counts["store asked"] += 1
+        recorder.counts["store asked"] += 1
 
     def hear(self, answer: Answer) -> None:
         path, wanted = self.asked.pop(answer.seq, ((), ANY))
-        scribe = self.machine.fabric.scribe
+        recorder = self.machine.fabric.recorder
         if answer.error:
-            scribe.meet(f"a client told {answer.etype}")
+            recorder.meet(f"a client told {answer.etype}")
             self.heads.pop(path, None)
             return
         head = (answer.chain.node, answer.chain.tick) if isinstance(answer.chain, Links) else None
@@ -154,8 +154,8 @@ class Asker(Customer):
         if head is not None and answer.tock >= 0:
             self._note_version(text_of(path), head, answer)
         if answer.changed is True and head is not None:
-            scribe.counts["store acknowledged"] += 1
-            scribe.counts["taken"] += 1
+            recorder.counts["store acknowledged"] += 1
+            recorder.counts["taken"] += 1
             self.note("stored", [text_of(path), *head, wanted if wanted in (ANY, None) else list(wanted)])
 
     def _note_version(self, path: str, head: Link, answer: Answer) -> None:
@@ -176,7 +176,7 @@ ACTIONS: Final = {
 }
 
 
-class Watcher(Customer):
+class Watcher(StoreClient):
     """Watches all entries, and goes on where it was when it comes again."""
 
     def __init__(self, machine: "Machine", number: int) -> None:
@@ -198,9 +198,9 @@ class Watcher(Customer):
 
     def hear(self, answer: Answer) -> None:
         if answer.error:
-            self.machine.fabric.scribe.meet(f"a watcher told {answer.etype}")
+            self.machine.fabric.recorder.meet(f"a watcher told {answer.etype}")
             self.position = None
-            self.machine.later(AGAIN_NS, partial(self.machine.customers.drop, self))
+            self.machine.later(AGAIN_NS, partial(self.machine.store_clients.drop, self))
             return
         if self.window and answer.wseq:
             self.say(Request(seq=answer.seq, state="ack", ack=answer.wseq))
@@ -215,19 +215,19 @@ class Watcher(Customer):
 
     def _turn(self, state: str, lsn: int) -> None:
         if state == "gap":
-            self.machine.fabric.scribe.meet("a watcher that was told of a gap")
+            self.machine.fabric.recorder.meet("a watcher that was told of a gap")
             self.position = None
         if state in ("gap", "uptodate"):
             self.note("watching", [self.name, state, lsn])
 
     def _shown(self, path: Path, lsn: int, answer: Answer) -> None:
         assert isinstance(answer.chain, Links), "asked for one link"
-        self.machine.fabric.scribe.counts["store shown"] += 1
+        self.machine.fabric.recorder.counts["store shown"] += 1
         head = [answer.chain.node, answer.chain.tick]
         self.note("shown", [self.name, lsn, text_of(path), *head, answer.tock, bytes(answer.value) == b""])
 
 
-class Customers:
+class StoreClients:
     """All clients of one machine's store."""
 
     def __init__(self, machine: "Machine") -> None:
@@ -237,7 +237,7 @@ class Customers:
         self._serial = 0
         self._reading_at = 0
 
-    def __iter__(self) -> Iterator[Customer]:
+    def __iter__(self) -> Iterator[StoreClient]:
         if self.machine.fabric.plan.store is not None:
             yield from (self.asker, *self.watchers)
 
@@ -252,26 +252,26 @@ class Customers:
         return True
 
     def _arrive(self, peer: bytes, data: bytes) -> None:
-        for customer in self:
-            if customer.peer == peer:
-                customer.take(data)
+        for client in self:
+            if client.peer == peer:
+                client.take(data)
 
     def hang_up(self, peer: bytes) -> None:
         """The node ends a connection."""
         self.machine.later(REACH_NS, partial(self._end, peer))
 
     def _end(self, peer: bytes) -> None:
-        for customer in self:
-            if customer.peer == peer:
-                customer.end()
-                self.machine.later(AGAIN_NS, customer.begin)
+        for client in self:
+            if client.peer == peer:
+                client.end()
+                self.machine.later(AGAIN_NS, client.begin)
 
-    def drop(self, customer: Customer) -> None:
+    def drop(self, client: StoreClient) -> None:
         """A client ends its connection, and comes again."""
-        if customer.peer:
-            self.machine.obey("store", ClientGone(customer.peer))
-            customer.end()
-            self.machine.later(AGAIN_NS, customer.begin)
+        if client.peer:
+            self.machine.obey("store", ClientGone(client.peer))
+            client.end()
+            self.machine.later(AGAIN_NS, client.begin)
 
     def dial(self, work: Dial) -> None:
         """No real MoaT-KV server is anywhere."""
@@ -287,17 +287,17 @@ class Customers:
 
     def note_start(self) -> None:
         """The node's process has begun."""
-        for customer in self:
-            self.machine.later(self.machine.chance.randint(0, BOOT_NS), customer.begin)
+        for client in self:
+            self.machine.later(self.machine.chance.randint(0, BOOT_NS), client.begin)
 
     def note_end(self) -> None:
         """It has ended."""
-        for customer in self:
-            customer.end()
+        for client in self:
+            client.end()
 
     def waits(self) -> str:
         """For what a client waits; empty: for nothing."""
-        if not all(customer.is_open for customer in self):
+        if not all(client.is_open for client in self):
             return "a client that is not served"
         if self.machine.world.at < self._reading_at:
             return "a client that does not read"

@@ -386,7 +386,7 @@ OTHERS: Final = (*SHAPES, *STRANGERS, "broken snapshots")
 NARROW: Final = "narrow"  # sockets take a few messages at once: every snapshot is refused in the middle
 TIGHT: Final = (NARROW, "snapshots")
 QUEUES: Final = (8, 9, 12)  # no lower: the eight questions of one child are said at once, and fit any real socket
-GROVES: Final[dict[str, tuple[str, ...]]] = {
+FLEET_SCENARIOS: Final[dict[str, tuple[str, ...]]] = {
     "grove": tuple(name for name in VARIANTS if name not in OTHERS),
     "deaths": ("collectors die", "the root dies", "the root dies, then its heir", "a storm", "writes on both sides"),
     COPSE: tuple(name for name in VARIANTS if name not in ("mass start", *OTHERS)),
@@ -403,10 +403,10 @@ GROVES: Final[dict[str, tuple[str, ...]]] = {
 """Scenarios of fleets that place themselves, and the variants that they draw from."""
 
 
-def draw_grove(seed: str, scenario: str, among: tuple[str, ...] = ()) -> Plan:
+def draw_fleet(seed: str, scenario: str, among: tuple[str, ...] = ()) -> Plan:
     """The plan of a seed; `among`: the variants to draw from, if not those of the scenario."""
     chance = Chance(f"{seed}/grove/{scenario}")
-    name = chance.choice(among or GROVES[scenario])
+    name = chance.choice(among or FLEET_SCENARIOS[scenario])
     variant = VARIANTS[name]
     heartbeat_ms, dead_after = chance.choice((500, 1_000, 2_000)), chance.choice((3, 4, 5))
     if scenario == COPSE:

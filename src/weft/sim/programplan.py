@@ -56,7 +56,7 @@ def _audience(chance: Chance, node: NodePlan) -> Iterator[ProgramPlan]:
     if node.level == "sensor":
         yield ProgramPlan(name="talk", loads=tuple(_load(chance, kind) for kind in (PLAIN, WORK)))
         return
-    for name in ("witness", "scribe")[: chance.randint(1, 2)]:
+    for name in ("witness", "recorder")[: chance.randint(1, 2)]:
         stand = Stand(
             direction="in",
             type=chance.choice((PLAIN, WORK, "app.*")),

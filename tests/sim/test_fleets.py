@@ -4,7 +4,7 @@ import pytest
 
 from weft.checks import FLEET_CHECKERS, Violation
 from weft.sim import report
-from weft.sim.grove import GROVES, VARIANTS
+from weft.sim.fleetplan import FLEET_SCENARIOS, VARIANTS
 from weft.sim.plan import read, write
 from weft.sim.run import run
 from weft.sim.shrink import without
@@ -51,7 +51,7 @@ def test_every_variant_is_drawn_somewhere() -> None:
     drawn = {draw_plan(str(seed), "grove").menu[0] for seed in range(300)}
     drawn |= {draw_plan(str(seed), name).menu[0] for seed in range(20) for name in ("shapes", "liars", "snapshots")}
     assert drawn == set(VARIANTS)
-    assert all(set(names) <= set(VARIANTS) for names in GROVES.values())
+    assert all(set(names) <= set(VARIANTS) for names in FLEET_SCENARIOS.values())
 
 
 def test_what_a_root_that_acts_is_asked_is_refused() -> None:
