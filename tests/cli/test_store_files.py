@@ -24,7 +24,7 @@ from weft.wire.store.path import parse
 
 
 @asynccontextmanager
-async def living(place: Path, port: int, name: str, until: str, **table: str) -> AsyncIterator[None]:
+async def living(place: Path, port: int, name: str, until: str, **table: Any) -> AsyncIterator[None]:
     """A node, until its store stands so and behind that; deletions are remembered for 40 s."""
     node = {"name": name, "level": "root", "state": str(place), "port": port}
     settings = {"node": node, "fleet": {"beacon_port": free_port()}, "store": {"clock": "1s", **table}}
@@ -178,3 +178,20 @@ async def test_an_entry_with_a_time_to_live_is_shown_with_its_end_and_ends(tmp_p
             assert entry.until is not None
             ended = await anext(changes)
             assert (False, True) == (ended.is_there, time.time() >= entry.until - 0.01)
+
+
+@pytest.mark.proves("STO-035")
+@in_loop
+async def test_a_write_waits_for_the_disk_of_another_node_and_says_if_it_is_away(tmp_path: Path) -> None:
+    first, second = free_blocks(2, 16_000)
+    at, there = ("--port", str(first)), ("--port", str(second))
+    async with living(tmp_path / "one", first, "a", "MEMBER", found="r"):
+        assert (2, []) == await weft("set", "x", "1", "--ack", "most", *at)
+        async with living(tmp_path / "two", second, "b", "MEMBER", peers=[f"127.0.0.1:{first}"]):
+            async with store.Client(tmp_path / "one") as client, client.mirror((None, "node")) as nodes:
+                await nodes.until(lambda nodes: len(nodes) > 0)
+            assert (0, []) == await weft("set", "x", "1", "--ack", "majority", *at)
+            assert (0, ["1"]) == await weft("get", "x", *there)
+            assert (0, []) == await weft("del", "x", "--ack", "one", *at)
+        assert (5, []) == await weft("set", "x", "2", "--ack", "2", *at)
+        assert (0, ["2"]) == await weft("get", "x", *at)

@@ -17,6 +17,7 @@ from weft.base.effects import Effect, Perform, Persist, Send
 from weft.base.now import Now
 from weft.base.records import Entry
 from weft.base.spool import FetchRecords, Journaled, RecordsFetched
+from weft.cores.store.acking import Acking
 from weft.cores.store.messages import ClientCame, ClientGone, ClientPaused, ClientResumed, HangUp
 from weft.cores.store.serving import Serving
 from weft.wire.store.clients import (
@@ -41,7 +42,9 @@ class Desk:
 
     def __init__(self, name: str, journal: Iterable[Entry] = (), **settings: Any) -> None:
         self.node = Node(name, journal, **settings)
-        self.serving = Serving(self.node.context, self.node.replica)
+        self.serving = Serving(
+            self.node.context, self.node.replica, Acking(self.node.context, self.node.bus, self.node.replica)
+        )
         self.serving.restored(len(self.node.journal))
         self.now = Now(0, 0)
         self.clients: dict[bytes, Visitor] = {}

@@ -130,7 +130,7 @@ def test_the_greeting_says_who_and_how_late() -> None:
     assert ("n1", 1, desk.node.context.tock, 10, [0, 71, 40]) == (
         *(greeting.node, greeting.tick, greeting.tock, greeting.qlen, greeting.version),
     )
-    assert {"v": 1, "caps": ["watch.since", "watch.latest", "batch", "ttl", "conv"]} == greeting.weft
+    assert {"v": 1, "caps": ["watch.since", "watch.latest", "batch", "ttl", "conv", "ack"]} == greeting.weft
     assert UNSET is greeting.auth
 
 
@@ -208,7 +208,7 @@ def test_what_cannot_be_done_is_an_answer_with_a_code() -> None:
         ("set_value", {"path": "a"}, "bad-request"),
         ("delete_value", {"path": "a", "value": 1}, "bad-request"),
         ("set_value", {"path": "a", "value": "x" * 70_000}, "too-large"),
-        ("set_value", {"path": "a", "value": 1, "ack": "majority"}, "unsupported"),
+        ("set_value", {"path": "a", "value": 1, "ack": "most"}, "bad-request"),
         ("set_value", {"path": "a", "value": 1, "ttl": -5.0}, "bad-request"),
         ("enum", {"path": "nope"}, "not-found"),
         ("enum_node", {"node": "nx"}, "not-found"),

@@ -28,6 +28,7 @@ BY_CODE: Final[dict[str, tuple[int, str]]] = {
     "read-only": (DENIED, "weft store state: why; another node takes the write"),
     "storage-full": (DENIED, "make room on the disk of that node; another node takes the write"),
     "tick-exhausted": (DENIED, "another node"),
+    "unconfirmed": (UNCONFIRMED, "weft store members: who is linked; it is written, and goes on spreading"),
     "unanswered": (UNCONFIRMED, "weft get PATH: whether it happened"),
     "bad-path": (USAGE, "home.kitchen.temp; :12 for a number, :: :. :_ for colon, dot, space; : for the root"),
     "bad-value": (USAGE, "docs/store.md: what a value may be"),

@@ -19,7 +19,7 @@ from weft.cli.kit.exits import DONE, NOT_SO, complain
 from weft.cli.kit.options import Flag
 from weft.cli.store_calls import at_store
 from weft.cli.store_lines import chain_facts, document, facts, line, links, plain, print_json
-from weft.client.store.client import Client
+from weft.client.store.client import Ack, Client
 from weft.client.store.values import MISSING, Change, Mark, Written, path_of
 from weft.client.store.watching import Mode
 from weft.wire.store.pack import PathValue
@@ -28,6 +28,7 @@ from weft.wire.store.yamltext import load
 
 Word = Annotated[str | None, Parameter(allow_leading_hyphen=True, show_default=False)]
 ROOT: Final = ":"
+ACKS: Final[dict[str, Ack]] = {"local": "local", "one": "one", "majority": "majority"}
 SAYING: Final = "-v TEXT, -e YAML, -p PATH, -b FILE"
 OPTION: Final = re.compile("--?[a-zA-Z]")
 """What looks like an option; numbers and lists of YAML do not."""
@@ -93,6 +94,7 @@ def set_value(  # tidy: each is an option of the command line
     file: Annotated[str | None, Parameter(name=["-b", "--bytes"], allow_leading_hyphen=True)] = None,
     new: Flag = False,
     ttl: str | None = None,
+    ack: str = "local",
     if_chain: str | None = None,
     if_value: Word = None,
     chain: Flag = False,
@@ -115,6 +117,8 @@ def set_value(  # tidy: each is an option of the command line
         file: the value is the bytes of this file, as they are; `-`: of standard input. `weft get --raw` gives them back.
         new: only if there is no value.
         ttl: the entry ends by itself after that time, unless somebody changes it before: 30s, 5m, 12h, 7d.
+        ack: how many members have to have it when this returns: local, one, majority, or a number, this node
+            included; exit status 5 if that is not so after 5 s, and then it is written all the same.
         if_chain: only if that was the last change, NODE:TICK as `weft get --chain` shows it.
         if_value: only if the value is that (YAML).
         chain: also print who has changed it now.
@@ -127,6 +131,7 @@ def set_value(  # tidy: each is an option of the command line
     conditions = _conditions(if_chain, if_value) | ({"new": True} if new else {})
     if ttl is not None:
         conditions["ttl"] = _seconds(ttl)
+    conditions["ack"] = _ack(ack)
     if new and if_chain is not None:
         raise UserError("usage", "--new and --if-chain exclude each other", "one of them")
 
@@ -142,6 +147,7 @@ def delete(
     /,
     *,
     tree: Flag = False,
+    ack: str = "local",
     if_chain: str | None = None,
     if_value: Word = None,
     chain: Flag = False,
@@ -154,6 +160,7 @@ def delete(
     Args:
         path: elements with dots between: home.kitchen.temp.
         tree: also everything below it.
+        ack: how many members have to have it when this returns: local, one, majority, or a number, this node included.
         if_chain: only if that was the last change, NODE:TICK as `weft get --chain` shows it.
         if_value: only if the value is that (YAML).
         chain: also print who has changed it now.
@@ -173,7 +180,7 @@ def delete(
             else:
                 print(f"{count:,} deleted")
             return DONE if count else NOT_SO
-        written = await client.delete(path, **conditions)
+        written = await client.delete(path, ack=_ack(ack), **conditions)
         if not (written.is_changed or json):
             return complain(f"there is no value at {path}\n  {_below(path)}", NOT_SO)
         _tell(path, written, chain=chain, json=json)
@@ -345,6 +352,14 @@ def _link(text: str) -> Link:
     if not node or not (tick.isascii() and tick.isdecimal()):
         raise UserError("usage", f"{text!r} names no change", "NODE:TICK as weft get --chain shows it")
     return node, int(tick)
+
+
+def _ack(text: str) -> Ack:
+    if text in ACKS:
+        return ACKS[text]
+    if text.isascii() and text.isdecimal():
+        return int(text)
+    raise UserError("usage", f"--ack {text!r} is no number of members", "local, one, majority, or 2")
 
 
 def _seconds(text: str) -> float:

@@ -2,7 +2,7 @@
 
 from collections.abc import AsyncIterator, Sequence
 from types import TracebackType
-from typing import Any, Final, Self
+from typing import Any, Final, Literal, Self
 from weakref import WeakSet
 
 import msgspec
@@ -23,6 +23,8 @@ from weft.wire.store.pack import pack
 
 Seen = Chain | Link | Missing | None
 """The change that must be the last one: a chain, or node and tick; None: there must be no value; MISSING: no matter."""
+Ack = Literal["local", "one", "majority"] | int
+"""How many members have to have a write: this one; one other; more than half; or so many, this one included."""
 ALL: Final = -1
 BATCH: Final = "batch"
 """Of `weft.caps`: the server takes several writes at once."""
@@ -197,18 +199,22 @@ class Client:
         new: bool = False,
         idem: bool = False,
         ttl: float | None = None,
+        ack: Ack = "local",
     ) -> Written:
         """Write a value; durable at the node when it returns. Conditions are those of this node (STO-036).
 
         chain: only if that was the last change (`entry.chain`), else ChainMismatch. prev: only if the value equals that,
         else ValueMismatch. new: only if there is no value, else Exists. idem: writes nothing if it is so already.
-        ttl: the entry ends by itself after so many seconds, unless somebody changes it before.
+        ttl: the entry ends by itself after so many seconds, unless somebody changes it before. ack: how many members
+        have it when this returns: "local", "one" other, a "majority", or a number, this node included; Unconfirmed if
+        that is not so after 5 s, and then it is written all the same.
         """
-        return await self._write("set_value", path, _packed(value), _Condition(chain, prev, new, idem), ttl)
+        condition = _Condition(chain, prev, new, idem)
+        return await self._write("set_value", path, _packed(value), condition, ttl=ttl, ack=ack)
 
-    async def delete(self, path: Where, *, chain: Seen = MISSING, prev: Any = MISSING) -> Written:
+    async def delete(self, path: Where, *, chain: Seen = MISSING, prev: Any = MISSING, ack: Ack = "local") -> Written:
         """Delete the value at a path, under conditions as `set`; `is_changed` is false if there was none."""
-        return await self._write("delete_value", path, b"", _Condition(chain, prev))
+        return await self._write("delete_value", path, b"", _Condition(chain, prev), ack=ack)
 
     async def delete_tree(self, path: Where) -> int:
         """Delete everything at and below a path; how many values that were."""
@@ -236,8 +242,15 @@ class Client:
         )
         return bool((await self._caller.ask(said, repeats=_repeats([op]))).changed)
 
-    async def _write(
-        self, action: str, path: Where, raw: bytes, condition: "_Condition", ttl: float | None = None
+    async def _write(  # tidy: what writing and deleting have alike
+        self,
+        action: str,
+        path: Where,
+        raw: bytes,
+        condition: "_Condition",
+        *,
+        ttl: float | None = None,
+        ack: Ack = "local",
     ) -> Written:
         request = clients.Request(
             action=action,
@@ -248,6 +261,7 @@ class Client:
             prev=condition.prev,
             idem=condition.idem,
             ttl=UNSET if ttl is None else ttl,
+            ack=UNSET if ack == "local" else ack,
         )
         answer = await self._caller.ask(request, repeats=condition.is_any)
         return Written(bool(answer.changed), _chain(answer), answer.tock, value_of(answer.prev))

@@ -129,6 +129,12 @@ class Unsupported(StoreError):
     code = "unsupported"
 
 
+class Unconfirmed(StoreError):
+    """It is written at the node, and fewer members have it than were asked for; it stands, and goes on spreading."""
+
+    code = "unconfirmed"
+
+
 class Unreachable(errors.Unreachable, StoreError):
     """No server was reached: what was asked for has not happened."""
 
@@ -164,6 +170,7 @@ BY_CODE: Final = errors.by_code(
     NotReady,
     TickExhausted,
     Unsupported,
+    Unconfirmed,
 )
 FOREIGN: Final = (
     ("ClientChainError('Entry already exists", Exists),

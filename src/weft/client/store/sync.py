@@ -9,7 +9,7 @@ from typing import Any, Self
 
 from weft.base.changes import Path
 from weft.client.link.waiting import Waiting
-from weft.client.store.client import Client, Seen
+from weft.client.store.client import Ack, Client, Seen
 from weft.client.store.finding import Node
 from weft.client.store.limits import TIMEOUT_S
 from weft.client.store.mirror import Mirror
@@ -68,13 +68,14 @@ class SyncClient(Waiting):
         new: bool = False,
         idem: bool = False,
         ttl: float | None = None,
+        ack: Ack = "local",
     ) -> Written:
         """As `Client.set`."""
-        return self._do(self._client.set(path, value, chain=chain, prev=prev, new=new, idem=idem, ttl=ttl))
+        return self._do(self._client.set(path, value, chain=chain, prev=prev, new=new, idem=idem, ttl=ttl, ack=ack))
 
-    def delete(self, path: Where, *, chain: Seen = MISSING, prev: Any = MISSING) -> Written:
+    def delete(self, path: Where, *, chain: Seen = MISSING, prev: Any = MISSING, ack: Ack = "local") -> Written:
         """As `Client.delete`."""
-        return self._do(self._client.delete(path, chain=chain, prev=prev))
+        return self._do(self._client.delete(path, chain=chain, prev=prev, ack=ack))
 
     def delete_tree(self, path: Where) -> int:
         """As `Client.delete_tree`."""

@@ -26,7 +26,6 @@ from weft.wire.store.ranges import ticks_of_wire, ticks_to_wire
 
 META: Final[Path] = (None,)
 """Where the entries about the store itself stand; actions that end in `_internal` begin there."""
-LOCAL: Final = (UNSET, None, "local")
 
 
 class Asked(NamedTuple):
@@ -244,7 +243,7 @@ def set_value(asked: Asked) -> Answer:
     value = asked.meant(path, memory_of(request.value))
     if not value:
         raise Refusal("bad-request", "ClientError(\"Call 'delete_value' if you want to clear the value\")")
-    _check_ack(request)
+    asked.desk.acking.needed(request.ack)
     current = asked.tree.get(path)
     if current is not None and _is_so(request, current, value):
         return _done(asked, current, changed=False)
@@ -256,17 +255,12 @@ def delete_value(asked: Asked) -> Answer:
     path, request = asked.path, asked.request
     if memory_of(request.value):
         raise Refusal("bad-request", 'ClientError("A deleted entry can\'t have a value")')
-    _check_ack(request)
+    asked.desk.acking.needed(request.ack)
     conditions = Conditions(request, path, asked.tree.get(path), asked.meant(path, memory_of(request.prev)))
     if conditions.value is not None:
         return _write(asked, conditions, None)
     conditions.check()
     return _done(asked, conditions.current, changed=False)
-
-
-def _check_ack(request: Request) -> None:
-    if request.ack not in LOCAL:
-        raise Refusal("unsupported", "this node acknowledges for itself alone: ack = local")
 
 
 def _is_so(said: Request | Op, current: Event, value: bytes) -> bool:
@@ -289,8 +283,11 @@ def until_of(asked: Asked, said: Request | Op) -> float | None:
 def _write(asked: Asked, conditions: Conditions, value: bytes | None) -> Answer:
     conditions.check()
     before = conditions.value
-    until = until_of(asked, conditions.request)
-    event = asked.desk.replica.write(conditions.path, value, via=asked.client.address, until=until).event
+    until, wants_ack = until_of(asked, conditions.request), asked.desk.acking.needed(asked.request.ack) > 1
+    written = asked.desk.replica.write(
+        conditions.path, value, via=asked.client.address, until=until, wants_ack=wants_ack
+    )
+    event = written.event
     if before and not conditions.are_given:
         return _done(asked, event, changed=True, prev=asked.shown(event.path, before))
     return _done(asked, event, changed=True)
@@ -307,7 +304,7 @@ def batch(asked: Asked) -> Answer:
     """Several writes in one Persist, all or none: none is begun before each of them may be done."""
     request = asked.request
     ops = [] if request.ops is UNSET else request.ops
-    _check_ack(request)
+    wants_ack = asked.desk.acking.needed(request.ack) > 1
     if not 1 <= len(ops) <= limits.BATCH_OPS_MAX:
         raise Refusal("bad-request", f"a batch has 1 to {limits.BATCH_OPS_MAX} writes, in `ops`")
     writes = [_Write.of(asked, op) for op in ops]
@@ -315,7 +312,7 @@ def batch(asked: Asked) -> Answer:
         raise Refusal("bad-request", "a batch writes each entry once")
     asked.desk.replica.check_all([(write.conditions.path, write.value) for write in writes if write.is_needed])
     nchain = 1 if request.nchain is UNSET else request.nchain
-    return asked.answer(results=[write.done(asked, nchain) for write in writes])
+    return asked.answer(results=[write.done(asked, nchain, wants_ack=wants_ack) for write in writes])
 
 
 class _Write(NamedTuple):
@@ -341,14 +338,15 @@ class _Write(NamedTuple):
             conditions.check()
         return cls(conditions, value, not (is_so or (value is None and before is None)))
 
-    def done(self, asked: Asked, nchain: int) -> dict[str, Any]:
+    def done(self, asked: Asked, nchain: int, *, wants_ack: bool) -> dict[str, Any]:
         """Do it; what its answer says."""
         event = self.conditions.current
         if self.is_needed:
             until = until_of(asked, self.conditions.request)
-            event = asked.desk.replica.write(
-                self.conditions.path, self.value, via=asked.client.address, until=until
-            ).event
+            written = asked.desk.replica.write(
+                self.conditions.path, self.value, via=asked.client.address, until=until, wants_ack=wants_ack
+            )
+            event = written.event
         told: dict[str, Any] = {"changed": self.is_needed, "tock": event.tock if event else asked.desk.context.tock}
         if nchain:
             told["chain"] = links_of(event.chain, nchain) if event else None

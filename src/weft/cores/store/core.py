@@ -19,6 +19,7 @@ from weft.base.spool import Journaled, RecordsFetched
 from weft.cores.kit.refusals import Refusal
 from weft.cores.kit.timers import Part, Parts
 from weft.cores.store import messages
+from weft.cores.store.acking import Acking
 from weft.cores.store.actor import Actor
 from weft.cores.store.bus import MESH, MQTT, Bus
 from weft.cores.store.context import Context
@@ -67,10 +68,11 @@ class Store:
         self.ending = Ending(context, replica)
         self.joining = Joining(context, replica)
         self.copying = Copying(context, replica)
-        self.serving = Serving(context, replica)
+        self.acking = Acking(context, bus, replica)
+        self.serving = Serving(context, replica, self.acking)
         self.mesh = Mesh(context, bus, self._hear_said, self._link_changed)
         parts: list[Part] = [self.membership, self.pinging, *self.actors.values(), self.recovery, self.repair]
-        self._parts = Parts(*parts, self.deletion, self.ending, self.joining, self.serving, self.mesh)
+        self._parts = Parts(*parts, self.deletion, self.ending, self.joining, self.acking, self.serving, self.mesh)
         self._pieces = Pieces()
         self._is_begun = False
         self._name_said = context.name
@@ -194,6 +196,7 @@ class Store:
         self.deletion.heard(update.sender[0] if update.sender else update.event.node, now)
         self.replica.receive(update.event, peer)
         self.recovery.hear_update(update, peer, now)
+        self.acking.hear_update(update)
 
     def _hear_info(self, info: Info, peer: str, now: Now) -> None:
         if info.node == self.context.name and peer == "mqtt":
@@ -203,6 +206,7 @@ class Store:
         self.context.hear_tock(info.tock)
         self.recovery.hear_info(info, peer, now)
         self.deletion.hear_info(info, peer, now)
+        self.acking.hear_info(info)
 
     def _hear_ping(self, ping: Ping, peer: str, now: Now) -> None:
         if ping.node == self.context.name and peer == "mqtt":
@@ -283,6 +287,7 @@ class Store:
         if self._name_said != self.context.name:
             self._name_said = self.context.name
             self.mesh.greet_all(self.context.now)
+        self.acking.flush()
         self.bus.flush()
         self.serving.flush()
         return self.context.take()

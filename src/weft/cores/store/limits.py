@@ -41,6 +41,8 @@ MEMBERS_MAX: Final = 256  # of a mesh; above 64 each says too much to each, othe
 RANGES_MAX: Final = 100_000  # of one node
 RANGES_PER_INFO: Final = 10_000
 
+ACK_NS: Final = 5 * SECOND  # until a write that others are to have is answered as unconfirmed (STO-035)
+
 # Links
 BATCH_MESSAGES: Final = 1_000  # LNK-003
 BATCH_BYTES: Final = 256 << 10

@@ -98,10 +98,11 @@ class Replica:
         via: str = "",
         chain: Chain | None = None,
         until: float | None = None,
+        wants_ack: bool = False,
     ) -> Written:
         """A change of this node's own (STO-030); None deletes. `chain`: what to put the own link on, for repairs.
 
-        `until`: when it ends by itself, by the wall clock. Refusal, and then no tick is taken: bad-path, bad-value, too-large, storage-full, read-only, not-ready,
+        `until`: when it ends by itself, by the wall clock; `wants_ack`: others say when they have it. Refusal, and then no tick is taken: bad-path, bad-value, too-large, storage-full, read-only, not-ready,
         tick-exhausted.
         """
         path = self._checked(path, value)
@@ -121,7 +122,7 @@ class Replica:
         head = before.chain.head if before else None
         self._context.keep(memory.own_record_of(event, via, head, self._context.now.wall))
         self.unsaid.wrote(event.tick, before)
-        self._bus.say(Update(event))
+        self._bus.say(Update(event, wants_ack=wants_ack))
         self._context.count("sets")
         self._announce(Change("newer" if before else "first", kept, before))
         return Written(before, kept)

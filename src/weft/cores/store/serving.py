@@ -13,6 +13,7 @@ from weft.base.now import Now
 from weft.base.spool import Journaled, RecordsFetched
 from weft.cores.kit.refusals import Refusal
 from weft.cores.store import actions, limits
+from weft.cores.store.acking import Acking
 from weft.cores.store.actions import Asked
 from weft.cores.store.context import Context
 from weft.cores.store.messages import ClientCame, ClientGone, ClientPaused, ClientResumed, Garbled, HangUp
@@ -28,9 +29,9 @@ MALFORMED: Final = "malformed"
 class Serving:
     """All clients of one node."""
 
-    def __init__(self, context: Context, replica: Replica) -> None:
+    def __init__(self, context: Context, replica: Replica, acking: Acking) -> None:
         self._context = context
-        self._desk = Desk(context, replica)
+        self._desk = Desk(context, replica, acking)
         self._place = Place(self._desk)
         self._clients: dict[bytes, Client] = {}
         self._ready: dict[Stream, None] = {}
@@ -171,13 +172,22 @@ class Serving:
         action = request.action
         answer = actions.ACTIONS.get(action)
         if answer is not None:
-            client.say(answer(Asked(self._desk, client, request)))
+            self._answer(client, request, answer)
         elif action in actions.STREAMS:
             self._open(client, lambda: actions.STREAMS[action](Asked(self._desk, client, request)))
         elif action in self._own:
             self._own[action](self, client, request)
         else:
             raise Refusal("bad-request", f"{action!r} is no action")
+
+    def _answer(self, client: Client, request: Request, answer: Callable[[Asked], Answer]) -> None:
+        """At once, or when enough members have what was written (STO-035)."""
+        before = self._context.tick
+        said = answer(Asked(self._desk, client, request))
+        if self._context.tick > before and self._desk.acking.needed(request.ack) > 1:
+            self._desk.acking.hold(client.say, request, said, before + 1)
+        else:
+            client.say(said)
 
     def _open(self, client: Client, make: Callable[[], Stream]) -> None:
         if len(client.streams) >= limits.STREAMS_MAX or self.streams >= limits.STREAMS_ALL_MAX:

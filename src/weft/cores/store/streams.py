@@ -13,6 +13,7 @@ from msgspec import UNSET, Raw
 from weft.base.changes import Event, Path
 from weft.cores.kit.refusals import Refusal
 from weft.cores.store import limits
+from weft.cores.store.acking import Acking
 from weft.cores.store.context import Context
 from weft.cores.store.replica import Replica
 from weft.wire.store.clients import NO_VALUE, Answer, PathShortener, Request, links_of
@@ -25,8 +26,8 @@ CLIENTS: Final = "store-clients"
 class Desk:
     """What actions and streams may use of the node, and who is to be written to at the end of this turn."""
 
-    def __init__(self, context: Context, replica: Replica) -> None:
-        self.context, self.replica = context, replica
+    def __init__(self, context: Context, replica: Replica, acking: Acking) -> None:
+        self.context, self.replica, self.acking = context, replica, acking
         self.touched: dict[bytes, Client] = {}
 
     def flush(self) -> None:

@@ -26,7 +26,7 @@ ACK_EACH: Final = 4
 MESSAGE_BYTES_MAX: Final = 4 << 20
 PATH_CODE: Final = 3  # the extension code of paths (COD-002)
 LINKS_MAX: Final = 64  # of a chain
-CAPS: Final = ("watch.since", "watch.latest", "batch", "ttl", "conv")
+CAPS: Final = ("watch.since", "watch.latest", "batch", "ttl", "conv", "ack")
 """What of `weft.caps` this server has."""
 
 NO_VALUE: Final = Raw(b"")
@@ -169,6 +169,10 @@ class Answer(msgspec.Struct, omit_defaults=True, frozen=True, kw_only=True, gc=F
     remote_missing: dict[str, Ranges] | UnsetType = UNSET
     present: dict[str, Ranges] | UnsetType = UNSET
     node_drop: list[str] | UnsetType = UNSET
+    durable: int = 0
+    """Of a write that is `unconfirmed`: how many members have it, this one included."""
+    of: int = 0
+    """And how many there are."""
     error: str = ""
     etype: str = ""
     """One of CLN-003, where the server is a Weft node."""

@@ -1,0 +1,134 @@
+"""Writes that are answered when other members have them, too (STO-035).
+
+    order with `ack` -> update with `ack:true` -> each member: durable -> info `have` -> so many have it: the answer
+
+A member says all that it has of the author's changes, so a later word makes good for one that was lost. What is not
+reached in time is answered `unconfirmed`, with how many have it of how many; the write stands.
+"""
+
+from collections.abc import Callable
+
+import msgspec
+from msgspec import UNSET
+
+from weft.base.now import Now
+from weft.base.ranges import RangeSet
+from weft.cores.kit.refusals import Refusal
+from weft.cores.store import limits
+from weft.cores.store.bus import Bus
+from weft.cores.store.context import Context
+from weft.cores.store.replica import Replica
+from weft.wire.store.clients import Answer, Request
+from weft.wire.store.messages import Info, Update
+
+LOCAL, ONE, MAJORITY = "local", "one", "majority"
+
+
+class Held(msgspec.Struct, gc=False):
+    """An answer that waits."""
+
+    say: Callable[[Answer], None]
+    answer: Answer
+    first: int
+    last: int
+    """Ticks of the changes."""
+    needed: int
+    """So many members have to have them, this one included."""
+    of: int
+    level: str
+    due_at: int
+
+
+class Acking:
+    """Both sides: what this node owes to authors, and who has confirmed what of its own."""
+
+    def __init__(self, context: Context, bus: Bus, replica: Replica) -> None:
+        self._context, self._bus, self._replica = context, bus, replica
+        self._owed: dict[str, None] = {}
+        """Authors to whom it is to be said what is here of theirs."""
+        self._have: dict[str, RangeSet] = {}
+        """What each member has said to have of this node's changes, while anybody waits."""
+        self._waiting: list[Held] = []
+
+    # Of others
+
+    def hear_update(self, update: Update) -> None:
+        """A change is merged, and durable when this turn is said."""
+        if update.wants_ack and update.sender is None and update.event.node != self._context.name:
+            self._owed[update.event.node] = None
+
+    def flush(self) -> None:
+        """Say once what all authors of this turn may know."""
+        owed, self._owed = self._owed, {}
+        for author in owed:
+            seen = RangeSet(list(self._replica.book.seen(author))[: limits.RANGES_PER_INFO])
+            self._bus.say(self._context.info(have={author: seen}), author)
+
+    # Of this node
+
+    @property
+    def members(self) -> list[str]:
+        """Who counts: every node of Weft that has ever changed something and was not dropped, this one included."""
+        book, foreign = self._replica.book, self._context.foreign
+        return [name for name in book.nodes() if name not in book.caps and name not in foreign]
+
+    def needed(self, ack: object) -> int:
+        """How many members an order wants to have it, this one included; Refusal `bad-request` for what is no number of them."""
+        count = len(self.members)
+        wanted = {UNSET: 1, None: 1, LOCAL: 1, ONE: 2, MAJORITY: count // 2 + 1}.get(ack, ack)  # type: ignore[call-overload]  # what hashes
+        if type(wanted) is not int or wanted < 1:
+            raise Refusal("bad-request", "`ack` is local, one, majority, or a number of members")
+        if wanted > max(count, 1):
+            raise Refusal("bad-request", f"{wanted} members are to have it, and there are {count}")
+        return wanted
+
+    def hold(self, say: Callable[[Answer], None], request: Request, answer: Answer, first: int) -> None:
+        """Answer when enough have the changes from `first` to the last one of this node."""
+        needed, level = self.needed(request.ack), str(request.ack)
+        last, due_at = self._context.tick, self._context.now.mono + limits.ACK_NS
+        self._waiting.append(Held(say, answer, first, last, needed, len(self.members), level, due_at))
+        self._look()
+
+    def hear_info(self, info: Info) -> None:
+        """A member says what it has."""
+        mine = (info.have or {}).get(self._context.name)
+        if mine is not None and self._waiting:
+            self._have[info.node] = mine
+            self._look()
+
+    def _look(self) -> None:
+        self._waiting = [held for held in self._waiting if not self._is_answered(held)]
+        if not self._waiting:
+            self._have.clear()
+
+    def _is_answered(self, held: Held) -> bool:
+        if self._durable(held) < held.needed:
+            return False
+        self._context.count("acks", f"{held.level} reached")
+        held.say(held.answer)
+        return True
+
+    def _durable(self, held: Held) -> int:
+        """How many members have it, this one included."""
+        own, members = self._context.name, self.members
+        return 1 + sum(
+            name != own and name in self._have and self._have[name].covers(held.first, held.last) for name in members
+        )
+
+    # Time
+
+    def wake(self, now: Now) -> None:
+        """Whoever has waited too long is told how far it came."""
+        late = [held for held in self._waiting if held.due_at <= now.mono]
+        for held in late:
+            durable = self._durable(held)
+            self._context.count("acks", f"{held.level} unconfirmed")
+            text = f"written, and {durable} of {held.of} members have it after {limits.ACK_NS // 10**9} s"
+            held.say(msgspec.structs.replace(held.answer, error=text, etype="unconfirmed", durable=durable, of=held.of))
+        if late:
+            self._waiting = [held for held in self._waiting if held.due_at > now.mono]
+            self._look()
+
+    def deadline(self) -> int | None:
+        """When the first has waited too long."""
+        return min((held.due_at for held in self._waiting), default=None)
