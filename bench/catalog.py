@@ -54,11 +54,13 @@ class Options(NamedTuple):
 class Broker:
     """A node with a catalog, on a disk of its own."""
 
-    def __init__(self, place: Path) -> None:
+    def __init__(self, place: Path, more: str = "") -> None:
         self.base, router = free_blocks(2, 36_000)
         self.port = router + 1
         file = place / "node.toml"
-        file.write_text(SETTINGS.format(port=self.base, router=self.port, other=router + 9, state=place / "state"))
+        file.write_text(
+            SETTINGS.format(port=self.base, router=self.port, other=router + 9, state=place / "state") + more
+        )
         with (place / "log").open("wb") as log:
             words = [sys.executable, "-m", "weft.cli.main", "up", str(file)]
             self.process = subprocess.Popen(words, stdout=log, stderr=log, cwd=ROOT)
@@ -126,8 +128,8 @@ class Stage:
     def place(self) -> Path:
         return Path(self._stack.enter_context(tempfile.TemporaryDirectory()))
 
-    def broker(self, instances: int) -> Broker:
-        made = self._stack.enter_context(Broker(self.place()))
+    def broker(self, instances: int, more: str = "") -> Broker:
+        made = self._stack.enter_context(Broker(self.place(), more))
         if instances:
             made.load("fill", instances)
         return made

@@ -20,10 +20,11 @@ from typing import Any, Final, NamedTuple, Self
 from bench.catalog import Stage, loaded
 from bench.peers import programs
 from bench.peers.stores import ROOT, cpu_s
-from bench.store import Bar, show
-from weft.catalog import Client, SyncClient
+from bench.store import Bar, compared, show
+from weft.catalog import Client, NotFound, SyncClient
 
 CALLS: Final = 20_000
+LOCKSTEP: Final = 2_000
 PROGRAM: Final = """
 import asyncio, sys
 from weft.catalog import Service
@@ -51,14 +52,20 @@ def service(broker: str) -> Iterator[subprocess.Popen[bytes]]:
             process.kill()
 
 
-def found(broker: str) -> int:
+def found(broker: str, name: str = "thermo") -> int:
     """The port of the service, as soon as it is there."""
     with SyncClient(broker) as client:
-        while True:
-            told = client.list()
-            if "thermo" in told and (place := told["thermo"].address) is not None:
-                return place.port
+        while (port := port_of(client, name)) is None:
             time.sleep(0.1)
+        return port
+
+
+def port_of(client: SyncClient, name: str) -> int | None:
+    try:
+        place = client.get(name).address
+    except NotFound:
+        return None
+    return place.port if place is not None else None
 
 
 class Tapping:
@@ -106,10 +113,12 @@ def taps(options: Options) -> list[Bar]:
         measured()
         for _ in range(options.rounds):
             figures["untapped"].append(measured())
-            for name, wanted in (("tapped", {}), ("every message", {"rate": 1_000_000, "max_frame": 64})):
-                with Tapping(broker, **wanted) as tapping:
-                    figures[name].append(measured())
-                accounts[name] = tapping.accounts
+            with Tapping(broker) as tapping:
+                figures["tapped"].append(measured())
+            accounts["tapped"] = tapping.accounts
+            with Tapping(broker, rate=1_000_000, max_frame=64) as tapping:
+                figures["every message"].append(measured())
+            accounts["every message"] = tapping.accounts
         print(f"  accounts {accounts}")
     spent = {name: statistics.median(row[0] for row in rows) for name, rows in figures.items()}
     for name, rows in figures.items():
@@ -119,7 +128,39 @@ def taps(options: Options) -> list[Bar]:
     return [Bar(what, spent["tapped"], spent["untapped"], 1.03, is_at_most=True)]
 
 
-MEASURES: Final[dict[str, Callable[[Options], list[Bar]]]] = {"taps": taps}
+def bridge(options: Options) -> list[Bar]:
+    """A call of a service of another network through both brokers, beside the same call at the service itself."""
+    crossing = '\n[catalog.bridge]\nexport = ["*"]\nimport = ["*"]\n'
+    with Stage() as stage, ExitStack() as stack:
+        green = stage.broker(0, 'net = "green"' + crossing)
+        blue = stage.broker(0, f'net = "blue"{crossing}to = ["127.0.0.1:{green.port + 3}"]\n')
+        stack.enter_context(service(f"127.0.0.1:{green.port}"))
+        direct, across = found(f"127.0.0.1:{green.port}"), found(f"127.0.0.1:{blue.port}", "thermo@green")
+        before = [cpu_s(each.process.pid) for each in (green, blue)]
+        seen = compared(
+            {
+                "at the service": lambda: 1e6 * loaded("call", direct, LOCKSTEP)["p50"],
+                "over the bridge": lambda: 1e6 * loaded("call", across, LOCKSTEP)["p50"],
+            },
+            options.rounds,
+            "us",
+        )
+        spent = sum(cpu_s(each.process.pid) for each in (green, blue)) - sum(before)
+        print(
+            f"  both brokers spent {spent / options.rounds / LOCKSTEP * 1e6:,.0f} us of a processor on each call that crossed"
+        )
+    return [
+        Bar(
+            "what a bridge adds to a call, of 1 ms",
+            seen["over the bridge"] - seen["at the service"],
+            1_000,
+            1,
+            is_at_most=True,
+        )
+    ]
+
+
+MEASURES: Final[dict[str, Callable[[Options], list[Bar]]]] = {"taps": taps, "bridge": bridge}
 
 
 def main() -> None:

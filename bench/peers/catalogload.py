@@ -5,6 +5,7 @@ fill             COUNT registrations on one DEALER each, which stay
 lookup           COUNT lookups of 300 names, one REQ in lock-step
 dealer           COUNT lookups, one DEALER, 200 in flight
 calls            COUNT calls of `read` at the service that listens at PORT, 200 in flight
+call             COUNT calls of it, one REQ in lock-step
 list             COUNT lists of everything
 register         COUNT registrations of new instances, one REQ in lock-step
 watch PUB        COUNT updates on one REQ, each until a SUB of the events port PUB has heard of it
@@ -103,6 +104,17 @@ def calls(port: int, count: int) -> list[float]:
         dealer.recv_multipart()
         heard += 1
     return [(time.perf_counter() - began) / count] * count
+
+
+def one_call(port: int, count: int) -> list[float]:
+    """Calls of `read`, one REQ in lock-step."""
+    req = dialled(zmq.REQ, port)
+
+    def one(_: int) -> None:
+        req.send_multipart([b"read", T, b"x" * 100])
+        req.recv_multipart()
+
+    return timed(count, one)
 
 
 def fill(port: int, count: int) -> list[float]:
@@ -217,6 +229,7 @@ MODES: Final[dict[str, Callable[[int, int], list[float]]]] = {
     "lookup": lookup,
     "dealer": flying,
     "calls": calls,
+    "call": one_call,
     "list": listed,
     "register": register,
     "watch": watched,

@@ -100,6 +100,7 @@ def test_the_status_says_who_the_broker_is_and_where_its_ports_are(broker: Enter
         "hb": 5246,
         "pub": 5250,
         "monitor": 5251,
+        "bridge": 0,
         "caps": ["f64", "lvc", "log", "tap"],
         "insecure": False,
         "full": False,

@@ -164,6 +164,28 @@ def status(*, broker: Broker = None, json: Flag = False) -> int:
 
 
 @app.command
+def bridge(*, broker: Broker = None, json: Flag = False) -> int:
+    """Show the bridges to other networks: whether they are up, and how much crosses.
+
+    Args:
+        broker: host:port; default: the broker of this machine, else the first beacon.
+        json: one array of facts.
+    """
+
+    async def work(client: Client) -> int:
+        told = await client.bridges()
+        if json:
+            print_json(told)
+        else:
+            heads = ("net", "state", "dialled", "since_s", "imported", "exported", "late")
+            rows = [[_fact(row.get(head) or (0 if head in heads[3:] else None)) for head in heads] for row in told]
+            show([head.replace("since_s", "since (s)") for head in heads], rows, "no bridge")
+        return DONE if told and all(row.get("state") == "up" for row in told) else NOT_SO
+
+    return at_catalog(broker, work)
+
+
+@app.command
 def liveness(pattern: str = "*", /, *, broker: Broker = None, json: Flag = False) -> int:
     """Show how each instance is heard: by UDP or TCP, how long ago, how regularly.
 

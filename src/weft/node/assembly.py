@@ -30,7 +30,7 @@ from weft.cores.store.messages import StoreSettings
 from weft.cores.topology import Topology
 from weft.cores.topology.messages import TopologySettings
 from weft.node.annexes import admitted, cores_of
-from weft.node.catalogtable import CatalogTable
+from weft.node.catalogtable import BridgeTable, CatalogTable
 from weft.node.doctable import DocTable, fresh_uuid, settings_of_session
 from weft.node.node import Node
 from weft.node.planner import waits_for_plan
@@ -180,6 +180,7 @@ def _store(start: Start) -> Core:
 
 def _catalog(start: Start) -> Core:
     own, table = start.settings.node, start.settings.catalog or CatalogTable()
+    bridge = table.bridge or BridgeTable()
     settings = CatalogSettings(
         fabric=start.settings.fleet.name,
         host=table.host or own.host,
@@ -197,6 +198,13 @@ def _catalog(start: Start) -> Core:
         pause_ns=_span(table.pause),
         probe_allow=table.probe_allow,
         lvc_keep=table.lvc_keep,
+        lookup_scope=table.lookup_scope,
+        bridge_to=bridge.to,
+        exports=bridge.export,
+        imports=bridge.imports,
+        export_topics=bridge.export_topics,
+        import_topics=bridge.import_topics,
+        transit=bridge.transit,
         instances_max=table.instances,
         per_name_max=table.per_name,
         per_owner_max=table.per_owner,

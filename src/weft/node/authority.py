@@ -87,6 +87,8 @@ VERB_OF: Final[Mapping[str, Callable[[Any], str]]] = {
     "mesh-call": _is("store"),
     "catalog": _of_catalog,
     "catalog-monitor": _is("register"),
+    "catalog-bridge": _is("bridge"),
+    "catalog-bridge-dial": _is("bridge"),
     "clients": _is("chain"),
     "document": _is("document"),
 }
@@ -100,6 +102,10 @@ UNPROVED: Final = frozenset(
         "doc-clients",  # as above
         "catalog",  # as above, or over loopback: a foreign protocol
         "catalog-events",
+        "catalog-bridge",  # over loopback; beyond it only with a key
+        "catalog-bridge-dial",
+        "catalog-relay",  # who calls a service asks nobody
+        "catalog-call",
         "catalog-monitor",  # copies of who is registered at that address
         "catalog-values",  # what services on loopback publish
         "catalog-probe",

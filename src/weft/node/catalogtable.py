@@ -7,6 +7,7 @@ from typing import Annotated, Final, Literal
 import msgspec
 from msgspec import Meta
 
+from weft.base.endpoints import is_address
 from weft.base.now import MILLISECOND, SECOND
 from weft.base.settings import span_ns
 
@@ -25,6 +26,22 @@ NET_CHARACTERS: Final = frozenset("abcdefghijklmnopqrstuvwxyz0123456789-")
 NET_CHARACTERS_MAX: Final = 32  # BEA-001
 
 Count = Annotated[int, Meta(ge=1, le=10_000_000)]
+
+
+class BridgeTable(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True, rename={"imports": "import"}):
+    """`[catalog.bridge]`: other networks, and what crosses (BRI-004)."""
+
+    listen: bool = True
+    """Whether other brokers may dial; on the port three behind the catalog's, or a spare one."""
+    to: tuple[str, ...] = ()
+    """`host:port` of the bridge ports of other brokers."""
+    export: tuple[str, ...] = ()
+    """Names of services that others are told of, with `*` and `?`."""
+    imports: tuple[str, ...] = ()
+    export_topics: tuple[str, ...] = ()
+    import_topics: tuple[str, ...] = ()
+    transit: bool = False
+    """Whether what is imported is exported again."""
 
 
 class CatalogTable(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
@@ -55,6 +72,9 @@ class CatalogTable(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_o
     pause: float | str = 0.5
     probe_allow: tuple[str, ...] = ()
     lvc_keep: bool = True
+    lookup_scope: Literal["local", "all"] = "local"
+    """`all`: a plain name that nobody has here means one of another network."""
+    bridge: BridgeTable | None = None
     instances: Count = 100_000
     per_name: Count = 1_000
     per_owner: Count = 20_000
@@ -70,6 +90,11 @@ def faults_of(table: CatalogTable) -> Iterator[str]:
             yield f"E04 catalog.{what} {getattr(table, what)!r}: {least / SECOND:g} s to {most / SECOND:g} s"
     if not (set(table.net) <= NET_CHARACTERS and len(table.net) <= NET_CHARACTERS_MAX):
         yield f"E15 catalog.net {table.net!r}: small letters, digits and `-`, {NET_CHARACTERS_MAX} at most"
+    if table.bridge is not None and not table.net:
+        yield "E03 catalog.net: a bridge needs a name of this network"
+    for place in table.bridge.to if table.bridge is not None else ():
+        if not is_address(place):
+            yield f"E05 catalog.bridge.to {place!r}: host:port of another broker's bridge"
     for network in table.probe_allow:
         try:
             ip_network(network)

@@ -25,7 +25,7 @@ from weft.cores.document import messages as document
 from weft.node import storechannels as store
 from weft.wire import beacon, chp, clients, data, discovery, enrolment, hop, replication
 from weft.wire.catalog import beacon as shalom
-from weft.wire.catalog import beats, commands, publications, taps
+from weft.wire.catalog import beats, bridges, commands, publications, taps
 from weft.wire.catalog import messages as words
 from weft.wire.document import frames as dialogue
 from weft.wire.document import programs
@@ -48,6 +48,7 @@ CATALOG: Final = "catalog"
 """Ports of the catalog, which are none of the node's own (CAT-001): whoever knows how they move binds them."""
 CATALOG_QUEUE: Final = 10_000  # answers for one peer
 VALUES_BUDGET: Final = 64  # of one source before it waits (LVC-009 allows 256): 12,800 a second, a sixth of a core
+BRIDGE_QUEUE: Final = 4_000  # of one bridge: its window, and what needs none
 EVENTS_QUEUE: Final = 100_000  # for one watcher, who then needs a snapshot
 DOCUMENT: Final = "document"
 """A socket in the node's state directory, for programs that edit documents (docs/doc.md)."""
@@ -174,6 +175,9 @@ _mesh_call = _stream("store", mesh.decode, mesh.encode, "DEALER", CALLS)
 _catalog = _stream("catalog", commands.decode, commands.encode, "ROUTER", BINDS)
 _events = Channel("catalog", "publish", publications.decode, publications.encode, socket="XPUB", how=BINDS)
 _monitor = _stream("catalog", taps.decode, commands.encode, "ROUTER", BINDS)
+_bridge = _stream("catalog", bridges.decode, commands.encode, "ROUTER", BINDS)
+_bridge_dial = _stream("catalog", bridges.decode, commands.encode, "DEALER", CALLS)
+_carry = _stream("catalog", commands.decode, commands.encode, "DEALER", CALLS)
 _values = Channel("catalog", "publish", publications.decode_taken, _unsaid, socket="SUB", how=KEEPS)
 _probe = _stream("catalog", commands.decode, commands.encode, "DEALER", CALLS)
 _doc_clients = _stream("document", programs.decode, programs.encode, "ROUTER", BINDS)
@@ -239,6 +243,12 @@ CHANNELS: Final[dict[str, Channel]] = {
     "catalog-monitor": _monitor._replace(
         block=CATALOG, queue=LINK_QUEUE, frames_max=taps.FRAMES_MAX, tells_address=True, is_plain=True
     ),
+    "catalog-bridge": _bridge._replace(
+        block=CATALOG, queue=BRIDGE_QUEUE, frames_max=bridges.FRAMES_MAX, tells_address=True, is_plain=True
+    ),
+    "catalog-bridge-dial": _bridge_dial._replace(queue=BRIDGE_QUEUE, frames_max=bridges.FRAMES_MAX, is_plain=True),
+    "catalog-relay": Channel("catalog", "stream", commands.decode_call, commands.encode, how=INSIDE),
+    "catalog-call": _carry._replace(queue=ANSWER_QUEUE, is_plain=True),
     "catalog-beats": Channel("catalog", "datagram", beats.decode, beats.encode, how=INSIDE),
     "catalog-beacon": Channel("catalog", "datagram", _unheard, shalom.encode, how=INSIDE),
     "catalog-probe": _probe._replace(queue=LINK_QUEUE, is_plain=True),

@@ -5,7 +5,6 @@ from typing import Any, Final
 import msgspec
 
 from weft.cores.carrier import messages as carrier
-from weft.cores.catalog import messages as catalog
 from weft.cores.chains import messages as chains
 from weft.cores.clone import messages as clone
 from weft.cores.configuration import messages as configuration
@@ -15,6 +14,7 @@ from weft.cores.measurement import messages as measurement
 from weft.cores.store import messages as store
 from weft.cores.topology import messages as topology
 from weft.node.alertevents import ALERTS
+from weft.node.catalogevents import CATALOG
 from weft.node.guard import BudgetReached, MemoryExceeded, MemoryTight
 from weft.node.securityevents import SECURITY, Event
 
@@ -425,60 +425,7 @@ EVENTS: Final[dict[type, Event]] = {
     store.LimitExceeded: Event(
         "store.over-limit", "warning", "The store holds more than it should.", "Delete, or raise the limit."
     ),
-    catalog.CatalogOpened: Event(
-        "catalog.opened", "info", "The broker serves; what was registered before is given time to speak.", "Nothing."
-    ),
-    catalog.RequestDenied: Event(
-        "catalog.denied",
-        "warning",
-        "A registration, an update or an order was refused; nothing has changed.",
-        "By `code`: docs/catalog.md says what each wants.",
-    ),
-    catalog.PeerMalformed: Event(
-        "catalog.malformed", "warning", "A peer said what is no message of the protocol.", "See who it is."
-    ),
-    catalog.PeerIgnored: Event(
-        "catalog.ignored",
-        "warning",
-        "A peer said so much that is no message that it is not heard for a minute.",
-        "Mend or stop that program.",
-    ),
-    catalog.Paused: Event(
-        "catalog.pause",
-        "warning",
-        "The broker stood still; all deadlines were moved, so that nobody counts as gone by that.",
-        "Look what held the process: memory, disk, a stopped machine.",
-    ),
-    catalog.EvictionsHeld: Event(
-        "catalog.held",
-        "warning",
-        "So many services are silent at once that the fault may be here: none is called dead for now; or that is over.",
-        "Look at the network of this machine.",
-    ),
-    catalog.PathChanged: Event(
-        "catalog.path",
-        "info",
-        "Beats of a service are lost by UDP and come by TCP, or come by UDP again.",
-        "If it is `tcp`: let UDP pass to the port of beats.",
-    ),
-    catalog.CatalogExposed: Event(
-        "catalog.insecure",
-        "warning",
-        "The catalog listens beyond this machine and asks nobody who they are.",
-        "Bind it to loopback, or know everybody on that network.",
-    ),
-    catalog.LogsLost: Event(
-        "catalog.logs-lost",
-        "warning",
-        "Log records of a service are missing, and it could not say them again.",
-        "Nothing; `first` and `last` name them.",
-    ),
-    catalog.TapStarted: Event(
-        "tap.start", "info", "Messages of a service are copied, since `by` asked for it.", "weft catalog tap --list"
-    ),
-    catalog.TapEnded: Event(
-        "tap.stop", "info", "Messages of a service are copied no more; the counts say how many were.", "Nothing."
-    ),
+    **CATALOG,
     document.SessionOpened: Event(
         "doc.opened", "info", "A session's socket listens; its log is as the journal had it.", "Nothing."
     ),

@@ -13,10 +13,12 @@ from typing import Final
 import psutil
 
 from weft.base.effects import Source
+from weft.base.endpoints import host_of, is_loopback
 from weft.base.errors import UserError
 from weft.cores.catalog.messages import Ports
-from weft.node.catalogtable import SPARE_PORTS, CatalogTable
+from weft.node.catalogtable import SPARE_PORTS, BridgeTable, CatalogTable
 from weft.node.settings import LOOPBACK, NodeSettings
+from weft.shell.catalogrelays import Relays
 from weft.shell.door import Door
 from weft.shell.links import LOOPBACK_BROADCAST, Links
 from weft.shell.runner import Runner
@@ -36,6 +38,8 @@ class CatalogDoors:
         self._door = Door(state, "catalog")
         self._beats: socket.socket | None = None
         self._shouts: socket.socket | None = None
+        self._relays: Relays | None = None
+        self._is_open = settings.security.is_open
         self._destinations: tuple[str, ...] = ()
 
     def open(self) -> None:
@@ -52,13 +56,18 @@ class CatalogDoors:
         self._door.open(self._links, ("catalog",))
         events = self._serve("catalog-events", table.port + 1)
         monitor = self._serve("catalog-monitor", table.port + 2)
+        bridge = 0
+        if table.bridge is not None:
+            check_bridge(table.bridge, is_safe=self._links.credentials.is_closed or self._is_open)
+            self._relays = Relays(self._host, self._runner, self._links)
+            bridge = self._serve("catalog-bridge", table.port + 3) if table.bridge.listen else 0
         beats = self._listen(table.port)
         self._runner.doors |= {"catalog-beats": self._answer, "catalog-beacon": self._shout}
         if table.beacons:
             self._shouts = _datagrams()
             self._shouts.setsockopt(socket.SOL_SOCKET, socket.SO_BROADCAST, 1)
             self._destinations = destinations_of(table, self._host)
-        self._runner.order("catalog", Ports(beats, events, monitor))
+        self._runner.order("catalog", Ports(beats, events, monitor, bridge))
 
     def close(self) -> None:
         """Let go of everything."""
@@ -67,6 +76,8 @@ class CatalogDoors:
             self._beats.close()
         if self._shouts is not None:
             self._shouts.close()
+        if self._relays is not None:
+            self._relays.close()
         self._door.close()
 
     def _serve(self, channel: str, first: int) -> int:
@@ -122,6 +133,15 @@ class CatalogDoors:
             through.sendto(data, address)
         except OSError as error:
             self._links.dropped[f"{channel}:{error.strerror}"] += 1
+
+
+def check_bridge(table: BridgeTable, *, is_safe: bool) -> None:
+    """UserError for a bridge to another machine without keys, unless the file asks for an open network (BRI-012)."""
+    far = [place for place in table.to if not is_loopback(host_of(place))]
+    if far and not is_safe:
+        text = f"a bridge to {far[0]} needs keys: without them anybody on the way could answer for services there"
+        mend = 'a closed fabric (weft invite), or [security] mode = "none" and allow_insecure = true'
+        raise UserError("insecure-bridge", text, mend)
 
 
 AF_INET, AF_INET6 = socket.AF_INET, socket.AF_INET6

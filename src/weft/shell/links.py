@@ -214,6 +214,11 @@ class Links:
         self._context.term()
 
     @property
+    def context(self) -> Context:
+        """In which all sockets of the node are made."""
+        return self._context
+
+    @property
     def ends(self) -> dict[str, End]:
         """What is open, by channel."""
         return self._ends

@@ -27,7 +27,7 @@ DOCUMENT: Final = "document"
 BLOCKS: Final = ("", CATALOG, CLONE)
 """Blocks of ports that stand open here: the node's own, and those of brokers and of the Clone pattern. Programs of the
 same machine need none, and a door that opens by order only is never opened here."""
-OF_CATALOG: Final = {"catalog": 0, "catalog-events": 1, "catalog-monitor": 2}
+OF_CATALOG: Final = {"catalog": 0, "catalog-events": 1, "catalog-monitor": 2, "catalog-bridge": 3}
 """Which of its ports a channel of the catalog has."""
 
 
@@ -52,7 +52,12 @@ class Doors:
                 address = f"{machine.address}:{port}"
                 self.bound[channel] = self.streams.bind(machine, address, channel)
         if "catalog" in node.cores:
-            machine.later(0, partial(machine.obey, "catalog", Ports(CATALOG_PORT, CATALOG_PORT + 1, CATALOG_PORT + 2)))
+            machine.later(
+                0,
+                partial(
+                    machine.obey, "catalog", Ports(CATALOG_PORT, CATALOG_PORT + 1, CATALOG_PORT + 2, CATALOG_PORT + 3)
+                ),
+            )
         if "document" in node.cores:
             machine.later(0, partial(machine.obey, "document", Begin()))
 
@@ -75,7 +80,7 @@ class Doors:
         if channel == DOCUMENT:
             sender = peer.partition(BETWEEN)[2]
             return Source(channel, peer, kind=self._address_of(sender)), [sender, *frames]
-        if channel in ("catalog", "catalog-monitor"):
+        if channel in OF_CATALOG:
             return Source(channel, peer, kind=f"DEALER {self._address_of(peer)}"), frames
         return Source(channel, peer, kind=machine.programs.kinds.get(peer, "")), frames
 

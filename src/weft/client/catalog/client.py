@@ -222,6 +222,10 @@ class Client:
         """End a tap, whosever it is."""
         await self.told(TAP, _json({"stop": tap}))
 
+    async def bridges(self) -> Tables:
+        """How each bridge to another network is (BRI-003)."""
+        return _rows(await self.told(b"dbp.bridge"), "bridges")
+
     async def status(self) -> Table:
         """How the broker is."""
         return await self.told(b"dbp.status")

@@ -102,6 +102,10 @@ class SyncClient(Waiting):
         """As `Client.stop_tap`."""
         self._do(self._client.stop_tap(tap))
 
+    def bridges(self) -> Tables:
+        """As `Client.bridges`."""
+        return self._do(self._client.bridges())
+
     def status(self) -> Table:
         """As `Client.status`."""
         return self._do(self._client.status())

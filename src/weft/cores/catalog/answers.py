@@ -1,6 +1,8 @@
 """What a lookup is answered, in bytes that are kept until something changes (CAT-017, CAT-030..033)."""
 
+from bisect import bisect_left
 from collections.abc import Iterable
+from itertools import islice, takewhile
 from typing import Any, Final
 
 import msgspec
@@ -49,10 +51,28 @@ class Answers:
             text = name.decode()
         except UnicodeDecodeError:
             return encode({**_absence(name.decode("utf-8", "replace"), "unknown", None), "code": "bad-name"})
+        if self._context.relays is not None:
+            self._give_place(text)
         kept = self._names.get(text)
         if kept is None:
             kept = self._named(text)
         return b"{%b}" % kept if kept else encode(_absence(text, *self._became(text)))
+
+    def _give_place(self, name: str) -> None:
+        """An entry of another network that is looked up can be called from here (BRI-011)."""
+        if "@" in name or self._context.settings.lookup_scope == "all":
+            for instance in self._found(name)[:1]:
+                if instance.is_imported and self._context.relays is not None:
+                    self._context.relays.looked_up(instance)
+
+    def _found(self, name: str) -> list[Instance]:
+        """The usable instances of a name here; if there are none and the settings say so, those of other networks (CAT-036)."""
+        found = self.best(name)
+        if found or "@" in name or self._context.settings.lookup_scope != "all":
+            return found
+        names, prefix = self._book.names(), f"{name}@"
+        others = takewhile(lambda other: other.startswith(prefix), islice(names, bisect_left(names, prefix), None))
+        return sorted((one for other in others for one in self.best(other)), key=_order)
 
     def all(self) -> bytes:
         """Every name that has an instance one could use, sorted."""
@@ -123,6 +143,8 @@ class Answers:
         """It has changed, or is gone: what was kept of it and its name is old."""
         self._records.pop(instance.key, None)
         self._names.pop(instance.name, None)
+        if instance.is_imported:
+            self._names.pop(instance.name.rpartition("@")[0], None)
         self._all = b""
 
     # Making
@@ -131,7 +153,7 @@ class Answers:
         """`"name":{…}` of a name, kept from now on; empty where nobody is found. Names that nobody has are not kept."""
         kept = self._names.get(name)
         if kept is None:
-            found = self.best(name)
+            found = self._found(name)
             kept = b"%b:%b" % (encode(name), self._together(found)) if found else b""
             if found or self._book.of_name(name):
                 self._names[name] = kept
@@ -155,6 +177,8 @@ class Answers:
         seen = max(self.last_seen(instance) for instance in known)
         if any(instance.is_live for instance in known):
             return "critical", seen
+        if known[-1].reason == "link":  # the bridge to its network is down (BRI-008)
+            return "unreachable", seen
         return ("left" if known[-1].reason == "left" else "inactive"), seen
 
     def last_seen(self, instance: Instance) -> float:

@@ -119,7 +119,7 @@ class Book:
         """To be said after any change of its record, state, health, owner or index; an announced change says it itself."""
         if self._instances.get(instance.key) is instance:
             noted = self._noted.get(instance.key)
-            if noted != (instance.state, instance.owner, instance.observed_ip):
+            if not instance.is_imported and noted != (instance.state, instance.owner, instance.observed_ip):
                 self._uncount(instance)
                 self._count(instance)
         self._forget(instance)
@@ -134,6 +134,8 @@ class Book:
     # Counting
 
     def _count(self, instance: Instance) -> None:
+        if instance.is_imported:  # nobody here watches over it (BEA-023), and nobody here owns it
+            return
         noted = self._noted[instance.key] = _Noted(instance.state, instance.owner, instance.observed_ip)
         self.counts[noted.state] += 1
         self._owners[noted.owner] += 1

@@ -7,7 +7,7 @@ no event leaves before its change is durable (CAT-050).
 import hashlib
 from collections import Counter
 from collections.abc import Callable
-from typing import NamedTuple, Protocol
+from typing import Any, NamedTuple, Protocol
 
 from weft.base.budget import Budget
 from weft.base.chance import Chance
@@ -19,7 +19,7 @@ from weft.cores.catalog.messages import CatalogSettings
 from weft.cores.kit.outbox import Outbox
 from weft.wire.catalog.messages import Envelope, Message, Publication
 
-ROUTER, EVENTS, BEATS, BEACON, PROBE, VALUES, MONITOR = (
+ROUTER, EVENTS, BEATS, BEACON, PROBE, VALUES, MONITOR, BRIDGE, DIAL, RELAY, CALLS = (
     "catalog",
     "catalog-events",
     "catalog-beats",
@@ -27,6 +27,10 @@ ROUTER, EVENTS, BEATS, BEACON, PROBE, VALUES, MONITOR = (
     "catalog-probe",
     "catalog-values",
     "catalog-monitor",
+    "catalog-bridge",
+    "catalog-bridge-dial",
+    "catalog-relay",
+    "catalog-call",
 )
 """Channels: see `weft.node.catalogchannels`."""
 
@@ -78,6 +82,48 @@ class OwnMessages(Protocol):
         """One for whoever has subscribed."""
 
 
+class Crosses(Protocol):
+    """What goes over bridges: `sharing.Lists`."""
+
+    def exports_name(self, name: str, /) -> bool:
+        """Whether others are told of a service of this name."""
+
+    def imports_name(self, name: str, /) -> bool:
+        """Whether those of others are taken: then all that they export is here, and nobody need be asked."""
+
+    def exports_topic(self, topic: bytes, /) -> bool:
+        """Whether others may have what is published under it."""
+
+    def imports_topic(self, topic: bytes, /) -> bool:
+        """Whether it is taken from others."""
+
+
+class Nothing:
+    """Nothing crosses."""
+
+    def exports_name(self, name: str, /) -> bool:
+        return False
+
+    def imports_name(self, name: str, /) -> bool:
+        return False
+
+    def exports_topic(self, topic: bytes, /) -> bool:
+        return False
+
+    def imports_topic(self, topic: bytes, /) -> bool:
+        return False
+
+
+class Doors(Protocol):
+    """Where imported services are called: `relays.Relays`."""
+
+    def place_of(self, key: tuple[str, str]) -> dict[str, Any]:
+        """The keys of a record that say it."""
+
+    def looked_up(self, instance: Instance) -> None:
+        """Somebody wants to call it."""
+
+
 class Context(Outbox):
     """Shared by reference; the parts of the core change it, nobody else does."""
 
@@ -92,6 +138,11 @@ class Context(Outbox):
         self.is_full = False
         """The journal has no room: nothing is registered or updated (JRN-030)."""
         self.beats_port = self.events_port = self.monitor_port = 0
+        self.bridge_port = 0
+        self.bridging: Crosses = Nothing()
+        """What goes over bridges (BRI-004)."""
+        self.relays: Doors | None = None
+        """Where services of other networks are called from here; None: there are none."""
         self.tap: OwnMessages | None = None
         """Whoever copies what this broker hears and says (MON-007); usually nobody."""
         self.now = Now(0, 0)

@@ -6,6 +6,7 @@ liveness      beats, probes, silence, and when not to believe it; beacons: where
 publishing    every change, to who watches
 sources       publishers: values keeps the last word of each topic, logs gathers warnings
 taps          copies of messages of services, for who looks at them
+bridges       other networks: their entries, calls and publications
 """
 
 from collections.abc import Callable, Iterable
@@ -19,8 +20,21 @@ from weft.cores.catalog import messages
 from weft.cores.catalog.answers import Answers
 from weft.cores.catalog.beacons import Beacons
 from weft.cores.catalog.book import Book
+from weft.cores.catalog.bridges import Bridges
 from weft.cores.catalog.connections import Connections
-from weft.cores.catalog.context import BEATS, EVENTS, MONITOR, PROBE, ROUTER, VALUES, Context
+from weft.cores.catalog.context import (
+    BEATS,
+    BRIDGE,
+    CALLS,
+    DIAL,
+    EVENTS,
+    MONITOR,
+    PROBE,
+    RELAY,
+    ROUTER,
+    VALUES,
+    Context,
+)
 from weft.cores.catalog.liveness import Liveness
 from weft.cores.catalog.logs import Logs
 from weft.cores.catalog.messages import CatalogSettings
@@ -58,13 +72,15 @@ class Catalog:
         self.logs = Logs(context, book, queries, publishing)
         self.sources = Sources(context, book, self.values, self.logs)
         self.serving = Serving(context, book, self.registry, self.connections, queries)
+        self.bridges = Bridges(context, book, self.registry, self.answers, publishing, self.values, queries)
+        self.serving.asking = self.bridges.asking
         self.taps = Taps(context, book, self.serving, queries)
         self.liveness = Liveness(context, book, self.registry, self.serving)
         queries.gauges["held"] = lambda: {"": float(self.liveness.is_held)}
         self.beacons = Beacons(context)
         self._due: int | None = None
         self._is_due_known = False
-        self._parts = Parts(self.liveness, self.beacons, publishing, self.values, self.logs, self.taps)
+        self._parts = Parts(self.liveness, self.beacons, publishing, self.values, self.logs, self.taps, self.bridges)
 
     # Memory
 
@@ -92,7 +108,7 @@ class Catalog:
         self._is_due_known = self._is_due_known and is_lookup
 
     def _subscribed(self, message: Any, source: Source, now: Now) -> None:
-        for part in (self.publishing, self.values, self.logs):
+        for part in (self.publishing, self.values, self.logs, self.bridges.crossing):
             part.subscribed(message, now)
 
     def _probed(self, message: Any, source: Source, now: Now) -> None:
@@ -117,7 +133,9 @@ class Catalog:
         context, settings = self.context, self.context.settings
         context.beats_port, context.events_port, context.monitor_port = order.beats, order.events, order.monitor
         self.answers.all()  # after a restart all fragments are made anew: before anybody waits for them
+        context.bridge_port = order.bridge
         self.beacons.open(now)
+        self.bridges.open(now)
         self.sources.open(now)
         self.publishing.open(now)
         context.tell(messages.CatalogOpened(context.epoch, settings.port, len(list(self.book.all()))))
@@ -129,6 +147,7 @@ class Catalog:
 
     def _stop(self, order: messages.Stop, now: Now) -> None:
         self.beacons.stop()
+        self.bridges.stop()
 
     def _unsent(self, order: SendFailed, now: Now) -> None:
         self.context.count("unroutable")
@@ -158,6 +177,10 @@ HEARD: Final[dict[str, Callable[[Catalog, Any, Source, Now], None]]] = {
     BEATS: lambda catalog, message, source, now: catalog.liveness.beats(message, source.peer, now),
     PROBE: Catalog._probed,  # the table stands below the class
     MONITOR: lambda catalog, message, source, now: catalog.taps.hear(message, source, now),
+    BRIDGE: lambda catalog, message, source, now: catalog.bridges.hear(message, source, now),
+    DIAL: lambda catalog, message, source, now: catalog.bridges.hear(message, source, now),
+    RELAY: lambda catalog, message, source, now: catalog.bridges.relays.hear(message, source, now),
+    CALLS: lambda catalog, message, source, now: catalog.bridges.relays.answered(message, source, now),
     VALUES: lambda catalog, message, source, now: catalog.sources.hear(message, source.peer, now),
 }
 """Who hears what, by channel."""
@@ -165,6 +188,7 @@ HEARD: Final[dict[str, Callable[[Catalog, Any, Source, Now], None]]] = {
 ORDERS: Final[dict[type, Callable[[Catalog, Any, Now], None]]] = {
     messages.Ports: Catalog._open,
     messages.Garbled: lambda catalog, order, now: catalog.serving.garbled(order, now),
+    messages.RelayOpened: lambda catalog, order, now: catalog.bridges.relays.opened(order, now),
     messages.HoldBack: Catalog._hold_back,
     messages.Stop: Catalog._stop,
     SendFailed: Catalog._unsent,

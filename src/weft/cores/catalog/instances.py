@@ -19,6 +19,7 @@ class Instance:
         "id",
         "index",
         "interval_ns",
+        "is_imported",
         "is_restored",
         "name",
         "net",
@@ -55,6 +56,8 @@ class Instance:
         """Of its last change."""
         self.interval_ns = 0
         self.net = ""
+        self.is_imported = False
+        """It is of another network: it lives by what is said of it there (BRI-005)."""
         self.bound = b""
         """The routing id of its DEALER; empty: none."""
         # Liveness, never kept

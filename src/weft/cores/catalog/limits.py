@@ -101,6 +101,29 @@ TAP_SILENCE_NS: Final = 3 * SECOND  # of a member that is to report each second 
 TAP_REPORT_NS: Final = SECOND
 TAP_CLOSING_NS: Final = SECOND  # until last reports are waited for no longer
 
+# Bridges
+BRIDGES_MAX: Final = 16  # a socket and a table each
+IMPORTS_MAX: Final = 100_000  # entries of other networks
+WINDOW_MESSAGES: Final = 1_000  # that may be said unacknowledged
+WINDOW_BYTES: Final = 8 << 20
+BRIDGE_BEAT_NS: Final = SECOND
+BRIDGE_SILENCE_NS: Final = 3 * SECOND  # BRI-003
+GREET_NS: Final = (
+    SECOND  # until a greeting without an answer is said on a new connection: networks that meet agree soon (BRI-013)
+)
+DIAL_NS: Final = (250 * MILLISECOND, SECOND)  # from the first wait between two tries to the longest
+REFUSED_NS: Final = 8 * SECOND  # the same after a refusal
+DIAL_SHARE: Final = 0.2
+DIALS_COUNTED: Final = 4  # doublings, at most
+PART_OFFERS: Final = 128  # of a part of a snapshot
+PART_BYTES: Final = 1 << 20
+ASK_NS: Final = 2 * SECOND  # BRI-008
+CALL_NS: Final = 30 * SECOND  # until a call across has no answer
+CALLS_MAX: Final = 1_000  # under way, in each direction
+SEEN_MAX: Final = 10_000  # publications that are known (BRI-014)
+RELAYS_MAX: Final = 32  # doors for services of other networks (BRI-011)
+RELAY_IDLE_NS: Final = 600 * SECOND
+
 # Logs
 LOGS_MAX: Final = 10_000  # remembered for `dbp.logs`
 LOGS_BYTES_MAX: Final = 64 << 20

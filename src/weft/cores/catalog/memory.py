@@ -119,6 +119,8 @@ def memory_of(record: Record, node: bytes) -> MemoryKind | tuple[str, str] | Non
     if not isinstance(record, StreamRecord) or record.stream != Stream.CATALOG or record.origin != node:
         return None
     said = record.attributes
+    if "@" in record.key:  # of another network: never restored (BRI-005)
+        return None
     try:
         if said["op"] == REMOVE:
             return record.key, said["instance"]

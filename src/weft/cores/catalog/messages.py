@@ -32,6 +32,17 @@ class CatalogSettings(msgspec.Struct, frozen=True, kw_only=True):
     probe_allow: tuple[str, ...] = ()
     """Networks (`10.0.0.0/8`) that may be probed besides the observed address."""
     lvc_keep: bool = True
+    lookup_scope: Literal["local", "all"] = "local"
+    """Whether a plain name that nobody has here means one of another network (CAT-036)."""
+    bridge_to: tuple[str, ...] = ()
+    """Brokers of other networks, `host:port` of their bridge ports."""
+    exports: tuple[str, ...] = ()
+    imports: tuple[str, ...] = ()
+    """Names, with `*` and `?` (BRI-004)."""
+    export_topics: tuple[str, ...] = ()
+    import_topics: tuple[str, ...] = ()
+    transit: bool = False
+    """Whether what is imported is exported again (BRI-006)."""
     instances_max: int = limits.INSTANCES_MAX
     per_name_max: int = limits.PER_NAME_MAX
     per_owner_max: int = limits.PER_OWNER_MAX
@@ -51,6 +62,28 @@ class Ports(msgspec.Struct, frozen=True, gc=False):
     beats: int
     events: int
     monitor: int = 0
+    bridge: int = 0
+    """0: no bridge is waited for."""
+
+
+class OpenRelay(msgspec.Struct, frozen=True, gc=False):
+    """Work: bind a door for calls that go over a bridge; `RelayOpened` says where (BRI-011)."""
+
+    tag: bytes
+
+
+class CloseRelay(msgspec.Struct, frozen=True, gc=False):
+    """Work: close a door."""
+
+    tag: bytes
+
+
+class RelayOpened(msgspec.Struct, frozen=True, gc=False):
+    """A door is bound; port 0: there was none left."""
+
+    tag: bytes
+    host: str
+    port: int
 
 
 class Garbled(msgspec.Struct, frozen=True, gc=False):
@@ -167,8 +200,30 @@ class TapEnded(msgspec.Struct, frozen=True, gc=False):
     sampled: int
 
 
+class BridgeUp(msgspec.Struct, frozen=True, gc=False):
+    """A bridge to another network is up: both have what the other exports (BRI-003)."""
+
+    net: str
+    imported: int
+    exported: int
+
+
+class BridgeDown(msgspec.Struct, frozen=True, gc=False):
+    """A bridge is down: what came by it is unreachable, unless there is another way."""
+
+    net: str
+    why: str
+
+
+class BridgeRefused(msgspec.Struct, frozen=True, gc=False):
+    """No bridge came about: `same-net`, `unsupported`, `limit`."""
+
+    other: str
+    code: str
+
+
 JOURNALED: Final = (
     *(CatalogOpened, RequestDenied, PeerMalformed, PeerIgnored, Paused, EvictionsHeld, PathChanged, CatalogExposed),
-    *(LogsLost, TapStarted, TapEnded),
+    *(LogsLost, TapStarted, TapEnded, BridgeUp, BridgeDown, BridgeRefused),
 )
 """Events that are written into the stream of events."""

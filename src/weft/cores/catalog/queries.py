@@ -101,6 +101,7 @@ class Queries:
             "hb": context.beats_port,
             "pub": context.events_port,
             "monitor": context.monitor_port,
+            "bridge": context.bridge_port,
             "caps": CAPS,
             "insecure": settings.host not in LOOPBACK,
             "full": context.is_full,

@@ -222,6 +222,8 @@ class Registry:
     def condense(self) -> Iterator[CoreRecord]:
         """Records from which `restore` gives the same instances."""
         for instance in sorted(self.book.all(), key=lambda instance: instance.index):
+            if instance.is_imported:
+                continue
             yield kept_of(instance)
         for stream in STREAMS:
             last = self.context.lasts.get(stream)
@@ -337,7 +339,7 @@ class Registry:
         """It registers again: nobody need know unless it says something else of itself."""
         if not records.is_same(instance.record, said.entry.record):
             self._describe(instance, said.entry)
-            self._announce("register", instance)
+            self.announce("register", instance)
         self.watcher().began(instance)
 
     def replace(self, instance: Instance, said: Said) -> None:
@@ -358,7 +360,7 @@ class Registry:
             return
         interval_ns = instance.interval_ns
         self._describe(instance, said.entry)
-        self._announce("update", instance)
+        self.announce("update", instance)
         if instance.interval_ns != interval_ns:
             self.watcher().began(instance)
 
@@ -383,14 +385,14 @@ class Registry:
     def suspect(self, instance: Instance, said: Said) -> None:
         """It may be gone."""
         self._become(instance, State.SUSPECT)
-        self._announce("suspect", instance, said.reason)
+        self.announce("suspect", instance, said.reason)
 
     def end(self, instance: Instance, said: Said) -> None:
         """It is gone; nothing is pushed to it any more."""
         self._become(instance, State.INACTIVE, said.reason)
         instance.bound = b""
         self.context.count("evictions", said.reason)
-        self._announce("inactive", instance, said.reason)
+        self.announce("inactive", instance, said.reason)
         self.watcher().ended(instance)
 
     def stay_away(self, instance: Instance, said: Said) -> None:
@@ -402,7 +404,7 @@ class Registry:
         instance.bound = b""
         self.context.count("evictions", said.reason)
         self.book.drop(instance)
-        self._announce("remove", instance, said.reason)
+        self.announce("remove", instance, said.reason)
         instance.state = State.NONE
         self.watcher().ended(instance)
 
@@ -430,7 +432,8 @@ class Registry:
             instance.since = self.context.wall
         instance.state, instance.reason = state, reason
 
-    def _announce(self, op: str, instance: Instance, reason: str = "") -> None:
+    def announce(self, op: str, instance: Instance, reason: str = "") -> None:
+        """The next indexed change, counted among those of this turn."""
         records, now = self.context.records, self.context.now.mono
         before = len(records)
         self.context.announce(op, instance, reason)
@@ -440,7 +443,7 @@ class Registry:
             self._turn_bytes += limits.CHANGE_BYTES + (len(record.payload) if isinstance(record, StreamRecord) else 0)
 
     def _announce_begin(self, op: str, instance: Instance) -> None:
-        self._announce(op, instance)
+        self.announce(op, instance)
         self.watcher().began(instance)
 
 

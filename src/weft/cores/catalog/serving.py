@@ -12,6 +12,7 @@ import msgspec
 
 from weft.base.effects import Source
 from weft.base.now import Now
+from weft.cores.catalog.asking import Asking
 from weft.cores.catalog.book import Book
 from weft.cores.catalog.connections import Connections
 from weft.cores.catalog.context import Asker, Context
@@ -51,6 +52,8 @@ class Serving:
     ) -> None:
         self.context, self.book, self.registry = context, book, registry
         self.connections, self.queries = connections, queries
+        self.asking: Asking | None = None
+        """Who answers for other networks; None: nobody."""
         queries.add("dbp.deregister", registry.deregister)
 
     # Hearing
@@ -114,6 +117,9 @@ class Serving:
     # Commands: what each is, by the table, and what there is to say
 
     def _hear_request(self, asker: Asker, message: Message) -> tuple[Heard, Said]:
+        if self.asking is not None and (elsewhere := self.asking.asks(message.body)) is not None:
+            self.asking.ask(asker, *elsewhere)
+            return Heard.ASKED, Said(self._bound(asker))
         try:
             return Heard.ASKED, Said(self._bound(asker), wire.REPLY, self.queries.answer(message.body, asker))
         except Refusal as refusal:
@@ -187,7 +193,8 @@ class Serving:
     def answer(self, asker: Asker, said: Said) -> None:
         """Whoever asks is answered; and what its owner says shows that it is there (BEA-011)."""
         self._heard(asker, said.instance)
-        self._say(asker, said.command, said.body)
+        if said.command:  # else another broker is asked first
+            self._say(asker, said.command, said.body)
 
     def acknowledge(self, asker: Asker, said: Said) -> None:
         """A beat: `u.u`, and this connection speaks for the instance (BEA-019, CAT-021)."""

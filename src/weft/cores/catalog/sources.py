@@ -60,6 +60,8 @@ class Sources:
     def changed(self, change: Change) -> None:
         """Listen to who is new or back, no longer to who is gone, anew to who moved."""
         instance = change.instance
+        if instance.is_imported:  # nodes never connect across (BRI-001)
+            return
         if change.op == "remove" or not instance.is_live:
             self._replace(instance.key, {})
         elif change.op != "suspect":

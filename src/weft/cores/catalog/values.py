@@ -8,7 +8,7 @@ ends in `*` asks for all that begin so. On the XPUB `lcv/TOPIC` carries what fol
 """
 
 from collections import OrderedDict, deque
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from itertools import chain, islice
 from typing import Any, Final, NamedTuple
 
@@ -60,6 +60,8 @@ class Values:
     def __init__(self, context: Context, book: Book, queries: Queries, publishing: Publishing) -> None:
         self.context, self.book, self.publishing = context, book, publishing
         self.bytes = self.evicted = 0
+        self.published: Callable[[Key, tuple[bytes, ...]], None] | None = None
+        """Who else wants what services here publish: bridges."""
         self._room = context.budget.part(
             "values", limits.VALUES_PERCENT, lambda: self.bytes + limits.VALUE_COST * len(self._order)
         )
@@ -107,6 +109,13 @@ class Values:
         value.at, value.received = now.mono, self.context.wall
         value.count += 1
         self._evict()
+        if self.published is not None and "@" not in key[0]:
+            self.published(key, frames)
+
+    def kept(self, prefix: bytes, most: int) -> Iterator[tuple[Key, tuple[bytes, ...]]]:
+        """The last values whose topic begins so, and whose they are; so many at most."""
+        found = islice(self._topics.with_prefix(prefix), most)
+        return ((value.publisher.key, value.frames) for value in found if not value.publisher.is_stale)
 
     def _add(self, value: Value) -> Value:
         value.publisher.values[value.topic] = value

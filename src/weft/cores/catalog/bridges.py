@@ -1,0 +1,346 @@
+"""Bridges to brokers of other networks: entries, lookups, calls and publications over one connection each (BRI-001 to 014).
+
+    links      one for each network: bridgestates says what each word does to it, bridgelinks what may be said
+    routes     entries of others, and by which link each is had
+    crossing   publications; relays: calls
+
+Nothing crosses unless both sides list it. Networks that are split go on alone, and say all anew when they meet.
+"""
+
+from collections.abc import Callable
+from typing import Any, Final
+
+import msgspec
+
+from weft.base.effects import SendFailed, Source
+from weft.base.errors import PeerError
+from weft.base.now import SECOND, Now
+from weft.cores.catalog import limits
+from weft.cores.catalog.answers import Answers
+from weft.cores.catalog.asking import Asking
+from weft.cores.catalog.book import Book
+from weft.cores.catalog.bridgelinks import Link
+from weft.cores.catalog.bridgestates import TABLE, Bridge, Word
+from weft.cores.catalog.context import BRIDGE, DIAL, Asker, Context
+from weft.cores.catalog.crossing import Crossing
+from weft.cores.catalog.messages import BridgeDown, BridgeRefused, BridgeUp
+from weft.cores.catalog.publishing import Publishing
+from weft.cores.catalog.queries import Queries
+from weft.cores.catalog.registry import Registry
+from weft.cores.catalog.relays import Relays
+from weft.cores.catalog.routes import Routes
+from weft.cores.catalog.sharing import Sharing
+from weft.cores.catalog.values import Values
+from weft.cores.kit.timers import earliest
+from weft.wire.catalog import bridges as wire
+from weft.wire.catalog.messages import Message
+
+
+class Bridges:
+    """All bridges of this broker; a broker that neither dials nor listens for any has none."""
+
+    def __init__(  # tidy: all the parts that entries, values and calls go through
+        self,
+        context: Context,
+        book: Book,
+        registry: Registry,
+        answers: Answers,
+        publishing: Publishing,
+        values: Values,
+        queries: Queries,
+    ) -> None:
+        self.context, self.book, self.answers = context, book, answers
+        self.links: dict[tuple[str, bytes], Link] = {}
+        """By channel and peer."""
+        self.routes = Routes(context, book, registry)
+        self.sharing = Sharing(context, book, self.routes, self.links.values, self._turn)
+        self.lists = context.bridging = self.sharing.lists
+        self.relays = Relays(context, book, registry, self.link_to)
+        self.crossing = Crossing(context, publishing, values, self.links.values, self.link_to)
+        values.published = self.crossing.published
+        self.asking = Asking(context, book, answers, self.links.values, self.link_to)
+        self._is_open = False
+        queries.add("dbp.bridge", self.query)
+        queries.gauges["bridge_links"] = lambda: {"": sum(link.state is Bridge.UP for link in self.links.values())}
+        queries.gauges["bridge_imported"] = lambda: {"": len(self.routes)}
+
+    @property
+    def is_on(self) -> bool:
+        """Whether there may be bridges."""
+        return bool(self.context.settings.net and (self.context.settings.bridge_to or self.context.bridge_port))
+
+    def open(self, now: Now) -> None:
+        """Dial whom the settings name."""
+        if not self.context.settings.net:
+            return
+        self._is_open = True
+        if self.is_on:
+            self.context.relays = self.relays
+        for endpoint in self.context.settings.bridge_to:
+            key = (DIAL, endpoint.encode())
+            self.links[key] = Link(self.context, *key, endpoint)
+        if self.is_on and self.context.settings.imports:
+            self.relays.prepare()
+
+    def stop(self) -> None:
+        """The broker ends: say so."""
+        for link in self.links.values():
+            if link.is_on:
+                link.say(wire.Bye())
+
+    def link_to(self, net: str) -> Link | None:
+        """The bridge by which a network is reached: its own, else that by which its entries come."""
+        direct = next((link for link in self.links.values() if link.net == net and link.is_on), None)
+        if direct is not None or not self.context.settings.transit:
+            return direct or self._through(net)
+        return self._through(net)
+
+    def _through(self, net: str) -> Link | None:
+        nets = {link.net: link for link in self.links.values() if link.is_on}
+        ways = (self.routes.best(key) for key in self.routes.of_net(net))
+        return next((nets[way[0]] for way in ways if way is not None and way[0] in nets), None)
+
+    # Hearing
+
+    def hear(self, message: Message, source: Source, now: Now) -> None:
+        """Something came over a bridge."""
+        try:
+            header, frames = wire.read(message)
+        except PeerError:
+            self.context.count("bridge_dropped", "malformed")
+            return
+        self.context.count("bridge_heard", type(header).__name__.lower())
+        link = self.links.get((source.channel, source.peer))
+        if link is None:
+            link = self._meet(header, source)
+            if link is None:
+                return
+        link.heard_at = now.mono
+        if not link.is_on and not isinstance(header, wire.Hello | wire.Refuse | wire.Bye):
+            self.context.count("bridge_dropped", "early")
+            return
+        HEARERS[type(header)](self, link, header, frames, now)
+        link.take(header, frames)
+        self.sharing.settle()
+
+    def _meet(self, header: wire.Header, source: Source) -> Link | None:
+        """Somebody dials; who says anything else first is told that nobody knows him."""
+        if source.channel != BRIDGE:
+            return None
+        link = Link(self.context, source.channel, source.peer)
+        if not isinstance(header, wire.Hello):
+            link.say(wire.Bye())
+            return None
+        if len(self.links) >= limits.BRIDGES_MAX:
+            link.say(wire.Refuse("limit"))
+            return None
+        self.links[source.channel, source.peer] = link
+        return link
+
+    def _hear_hello(self, link: Link, header: wire.Hello, frames: tuple[bytes, ...], now: Now) -> None:
+        code = (
+            "same-net" if header.net == self.context.settings.net else "unsupported" if header.v != wire.VERSION else ""
+        )
+        if code:
+            self._refuse(link, header, code)
+            return
+        for other in [each for each in self.links.values() if each.net == header.net and each is not link]:
+            if other.is_on:
+                self._turn(other, Word.ENDED)  # it has dialled anew, or both have dialled
+            if not other.endpoint:
+                self.links.pop((other.channel, other.peer), None)
+        link.net, link.window = header.net, (header.messages, header.bytes)
+        self._turn(link, Word.GREETED)
+
+    def _refuse(self, link: Link, header: wire.Hello, code: str) -> None:
+        link.say(wire.Refuse(code))
+        self.context.tell_seldom(("refused", header.net), BridgeRefused(header.net, code), self.context.now.mono)
+        if link.endpoint:
+            self._turn(link, Word.ENDED)
+        else:
+            del self.links[link.channel, link.peer]
+
+    def _hear_refusal(self, link: Link, header: wire.Refuse, frames: tuple[bytes, ...], now: Now) -> None:
+        about = ("refused", link.endpoint)
+        self.context.tell_seldom(about, BridgeRefused(link.endpoint, header.code), now.mono)
+        self._turn(link, Word.ENDED)
+        link.retry_at = now.mono + limits.REFUSED_NS
+
+    def _hear_bye(self, link: Link, header: wire.Bye, frames: tuple[bytes, ...], now: Now) -> None:
+        self._turn(link, Word.ENDED)
+
+    def _hear_beat(self, link: Link, header: wire.Beat, frames: tuple[bytes, ...], now: Now) -> None:
+        if link.state is Bridge.UP and (header.epoch, header.index) != (link.epoch, link.index):
+            self._turn(link, Word.LOST)
+
+    def _hear_credit(self, link: Link, header: wire.Credit, frames: tuple[bytes, ...], now: Now) -> None:
+        link.credit(header)
+        self.sharing.say_late(link)
+
+    def _hear_call(self, link: Link, header: wire.Call, frames: tuple[bytes, ...], now: Now) -> None:
+        is_own = header.net == self.context.settings.net
+        name = header.name if is_own else f"{header.name}@{header.net}"
+        may = self.lists.exports_name(header.name) and (is_own or self.context.settings.transit)
+        self.relays.carry(link, header, frames, self.book.get(name, header.instance) if may else None, now)
+
+    # What the table asks for
+
+    def _turn(self, link: Link, word: Word) -> None:
+        cell = TABLE.get((link.state, word))
+        if cell is None:
+            self.context.count("bridge_dropped", f"{word.name.lower()} while {link.state.name.lower()}")
+            return
+        before, link.state = link.state, cell.then
+        getattr(self, cell.do)(link)
+        if before is not link.state:
+            link.since = self.context.now.mono
+
+    def greet(self, link: Link) -> None:
+        """Dial, and say who is there."""
+        link.begin_anew()
+        link.heard_at = self.context.now.mono
+        self._say_hello(link)
+
+    def _say_hello(self, link: Link) -> None:
+        hello = wire.Hello(
+            v=wire.VERSION,
+            net=self.context.settings.net,
+            broker=self.context.epoch,
+            messages=limits.WINDOW_MESSAGES,
+            bytes=limits.WINDOW_BYTES,
+        )
+        link.say(hello)
+
+    def answer_greeting(self, link: Link) -> None:
+        """The other has dialled."""
+        self._say_hello(link)
+        self.begin(link)
+
+    def begin(self, link: Link) -> None:
+        """Both have greeted."""
+        link.beat_at = self.context.now.mono
+        self.say_all(link)
+        self.crossing.spread()
+
+    def say_all(self, link: Link) -> None:
+        """Say all that is exported."""
+        self.sharing.say_all(link)
+
+    def join(self, link: Link) -> None:
+        """The other's entries are all here."""
+        link.retries = 0
+        self.context.tell(BridgeUp(link.net, len(self.routes.of_link(link.net)), len(link.offered)))
+        self.crossing.spread()
+
+    def stay(self, link: Link) -> None:
+        """The snapshot that was asked for again is here."""
+        self.context.count("bridge_resyncs")
+
+    def ask_again(self, link: Link) -> None:
+        """Something was missed: greeting again asks for all."""
+        self._say_hello(link)
+        link.parts = 0
+
+    def lose(self, link: Link) -> None:
+        """What came by it is unreachable, unless there is another way."""
+        self.context.tell(BridgeDown(link.net, "silent or gone"))
+        self.let_go(link)
+
+    def let_go(self, link: Link) -> None:
+        """Close it; the dialler tries again later."""
+        for key in self.routes.of_link(link.net):
+            self.routes.withdraw(link.net, key, "link")
+        self.crossing.lost(link)
+        self.relays.lost(link.net)
+        self.asking.lost(link.net)
+        link.begin_anew()
+        if link.endpoint:
+            self.context.disconnect(DIAL, link.peer)
+            link.net = ""
+            wait = min(limits.DIAL_NS[0] << link.retries, limits.DIAL_NS[1])
+            link.retries = min(link.retries + 1, limits.DIALS_COUNTED)
+            link.retry_at = self.context.now.mono + self.context.chance.about(wait, limits.DIAL_SHARE)
+        else:
+            self.links.pop((link.channel, link.peer), None)
+
+    # Questions
+
+    def query(self, args: tuple[bytes, ...], asker: Asker) -> tuple[bytes, ...]:
+        """`dbp.bridge`: how each bridge is."""
+        mono = self.context.now.mono
+        rows = [
+            {
+                "net": link.net,
+                "state": link.state.name.lower(),
+                "dialled": link.endpoint,
+                "since_s": round((mono - link.since) / SECOND, 3),
+                "imported": len(self.routes.of_link(link.net)) if link.net else 0,
+                "exported": len(link.offered),
+                "late": len(link.late) + len(link.waiting),
+            }
+            for link in self.links.values()
+        ]
+        told = {"net": self.context.settings.net, "bridges": rows, "relays": len(self.relays)}
+        return (msgspec.json.encode(told),)
+
+    # Time
+
+    def failed(self, order: SendFailed) -> None:
+        """A word found no room: it is lost, and whoever hears beats notices the gap."""
+        self.context.count("bridge_dropped", "unsent")
+
+    def wake(self, now: Now) -> None:
+        """Beat, notice silence, dial again."""
+        for link in list(self.links.values()):
+            self._look_after(link, now.mono)
+        self.asking.wake(now)
+        self.routes.wake(now.mono)
+        self.relays.wake(now)
+        self.sharing.settle()
+
+    def _look_after(self, link: Link, mono: int) -> None:
+        if link.state is Bridge.DOWN:
+            if link.endpoint and mono >= link.retry_at:
+                self._turn(link, Word.DUE)
+        elif mono - link.heard_at >= _silence_ns(link):
+            self._turn(link, Word.ENDED)
+        elif link.is_on and mono >= link.beat_at:
+            link.beat_at = mono + limits.BRIDGE_BEAT_NS
+            link.acknowledge()
+            link.say(wire.Beat(self.context.epoch, link.said_index))
+
+    def deadline(self) -> int | None:
+        if not self.links and not self._is_open:
+            return None
+        dues = [due for link in self.links.values() if (due := _due_of(link)) is not None]
+        mono = self.context.now.mono
+        return earliest(*dues, self.asking.deadline(), self.routes.deadline(mono), self.relays.deadline())
+
+
+def _silence_ns(link: Link) -> int:
+    return limits.GREET_NS if link.state is Bridge.GREETING else limits.BRIDGE_SILENCE_NS
+
+
+def _due_of(link: Link) -> int | None:
+    if link.state is Bridge.DOWN:
+        return link.retry_at if link.endpoint else None
+    silent_at = link.heard_at + _silence_ns(link)
+    return min(silent_at, link.beat_at) if link.is_on else silent_at
+
+
+HEARERS: Final[dict[type, Callable[[Bridges, Link, Any, tuple[bytes, ...], Now], None]]] = {
+    wire.Hello: Bridges._hear_hello,
+    wire.Refuse: Bridges._hear_refusal,
+    wire.Bye: Bridges._hear_bye,
+    wire.Snapshot: lambda bridges, *words: bridges.sharing.hear_snapshot(*words),
+    wire.Change: lambda bridges, *words: bridges.sharing.hear_change(*words),
+    wire.Beat: Bridges._hear_beat,
+    wire.Credit: Bridges._hear_credit,
+    wire.Sub: lambda bridges, link, header, *_: bridges.crossing.wanted(link, header),
+    wire.Unsub: lambda bridges, link, header, *_: bridges.crossing.wanted(link, header),
+    wire.Pub: lambda bridges, *words: bridges.crossing.heard(*words),
+    wire.Call: Bridges._hear_call,
+    wire.Return: lambda bridges, link, header, frames, _: bridges.relays.returned(link, header, frames),
+    wire.Ask: lambda bridges, *words: bridges.asking.hear_ask(*words),
+    wire.Answer: lambda bridges, *words: bridges.asking.hear_answer(*words),
+}

@@ -1,0 +1,45 @@
+"""What a bridge to another broker is, and what each word does to it (BRI-003).
+
+Whoever dials greets first; whoever listens answers the greeting. Both then send all that they export, and the link is up
+when the other's is there. A second greeting on a link asks for the snapshot again. After three seconds of silence, a
+refusal or a goodbye the link is down: what came by it is unreachable, and the dialler tries again later.
+"""
+
+from enum import Enum
+from typing import Final, NamedTuple
+
+
+class Bridge(Enum):
+    DOWN = "nobody is there; the dialler tries again when it is time"
+    GREETING = "greeted, and not answered yet"
+    SYNCING = "both have greeted; the other's snapshot is not whole yet"
+    UP = "both have what the other exports"
+
+
+class Word(Enum):
+    DUE = "it is time to dial again"
+    GREETED = "a greeting of another network"
+    WHOLE = "the last part of a snapshot"
+    LOST = "a gap in what was said, or another run of the same broker"
+    ENDED = "silence, a refusal or a goodbye"
+
+
+class Cell(NamedTuple):
+    do: str  # a method of bridges.Bridges
+    then: Bridge
+
+
+TABLE: Final[dict[tuple[Bridge, Word], Cell]] = {
+    (Bridge.DOWN, Word.DUE): Cell("greet", Bridge.GREETING),
+    (Bridge.DOWN, Word.GREETED): Cell("answer_greeting", Bridge.SYNCING),
+    (Bridge.GREETING, Word.GREETED): Cell("begin", Bridge.SYNCING),
+    (Bridge.GREETING, Word.ENDED): Cell("let_go", Bridge.DOWN),
+    (Bridge.SYNCING, Word.GREETED): Cell("say_all", Bridge.SYNCING),
+    (Bridge.SYNCING, Word.WHOLE): Cell("join", Bridge.UP),
+    (Bridge.SYNCING, Word.LOST): Cell("ask_again", Bridge.SYNCING),
+    (Bridge.SYNCING, Word.ENDED): Cell("let_go", Bridge.DOWN),
+    (Bridge.UP, Word.GREETED): Cell("say_all", Bridge.UP),
+    (Bridge.UP, Word.WHOLE): Cell("stay", Bridge.UP),
+    (Bridge.UP, Word.LOST): Cell("ask_again", Bridge.UP),
+    (Bridge.UP, Word.ENDED): Cell("lose", Bridge.DOWN),
+}

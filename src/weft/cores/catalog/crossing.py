@@ -1,0 +1,165 @@
+"""Publications across bridges: only what somebody there wants, each at most once (BRI-009, BRI-014).
+
+Who subscribes to `net/green/room/` at this broker gets what services of `green` publish under `room/`, as
+`net/green/room/temp`; the last values are kept under the publisher's name `thermo@green`. A publication is known by its
+network, publisher, instance and number: whoever has seen it drops it.
+"""
+
+from collections import Counter
+from collections.abc import Callable, Iterable
+from typing import Final
+
+from weft.base.now import Now
+from weft.cores.catalog import limits
+from weft.cores.catalog.bridgelinks import Link
+from weft.cores.catalog.context import Context
+from weft.cores.catalog.publishing import Publishing
+from weft.cores.catalog.values import Values
+from weft.wire.catalog import bridges as wire
+from weft.wire.catalog.messages import Subscription
+
+PREFIX: Final = b"net/"
+ERA_BITS: Final = 32
+Seen = tuple[str, str, str, int]
+
+
+class Crossing:
+    """Who wants what, and what was seen."""
+
+    def __init__(
+        self,
+        context: Context,
+        publishing: Publishing,
+        values: Values,
+        links: Callable[[], Iterable[Link]],
+        link_to: Callable[[str], Link | None],
+    ) -> None:
+        self._context, self._publishing, self._values = context, publishing, values
+        self._links, self._link_to = links, link_to
+        self._own: set[tuple[str, str]] = set()
+        """(network, prefix) that somebody here has subscribed to; network empty: all."""
+        self._said: set[tuple[str, str, str]] = set()
+        """(network of the link, network, prefix) that was asked for."""
+        self._numbers: Counter[tuple[str, str]] = Counter()
+        self._seen: dict[Seen, None] = {}
+
+    # Subscriptions
+
+    def subscribed(self, subscription: Subscription, now: Now) -> None:
+        """Somebody here subscribes, or nobody is left who does."""
+        if not subscription.topic.startswith(PREFIX) or len(subscription.topic) > limits.SUBSCRIPTION_BYTES_MAX:
+            return
+        net, slash, prefix = subscription.topic[len(PREFIX) :].decode("utf-8", "replace").partition("/")
+        wanted = (net, prefix) if slash else ("", "")
+        if subscription.is_on and len(self._own) < limits.WANTED_MAX:
+            self._own.add(wanted)
+        else:
+            self._own.discard(wanted)
+        self.spread()
+
+    def spread(self) -> None:
+        """Ask each network for what is wanted of it, here or behind another bridge; take back what is not any more."""
+        wanted = {
+            (link.net, net, prefix)
+            for net, prefix in self._all_wanted()
+            if (link := self._link_to(net)) is not None and link.is_on
+        }
+        by_net = {link.net: link for link in self._links() if link.is_on}
+        for via, net, prefix in sorted(wanted - self._said):
+            by_net[via].say(wire.Sub(net, prefix))
+        for via, net, prefix in sorted(self._said - wanted):
+            if via in by_net:
+                by_net[via].say(wire.Unsub(net, prefix))
+        self._said = wanted
+
+    def _all_wanted(self) -> set[tuple[str, str]]:
+        nets = {link.net for link in self._links() if link.is_on}
+        own = {(each, prefix) for net, prefix in self._own for each in ([net] if net else nets)}
+        passed = {want for link in self._links() for want in link.wants if want[0] != self._context.settings.net}
+        return own | passed if self._context.settings.transit else own
+
+    def wanted(self, link: Link, header: wire.Sub | wire.Unsub) -> None:
+        """Another network wants something, or no more; what is kept of it goes at once."""
+        want = (header.net, header.topic)
+        if isinstance(header, wire.Unsub):
+            link.wants.discard(want)
+        elif len(link.wants) < limits.WANTED_MAX and want not in link.wants:
+            link.wants.add(want)
+            if header.net == self._context.settings.net:
+                self._say_kept(link, header.topic.encode())
+        self.spread()
+
+    def lost(self, link: Link) -> None:
+        """A bridge is down: all has to be asked for again."""
+        self._said = {each for each in self._said if each[0] != link.net}
+        self.spread()
+
+    def _say_kept(self, link: Link, prefix: bytes) -> None:
+        for key, frames in self._values.kept(prefix, limits.VALUES_LISTED_MAX):
+            if "@" not in key[0] and self._context.bridging.exports_topic(frames[0]):
+                self._say(link, self._header(key), frames)
+
+    # Publications
+
+    def published(self, key: tuple[str, str], frames: tuple[bytes, ...]) -> None:
+        """A service here has published something."""
+        wanting = [link for link in self._links() if self._wants(link, self._context.settings.net, frames[0])]
+        if wanting and self._context.bridging.exports_topic(frames[0]):
+            header = self._header(key)
+            for link in wanting:
+                self._say(link, header, frames)
+
+    def _header(self, key: tuple[str, str]) -> wire.Pub:
+        if len(self._numbers) > limits.VALUES_MAX:
+            self._numbers.clear()
+        self._numbers[key] += 1
+        number = (self._context.era << ERA_BITS) + self._numbers[key]
+        net = self._context.settings.net
+        return wire.Pub(net=net, publisher=key[0], instance=key[1], seq=number, path=(net,))
+
+    def heard(self, link: Link, header: wire.Pub, frames: tuple[bytes, ...], now: Now) -> None:
+        """A service of another network has published something."""
+        own = self._context.settings.net
+        seen: Seen = (header.net, header.publisher, header.instance, header.seq)
+        if not frames or own in header.path or len(header.path) > wire.HOPS_MAX:
+            self._context.count("bridge_dropped", "loop")
+            return
+        if seen in self._seen:
+            self._context.count("bridge_dropped", "seen")
+            return
+        self._seen[seen] = None
+        if len(self._seen) > limits.SEEN_MAX:
+            del self._seen[next(iter(self._seen))]
+        if self._context.bridging.imports_topic(frames[0]) and self._is_wanted(header.net, frames[0]):
+            self._values.hear((f"{header.publisher}@{header.net}", header.instance), frames, now)
+            self._publishing.publish(PREFIX + header.net.encode() + b"/" + frames[0], *frames[1:])
+        if self._context.settings.transit:
+            onward = wire.Pub(
+                net=header.net,
+                publisher=header.publisher,
+                instance=header.instance,
+                seq=header.seq,
+                path=(*header.path, own),
+            )
+            for further in self._links():
+                if further.net not in onward.path and self._wants(further, header.net, frames[0]):
+                    self._say(further, onward, frames)
+
+    def _is_wanted(self, net: str, topic: bytes) -> bool:
+        return any(each in ("", net) and topic.startswith(prefix.encode()) for each, prefix in self._own)
+
+    def _wants(self, link: Link, net: str, topic: bytes) -> bool:
+        return link.is_on and any(each == net and topic.startswith(prefix.encode()) for each, prefix in link.wants)
+
+    def _say(self, link: Link, header: wire.Pub, frames: tuple[bytes, ...]) -> None:
+        """Now, or with the next credit: then only the last value of each topic (BRI-008)."""
+        if link.has_credit(sum(map(len, frames))) and not link.waiting:
+            link.say(header, frames)
+            return
+        key = (header.net, header.publisher, header.instance, frames[0])
+        if link.waiting.pop(key, None) is not None:
+            self._context.count("bridge_dropped", "credit")
+        if len(link.waiting) >= limits.VALUES_LISTED_MAX:
+            link.waiting.popitem(last=False)
+            self._context.count("bridge_dropped", "credit")
+        link.waiting[key] = (header, frames)

@@ -1,0 +1,250 @@
+"""Calls across bridges: a door here for each imported service that is looked up (BRI-011).
+
+A client that knows nothing of bridges calls `thermo@green` at the address that a lookup gives: a ROUTER of this broker. What
+comes there goes over the bridge, is called once by the broker of its network, and its answer comes back. Nothing is said
+twice: whoever hears `unreachable` or `busy` decides himself. Doors are bound before they are needed, one ahead, and closed
+when nobody has called for ten minutes; a closed one is never another service's.
+"""
+
+from collections import OrderedDict
+from collections.abc import Callable
+from typing import Any, Final, NamedTuple
+
+import msgspec
+
+from weft.base.effects import Source
+from weft.base.endpoints import endpoint_of
+from weft.base.now import MILLISECOND, Now
+from weft.cores.catalog import limits, records
+from weft.cores.catalog.book import Book
+from weft.cores.catalog.bridgelinks import Link
+from weft.cores.catalog.context import CALLS, RELAY, Context
+from weft.cores.catalog.instances import Instance
+from weft.cores.catalog.messages import CloseRelay, OpenRelay, RelayOpened
+from weft.cores.catalog.registry import Registry
+from weft.cores.kit.timers import earliest
+from weft.wire.catalog import bridges as wire
+from weft.wire.catalog import times
+from weft.wire.catalog.messages import DENIED, PONG, REPLY, Envelope, Message
+
+InstanceKey = tuple[str, str]
+ANSWERS: Final = (REPLY, DENIED, PONG)
+
+
+class Door(NamedTuple):
+    """A ROUTER of this broker."""
+
+    tag: bytes
+    host: str
+    port: int
+
+
+class Asked(NamedTuple):
+    """A call of a client here that is under way."""
+
+    peer: bytes
+    message: Message
+    net: str
+    due_at: int
+
+
+class Carried(NamedTuple):
+    """A call of another network that a service here is doing, or a network behind this one."""
+
+    link: Link
+    id: int
+    due_at: int
+
+
+class Relays:
+    """Doors, and calls under way in both directions."""
+
+    def __init__(self, context: Context, book: Book, registry: Registry, link_to: Callable[[str], Link | None]) -> None:
+        """`link_to`: the bridge by which a network is reached."""
+        self._context, self._book, self._registry, self._link_to = context, book, registry, link_to
+        self._spare: list[Door] = []
+        self._doors: dict[InstanceKey, Door] = {}
+        self._used_at: OrderedDict[InstanceKey, int] = OrderedDict()
+        self._owners: dict[bytes, InstanceKey] = {}
+        """By tag of a door."""
+        self._ordered = self._tags = self._ids = 0
+        self._asked: OrderedDict[int, Asked] = OrderedDict()
+        self._carried: OrderedDict[int, Carried] = OrderedDict()
+
+    def __len__(self) -> int:
+        return len(self._doors)
+
+    # Doors
+
+    def place_of(self, key: InstanceKey) -> dict[str, Any]:
+        """The keys of a record that say where an imported instance is called from here; none, if it has no door."""
+        door = self._doors.get(key)
+        if door is None:
+            return {}
+        place = {"ip": door.host, "port": door.port}
+        return {**place, "interfaces": {"router": place}}
+
+    def prepare(self) -> None:
+        """Have a door ready, if there are entries that may want one."""
+        if not self._spare and not self._ordered and len(self._doors) < limits.RELAYS_MAX:
+            self._ordered += 1
+            self._tags += 1
+            self._context.perform(OpenRelay(b"%d" % self._tags))
+
+    def opened(self, order: RelayOpened, now: Now) -> None:
+        """A door is bound; port 0: there is no port left."""
+        self._ordered -= 1
+        if order.port:
+            self._spare.append(Door(order.tag, order.host, order.port))
+
+    def looked_up(self, instance: Instance) -> None:
+        """Somebody wants to call it: give it a door."""
+        mono = self._context.now.mono
+        if instance.key in self._doors:
+            self._touch(instance.key, mono)
+        elif self._spare:
+            door = self._spare.pop()
+            self._doors[instance.key], self._owners[door.tag] = door, instance.key
+            self._touch(instance.key, mono)
+            instance.record = {**instance.record, **self.place_of(instance.key)}
+            self._book.weigh(instance, records.cost_of(instance.record))
+            self._registry.announce("update", instance)
+            self.prepare()
+
+    def _touch(self, key: InstanceKey, mono: int) -> None:
+        self._used_at[key] = mono
+        self._used_at.move_to_end(key)
+
+    def _close(self, key: InstanceKey) -> None:
+        door = self._doors.pop(key)
+        del self._used_at[key], self._owners[door.tag]
+        self._context.perform(CloseRelay(door.tag))
+        instance = self._book.get(*key)
+        if instance is not None:
+            places = ("ip", "port", "interfaces")
+            instance.record = {name: value for name, value in instance.record.items() if name not in places}
+            self._registry.announce("update", instance)
+
+    # Calls of clients here
+
+    def hear(self, message: Message, source: Source, now: Now) -> None:
+        """A client says something at a door: a call."""
+        tag = source.peer.partition(b"\0")[0]
+        key = self._owners.get(tag)
+        if message.command in ANSWERS or key is None:
+            self._context.count("bridge_dropped", "no-call")
+            return
+        self._touch(key, now.mono)
+        instance = self._book.get(*key)
+        link = self._link_to(instance.net) if instance is not None and instance.is_live else None
+        size = sum(map(len, message.body))
+        if instance is None or link is None or not link.is_on:
+            self._refuse(source.peer, message, "unreachable", f"{key[0]} cannot be reached")
+        elif not link.has_credit(size) or len(self._asked) >= limits.CALLS_MAX:
+            self._refuse(source.peer, message, "busy", f"too much is under way to {instance.net}")
+        else:
+            self._forward(source.peer, message, instance, link, now)
+
+    def _forward(self, peer: bytes, message: Message, instance: Instance, link: Link, now: Now) -> None:
+        self._ids += 1
+        span = limits.CALL_NS
+        self._asked[self._ids] = Asked(peer, message, instance.net, now.mono + span)
+        call = wire.Call(
+            id=self._ids,
+            net=instance.net,
+            name=instance.name.rpartition("@")[0],
+            instance=instance.id,
+            endpoint=message.command.decode("utf-8", "replace"),
+            deadline_ms=span // MILLISECOND,
+        )
+        link.say(call, message.body)
+
+    def _refuse(self, peer: bytes, message: Message, code: str, why: str) -> None:
+        self._context.count("bridge_calls", code)
+        self._answer(peer, message, DENIED, (msgspec.json.encode({"Error": why, "code": code}),))
+
+    def _answer(self, peer: bytes, asked: Message, command: bytes, body: tuple[bytes, ...]) -> None:
+        self._context.send(RELAY, peer, Message(command, asked.time, body, asked.envelope))
+
+    def returned(self, link: Link, header: wire.Return, frames: tuple[bytes, ...]) -> None:
+        """A call is answered: the client's, or one that was only passed on."""
+        asked = self._asked.pop(header.id, None)
+        if asked is not None:
+            status = header.status.encode() if header.status.encode() in ANSWERS else DENIED
+            self._context.count("bridge_calls", "answered")
+            self._answer(asked.peer, asked.message, status, frames)
+            return
+        carried = self._carried.pop(header.id, None)
+        if carried is not None:
+            carried.link.say(wire.Return(carried.id, header.status), frames)
+
+    # Calls of other networks
+
+    def carry(
+        self, link: Link, call: wire.Call, frames: tuple[bytes, ...], instance: Instance | None, now: Now
+    ) -> None:
+        """Another network calls: an instance here, or, where imports go on, one behind another bridge."""
+        if instance is None or not instance.is_live:
+            self._return(link, call.id, "unreachable", f"there is no {call.name} to call")
+            return
+        span = min(call.deadline_ms * MILLISECOND, limits.CALL_NS)
+        self._ids += 1
+        if instance.is_imported:
+            further = self._link_to(instance.net)
+            if further is None or not further.has_credit(sum(map(len, frames))):
+                self._return(link, call.id, "busy" if further else "unreachable", f"{call.name} cannot be called now")
+                return
+            onward = msgspec.structs.replace(call, id=self._ids, deadline_ms=max(1, span // MILLISECOND))
+            self._carried[self._ids] = Carried(link, call.id, now.mono + span)
+            further.say(onward, frames)
+            return
+        address = records.calling_address(instance.record, instance.observed_ip, self._context.settings.rewrite)
+        if address is None or len(self._carried) >= limits.CALLS_MAX:
+            self._return(link, call.id, "busy" if address else "unreachable", f"{call.name} cannot be called now")
+            return
+        self._carried[self._ids] = Carried(link, call.id, now.mono + span)
+        envelope: Envelope = (b"b%d" % self._ids,)
+        said = Message(call.endpoint.encode(), times.write("f64le", self._context.wall), frames or (b"",), envelope)
+        self._context.send(CALLS, endpoint_of(address.ip, address.port).encode(), said)
+
+    def answered(self, message: Message, source: Source, now: Now) -> None:
+        """A service here answers a call of another network."""
+        number = message.envelope[0][1:] if message.envelope else b""
+        carried = self._carried.pop(int(number), None) if number.isdigit() else None
+        if carried is None or message.command not in ANSWERS:
+            self._context.count("bridge_dropped", "no-answer")
+            return
+        carried.link.say(wire.Return(carried.id, message.command.decode()), message.body)
+
+    def _return(self, link: Link, number: int, code: str, why: str) -> None:
+        link.say(wire.Return(number, DENIED.decode()), (msgspec.json.encode({"Error": why, "code": code}),))
+
+    # Ends
+
+    def lost(self, net: str) -> None:
+        """A bridge is down: what was asked over it has no answer, and what was asked by it none wants."""
+        for number in [number for number, asked in self._asked.items() if self._link_to(asked.net) is None]:
+            asked = self._asked.pop(number)
+            self._refuse(asked.peer, asked.message, "unreachable", f"the bridge to {net} is down")
+        for number in [number for number, carried in self._carried.items() if not carried.link.is_on]:
+            del self._carried[number]
+
+    def wake(self, now: Now) -> None:
+        """Calls without an answer, and doors without a caller."""
+        while self._asked and (first := next(iter(self._asked.items())))[1].due_at <= now.mono:
+            del self._asked[first[0]]
+            self._refuse(first[1].peer, first[1].message, "unreachable", f"{first[1].net} has not answered")
+        while self._carried and (carried := next(iter(self._carried.items())))[1].due_at <= now.mono:
+            del self._carried[carried[0]]
+        while self._used_at and (used := next(iter(self._used_at.items())))[1] + limits.RELAY_IDLE_NS <= now.mono:
+            self._close(used[0])
+
+    def deadline(self) -> int | None:
+        """When the first of these is due."""
+        asked, carried = next(iter(self._asked.values()), None), next(iter(self._carried.values()), None)
+        used = next(iter(self._used_at.values()), None)
+        return earliest(
+            None if asked is None else asked.due_at,
+            None if carried is None else carried.due_at,
+            None if used is None else used + limits.RELAY_IDLE_NS,
+        )

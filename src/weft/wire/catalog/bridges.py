@@ -1,0 +1,207 @@
+"""What two brokers say to each other over a bridge: bodies of `o=o` (BRI-002).
+
+message = "" "o=o" time header *payload                     ; time: float64, little endian
+header  = JSON of one of these, told apart by its `type`
+
+The payload of `snapshot` and `change` are offers, a frame each; of `pub`, `call`, `return`, `ask` and `answer` the frames
+that are carried. `index` counts what was said of entries over this connection, so a gap shows with the next change or
+beat; `epoch` is that of the broker's run.
+"""
+
+from collections.abc import Sequence
+from typing import Annotated, Final
+
+import msgspec
+from msgspec import Meta
+
+from weft.base.errors import UNREADABLE, PeerError
+from weft.wire.catalog import commands
+from weft.wire.catalog.messages import BRIDGE, Message
+
+VERSION: Final = 1
+FRAMES_MAX: Final = 160
+"""Of a message: a part of a snapshot has up to 128 offers."""
+HEADER_BYTES_MAX: Final = 16 << 10
+HOPS_MAX: Final = 8
+
+Net = Annotated[str, Meta(pattern="^[a-z0-9-]{1,32}$")]
+Name = Annotated[str, Meta(max_length=255)]
+Epoch = Annotated[str, Meta(pattern="^[0-9a-f]{1,32}$")]
+Count = Annotated[int, Meta(ge=0, le=1 << 53)]
+Path = Annotated[tuple[Net, ...], Meta(max_length=16)]
+Topic = Annotated[str, Meta(max_length=1024)]
+
+
+class Hello(msgspec.Struct, frozen=True, kw_only=True, tag="hello", tag_field="type"):
+    """Who is there, and how much may be said to it unacknowledged; said again, it asks for a snapshot anew."""
+
+    v: int
+    net: Net
+    broker: Epoch
+    messages: Count
+    bytes: Count
+
+
+class Refuse(msgspec.Struct, frozen=True, tag="refuse", tag_field="type"):
+    """No bridge: `same-net`, `unsupported`, `limit`."""
+
+    code: Name
+
+
+class Snapshot(msgspec.Struct, frozen=True, kw_only=True, tag="snapshot", tag_field="type"):
+    """All that is exported, in parts; nothing else of this broker is there."""
+
+    epoch: Epoch
+    index: Count
+    part: Count
+    parts: Count
+
+
+class Change(msgspec.Struct, frozen=True, kw_only=True, tag="change", tag_field="type"):
+    """One entry is another now, or exported no more (`remove`)."""
+
+    epoch: Epoch
+    index: Count
+    op: Name
+    net: Net
+    name: Name
+    instance: Name
+
+
+class Ask(msgspec.Struct, frozen=True, tag="ask", tag_field="type"):
+    """A lookup; the payload are the names."""
+
+    id: Count
+
+
+class Answer(msgspec.Struct, frozen=True, tag="answer", tag_field="type"):
+    """What a lookup is answered; the payload is the body of `o_O`."""
+
+    id: Count
+
+
+class Sub(msgspec.Struct, frozen=True, tag="sub", tag_field="type"):
+    """Somebody wants what services of a network publish under topics that begin so."""
+
+    net: Net
+    topic: Topic
+
+
+class Unsub(msgspec.Struct, frozen=True, tag="unsub", tag_field="type"):
+    """Nobody does any more."""
+
+    net: Net
+    topic: Topic
+
+
+class Pub(msgspec.Struct, frozen=True, kw_only=True, tag="pub", tag_field="type"):
+    """What a service published; the payload is the message, its topic first."""
+
+    net: Net
+    publisher: Name
+    instance: Name
+    seq: Count
+    path: Path
+
+
+class Call(msgspec.Struct, frozen=True, kw_only=True, tag="call", tag_field="type"):
+    """A call of a service; the payload are its frames."""
+
+    id: Count
+    net: Net
+    name: Name
+    instance: Name
+    endpoint: Name
+    deadline_ms: Annotated[int, Meta(ge=1, le=3_600_000)]
+
+
+class Return(msgspec.Struct, frozen=True, tag="return", tag_field="type"):
+    """What a call was answered; the payload is the answer's, `status` its command."""
+
+    id: Count
+    status: Name
+
+
+class Credit(msgspec.Struct, frozen=True, tag="credit", tag_field="type"):
+    """So much was taken."""
+
+    messages: Count
+    bytes: Count
+
+
+class Beat(msgspec.Struct, frozen=True, tag="beat", tag_field="type"):
+    """It is there, and this was its last index."""
+
+    epoch: Epoch
+    index: Count
+
+
+class Bye(msgspec.Struct, frozen=True, tag="bye", tag_field="type"):
+    """It goes, or does not know this connection."""
+
+
+class Offer(msgspec.Struct, frozen=True, kw_only=True):
+    """An entry that is exported: a payload frame."""
+
+    net: Net
+    name: Name
+    instance: Name
+    path: Path
+    """Networks that it has crossed, that of its origin first."""
+    state: Name
+    health: Name
+    since: float
+    interval_ms: Count
+    record: msgspec.Raw
+
+    @property
+    def key(self) -> tuple[str, str, str]:
+        """What is the same entry, wherever it comes from."""
+        return self.net, self.name, self.instance
+
+
+Header = Hello | Refuse | Snapshot | Change | Ask | Answer | Sub | Unsub | Pub | Call | Return | Credit | Beat | Bye
+_headers: Final[msgspec.json.Decoder[Header]] = msgspec.json.Decoder(Header)
+_offers: Final = msgspec.json.Decoder(Offer)
+_encode: Final = msgspec.json.Encoder().encode
+
+
+def decode(frames: Sequence[bytes]) -> Message:
+    """A message of a bridge; PeerError `malformed` for every other word."""
+    message = commands.decode(frames, FRAMES_MAX)
+    if message.command != BRIDGE or message.envelope:
+        raise PeerError("malformed", "no word of a bridge", message.command)
+    return message
+
+
+def read(message: Message) -> tuple[Header, tuple[bytes, ...]]:
+    """Header and payload; PeerError."""
+    header = message.body[0] if message.body else b""
+    if len(header) > HEADER_BYTES_MAX:
+        raise PeerError("malformed", f"a header of {len(header)} bytes")
+    try:
+        return _headers.decode(header), message.body[1:]
+    except UNREADABLE as error:
+        raise PeerError("malformed", str(error), header) from None
+
+
+def read_offer(frame: bytes) -> Offer:
+    """One entry; PeerError."""
+    try:
+        return _offers.decode(frame)
+    except UNREADABLE as error:
+        raise PeerError("malformed", str(error), frame) from None
+
+
+def encode_offer(offer: Offer) -> bytes:
+    """The frame of an entry."""
+    return _encode(offer)
+
+
+def message_of(header: Header, time: bytes, frames: Sequence[bytes] = ()) -> Message:
+    """The message of a header.
+
+    >>> message_of(Credit(3, 120), b"1795227299").body
+    (b'{"type":"credit","messages":3,"bytes":120}',)
+    """
+    return Message(BRIDGE, time, (_encode(header), *frames))

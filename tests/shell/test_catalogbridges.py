@@ -1,0 +1,37 @@
+"""Bridges at the shell: none leaves the machine without keys, and doors for calls are bound and closed."""
+
+import pytest
+
+from weft.base.errors import UserError
+from weft.node.catalogtable import BridgeTable
+from weft.node.settings import settings_of
+from weft.shell.catalogdoors import check_bridge
+from weft.shell.catalogrelays import reached_at
+
+
+@pytest.mark.proves("BRI-012", part="the dialler")
+def test_a_bridge_to_another_machine_needs_keys() -> None:
+    far, near = BridgeTable(to=("10.0.0.7:5249",)), BridgeTable(to=("127.0.0.1:5249", "[::1]:5249"))
+    with pytest.raises(UserError) as refused:
+        check_bridge(far, is_safe=False)
+    assert "insecure-bridge" == refused.value.code
+    check_bridge(far, is_safe=True)
+    check_bridge(near, is_safe=False)
+
+
+@pytest.mark.proves("BRI-004", part="the settings")
+@pytest.mark.parametrize(
+    ("table", "code"),
+    [({"bridge": {}}, "E03 catalog.net"), ({"net": "a", "bridge": {"to": ["nowhere"]}}, "E05 catalog.bridge.to")],
+)
+def test_a_bridge_that_cannot_be_is_named_when_the_file_is_read(table: dict[str, object], code: str) -> None:
+    with pytest.raises(UserError, match=code):
+        settings_of({"catalog": table})
+
+
+def test_who_listens_everywhere_is_reached_at_an_address_of_the_machine() -> None:
+    assert ("127.0.0.1", "10.0.0.4") == (
+        reached_at("localhost").replace("localhost", "127.0.0.1"),
+        reached_at("10.0.0.4"),
+    )
+    assert "0.0.0.0" != reached_at("0.0.0.0")
