@@ -3,11 +3,11 @@
 import asyncio
 import json as to_json
 import sys
-import time
 from collections.abc import Iterable, Sequence
 from typing import Any, Final
 
-from weft.base.now import MILLISECOND, SECOND
+from weft.base.now import MILLISECOND
+from weft.cli.kit.lines import aligned, clock
 from weft.cli.kit.text import clean, clean_bytes
 from weft.cli.octets import payload_json
 from weft.client.chain.message import Message
@@ -32,16 +32,6 @@ COUNTERS: Final = (
 """Of a link, in the order of the table (CHN-082)."""
 ALWAYS: Final = ("offered", "passed")
 """Columns that are shown even if they are all zero."""
-
-
-def clock(at_ns: int) -> str:
-    """An instant as the time of day here.
-
-    >>> clock(1_763_800_000_123_000_000)[-4:]
-    '.123'
-    """
-    seconds, rest = divmod(at_ns, SECOND)
-    return f"{time.strftime('%H:%M:%S', time.localtime(seconds))}.{rest // MILLISECOND:03}"
 
 
 def who(message: Message, here: Welcome) -> str:
@@ -208,16 +198,6 @@ def reader_line(reader: dict[str, Any]) -> str:
     if reader["is_away"]:
         parts.append(f"forgotten in {reader['forgotten_in_s']:,} s")
     return f"{clean(str(reader['name']))} of {clean(str(reader['type']))}: {', '.join(parts)}"
-
-
-def aligned(lines: Sequence[Sequence[str]]) -> list[str]:
-    """Cells as lines, each column as wide as its widest cell; nothing is cut off.
-
-    >>> aligned([("place", "who"), ("after-all", "x")])
-    ['place      who', 'after-all  x']
-    """
-    widths = [max(map(len, column)) for column in zip(*lines, strict=True)]
-    return ["  ".join(map(str.ljust, line, widths)).rstrip() for line in lines]
 
 
 def show(told: dict[str, Any], chains: Sequence[dict[str, Any]]) -> None:

@@ -11,15 +11,14 @@ from weft.cli.doc_calls import Node, Session, Words, at_session, checked
 from weft.cli.doc_lines import (
     change_json,
     change_lines,
-    clock,
     conflict_row,
     operation_json,
     operation_line,
-    print_json,
     short,
-    table,
+    time_of,
 )
 from weft.cli.kit.exits import DONE, UNREACHABLE, complain
+from weft.cli.kit.lines import print_json, print_table
 from weft.cli.kit.options import Flag
 from weft.cli.kit.text import clean
 from weft.client.doc.client import Client
@@ -78,7 +77,7 @@ def sessions(*, node: Node = None, json: Flag = False) -> int:
         print_json(rows)
     else:
         cells = [[clean(str(row.get(head, ""))) for head in heads] for row in rows]
-        table(heads, cells, "no node with a document runs here: weft doc join SESSION")
+        print_table(heads, cells, "no node with a document runs here: weft doc join SESSION")
     return status
 
 
@@ -143,7 +142,7 @@ def peers(*, node: Node = None, session: Session = "", json: Flag = False) -> in
         ]
         heads = ("state", "endpoint", "source", "known by", "heard", "operator")
         if cells or not refused:
-            table(heads, cells, "nobody is known: weft doc join --peer HOST:PORT")
+            print_table(heads, cells, "nobody is known: weft doc join --peer HOST:PORT")
         for row in refused:
             text = f"another session: {clean(row['session'])!r}, and here it is {clean(status['text'])!r}"
             print(f"refused {row['endpoint']}: it is of {text}")
@@ -170,7 +169,7 @@ def sources(*, node: Node = None, session: Session = "", json: Flag = False) -> 
         cells = [
             [row["source"], row["state"], f"{row['latest']:,}", _missing(row), clean(row["by"]) or "-"] for row in rows
         ]
-        table(("source", "state", "entries", "missing", "by"), cells, "nobody has entered anything")
+        print_table(("source", "state", "entries", "missing", "by"), cells, "nobody has entered anything")
         return DONE
 
     return at_session(node, session, work)
@@ -245,7 +244,7 @@ async def _history(client: Client, where: list[str], *, json: bool) -> int:
         before = "" if past["before"] is None else f" (was {clean(past['before'])!r})"
         by = f" by {clean(past['by'])}" if past["by"] else ""
         who = f"{short(past['source'])}:{past['sequence']}"
-        print(f"{clock(past['eff'])} {who} {clean(past['attribute'])} = {clean(past['value'])!r}{before}{by}")
+        print(f"{time_of(past['eff'])} {who} {clean(past['attribute'])} = {clean(past['value'])!r}{before}{by}")
     return DONE
 
 
@@ -273,7 +272,7 @@ def conflicts(
         if json:
             print_json([asdict(conflict) for conflict in found])
         else:
-            table(("id", "kind", "where", "first", "second", ""), map(conflict_row, found), "no conflicts")
+            print_table(("id", "kind", "where", "first", "second", ""), map(conflict_row, found), "no conflicts")
         return DONE
 
     return at_session(node, session, work)

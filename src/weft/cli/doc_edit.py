@@ -6,8 +6,9 @@ from cyclopts import Parameter
 
 from weft.base.errors import UserError
 from weft.cli.doc_calls import INERT, Node, Session, Words, at_session, checked
-from weft.cli.doc_lines import print_json, short
+from weft.cli.doc_lines import short
 from weft.cli.kit.exits import DENIED, DONE, complain
+from weft.cli.kit.lines import print_json
 from weft.cli.kit.options import Flag
 from weft.client.doc.client import Client
 from weft.client.doc.values import Written

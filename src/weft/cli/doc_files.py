@@ -10,8 +10,8 @@ from cyclopts import Parameter
 
 from weft.base.errors import UserError
 from weft.cli.doc_calls import INERT, File, Node, Session, at_session, failed, file_named
-from weft.cli.doc_lines import print_json
 from weft.cli.kit.exits import DENIED, DONE, NOT_SO, complain
+from weft.cli.kit.lines import print_json
 from weft.cli.kit.options import Flag
 from weft.client.doc.client import Client
 from weft.client.doc.errors import BadFile, DocError, TooFast, Unreachable

@@ -1,12 +1,12 @@
 """What people and programs read of documents: entries, conflicts and changes as lines."""
 
-import json as to_json
-import time
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from typing import Any, Final
 
 from msgspec.structs import asdict
 
+from weft.base.now import MILLISECOND
+from weft.cli.kit.lines import clock
 from weft.cli.kit.text import clean
 from weft.client.doc.values import Change, Conflict, Operation
 from weft.wire.document.operations import SET, TEXT, parse
@@ -37,14 +37,9 @@ def short(source: str) -> str:
     return source[:HEAD]
 
 
-def clock(seconds: float) -> str:
-    """An instant as the time of day here.
-
-    >>> clock(1_763_800_000.25)[-4:]
-    '.250'
-    """
-    whole, thousandths = divmod(round(seconds * 1_000), 1_000)
-    return f"{time.strftime('%H:%M:%S', time.localtime(whole))}.{thousandths:03}"
+def time_of(seconds: float) -> str:
+    """The time of day of an instant of a document, which counts in seconds."""
+    return clock(round(seconds * 1_000) * MILLISECOND)
 
 
 def what(operation: Operation) -> str:
@@ -61,7 +56,7 @@ def what(operation: Operation) -> str:
 def operation_line(operation: Operation) -> str:
     """An entry of the log, one line."""
     parts = [
-        clock(operation.eff),
+        time_of(operation.eff),
         f"{short(operation.source)}:{operation.sequence}",
         clean(operation.verb),
         clean(operation.reference),
@@ -102,7 +97,7 @@ def event_line(event: dict[str, Any]) -> str:
     >>> event_line({"event": "chat", "at": 0.25, "peer": "5f3a9c21-0000", "by": "Ann", "text": "jam 3?"})[12:]
     ' Ann (5f3a9c21) says: jam 3?'
     """
-    at, said = clock(event.get("at", 0)), {name: clean(str(value)) for name, value in event.items()}
+    at, said = time_of(event.get("at", 0)), {name: clean(str(value)) for name, value in event.items()}
     words = WORDS.get(said.get("event", ""))
     if words is not None:
         peer = short(said.get("peer", "-"))
@@ -134,16 +129,3 @@ def conflict_row(conflict: Conflict) -> Sequence[str]:
         second,
         state,
     )
-
-
-def table(heads: Sequence[str], rows: Iterable[Sequence[str]], nothing: str) -> None:
-    """Print rows, or that there are none."""
-    from weft.cli.chain_lines import aligned
-
-    rows = list(rows)
-    print("\n".join(aligned([heads, *rows])) if rows else nothing)
-
-
-def print_json(told: Any) -> None:
-    """One line."""
-    print(to_json.dumps(told, ensure_ascii=False), flush=True)

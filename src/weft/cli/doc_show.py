@@ -9,8 +9,8 @@ from cyclopts import Parameter
 
 from weft.base.errors import UserError
 from weft.cli.doc_calls import Node, Session, Words, at_session, checked, failed
-from weft.cli.doc_lines import print_json
 from weft.cli.kit.exits import DONE, complain
+from weft.cli.kit.lines import print_json
 from weft.cli.kit.options import Flag
 from weft.client.doc.client import Client
 from weft.client.doc.errors import DocError, NotFound

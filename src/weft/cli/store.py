@@ -6,12 +6,12 @@ from typing import Annotated, Any, Final, Literal
 from cyclopts import App, Parameter
 
 from weft.base.errors import PeerError, UserError
-from weft.cli.chain_lines import aligned
 from weft.cli.kit.exits import DONE, complain
+from weft.cli.kit.lines import print_json, print_table
 from weft.cli.kit.options import Flag
 from weft.cli.kit.text import clean
 from weft.cli.store_calls import at_store, ordered
-from weft.cli.store_lines import line, print_json
+from weft.cli.store_lines import line
 from weft.client.store.client import Client
 from weft.client.store.values import MISSING
 from weft.wire.store.pack import pack, unpack
@@ -277,7 +277,7 @@ def _side(side: dict[str, Any]) -> str:
 
 
 def _table(heads: Sequence[str], rows: Sequence[Sequence[str]], nothing: str = "nothing") -> int:
-    print("\n".join(aligned([heads, *rows])) if rows else nothing)
+    print_table(heads, rows, nothing)
     return DONE
 
 

@@ -16,9 +16,10 @@ from weft.base.now import SECOND
 from weft.base.settings import span_ns
 from weft.cli.chain_ends import until_any
 from weft.cli.kit.exits import DONE, NOT_SO, complain
+from weft.cli.kit.lines import print_json
 from weft.cli.kit.options import Flag
 from weft.cli.store_calls import at_store
-from weft.cli.store_lines import chain_facts, document, facts, line, links, plain, print_json
+from weft.cli.store_lines import chain_facts, document, facts, line, links, plain
 from weft.client.store.client import Ack, Client
 from weft.client.store.values import MISSING, Change, Mark, Written, path_of
 from weft.client.store.watching import Mode

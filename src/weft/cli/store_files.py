@@ -11,10 +11,11 @@ from cyclopts import Parameter
 from weft.base.errors import PeerError, UserError
 from weft.cli.kit.bar import progress
 from weft.cli.kit.exits import DONE, NOT_SO, complain
+from weft.cli.kit.lines import print_json
 from weft.cli.kit.options import Flag
 from weft.cli.kit.text import clean
 from weft.cli.store_calls import at_store, ordered
-from weft.cli.store_lines import chain_facts, facts, line, plain, print_json
+from weft.cli.store_lines import chain_facts, facts, line, plain
 from weft.client.store.client import Client
 from weft.client.store.values import MISSING
 from weft.wire.store.path import parse, text_of

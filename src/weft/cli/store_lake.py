@@ -9,8 +9,9 @@ from cyclopts import Parameter
 from weft.base.errors import PeerError, UserError
 from weft.cli.home import home_of
 from weft.cli.kit.exits import DONE, NOT_SO, complain
+from weft.cli.kit.lines import print_json
 from weft.cli.kit.options import Flag
-from weft.cli.store_lines import document, line, plain, print_json
+from weft.cli.store_lines import document, line, plain
 
 if TYPE_CHECKING:
     from weft.pipeline.stored import Version

@@ -87,8 +87,3 @@ def facts(entry: Entry) -> dict[str, Any]:
 def chain_facts(chain: Chain | None, tock: int) -> dict[str, Any]:
     """Who changed an entry last, as JSON."""
     return {"chain": [list(link) for link in chain.links] if chain else None, "tock": tock}
-
-
-def print_json(told: Any) -> None:
-    """One line."""
-    print(to_json.dumps(told, ensure_ascii=False), flush=True)

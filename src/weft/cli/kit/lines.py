@@ -1,0 +1,39 @@
+"""Lines of all nouns: cells under one another, an instant, a line of JSON."""
+
+import json
+import time
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+from weft.base.now import MILLISECOND, SECOND
+
+
+def aligned(lines: Sequence[Sequence[str]]) -> list[str]:
+    """Cells as lines, each column as wide as its widest cell; nothing is cut off.
+
+    >>> aligned([("place", "who"), ("after-all", "x")])
+    ['place      who', 'after-all  x']
+    """
+    widths = [max(map(len, column)) for column in zip(*lines, strict=True)]
+    return ["  ".join(map(str.ljust, line, widths)).rstrip() for line in lines]
+
+
+def print_table(heads: Sequence[str], rows: Iterable[Sequence[str]], nothing: str) -> None:
+    """Print rows, or that there are none."""
+    rows = list(rows)
+    print("\n".join(aligned([heads, *rows])) if rows else nothing)
+
+
+def clock(at_ns: int) -> str:
+    """An instant as the time of day here.
+
+    >>> clock(1_763_800_000_123_000_000)[-4:]
+    '.123'
+    """
+    seconds, rest = divmod(at_ns, SECOND)
+    return f"{time.strftime('%H:%M:%S', time.localtime(seconds))}.{rest // MILLISECOND:03}"
+
+
+def print_json(told: Any) -> None:
+    """One line, which has left when this returns."""
+    print(json.dumps(told, ensure_ascii=False), flush=True)
