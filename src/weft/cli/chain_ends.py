@@ -1,4 +1,4 @@
-"""How a command that goes on ends: a signal, its own work, or whoever reads has seen enough."""
+"""How a command without an end of its own stops: by a signal, because its work is done, or because its output is closed."""
 
 import asyncio
 import signal
@@ -7,7 +7,7 @@ from typing import Any
 
 
 async def until_any(*works: Coroutine[Any, Any, None]) -> None:
-    """Do all of it until one has ended, or somebody wants an end; what went wrong with one is raised.
+    """Run all tasks until one of them ends or a signal comes; raises the error of a task that failed.
 
     The first signal ends in good order, a second one at once.
     """

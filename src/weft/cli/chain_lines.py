@@ -50,7 +50,7 @@ class Lines:
         self._is_broken = asyncio.Event()
 
     async def broken(self) -> None:
-        """Until whoever reads has seen enough; then BrokenPipeError."""
+        """Wait until the output is closed; then BrokenPipeError."""
         await self._is_broken.wait()
         raise BrokenPipeError
 

@@ -63,7 +63,7 @@ def admitted(settings: NodeSettings) -> dict[str, Annex]:
 
 
 def _faults(name: str, annex: Annex) -> Iterator[str]:
-    """What is wrong with it; only what is said in one of these sentences can break a node that runs it beside others."""
+    """What is wrong with an annex: everything that could disturb the other protocols of a node."""
     if annex.name != name or not is_plain_name(name):
         yield f"it calls itself {annex.name!r}"
     if name in BUDGET_WEIGHTS:

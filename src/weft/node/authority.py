@@ -207,7 +207,7 @@ class Authority:
                 return
 
     def note(self, endpoint: str, uuid: bytes) -> None:
-        """Somebody said who stands there."""
+        """Remember that a node said that it is reached at this endpoint."""
         if self.places.get(endpoint) != uuid and is_endpoint(endpoint):
             self.places.pop(endpoint, None)
             if len(self.places) >= KNOWN_MAX:

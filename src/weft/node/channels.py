@@ -141,7 +141,7 @@ def _deny_asked(asked: Asked, error: PeerError) -> list[bytes]:
 
 
 def _deny_link(message: Any, error: PeerError) -> list[bytes]:
-    """To a greeting only: whoever was welcomed and says what it may not gets no answer."""
+    """A greeting is refused with a code; a peer that was welcomed before gets no answer to a message it may not send."""
     return hop.seal(hop.Refuse("denied", error.why)) if type(message) is hop.Hello else []
 
 

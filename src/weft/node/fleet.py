@@ -109,7 +109,7 @@ def _syntax(told: str, text: str) -> Mistake:
 
 
 def _sane(value: Any, path: str, said: list[str]) -> Any:
-    """Without what no JSON can say: dates, infinities, whole numbers beyond 64 bits."""
+    """The document without values that JSON cannot hold: dates, infinities, integers beyond 64 bits."""
     if isinstance(value, dict):
         pairs = ((key, _sane(item, f"{path}.{key}".lstrip("."), said)) for key, item in value.items())
         return {key: item for key, item in pairs if item is not None}

@@ -85,7 +85,7 @@ def part_at_wall(effects: Iterable[NodeEffect]) -> Turn:
 
 
 def _is_of_store(records: Iterable[Record]) -> bool:
-    """Whether the store wrote some of them: what it shows, it shows by their place in the journal (CLN-010)."""
+    """Whether some of these records are the store's: it shows changes to clients by their position in the journal (CLN-010)."""
     return any(
         record.core == "store" if type(record) is CoreRecord else getattr(record, "stream", 0) == Stream.STORE
         for record in records
@@ -139,7 +139,7 @@ class Node:
         self._readers = [name for name in ("carrier", "drain") if name in self.cores]
 
     def restore(self, entries: Iterable[Entry], next_lsn: int, now: Now) -> None:
-        """Take back what the journal kept; call it once more per further piece, in order, before anything else."""
+        """Restore the state from the journal. Called once for each piece of it, in order, before any other method."""
         entries = list(entries)
         self.next_lsn = next_lsn
         self.ledger.restore(entries)

@@ -31,7 +31,7 @@ class Change(NamedTuple):
 
 
 class RootBegun(msgspec.Struct, frozen=True, gc=False):
-    """Event: this node leads, and what it has of the configuration is told: what it says not, it does not say (CFG-036)."""
+    """Event: this node leads, and all pairs that it holds were told before this: a pair that was not told does not exist (CFG-036)."""
 
 
 class Planner:

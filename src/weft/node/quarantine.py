@@ -62,7 +62,7 @@ class Quarantine:
         return reversed(self._kept)
 
     def keep(self, source: Source, frames: list[bytes], error: PeerError, now: Now) -> None:
-        """Keep what a peer said, in place of the oldest: of its kind, if there are many, else of all."""
+        """Keep a refused message. It replaces the oldest one of its kind if there are many of that kind, else the oldest of all."""
         shown = tuple([bytes(frame[:FRAME_BYTES_MAX]) for frame in frames[:FRAMES_MAX]])
         sizes = tuple(map(len, frames[:FRAMES_MAX]))
         peer, why = source.peer[:PEER_BYTES_MAX], error.why[:WHY_MAX]

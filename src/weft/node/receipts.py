@@ -26,7 +26,7 @@ class Receipts:
         return (channel, peer) in self._unsent
 
     def note_unsent(self, channel: str, peer: bytes) -> None:
-        """One more message was not sent; nobody is told where the channel does not say so."""
+        """Note that one more message was not sent. The core hears of it only if the channel `tells_failure`."""
         if CHANNELS[channel].tells_failure:
             self._unsent[channel, peer] += 1
 

@@ -17,7 +17,7 @@ ROLE: Final = 2  # kind of the core record: [level, epoch]
 
 
 def role_of(entries: Iterable[Entry]) -> Role:
-    """The role that the journal tells last; an empty one: what the file says."""
+    """The newest role in the journal; an empty one if there is none, so that the file decides."""
     role = Role()
     for _, record in entries:
         if isinstance(record, CoreRecord) and record.core == NAME and record.kind == ROLE:

@@ -106,7 +106,7 @@ def follow_parent(node: Orders, event: topology.PlaceAssigned) -> None:
 
 
 def lose_place(node: Orders, event: topology.PlaceLost) -> None:
-    """Without a place nothing goes up, and the last plan stays in force; who was stopped measures no more (TOP-017)."""
+    """A node without a place sends nothing up and keeps its last plan; a node that was stopped by order also stops measuring (TOP-017)."""
     node.order("configuration", configuration.LeaveParent())
     if event.why == "stopped":
         node.planner.stop()
@@ -121,7 +121,7 @@ def know_parent(node: Orders, event: carrier.ParentJoined) -> None:
 
 
 def take_root(node: Orders, event: topology.RootTaken) -> None:
-    """Be the root, or start again to be it; who only acts in its stead goes on, and keeps what comes (REC-014)."""
+    """Become the root: by a new start, unless the node is it already or only acts for the root that is away (REC-014)."""
     if node.settings.level != "root" and not event.is_acting:
         node.change_role(Role("root", event.epoch))
         return
@@ -132,7 +132,7 @@ def take_root(node: Orders, event: topology.RootTaken) -> None:
 
 
 def leave_root(node: Orders, event: topology.RootLeft) -> None:
-    """Somebody else is the root: what is not drained goes up to it, from the next start on."""
+    """Another node is the root now. This one starts again as a collector, and sends up what it has not drained."""
     node.order("configuration", configuration.StepDown())
     node.order("clone", clone.StepDown())
     node.order("enrolment", enrolment.StepDown())
@@ -141,7 +141,7 @@ def leave_root(node: Orders, event: topology.RootLeft) -> None:
 
 
 def know_root(node: Orders, event: topology.RootKnown) -> None:
-    """Whose word counts about what is safe (FLD-012)."""
+    """Tell the cores who the root is: only the root may say that a record is safe (FLD-012)."""
     node.order("carrier", carrier.RootIs(event.node, event.epoch))
     node.order("measurement", measurement.KnowRoot(event.node, event.epoch))
 
@@ -207,7 +207,7 @@ def answer_writer(node: Orders, event: configuration.WriteDone) -> None:
 
 
 def learn_pairs(node: Orders, event: configuration.PairsChanged) -> None:
-    """The configuration says something new: to the tree, to what is measured, and whose key is whose."""
+    """Pass changed pairs of the configuration on: to the tree, the keys, the Clone clients, and the plan of what is measured."""
     if node.authority is not None:
         node.authority.learn(event.pairs)
     node.order("topology", topology.LearnPairs(event.pairs, event.number, event.digest, is_partial=not event.digest))
@@ -222,7 +222,7 @@ def learn_pairs(node: Orders, event: configuration.PairsChanged) -> None:
 
 
 def note_applied(node: Orders, event: NumberReported) -> None:
-    """Who has which write: what a quorum is counted from (CFG-024)."""
+    """Note which write a node has applied: acknowledgements by a majority are counted from these notes (CFG-024)."""
     census = node.census
     is_voter = event.node != node.node and census.is_voter(event.node)  # as a voter, the root is counted for itself
     voters = census.voters(node.node)
@@ -239,12 +239,12 @@ def hear_key(node: Orders, event: KeyReported) -> None:
 
 
 def hear_alert(node: Orders, event: AlertReported) -> None:
-    """What fires in the fleet, and who is to be told."""
+    """Pass an alert that a node reported to the core that tells people."""
     node.order("alerts", alerts.Hear(event.origin, event.key, event.payload))
 
 
 def note_promises(node: Orders, event: topology.VotePromised) -> None:
-    """What is reported from now on says so: alone it adds to no majority of the old root (REC-012)."""
+    """From now on this node reports that it has promised its vote, so that the old root does not count it for a majority (REC-012)."""
     node.order("configuration", configuration.NotePromises(event.promises))
 
 
@@ -255,13 +255,13 @@ def hold_number(node: Orders, event: configuration.ConfigurationApplied) -> None
 
 
 def lose_vote(node: Orders, event: configuration.ConfigurationDiverged) -> None:
-    """Whoever has other pairs than its parent at one number elects nobody, until it has a new snapshot."""
+    """A node whose pairs differ from its parent's at the same number does not vote until it has a new snapshot."""
     if event.is_here:
         node.order("topology", topology.NoteDiverged())
 
 
 def note_child(node: Orders, event: carrier.ChildJoined | carrier.ChildLost) -> None:
-    """Who has a link here: a root knows by that who is dead, and whether it still leads a majority."""
+    """Note which children have a link here: a root learns from it which nodes are dead, and whether it still leads a majority."""
     has_joined = isinstance(event, carrier.ChildJoined)
     if has_joined:
         node.census.linked[event.node] = None
@@ -342,7 +342,7 @@ def call_store(node: Orders, event: topology.StoreSeen) -> None:
 
 
 def post_mail(node: Orders, event: chains.MailPosted) -> None:
-    """What is addressed, and waits in no journal."""
+    """Messages with an address, which are sent at once and not kept in the journal."""
     node.order("carrier", carrier.PostMail(event.ticket, event.mail, event.nodes))
 
 
@@ -357,7 +357,7 @@ def note_unreached(node: Orders, event: carrier.MailFailed) -> None:
 
 
 def drain_behind(node: Orders, event: carrier.TookOver) -> None:
-    """A new root drains what the one before had not."""
+    """A new root also drains the records that the root before it had not drained."""
     node.order("drain", drain.BeginBehind(event.after))
 
 

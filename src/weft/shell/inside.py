@@ -53,7 +53,7 @@ class InsideWire:
         return bool(self._inbox)
 
     def close(self) -> None:
-        """Nothing is heard any more."""
+        """Stop hearing messages from inside the process."""
         self._runner.inside.pop((CHANNEL, self._peer), None)
 
     def _hear(self, frames: list[bytes]) -> None:

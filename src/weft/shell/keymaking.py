@@ -64,7 +64,7 @@ def make_keys(state: Path) -> Keys:
 
 
 def new_pair() -> Keys:
-    """A pair that nobody has."""
+    """Make a new pair of keys."""
     public, secret = zmq.curve_keypair()
     return Keys(public.decode("ascii"), secret.decode("ascii"))
 

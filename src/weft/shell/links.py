@@ -156,7 +156,7 @@ class Links:
             end.disconnect()
 
     def unbind(self, channel: str) -> None:
-        """Wait for nobody on a channel any more."""
+        """Close the port of a channel."""
         self._end(channel).unbind()
 
     def drain(self) -> tuple[list[Heard], bool]:

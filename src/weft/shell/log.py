@@ -30,7 +30,7 @@ class _Window:
 
 
 def to_stderr(line: bytes) -> None:
-    """Write without a buffer: what a buffer holds fails again at the end, and spoils the exit code."""
+    """Write without a buffer: text left in a buffer would fail again at exit and change the exit code."""
     os.write(STDERR, line)
 
 

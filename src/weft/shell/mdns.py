@@ -64,7 +64,7 @@ class Announced(NamedTuple):
 
 
 class Local(NamedTuple):
-    """An address of this machine, and who is beside it."""
+    """An address of this machine, and its network."""
 
     address: Address
     network: Any  # tidy: the network of either version
@@ -141,7 +141,7 @@ def _calls(loop: asyncio.AbstractEventLoop, told: Callable[..., None]) -> Callab
 
 
 class _Thread(threading.Thread):
-    """A loop whose faults are nobody's but the library's."""
+    """Run the library's event loop; its faults end nothing of ours."""
 
     def __init__(self) -> None:
         super().__init__(name="weft-mdns", daemon=True)
@@ -154,11 +154,11 @@ class _Thread(threading.Thread):
         self._loop.close()
 
     def begin(self, asked: Coroutine[Any, Any, None]) -> "Future[None]":
-        """Let something be done there."""
+        """Run something in that loop."""
         return asyncio.run_coroutine_threadsafe(asked, self._loop)
 
     def end(self) -> None:
-        """Let it go."""
+        """Stop it."""
         self._loop.call_soon_threadsafe(self._loop.stop)
         self.join(1.0)
 

@@ -252,7 +252,7 @@ class Process:
                 keeper.forget()
 
     def _swap_keys(self) -> None:
-        """Let in whom the node knows now, and close what is open to whom it does not know any more (SEC-025)."""
+        """Admit the keys that the node knows now, and close connections to nodes whose key it has lost (SEC-025)."""
         authority = self.node.authority
         if authority is None:
             return
@@ -420,13 +420,13 @@ class Process:
         asyncio.get_running_loop().call_soon(self.runner.order, work.holder, answer)
 
     def rest(self) -> None:
-        """Look after nothing any more."""
+        """Stop the housekeeping."""
         for task in (self._housekeeping, self._watching):
             if task is not None:
                 task.cancel()
 
     async def _watch_memory(self) -> None:
-        """Each second, and more often near the limit: what comes in a second may be a tenth of it."""
+        """Look at the memory each second, and ten times as often near the limit, since one second may bring a tenth of it."""
         while True:
             self.look_at_memory(self.clock.now())
             await asyncio.sleep(WATCH_NEAR_S if self.guard.is_near else WATCH_S)

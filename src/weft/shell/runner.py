@@ -143,7 +143,7 @@ class Runner:
         return True
 
     def _turn(self, now: Now) -> None:
-        """Do what follows."""
+        """Carry out the effects of this turn: what needs no disk, then the write and its sync, then the rest (JRN-001)."""
         effects = self.node.effects()
         if not effects:
             return

@@ -53,7 +53,7 @@ class StoreDoors:
             await self._broker.start()
 
     async def close(self) -> None:
-        """Let go of everybody."""
+        """Close all connections."""
         if self._broker is not None:
             await self._broker.close()
         if self._port is not None:

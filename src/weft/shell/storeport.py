@@ -178,7 +178,7 @@ class Connection(asyncio.Protocol):
             self._transport.abort()
 
     def _post(self) -> None:
-        """Hand over what one turn may have; the rest in the next one."""
+        """Hand over as many messages as one turn may have; the rest follows in the next turn."""
         if self._is_paused or self._is_leaving:
             return
         for _ in range(min(TURN_MESSAGES, len(self._waiting))):
@@ -236,7 +236,7 @@ class StorePort:
             ) from error
 
     async def close(self) -> None:
-        """Let go of everybody."""
+        """Close all connections."""
         if self._server is not None:
             self._server.close()
         for task in self._dialling.values():

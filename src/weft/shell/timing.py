@@ -78,7 +78,7 @@ class Timings:
             written.append((next_lsn - 1, mono_ns))
 
     def released(self, upto: int, mono_ns: int) -> None:
-        """Nobody needs the journal up to there any more: it is safe further up."""
+        """Note that the journal is released up to there: its records are safe further up."""
         while self._written and self._written[0][0] <= upto:
             self.safe_seconds.observe(mono_ns - self._written.popleft()[1])
 

@@ -30,7 +30,7 @@ class Watch:
                 self._begin(event.process)
 
     def close(self) -> None:
-        """Look after nobody any more."""
+        """Watch no process any more."""
         for process in list(self._watched):
             self._end(process)
 

@@ -36,7 +36,7 @@ _MALFORMED: Final = (b"500", b"malformed request")
 
 
 class Verdict(NamedTuple):
-    """What is answered, and to whom."""
+    """An answer, and who it is for."""
 
     frames: list[bytes]
     """Version, request id, status, text, User-Id, metadata."""
@@ -146,7 +146,7 @@ class Gatekeeper:
         asyncio.get_running_loop().call_soon(self._count, made)
 
     def close(self) -> None:
-        """Answer nobody any more: then nobody gets in."""
+        """Stop answering; without an answer libzmq lets nobody in."""
         for made in list(self._monitors):
             self.ignore(made)
         if self._socket is not None:

@@ -23,7 +23,7 @@ def is_no_room(error: OSError) -> bool:
 
 
 def failure(error: OSError, files: Files, path: Path) -> StorageFailed:
-    """The typed error for what the disk said about `path`, naming the mount (JRN-033)."""
+    """The typed error for an error of the disk at `path`; it names the mount (JRN-033)."""
     try:
         mount: Path | str = files.mount_point(path)
     except OSError:

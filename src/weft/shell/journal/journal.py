@@ -509,7 +509,7 @@ class Journal:
             self._files.sync_directory(self.directory)
 
     def forget(self, upto: int) -> None:
-        """Nobody needs a record up to `upto` any more: remove whole segments, lowest first, as far as is safe.
+        """Remove whole segments, lowest first, none of whose records is needed: those up to `upto`, as far as is safe.
 
         Safe is what the older of two snapshots covers (JRN-041). As long as half of the budget is free, and the disk
         is not full, released segments are kept for seven days. Cheap when there is nothing to do. May raise StorageFailed.

@@ -45,7 +45,7 @@ SNAPSHOT_SUFFIX: Final = ".snap"
 
 
 class Misfit(Exception):  # never leaves this module; says that the file has to be judged
-    """A batch is not what its place in the file asks for."""
+    """A batch does not fit its place in the file."""
 
 
 class End(NamedTuple):
