@@ -117,3 +117,23 @@ def test_a_sensor_shows_itself_and_the_way_to_the_root(browser: Chromium, runnin
     assert f"http://127.0.0.1:{running.ports[ROOT] + 6}/console/" == page.run(
         "document.querySelector('#elsewhere a').href"
     )
+
+
+@pytest.mark.proves("CON-002", part="pages of tables in a browser: configuration, lake, this node; g and a letter")
+def test_the_pages_are_reached_by_letters_and_show_what_the_node_knows(browser: Chromium, running: Running) -> None:
+    page = page_of(browser, running)
+    page.until("document.querySelectorAll('nav a').length === 9")
+    for letter in "gc":
+        page.run(f"document.dispatchEvent(new KeyboardEvent('keydown', {{key: '{letter}'}}))")
+    cells = "[...document.querySelectorAll('td')].map((cell) => cell.textContent)"
+    page.until(f"{cells}.includes('/CONFIG/machines/metric/cpu')", "a pair of the configuration")
+    assert 7 <= page.run(f"{cells}.filter((text) => text === '✔ as wanted' || text === '◆ behind').length") + 1
+    page.run("location.hash = 'lake'")
+    page.until(f"{cells}.includes('segments')", "what was drained")
+    page.run("location.hash = 'node'")
+    page.until(f"{cells}.includes('journal')", "checks of the node")
+    page.run("location.hash = 'store'")
+    page.until("document.querySelector('main').textContent.includes('does not take part')", "no store here")
+    page.run("location.hash = 'attic'")
+    page.until("document.querySelector('#link').textContent.includes('no such page')", "no such page")
+    browser.complaints = [text for text in browser.complaints if "404" not in text]

@@ -33,6 +33,7 @@ from weft.shell.clock import Clock
 from weft.shell.console.feed import Feed
 from weft.shell.console.picture import Console, Facts
 from weft.shell.console.routes import routes_of
+from weft.shell.console.tables import tables_of
 from weft.shell.files import Files
 from weft.shell.flight import Flight
 from weft.shell.health import FAILED, HEARD, Health, Machine, worst
@@ -113,7 +114,11 @@ class Telemetry:
             "/quarantine": Route(self._quarantine_page),
             "/flight": Route(self._flight_page),
             "/trace": Route(self._trace_page),
-            **routes_of(self.console, Feed(self.console, self.clock.now)),
+            **routes_of(
+                self.console,
+                Feed(self.console, self.clock.now),
+                lambda page: tables_of(page, self.node, self.status(), self.clock.now()),
+            ),
         }
 
     def console_facts(self) -> Facts:

@@ -5,6 +5,7 @@ here, bounded in bytes; months are in the lake. Start in picture.py: what a view
 
 lastvalues.py  what has passed here: last values, numbers received and lost, when a machine was heard
 picture.py     one look at the fleet: machines, what is wrong with them, the four numbers
+tables.py      further pages: tables of configuration, alerts, catalog, store, documents, chains, lake, this node
 feed.py        a picture a second for all viewers together, as a whole or as what has changed
 limits.py      every number
 pages/         HTML, CSS and JavaScript, written by hand

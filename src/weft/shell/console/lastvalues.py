@@ -67,10 +67,10 @@ class Ring:
         return points
 
     def since(self, slot: int) -> list[tuple[int, float]]:
-        """All values from that slot on, oldest first."""
+        """All values from that slot on, oldest first; whole percents, half of the bytes of tenths (CON-003)."""
         first = max(slot, self.head - limits.POINTS + 1)
         values = ((each, self.values[each % limits.POINTS]) for each in range(first, self.head + 1))
-        return [(each, round(value, 1)) for each, value in values if isfinite(value)]
+        return [(each, round(value)) for each, value in values if isfinite(value)]
 
 
 class Cells:

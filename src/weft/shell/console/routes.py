@@ -2,10 +2,12 @@
 
 GET /console/              the page             GET /console/state.json         the picture, once
 GET /console/live          server-sent events   GET /console/cell?node=&cell=   which numbers, and why
+GET /console/page.html#P   a page of tables     GET /console/tables.json?of=P   what it shows
 """
 
+from collections.abc import Callable
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 from urllib.parse import parse_qs
 
 from weft.shell.console.feed import Feed
@@ -17,9 +19,14 @@ PAGES: Final = Path(__file__).parent / "pages"
 AT: Final = "/console/"
 MOVED: Final = Response(308, TEXT, b"", more=(("location", AT),))
 UNKNOWN: Final = Response(404, TEXT, b"/console/cell?node=UUID&cell=NUMBER, of a machine that is shown\n")
+NO_PAGE: Final = Response(
+    404, TEXT, b"/console/tables.json?of=configuration, alerts, catalog, store, documents, chains, lake, node\n"
+)
+Tables = Callable[[str], dict[str, Any]]
+"""A page of tables by its name; KeyError if there is none."""
 
 
-def routes_of(console: Console, feed: Feed) -> Routes:
+def routes_of(console: Console, feed: Feed, tables: Tables | None = None) -> Routes:
     """All routes of a console."""
 
     def state(_: Request) -> Response:
@@ -34,10 +41,18 @@ def routes_of(console: Console, feed: Feed) -> Routes:
             found = None
         return UNKNOWN if found is None else json_response(found)
 
+    def page(request: Request) -> Response:
+        try:
+            asked = parse_qs(request.query)["of"][0]
+            return NO_PAGE if tables is None else json_response(tables(asked))
+        except KeyError:
+            return NO_PAGE
+
     return {
         **assets(AT, PAGES),
         AT.rstrip("/"): Route(lambda _: MOVED),
         f"{AT}state.json": Route(state),
         f"{AT}live": Route(lambda _: Stream(feed.events())),
         f"{AT}cell": Route(cell),
+        f"{AT}tables.json": Route(page),
     }

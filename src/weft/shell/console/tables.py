@@ -1,0 +1,175 @@
+"""What stands on the further pages of the console: tables of this node, made when they are asked for (CON-002).
+
+A page is a list of tables, all shown by the same code. It says what this node knows; every row is bounded, and how many
+are not shown is said.
+"""
+
+from collections.abc import Callable, Iterable
+from itertools import islice
+from typing import Any, Final, NamedTuple
+
+import msgspec
+
+from weft.base.now import Now
+from weft.cores.catalog.core import Catalog
+from weft.cores.configuration import Configuration
+from weft.cores.store import Store
+from weft.node.node import Node
+from weft.shell.alertfacts import page_of
+from weft.wire.store.path import text_of
+
+ROWS_MAX: Final = 500  # of one table
+TEXT_MAX: Final = 300  # characters of one value
+Row = tuple[Any, ...]
+
+
+class Table(NamedTuple):
+    """One table of a page."""
+
+    title: str
+    columns: tuple[str, ...]
+    rows: list[Row]
+    more: int = 0
+    """Rows that are not shown."""
+    ask: str = ""
+    """The command that says more, or changes it."""
+
+
+def table(title: str, columns: tuple[str, ...], rows: Iterable[Row], ask: str = "") -> Table:
+    """At most ROWS_MAX of the rows, each value as short text or a number."""
+    found = list(rows)
+    shown = [tuple(_short(value) for value in row) for row in found[:ROWS_MAX]]
+    return Table(title, columns, shown, len(found) - len(shown), ask)
+
+
+def _short(value: Any) -> Any:
+    if value is None or isinstance(value, bool | int | float):
+        return value
+    text = value if isinstance(value, str) else msgspec.json.encode(value).decode()
+    return text if len(text) <= TEXT_MAX else f"{text[:TEXT_MAX]}…"
+
+
+def _facts(title: str, facts: dict[str, Any], ask: str = "") -> Table:
+    """A map as a table: what is a map itself stands with its keys."""
+    rows = []
+    for name, value in facts.items():
+        if isinstance(value, dict):
+            rows += [(f"{name} {key}", each) for key, each in value.items()]
+        elif value is not None:
+            rows.append((name, value))
+    return table(title, ("what", "is"), rows, ask)
+
+
+def configuration(node: Node, status: dict[str, Any], _: Now) -> list[Table]:
+    """Who runs which write, and all pairs."""
+    runs = [
+        (row.get("name") or row["node"][:8], row["group"], row["number"], row["wanted"], _judged(row))
+        for row in status["tree"]
+    ]
+    core, pairs = node.cores.get("configuration"), []
+    if isinstance(core, Configuration):
+        shown = islice(core.store.keys_under("/"), ROWS_MAX + 1)
+        pairs = [(key, core.store.value(key).decode("utf-8", "replace")) for key in shown]
+    return [
+        table("Who runs what", ("machine", "group", "runs", "wanted", ""), runs, "weft config history"),
+        table("Pairs", ("key", "value"), pairs, "weft config list /; weft config set KEY VALUE"),
+    ]
+
+
+def _judged(row: dict[str, Any]) -> str:
+    if row["wanted"] is None:
+        return ""
+    return "✔ as wanted" if (row["number"] or 0) >= row["wanted"] else "◆ behind"
+
+
+def catalog(node: Node, status: dict[str, Any], _: Now) -> list[Table]:
+    """Services that are registered here, and how the broker stands."""
+    core = node.cores.get("catalog")
+    if not isinstance(core, Catalog):
+        return []
+    signs = {"ACTIVE": "✔ active", "SUSPECT": "▲ suspect", "INACTIVE": "✖ inactive"}
+    found = sorted(core.book.all(), key=lambda one: one.key)
+    rows = [(one.name, one.id, signs.get(one.state.name, one.state.name), one.observed_ip, one.record) for one in found]
+    columns = ("service", "instance", "state", "seen at", "record")
+    return [table("Services", columns, rows, "weft catalog ls"), _facts("Broker", status["cores"]["catalog"])]
+
+
+def store(node: Node, status: dict[str, Any], _: Now) -> list[Table]:
+    """Entries of the shared store, and how it stands."""
+    core = node.cores.get("store")
+    if not isinstance(core, Store):
+        return []
+    events = islice((event for event in core.replica.tree.walk() if event.value is not None), ROWS_MAX + 1)
+    rows = [(text_of(event.path), _value(event.value), event.chain.head[0]) for event in events]
+    return [
+        table("Entries", ("path", "value", "written by"), rows, "weft ls; weft set PATH VALUE"),
+        _facts("How it stands", status["cores"]["store"], "weft store state; weft store conflicts"),
+    ]
+
+
+def _value(packed: bytes | None) -> Any:
+    try:
+        return msgspec.msgpack.decode(packed or b"")
+    except (msgspec.DecodeError, ValueError):
+        return "(bytes of others)"
+
+
+def _of_core(name: str, title: str, ask: str) -> "Maker":
+    def made(_: Node, status: dict[str, Any], __: Now) -> list[Table]:
+        facts = status["cores"].get(name)
+        return [_facts(title, facts, ask)] if facts else []
+
+    return made
+
+
+def lake(_: Node, status: dict[str, Any], __: Now) -> list[Table]:
+    """What this node has drained, and what waits."""
+    found = (
+        [_facts("Drained by this node", drain, "weft lake missing; weft sql")]
+        if (drain := status["cores"].get("drain"))
+        else []
+    )
+    return [*found, _facts("Journal", status["journal"], "weft journal verify")]
+
+
+def alerts(node: Node, _: dict[str, Any], now: Now) -> list[Table]:
+    """What fires, and what has ended."""
+    told = page_of(node, now)
+    firing = told["fleet"] if told["fleet"] is not None else told["own"]
+    return [_listed("Fires", firing, "weft alerts"), _listed("Over", told["ended"] or [])]
+
+
+def _listed(title: str, rows: list[dict[str, Any]], ask: str = "") -> Table:
+    columns = tuple(rows[0]) if rows else ("nothing",)
+    return table(title, columns, (tuple(row.get(name) for name in columns) for row in rows), ask)
+
+
+def health(_: Node, status: dict[str, Any], __: Now) -> list[Table]:
+    """How this node is."""
+    checks = [(check["state"], check["name"], check["text"], check["do"]) for check in status["health"]["checks"]]
+    memory = [(core, told["bytes"], told["budget_bytes"]) for core, told in status["memory"]["cores"].items()]
+    own = {name: value for name, value in status.items() if isinstance(value, str | int | bool)}
+    return [
+        table("Checks", ("state", "check", "says", "do"), checks, "weft doctor"),
+        table("Memory of its cores", ("core", "bytes", "may be"), memory),
+        _facts("This node", own, "weft status --long"),
+    ]
+
+
+Maker = Callable[[Node, dict[str, Any], Now], list[Table]]
+PAGES: Final[dict[str, Maker]] = {
+    "configuration": configuration,
+    "alerts": alerts,
+    "catalog": catalog,
+    "store": store,
+    "documents": _of_core("document", "Documents", "weft doc ls; weft doc show"),
+    "chains": _of_core("chains", "Messages that passed", "weft chain ls; weft chain watch TYPE"),
+    "lake": lake,
+    "node": health,
+}
+"""By what stands behind `#` in the address."""
+
+
+def tables_of(page: str, node: Node, status: dict[str, Any], now: Now) -> dict[str, Any]:
+    """A page; KeyError if there is no such page."""
+    return {"page": page, "name": status["name"], "level": status["level"], "tables": PAGES[page](node, status, now)}
