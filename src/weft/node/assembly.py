@@ -12,7 +12,7 @@ from weft.cores.alerts.messages import AlertsSettings, SinkSettings
 from weft.cores.carrier import Carrier
 from weft.cores.carrier.messages import CarrierSettings
 from weft.cores.catalog.core import Catalog
-from weft.cores.catalog.messages import CatalogSettings
+from weft.cores.catalog.messages import CatalogSettings, CheckSettings
 from weft.cores.chains import Chains
 from weft.cores.chains.messages import ChainsSettings
 from weft.cores.clone import Clone
@@ -30,7 +30,7 @@ from weft.cores.store.messages import StoreSettings
 from weft.cores.topology import Topology
 from weft.cores.topology.messages import TopologySettings
 from weft.node.annexes import admitted, cores_of
-from weft.node.catalogtable import BridgeTable, CatalogTable
+from weft.node.catalogtable import BridgeTable, CatalogTable, CheckTable
 from weft.node.doctable import DocTable, fresh_uuid, settings_of_session
 from weft.node.node import Node
 from weft.node.planner import waits_for_plan
@@ -198,6 +198,7 @@ def _catalog(start: Start) -> Core:
         pause_ns=_span(table.pause),
         probe_allow=table.probe_allow,
         lvc_keep=table.lvc_keep,
+        checks=tuple(_check(check) for check in table.check.values()),
         lookup_scope=table.lookup_scope,
         bridge_to=bridge.to,
         exports=bridge.export,
@@ -213,6 +214,21 @@ def _catalog(start: Start) -> Core:
         logs_max=table.logs,
     )
     return Catalog(settings, start.node, start.era, start.chance("catalog"))
+
+
+def _check(table: CheckTable) -> CheckSettings:
+    (kind,) = table.kinds
+    return CheckSettings(
+        service=table.service,
+        kind=kind,
+        target="" if kind == "command" else getattr(table, kind),
+        command=table.command,
+        status=table.status,
+        interval_ns=_span(table.interval),
+        timeout_ns=_span(table.timeout),
+        fall=table.fall,
+        rise=table.rise,
+    )
 
 
 def _document(start: Start) -> Core:

@@ -28,6 +28,30 @@ NET_CHARACTERS_MAX: Final = 32  # BEA-001
 Count = Annotated[int, Meta(ge=1, le=10_000_000)]
 
 
+class CheckTable(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
+    """`[catalog.check.NAME]`: a check of all services whose name fits; exactly one of `tcp`, `http`, `zmq`, `command` (BEA-024)."""
+
+    service: str
+    tcp: str | None = None
+    """`host:port`; empty: where the service is called."""
+    http: str | None = None
+    """A URL, or a path where the service is called."""
+    zmq: str | None = None
+    command: tuple[str, ...] = ()
+    """Program and arguments; exit status 0 is passing, 1 warning, all else critical."""
+    status: tuple[Annotated[int, Meta(ge=100, le=599)], ...] = (200,)
+    interval: float | str = 10.0
+    timeout: float | str = 5.0
+    fall: Annotated[int, Meta(ge=1, le=100)] = 3
+    rise: Annotated[int, Meta(ge=1, le=100)] = 2
+
+    @property
+    def kinds(self) -> tuple[str, ...]:
+        """Which of the four it says."""
+        said = tuple(kind for kind in ("tcp", "http", "zmq") if getattr(self, kind) is not None)
+        return (*said, "command") if self.command else said
+
+
 class BridgeTable(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True, rename={"imports": "import"}):
     """`[catalog.bridge]`: other networks, and what crosses (BRI-004)."""
 
@@ -75,6 +99,7 @@ class CatalogTable(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_o
     lookup_scope: Literal["local", "all"] = "local"
     """`all`: a plain name that nobody has here means one of another network."""
     bridge: BridgeTable | None = None
+    check: dict[str, CheckTable] = {}
     instances: Count = 100_000
     per_name: Count = 1_000
     per_owner: Count = 20_000
@@ -90,6 +115,8 @@ def faults_of(table: CatalogTable) -> Iterator[str]:
             yield f"E04 catalog.{what} {getattr(table, what)!r}: {least / SECOND:g} s to {most / SECOND:g} s"
     if not (set(table.net) <= NET_CHARACTERS and len(table.net) <= NET_CHARACTERS_MAX):
         yield f"E15 catalog.net {table.net!r}: small letters, digits and `-`, {NET_CHARACTERS_MAX} at most"
+    for name, check in table.check.items():
+        yield from _faults_of_check(name, check)
     if table.bridge is not None and not table.net:
         yield "E03 catalog.net: a bridge needs a name of this network"
     for place in table.bridge.to if table.bridge is not None else ():
@@ -100,3 +127,12 @@ def faults_of(table: CatalogTable) -> Iterator[str]:
             ip_network(network)
         except ValueError:
             yield f"E04 catalog.probe_allow {network!r}: a network, as 10.0.0.0/8"
+
+
+def _faults_of_check(name: str, check: CheckTable) -> Iterator[str]:
+    if len(check.kinds) != 1:
+        yield f"E04 catalog.check.{name}: exactly one of tcp, http, zmq and command"
+    if not SECOND <= (span_ns(check.interval) or 0) <= 86_400 * SECOND:
+        yield f"E04 catalog.check.{name}.interval {check.interval!r}: 1 s to a day"
+    if not 0 < (span_ns(check.timeout) or 0) <= 30 * SECOND:
+        yield f"E04 catalog.check.{name}.timeout {check.timeout!r}: up to 30 s"

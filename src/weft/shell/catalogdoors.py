@@ -18,6 +18,7 @@ from weft.base.errors import UserError
 from weft.cores.catalog.messages import Ports
 from weft.node.catalogtable import SPARE_PORTS, BridgeTable, CatalogTable
 from weft.node.settings import LOOPBACK, NodeSettings
+from weft.shell.catalogchecks import CheckRunner
 from weft.shell.catalogrelays import Relays
 from weft.shell.door import Door
 from weft.shell.links import LOOPBACK_BROADCAST, Links
@@ -39,6 +40,7 @@ class CatalogDoors:
         self._beats: socket.socket | None = None
         self._shouts: socket.socket | None = None
         self._relays: Relays | None = None
+        self._checks: CheckRunner | None = None
         self._is_open = settings.security.is_open
         self._destinations: tuple[str, ...] = ()
 
@@ -61,6 +63,7 @@ class CatalogDoors:
             check_bridge(table.bridge, is_safe=self._links.credentials.is_closed or self._is_open)
             self._relays = Relays(self._host, self._runner, self._links)
             bridge = self._serve("catalog-bridge", table.port + 3) if table.bridge.listen else 0
+        self._checks = CheckRunner(self._runner, self._links)
         beats = self._listen(table.port)
         self._runner.doors |= {"catalog-beats": self._answer, "catalog-beacon": self._shout}
         if table.beacons:
@@ -78,6 +81,8 @@ class CatalogDoors:
             self._shouts.close()
         if self._relays is not None:
             self._relays.close()
+        if self._checks is not None:
+            self._checks.close()
         self._door.close()
 
     def _serve(self, channel: str, first: int) -> int:

@@ -2,6 +2,7 @@
 
 registry      what is registered, by the table of instances; records: what may be; memory: what the journal keeps
 serving       what is said on the ROUTER, by the table of connections; queries: `dbp.…`; answers: lookups
+checks        whether a service works, as the broker sees it
 liveness      beats, probes, silence, and when not to believe it; beacons: where the broker is
 publishing    every change, to who watches
 sources       publishers: values keeps the last word of each topic, logs gathers warnings
@@ -21,6 +22,7 @@ from weft.cores.catalog.answers import Answers
 from weft.cores.catalog.beacons import Beacons
 from weft.cores.catalog.book import Book
 from weft.cores.catalog.bridges import Bridges
+from weft.cores.catalog.checks import Checks
 from weft.cores.catalog.connections import Connections
 from weft.cores.catalog.context import (
     BEATS,
@@ -72,6 +74,7 @@ class Catalog:
         self.logs = Logs(context, book, queries, publishing)
         self.sources = Sources(context, book, self.values, self.logs)
         self.serving = Serving(context, book, self.registry, self.connections, queries)
+        self.checks = Checks(context, book, self.registry)
         self.bridges = Bridges(context, book, self.registry, self.answers, publishing, self.values, queries)
         self.serving.asking = self.bridges.asking
         self.taps = Taps(context, book, self.serving, queries)
@@ -80,7 +83,9 @@ class Catalog:
         self.beacons = Beacons(context)
         self._due: int | None = None
         self._is_due_known = False
-        self._parts = Parts(self.liveness, self.beacons, publishing, self.values, self.logs, self.taps, self.bridges)
+        self._parts = Parts(
+            self.liveness, self.beacons, publishing, self.values, self.logs, self.taps, self.bridges, self.checks
+        )
 
     # Memory
 
@@ -136,6 +141,7 @@ class Catalog:
         context.bridge_port = order.bridge
         self.beacons.open(now)
         self.bridges.open(now)
+        self.checks.open(now)
         self.sources.open(now)
         self.publishing.open(now)
         context.tell(messages.CatalogOpened(context.epoch, settings.port, len(list(self.book.all()))))
@@ -189,6 +195,7 @@ ORDERS: Final[dict[type, Callable[[Catalog, Any, Now], None]]] = {
     messages.Ports: Catalog._open,
     messages.Garbled: lambda catalog, order, now: catalog.serving.garbled(order, now),
     messages.RelayOpened: lambda catalog, order, now: catalog.bridges.relays.opened(order, now),
+    messages.CheckDone: lambda catalog, order, now: catalog.checks.done(order, now),
     messages.HoldBack: Catalog._hold_back,
     messages.Stop: Catalog._stop,
     SendFailed: Catalog._unsent,

@@ -67,6 +67,10 @@ HOLD_ADDRESSES: Final = 3
 HOLD_SHARE: Final = 10  # percent of all instances that go per second when a hold ends
 PAUSE_NS: Final = 500 * MILLISECOND  # BEA-022
 
+# Checks
+CHECKS_AT_ONCE: Final = 64  # specs/02, 2.7
+CHECKS_PER_INSTANCE: Final = 8
+
 # Watches
 RING_MAX: Final = 65_536  # changes that can be asked for again
 RING_BYTES_MAX: Final = 64 << 20  # of them: both bounds, since a record may be 64 KiB

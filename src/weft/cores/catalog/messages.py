@@ -7,6 +7,22 @@ import msgspec
 from weft.cores.catalog import limits
 
 
+class CheckSettings(msgspec.Struct, frozen=True, kw_only=True):
+    """A check of the broker's own file: of all services whose name fits (BEA-024)."""
+
+    service: str
+    """A name, with `*` and `?`."""
+    kind: str
+    """`tcp`, `http`, `zmq`, `command`."""
+    target: str = ""
+    command: tuple[str, ...] = ()
+    status: tuple[int, ...] = (200,)
+    interval_ns: int
+    timeout_ns: int
+    fall: int = 3
+    rise: int = 2
+
+
 class CatalogSettings(msgspec.Struct, frozen=True, kw_only=True):
     """Who the broker is, and `[catalog]` of its node's file (docs/catalog.md)."""
 
@@ -31,6 +47,7 @@ class CatalogSettings(msgspec.Struct, frozen=True, kw_only=True):
     pause_ns: int = limits.PAUSE_NS
     probe_allow: tuple[str, ...] = ()
     """Networks (`10.0.0.0/8`) that may be probed besides the observed address."""
+    checks: tuple[CheckSettings, ...] = ()
     lvc_keep: bool = True
     lookup_scope: Literal["local", "all"] = "local"
     """Whether a plain name that nobody has here means one of another network (CAT-036)."""
@@ -84,6 +101,26 @@ class RelayOpened(msgspec.Struct, frozen=True, gc=False):
     tag: bytes
     host: str
     port: int
+
+
+class RunCheck(msgspec.Struct, frozen=True, gc=False):
+    """Work: look whether a service works; `CheckDone` says what came of it, at the latest after its time."""
+
+    id: int
+    kind: str
+    target: str
+    """`host:port`, or a URL."""
+    timeout_ns: int
+    status: tuple[int, ...] = ()
+    """Of HTTP: those that are good."""
+    command: tuple[str, ...] = ()
+
+
+class CheckDone(msgspec.Struct, frozen=True, gc=False):
+    """A check has ended: `passing`, `warning`, `critical`."""
+
+    id: int
+    outcome: str
 
 
 class Garbled(msgspec.Struct, frozen=True, gc=False):

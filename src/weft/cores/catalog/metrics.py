@@ -33,6 +33,7 @@ LABELS: Final[dict[str, tuple[str, ...]]] = {
     "probes": ("outcome",),
     "resyncs": ("reason",),
     "instances": ("state",),
+    "checks": ("outcome",),
     "lvc_dropped": ("reason",),
     "log_dropped": ("reason",),
     "log_records": ("level",),

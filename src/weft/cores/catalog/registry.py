@@ -77,6 +77,8 @@ class Registry:
     def __init__(self, context: Context, book: Book, watcher: Callable[[], Watcher]) -> None:
         """`watcher`: it is made later, since it changes instances through this registry."""
         self.context, self.book, self.watcher = context, book, watcher
+        self.judge: Callable[[Instance, str], str] = lambda _, own: own
+        """What the health of an instance is that says this of itself: checks know more (BEA-024)."""
         self._room = context.budget.part("records", limits.RECORDS_PERCENT, lambda: book.bytes)
         self._turn_at = self._turn_bytes = 0
         """When this turn is, and what has changed in it."""
@@ -425,7 +427,8 @@ class Registry:
     def _describe(self, instance: Instance, registration: Registration) -> None:
         instance.record = registration.record
         self.book.weigh(instance, records.cost_of(registration.record))
-        instance.interval_ns, instance.health = registration.interval_ns, registration.health
+        instance.interval_ns = registration.interval_ns
+        instance.health = self.judge(instance, registration.health)
 
     def _become(self, instance: Instance, state: State, reason: str = "") -> None:
         if instance.state is not state:

@@ -1,0 +1,120 @@
+"""Looks whether services work, as the catalog orders it: by TCP, HTTP, ZeroMQ, or a command of the broker's file (BEA-024).
+
+Each ends within its time, whatever the other end does, and says one outcome.
+"""
+
+import asyncio
+import contextlib
+import time
+from collections.abc import Awaitable, Callable
+from typing import Any, Final
+from urllib.parse import urlsplit
+
+import zmq
+
+from weft.base.endpoints import host_of
+from weft.base.now import SECOND
+from weft.cores.catalog.messages import CheckDone, RunCheck
+from weft.shell.links import Links
+from weft.shell.runner import Runner
+from weft.wire.catalog import times
+
+PASSING, WARNING, CRITICAL = "passing", "warning", "critical"
+LINE_BYTES: Final = 1_024  # of the first line of an answer
+EXITS: Final = {0: PASSING, 1: WARNING}
+
+
+class CheckRunner:
+    """All checks under way."""
+
+    def __init__(self, runner: Runner, links: Links) -> None:
+        self._runner, self._links = runner, links
+        self._tasks: set[asyncio.Task[None]] = set()
+        runner.performers |= {RunCheck: self.begin}
+
+    def begin(self, work: RunCheck) -> None:
+        """Look, and say what came of it."""
+        task = asyncio.get_running_loop().create_task(self._run(work))
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)
+
+    def close(self) -> None:
+        """End them all."""
+        for task in self._tasks:
+            task.cancel()
+
+    async def _run(self, work: RunCheck) -> None:
+        outcome = CRITICAL
+        with contextlib.suppress(TimeoutError, OSError, ValueError, zmq.ZMQError, asyncio.LimitOverrunError):
+            async with asyncio.timeout(work.timeout_ns / SECOND):
+                outcome = await KINDS[work.kind](work, self._links)
+        self._runner.order("catalog", CheckDone(work.id, outcome))
+
+
+async def by_tcp(work: RunCheck, links: Links) -> str:  # noqa: ARG001  # as all kinds
+    """It accepts a connection."""
+    host, _, port = work.target.rpartition(":")
+    writer = (await asyncio.open_connection(host.strip("[]"), int(port)))[1]
+    writer.close()
+    return PASSING
+
+
+async def by_http(work: RunCheck, links: Links) -> str:  # noqa: ARG001  # as all kinds
+    """It answers a GET with a status that is wanted."""
+    parts = urlsplit(work.target)
+    host = parts.hostname or ""
+    reader, writer = await asyncio.open_connection(host, parts.port or 80, limit=LINE_BYTES)
+    try:
+        path = parts.path or "/"
+        asked = f"{path}?{parts.query}" if parts.query else path
+        writer.write(f"GET {asked} HTTP/1.1\r\nHost: {parts.netloc}\r\nConnection: close\r\n\r\n".encode())
+        await writer.drain()
+        words = (await reader.readuntil(b"\n")).split()
+    finally:
+        writer.close()
+    is_answer = len(words) > 1 and words[0].startswith(b"HTTP/") and words[1].isdigit()
+    return PASSING if is_answer and int(words[1]) in work.status else CRITICAL
+
+
+async def by_zmq(work: RunCheck, links: Links) -> str:
+    """It answers a ping, whatever it says."""
+    made = links.context.socket(zmq.DEALER)
+    loop = asyncio.get_running_loop()
+    try:
+        made.setsockopt(zmq.LINGER, 0)
+        if ":" in host_of(work.target):
+            made.setsockopt(zmq.IPV6, 1)
+        made.connect(f"tcp://{work.target}")
+        made.send_multipart([b"", b"ping", times.write("f32le", time.time()), b""], zmq.NOBLOCK)
+        stirred = asyncio.Event()
+        loop.add_reader(made.FD, stirred.set)
+        try:
+            while not int(made.get(zmq.EVENTS)) & int(zmq.POLLIN):
+                await stirred.wait()
+                stirred.clear()
+        finally:
+            loop.remove_reader(made.FD)
+        return PASSING
+    finally:
+        made.close()
+
+
+async def by_command(work: RunCheck, links: Links) -> str:  # noqa: ARG001  # as all kinds
+    """It ends with 0, 1 or another status; what does not end in time is killed."""
+    silent = asyncio.subprocess.DEVNULL
+    process = await asyncio.create_subprocess_exec(*work.command, stdin=silent, stdout=silent, stderr=silent)
+    try:
+        return EXITS.get(await process.wait(), CRITICAL)
+    finally:
+        if process.returncode is None:
+            with contextlib.suppress(ProcessLookupError):
+                process.kill()
+            await process.wait()
+
+
+KINDS: Final[dict[str, Callable[[RunCheck, Links], Awaitable[Any]]]] = {
+    "tcp": by_tcp,
+    "http": by_http,
+    "zmq": by_zmq,
+    "command": by_command,
+}
