@@ -7,13 +7,16 @@ from typing import Any, Final
 
 import pytest
 import zmq
+from msgspec.structs import replace
 
 from tests.client.node import in_loop
 from tests.document.literal import Literal
 from tests.document.sockets import PATIENCE_S, SocketNode
+from weft.base.now import SECOND
 from weft.cores.document import limits
-from weft.cores.document.messages import ChatHeard, PeerActive, PeerGone, PeerMismatch, SessionSettings
+from weft.cores.document.messages import ChatHeard, PeerActive, PeerGone, PeerMismatch, SessionSettings, Timing
 from weft.wire.document.frames import uuid_text
+from weft.wire.document.operations import parse
 
 A: Final = bytes.fromhex("a0000000000040008000000000000001")
 B: Final = bytes.fromhex("b0000000000040008000000000000002")
@@ -138,6 +141,31 @@ async def test_literal_node_is_introduced_to_everybody_and_all_end_alike() -> No
             assert {one.endpoint, two.endpoint} == set(other.node.others)
         await one.until(lambda: bool(one.heard_of(PeerGone)))
         await two.until(lambda: bool(two.heard_of(PeerGone)))
+        assert one.ask("digest") == two.ask("digest")
+
+
+@pytest.mark.proves("GSP-040", part="on real sockets, of a node that says nothing any more")
+@in_loop
+async def test_what_a_node_that_is_gone_left_behind_a_gap_is_adopted() -> None:
+    timing = Timing(adopt_after_ns=SECOND, gone_ns=2 * SECOND)
+    settings = SessionSettings(name="Final", uuid=A, mdns=False, timing=timing)
+    async with SocketNode(settings) as one, SocketNode(replace(settings, uuid=B, peers=(one.endpoint,))) as two:
+        await two.until(lambda: bool(two.heard_of(PeerActive)))
+        with literal() as other:
+            dead = bytes.fromhex(other.node.source.replace("-", ""))
+            other.node.discover(one.endpoint)
+            await other.until(lambda: bool(other.node.others) and all(o.is_matched for o in other.node.others.values()))
+            other.node.others, matched = {}, other.node.others
+            lost, last = (other.node.edit("add", {"period": "1", "jam": "1"}, PENALTY) for _ in range(2))
+            other.node.others = matched
+            for peer in matched.values():
+                other.node.say(peer, "XMSG", last)
+            await one.until(lambda: one.session.log.has_held)
+            other.node.log.clear()
+        await one.until(lambda: one.counters["log.adopted"] + two.counters["log.adopted"] == 1)
+        await two.until(lambda: one.bodies == two.bodies and len(two.bodies) == 1)
+        assert (dead, 2) == parse(next(iter(two.bodies))).origin
+        assert lost not in one.bodies
         assert one.ask("digest") == two.ask("digest")
 
 

@@ -63,6 +63,7 @@ class DocTimingTable(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw
     resend_hold: float | str = 2.0
     resend_first: float | str = 0.05
     fresh: float | str = 0.15
+    adopt_after: float | str = 60.0
 
 
 class DocTable(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):

@@ -486,6 +486,9 @@ EVENTS: Final[dict[type, Event]] = {
         "A peer has the same numbers and another check for a minute.",
         "weft doc sources on both, and compare.",
     ),
+    document.LogStranded: Event(
+        "doc.stranded", "warning", "What a lost node entered last cannot be adopted.", "Enter it."
+    ),
     document.LogFull: Event(
         "doc.full",
         "error",

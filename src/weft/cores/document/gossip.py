@@ -271,3 +271,9 @@ TAKEN: Final[dict[str, Callable[[Gossip, Knowing, Taken], None]]] = {
     "fork": Gossip._forked,
 }
 """What follows of a body that was heard; the rest is of no source that counts here."""
+
+
+def known_most(gossip: Gossip, source: bytes) -> int:
+    """How much of a source any ACTIVE peer has, as far as is known."""
+    place = gossip._place(source)
+    return max((knowing.known(place) for knowing in gossip._known.values()), default=0)

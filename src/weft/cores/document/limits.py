@@ -66,6 +66,11 @@ PIECE_BYTES: Final = 1 << 20  # of the log in one record of a snapshot
 FORKS_MAX: Final = 1_024  # losers of forks that are remembered and told of; a liar could make any number
 WORDS_MAX: Final = 1_024  # characters of what a record says beside the body: it must travel within 64 KiB
 
+# Adoption (GSP-040)
+ADOPT_RANK_NS: Final = 5 * SECOND  # for each member before us: one is enough
+ADOPT_LOOK_NS: Final = 5 * SECOND
+ADOPT_MAX: Final = 50  # operations in one look: own entries have the same place in line
+
 # Gossip
 ANSWER_MAX: Final = 500  # operations in one answer (GSP-024)
 PACE_MAX: Final = 1_500

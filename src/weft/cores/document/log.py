@@ -188,6 +188,11 @@ class Log:
         sources = self._sources
         return [(uuid, len(sources[uuid].bodies)) for uuid in self._sorted]
 
+    @property
+    def has_held(self) -> bool:
+        """Whether anything is held beyond a gap."""
+        return self._holding.count > 0
+
     def held(self) -> list[tuple[bytes, int]]:
         """(uuid, sequence) of what is held beyond gaps."""
         return [(source, sequence) for source, sequence, _ in self._holding.items()]

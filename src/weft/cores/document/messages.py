@@ -8,7 +8,7 @@ from weft.base.now import MILLISECOND, SECOND
 
 
 class Timing(msgspec.Struct, frozen=True, kw_only=True):
-    """`[doc.timing]`, in nanoseconds: the times of PEE-010 to PEE-043 and GSP-020 to GSP-027, under the names of the file."""
+    """`[doc.timing]`, in nanoseconds: the times of PEE-010 to PEE-043 and GSP-020 to GSP-040, under the names of the file."""
 
     beat_ns: int = 5 * SECOND
     beat_soon_ns: int = 500 * MILLISECOND
@@ -25,6 +25,8 @@ class Timing(msgspec.Struct, frozen=True, kw_only=True):
     resend_first_ns: int = 50 * MILLISECOND
     fresh_ns: int = 150 * MILLISECOND
     """How long what another source said is left to itself to bring (GSP-022 c)."""
+    adopt_after_ns: int = 60 * SECOND
+    """Without a source until what it left behind a gap is taken on by another one (GSP-040)."""
 
 
 class SessionSettings(msgspec.Struct, frozen=True, kw_only=True):
@@ -200,6 +202,15 @@ class LogFull(msgspec.Struct, frozen=True, gc=False):
     what: str
 
 
+class LogStranded(msgspec.Struct, frozen=True, gc=False):
+    """An operation beyond a gap whose source is gone cannot be taken on by another one (GSP-040)."""
+
+    session: str
+    source: bytes
+    sequence: int
+    why: str
+
+
 class LogDegraded(msgspec.Struct, frozen=True, gc=False):
     """The journal has no room: others are served from memory (GSP-031)."""
 
@@ -260,6 +271,7 @@ JOURNALED: Final = (
     LogFork,
     LogDiverged,
     LogFull,
+    LogStranded,
     LogDegraded,
     IdentityReused,
     ConflictFound,

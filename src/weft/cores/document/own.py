@@ -94,6 +94,17 @@ class Own:
         self.engine.insert(self.log.fresh())
         return self._issued(reference, slots, sequence)
 
+    def adopt(self, body: bytes) -> bool:
+        """Take on an operation of a source that is gone, as one of ours; False: nothing may be entered now."""
+        if self.context.is_full or self.log.is_full:
+            return False
+        source, sequence = self.context.uuid, self.log.latest(self.context.uuid) + 1
+        self.log.append(body)
+        self.gossip.push(body, source, sequence)
+        self.mesh.note_own()
+        self.engine.insert(self.log.fresh())
+        return True
+
     def _permit(self, by: str, verb: str, reference: dict[str, str]) -> None:
         """Whether anything may be entered now."""
         why = self.authorise(by, verb, reference)

@@ -14,6 +14,7 @@ from weft.base.effects import Effect, Source
 from weft.base.now import Now
 from weft.base.records import CoreRecord, Entry
 from weft.cores.document import messages
+from weft.cores.document.adopting import Adopting
 from weft.cores.document.context import CLIENTS, Context
 from weft.cores.document.fold.engine import Engine
 from weft.cores.document.fold.schema import Schema
@@ -47,12 +48,13 @@ class Session:
         self.gossip = Gossip(context, self.log, self.peers)
         self.mesh = Mesh(context, self.peers, self.log, self.gossip)
         self.own = Own(context, self.log, self.engine, self.gossip, self.mesh)
+        self.adopting = Adopting(context, self.log, self.engine, self.gossip, self.own, self.peers)
         self.serving = Serving(self)
         self.telling = Telling(context, self.engine)
         self._winners: dict[tuple[bytes, int], Operation] = {}
         """Of forks: what the document is to be told of."""
         self._folded_at = 0
-        self._parts = Parts(self.mesh, self.gossip, self.serving)
+        self._parts = Parts(self.mesh, self.gossip, self.adopting, self.serving)
 
     def _note_winner(self, operation: Operation) -> None:
         """A number has another body: the document hears of all of a turn together, since each would fold it anew."""

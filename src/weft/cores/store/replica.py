@@ -7,6 +7,7 @@ so order and repetition do not matter, and so restoring is nothing but receiving
 from collections.abc import Callable, Iterable, Iterator
 from typing import Any, Final, NamedTuple
 
+from weft.base.budget import Part
 from weft.base.changes import Chain, Event, Link, Path
 from weft.base.errors import PeerError
 from weft.base.now import SECOND
@@ -141,7 +142,7 @@ class Replica:
                 bytes_ += len(value)
         if self._context.tick + len(writes) > limits.TICK_MAX:
             raise Refusal("tick-exhausted", "")
-        self._check_growth(costs, entries, bytes_)
+        check_growth(self.tree, self.room, costs, entries, bytes_)
 
     @property
     def _links_max(self) -> int:
@@ -170,17 +171,7 @@ class Replica:
         if value is not None:
             is_new = before is None or before.value is None
             cost = limits.ENTRY_COST + path_cost(path) + len(value) - cost_of(before)
-            self._check_growth(cost, int(is_new), len(value))
-
-    def _check_growth(self, cost: int, entries: int, size: int) -> None:
-        tree = self.tree
-        if cost and not self.room.has_room(cost):
-            self.room.refuse()
-            raise Refusal("storage-full", "this node has no memory left for more")
-        if entries and tree.entries + entries > limits.ENTRIES_MAX:
-            raise Refusal("too-large", f"more than {limits.ENTRIES_MAX} entries")
-        if tree.bytes + size > limits.STORE_BYTES_MAX:
-            raise Refusal("too-large", f"more than {limits.STORE_BYTES_MAX} bytes")
+            check_growth(self.tree, self.room, cost, int(is_new), len(value))
 
     def _next_event(  # tidy: as `write`
         self, path: Path, value: bytes | None, by: str, below: Chain, links_max: int, until: float | None
@@ -515,6 +506,17 @@ class Replica:
         yield from self.unsaid.condense()
         yield from self.conflicts.condense()
         yield memory.Counted(self.conflicts.last_number, self.is_damaged, self.purge_horizon)
+
+
+def check_growth(tree: Tree, room: Part, cost: int, entries: int, size: int) -> None:
+    """Refusal if there is no room for so many more bytes of memory, entries and bytes of values."""
+    if cost and not room.has_room(cost):
+        room.refuse()
+        raise Refusal("storage-full", "this node has no memory left for more")
+    if entries and tree.entries + entries > limits.ENTRIES_MAX:
+        raise Refusal("too-large", f"more than {limits.ENTRIES_MAX} entries")
+    if tree.bytes + size > limits.STORE_BYTES_MAX:
+        raise Refusal("too-large", f"more than {limits.STORE_BYTES_MAX} bytes")
 
 
 def _in_seconds(nanoseconds: int) -> float:

@@ -23,6 +23,7 @@ from weft.wire.document.xml import (
     Payload,
     Read,
     are_names,
+    behind_first_tag,
     escaped_root_value,
     escaped_text,
     escaped_value,
@@ -367,6 +368,22 @@ def emit(verb: str, reference: dict[str, str], stamp: Stamp, payload: Payload = 
     if not is_sayable(body) or not all(map(is_name, reference)):
         raise PeerError("bad-xml", "a character or a name that XML has not", body.encode("utf-8", "replace"))
     return body.encode()
+
+
+def adopted(body: bytes, source: bytes, sequence: int) -> bytes:
+    """The operation of another source as one of this one (GSP-040): the same root, reference, payload and timestamp.
+
+    It says whose it was; a copy of a copy says that of the first. PeerError `no-header` for what is no operation.
+    """
+    operation = parse(body)
+    origin = operation.origin or (operation.source, operation.sequence)
+    said = {name: value for name, value in operation.attributes.items() if name not in _STAMPS}
+    said |= {"source": uuid_text(source), "timestamp": operation.raw_timestamp, "sequence": str(sequence)}
+    said |= {name: operation.attributes[name] for name in ("by", "resolves") if name in operation.attributes}
+    said |= {"origsource": uuid_text(origin[0]), "origsequence": str(origin[1])}
+    rest, is_ended = behind_first_tag(body)
+    words = "".join(f' {name}="{escaped_root_value(value)}"' for name, value in said.items())
+    return f"<{operation.verb}{words}{'/' if is_ended else ''}>".encode() + rest
 
 
 def _stamped(stamp: Stamp) -> list[tuple[str, str]]:

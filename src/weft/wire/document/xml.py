@@ -7,6 +7,7 @@ refused before it is read (GSP-012, GSP-055).
 
 import re
 from collections.abc import Callable, Iterable, Sequence
+from contextlib import suppress
 from typing import Any, Final, NamedTuple, Protocol
 from xml.parsers import expat
 
@@ -226,6 +227,31 @@ def first_tag(body: bytes) -> tuple[str, dict[str, str]]:
     except expat.ExpatError as error:
         raise Malformed(str(error)) from None
     raise Malformed("no element")
+
+
+def behind_first_tag(body: bytes) -> tuple[bytes, bool]:
+    """What stands behind the first start tag of a well-formed element, and whether that tag ends the element, too."""
+    parser = expat.ParserCreate("utf-8")
+    starts: list[int] = []
+
+    def start(_: str, __: dict[str, str]) -> None:
+        starts.append(parser.CurrentByteIndex)
+        raise _FirstTag
+
+    parser.StartElementHandler = start
+    with suppress(_FirstTag):
+        parser.Parse(body, True)  # it takes no keyword
+    quote, at = 0, starts[0]
+    while body[at] != GREATER or quote:
+        if body[at] in QUOTES:
+            quote = 0 if quote == body[at] else quote or body[at]
+        at += 1
+    return body[at + 1 :], body[at - 1] == SLASH
+
+
+GREATER: Final = ord(">")
+SLASH: Final = ord("/")
+QUOTES: Final = b"\"'"
 
 
 def tree_of(text: str | bytes) -> Node:

@@ -40,6 +40,8 @@ class Engine:
         """Operations that were folded another time, since something came before them."""
         self._undo, self._at_once = undo, at_once
         self._order = Order()
+        self.has_copy = self._order.has_copy
+        """Whether an adopted copy of an operation is known (DOC-013)."""
         self._checkpoints = Checkpoints(schema, undo)
         self._shown = Track(Fold(schema), 0, self._checkpoints, undo)
         """Complete: what readers see."""

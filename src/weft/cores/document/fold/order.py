@@ -53,6 +53,10 @@ class Order:
         """The effective time (DOC-010) of an operation that is known."""
         return self._effs[source][sequence - 1]
 
+    def has_copy(self, pair: Pair) -> bool:
+        """Whether a copy of that original is known."""
+        return pair in self._copies
+
     def eff_of(self, pair: Pair) -> float:
         """The same of an operation, or of the copy that counts in its place."""
         copies = self._copies.get(pair)
