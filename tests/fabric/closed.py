@@ -115,8 +115,20 @@ class Hall:
             "chains": {"tcp": True},
             "limits": {"memory_megabytes": 16_384},  # resident is all that this process of tests has
         }
-        process = self.up[name] = Process(settings_of(document))
-        self._tasks.append(asyncio.create_task(process.run()))
+        process = self.up[name] = self.process_of(document)
+        self._tasks.append(asyncio.create_task(process.run(), name=name))
+
+    def process_of(self, document: dict[str, Any]) -> Process:
+        """One start of a node with these settings."""
+        return Process(settings_of(document))
+
+    async def end(self, *names: str) -> None:
+        """Stop nodes, and wait until they have."""
+        for name in names:
+            self.up.pop(name).runner.finish()
+        ended = [task for task in self._tasks if task.get_name() in names]
+        await asyncio.gather(*ended)
+        self._tasks = [task for task in self._tasks if task not in ended]
 
     async def until(self, holds: Callable[[], bool], what: str, patience_s: float = 30) -> None:
         """Wait, bounded, until something holds; a node that ends meanwhile says why."""

@@ -145,3 +145,28 @@ def test_a_root_keeps_its_key_until_everybody_knows_the_next_one(measuring: Meas
     assert first["root"] != measuring.keys()["root"]
     measuring.until(lambda: measuring.names() == ["a", "b"], "both are below the root")
     assert status_of(measuring.port)["name"] == "root"
+
+
+@pytest.mark.proves(
+    "SEC-054",
+    part="a root's key is renewed at once; who was away comes home with one command, and nothing of it is lost",
+)
+def test_who_was_away_when_the_root_took_another_key_comes_home_by_a_token(measuring: Measuring) -> None:
+    b = measuring.running.pop()
+    b.terminate()
+    b.wait(20)
+    measuring.up.remove("b")
+    before = measuring.keys()
+    measuring.rotate("--now")
+    after = measuring.keys()
+    assert ([1, True], [True, False]) == (
+        [len(after["root"]), after["a"] == before["a"]],
+        [after["b"] == before["b"], after["root"] == before["root"]],
+    )
+    measuring.until(lambda: measuring.names() == ["a"], "a is below the root")
+    measuring.join(measuring.invite()["token"], "b", 1)
+    measuring.up.append("b")
+    measuring.until(lambda: measuring.names() == ["a", "b"], "both are below the root")
+    measuring.measure_on()
+    measuring.stop()
+    assert ({}, 0) == measuring.lost_and_doubled()

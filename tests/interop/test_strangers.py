@@ -192,6 +192,7 @@ async def shout(port: int) -> None:
 
 
 @pytest.mark.proves("SEC-027", part="from another machine, at every port of a root and of a node below it")
+@pytest.mark.proves("SEC-055", part="the store's clients and the catalog have no port beyond the machine's loopback")
 @pytest.mark.proves("SEC-015", part="a stranger's beacon from another machine is dropped and counted")
 def test_intruders_on_another_machine_change_nothing_and_are_counted(fabric: dict[int, Machine]) -> None:
     root, member, outside = fabric.values()

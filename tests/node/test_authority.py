@@ -161,3 +161,22 @@ def test_the_root_of_record_is_found_at_its_place() -> None:
         (("/TOPO/root", b'{"endpoint":"10.0.0.5:27500","uuid":"' + b"72" * 16 + b'","epoch":3,"name":"root"}'),)
     )
     assert (ROOT,) == rights.nodes_at("10.0.0.5:27500")
+
+
+@pytest.mark.proves(
+    "SEC-054", part="who joins again knows the root's key of today, although its own configuration is older"
+)
+def test_of_two_bindings_of_a_node_that_which_ends_later_counts_and_none_comes_back_from_enrolment() -> None:
+    told = _binding(ROOT, curve=("N" * 40,), until=200)
+    known = Authority(Trust(bindings={ROOT.hex(): told, PI.hex(): _binding(PI, until=200)}))
+
+    def configured(until: int) -> str:
+        known.learn(((binding_key(ROOT), encode_binding(_binding(ROOT, until=until))),))
+        holder = known.table.node(ROOT)
+        assert holder is not None
+        return holder.keys[0][0]
+
+    assert ["N", "r", "r", "r"] == [configured(until) for until in (100, 200, 300, 0)]
+    assert known.table.node(PI) is None, (
+        "the configuration has no binding of it: its key was revoked, or is unknown there"
+    )

@@ -171,11 +171,14 @@ CLAIMS: Final[Mapping[type, Callable[[Any], Claim]]] = {
 class Authority:
     """Whom this node knows, where they stand, and what they may say.
 
-    `trust`: what enrolment told. As soon as the configuration has bindings, only those count.
+    `trust`: what enrolment told. As soon as the configuration has bindings, only who has one there counts. Of two
+    bindings of one node that which ends later is in force: who was away too long has joined again, and its own
+    configuration is older than what it was told then.
     """
 
     def __init__(self, trust: Trust) -> None:
         self.table = trust.table()
+        self._told = {bytes.fromhex(uuid): binding for uuid, binding in trust.bindings.items()}
         self.places: dict[str, bytes] = {endpoint: bytes.fromhex(uuid) for endpoint, uuid in trust.places.items()}
         """Who stands at an endpoint, as far as it was said; a lie leads to a handshake that fails, and to nobody else."""
         self._bindings: dict[bytes, Binding] = {}
@@ -193,10 +196,14 @@ class Authority:
                 is_changed = True
                 self._bind(uuid, value)
         if is_changed:
-            self.table = KeyTable.of(self._bindings.items())
+            self.table = KeyTable.of((uuid, self._later(uuid, each)) for uuid, each in self._bindings.items())
         self._atlas.apply(pairs, 0)
         if self._atlas.root is not None:
             self.note(self._atlas.root.endpoint, self._atlas.root.node)
+
+    def _later(self, uuid: bytes, binding: Binding) -> Binding:
+        told = self._told.get(uuid)
+        return told if told is not None and binding.until and told.until > binding.until else binding
 
     def _bind(self, uuid: bytes, value: bytes | None) -> None:
         self._bindings.pop(uuid, None)

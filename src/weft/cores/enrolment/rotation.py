@@ -16,7 +16,7 @@ from weft.base.keys import ROLES, Binding, Role
 from weft.base.now import Now
 from weft.cores.enrolment import limits
 from weft.cores.enrolment.bindings import Bindings
-from weft.cores.enrolment.context import Context
+from weft.cores.enrolment.context import Context, until_of
 from weft.cores.enrolment.messages import (
     HearKey,
     KeyMade,
@@ -146,7 +146,7 @@ class Rotation:
         if not self.following:
             self.context.perform(MakeKey())
         elif self.context.can_invite:
-            self._put_behind(self.context.node, self.following)
+            self._put_behind(self.context.node, self.following, now)
         else:
             self.context.tell(KeyOffered(self.following))
 
@@ -170,7 +170,7 @@ class Rotation:
 
     def _tell_taken(self, now: Now) -> None:
         if self.context.can_invite:
-            self._take_out(self.context.node, self.context.curve)
+            self._take_out(self.context.node, self.context.curve, now)
         elif not self.context.is_root:
             self.context.tell(KeyTaken(self.context.curve))
 
@@ -208,20 +208,21 @@ class Rotation:
         last = self._offered_at.get(node)
         if last is None or now.mono - last >= limits.OFFER_NS:
             self._offered_at[node] = now.mono
-            self._put_behind(node, curve)
+            self._put_behind(node, curve, now)
 
-    def _put_behind(self, node: bytes, curve: str, _: Now | None = None) -> None:
+    def _put_behind(self, node: bytes, curve: str, now: Now) -> None:
+        """It also has its whole time again: of two bindings of one node, that which ends later is in force."""
         binding = self.bindings.known[node]
         if curve not in binding.curve:
             self._is_written = self._is_written or node == self.context.node
-            both = msgspec.structs.replace(binding, curve=(binding.curve[0], curve), renew=False)
-            self.bindings.write(node, both)
+            until = until_of(now, limits.UNTIL_S)
+            self.bindings.write(node, _with(binding, (binding.curve[0], curve), until))
 
-    def _take_out(self, node: bytes, curve: str, _: Now | None = None) -> None:
+    def _take_out(self, node: bytes, curve: str, now: Now) -> None:
         """Only the key that came last stays."""
         binding = self.bindings.known[node]
         if len(binding.curve) > 1 and binding.curve[-1] == curve:
-            self.bindings.write(node, msgspec.structs.replace(binding, curve=(curve,), renew=False))
+            self.bindings.write(node, _with(binding, (curve,), max(binding.until + 1, until_of(now, limits.UNTIL_S))))
 
 
 _NEXT: Final[dict[Stage, Callable[[Rotation, Now], None]]] = {
@@ -230,6 +231,10 @@ _NEXT: Final[dict[Stage, Callable[[Rotation, Now], None]]] = {
     Stage.KNOWN: Rotation._switch,
     Stage.TAKEN: Rotation._tell_taken,
 }
+
+
+def _with(binding: Binding, curve: tuple[str, ...], until: int) -> Binding:
+    return msgspec.structs.replace(binding, curve=curve, until=until, renew=False)
 
 
 def _runs(binding: Binding) -> bool:

@@ -1,0 +1,68 @@
+"""Nothing that comes over a network reaches code: where the product could run text, by name, and that there is no other place (CFG-083)."""
+
+import ast
+from collections.abc import Iterator
+
+import pytest
+
+from tests.house.requirements import ROOT
+
+NAMES = {"eval", "exec", "compile", "__import__"}
+MODULES = {"pickle", "cPickle", "marshal", "shelve", "dill", "cloudpickle", "yaml", "runpy", "code"}
+ATTRIBUTES = {"import_module", "system", "popen", "unsafe_load", "literal_eval"}
+EXPECTED = {
+    "weft/node/recording.py": {"pickle"},  # a file that its owner names to `weft sim replay`; only Weft's own classes
+    "weft/shell/mqtt.py": {"import_module"},  # of a name that stands there
+    "weft/wire/store/yamltext.py": {"yaml"},  # which it writes and never reads
+}
+
+
+def found(text: str) -> Iterator[str]:
+    """What of that a module uses."""
+    for node in ast.walk(ast.parse(text)):
+        match node:
+            case ast.Import(names=names):
+                yield from (name.name for name in names if name.name.partition(".")[0] in MODULES)
+            case ast.ImportFrom(module=str(module)) if module.partition(".")[0] in MODULES:
+                yield module
+            case ast.Call(func=ast.Name(id=name)) if name in NAMES:
+                yield name
+            case ast.Call(func=ast.Attribute(attr=name)) if name in ATTRIBUTES:
+                yield name
+            case ast.keyword(arg="shell", value=value) if getattr(value, "value", True):
+                yield "shell"
+            case _:
+                continue
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("import pickle", ["pickle"]),
+        ("from yaml import load", ["yaml"]),
+        ("eval(x)", ["eval"]),
+        ("importlib.import_module(x)", ["import_module"]),
+        ("os.system(x)", ["system"]),
+        ("subprocess.run(x, shell=True)", ["shell"]),
+        ("subprocess.run(x, shell=False)", []),
+        ("re.compile(x)", []),
+    ],
+)
+def test_what_is_looked_for_is_found(text: str, expected: list[str]) -> None:
+    assert expected == list(found(text))
+
+
+@pytest.mark.proves(
+    "CFG-083", part="no text of the network becomes code: the places that could are three, and none hears it"
+)
+@pytest.mark.proves(
+    "SEC-040",
+    part="`pickle`, `eval`, `exec`, imports by name, `yaml.load` and shells are used nowhere but in three places",
+)
+def test_text_becomes_code_nowhere_but_where_it_is_the_users_own() -> None:
+    places = {
+        str(path.relative_to(ROOT / "src")): names
+        for path in sorted((ROOT / "src").rglob("*.py"))
+        if (names := set(found(path.read_text("utf-8"))))
+    }
+    assert EXPECTED == places
