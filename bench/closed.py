@@ -167,20 +167,25 @@ async def _knocks(port: int, count: int) -> None:
     greeting = b"\xff" + bytes(8) + b"\x7f\x03\x00" + b"CURVE".ljust(20, b"\0") + bytes(32)
     hello = b"\x04\xc8\x05HELLO\x01\x00" + bytes(72)
 
+    said = (greeting.replace(b"CURVE", b"NULL\0"), greeting, greeting + hello + os.urandom(120))
+
     async def knock(kind: int) -> None:
         async with waiting:
             with contextlib.suppress(OSError):
-                reader, writer = await asyncio.open_connection("127.0.0.1", port)
-                writer.write(
-                    (greeting.replace(b"CURVE", b"NULL\0"), greeting, greeting + hello + os.urandom(120))[kind]
-                )
-                with contextlib.suppress(TimeoutError):
-                    async with asyncio.timeout(HOLD_S):
-                        await reader.read(4_096)
-                        await reader.read(4_096)
-                writer.close()
+                await _hold_on(port, said[kind])
 
     await asyncio.gather(*(knock(draw.randrange(3)) for _ in range(count)))
+
+
+async def _hold_on(port: int, said: bytes) -> None:
+    """One stranger: says this, and reads until it is cut off, or has waited long enough."""
+    reader, writer = await asyncio.open_connection("127.0.0.1", port)
+    writer.write(said)
+    with contextlib.suppress(TimeoutError):
+        async with asyncio.timeout(HOLD_S):
+            await reader.read(4_096)
+            await reader.read(4_096)
+    writer.close()
 
 
 class Asker(threading.Thread):

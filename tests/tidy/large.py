@@ -3,6 +3,7 @@
 from typing import Final
 
 LARGE: Final[dict[str, tuple[int, int]]] = {
+    "weft/cores/catalog/bridges.py:Bridges": (35, 300),
     "weft/client/catalog/sync.py:SyncClient": (30, 150),
     "weft/client/catalog/client.py:Client": (40, 300),
     "weft/client/chain/client.py:ChainClient": (30, 350),
@@ -37,7 +38,7 @@ LARGE: Final[dict[str, tuple[int, int]]] = {
     "weft/cores/store/membership.py:Membership": (40, 300),
     "weft/cores/store/mesh.py:Mesh": (35, 350),
     "weft/cores/store/recovery.py:Recovery": (30, 250),
-    "weft/cores/store/replica.py:Replica": (45, 450),
+    "weft/cores/store/replica.py:Replica": (50, 500),
     "weft/cores/store/serving.py:Serving": (30, 250),
     "weft/cores/store/ticks.py:TickBook": (35, 250),
     "weft/cores/topology/core.py:Topology": (40, 400),
