@@ -9,6 +9,7 @@ import subprocess
 import sys
 import time
 import zipfile
+from collections import Counter
 from pathlib import Path
 from typing import Any, Final
 
@@ -75,6 +76,13 @@ class Process:
         return int(pages) * os.sysconf("SC_PAGE_SIZE")
 
 
+def fill(balloon: Path) -> None:
+    """Let a file take all room of its disk; OSError when there is none."""
+    with balloon.open("wb", 0) as file:
+        while file.write(b"\0" * PIECE) == PIECE:
+            continue
+
+
 class World:
     """Everything that runs. `play` begins a fault, `undo` ends it, `watch` starts again whoever is dead."""
 
@@ -97,6 +105,8 @@ class World:
         self._began = time.monotonic()
         self._weathers: dict[str, list[Event]] = {}
         self._paused: dict[str, int] = {}
+        self._full: Counter[str] = Counter()
+        self._read_only: Counter[str] = Counter()
         self._may_end: dict[str, int] = {}
         self._excused_until: dict[str, float] = {}
         self._is_healed = False
@@ -248,25 +258,34 @@ class World:
     def _begin_full_disk(self, name: str) -> None:
         """Let a balloon take all room but nothing else."""
         self._may_end[name] = self._may_end.get(name, 0) + 1
-        with contextlib.suppress(OSError), (self.machines[name].state / BALLOON).open("wb", 0) as balloon:
-            while balloon.write(b"\0" * PIECE) == PIECE:
-                continue
+        self._full[name] += 1
+        with contextlib.suppress(OSError):
+            fill(self.machines[name].state / BALLOON)
 
     def _end_full_disk(self, name: str) -> None:
-        with contextlib.suppress(FileNotFoundError):
-            (self.machines[name].state / BALLOON).unlink()
+        self._full[name] -= 1
+        self._give_room(name)
         self._no_more(name)
+
+    def _give_room(self, name: str) -> None:
+        """The balloon goes when no fault wants it, and when the disk can be written to: faults of one disk overlap."""
+        if not self._full[name] and not self._read_only[name]:
+            (self.machines[name].state / BALLOON).unlink(missing_ok=True)
 
     def _begin_read_only(self, name: str) -> None:
         """The node is killed first, since no disk becomes read-only under files that are open for writing."""
         self._may_end[name] = self._may_end.get(name, 0) + 1
+        self._read_only[name] += 1
         self.processes[name].kill()
         run("mount", "-o", "remount,ro", str(self.machines[name].state))
         self.processes[name].start()
 
     def _end_read_only(self, name: str) -> None:
+        self._read_only[name] -= 1
         self.processes[name].kill()
-        run("mount", "-o", "remount,rw", str(self.machines[name].state))
+        if not self._read_only[name]:
+            run("mount", "-o", "remount,rw", str(self.machines[name].state))
+        self._give_room(name)
         self._no_more(name)
         self.processes[name].starts_at = time.monotonic()
 
