@@ -1,0 +1,89 @@
+"""The page of the first hour, word for word: a new user has an empty folder and what stands there."""
+
+import os
+import re
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import IO, Final
+
+import pytest
+
+from tests.house.requirements import ROOT
+
+PAGE: Final = ROOT / "docs" / "first-hour.md"
+BLOCK: Final = re.compile(
+    r"^```(?P<kind>\w+)(?: (?P<how>file|until)=(?P<what>\S+|\"[^\"\n]*\"))?\n(?P<text>.*?)^```",
+    re.MULTILINE | re.DOTALL,
+)
+PATIENCE_S: Final = 120.0
+
+
+class Shell:
+    """One shell for the whole page, so that what runs behind a command runs on."""
+
+    def __init__(self, place: Path) -> None:
+        self.place = place
+        home = {"HOME": str(place), "XDG_STATE_HOME": str(place / "home"), "COLUMNS": "120"}
+        path = f"{Path(sys.executable).parent}:{os.environ['PATH']}"
+        self.environment = {**os.environ, **home, "PATH": path}
+        net = ["unshare", "-n", "bash", "-c", "ip link set lo up; exec bash"]
+        with (place / "errors").open("w") as errors:
+            self.process = self._begin(net, errors)
+
+    def _begin(self, net: list[str], errors: IO[str]) -> subprocess.Popen[str]:
+        return subprocess.Popen(
+            net, cwd=self.place, env=self.environment, stdin=subprocess.PIPE, stdout=subprocess.PIPE,
+            stderr=errors, text=True, start_new_session=True,
+        )  # fmt: skip
+
+    def run(self, words: str) -> tuple[str, int]:
+        """What the words say, and the status of the last."""
+        assert self.process.stdin is not None
+        assert self.process.stdout is not None
+        quiet = re.sub(r" &$", " >/dev/null 2>>errors &", words, flags=re.MULTILINE)
+        self.process.stdin.write(f"{quiet}\nended=$?; echo; echo ended $ended\n")
+        self.process.stdin.flush()
+        said: list[str] = []
+        for line in self.process.stdout:
+            if line.startswith("ended "):
+                return "".join(said), int(line.split()[1])
+            said.append(line)
+        raise AssertionError(f"the shell has ended: {words}")
+
+    def end(self) -> None:
+        assert self.process.stdin is not None
+        self.process.stdin.write("kill $(jobs -p); wait\n")
+        self.process.communicate(timeout=60)
+
+
+@pytest.fixture
+def shell(tmp_path: Path) -> Iterator[Shell]:
+    made = Shell(tmp_path)
+    try:
+        yield made
+    finally:
+        made.end()
+
+
+@pytest.mark.proves("WEL-002", part="the tutorial, word for word: a page, an alert, tables, a notebook, a death")
+def test_the_first_hour_works_as_it_is_written(shell: Shell) -> None:
+    blocks = list(BLOCK.finditer(PAGE.read_text("utf-8")))
+    assert 15 < len(blocks)
+    for block in blocks:
+        how, what, text = block["how"], (block["what"] or "").strip('"'), block["text"]
+        began = time.monotonic()
+        if how == "file":
+            (shell.place / what).write_text(text)
+        elif how == "until":
+            said = ""
+            while what not in said:
+                assert time.monotonic() - began < PATIENCE_S, f"{text} never says {what}: {said}"
+                said, _ = shell.run(text)
+        else:
+            for line in text.splitlines():
+                said, status = shell.run(line)
+                assert 0 == status, f"{line}: {said}{(shell.place / 'errors').read_text()[-1500:]}"
+        print(f"{time.monotonic() - began:6.1f} s  {text.splitlines()[0]}")  # noqa: T201  # minutes, with -s
