@@ -12,7 +12,15 @@ from weft.base.now import SECOND, Now
 from weft.cores.chains import Chains, limits
 from weft.cores.chains.batches import Batches
 from weft.cores.chains.links import ChainFull, LinkCounters
-from weft.cores.chains.messages import BatchFailed, BatchPassed, FiltersPlanned, PassBatch, PlanFilters, RowsDropped
+from weft.cores.chains.messages import (
+    BatchFailed,
+    BatchPassed,
+    FiltersApplied,
+    FiltersPlanned,
+    PassBatch,
+    PlanFilters,
+    RowsDropped,
+)
 from weft.cores.chains.order import Key, after_all, before_all, by_client, by_filter, covers
 from weft.cores.chains.settings import FilterSpec, parse_filters
 from weft.cores.chains.states import TABLE, State, Verdict
@@ -251,17 +259,23 @@ def test_what_comes_in_goes_out_or_is_counted(batches: list[list[int]], on_error
         assert link.offered == link.passed + link.dropped
 
 
+@pytest.mark.proves("CHN-070", part="in one turn, without restart; what means the same keeps its state")
+@pytest.mark.proves("CHN-083", part="config.applied names what is different")
 def test_another_plan_counts_from_the_next_batch_and_keeps_what_still_means_the_same() -> None:
     table: dict[str, Any] = {"name": "r", "kind": "rate-limit", "count": 2, "per": "1h"}
     core = Chains(filters(table))
     assert [1.0, 2.0] == passed(core, batch_of(1.0, 2.0, 3.0))
     core.command(PlanFilters(tuple(filters({**table, "place": 7, "burst": 9}))), at(0))
-    assert [FiltersPlanned(1)] == told(core)
+    assert [FiltersApplied(1, ("r",), ()), FiltersPlanned(1)] == told(core)
     assert [] == passed(core, batch_of(4.0)), "a known filter does not begin anew"
     assert 4 == core.counters.links["r"].offered
     core.command(PlanFilters(tuple(filters({**table, "per": "2h"}))), at(0))
     assert [4.0, 5.0] == passed(core, batch_of(4.0, 5.0, 6.0))
+    told(core)
+    core.command(PlanFilters(tuple(filters({**table, "per": "2h"}))), at(0))
+    assert [FiltersPlanned(1)] == told(core), "nothing is different"
     core.command(PlanFilters(()), at(0))
+    assert [FiltersApplied(0, (), ("r",)), FiltersPlanned(0)] == told(core)
     assert [6.0] == passed(core, batch_of(6.0))
     assert {} == core.counters.links
 

@@ -10,7 +10,7 @@ from weft.base.mail import OUTBOX, of_record
 from weft.base.records import StreamRecord
 from weft.cores.chains import limits
 from weft.cores.chains.messages import (
-    FilterRefused,
+    FiltersRefused,
     LinkStood,
     MailPosted,
     Placed,
@@ -176,16 +176,21 @@ def test_a_chain_that_nobody_registered_for_makes_room(monkeypatch: pytest.Monke
     assert 20 == counted, "ten on out, ten on in; none of them forgotten"
 
 
+@pytest.mark.proves("CHN-070", part="a set without room for all of it is refused whole, and the set before it stands")
 def test_a_filter_for_which_there_is_no_place_is_named_and_ends_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
     """A plan beyond the limits ended the node, and the next start of it, too."""
     monkeypatch.setattr(limits, "CHAINS_MAX", 1)
     rig, site = alone()
     wide = {"name": "f", "kind": "forward", "types": ["a", "b"], "dir": "in"}
-    specs, _ = parse_filters([wide, {**wide, "name": "g", "types": ["a"]}])
+    small = {**wide, "name": "g", "types": ["a"]}
+    site.core.command(PlanFilters(tuple(parse_filters([small])[0])), rig.now)
+    site.core.effects()
+    kept = site.core.chain("in", "a")[0]
+    specs, _ = parse_filters([{**small, "name": "a"}, wide, small])
     site.core.command(PlanFilters(tuple(specs)), rig.now)
-    refused = [e.event for e in site.core.effects() if isinstance(e, Tell) and type(e.event) is FilterRefused]
-    assert [FilterRefused("f", "1 chains at most")] == refused
-    assert ["g"] == [link.name for link in site.core.chain("in", "a")]
+    refused = [e.event for e in site.core.effects() if isinstance(e, Tell) and type(e.event) is FiltersRefused]
+    assert [FiltersRefused(("f: 1 chains at most",), 1)] == refused
+    assert [kept] == site.core.chain("in", "a")
 
 
 # Sends

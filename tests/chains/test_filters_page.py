@@ -31,7 +31,7 @@ class Step(NamedTuple):
 
 
 def filters_of(text: str) -> list[FilterSpec]:
-    specs, mistakes = parse_filters(tomllib.loads(text)["chains"]["filter"])
+    specs, mistakes = parse_filters(tomllib.loads(text)["chains"]["filter"], is_local=True)
     assert [] == mistakes
     return specs
 

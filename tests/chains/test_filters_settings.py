@@ -13,8 +13,9 @@ from weft.cores.chains import limits
 from weft.cores.chains.links import FilterLink
 from weft.cores.chains.messageview import MessageView
 from weft.cores.chains.options import KINDS
-from weft.cores.chains.settings import FilterSpec, parse_filters
-from weft.node.plan import plan_of
+from weft.cores.chains.settings import LOCAL, FilterSpec, parse_filters
+from weft.node.fleet import read_fleet
+from weft.node.plan import plan_of, why_unusable
 from weft.node.settings import settings_of
 
 GOOD: dict[str, dict[str, Any]] = {
@@ -26,6 +27,12 @@ GOOD: dict[str, dict[str, Any]] = {
     "threshold": {"above": 90.0, "mode": "edge", "clear": 80, "for": "5s"},
     "forward": {"types": ["app.*"], "dir": "in"},
     "journal": {"types": ["*"], "dir": "in", "place": 7},
+    "aggregate": {"types": ["app.*"], "dir": "in", "window": "1m", "group": ["host"], "functions": ["mean", "p99.9"]},
+    "batch": {"types": ["app.*"], "dir": "in", "count": 8, "within": "2s"},
+    "route": {"types": ["app.*"], "to": "direct:C:7"},
+    "absorb": {"types": ["app.*"]},
+    "stdout": {"types": ["app.*"]},
+    "python": {"types": ["app.*"], "call": "weft.programs:judge"},
 }
 
 
@@ -33,7 +40,7 @@ def test_there_is_an_example_of_every_kind() -> None:
     assert list(KINDS) == list(GOOD)
 
 
-@pytest.mark.parametrize("kind", GOOD)
+@pytest.mark.parametrize("kind", [kind for kind in GOOD if kind not in LOCAL])
 def test_every_kind_comes_by_the_file_of_a_node_and_by_the_configuration_of_its_group(kind: str) -> None:
     table = {"kind": kind, **GOOD[kind]}
     settings = settings_of({"node": {"name": "n"}, "chains": {"filter": [{"name": "x", **table}]}})
@@ -41,6 +48,19 @@ def test_every_kind_comes_by_the_file_of_a_node_and_by_the_configuration_of_its_
     expected, mistakes = parse_filters([{"name": "x", **table}])
     assert ([], ()) == (mistakes, plan.mistakes)
     assert tuple(expected) == settings.filters == plan.filters
+
+
+@pytest.mark.proves("CHN-069")
+def test_a_function_of_a_program_is_named_in_a_nodes_own_file_only() -> None:
+    table = {"kind": "python", **GOOD["python"]}
+    settings = settings_of({"node": {"name": "n"}, "chains": {"filter": [{"name": "x", **table}]}})
+    assert ["python"] == [spec.kind for spec in settings.filters]
+    plan = plan_of({"/CONFIG/web/filter/x": json.dumps(table).encode()}, ("web",))
+    assert ((), 1) == (plan.filters, len(plan.filter_mistakes))
+    assert "E11 kind: a python filter stands in a node's own file only" in plan.filter_mistakes[0]
+    assert why_unusable("/CONFIG/web/filter/x", json.dumps(table).encode()) is not None
+    errors = read_fleet('[[chains.filter]]\nname = "x"\nkind = "python"\ntypes = ["a"]\ncall = "a:b"\n').errors
+    assert ["E11"] == [mistake.code for mistake in errors]
 
 
 def spec_of(**table: Any) -> FilterSpec:

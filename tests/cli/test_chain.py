@@ -6,9 +6,9 @@ import pytest
 
 from weft.base.errors import UserError
 from weft.cli import chain
-from weft.cli.chain_calls import destination_of
+from weft.cli.chain_calls import destination_of, place_of
 from weft.cli.chain_lines import COUNTERS, wanted
-from weft.cli.demos.app import place_of, seconds
+from weft.cli.demos.app import seconds
 
 
 def link(place: Any, name: str, **counts: int) -> dict[str, Any]:

@@ -118,7 +118,7 @@ def test_whoever_watches_ends_after_so_many(tmp_path: Path, capsys: pytest.Captu
     @in_loop
     async def dialogue() -> None:
         async with FakeNode(tmp_path) as node:
-            watching = asyncio.ensure_future(watch(node.endpoint, "demo.*", "in", 2, Lines(json=False)))
+            watching = asyncio.ensure_future(watch(node.endpoint, "demo.*", ("in", "after-all"), 2, Lines(json=False)))
             await node.welcomes()
             reg = await node.registers()
             assert ("demo.*", "in", "ro") == (reg.type, reg.dir, reg.access)

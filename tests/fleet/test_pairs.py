@@ -72,6 +72,17 @@ def test_what_most_groups_measure_stands_once() -> None:
     assert 1 == text.count("[group.site.metric.net]") + text.count("[group.web.metric.net]")
 
 
+@pytest.mark.proves("CHN-070", part="filters of all nodes in the fleet's file")
+def test_a_filter_of_all_nodes_stands_under_global_and_comes_back() -> None:
+    text = '[global.filter.hot]\nabove = 90.0\nkind = "threshold"\n'
+    pairs = dict(to_pairs(fleet_of(text, "example")))
+    assert b'{"above":90.0,"kind":"threshold"}' == pairs["/CONFIG/global/filter/hot"]
+    fleet, mistakes = from_pairs(pairs.items())
+    assert ((), True) == (mistakes, text in to_toml(fleet))
+    wrong = read_fleet(text.replace("threshold", "treshold")).errors
+    assert [("E04", 3)] == [(mistake.code, mistake.line) for mistake in wrong]
+
+
 @given(st.lists(st.tuples(texts.map(lambda text: f"/CONFIG/{text}"), st.binary(max_size=20))))
 def test_any_pairs_give_a_fleet_and_mistakes(pairs: list[tuple[str, bytes]]) -> None:
     fleet, mistakes = from_pairs(pairs)

@@ -55,7 +55,7 @@ def test_one_bad_pair_spoils_no_other() -> None:
     plan = plan_of(pairs, ["g"])
     assert ["good"] == [spec.name for spec in plan.metrics]
     assert (2_000_000_000, 5) == (plan.heartbeat_ns, plan.dead_after)
-    told = {text.partition(": ")[0] for text in plan.mistakes}
+    told = {text.partition(": ")[0] for text in (*plan.mistakes, *plan.filter_mistakes)}
     assert set(pairs) - {"/CONFIG/g/metric/good"} == told
 
 
@@ -76,7 +76,7 @@ def test_one_bad_pair_spoils_no_other() -> None:
 )
 def test_no_value_is_too_strange(value: bytes) -> None:
     assert 1 <= len(plan_of({"/CONFIG/g/metric/a": value}, ["g"]).mistakes)
-    assert 1 <= len(plan_of({"/CONFIG/g/filter/a": value}, ["g"]).mistakes)
+    assert 1 <= len(plan_of({"/CONFIG/g/filter/a": value}, ["g"]).filter_mistakes)
     assert plan_of({"/CONFIG/g/metric/a": value}, ["g"]).metrics == ()
 
 

@@ -7,10 +7,15 @@ import pytest
 
 from tests.house.requirements import ROOT
 
-NAMES = {"eval", "exec", "compile", "__import__"}
+NAMES = {"eval", "exec", "compile", "__import__", "import_module"}
 MODULES = {"pickle", "cPickle", "marshal", "shelve", "dill", "cloudpickle", "yaml", "runpy", "code"}
 ATTRIBUTES = {"import_module", "system", "popen", "unsafe_load", "literal_eval"}
 EXPECTED = {
+    "weft/__init__.py": {"import_module"},  # of modules in its own table, when they are asked for
+    "weft/catalog.py": {"import_module"},  # likewise
+    "weft/doc.py": {"import_module"},  # likewise
+    "weft/cli/chain_replay.py": {"import_module"},  # of handlers that whoever types names
+    "weft/node/functions.py": {"import_module"},  # of filters in a node's own file; replicated ones may name none
     "weft/node/recording.py": {"pickle"},  # a file that its owner names to `weft sim replay`; only Weft's own classes
     "weft/shell/mqtt.py": {"import_module"},  # of a name that stands there
     "weft/wire/store/yamltext.py": {"yaml"},  # which it writes and never reads
@@ -42,6 +47,7 @@ def found(text: str) -> Iterator[str]:
         ("from yaml import load", ["yaml"]),
         ("eval(x)", ["eval"]),
         ("importlib.import_module(x)", ["import_module"]),
+        ("import_module(x)", ["import_module"]),
         ("os.system(x)", ["system"]),
         ("subprocess.run(x, shell=True)", ["shell"]),
         ("subprocess.run(x, shell=False)", []),
@@ -53,11 +59,11 @@ def test_what_is_looked_for_is_found(text: str, expected: list[str]) -> None:
 
 
 @pytest.mark.proves(
-    "CFG-083", part="no text of the network becomes code: the places that could are three, and none hears it"
+    "CFG-083", part="no text of the network becomes code: the places that could are named, and none hears it"
 )
 @pytest.mark.proves(
     "SEC-040",
-    part="`pickle`, `eval`, `exec`, imports by name, `yaml.load` and shells are used nowhere but in three places",
+    part="`pickle`, `eval`, `exec`, imports by name, `yaml.load` and shells are used nowhere but in the places named",
 )
 def test_text_becomes_code_nowhere_but_where_it_is_the_users_own() -> None:
     places = {

@@ -99,3 +99,63 @@ def test_a_root_that_no_group_wants_measures_nothing() -> None:
     root.learn((("/CONFIG/web/members", b'["10.0.0.0/8"]'), ("/CONFIG/web/metric/cpu", CPU)))
     assert () == root.change().metrics
     assert root.change().metrics is None
+
+
+# Filters: all of a set, or none of it (CHN-070)
+
+HOT = b'{"kind":"threshold","above":90}'
+DEBUG = b'{"kind":"match","where":{"name":"debug"},"invert":true}'
+
+
+def kinds(filters: Any) -> list[tuple[str, str]] | None:
+    return None if filters is None else [(spec.name, spec.kind) for spec in filters]
+
+
+def planned(*pairs: tuple[str, bytes | None], **document: Any) -> Planner:
+    mine = Planner(plan_of, settings_of({"node": {"name": "web7"}, **document}))
+    mine.group = "all"
+    mine.learn((("/CONFIG/all/metric/cpu", CPU), *pairs))
+    return mine
+
+
+@pytest.mark.proves("CHN-070")
+def test_a_set_of_filters_with_a_mistake_changes_nothing_and_all_its_mistakes_are_told() -> None:
+    mine = planned(("/CONFIG/all/filter/hot", HOT))
+    assert [("hot", "threshold")] == kinds(mine.change().filters)
+    mine.learn(
+        (
+            ("/CONFIG/all/filter/hot", None),
+            ("/CONFIG/all/filter/good", DEBUG),
+            ("/CONFIG/all/filter/bad", b'{"kind":"treshold"}'),
+            ("/CONFIG/global/filter/worse", b"[1]"),
+        )
+    )
+    change = mine.change()
+    assert (None, 2) == (change.filters, len(change.refused))
+    assert change.refused[0].startswith("/CONFIG/all/filter/bad: E04 kind")
+    assert change.refused[1].startswith("/CONFIG/global/filter/worse: ")
+    assert () == mine.change().refused
+    mine.learn((("/CONFIG/all/filter/bad", None), ("/CONFIG/global/filter/worse", None)))
+    assert [("good", "match")] == kinds(mine.change().filters)
+
+
+@pytest.mark.proves("CHN-070", part="group beats global; nodes narrows; pinned of the own file beats both")
+def test_the_groups_filter_counts_before_the_fleets_and_a_pinned_one_before_both() -> None:
+    pairs = (
+        ("/CONFIG/global/filter/hot", HOT),
+        ("/CONFIG/all/filter/hot", DEBUG),
+        ("/CONFIG/global/filter/web", b'{"kind":"match","where":{"name":"x"},"nodes":["web*"]}'),
+        ("/CONFIG/global/filter/db", b'{"kind":"match","where":{"name":"x"},"nodes":["db*", "web77"]}'),
+    )
+    assert [("hot", "match"), ("web", "match")] == kinds(planned(*pairs).change().filters)
+    own = {"name": "hot", "kind": "sample", "rate": 0.5}
+    pinned = planned(*pairs, chains={"filter": [{**own, "pinned": True}]})
+    assert [("hot", "sample"), ("web", "match")] == kinds(pinned.change().filters)
+    assert None is kinds(planned(*pairs, chains={"filter": [own]}).change().filters)
+
+
+def test_a_node_without_an_earlier_set_takes_the_filters_that_it_can_use() -> None:
+    mine = planned(("/CONFIG/all/filter/good", DEBUG), ("/CONFIG/all/filter/bad", b"{}"))
+    change = mine.change()
+    assert ([("good", "match")], 1) == (kinds(change.filters), len(change.refused))
+    assert (None, ()) == (mine.change().filters, mine.change().refused)

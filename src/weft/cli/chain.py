@@ -2,6 +2,7 @@
 
 import json as to_json
 import sys
+from pathlib import Path
 from typing import Annotated, Literal
 
 from cyclopts import App, Parameter
@@ -71,6 +72,39 @@ def forget(name: str, /, *, port: int = 27_500, json: Flag = False) -> int:
     return EXIT_CODES["ok"] if told["forgotten"] else 1
 
 
+@app.command(name="test")
+def try_filters(file: Path, /, *, json: Flag = False) -> int:
+    """Play the tests of filters in a file, without a node: `weft chain test filters.toml`.
+
+    The file has [[chains.filter]] and, beside them, [[chains.test]]: what is sent, and what has to come of it. Exit
+    status 1 if something else comes.
+
+    Args:
+        file: a TOML file; a node's own, or one of filters and tests only.
+        json: each test as JSON.
+    """
+    from weft.cli.chain_test import run
+
+    return run(file, json=json)
+
+
+@app.command
+def replay(file: Path, handlers: str, /, *, json: Flag = False) -> int:
+    """Show recorded messages to the handlers of a program, without a node: `weft chain replay night.jsonl tagger:attach`.
+
+    `record=` of weft.chain_client has written the file. Time is virtual. Exit status 1 if a handler failed, or answered
+    something else than was recorded.
+
+    Args:
+        file: the recording.
+        handlers: module:function; the function is handed the chain and registers what the program registers.
+        json: the outcome as JSON.
+    """
+    from weft.cli.chain_replay import run
+
+    return run(file, handlers, json=json)
+
+
 @app.command
 def send(
     type_name: str,
@@ -112,10 +146,17 @@ def send(
     return EXIT_CODES["ok"] if ok else 1
 
 
-@app.command
+@app.command(alias="tap")
 def watch(
-    type_name: str, /, *, on: Way = "in", count: int | None = None, node: str | None = None, json: Flag = False
-) -> int:
+    type_name: str,
+    /,
+    *,
+    on: Way = "in",
+    place: str = "after-all",
+    count: int | None = None,
+    node: str | None = None,
+    json: Flag = False,
+) -> int:  # tidy: each is an option of the command line
     """Watch messages pass, behind all others in their chain: `weft chain watch demo.report --on out`; Ctrl-C ends it.
 
     It reads only, and delays nobody: what it cannot print in time is left out and counted.
@@ -123,13 +164,14 @@ def watch(
     Args:
         type_name: their type; `*` for all, `demo.*` for those that begin so.
         on: `in`: what arrives at the node; `out`: what is sent there.
+        place: where to stand: before-all, after-all, or a number, as `weft chain ls` shows them.
         count: end after so many.
         node: a node's name, its state directory, or an endpoint; default: the only one that runs here.
         json: each message as JSON.
     """
-    from weft.cli.chain_calls import watch_messages
+    from weft.cli.chain_calls import place_of, watch_messages
 
-    return watch_messages(node, type_name, on, count, json=json)
+    return watch_messages(node, type_name, (on, place_of(place)), count, json=json)
 
 
 def _standard_input() -> bytes:

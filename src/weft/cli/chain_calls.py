@@ -16,6 +16,7 @@ Stand = Callable[[Handler], Handler]
 NAME: Final = "weft-chain"
 ANSWER_S: Final = 15.0  # a message without promise waits 10 s for its link
 PARTS_MAX: Final = 3
+PLACE_MAX: Final = 4_294_967_294
 
 
 def destination_of(text: str) -> tuple[Any, ...]:
@@ -37,6 +38,15 @@ def destination_of(text: str) -> tuple[Any, ...]:
     if rest[1:]:
         parts.append(int(rest[1]))
     return tuple(parts)
+
+
+def place_of(text: str) -> int | str:
+    """A place in a chain as it is typed; UserError if it is none."""
+    if text in ("before-all", "after-all"):
+        return text
+    if text.isdecimal() and 1 <= int(text) <= PLACE_MAX:
+        return int(text)
+    raise UserError("usage", f"--place {text!r} is no place in a chain", "before-all, after-all, or a number from 1")
 
 
 def _node_of(text: str) -> str | bytes | None:
@@ -65,14 +75,18 @@ async def _send_once(node: str | None, type_name: str, payload: bytes, how: dict
         return True, f"{receipt.why}{reached}"
 
 
-def watch_messages(node: str | None, type_name: str, on: str, count: int | None, *, json: bool) -> int:
-    """Print messages as they pass, until a signal, or so many."""
-    asyncio.run(_watch(node, type_name, on, count, Lines(json)))
+def watch_messages(
+    node: str | None, type_name: str, where: tuple[str, int | str], count: int | None, *, json: bool
+) -> int:
+    """Print messages as they pass this chain at this place, until a signal, or so many."""
+    asyncio.run(_watch(node, type_name, where, count, Lines(json)))
     return 0
 
 
-async def _watch(node: str | None, type_name: str, on: str, count: int | None, lines: Lines) -> None:
-    left = count
+async def _watch(
+    node: str | None, type_name: str, where: tuple[str, int | str], count: int | None, lines: Lines
+) -> None:
+    left, (on, place) = count, where
     async with chain_client(NAME, node=node) as chain:
 
         def see(message: Message) -> None:
@@ -85,7 +99,7 @@ async def _watch(node: str | None, type_name: str, on: str, count: int | None, l
                 if not left:
                     chain.close()
 
-        reads: Stand = chain.reads(type_name, on=on)
+        reads: Stand = chain.reads(type_name, on=on, place=place)
         reads(see)
         await chain.ready()
         here = chain.here

@@ -32,6 +32,7 @@ from weft.cores.topology.messages import TopologySettings
 from weft.node.annexes import admitted, cores_of
 from weft.node.catalogtable import BridgeTable, CatalogTable, CheckTable
 from weft.node.doctable import DocTable, fresh_uuid, settings_of_session
+from weft.node.functions import functions_of
 from weft.node.node import Node
 from weft.node.planner import waits_for_plan
 from weft.node.settings import AUTO, MIB, NodeSettings
@@ -108,6 +109,7 @@ def _chains(start: Start) -> Core:
         reader_messages=table.reader_messages,
         reader_bytes=table.reader_megabytes << 20,
         awaits_filters=waits_for_plan(start.settings),
+        functions=functions_of(start.settings.filters),
     )
     return Chains(start.settings.filters, settings, start.node, start.era)
 

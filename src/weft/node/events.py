@@ -291,12 +291,10 @@ EVENTS: Final[dict[type, Event]] = {
         "A reader that confirms has stayed away for too long, or was forgotten by hand: nothing is kept for it any more.",
         "Start it again, if it is wanted; it is remembered from then on.",
     ),
-    chains.FilterRefused: Event(
-        "chains.config.refused",
-        "error",
-        "There is no place for one more filter; it does not stand, all others do.",
-        "Use fewer filters, or fewer types in them.",
+    chains.FiltersRefused: Event(
+        "chains.config.refused", "error", "Filters were not taken; the old ones stand.", "Mend what `mistakes` says."
     ),
+    chains.FiltersApplied: Event("chains.config.applied", "info", "Other filters are in force.", "Nothing."),
     chains.PressureChanged: Event(
         "chains.pressure",
         "warning",

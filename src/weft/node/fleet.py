@@ -56,7 +56,7 @@ from weft.node.tomllines import lines_of
 
 __all__ = ["Fleet", "Group", "Mistake", "Reading", "fleet_of", "read_fleet"]
 
-TABLES: Final = ("fleet", "metric", "alert", "chains", "group", "security", "chp")
+TABLES: Final = ("fleet", "global", "metric", "alert", "chains", "group", "security", "chp")
 OF_NODES: Final = ("node", "lake", "journal", "limits", "store", "catalog", "doc", "notify")
 MOST: Final = {"metrics": METRICS_MAX, "filters": FILTERS_MAX, "alerts": ALERTS_MAX}
 """Of one group."""
@@ -132,6 +132,7 @@ def _fleet(document: dict[str, Any], said: list[str]) -> Fleet:
     times = _times(Table(document.get("fleet", {}), "fleet", said))
     metrics = _metrics(document, said)
     filters = _filters(document, said)
+    everywhere = _filters_of_all(Table(document.get("global", {}), "global", said))
     alerts = shared_alerts(document, metrics, said)
     _security(Table(document.get("security", {}), "security", said))
     _chp(Table(document.get("chp", {}), "chp", said))
@@ -139,8 +140,8 @@ def _fleet(document: dict[str, Any], said: list[str]) -> Fleet:
         alerts, wrong = alerts_of(metrics, alerts, {}, "")
         said += wrong
         everybody = Group(name=EVERYBODY, members=("*",), metrics=metrics, filters=filters, alerts=alerts)
-        return Fleet(times=times, groups={EVERYBODY: everybody})
-    return Fleet(times=times, groups=_groups(document["group"], (metrics, filters, alerts), said))
+        return Fleet(times=times, filters=everywhere, groups={EVERYBODY: everybody})
+    return Fleet(times=times, filters=everywhere, groups=_groups(document["group"], (metrics, filters, alerts), said))
 
 
 def _times(table: Table) -> dict[str, Any]:
@@ -273,6 +274,13 @@ def _own_filters(table: Table) -> dict[str, dict[str, Any]]:
         _, wrong = parse_filters([{**values, "name": name}])
         table.mistakes += [line.replace("chains.filter[0]", path, 1) for line in wrong]
     return tables
+
+
+def _filters_of_all(table: Table) -> dict[str, dict[str, Any]]:
+    """`[global.filter.X]`: filters of all nodes."""
+    filters = _own_filters(table)
+    table.end()
+    return filters
 
 
 def _own(table: Table, key: str, listed: str = "") -> dict[str, dict[str, Any]]:

@@ -1,6 +1,7 @@
 """A fleet as replicated keys and values, and back again (CFG-020, CFG-070).
 
     /CONFIG/global/name|heartbeat|dead_after|…     text, seconds, a count
+    /CONFIG/global/filter/<name>                   a filter of all nodes: its table, without its name
     /CONFIG/<group>/members                        always there; the others only if the file says them:
     /CONFIG/<group>/exclude|collectors|parent|fanout|prefer|labels
     /CONFIG/<group>/metric/<name>                  the metric's table: one per key, so a changed rate is one small update
@@ -72,6 +73,7 @@ def canonical(value: Any) -> bytes:
 def to_pairs(fleet: Fleet) -> tuple[tuple[str, bytes], ...]:
     """Keys and values of a fleet, in key order."""
     pairs = {f"{GLOBAL}{key}": canonical(value) for key, value in fleet.times.items()}
+    pairs |= {f"{GLOBAL}filter/{name}": canonical(table) for name, table in fleet.filters.items()}
     for group in fleet.groups.values():
         pairs |= _pairs_of(group)
     return tuple(sorted(pairs.items()))
@@ -93,6 +95,7 @@ def from_pairs(pairs: Iterable[tuple[str, bytes]]) -> tuple[Fleet, tuple[str, ..
     `from_pairs(to_pairs(fleet))` gives the pairs of `fleet` again.
     """
     times: dict[str, Any] = {}
+    filters: dict[str, dict[str, Any]] = {}
     groups: dict[str, dict[str, Any]] = {}
     mistakes: list[str] = []
     for key, value in sorted(pairs):
@@ -100,19 +103,23 @@ def from_pairs(pairs: Iterable[tuple[str, bytes]]) -> tuple[Fleet, tuple[str, ..
             continue
         try:
             if is_under(key, GLOBAL):
-                _take_global(key, value, times)
+                _take_global(key, value, times, filters)
             elif is_under(key, CONFIG):
                 _take(key, value, groups)
         except Unusable as error:
             mistakes.append(f"{key}: {error}")
     made = {name: Group(name=name, **said) for name, said in groups.items()}
-    return Fleet(times=times, groups=made), tuple(mistakes)
+    return Fleet(times=times, filters=filters, groups=made), tuple(mistakes)
 
 
-def _take_global(key: str, value: bytes, times: dict[str, Any]) -> None:
+def _take_global(key: str, value: bytes, times: dict[str, Any], filters: dict[str, dict[str, Any]]) -> None:
     name = key.removeprefix(GLOBAL)
+    kind, _, what = name.partition("/")
+    if kind == "filter" and is_plain_name(what):
+        filters[what] = table_of(value)
+        return
     if name not in _GLOBALS:
-        raise Unusable(f"nobody reads it: /CONFIG/global/ has {', '.join(_GLOBALS)}")
+        raise Unusable(f"nobody reads it: /CONFIG/global/ has {', '.join(_GLOBALS)}, filter/NAME")
     times[name] = decoded(_GLOBALS[name], value)
 
 

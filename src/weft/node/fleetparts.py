@@ -74,6 +74,8 @@ class Fleet(msgspec.Struct, frozen=True, kw_only=True):
 
     times: dict[str, Any] = {}
     """What `[fleet]` says: `name`; spans in seconds; `dead_after`, in heartbeats."""
+    filters: dict[str, dict[str, Any]] = {}
+    """Of all nodes, `[global.filter.NAME]`; a group's filter of the same name counts instead."""
     groups: dict[str, Group] = {}
 
 

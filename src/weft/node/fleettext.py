@@ -23,6 +23,7 @@ def to_toml(fleet: Fleet) -> str:
     alerts = in_common((group.metrics, group.alerts) for group in fleet.groups.values())
     parts += [block(f"[alert.{_key(name)}]", alerts[name]) for name in sorted(alerts)]
     parts += [block("[[chains.filter]]", {"name": name, **filters[name]}) for name in sorted(filters)]
+    parts += [block(f"[global.filter.{_key(name)}]", fleet.filters[name]) for name in sorted(fleet.filters)]
     for name in _parents_first(fleet):
         parts += _group(fleet.groups[name], metrics, filters, alerts)
     return "\n".join(parts)

@@ -17,6 +17,8 @@ from weft.node.fleetparts import DEAD_AFTER_MAX, DEAD_AFTER_MIN, FANOUT_MAX, sec
 
 HEARTBEAT_NS: Final = 2 * SECOND  # CFG-074
 DEAD_AFTER: Final = 5
+EVERYWHERE: Final = "global"
+"""In the place of a group: for all nodes."""
 _ANY: Final = msgspec.json.Decoder(int | float)
 
 
@@ -31,33 +33,32 @@ class Plan(msgspec.Struct, frozen=True, kw_only=True):
     """Heartbeats of silence after which a peer counts as dead."""
     mistakes: tuple[str, ...] = ()
     """Pairs that cannot be used, each as `key: sentence`; the others count all the same."""
+    filter_mistakes: tuple[str, ...] = ()
+    """Filters that cannot be used, likewise: then none of the set counts where another one stands already (CHN-070)."""
 
 
 def plan_of(pairs: Mapping[str, bytes], groups: Sequence[str]) -> Plan:
     """The plan of a node in `groups`, by the pairs it holds: any bytes give a plan, never an exception.
 
-    What two groups both name is taken from the first one. Times that are not said, or cannot be used, are those of
-    CFG-074.
+    What two groups both name is taken from the first one; filters of `/CONFIG/global/` are for all, where the group has
+    none of that name. Times that are not said, or cannot be used, are those of CFG-074.
     """
     mistakes: list[str] = []
     metrics: dict[str, MetricSpec] = {}
-    filters: dict[str, FilterSpec] = {}
     for group in groups:
         for name, value in group_pairs(pairs, group, "metric").items():
             metric = _metric(f"/CONFIG/{group}/metric/{name}", name, value, mistakes)
             if metric is not None:
                 metrics.setdefault(name, metric)
-        for name, value in group_pairs(pairs, group, "filter").items():
-            link = _filter(f"/CONFIG/{group}/filter/{name}", name, value, mistakes)
-            if link is not None:
-                filters.setdefault(name, link)
+    wrong_filters: list[str] = []
     return Plan(
         metrics=tuple(metrics[name] for name in sorted(metrics)),
-        filters=tuple(filters[name] for name in sorted(filters)),
+        filters=_filters(pairs, groups, wrong_filters),
         alerts=_alerts(pairs, groups, metrics, mistakes),
         heartbeat_ns=_span(pairs, "heartbeat", HEARTBEAT_NS, mistakes),
         dead_after=_dead_after(pairs, mistakes),
         mistakes=tuple(mistakes),
+        filter_mistakes=tuple(wrong_filters),
     )
 
 
@@ -68,7 +69,8 @@ def why_unusable(key: str, value: bytes) -> str | None:
     if parts[0] == "TOPO":
         return "the root writes what is under /TOPO/"
     if key.startswith(GLOBAL):
-        mistakes += [*plan_of({key: value}, ()).mistakes, *from_pairs([(key, value)])[1]][:1]
+        plan = plan_of({key: value}, ())
+        mistakes += [*plan.mistakes, *plan.filter_mistakes, *from_pairs([(key, value)])[1]][:1]
     elif parts[0] == "CONFIG" and len(parts) == 4 and parts[2] in TABLES:
         _READERS[parts[2]](key, parts[3], value, mistakes)
     elif parts[0] == "CONFIG":
@@ -118,6 +120,16 @@ def _alert(
     specs, wrong = parse_alerts({name: table}, details)
     mistakes += [f"{key}: {text.replace(f' alert.{name}.', ' ', 1)}" for text in wrong]
     return None if wrong else specs[0]
+
+
+def _filters(pairs: Mapping[str, bytes], groups: Sequence[str], mistakes: list[str]) -> tuple[FilterSpec, ...]:
+    filters: dict[str, FilterSpec] = {}
+    for group in (*groups, EVERYWHERE):
+        for name, value in group_pairs(pairs, group, "filter").items():
+            link = _filter(f"/CONFIG/{group}/filter/{name}", name, value, mistakes)
+            if link is not None:
+                filters.setdefault(name, link)
+    return tuple(filters[name] for name in sorted(filters))
 
 
 def _filter(key: str, name: str, value: bytes, mistakes: list[str]) -> FilterSpec | None:

@@ -26,6 +26,8 @@ class Change(NamedTuple):
     """Heartbeat ns, and how many of silence mean death."""
     mistakes: tuple[str, ...]
     """Pairs that cannot be used and were not told before, each with its reason; all others count."""
+    refused: tuple[str, ...] = ()
+    """Filters that cannot be used and were not told before: the filters stay as they were (CHN-070)."""
     alerts: tuple[AlertSpec, ...] = ()
     """About these metrics; another alert changes both."""
 
@@ -43,6 +45,8 @@ class Planner:
         self.group = ""
         """Empty: this node has no place yet."""
         self._metrics, self._filters = settings.metrics, settings.filters
+        self._pinned = {spec.name: spec for spec in settings.filters if spec.pinned}
+        self._name = settings.node.name
         self._alerts: tuple[AlertSpec, ...] | None = None if settings.follows else settings.alerts
         """None: the first plan is told whatever it is, since it ends alerts that fired before this start."""
         self._times = (settings.heartbeat_ns, settings.fleet.dead_after)
@@ -54,6 +58,7 @@ class Planner:
         )
         self._atlas = Atlas()
         self._told: tuple[str, ...] = ()
+        self._refused: tuple[str, ...] = ()
 
     def learn(self, pairs: tuple[tuple[str, bytes | None], ...]) -> bool:
         """Take over what has changed; whether anything of it can matter here."""
@@ -86,14 +91,29 @@ class Planner:
             return Change((), None, times, ())
         if not self._follows or not self.group or not any(key.startswith(prefix) for key in self.pairs):
             return Change(None, None, times, ())
+        filters, refused = self._changed_filters(plan)
         is_same = (plan.metrics, plan.alerts) == (self._metrics, self._alerts)
         metrics = None if is_same else plan.metrics
-        filters = plan.filters if plan.filters != self._filters or not self.is_planned else None
-        self.is_planned = True
         mistakes = plan.mistakes if plan.mistakes != self._told else ()
-        self._metrics, self._alerts = plan.metrics, plan.alerts
-        self._filters, self._told = plan.filters, plan.mistakes
-        return Change(metrics, filters, times, mistakes, plan.alerts)
+        self._metrics, self._alerts, self._told = plan.metrics, plan.alerts, plan.mistakes
+        return Change(metrics, filters, times, mistakes, refused, plan.alerts)
+
+    def _changed_filters(self, plan: Any) -> tuple[tuple[FilterSpec, ...] | None, tuple[str, ...]]:
+        """All filters of the plan or none of it: with a mistake the set stays that stands (CHN-070).
+
+        Where none stands yet, those that can be used do: a node that restarts under a configuration which it does not
+        fully understand would else let end what a filter was to send on.
+        """
+        refused = plan.filter_mistakes if plan.filter_mistakes != self._refused else ()
+        self._refused = plan.filter_mistakes
+        if plan.filter_mistakes and self.is_planned:
+            return None, refused
+        said = {spec.name: spec for spec in plan.filters if spec.stands_at(self._name)} | self._pinned
+        filters = tuple(said[name] for name in sorted(said))
+        if filters == self._filters and self.is_planned:
+            return None, refused
+        self._filters, self.is_planned = filters, True
+        return filters, refused
 
     def settle(self) -> tuple[FilterSpec, ...] | None:
         """The filters to go by where the configuration is in force and says nothing for this node; None: they are known."""

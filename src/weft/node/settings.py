@@ -61,7 +61,7 @@ BUDGET_WEIGHTS: Final = {
 }
 """How cores share what is for all of them; only those that a node runs count."""
 HEARTBEAT_NS: Final = (50 * MILLISECOND, 3_600 * SECOND)  # CFG-074
-FLEETS: Final = ("group",)
+FLEETS: Final = ("group", "global")
 """Tables of a fleet's file, which may be that of its root, too."""
 CHP_PORTS: Final = 3
 CHP_PORT_MAX: Final = 65_535 - CHP_PORTS + 1
@@ -374,7 +374,7 @@ def settings_of(document: dict[str, Any], where: str = "the settings") -> NodeSe
     annexes = {name: table for name, table in document.items() if name not in known}
     errors += [fault for name in annexes for fault in _annex_faults(name, annexes[name])]
     metrics, wrong = parse_metrics(document.get("metric", DEFAULT_METRICS))
-    filters, wrong_filters = parse_filters(tables_of_filters)
+    filters, wrong_filters = parse_filters(tables_of_filters, is_local=True)
     alerts, wrong_alerts = _alerts(document, metrics)
     errors += [*wrong, *wrong_filters, *wrong_alerts]
     if tables["node"] is not None and tables["fleet"] is not None:
@@ -400,7 +400,8 @@ def settings_of(document: dict[str, Any], where: str = "the settings") -> NodeSe
     follows = not is_planned or any(name in document for name in FLEETS)
     if follows and tables["node"].level != "root" and not tables["node"].parent:
         metrics, alerts = [], []  # nothing is measured before the root has said what
-    plan: dict[str, Any] = {"metrics": tuple(metrics), "alerts": tuple(alerts), "filters": tuple(filters)}
+    here = tuple([spec for spec in filters if spec.stands_at(tables["node"].name)])
+    plan: dict[str, Any] = {"metrics": tuple(metrics), "alerts": tuple(alerts), "filters": here}
     return NodeSettings(**plan, annexes=annexes, follows=follows, **tables)
 
 
@@ -413,7 +414,9 @@ def _alerts(document: dict[str, Any], metrics: list[MetricSpec]) -> tuple[list[A
 
 def has_plan(document: dict[str, Any]) -> bool:
     """Whether a file says what its node measures or filters; without that it follows the configuration."""
-    return "metric" in document or bool(_without_filters(document)[1])
+    filters = _without_filters(document)[1]
+    is_pinned = isinstance(filters, list) and all(isinstance(each, dict) and each.get("pinned") for each in filters)
+    return "metric" in document or not is_pinned
 
 
 def _without_filters(document: dict[str, Any]) -> tuple[dict[str, Any], Any]:

@@ -35,6 +35,7 @@ from weft.node.settings import Role
 from weft.node.wires import Action, Orders, Wire, when
 
 METRIC: Final = "weft.metric"
+FILTERS_SHOWN: Final = 32  # mistakes of filters, in one event
 DIFFERENCES_SHOWN: Final = 8
 KEY: Final = "/key/"
 """Part of the name of every binding (SEC-024)."""
@@ -291,6 +292,8 @@ def plan_anew(node: Orders, event: Any) -> None:
         node.order("chains", chains.PlanFilters(change.filters))
     if change.times is not None:
         node.order("configuration", configuration.SetTimes(*change.times))
+    if change.refused:
+        node.tell_later(chains.FiltersRefused(change.refused[:FILTERS_SHOWN], len(change.refused)))
     if change.mistakes:
         node.tell_later(PairRefused(change.mistakes, number or 0))
 
@@ -453,7 +456,8 @@ WIRES: Final[list[Wire]] = [
     when(chains.MessagesLost).then(append_event),
     when(chains.MessagesGivenUp).then(append_event),
     when(chains.ReaderForgotten).then(append_event),
-    when(chains.FilterRefused).then(append_event),
+    when(chains.FiltersRefused).then(append_event),
+    when(chains.FiltersApplied).then(append_event),
     when(chains.PressureChanged).then(feel_pressure, append_event),
     when(carrier.ParentLost).then(link_is(False), append_event),
     when(carrier.ParentRefused).then(append_event),

@@ -26,6 +26,7 @@ from weft.cores.carrier import messages as carrier
 from weft.cores.catalog import messages as catalog
 from weft.cores.chains import Chains
 from weft.cores.chains import messages as chains
+from weft.cores.chains.messages import ShowLine
 from weft.cores.configuration import messages as configuration
 from weft.cores.document import messages as document
 from weft.cores.drain import messages as drain
@@ -65,6 +66,7 @@ from weft.shell.meters import Meters
 from weft.shell.notifying import Notifying
 from weft.shell.orders import ORDER, Desk
 from weft.shell.runner import Runner
+from weft.shell.showing import Showing
 from weft.shell.sockets import Credentials
 from weft.shell.storedoors import StoreDoors
 from weft.shell.tape import Tape
@@ -390,6 +392,7 @@ class Process:
         performers[SendNotice] = Notifying(self.runner.order, self.settings.notify).send
         performers |= self.store_doors.performers | self.doc_doors.performers | self.enrolling.performers
         performers |= self.doors.performers
+        performers[ShowLine] = Showing().show
 
     def _recorder(self) -> "Recorder":
         from weft.shell.masking import mask_of

@@ -10,6 +10,7 @@ from cyclopts import App, Parameter
 from weft.base.errors import UserError
 from weft.base.now import MILLISECOND, SECOND
 from weft.base.settings import span_ns
+from weft.cli.chain_calls import place_of
 from weft.cli.demos.programs import REWRITES, Aggregator, Detector, Responder, Rewriter
 from weft.cli.kit.options import Flag
 
@@ -20,7 +21,6 @@ app = App(
 Begin = Annotated[bool, Parameter(name="--wait-for-begin", negative="", show=False)]
 """Begin at the instant, seconds since 1970, that a line of standard input says: the walk-through's programs do."""
 DESTINATIONS: Final = {"parentsof": ("PARENTSOF",), "direct": ("DIRECT",), "nearestcoord": ("NEARESTCOORD",)}
-PLACE_MAX: Final = 4_294_967_294
 
 
 @app.default
@@ -216,12 +216,3 @@ def seconds(text: str) -> float:
     if not span or span < 0:
         raise UserError("usage", f"--period {text!r} is not a time", "--period 2s")
     return span / SECOND
-
-
-def place_of(text: str) -> int | str:
-    """A place in a chain as it is typed; UserError if it is none."""
-    if text in ("before-all", "after-all"):
-        return text
-    if text.isdecimal() and 1 <= int(text) <= PLACE_MAX:
-        return int(text)
-    raise UserError("usage", f"--place {text!r} is no place in a chain", "before-all, after-all, or a number from 1")

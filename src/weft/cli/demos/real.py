@@ -88,7 +88,7 @@ class Nodes:
             for name in reversed(PARENTS):
                 file = self.place / f"{name}.toml"
                 file.write_text(self._settings(name), "utf-8")
-                self._fleet.add(Member(name, ("-m", "weft.cli.main", "up", str(file)), self.ports[name]))
+                self._fleet.add(Member(name, self.command(name, file), self.ports[name]))
             until(self._are_joined, READY_S, "three nodes that find each other", self._logs)
         except BaseException:
             self._fleet.stop_all()
@@ -101,6 +101,15 @@ class Nodes:
     def state(self, name: str) -> Path:
         """The state directory of a node."""
         return self.place / "state" / name
+
+    def command(self, name: str, file: Path) -> tuple[str, ...]:
+        """What our interpreter is given to be the node of this name."""
+        assert name in self.ports, name
+        return ("-m", "weft.cli.main", "up", str(file))
+
+    def status(self, name: str) -> dict[str, Any]:
+        """What a node says of itself; empty: nothing yet."""
+        return try_status(self.ports[name]) or {}
 
     def _settings(self, name: str) -> str:
         return SETTINGS.format(
@@ -117,7 +126,7 @@ class Nodes:
         return all(self._is_joined(name, parent) for name, parent in PARENTS.items())
 
     def _is_joined(self, name: str, parent: str) -> bool:
-        told: dict[str, Any] = try_status(self.ports[name]) or {}
+        told = self.status(name)
         link = told.get("cores", {}).get("carrier", {}).get("state")
         return bool(told) and endpoint_in(self.state(name), "chains") is not None and (not parent or link == "OPEN")
 

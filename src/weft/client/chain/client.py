@@ -6,6 +6,7 @@ import os
 from asyncio import Future
 from collections import Counter
 from collections.abc import Callable
+from pathlib import Path
 from types import TracebackType
 from typing import Any, Final, Protocol, Self, TypeVar
 
@@ -21,6 +22,7 @@ from weft.client.chain.links import CAUSE, Handler, Link
 from weft.client.chain.message import Receipt, SendFailed
 from weft.client.chain.outgoing import Outgoing
 from weft.client.chain.payloads import to_frames
+from weft.client.chain.recording import Recording
 from weft.client.chain.sending import Pending, Sends
 from weft.client.link.dealer import dealer
 from weft.client.link.opening import Curve, Target
@@ -53,8 +55,11 @@ class ChainClient:
     While the node is away, sends wait and registrations are kept; both are said again when it is back (CLI-022).
     """
 
-    def __init__(self, name: str, node: Node = None, curve: Curve | None = None) -> None:
+    def __init__(
+        self, name: str, node: Node = None, curve: Curve | None = None, *, record: str | Path | None = None
+    ) -> None:
         check_name(name)
+        self._tape = None if record is None else Recording(record)
         self.name = name
         self.counts: Counter[str] = Counter()
         """What went wrong and hurt nobody: `late answers`, `handlers failed`, `copies lost`, `connections lost` …"""
@@ -74,7 +79,7 @@ class ChainClient:
         self._standing: Future[None] = self._loop.create_future()
         self._end: Future[None] = self._loop.create_future()
         hello = clients.Hello(v=clients.VERSION, role="client", name=self.name, id=os.urandom(16), pid=os.getpid())
-        self._connection = Connection(_opener(self._node, self._curve), hello, self, self.counts)
+        self._connection = Connection(_opener(self._node, self._curve), hello, self, self.counts, self._tape)
         self._connection.open()
         try:
             async with asyncio.timeout(HELLO_S):
@@ -98,6 +103,8 @@ class ChainClient:
             link.stop()
         self._connection.close()
         self._sends.fail(SendFailed("closing"))
+        if self._tape is not None:
+            self._tape.close()
         self.session = None
         self.close()
         for link in links:
@@ -352,12 +359,15 @@ HEARD: Final[dict[type, Callable[[ChainClient, Any], None]]] = {
 }
 
 
-def chain_client(name: str, node: Node = None, curve: Curve | None = None) -> ChainClient:
+def chain_client(
+    name: str, node: Node = None, curve: Curve | None = None, *, record: str | Path | None = None
+) -> ChainClient:
     """A client of the chains of a node: `async with weft.chain_client("tagger") as chain: …`.
 
+    `record`: a file that gets every multipart with its time; `weft chain replay` shows it to handlers again (CLI-025).
     `node`: an endpoint, a state directory, a node's name, or None for the one that runs here (`WEFT_NODE` first).
     """
-    return ChainClient(name, node, curve)
+    return ChainClient(name, node, curve, record=record)
 
 
 def _opener(node: Node, curve: Curve | None) -> Opener:

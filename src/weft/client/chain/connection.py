@@ -13,6 +13,7 @@ from typing import Final, Protocol
 
 from weft.base.errors import PeerError, UserError
 from weft.client.chain.limits import BACK_OFF_MAX_S, BACK_OFF_MIN_S, HELLO_S, MULTIPARTS_PER_TURN, TICK_MIN_S
+from weft.client.chain.recording import HEARD, SAID, Recording
 from weft.client.link.backoff import BackOff
 from weft.client.link.channel import Channel
 from weft.client.link.sockets import Opener
@@ -49,10 +50,13 @@ class Ear(Protocol):
 class Connection:
     """Keeps one connection standing. To be used in a running loop."""
 
-    def __init__(self, opener: Opener, hello: clients.Hello, ear: Ear, counts: Counter[str]) -> None:
+    def __init__(
+        self, opener: Opener, hello: clients.Hello, ear: Ear, counts: Counter[str], tape: Recording | None = None
+    ) -> None:
         self.welcome: clients.Welcome | None = None
         """What the node said of itself; None: the client does not stand."""
         self._opener, self._hello, self._ear, self._counts = opener, hello, ear, counts
+        self._tape = tape
         self._loop = asyncio.get_running_loop()
         self._channel: Channel | None = None
         self._timer: asyncio.TimerHandle | None = None
@@ -102,6 +106,8 @@ class Connection:
         """Say it now, or in its turn as soon as the queue has room."""
         assert self._channel is not None, "nothing is said apart"
         self._said_at = self._loop.time()
+        if self._tape is not None:
+            self._tape.write(SAID, frames)
         self._channel.say(frames)
 
     def work(self) -> None:
@@ -111,6 +117,8 @@ class Connection:
 
     def _hear(self, frames: list[bytes]) -> None:
         self._heard_at = self._loop.time()
+        if self._tape is not None:
+            self._tape.write(HEARD, frames)
         try:
             message = clients.decode_answered(frames)
         except PeerError as error:

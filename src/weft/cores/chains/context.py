@@ -1,6 +1,7 @@
 """What all parts of the chains core share: who we are, where we stand, what we count, and what we want done."""
 
 from collections import OrderedDict
+from collections.abc import Callable
 
 import msgspec
 
@@ -59,12 +60,18 @@ class MailCounters(msgspec.Struct):
     ignored: int = 0
     """Destinations changed on `in` (CHN-006)."""
     forwarded: int = 0
+    emitted: int = 0
+    """Aggregates and batches told."""
     journaled: int = 0
     not_forwarded: dict[str, int] = {}
 
     def refuse(self, why: str) -> None:
         """Count a send that was refused at once."""
         self.refused[why] = self.refused.get(why, 0) + 1
+
+
+def _nowhere(mail: Mail, now: Now) -> None:
+    raise AssertionError(mail, now)
 
 
 class Context(Outbox):
@@ -80,6 +87,7 @@ class Context(Outbox):
         "budget",
         "copies",
         "counters",
+        "dispatch",
         "era",
         "is_full",
         "is_stopping",
@@ -93,6 +101,8 @@ class Context(Outbox):
         self.settings, self.node, self.era = settings, node, era
         self.budget = Budget()
         self.placed = Placed(settings.level, "")
+        self.dispatch: Callable[[Mail, Now], None] = _nowhere
+        """Sends what a filter has made: the bottom of `out`."""
         self.counters = MailCounters()
         self.copies = Flow()
         """What confirming readers are to confirm; `delivered`: they have."""

@@ -17,16 +17,15 @@ from weft.base.mail import INBOX, OUTBOX
 from weft.base.now import MILLISECOND, Now
 from weft.base.records import CoreRecord, Entry, Record, StreamRecord
 from weft.cores.chains import memory
+from weft.cores.chains.absorbing import Absorbing
 from weft.cores.chains.batches import Batches, Counters
 from weft.cores.chains.context import Context
 from weft.cores.chains.engine import Engine
-from weft.cores.chains.filters import House
+from weft.cores.chains.filterset import FilterSet
 from weft.cores.chains.inbox import Inbox
-from weft.cores.chains.links import ChainFull, FilterLink
-from weft.cores.chains.memory import Forgotten, Remembered, TagsKept
+from weft.cores.chains.memory import Emitted, Forgotten, Remembered, TagsKept
 from weft.cores.chains.messages import (
     ChainsSettings,
-    FilterRefused,
     FiltersPlanned,
     ForgetReader,
     Garbled,
@@ -43,7 +42,6 @@ from weft.cores.chains.messages import (
 from weft.cores.chains.messageview import MessageView
 from weft.cores.chains.order import Key
 from weft.cores.chains.patrons import Patrons
-from weft.cores.chains.relay import RELAYS
 from weft.cores.chains.roster import Roster, Standing
 from weft.cores.chains.screen import Screen
 from weft.cores.chains.sending import Sending
@@ -79,16 +77,17 @@ class Chains:
         straight = Straight(self.context, self.roster, self.tags)
         self.sending = Sending(self.context, self.walker, self.inbox, self.tags, straight)
         self.walker.found(self.sending, self.inbox)
+        self.absorbing = Absorbing(self.context, self.roster, self.walker, self.inbox)
         self.engine = Engine(self.context, self.roster, self.walker, self.waiting, self.sending)
         self.patrons = Patrons(self.context, self.engine)
         self.batches = Batches(self.context, self.roster)
         self._screen = Screen(self.context, self.roster, self.batches, self.inbox)
-        self._filters: dict[str, FilterLink] = {}
-        self._house = House(secret=self.context.settings.secret, node=node)
+        self._cut_off: Emitted | None = None
         self._now = Now(0, 0)
         self._again_at: int | None = None
         self._stop_at: int | None = None
-        self._replace(filters)
+        self._filters = FilterSet(self.context, self.roster, self.absorbing, self.batches.counters)
+        self._filters.replace(filters, self._now)
 
     @property
     def counters(self) -> Counters:
@@ -99,19 +98,30 @@ class Chains:
 
     def restore(self, entries: Iterable[Entry], now: Now) -> None:
         """Take back what had not ended on `in`, and the tags of what was sent (CHN-034, CHN-042)."""
+        record: Record | None = None
         for _, record in entries:
             if type(record) is CoreRecord:
                 if record.core == memory.CORE:
                     self._recall(record, now)
             elif type(record) is StreamRecord and record.stream in (INBOX, OUTBOX):
                 self._recount(record)
-        if len(self.inbox):
+        self._cut_off = self._emitted(record)
+        if len(self.inbox) or self._cut_off is not None:
             self._again_at = now.mono
+
+    def _emitted(self, last: Record | None) -> Emitted | None:
+        """What a filter has told, if a crash has cut it off from what it became: that stands right behind it."""
+        if not isinstance(last, CoreRecord) or last.core != memory.CORE:
+            return None
+        kept = memory.from_record(last)
+        return kept if isinstance(kept, Emitted) else None
 
     def _recall(self, record: CoreRecord, now: Now) -> None:
         kept = memory.from_record(record)
         if isinstance(kept, TagsKept):
             self.tags.adopt(kept)
+        elif isinstance(kept, Emitted):
+            self.inbox.recall_told(kept)
         elif isinstance(kept, Remembered | Forgotten):
             self.engine.readers.recall(kept, now)
         else:
@@ -148,7 +158,7 @@ class Chains:
         ORDERS[type(order)](self, order, now)
 
     def _plan(self, order: PlanFilters, now: Now) -> None:
-        self._replace(order.filters)
+        self._filters.change(order.filters, now)
         if self.context.awaits_filters:
             self.context.awaits_filters = False
             self._again_at = now.mono
@@ -217,6 +227,7 @@ class Chains:
     def wake(self, now: Now) -> None:
         self._now = now
         self._go_on(now)
+        self.absorbing.wake(now)
         self.engine.wake(now)
         self.patrons.wake(now)
         self._end_stop(now)
@@ -225,11 +236,15 @@ class Chains:
         """What an earlier run has left goes down its chain before anything new does."""
         if self._again_at is not None and not self.context.awaits_filters:
             self._again_at = None
-            self.inbox.walk_again(self.engine.readers, now)
+            self.inbox.walk_again(self.engine.readers, self.absorbing.take_again, now)
+            if self._cut_off is not None:
+                self.absorbing.send_again(self._cut_off, now)
+                self._cut_off = None
 
     def deadline(self) -> int | None:
         again_at = None if self.context.awaits_filters else self._again_at
-        return earliest(again_at, self._stop_at, self.engine.deadline(), self.patrons.deadline())
+        told_at = self.absorbing.deadline(self._now)
+        return earliest(again_at, told_at, self._stop_at, self.engine.deadline(), self.patrons.deadline())
 
     def effects(self) -> list[Effect]:
         if self._stop_at is not None:
@@ -254,26 +269,6 @@ class Chains:
     def walk(self, order: PassBatch, now: Now, after: Key | None = None) -> None:
         """Send a batch of samples down its chain."""
         self.batches.walk(order, now, after)
-
-    def _replace(self, filters: Sequence[FilterSpec]) -> None:
-        """All filters at once, never a mixture of two plans."""
-        old = self._filters
-        for link in old.values():
-            self.roster.detach(link, link.spec.types)
-            del self.counters.links[link.name]
-        self._filters = {}
-        for spec in filters:
-            relay = RELAYS.get(spec.kind)
-            fresh = FilterLink(spec, self._house) if relay is None else relay(spec, self.context)
-            if spec.name in old:
-                fresh.follow(old[spec.name])
-            try:
-                self.roster.attach(fresh, spec.types)
-            except ChainFull as full:
-                self.context.tell(FilterRefused(spec.name, str(full)))
-                continue
-            self.counters.links[spec.name] = fresh.counters
-            self._filters[spec.name] = fresh
 
 
 ORDERS: Final[dict[type, Callable[[Chains, Any, Now], None]]] = {

@@ -15,11 +15,11 @@ from weft.cores.chains.context import Context
 from weft.cores.chains.holding import Holding
 from weft.cores.chains.links import ChainFull
 from weft.cores.chains.messages import LinkStood
-from weft.cores.chains.order import key_of
+from weft.cores.chains.order import TYPE, key_of
 from weft.cores.chains.parcel import IN, OUT
 from weft.cores.chains.readers import Readers
 from weft.cores.chains.roster import Roster
-from weft.cores.chains.sending import TYPE, Sending
+from weft.cores.chains.sending import Sending
 from weft.cores.chains.waiting import Waiting
 from weft.cores.chains.walk import Walker
 from weft.cores.kit.timers import earliest

@@ -6,13 +6,22 @@ configuration that leaves kind, key and window as they were (CHN-070).
 """
 
 from collections import OrderedDict
+from collections.abc import Callable, Mapping
+from copy import deepcopy
 from hashlib import blake2b
 from typing import Any, Final, NamedTuple, Protocol
 from zlib import crc32
 
 from weft.base.now import Now
 from weft.cores.chains import limits
-from weft.cores.chains.options import DedupeOptions, MatchOptions, RateOptions, SampleOptions, ThresholdOptions
+from weft.cores.chains.options import (
+    DedupeOptions,
+    MatchOptions,
+    PythonOptions,
+    RateOptions,
+    SampleOptions,
+    ThresholdOptions,
+)
 from weft.cores.chains.settings import FilterSpec
 from weft.cores.chains.viewed import Value, Viewed
 
@@ -36,6 +45,8 @@ class House(NamedTuple):
     """Known to nobody else; from it the key of `hash` is made."""
     node: bytes = b""
     """Its id: the origin of what it has made itself."""
+    functions: Mapping[str, Callable[[dict[Any, Any]], Any]] = {}
+    """Of this machine, by `module:function`."""
 
 
 NOWHERE: Final = House()
@@ -68,6 +79,43 @@ class Match:
 
     def inherit(self, old: Filter) -> None:
         """It has no state."""
+
+
+class Python:
+    """`python`: a function of a program on this machine's disk judges each record (CHN-069).
+
+    It is handed a copy of the record and says it back, as it was or changed; None, and the record goes. What it raises,
+    and what it says else, is an error of that record.
+    """
+
+    def __init__(self, spec: FilterSpec, options: PythonOptions, house: House) -> None:
+        self._function = house.functions[options.call]
+
+    def judge(self, view: Viewed, seen: list[int], now: Now) -> Judgement:
+        """Record by record."""
+        dropped: list[int] = []
+        erred: list[int] = []
+        is_changed = False
+        for index in seen:
+            record = view.record(index)
+            try:
+                said = self._function(deepcopy(record))
+            except Exception:  # noqa: BLE001 - a function of somebody else may raise whatever it likes
+                erred.append(index)
+                continue
+            if said is None:
+                dropped.append(index)
+            elif type(said) is not dict:
+                erred.append(index)
+            elif said != record:
+                if view.put(index, said):
+                    is_changed = True
+                else:
+                    erred.append(index)
+        return Judgement(dropped, erred, is_changed)
+
+    def inherit(self, old: Filter) -> None:
+        """Its state, if it has one, is its own."""
 
 
 class HandOver:

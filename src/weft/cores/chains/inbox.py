@@ -5,8 +5,10 @@ end       an entry that has ended is DONE, within a second: at worst it comes ag
 restart   what is open goes down the chain again from the top; what a client of some name was to have waits for it
 """
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any, Final
+
+import msgspec
 
 from weft.base.mail import INBOX, Mail, of_record, to_record
 from weft.base.now import Now
@@ -14,11 +16,11 @@ from weft.base.records import CoreRecord, Record, StreamRecord
 from weft.cores.chains import limits, memory
 from weft.cores.chains.clientlink import Held, HolderLink
 from weft.cores.chains.context import Context
-from weft.cores.chains.memory import Done, GaveUp, Handed, InboxKept, TagsKept, Waits
+from weft.cores.chains.memory import Done, Emitted, GaveUp, Handed, InboxKept, TagsKept, Waits
 from weft.cores.chains.messages import PressureChanged
 from weft.cores.chains.messageview import MessageView
 from weft.cores.chains.order import Key
-from weft.cores.chains.parcel import IN, Parcel
+from weft.cores.chains.parcel import GHOST, IN, Parcel
 from weft.cores.chains.readers import Readers
 from weft.cores.chains.relay import JournalLink
 from weft.cores.chains.roster import Chain, Roster
@@ -28,18 +30,22 @@ from weft.cores.chains.walk import Walker
 Mid = tuple[bytes, int, int]
 TOP: Final[Key] = (-1, 0, 0, 0)
 """In front of every link."""
+TAKEN: Final = "taken"
+"""Attribute of what a filter on `out` has taken in."""
 RELIEF: Final = 0.8  # of the inbox's room: below it sends are taken again (CHN-040)
 
 
 class Entry:
     """One message that has not ended."""
 
-    __slots__ = ("is_handed", "is_home", "is_under_way", "record", "waits")
+    __slots__ = ("is_handed", "is_home", "is_under_way", "record", "told", "waits")
 
     def __init__(self, record: StreamRecord, waits: list[tuple[str, bool]], *, is_under_way: bool = False) -> None:
         self.record, self.waits = record, waits
         self.is_under_way = is_under_way
         """Not left by an earlier run, or sent down again already."""
+        self.told: list[tuple[str, int, bytes]] = []
+        """What a filter that took it in has told of it."""
         self.is_handed = False
         """`forward` or `journal` has taken it."""
         self.is_home = False
@@ -144,7 +150,9 @@ class Inbox:
         """
         mail = sent.mail()
         if self._context.awaits_filters and sent.keep == "disk":
-            self._await_filters(self._record_of(mail, by, now))
+            record = self._record_of(mail, by, now)
+            self.restore(record)  # as what an earlier run has left: it goes down its chain when the filters are known
+            self._context.keep(record)
             return True
         parcel = Parcel(self._context.next_id(), IN, mail)
         parcel.sender = sent.sender
@@ -166,13 +174,11 @@ class Inbox:
             record.attributes["by"] = by
         return record
 
-    def _await_filters(self, record: StreamRecord) -> None:
-        """Keep it as what an earlier run has left: it goes down its chain when the filters are known."""
-        self._put(mid_of(record), Entry(record, []))
-        self._context.keep(record)
-
     def _parcel(self, record: StreamRecord) -> Parcel:
-        parcel = Parcel(self._context.next_id(), IN, of_record(record))
+        mail = of_record(record)
+        if TAKEN in record.attributes:
+            mail = msgspec.structs.replace(mail, sequence=mid_of(record)[2])
+        parcel = Parcel(self._context.next_id(), IN, mail)
         self._context.note_depth(parcel.id, parcel.depth)
         return parcel
 
@@ -184,6 +190,14 @@ class Inbox:
         self._put(mid_of(record), Entry(record, [], is_under_way=True))
         return [record, *self._waits(parcel), *self._handed(parcel, made)]
 
+    def keep_taken(self, record: StreamRecord) -> Parcel:
+        """Keep what a filter on `out` has taken in, until that is told; `taken_of` knows it from what arrives."""
+        self._put(mid_of(record), Entry(record, [], is_under_way=True))
+        self._context.keep(record)
+        parcel = self._parcel(record)
+        parcel.is_kept = parcel.is_over = True
+        return parcel
+
     # What happens to it on its way
 
     def deliver(self, parcel: Parcel, now: Now) -> None:
@@ -192,6 +206,7 @@ class Inbox:
 
     def end(self, parcel: Parcel, why: str) -> None:
         """It goes no further."""
+        parcel.let_go()
         parcel.is_over = True
         parcel.flow.end(why)
         self._finish(parcel)
@@ -200,6 +215,8 @@ class Inbox:
         """A part of its way is behind it: keep what came of it, in one Persist with its end (CHN-033c)."""
         if made:
             self._context.keep(*made, *self._handed(parcel, made))
+        if parcel.sender is GHOST and parcel.carries is None and not parcel.is_kept and self._is_held(parcel):
+            self._context.keep(*self._keep(parcel, to_record(parcel.mail(), INBOX, parcel.at), []))
         if parcel.is_kept and parcel.waits:
             self._context.keep(*self._waits(parcel))  # a wall: whoever is to confirm it is not forgotten by a crash
         self._finish(parcel)
@@ -245,6 +262,14 @@ class Inbox:
         """A record of the journal: it is open until something says otherwise."""
         self._put(mid_of(record), Entry(record, []))
 
+    def recall_told(self, emitted: Emitted) -> None:
+        """Of these messages a filter has told something."""
+        for origin, era, numbers in emitted.taken:
+            for sequence in numbers:
+                entry = self._open.get((origin, era, sequence))
+                if entry is not None:
+                    entry.told.append((emitted.filter, emitted.start, emitted.group))
+
     def recall(self, kept: Done | Waits | Handed | InboxKept | GaveUp) -> None:
         """What this core has noted."""
         mid = (kept.origin, kept.era, kept.sequence)
@@ -252,7 +277,7 @@ class Inbox:
         if isinstance(kept, InboxKept):
             said = kept.type, kept.payload, kept.attributes
             entry = Entry(StreamRecord(INBOX, *mid, kept.at, kept.received, *said), list(kept.waits))
-            entry.is_handed = kept.is_handed
+            entry.is_handed, entry.told = kept.is_handed, list(kept.told)
             self._put(mid, entry)
         elif isinstance(kept, Done):
             self._drop(mid)
@@ -268,11 +293,10 @@ class Inbox:
     def condense(self) -> Iterator[InboxKept]:
         """What is open, for a snapshot."""
         for mid, entry in self._open.items():
-            record = entry.record
-            at, received, attributes = record.at, record.received, record.attributes
-            yield InboxKept(*mid, at, received, record.key, record.payload, attributes, entry.waits, entry.is_handed)
+            record, more = entry.record, (entry.waits, entry.is_handed, entry.told)
+            yield InboxKept(*mid, record.at, record.received, record.key, record.payload, record.attributes, *more)
 
-    def walk_again(self, readers: Readers, now: Now) -> None:
+    def walk_again(self, readers: Readers, take_again: Callable[[Parcel, Now], None], now: Now) -> None:
         """After a restart: what is open goes down its chain from the top, marked (CHN-034)."""
         for entry in self._open.values():
             for name in [name for name, confirms in entry.waits if confirms and not entry.is_under_way]:
@@ -280,9 +304,15 @@ class Inbox:
         for entry in [entry for entry in self._open.values() if not entry.is_under_way]:
             entry.is_under_way = True
             parcel = self._parcel(entry.record)
+            parcel.told = frozenset(entry.told)
             parcel.is_kept = parcel.is_again = True
             parcel.waits, parcel.is_handed = tuple(entry.waits), entry.is_handed
-            self._walk_again(parcel, now)
+            if TAKEN in entry.record.attributes:
+                parcel.is_over = True
+                take_again(parcel, now)
+                self._finish(parcel)
+            else:
+                self._walk_again(parcel, now)
         here = [link for chain in self._roster if chain.direction == IN for link in chain.links]
         for link in here:
             if isinstance(link, HolderLink):  # quicker to come back than this node to look at its inbox
@@ -333,5 +363,6 @@ def _depth(record: StreamRecord) -> int:
 
 
 def mid_of(record: StreamRecord) -> Mid:
-    """The identity of the message that a record holds."""
-    return record.origin, record.era or 0, record.sequence
+    """The identity of the message that a record holds; of one that `take_in` has made it is negative."""
+    sequence = -abs(record.sequence) if TAKEN in record.attributes else record.sequence
+    return record.origin, record.era or 0, sequence

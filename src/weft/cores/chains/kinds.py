@@ -11,6 +11,7 @@ from weft.cores.chains.filters import (
     HandOver,
     House,
     Match,
+    Python,
     RateLimit,
     Sample,
     Threshold,
@@ -26,6 +27,12 @@ MAKERS: Final[dict[str, Callable[..., Filter]]] = {
     "threshold": Threshold,
     "forward": HandOver,
     "journal": HandOver,
+    "aggregate": HandOver,
+    "batch": HandOver,
+    "route": HandOver,
+    "absorb": HandOver,
+    "stdout": HandOver,
+    "python": Python,
 }
 
 

@@ -45,6 +45,9 @@ READER_MESSAGES_MAX: Final = 100_000  # that wait for one reader: ten minutes of
 READER_BYTES_MAX: Final = (
     64 << 20
 )  # payload that waits for one reader: a quarter of the inbox, so that one cannot stop all
+GROUPS_OPEN_MAX: Final = 10_000  # of one aggregate: beyond, the oldest is told early (CHN-067)
+FRAMES_MAX: Final = 16  # payload frames of one message
+NAMES_SHOWN_MAX: Final = 64  # of filters, in one event
 SPANS_MAX: Final = 256  # ranges of messages that one event names; more make a further event
 CHAINS_TRIED_MAX: Final = 8  # chains looked at for one that can be forgotten, when there are as many as may be
 LATENCY_CLASSES: Final = 16  # powers of two of a millisecond: the last begins at 16 s
@@ -56,6 +59,8 @@ PRESSURE_PERCENT: Final = 75  # of that, from where on children wait: programs t
 COPIES_PERCENT: Final = 20  # copies that wait for clients: of those that are behind the oldest make room
 PARCEL_COST: Final = 2_000
 COPY_COST: Final = 600
+
+TRIAL_MESSAGES_MAX: Final = 10_000  # sent, or expected, by one test of filters
 
 # Messages
 PAYLOAD_BYTES_MAX: Final = 1 << 20  # of one message, over all its frames

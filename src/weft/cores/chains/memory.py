@@ -6,6 +6,7 @@
     TAGS   sends of one client that are known again: for snapshots, and where no other record says so
     HANDED a message of the inbox was forwarded or journaled, and has not ended
     REMEMBERED, FORGOTTEN   a confirming reader that what arrives is kept for while it is away
+    EMITTED what a filter has told, and which messages of the inbox it was made of
     GAVEUP a message of the inbox is not kept for this reader any more, but for others
 
 Replaying a record that a snapshot contains already has no effect.
@@ -15,7 +16,9 @@ from typing import Any, Final
 
 import msgspec
 
+from weft.base.mail import OUTBOX, Mail, of_record
 from weft.base.memories import Memories
+from weft.base.records import StreamRecord
 
 CORE: Final = "chains"
 
@@ -59,6 +62,7 @@ class InboxKept(msgspec.Struct, array_like=True, frozen=True, gc=False):
     attributes: dict[str, Any]
     waits: list[tuple[str, bool]]
     is_handed: bool = False
+    told: list[tuple[str, int, bytes]] = []
 
 
 class Remembered(msgspec.Struct, array_like=True, frozen=True, gc=False):
@@ -88,6 +92,28 @@ class GaveUp(msgspec.Struct, array_like=True, frozen=True, gc=False):
     name: str
 
 
+class Emitted(msgspec.Struct, array_like=True, frozen=True, gc=False):
+    """A filter has told this; whatever of these messages belongs to it is told, too (CHN-033c)."""
+
+    filter: str
+    start: int
+    """Of the window."""
+    group: bytes
+    taken: list[tuple[bytes, int, list[int]]]
+    """Origin, era, numbers."""
+    era: int
+    sequence: int
+    at: int
+    type: str
+    payload: bytes
+    attributes: dict[str, Any]
+
+    def mail(self, node: bytes) -> Mail:
+        """What was told; the next record is that of this mail, if a crash has not cut it off."""
+        said = self.type, self.payload, self.attributes
+        return of_record(StreamRecord(OUTBOX, node, self.era, self.sequence, self.at, self.at, *said))
+
+
 class TagsKept(msgspec.Struct, array_like=True, frozen=True, gc=False):
     """Tags of one client, oldest first, with the status that they had."""
 
@@ -95,7 +121,7 @@ class TagsKept(msgspec.Struct, array_like=True, frozen=True, gc=False):
     tags: list[tuple[int, str]]
 
 
-Memory = Done | Waits | InboxKept | TagsKept | Handed | Remembered | Forgotten | GaveUp
+Memory = Done | Waits | InboxKept | TagsKept | Handed | Remembered | Forgotten | GaveUp | Emitted
 
 KINDS: Final[dict[int, type[Memory]]] = {
     1: Done,
@@ -106,6 +132,7 @@ KINDS: Final[dict[int, type[Memory]]] = {
     6: Remembered,
     7: Forgotten,
     8: GaveUp,
+    9: Emitted,
 }
 _MEMORIES: Final = Memories[Memory](CORE, KINDS)
 to_record = _MEMORIES.to_record

@@ -1,5 +1,8 @@
 """What the chains core hears and says: orders, events. Its wire messages stand in `weft.wire.clients`."""
 
+from collections.abc import Callable
+from typing import Any
+
 import msgspec
 
 from weft.base.mail import Mail
@@ -14,8 +17,9 @@ __all__ = [
     "ClientLost",
     "ClientRefused",
     "ClientWelcomed",
-    "FilterRefused",
+    "FiltersApplied",
     "FiltersPlanned",
+    "FiltersRefused",
     "ForgetReader",
     "Garbled",
     "HoldBack",
@@ -38,6 +42,7 @@ __all__ = [
     "RowsDropped",
     "SampleBatch",
     "ShowChains",
+    "ShowLine",
     "Stop",
 ]
 
@@ -65,6 +70,8 @@ class ChainsSettings(msgspec.Struct, frozen=True, kw_only=True):
     """How many bytes of payload."""
     secret: bytes = b""
     """Of this node: `edit` hashes with it (CHN-065); empty: it masks."""
+    functions: dict[str, Callable[[dict[Any, Any]], Any]] = {}
+    """Of this machine, by `module:function`, for `python` filters (CHN-069)."""
     awaits_filters: bool = False
     """Whether nothing goes down an `in` chain before the first `PlanFilters`."""
 
@@ -110,15 +117,26 @@ class BatchFailed(msgspec.Struct, frozen=True, gc=False):
     why: str
 
 
-class FilterRefused(msgspec.Struct, frozen=True, gc=False):
-    """Event: there is no place for one more filter; all others stand (`chains.config.refused`)."""
+class FiltersRefused(msgspec.Struct, frozen=True, gc=False):
+    """Event: a set of filters was not taken, and the set before it stands (`chains.config.refused`)."""
 
-    filter: str
-    why: str
+    mistakes: tuple[str, ...]
+    """Each with the place where it was said; the first of them, if there are many."""
+    count: int
+
+
+class FiltersApplied(msgspec.Struct, frozen=True, gc=False):
+    """Event: the filters are others than they were (`chains.config.applied`)."""
+
+    count: int
+    """Filters in force."""
+    changed: tuple[str, ...]
+    """Names of those that came or are different; the first of them, if there are many."""
+    gone: tuple[str, ...]
 
 
 class FiltersPlanned(msgspec.Struct, frozen=True, gc=False):
-    """Event: another set of filters is in force (`chains.config.applied`)."""
+    """Event: it is known which filters are in force, though they may be those that were."""
 
     count: int
 
@@ -171,6 +189,17 @@ class ForgetReader(msgspec.Struct, frozen=True, gc=False):
 
     ticket: int
     name: str
+
+
+class ShowLine(msgspec.Struct, frozen=True, gc=False):
+    """Work: a `stdout` filter shows a message."""
+
+    filter: str
+    direction: str
+    type: str
+    origin: bytes
+    payload: bytes
+    """Its first frame."""
 
 
 # Mail that no journal keeps: downward, and with `keep` memory

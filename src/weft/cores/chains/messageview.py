@@ -90,6 +90,11 @@ class MessageView:
         reads = [reader(field) for field in fields]
         return [_packed([read(records[index]) for read in reads]) for index in seen]
 
+    def fields(self, field: str, seen: list[int]) -> list[Any]:
+        """What stands in a field, whatever it is; None where it is missing."""
+        read, records = reader(field), self.records
+        return [read(records[index]) for index in seen]
+
     def identities(self, seen: list[int], node: bytes) -> list[bytes]:
         """The identity of the message; its records stay or go together."""
         parcel = self.parcel
@@ -123,6 +128,19 @@ class MessageView:
             gone = dict.fromkeys(dropped)
             self.kept = [index for index in self.kept if index not in gone]
         self.is_changed = True
+
+    def put(self, index: int, record: Fields) -> bool:
+        """Another record in the place of this one; false, and nothing has changed, if no frame could say it."""
+        encode = ENCODERS.get(self.parcel.fmt)
+        try:
+            more = 0 if encode is None else len(encode(record)) - len(encode(self.records[index]))
+        except UNREADABLE:
+            return False
+        if encode is None or not self.has_room(max(0, more)):
+            return False
+        self.records[index] = record
+        self.is_changed = True
+        return True
 
     def has_room(self, more: int) -> bool:
         """Whether the payload certainly is none too large when it grows by so many bytes."""

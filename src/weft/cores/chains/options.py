@@ -1,5 +1,6 @@
 """What can be set for each kind of filter, and how it is read; every mistake with its code (CFG-071)."""
 
+import re
 from collections.abc import Callable
 from enum import Enum
 from typing import Any, Final
@@ -8,7 +9,9 @@ import msgspec
 
 from weft.base.settings import Table, nearest
 from weft.cores.chains import limits, patterns
+from weft.cores.chains.destinations import flaw
 from weft.cores.chains.fields import is_path
+from weft.cores.chains.order import is_type
 from weft.cores.chains.where import GETTERS, LABEL, VALUE, is_field
 
 MODES: Final = ("pass", "edge")
@@ -74,7 +77,52 @@ class NoOptions(msgspec.Struct, frozen=True, tag="none"):
     """`forward` and `journal` have no keys of their own."""
 
 
-Options = MatchOptions | SampleOptions | RateOptions | DedupeOptions | ThresholdOptions | EditOptions | NoOptions
+class AggregateOptions(msgspec.Struct, frozen=True, tag="aggregate"):
+    """Keys of `aggregate`."""
+
+    window_ns: int
+    group: tuple[str, ...] = ()
+    field: str = VALUE
+    functions: tuple[str, ...] = ()
+    """`mean`, `p50`, `p99.9`; what else can be asked for is always told."""
+    grace_ns: int = 2_000_000_000
+    name: str = ""
+    """Type of what is told; empty: that of what came."""
+
+
+class BatchOptions(msgspec.Struct, frozen=True, tag="batch"):
+    """Keys of `batch`."""
+
+    count: int
+    within_ns: int
+
+
+class RouteOptions(msgspec.Struct, frozen=True, tag="route"):
+    """Keys of `route`."""
+
+    to: tuple[Any, ...]
+
+
+class PythonOptions(msgspec.Struct, frozen=True, tag="python"):
+    """Keys of `python`."""
+
+    call: str
+    """`module:function`."""
+
+
+Options = (
+    MatchOptions
+    | SampleOptions
+    | RateOptions
+    | DedupeOptions
+    | ThresholdOptions
+    | EditOptions
+    | NoOptions
+    | AggregateOptions
+    | BatchOptions
+    | RouteOptions
+    | PythonOptions
+)
 
 
 def state_of(options: Options) -> tuple[object, ...]:
@@ -87,6 +135,8 @@ def state_of(options: Options) -> tuple[object, ...]:
         return options.fields, options.within_ns
     if isinstance(options, ThresholdOptions):
         return options.key, options.for_ns, options.field
+    if isinstance(options, AggregateOptions):
+        return options.group, options.window_ns, options.field, options.name
     return ()
 
 
@@ -94,7 +144,7 @@ def reads_fields(options: Options) -> bool:
     """Whether a filter looks into the payload; if not, one that cannot be read is a record like any other."""
     if isinstance(options, SampleOptions | RateOptions):
         return bool(options.key)
-    return isinstance(options, DedupeOptions | ThresholdOptions | EditOptions)
+    return isinstance(options, DedupeOptions | ThresholdOptions | EditOptions | AggregateOptions)
 
 
 # Reading
@@ -237,6 +287,64 @@ PARTS: Final[dict[str, Callable[[Any], bool]]] = {
 }
 
 
+ALWAYS_TOLD: Final = ("count", "sum", "min", "max", "last")
+PERCENTILE: Final = re.compile(r"p([1-9]?\d(\.\d{1,3})?|100)", re.ASCII)
+
+
+def _aggregate(table: Table, of: Of) -> Options:
+    window_ns, grace_ns = table.span("window", 0), table.span("grace", 2_000_000_000)
+    if window_ns <= 0:
+        table.say("E03" if "window" not in table else "E04", "window", "must be longer than nothing")
+    field = table.text("field", VALUE)
+    if not is_path(field):
+        table.say("E15", "field", "is no field: names with dots between them")
+    functions = table.texts("functions")
+    for function in functions:
+        if function not in (*ALWAYS_TOLD, "mean") and not PERCENTILE.fullmatch(function):
+            table.say("E04", "functions", f"{function[:32]!r} is none of {', '.join(ALWAYS_TOLD)}, mean, p50, p99.9 …")
+    told = tuple([function for function in functions if function not in ALWAYS_TOLD])
+    options = AggregateOptions(
+        max(window_ns, 1), _fields(table, "group", of), field, told, max(grace_ns, 0), table.text("as")
+    )
+    if options.name and not is_type(options.name):
+        table.say("E15", "as", f"{options.name[:64]!r} is no type")
+    return options
+
+
+def _batch(table: Table, _of: Of) -> Options:
+    count = table.whole("count", limits.FRAMES_MAX, 2, limits.FRAMES_MAX)
+    within_ns = table.span("within", 1_000_000_000)
+    if within_ns <= 0:
+        table.say("E04", "within", "must be longer than nothing")
+    return BatchOptions(count, max(within_ns, 1))
+
+
+def _route(table: Table, _of: Of) -> Options:
+    said = table.text("to", is_required=True)
+    parts: list[Any] = said.split(":")
+    parts[0] = {"local": "DIRECT"}.get(parts[0].lower(), parts[0].upper())
+    if parts[1:] and not parts[1]:
+        parts[1] = None
+    if parts[2:] and parts[2].isdecimal():
+        parts[2] = int(parts[2])
+    why = flaw(parts) if said else ""
+    if why:
+        table.say(
+            "E04", "to", f"{said[:64]!r} is no destination ({why}): parentsof, childrenof, nearestcoord, direct:NODE"
+        )
+    return RouteOptions(tuple(parts))
+
+
+def _python(table: Table, _of: Of) -> Options:
+    call = table.text("call", is_required=True)
+    if call and not CALL.fullmatch(call):
+        table.say("E04", "call", 'must be "module:function"')
+    return PythonOptions(call)
+
+
+CALL: Final = re.compile(r"[A-Za-z_]\w*(\.[A-Za-z_]\w*)*:[A-Za-z_]\w*", re.ASCII)
+
+
 def _nothing(_table: Table, _of: Of) -> Options:
     return NoOptions()
 
@@ -263,5 +371,13 @@ KINDS: Final[dict[str, Callable[..., Options]]] = {
     "threshold": _threshold,
     "forward": _nothing,
     "journal": _nothing,
+    "aggregate": _aggregate,
+    "batch": _batch,
+    "route": _route,
+    "absorb": _nothing,
+    "stdout": _nothing,
+    "python": _python,
 }
 HANDOVERS: Final = ("forward", "journal")
+OF_MESSAGES: Final = ("edit", "aggregate", "batch", "route", "absorb", "stdout", "python")
+"""Kinds that samples pass."""

@@ -8,10 +8,12 @@ the order of attaching that counts, the newest before-all in front. Filters from
 name, so their order does not depend on when the configuration arrived.
 """
 
+import re
 from typing import Final
 
 from weft.cores.chains import limits
 
+TYPE: Final = re.compile(r"[a-z0-9][a-z0-9._-]{0,63}", re.ASCII)
 Key = tuple[int, int, int, int | str]
 
 BEFORE_ALL: Final = 0
@@ -52,6 +54,15 @@ def key_of(at: int | str, attach: int) -> Key | None:
         band = BANDS.get(at)
         return None if band is None else band(attach)
     return by_client(at, attach) if limits.PLACE_MIN <= at <= limits.PLACE_MAX else None
+
+
+def is_type(kind: str) -> bool:
+    """Whether messages can have this type (CHN-002).
+
+    >>> is_type("demo.report"), is_type("*"), is_type("Demo"), is_type("")
+    (True, False, False, False)
+    """
+    return TYPE.fullmatch(kind) is not None
 
 
 def covers(pattern: str, kind: str) -> bool:

@@ -1,10 +1,21 @@
 """One message on its way down a chain of this node."""
 
-from typing import Any
+from collections.abc import Callable
+from typing import Any, Final
 
 from weft.base.mail import Mail
 
 OUT, IN = "out", "in"
+
+
+class Ghost:
+    """The sender of what nobody has sent: it hears nothing."""
+
+    id = bytes(16)
+    is_gone = True
+
+
+GHOST: Final = Ghost()
 
 
 class Parcel:
@@ -32,6 +43,12 @@ class Parcel:
     """Confirming readers that have it and have not said so (CHN-019)."""
     waits: tuple[tuple[str, bool], ...] = ()
     """Names of clients for whom it is kept until they come back, and whether they are to confirm it."""
+    carries: Callable[[], None] | None = None
+    """What is done when it comes to its bottom or its end: what it was made of is not kept any longer."""
+    taken: "Parcel | None" = None
+    """What is kept in the inbox of a message on `out` of which a filter has taken something in."""
+    told: frozenset[tuple[str, int, bytes]] = frozenset()
+    """Filter, window and group: what an earlier run has told of it, and nobody counts again."""
     flow: Any = None
     """Where it is counted (CHN-082)."""
 
@@ -46,6 +63,12 @@ class Parcel:
         """Never changed in place: a new tuple takes its place, so that no copy handed out before changes (CHN-014)."""
         self.fmt, self.to = mail.fmt, mail.to
         self.via, self.depth, self.at, self.exp = mail.via, mail.depth, mail.at, mail.exp
+
+    def let_go(self) -> None:
+        """It has come to its bottom or its end: let go of what it was made of, in front of what it becomes."""
+        if self.carries is not None:
+            carried, self.carries = self.carries, None
+            carried()
 
     @property
     def size(self) -> int:

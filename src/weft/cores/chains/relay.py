@@ -1,4 +1,4 @@
-"""Links that make records of messages: `forward` below the root, `journal` at it (CHN-068, CHN-036).
+"""Links that make records of messages: `forward` below the root, `journal` at it, `absorb`, `route` (CHN-068, CHN-036).
 
 A message that one of them has taken goes on down the chain, so that readers behind it see it, too. What they make stands in one
 Persist with the end of the message in the inbox (CHN-033c). Batches of samples travel as records anyway: these links
@@ -13,8 +13,10 @@ from weft.base.records import Stream, StreamRecord
 from weft.cores.chains import limits
 from weft.cores.chains.context import Context
 from weft.cores.chains.links import FilterLink
+from weft.cores.chains.messages import ShowLine
+from weft.cores.chains.options import RouteOptions
 from weft.cores.chains.parcel import IN, Parcel
-from weft.cores.chains.routing import is_spent
+from weft.cores.chains.routing import is_spent, way
 from weft.cores.chains.settings import FilterSpec
 
 
@@ -41,38 +43,52 @@ class RelayLink(FilterLink):
     def _made(self, parcel: Parcel, now: Now) -> StreamRecord | None:
         raise AssertionError(self)
 
+    def count_obstacle(self, why: str) -> None:
+        """It was to be sent on, and could not be."""
+        self.counters.failed += 1
+        not_forwarded = self.context.counters.not_forwarded
+        not_forwarded[why] = not_forwarded.get(why, 0) + 1
+
+    ends = False
+    """Whether what was taken ends here."""
+
 
 class ForwardLink(RelayLink):
     """Sends what has arrived to the parent: the same message, one deeper."""
 
     def _made(self, parcel: Parcel, now: Now) -> StreamRecord | None:
         context = self.context
-        why = self._obstacle(parcel, now)
+        why = _obstacle(parcel, now)
+        if why:
+            self.count_obstacle(why)
         if context.is_root or why:
-            if why:
-                self.counters.failed += 1
-                context.counters.not_forwarded[why] = context.counters.not_forwarded.get(why, 0) + 1
             return None
         context.counters.forwarded += 1
-        return to_record(_deeper(parcel), OUTBOX, now.wall)
-
-    def _obstacle(self, parcel: Parcel, now: Now) -> str:
-        if parcel.depth >= limits.DEPTH_MAX:
-            return "loop"
-        if parcel.exp and parcel.exp <= now.wall:
-            return "expired"
-        return "ttl" if is_spent(parcel.to, parcel.via) else ""
+        return to_record(_deeper(parcel, _upwards(parcel)), OUTBOX, now.wall)
 
 
-def _deeper(parcel: Parcel) -> Mail:
+def _obstacle(parcel: Parcel, now: Now) -> str:
+    """Why what has arrived is not sent on; empty: it is."""
+    if parcel.depth >= limits.DEPTH_MAX:
+        return "loop"
+    if parcel.exp and parcel.exp <= now.wall:
+        return "expired"
+    return "ttl" if is_spent(parcel.to, parcel.via) else ""
+
+
+def _upwards(parcel: Parcel) -> tuple[Any, ...]:
     ttl = parcel.to[2:]
+    return ("PARENTSOF", None, *ttl) if ttl else ("PARENTSOF",)
+
+
+def _deeper(parcel: Parcel, to: tuple[Any, ...]) -> Mail:
     return Mail(
         origin=parcel.origin,
         era=parcel.era,
         sequence=parcel.sequence,
         type=parcel.type,
         frames=parcel.frames,
-        to=("PARENTSOF", None, *ttl) if ttl else ("PARENTSOF",),
+        to=to,
         via=parcel.via,
         depth=parcel.depth + 1,
         at=parcel.at,
@@ -106,4 +122,65 @@ class JournalLink(RelayLink):
         )
 
 
-RELAYS: Final[dict[str, type[RelayLink]]] = {"forward": ForwardLink, "journal": JournalLink}
+class AbsorbLink(JournalLink):
+    """Ends a message here, at whatever node, and puts it into the journal: a row of the lake that no other node's chains see."""
+
+    def take(self, parcel: Parcel, now: Now) -> StreamRecord | None:
+        """On `out` it is durable before its sender hears `deleted` (CHN-033d)."""
+        if parcel.direction == IN:
+            return super().take(parcel, now)
+        if self.sees_all:
+            self.counters.offered += 1
+            self.counters.passed += 1
+        self.context.keep(self._made(parcel, now))
+        return None
+
+    def _made(self, parcel: Parcel, now: Now) -> StreamRecord:
+        return self.straight(to_record(parcel.mail(), INBOX, now.wall), now)
+
+    ends = True
+
+
+class RouteLink(RelayLink):
+    """On `out`: sets the destination. On `in`: sends what has arrived there, too, one deeper."""
+
+    def __init__(self, spec: FilterSpec, context: Context) -> None:
+        super().__init__(spec, context)
+        assert isinstance(spec.options, RouteOptions), spec
+        self._to = spec.options.to
+
+    def take(self, parcel: Parcel, now: Now) -> StreamRecord | None:
+        """Nothing is made of it here; a destination at this very node is none for what is here already."""
+        if self.sees_all:
+            self.counters.offered += 1
+            self.counters.passed += 1
+        if parcel.direction != IN:
+            parcel.to = self._to
+        elif way(self._to, self.context).how != "local":
+            why = _obstacle(parcel, now)
+            if why:
+                self.count_obstacle(why)
+            else:
+                self.context.dispatch(_deeper(parcel, self._to), now)
+        return None
+
+
+class StdoutLink(RelayLink):
+    """Shows what passes on the node's standard output."""
+
+    def take(self, parcel: Parcel, now: Now) -> StreamRecord | None:
+        """Nothing is made of it."""
+        if self.sees_all:
+            self.counters.offered += 1
+            self.counters.passed += 1
+        self.context.perform(ShowLine(self.name, parcel.direction, parcel.type, parcel.origin, parcel.frames[0]))
+        return None
+
+
+RELAYS: Final[dict[str, type[RelayLink]]] = {
+    "forward": ForwardLink,
+    "journal": JournalLink,
+    "absorb": AbsorbLink,
+    "route": RouteLink,
+    "stdout": StdoutLink,
+}

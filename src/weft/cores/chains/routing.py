@@ -10,8 +10,9 @@ from typing import Any, Final, NamedTuple
 
 from weft.cores.chains import limits
 from weft.cores.chains.context import Context
+from weft.cores.chains.destinations import SERVED, flaw
 
-NODE_ID_BYTES: Final = 16
+__all__ = ["Way", "flaw", "is_spent", "way"]
 
 
 class Way(NamedTuple):
@@ -24,37 +25,8 @@ class Way(NamedTuple):
     """Of `post`: the children; none: the carrier finds the way."""
 
 
-UNIMPLEMENTED: Final = frozenset(
-    {"MULTICAST", "DIRECTBACKUP", "NEIGHBORSOF", "RECURSIVEPARENTSOF", "RECURSIVECHILDRENOF", "BROADCAST"}
-)
 LOCAL: Final = Way("local")
 UP: Final = Way("up")
-
-
-def flaw(to: Any) -> str:
-    """Why no node could ever send to this: `bad-destination`, `unimplemented`; empty: it can be tried."""
-    if not isinstance(to, (list, tuple)) or not 1 <= len(to) <= limits.TO_PARTS_MAX:
-        return "bad-destination"
-    kind = to[0]
-    if len(to) == 1 and isinstance(kind, str) and kind in KINDS:
-        return ""
-    if not isinstance(kind, str) or not (kind in KINDS or kind in UNIMPLEMENTED):
-        return "bad-destination"
-    if len(to) > 1 and not _is_node(to[1]):
-        return "bad-destination"
-    if len(to) == limits.TO_PARTS_MAX and not _is_ttl(to[2]):
-        return "bad-destination"
-    return "unimplemented" if kind in UNIMPLEMENTED else ""
-
-
-def _is_node(node: Any) -> bool:
-    if isinstance(node, str):
-        return 0 < len(node) <= limits.NAME_BYTES_MAX
-    return node is None or (isinstance(node, bytes) and len(node) == NODE_ID_BYTES)
-
-
-def _is_ttl(ttl: Any) -> bool:
-    return isinstance(ttl, int) and not isinstance(ttl, bool) and 0 <= ttl <= limits.TTL_MAX
 
 
 def is_spent(to: Sequence[Any], via: tuple[bytes, ...]) -> bool:
@@ -97,3 +69,4 @@ KINDS: Final[dict[str, Callable[[Context, Any], Way]]] = {
     "NEARESTCOORD": _nearest_coordinator,
     "CHILDRENOF": _children_of,
 }
+assert set(KINDS) == SERVED, "what is no flaw can be sent to"

@@ -1,10 +1,9 @@
 """Messages that clients of this node send: from `accept` down the `out` chain to its bottom, and one status (CHN-030)."""
 
-import re
 from collections.abc import Callable
 from typing import Any, Final
 
-from weft.base.mail import OUTBOX, TICKET, to_record
+from weft.base.mail import OUTBOX, TICKET, Mail, to_record
 from weft.base.now import Now
 from weft.base.records import Record
 from weft.cores.chains import limits, routing
@@ -12,7 +11,8 @@ from weft.cores.chains.clientlink import RESERVED, Patron
 from weft.cores.chains.context import Context
 from weft.cores.chains.inbox import Inbox
 from weft.cores.chains.messages import MailPosted, PostFailed, PostReached
-from weft.cores.chains.parcel import OUT, Parcel
+from weft.cores.chains.order import TYPE
+from weft.cores.chains.parcel import GHOST, OUT, Parcel
 from weft.cores.chains.routing import Way
 from weft.cores.chains.straight import SEEN_HERE, SENT_HERE, SPOOLED, Straight
 from weft.cores.chains.tags import Outcome, Tags
@@ -20,7 +20,6 @@ from weft.cores.chains.walk import Walker
 from weft.cores.kit.tickets import Tickets
 from weft.wire import clients
 
-TYPE: Final = re.compile(r"[a-z0-9][a-z0-9._-]{0,63}", re.ASCII)
 WANTS: Final = frozenset({"spool", "dest", "none"})
 KEEPS: Final = frozenset({"disk", "memory"})
 FORMATS: Final = frozenset({"raw", "text", "json", "msgpack", "xml"})
@@ -36,6 +35,7 @@ class Sending:
         """Bytes of memory of the messages that have not ended."""
         self._room = context.budget.part("sends", limits.SENDS_PERCENT, lambda: self.held)
         self._posted = Tickets[Parcel]()
+        context.dispatch = self.dispatch
         self._types: dict[str, None] = {}
         """Types that are known to be well formed."""
 
@@ -115,10 +115,18 @@ class Sending:
             context.note_depth(parcel.id, depth)
         return parcel
 
+    def dispatch(self, mail: Mail, now: Now) -> None:
+        """What a filter on `in` has made goes out, past the chain: nobody waits for its status."""
+        parcel = Parcel(self._context.next_id(), OUT, mail)
+        parcel.sender = GHOST
+        self._walker.enter(parcel)
+        self.deliver(parcel, now)
+
     # The bottom
 
     def deliver(self, parcel: Parcel, now: Now) -> None:
         """It has passed all links: on its way."""
+        parcel.let_go()
         why = routing.flaw(parcel.to) if parcel.to is not parcel.sent.to else ""
         if not why and parcel.exp and parcel.exp <= now.wall:
             why = "expired"
@@ -130,6 +138,7 @@ class Sending:
 
     def end(self, parcel: Parcel, why: str) -> None:
         """It goes no further, and its sender hears why."""
+        parcel.let_go()
         self._finish(parcel, Outcome(ok=False, why=why))
 
     def after(self, parcel: Parcel, made: list[Record]) -> None:

@@ -21,12 +21,14 @@ import msgspec
 
 from weft.base.settings import Table, is_plain_name, nearest
 from weft.cores.chains import limits
-from weft.cores.chains.options import HANDOVERS, KINDS, Of, Options, reads_fields, state_of
+from weft.cores.chains.options import HANDOVERS, KINDS, OF_MESSAGES, Of, Options, reads_fields, state_of
 from weft.cores.chains.order import covers
 from weft.cores.chains.where import Condition, Where, parse_where
 
 DIRECTIONS: Final = ("in", "out")
 ON_ERROR: Final = ("keep", "drop", "fail")
+LOCAL: Final = ("python",)
+"""Kinds that run what is on this machine's disk."""
 METRIC: Final = "weft.metric"
 """The type of batches of samples; everything else is a message."""
 
@@ -44,7 +46,15 @@ class FilterSpec(msgspec.Struct, frozen=True, kw_only=True):
     where: tuple[Condition, ...] = ()
     when: str = ""
     on_error: str = "keep"
+    nodes: tuple[str, ...] = ()
+    """Names of the nodes where it stands, `web*` for all that begin so; empty: everywhere."""
+    pinned: bool = False
+    """In a node's own file: it stays, whatever the configuration says."""
     options: Options
+
+    def stands_at(self, node: str) -> bool:
+        """Whether it is for the node of this name."""
+        return not self.nodes or any(_fits(pattern, node) for pattern in self.nodes)
 
     def compiled(self) -> Where:
         """The conditions, ready to be used."""
@@ -61,9 +71,10 @@ class FilterSpec(msgspec.Struct, frozen=True, kw_only=True):
         return bool(self.where) or reads_fields(self.options)
 
 
-def parse_filters(tables: Any) -> tuple[list[FilterSpec], list[str]]:
+def parse_filters(tables: Any, *, is_local: bool = False) -> tuple[list[FilterSpec], list[str]]:
     """The filters of `[[chains.filter]]`, in their order, and everything that is wrong with them (CFG-071).
 
+    `is_local`: they stand in a node's own file; only there may a filter be a function of a program (CHN-069).
     A filter with a mistake may be among them; whoever finds mistakes uses none.
     """
     mistakes: list[str] = []
@@ -78,6 +89,10 @@ def parse_filters(tables: Any) -> tuple[list[FilterSpec], list[str]]:
         if not isinstance(values, dict):
             continue
         spec = _filter(table)
+        if spec is not None and spec.kind in LOCAL and not is_local:
+            table.say(
+                "E11", "kind", f"a {spec.kind} filter stands in a node's own file only, not in what is replicated"
+            )
         if spec is None:
             continue
         if spec.name in names:
@@ -108,6 +123,8 @@ def _filter(table: Table) -> FilterSpec | None:
         where=parse_where(table, of_samples=of is Of.SAMPLES),
         when=_when(table),
         on_error=table.choice("on_error", ON_ERROR, "keep"),
+        nodes=_nodes(table),
+        pinned=table.flag("pinned"),
         options=KINDS[kind](table, of),
     )
     _check_kind(table, spec)
@@ -121,8 +138,21 @@ def _check_kind(table: Table, spec: FilterSpec) -> None:
         table.say("E03", "where", "or when is missing: a match without conditions matches everything")
     if spec.kind in HANDOVERS and table.raw("dir") != "in":
         table.say("E11", "dir", f'must be "in": {spec.kind} takes what has arrived')
-    if spec.kind == "edit" and any(covers(pattern, METRIC) for pattern in spec.types):
-        table.say("E11", "types", f"an edit does not change samples: name message types, without {METRIC}")
+    if spec.kind in OF_MESSAGES and any(covers(pattern, METRIC) for pattern in spec.types):
+        what = "an edit does not change samples" if spec.kind == "edit" else f"samples pass {spec.kind}"
+        table.say("E11", "types", f"{what}: name message types, without {METRIC}")
+
+
+def _nodes(table: Table) -> tuple[str, ...]:
+    nodes = table.texts("nodes")
+    for name in nodes:
+        if name != "*" and not is_plain_name(name.removesuffix("*")):
+            table.say("E15", "nodes", f"{name[:64]!r} is no name of a node; `web*` names all that begin so")
+    return nodes
+
+
+def _fits(pattern: str, node: str) -> bool:
+    return node.startswith(pattern[:-1]) if pattern.endswith("*") else node == pattern
 
 
 def _types(table: Table) -> tuple[str, ...]:

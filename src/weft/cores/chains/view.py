@@ -115,6 +115,10 @@ class View:
         record = {"name": series.config_name, "detail": series.detail, "type": series.type, "labels": series.labels}
         return record if value is None else {**record, VALUE: value}
 
+    def put(self, index: int, record: dict[Any, Any]) -> bool:
+        """Samples are not edited."""
+        return False
+
     def facts(self, index: int, names: tuple[str, ...]) -> dict[str, Any]:
         """Samples have no size and no depth of their own."""
         return {name: FACTS[name](self, index) for name in names}

@@ -41,5 +41,8 @@ class Viewed(Protocol):
     def times(self, seen: list[int]) -> list[int]:
         """For each record its own time, nanoseconds since 1970."""
 
+    def put(self, index: int, record: dict[Any, Any]) -> bool:
+        """Another record in the place of this one; false, and nothing has changed, if that cannot be said."""
+
     def take_out(self, dropped: list[int]) -> None:
         """These records are out."""

@@ -107,8 +107,11 @@ class Walker:
                 view = view and self._closed(view, parcel)
                 self.holding.keep_for(link, parcel, now)
                 continue
-            else:
+            elif isinstance(link, RelayLink):
                 view, verdict = self._relay(link, view, parcel, now)
+            else:
+                view = view or self._view_of(parcel)
+                verdict = link.absorb(view, parcel, now)
             if verdict is not Verdict.PASSED and verdict is not Verdict.CHANGED:
                 self._stop(parcel, verdict)
                 return
@@ -138,7 +141,7 @@ class Walker:
         record = link.take(parcel, now)
         if record is not None:
             self._made.append(record)
-        return view, Verdict.PASSED
+        return view, Verdict.DROPPED if link.ends else Verdict.PASSED
 
     def _stop(self, parcel: Parcel, verdict: Verdict) -> None:
         """A filter has taken everything out, or must not let it pass unjudged."""

@@ -1,0 +1,57 @@
+"""`weft chain replay FILE HANDLERS`: a recording and the handlers of a program (CLI-025)."""
+
+import json as to_json
+import sys
+from importlib import import_module
+from pathlib import Path
+from typing import Any, Final
+
+from weft.base.errors import EXIT_CODES, UserError
+from weft.cli.kit.text import clean
+from weft.client.chain.recording import read_rows
+from weft.client.chain.replaying import Outcome, Stuck, replay
+
+SHOWN: Final = 10
+
+
+def run(file: Path, handlers: str, *, json: bool) -> int:
+    """Play it; 1 if an answer is another one, or a handler failed."""
+    try:
+        outcome = replay(read_rows(file), _attach(handlers))
+    except Stuck:
+        text = f"a handler of {handlers} waits for something that no recording brings"
+        raise UserError("stuck", text, "handlers that wait for messages, answers or time only") from None
+    _print(outcome, json=json)
+    return 1 if outcome.different or outcome.answers["fail"] else EXIT_CODES["ok"]
+
+
+def _attach(handlers: str) -> Any:
+    module, _, name = handlers.partition(":")
+    sys.path.insert(0, "")  # a program of this directory
+    try:
+        return getattr(import_module(module), name)
+    except (ImportError, AttributeError, ValueError) as error:
+        text = f"{handlers!r} cannot be used: {error}"
+        raise UserError("usage", text, "module:function, of a module in this directory or on PYTHONPATH") from None
+
+
+def _print(outcome: Outcome, *, json: bool) -> None:
+    answers = dict(sorted(outcome.answers.items()))
+    if json:
+        facts = {name: getattr(outcome, name) for name in ("messages", "of_nobody", "same", "different", "unreadable")}
+        print(to_json.dumps({**facts, "answers": answers, "differences": outcome.differences}))
+        return
+    told = [f"{outcome.messages:,} messages", *[f"{count:,} {op}" for op, count in answers.items()]]
+    told += [f"{count:,} {what}" for what, count in _rest(outcome) if count]
+    print(", ".join(told))
+    for reg, number, recorded, said in outcome.differences[:SHOWN]:
+        print(f"message {number} of registration {reg}: recorded {clean(recorded)}, now {clean(said)}")
+
+
+def _rest(outcome: Outcome) -> list[tuple[str, int]]:
+    return [
+        ("as recorded", outcome.same),
+        ("different", outcome.different),
+        ("for no handler", outcome.of_nobody),
+        ("unreadable", outcome.unreadable),
+    ]

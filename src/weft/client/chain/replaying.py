@@ -1,0 +1,226 @@
+"""Handlers of a program meet what was recorded, without a node and in no time (CLI-025).
+
+The client is the one that programs use; in the place of its connection stands a file. The clock of the event loop jumps from one
+recorded multipart to the next, so what a handler waits for takes no time, and a night is played in seconds.
+"""
+
+import asyncio
+import selectors
+from collections import Counter
+from collections.abc import Awaitable, Callable, Iterable
+from contextlib import suppress
+from typing import Any, Final
+
+import msgspec
+
+from weft.base.errors import PeerError
+from weft.base.now import SECOND
+from weft.client.chain.client import ChainClient
+from weft.client.chain.recording import HEARD, SAID, Row
+from weft.wire import clients
+
+WAIT_S: Final = 3_600.0
+"""How long handlers may go on behind the last multipart, in virtual time."""
+Attach = Callable[[ChainClient], Awaitable[None] | None]
+Answers = dict[tuple[int, int], tuple[str, Any, tuple[bytes, ...]]]
+"""By registration, as the recording numbers them, and message: the word, the destination, the frames."""
+
+
+class Outcome(msgspec.Struct):
+    """What came of a replay."""
+
+    messages: int = 0
+    """Shown to handlers."""
+    of_nobody: int = 0
+    """Messages for whose registration there is no handler."""
+    answers: Counter[str] = msgspec.field(default_factory=Counter)
+    """What handlers said: `next`, `drop`, `fail`, `conf`; and what they sent, `send`."""
+    same: int = 0
+    """Answers that are those of the recording."""
+    differences: list[tuple[int, int, str, str]] = []
+    """Registration, message, what was recorded, what was said; the first of them, if there are many."""
+    different: int = 0
+    unreadable: int = 0
+
+
+DIFFERENCES_MAX: Final = 100
+
+
+class Stuck(Exception):
+    """A handler waits for something that no recording brings."""
+
+
+class _Selector(selectors.DefaultSelector):
+    """Waits for nobody: the time for which it should is over at once."""
+
+    loop: "Skipping"
+
+    def select(self, timeout: float | None = None) -> list[Any]:
+        """What is ready; the clock jumps over the rest."""
+        ready = super().select(0)
+        if not ready and timeout is None:
+            raise Stuck
+        if not ready and timeout:
+            self.loop.now_s += timeout
+        return ready
+
+
+class Skipping(asyncio.SelectorEventLoop):
+    """An event loop whose clock jumps to whatever comes next."""
+
+    def __init__(self) -> None:
+        self.now_s = 0.0
+        selector = _Selector()
+        selector.loop = self
+        super().__init__(selector)
+
+    def time(self) -> float:
+        """Seconds since the first multipart."""
+        return self.now_s
+
+
+class Replay(ChainClient):
+    """A client whose node is a file."""
+
+    def __init__(self) -> None:
+        super().__init__("replay")
+        self.outcome = Outcome()
+        self.said: Answers = {}
+        self._regs: dict[int, int] = {}
+        """Of the recording's registrations those that handlers stand for."""
+        self._back: dict[int, int] = {}
+        self._recorded: dict[int, clients.Reg] = {}
+        self.recorded: Answers = {}
+
+    async def play(self, rows: Iterable[Row], attach: Attach) -> Outcome:
+        """All rows, in their time."""
+        self._loop = asyncio.get_running_loop()
+        self._standing, self._end = self._loop.create_future(), self._loop.create_future()
+        self._connection: Any = self
+        attached = attach(self)
+        if attached is not None:
+            await attached
+        began: int | None = None
+        for row in rows:
+            began = row.at if began is None else began
+            pause = (row.at - began) / SECOND - self._loop.time()
+            if pause > 0:
+                await asyncio.sleep(pause)
+            self._feed(row)
+            self.flush()
+            if self.is_busy():
+                await asyncio.sleep(0)
+        await self._settle_down()
+        return self._judged()
+
+    async def _settle_down(self) -> None:
+        with suppress(TimeoutError):
+            async with asyncio.timeout(WAIT_S):
+                for link in self.links.values():
+                    await link.finish()
+        self.flush()
+
+    def _feed(self, row: Row) -> None:
+        try:
+            if row.direction == HEARD:
+                self._hear(clients.decode_answered(row.parts))
+            elif row.direction == SAID:
+                self._note(clients.decode_asked(row.parts))
+        except PeerError:
+            self.outcome.unreadable += 1
+
+    # What the node had said
+
+    def _hear(self, message: clients.Answered) -> None:
+        if isinstance(message, clients.Welcome):
+            self.stand(message)
+        elif isinstance(message, clients.Rec):
+            self._show(message)
+        elif isinstance(message, clients.Status | clients.Credit | clients.Place):
+            self.hear(message)
+
+    def _show(self, rec: clients.Rec) -> None:
+        reg = self._regs.get(rec.reg)
+        if reg is None:
+            self.outcome.of_nobody += len(rec.m)
+            return
+        self.outcome.messages += len(rec.m)
+        self.hear(msgspec.structs.replace(rec, reg=reg))
+
+    # What the client had said
+
+    def _note(self, message: Any) -> None:
+        if isinstance(message, clients.Reg):
+            self._match(message)
+        elif type(message) in OPS:
+            _collect(message, self.recorded, lambda reg: reg)
+
+    def _match(self, recorded: clients.Reg) -> None:
+        """The first handler for the same messages that no other registration has."""
+        taken = self._back
+        for number, link in self.links.items():
+            mine = link.reg
+            if number not in taken and (mine.dir, mine.type, mine.access) == (
+                recorded.dir,
+                recorded.type,
+                recorded.access,
+            ):
+                self._regs[recorded.reg], taken[number] = number, recorded.reg
+                return
+
+    # As its own connection
+
+    is_clear = True
+
+    def say(self, frames: list[bytes]) -> None:
+        """What handlers have answered."""
+        message = clients.decode_asked(frames)
+        if type(message) in OPS:
+            count = _collect(message, self.said, lambda reg: self._back.get(reg, reg))
+            self.outcome.answers[OPS[type(message)]] += count
+        elif isinstance(message, clients.Send):
+            self.outcome.answers["send"] += len(message.m)
+
+    def _judged(self) -> Outcome:
+        """The answers beside those of the recording, where it has any."""
+        outcome = self.outcome
+        for which, said in self.said.items():
+            recorded = self.recorded.get(which)
+            if recorded is None:
+                continue
+            if recorded == said:
+                outcome.same += 1
+                continue
+            outcome.different += 1
+            if len(outcome.differences) < DIFFERENCES_MAX:
+                outcome.differences.append((*which, _shown(recorded), _shown(said)))
+        return outcome
+
+
+OPS: Final[dict[type, str]] = {clients.Next: "next", clients.Drop: "drop", clients.Fail: "fail", clients.Conf: "conf"}
+
+
+def _collect(message: Any, into: Answers, reg_of: Callable[[int], int]) -> int:
+    """Note the answers of one multipart; how many."""
+    op, reg = OPS[type(message)], reg_of(message.reg)
+    if isinstance(message, clients.Next):
+        at = 0
+        for item in message.m:
+            into[reg, item.id] = op, item.to, tuple(map(bytes, message.frames[at : at + item.n]))
+            at += item.n
+        return len(message.m)
+    ids = message.ids if isinstance(message, clients.Conf) else [item.id for item in message.m]
+    for number in ids:
+        into[reg, number] = op, None, ()
+    return len(ids)
+
+
+def _shown(answer: tuple[str, Any, tuple[bytes, ...]]) -> str:
+    op, to, frames = answer
+    return " ".join([op, *([str(to)] if to else []), *[repr(frame[:64])[1:] for frame in frames]])
+
+
+def replay(rows: Iterable[Row], attach: Attach) -> Outcome:
+    """Show recorded messages to the handlers that `attach` registers."""
+    with asyncio.Runner(loop_factory=Skipping) as runner:
+        return runner.run(Replay().play(rows, attach))

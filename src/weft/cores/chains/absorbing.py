@@ -1,0 +1,432 @@
+"""Links that take messages in and tell something else later: `aggregate` and `batch` (CHN-067, CHN-068).
+
+What was taken is kept in the inbox until what became of it is told (CHN-033c), so a crash loses nothing and counts nothing
+twice: the messages go down the chain again and fill the windows anew. What is told and what it was made of stand in one
+record, EMITTED; a message of which one window is told and another is still open brings only the other one back.
+
+    on `out`         what is told goes on behind the link; what was taken is durable before its sender hears `deleted`
+    on `in`          what is told goes to the parent; at the root it goes on behind the link
+"""
+
+from collections.abc import Iterable, Iterator
+from typing import Any, Final
+
+import msgspec
+
+from weft.base.mail import INBOX, OUTBOX, Mail, to_record
+from weft.base.now import Now
+from weft.cores.chains import limits, memory
+from weft.cores.chains.context import Context
+from weft.cores.chains.filters import FINE, Judgement
+from weft.cores.chains.inbox import TAKEN, Inbox
+from weft.cores.chains.links import NOBODY, FilterLink
+from weft.cores.chains.memory import Emitted
+from weft.cores.chains.messageview import ENCODERS, MessageView
+from weft.cores.chains.options import AggregateOptions, BatchOptions
+from weft.cores.chains.parcel import GHOST, IN, OUT, Parcel
+from weft.cores.chains.roster import Roster
+from weft.cores.chains.settings import FilterSpec
+from weft.cores.chains.states import Verdict
+from weft.cores.chains.walk import Walker
+from weft.cores.chains.windows import Cell, CellKey, Windows, are_plain, is_aggregate, number, why_no_aggregate
+from weft.cores.kit.timers import earliest
+
+NO_GROUP: Final = b"\x90"
+"""The bytes of no fields."""
+
+
+class Hold:
+    """A message that is kept as long as something that it is a part of is open."""
+
+    __slots__ = ("open", "parcel")
+
+    def __init__(self, parcel: Parcel) -> None:
+        self.parcel = parcel
+        self.open = 0
+
+
+class Absorbing:
+    """All such links of a node."""
+
+    def __init__(self, context: Context, roster: Roster, walker: Walker, inbox: Inbox) -> None:
+        self.context, self._roster, self._walker, self._inbox = context, roster, walker, inbox
+        self._links: list[AbsorbingLink] = []
+
+    def stand(self, links: Iterable[FilterLink]) -> None:
+        """These are the filters now."""
+        self._links = [link for link in links if isinstance(link, AbsorbingLink)]
+
+    def deadline(self, now: Now) -> int | None:
+        """When the next of them has something to tell, on the monotonic clock; never in the past."""
+        due = earliest(*[link.due(now) for link in self._links])
+        return None if due is None else max(due, now.mono)
+
+    def wake(self, now: Now) -> None:
+        """Tell what is due."""
+        for link in self._links:
+            self._tell_all(link, link.close(now), now)
+
+    def close(self, link: "AbsorbingLink", now: Now) -> None:
+        """It will stand no more, or as another one: everything that is open is told, `partial` (CHN-070)."""
+        self._tell_all(link, link.close_all(), now)
+
+    def _tell_all(self, link: "AbsorbingLink", parts: Iterator["Part"], now: Now) -> None:
+        for mail, holds, which in list(parts):
+            self._emit(link, mail, holds, which, now)
+
+    def hold(self, parcel: Parcel, view: MessageView) -> Hold | None:
+        """Keep a message of which something is taken; None: it is one that nobody promised to keep."""
+        if parcel.direction == OUT:
+            if parcel.keep != "disk":
+                return None
+            if parcel.taken is None:
+                parcel.taken = self._take_in(parcel, view.close())
+            parcel = parcel.taken
+        parcel.unconfirmed += 1
+        return Hold(parcel)
+
+    def _take_in(self, sent: Parcel, frames: tuple[bytes, ...]) -> Parcel:
+        """Something of a message on `out` is taken in: it stands in the inbox until that is told.
+
+        Its number is negative there: what is left of the message may arrive at this very node.
+        """
+        record = to_record(msgspec.structs.replace(sent.mail(), frames=frames), INBOX, sent.at)
+        record.attributes[TAKEN] = True
+        return self._inbox.keep_taken(record)
+
+    def take_again(self, parcel: Parcel, now: Now) -> None:
+        """After a restart: what links of `out` had taken of a message comes to them again.
+
+        If none of them is there any more it goes up as it is.
+        """
+        view, before = MessageView(parcel), parcel.unconfirmed
+        for link in self._roster.chain(OUT, parcel.type).links:
+            if isinstance(link, AbsorbingLink) and view.kept:
+                link.absorb(view, parcel, now)
+        if parcel.unconfirmed == before and view.kept and not parcel.told:
+            mail = msgspec.structs.replace(parcel.sent, sequence=-parcel.sequence)
+            self.context.keep(to_record(mail, OUTBOX, now.wall))
+
+    # Telling
+
+    def _emit(self, link: "AbsorbingLink", mail: Mail, holds: list[Hold], which: tuple[int, bytes], now: Now) -> None:
+        """What is told goes its way; at its bottom, in front of the records that it becomes, stands what it was made of."""
+
+        def settle() -> None:
+            self._note(link.name, mail, holds, which)
+            for hold in holds:
+                hold.open -= 1
+                if not hold.open:
+                    self._walker.settle(hold.parcel)
+
+        self.context.counters.emitted += 1
+        self._send(link.direction, link.key, mail, settle, now)
+
+    def _note(self, name: str, mail: Mail, holds: list[Hold], which: tuple[int, bytes]) -> None:
+        taken: dict[tuple[bytes, int], list[int]] = {}
+        for parcel in [hold.parcel for hold in holds if hold.parcel.is_kept]:
+            taken.setdefault((parcel.origin, parcel.era), []).append(parcel.sequence)
+        if taken:
+            sources = [(*source, numbers) for source, numbers in taken.items()]
+            told = to_record(mail, OUTBOX, mail.at)
+            start, group = which
+            identity = mail.era, mail.sequence, mail.at
+            emitted = Emitted(name, start, group, sources, *identity, told.key, told.payload, told.attributes)
+            self._inbox.recall_told(emitted)
+            self.context.keep(memory.to_record(emitted))
+
+    def _send(self, direction: str, key: Any, mail: Mail, settle: Any, now: Now) -> None:
+        if direction == IN and not self.context.is_root:
+            settle()
+            self.context.keep(to_record(mail, OUTBOX, now.wall))
+            return
+        parcel = Parcel(self.context.next_id(), direction, mail)
+        parcel.sender, parcel.carries = GHOST, settle
+        self.context.note_depth(parcel.id, parcel.depth)
+        self._walker.enter(parcel)
+        self._walker.resume(parcel, key, now)
+
+    def send_again(self, emitted: Emitted, now: Now) -> None:
+        """A crash has cut the record of what was told off from what it became: it becomes that now."""
+        mail = emitted.mail(self.context.node)
+        link = next((link for link in self._links if link.name == emitted.filter), None)
+        direction, key = (OUT, (-1, 0, 0, 0)) if link is None else (link.direction, link.key)
+        self._send(direction, key, mail, _nothing, now)
+
+
+def _nothing() -> None:
+    """All that it was made of has ended already."""
+
+
+Part = tuple[Mail, list[Hold], tuple[int, bytes]]
+"""What is told, what it was made of, and which part of the filter's work it is."""
+
+
+class AbsorbingLink(FilterLink):
+    """A filter that takes messages in."""
+
+    def __init__(self, spec: FilterSpec, hub: Absorbing) -> None:
+        super().__init__(spec)
+        self.hub = hub
+
+    def absorb(self, view: MessageView, parcel: Parcel, now: Now) -> Verdict:
+        """Take in what it sees; what it cannot count stays, goes, or fails all (`on_error`)."""
+        kept, counters = view.kept, self.counters
+        counters.offered += len(kept)
+        if self._reads and not view.is_readable:
+            return self._settle(view, FINE, kept)
+        seen, unsure = (kept, NOBODY) if self._sees_all else self._seen(view)
+        if not seen:
+            return self._settle(view, FINE, unsure)
+        if parcel.depth >= limits.DEPTH_MAX:
+            return self._settle(view, Judgement([], list(seen)), unsure)
+        return self._settle(view, self._take(view, parcel, seen, now), unsure)
+
+    def _take(self, view: MessageView, parcel: Parcel, seen: list[int], now: Now) -> Judgement:
+        raise AssertionError(self)
+
+    def _keep(self, view: MessageView, parcel: Parcel, parts: Iterable[Any]) -> None:
+        """The message is kept until all of these are told."""
+        hold = self.hub.hold(parcel, view)
+        for part in parts:
+            part.depth = max(part.depth, parcel.depth + 1)
+            if hold is not None:
+                hold.open += 1
+                part.holds.append(hold)
+
+    def _mail(self, kind: str, frames: tuple[bytes, ...], fmt: str, depth: int, wall: int) -> Mail:
+        context = self.hub.context
+        return Mail(
+            origin=context.node,
+            era=context.era,
+            sequence=context.next_sequence(),
+            type=kind,
+            frames=frames,
+            to=("PARENTSOF",),
+            depth=depth,
+            at=wall,
+            fmt=fmt,
+        )
+
+    def due(self, now: Now) -> int | None:
+        """When it has something to tell, on the monotonic clock."""
+        raise AssertionError(self)
+
+    def close(self, now: Now) -> Iterator[Part]:
+        """What is due."""
+        raise AssertionError(self)
+
+    def close_all(self) -> Iterator[Part]:
+        """All that is open."""
+        raise AssertionError(self)
+
+
+class AggregateLink(AbsorbingLink):
+    """`aggregate`: windows of time, by group."""
+
+    def __init__(self, spec: FilterSpec, hub: Absorbing) -> None:
+        super().__init__(spec, hub)
+        assert isinstance(spec.options, AggregateOptions), spec
+        self._options = spec.options
+        self.windows = Windows(spec.options)
+        self._wall = 0
+
+    def follow(self, old: FilterLink) -> None:
+        """Its counters go on, and its open windows if they still mean the same."""
+        self.counters = old.counters
+        if isinstance(old, AggregateLink) and self.spec.state == old.spec.state:
+            self.windows = old.windows
+            self.windows.options = self._options
+
+    def _take(self, view: MessageView, parcel: Parcel, seen: list[int], now: Now) -> Judgement:
+        self._wall = now.wall
+        records = view.records
+        parts = [index for index in seen if "sketch" in records[index] and is_aggregate(records[index])]
+        others = dict.fromkeys(parts)
+        plain = seen if not parts else [index for index in seen if index not in others]
+        values, erred = self._values(view, plain)
+        erred += [index for index in parts if why_no_aggregate(records[index])]
+        if erred and self.spec.on_error == "fail":
+            return Judgement([], erred)
+        wrong = dict.fromkeys(erred)
+        good = [index for index in seen if index not in wrong] if wrong else seen
+        cells: dict[CellKey, Cell] = {}
+        if plain:
+            self._count(
+                view, parcel, [index for index in plain if index not in wrong] if wrong else plain, values, cells
+            )
+        for index in parts:
+            if index not in wrong:
+                self._merge(view, parcel, index, cells)
+        if cells:
+            self._keep(view, parcel, cells.values())
+        return Judgement(list(good), erred)
+
+    def _values(self, view: MessageView, plain: list[int]) -> tuple[list[float], list[int]]:
+        """The number of each record that has one, and the records that have none."""
+        found = view.fields(self._options.field, plain)
+        if are_plain(found):
+            return found, []
+        numbers = [number(value) for value in found]
+        return (
+            [value for value in numbers if value is not None],
+            [index for index, value in zip(plain, numbers, strict=True) if value is None],
+        )
+
+    def _count(
+        self, view: MessageView, parcel: Parcel, good: list[int], values: list[float], cells: dict[CellKey, Cell]
+    ) -> None:
+        told = parcel.told
+        for start, (some, times, first) in self._parted(view, good, values):
+            key = self._key(view, first)
+            if told and (self.name, start, key) in told:
+                continue
+            last_at = max(times)
+            last = len(times) - 1 - times[::-1].index(last_at)
+            cell = self._cell(view, parcel, first, start, key)
+            cell.add(some, last_at, some[last])
+            cells[cell.key] = cell
+
+    def _parted(
+        self, view: MessageView, good: list[int], values: list[float]
+    ) -> Iterator[tuple[int, tuple[list[float], list[int], int]]]:
+        """Values and times by window and group, and where the first of each stands; nearly always there is one window."""
+        window_ns, times = self._options.window_ns, view.times(good)
+        starts = dict.fromkeys([at - at % window_ns for at in (min(times, default=0), max(times, default=0))])
+        groups = self._groups(view, good)
+        if len(starts) > 1:
+            groups = [(at - at % window_ns, group) for at, group in zip(times, groups, strict=True)]
+        sums: dict[Any, tuple[list[float], list[int], int]] = {}
+        for index, at, group, value in zip(good, times, groups, values, strict=True):
+            found = sums.get(group)
+            if found is None:
+                found = sums[group] = [], [], index
+            found[0].append(value)
+            found[1].append(at)
+        for found in sums.values():
+            at = found[1][0]
+            yield at - at % window_ns, found
+
+    def _groups(self, view: MessageView, good: list[int]) -> list[Any]:
+        """What tells the groups of records apart: a text that stands in the one field, else the bytes of all of them."""
+        fields = self._options.group
+        if len(fields) != 1:
+            return view.keys(fields, good) if fields else [NO_GROUP] * len(good)
+        found = view.fields(fields[0], good)
+        return found if set(map(type, found)) == {str} else view.keys(fields, good)
+
+    def _key(self, view: MessageView, index: int) -> bytes:
+        return view.keys(self._options.group, [index])[0] if self._options.group else NO_GROUP
+
+    def _merge(self, view: MessageView, parcel: Parcel, index: int, cells: dict[CellKey, Cell]) -> None:
+        record = view.records[index]
+        start = record["start"] - record["start"] % self._options.window_ns
+        key = self._key(view, index)
+        if (self.name, start, key) not in parcel.told:
+            cell = self._cell(view, parcel, index, start, key)
+            cell.merge(record)
+            cells[cell.key] = cell
+
+    def _cell(self, view: MessageView, parcel: Parcel, index: int, start: int, key: bytes) -> Cell:
+        which = self._options.name or parcel.type, parcel.fmt, key
+        group = [view.fields(field, [index])[0] for field in self._options.group]
+        return self.windows.cell(start, which, group, self._wall)
+
+    def _part(self, cell: Cell) -> Part:
+        _, start, kind, fmt, key = cell.key
+        frame = ENCODERS[fmt](cell.told(self._options))
+        return self._mail(kind, (frame,), fmt, cell.depth, self._wall), cell.holds, (start, key)
+
+    def due(self, now: Now) -> int | None:
+        due = self.windows.due
+        return None if due is None else now.mono + due - now.wall
+
+    def close(self, now: Now) -> Iterator[Part]:
+        self._wall = now.wall
+        return map(self._part, self.windows.close(now.wall))
+
+    def close_all(self) -> Iterator[Part]:
+        return map(self._part, self.windows.close_all())
+
+
+class Pile:
+    """Messages that become one."""
+
+    __slots__ = ("depth", "due", "frames", "holds", "size", "which")
+
+    def __init__(self, which: tuple[str, str], due: int) -> None:
+        self.which, self.due = which, due
+        self.frames: list[bytes] = []
+        self.holds: list[Hold] = []
+        self.size = self.depth = 0
+
+
+class BatchLink(AbsorbingLink):
+    """`batch`: up to so many messages, or what comes in so much time, as the frames of one."""
+
+    def __init__(self, spec: FilterSpec, hub: Absorbing) -> None:
+        super().__init__(spec, hub)
+        assert isinstance(spec.options, BatchOptions), spec
+        self._options = spec.options
+        self._open: dict[tuple[str, str], Pile] = {}
+        self._full: list[Pile] = []
+        self._wall = 0
+
+    def follow(self, old: FilterLink) -> None:
+        """Its counters go on, and what it has in hand."""
+        self.counters = old.counters
+        if isinstance(old, BatchLink):
+            self._open, self._full = old._open, old._full
+
+    def _take(self, view: MessageView, parcel: Parcel, seen: list[int], now: Now) -> Judgement:
+        """A message is taken as a whole if one of its records is seen."""
+        self._wall = now.wall
+        if not parcel.told:
+            frames = view.close()
+            pile = self._pile((parcel.type, parcel.fmt), len(frames), sum(map(len, frames)), now)
+            pile.frames += frames
+            pile.size += sum(map(len, frames))
+            if len(pile.frames) >= self._options.count:
+                self._fill(pile)
+            self._keep(view, parcel, [pile])
+        return Judgement(list(view.kept), [])
+
+    def _pile(self, which: tuple[str, str], count: int, size: int, now: Now) -> Pile:
+        pile = self._open.get(which)
+        if pile is not None and (
+            len(pile.frames) + count > limits.FRAMES_MAX or pile.size + size > limits.PAYLOAD_BYTES_MAX
+        ):
+            self._fill(pile)
+            pile = None
+        if pile is None:
+            pile = self._open[which] = Pile(which, now.mono + self._options.within_ns)
+        return pile
+
+    def _fill(self, pile: Pile) -> None:
+        del self._open[pile.which]
+        self._full.append(pile)
+
+    def _part(self, pile: Pile) -> Part:
+        kind, fmt = pile.which
+        return self._mail(kind, tuple(pile.frames), fmt, pile.depth, self._wall), pile.holds, (0, b"")
+
+    def due(self, now: Now) -> int | None:
+        if self._full:
+            return now.mono
+        return min([pile.due for pile in self._open.values()], default=None)
+
+    def close(self, now: Now) -> Iterator[Part]:
+        self._wall = now.wall
+        for pile in [pile for pile in self._open.values() if pile.due <= now.mono]:
+            self._fill(pile)
+        full, self._full[:] = list(self._full), []
+        return map(self._part, full)
+
+    def close_all(self) -> Iterator[Part]:
+        full = [*self._full, *self._open.values()]
+        self._full.clear()
+        self._open.clear()
+        return map(self._part, full)
+
+
+ABSORBERS: Final[dict[str, type[AbsorbingLink]]] = {"aggregate": AggregateLink, "batch": BatchLink}

@@ -1,0 +1,148 @@
+"""Quantiles that merge exactly: counts of values in bins of relative width (CHN-067; DDSketch, VLDB 2019).
+
+    {a: accuracy, z: zeros, p: [[bin, count] …], n: [[bin, count] …]}      p: positive values, n: negative ones by size
+
+A value x > 0 is in bin ceil(ln x / ln g), g = (1 + a) / (1 - a); whatever is in a bin is told as 2 g^bin / (g + 1), which is
+wrong by at most the share `a`. Counts of bins add up, so sketches of parts make the sketch of the whole, bin by bin, in
+any order. Of more than 2,048 bins the lowest are joined, which is also the same in any order. The library `ddsketch` has the
+same bins; it takes 2 µs for a value and 3 kB for six, which is why this module is here (a test compares the two formulas).
+"""
+
+from collections import Counter
+from collections.abc import Iterable
+from itertools import repeat
+from math import ceil, exp, log
+from operator import truediv
+from typing import Any, Final
+
+ACCURACY: Final = 0.01
+TINY: Final = 1e-9
+"""Counts as zero."""
+BINS_MAX: Final = 2_048
+"""Of each sign: they span a factor of e^40."""
+COUNT_MAX: Final = 1 << 53
+INDEX_MAX: Final = 40_000
+"""No double lies beyond."""
+_LOG: Final = log((1 + ACCURACY) / (1 - ACCURACY))
+_HALF: Final = 2 / (1 + (1 + ACCURACY) / (1 - ACCURACY))
+Bins = dict[int, int]
+
+
+def index_of(size: float) -> int:
+    """The bin of a size above TINY.
+
+    >>> index_of(1.0), index_of(2.0), index_of(100.0), index_of(0.001)
+    (0, 35, 231, -345)
+    """
+    return ceil(log(size) / _LOG)
+
+
+def value_of(index: int) -> float:
+    """What the values of a bin are told as.
+
+    >>> round(value_of(231), 9)
+    100.494567709
+    """
+    return _HALF * exp(_LOG * index)
+
+
+class Sketch:
+    """Counts of values by bin."""
+
+    __slots__ = ("negative", "positive", "zeros")
+
+    def __init__(self) -> None:
+        self.zeros = 0
+        self.positive: Counter[int] = Counter()
+        self.negative: Counter[int] = Counter()
+
+    def add(self, values: list[float]) -> None:
+        """Finite numbers, many at once: in loops that Python does not see."""
+        above = values if min(values) > TINY else [value for value in values if value > TINY]
+        self.positive.update(_bins(above))
+        if len(above) < len(values):
+            below = [-value for value in values if value < -TINY]
+            self.negative.update(_bins(below))
+            self.zeros += len(values) - len(above) - len(below)
+        _narrow(self.positive)
+        _narrow(self.negative)
+
+    def merge(self, zeros: int, positive: Iterable[list[int]], negative: Iterable[list[int]]) -> None:
+        """The counts of another sketch, which `flaw` has looked at."""
+        self.zeros += zeros
+        for index, count in positive:
+            self.positive[index] += count
+        for index, count in negative:
+            self.negative[index] += count
+        _narrow(self.positive)
+        _narrow(self.negative)
+
+    def quantile(self, share: float) -> float:
+        """The value below which this share of all lies, to the accuracy; of none 0."""
+        rank = share * (self.zeros + self.positive.total() + self.negative.total() - 1)
+        for index in sorted(self.negative, reverse=True):
+            rank -= self.negative[index]
+            if rank < 0:
+                return -value_of(index)
+        rank -= self.zeros
+        if rank < 0:
+            return 0.0
+        value = 0.0
+        for index in sorted(self.positive):
+            rank -= self.positive[index]
+            value = value_of(index)
+            if rank < 0:
+                break
+        return value
+
+    def wire(self) -> dict[str, Any]:
+        """As it travels."""
+        return {"a": ACCURACY, "z": self.zeros, "p": _listed(self.positive), "n": _listed(self.negative)}
+
+
+def flaw(said: Any, count: int) -> str:
+    """What is wrong with a sketch of so many values that somebody else has made; empty: nothing."""
+    if not isinstance(said, dict) or set(said) != {"a", "z", "p", "n"}:
+        return "no sketch"
+    if said["a"] != ACCURACY:
+        return "another accuracy"
+    zeros, positive, negative = said["z"], said["p"], said["n"]
+    if not _is_count(zeros, 0) or not (_are_bins(positive) and _are_bins(negative)):
+        return "no bins"
+    total = zeros + sum([pair[1] for pair in positive]) + sum([pair[1] for pair in negative])
+    return "" if total == count else "another count"
+
+
+def _is_count(value: Any, least: int) -> bool:
+    return type(value) is int and least <= value <= COUNT_MAX
+
+
+def _are_bins(pairs: Any) -> bool:
+    return (
+        isinstance(pairs, list)
+        and len(pairs) <= BINS_MAX
+        and all(
+            isinstance(pair, list)
+            and len(pair) == len(("index", "count"))
+            and type(pair[0]) is int
+            and abs(pair[0]) <= INDEX_MAX
+            and _is_count(pair[1], 1)
+            for pair in pairs
+        )
+    )
+
+
+def _bins(sizes: list[float]) -> Iterable[int]:
+    return map(ceil, map(truediv, map(log, sizes), repeat(_LOG)))
+
+
+def _narrow(bins: Bins) -> None:
+    """Join the lowest bins of more than may be."""
+    if len(bins) > BINS_MAX:
+        lowest = sorted(bins)[: len(bins) - BINS_MAX]
+        keeps = sorted(bins)[len(lowest)]
+        bins[keeps] += sum([bins.pop(index) for index in lowest])
+
+
+def _listed(bins: Bins) -> list[list[int]]:
+    return [[index, bins[index]] for index in sorted(bins)]

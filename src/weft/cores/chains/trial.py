@@ -1,0 +1,263 @@
+"""Tests of filters, as a file says them: `[[chains.test]]` beside `[[chains.filter]]`, played without a node (CHN-072).
+
+    [[chains.test]]
+    name = "old alarms end here"
+    type = "app.alarm"
+    dir = "in"                                # default: "out"
+    level = "collector"                       # or "root", "sensor": where the filters stand
+    send = [{ level = 5 }, { level = 1 }]     # one message each: a table, a list of tables, a text
+    every = "1s"                              # between two of them; default: none
+    until = "1m"                              # how long time goes on; default: until the last has been sent
+    passes = [{ level = 5 }]                  # what comes to the end of the chain
+    sends = [{ level = 5 }]                   # what filters send from this node
+    journals = []                             # what filters put into the journal for the lake
+
+The chains core itself plays them, in virtual time: what a test says of a filter is what a node will do.
+"""
+
+from collections.abc import Callable, Iterable
+from typing import Any, Final
+
+import msgspec
+
+from weft.base.effects import Persist, Tell
+from weft.base.mail import INBOX, OUTBOX, Mail, of_record, to_record
+from weft.base.now import MILLISECOND, Now
+from weft.base.records import Record, Stream, StreamRecord
+from weft.base.settings import Table
+from weft.cores.chains import limits
+from weft.cores.chains.core import Chains
+from weft.cores.chains.messages import BatchPassed, ChainsSettings, MailPosted, PassBatch, Placed, PostReached
+from weft.cores.chains.parcel import IN, OUT, Parcel
+from weft.cores.chains.settings import METRIC, FilterSpec, parse_filters
+from weft.wire import clients
+from weft.wire.samples import Row, SampleBatch, Series
+
+LEVELS: Final = ("collector", "root", "sensor")
+FORMATS: Final = ("json", "msgpack", "text", "raw", "xml")
+WALL: Final = 1_800_000_000_000_000_000
+"""When every test begins: a whole minute, so that windows begin with it."""
+NODE, CHILD = b"\x01" * 16, b"\x02" * 16
+Functions = dict[str, Callable[[dict[Any, Any]], Any]]
+KINDS: Final = ("passes", "sends", "journals")
+_ENCODE: Final[dict[str, Callable[[Any], bytes]]] = {"json": msgspec.json.encode, "msgpack": msgspec.msgpack.encode}
+_DECODE: Final[dict[str, Callable[[bytes], Any]]] = {"json": msgspec.json.decode, "msgpack": msgspec.msgpack.decode}
+
+
+class Trial(msgspec.Struct, frozen=True, kw_only=True):
+    """One test of a file."""
+
+    name: str
+    type: str
+    direction: str = OUT
+    level: str = "collector"
+    fmt: str = "json"
+    send: tuple[Any, ...] = ()
+    every_ns: int = 0
+    until_ns: int = 0
+    expected: dict[str, list[Any]] = {}
+    """Of `passes`, `sends`, `journals` those that the test says."""
+
+
+class Outcome(msgspec.Struct, frozen=True):
+    """What a test gave."""
+
+    name: str
+    found: dict[str, list[Any]]
+    """What was said by the test, and came out."""
+    expected: dict[str, list[Any]]
+
+    @property
+    def is_good(self) -> bool:
+        """Whether it is what was expected."""
+        return self.found == self.expected
+
+
+def parse_trials(document: dict[str, Any]) -> tuple[list[FilterSpec], list[Trial], list[str]]:
+    """The filters and the tests of a file, and everything that is wrong with them."""
+    chains = document.get("chains")
+    if not isinstance(chains, dict):
+        return [], [], ["E03 chains: there is no [[chains.filter]]"]
+    filters, mistakes = parse_filters(chains.get("filter", []), is_local=True)
+    tests = chains.get("test", [])
+    if not isinstance(tests, list) or not tests:
+        return filters, [], [*mistakes, "E03 chains.test: there is no [[chains.test]]"]
+    trials = [_trial(Table(values, f"chains.test[{index}]", mistakes)) for index, values in enumerate(tests)]
+    return filters, trials, mistakes
+
+
+def _trial(table: Table) -> Trial:
+    trial = Trial(
+        name=table.text("name", is_required=True),
+        type=table.text("type", is_required=True),
+        direction=table.choice("dir", (OUT, IN), OUT),
+        level=table.choice("level", LEVELS, "collector"),
+        fmt=table.choice("fmt", FORMATS, "json"),
+        send=tuple(_messages(table, "send")),
+        every_ns=table.span("every", 0),
+        until_ns=table.span("until", 0),
+        expected={kind: _messages(table, kind) for kind in KINDS if kind in table},
+    )
+    for kind in KINDS:
+        table.raw(kind)
+    if not trial.expected:
+        table.say("E03", "passes", "sends or journals is missing: what comes of it?")
+    table.end()
+    return trial
+
+
+def _messages(table: Table, key: str) -> list[Any]:
+    said = table.raw(key)
+    if said is None:
+        return []
+    if not isinstance(said, list) or len(said) > limits.TRIAL_MESSAGES_MAX:
+        table.say("E04", key, f"must be a list of at most {limits.TRIAL_MESSAGES_MAX:,} messages")
+        return []
+    return said
+
+
+def play(filters: list[FilterSpec], trial: Trial, functions: Functions | None = None) -> Outcome:
+    """Play one test over fresh filters; those of kind `python` call these functions."""
+    stage = _Stage(filters, trial, functions or {})
+    for number, said in enumerate(trial.send):
+        stage.advance(number * trial.every_ns)
+        stage.send(said)
+    stage.advance(max(trial.until_ns, len(trial.send[1:]) * trial.every_ns))
+    return Outcome(trial.name, {kind: stage.found[kind] for kind in trial.expected}, trial.expected)
+
+
+class _Stage:
+    """One chains core between a sender and its surroundings."""
+
+    def __init__(self, filters: list[FilterSpec], trial: Trial, functions: Functions) -> None:
+        self.found: dict[str, list[Any]] = {kind: [] for kind in KINDS}
+        self.is_gone, self.id, self.name = False, bytes(16), "test"
+        self.links: dict[int, Any] = {}
+        self._trial, self._ns, self._tag = trial, 0, 0
+        parent = "" if trial.level == "root" else "parent"
+        settings = ChainsSettings(name="node", level=trial.level, functions=functions)
+        self._core = Chains(filters, settings, NODE, 1)
+        self._core.command(Placed(trial.level, parent), self._now)
+        self._core.engine.stand(self, clients.Reg(reg=1, dir=trial.direction, type="*"), self._now)
+        self._take()
+
+    @property
+    def _now(self) -> Now:
+        return Now(self._ns, WALL + self._ns)
+
+    def advance(self, to_ns: int) -> None:
+        """Let time pass; the core is woken when it wants to be."""
+        while (due := self._core.deadline()) is not None and due <= to_ns:
+            self._ns = max(self._ns, due)
+            self._core.wake(self._now)
+            self._take()
+        self._ns = to_ns
+
+    def send(self, said: Any) -> None:
+        """One message of the test comes to the top of its chain."""
+        self._tag += 1
+        trial = self._trial
+        if trial.type == METRIC:
+            self._core.command(PassBatch(trial.direction, METRIC, _batch(said, self._now)), self._now)
+        elif trial.direction == OUT:
+            item = clients.SendItem(tag=self._tag, type=trial.type, to=["PARENTSOF"], fmt=trial.fmt)
+            self._core.engine.accept(self, item, (self._encoded(said),), self._now)
+        else:
+            self._keep(self._core.screen(self._arriving(said), self._now))
+        self._take()
+
+    def _arriving(self, said: Any) -> StreamRecord:
+        mail = Mail(
+            origin=CHILD,
+            era=1,
+            sequence=self._tag,
+            type=self._trial.type,
+            frames=(self._encoded(said),),
+            to=("PARENTSOF",),
+            via=(CHILD,),
+            at=self._now.wall,
+            fmt=self._trial.fmt,
+        )
+        return to_record(mail, INBOX, self._now.wall)
+
+    def _encoded(self, said: Any) -> bytes:
+        if isinstance(said, str):
+            return said.encode()
+        return _ENCODE.get(self._trial.fmt, msgspec.json.encode)(said)
+
+    def _take(self) -> None:
+        for effect in self._core.effects():
+            if isinstance(effect, Persist):
+                self._keep(effect.records)
+            elif isinstance(effect, Tell):
+                self._hear(effect.event)
+
+    def _keep(self, records: Iterable[Record]) -> None:
+        for record in records:
+            if isinstance(record, StreamRecord):
+                self._note(record)
+
+    def _note(self, record: StreamRecord) -> None:
+        if record.stream == OUTBOX and self._trial.direction == IN:
+            mail = of_record(record)
+            self.found["sends"].append(_told(mail.frames, mail.fmt))
+        elif record.stream == Stream.MESSAGES:
+            self.found["journals"].append(_shown(record.payload, record.attributes.get("fmt", "raw")))
+
+    def _hear(self, event: Any) -> None:
+        if isinstance(event, BatchPassed):
+            self.found["passes"] += [_record(event.batch, row) for row in event.batch.rows]
+        elif isinstance(event, MailPosted):
+            self.found["sends"].append(_told(event.mail.frames, event.mail.fmt))
+            self._core.command(PostReached(event.ticket, 1), self._now)
+
+    # As a client: it sends, and it reads behind all others.
+
+    def copy(self, reg: int, parcel: Parcel) -> None:
+        """What has come to the end of the chain."""
+        if self._trial.type != METRIC:
+            self.found["passes"].append(_told(parcel.frames, parcel.fmt))
+
+    def offer(self, reg: int, parcel: Parcel, *, re: bool = False) -> None:
+        """It holds nothing."""
+
+    def answer(self, tag: int, ok: bool, why: str, count: int | None = None, failed: int = 0) -> None:  # noqa: FBT001 - as a status says it
+        """What became of a send shows in what comes out."""
+
+    def say(self, message: clients.Answered) -> None:
+        """It asks for nothing that could be refused."""
+
+
+def _told(frames: tuple[bytes, ...], fmt: str) -> Any:
+    told = [_shown(frame, fmt) for frame in frames]
+    return told[0] if len(told) == 1 else told
+
+
+def _shown(frame: bytes, fmt: str) -> Any:
+    decode = _DECODE.get(fmt)
+    try:
+        return frame.decode() if decode is None else decode(frame)
+    except (msgspec.DecodeError, UnicodeDecodeError):
+        return frame.hex()
+
+
+def _batch(said: Any, now: Now) -> SampleBatch:
+    """Samples as a test writes them: `{ name = "cpu", value = 93.0, labels = { … } }`, one or a list."""
+    records = said if isinstance(said, list) else [said]
+    series = [
+        Series(
+            str(record.get("name", "")),
+            str(record.get("detail", "")),
+            str(record.get("type", "basic")),
+            {str(key): str(value) for key, value in record.get("labels", {}).items()},
+        )
+        for record in records
+    ]
+    rows = [Row(index, 0, record.get("value", 0)) for index, record in enumerate(records)]
+    return SampleBatch(now.wall // MILLISECOND, tuple(series), rows)
+
+
+def _record(batch: SampleBatch, row: Row) -> dict[str, Any]:
+    series = batch.series[row.series]
+    said = {"name": series.config_name, "detail": series.detail, "labels": series.labels, "value": row.value}
+    return {key: value for key, value in said.items() if value or key == "value"}
