@@ -13,6 +13,7 @@ from weft.base.changes import Path as EntryPath
 from weft.base.records import EraRecord, LostRecord, Record, Stream, StreamRecord
 from weft.lake.layout import Layout
 from weft.lake.segments import append_segment, open_lake
+from weft.pipeline import arrow
 from weft.pipeline.job import Done, Job, JobOptions, SamplesJob
 from weft.pipeline.kinds import KINDS
 from weft.pipeline.tables import ALL
@@ -193,7 +194,12 @@ class Plot:
     def rows(self, name: str, *columns: str, order: Iterable[str] = ("origin", "era", "sequence")) -> list[Any]:
         """The rows of a table in order: tuples of these columns, dicts of all if none is named."""
         table = ALL[name]
-        data = DeltaTable(self.lake.table(table.layer, table.name)).to_pyarrow_table()
+        is_adopted = table.layer == "bronze"  # its files do not say their batch
+        data = (
+            arrow(self.lake.root, name)
+            if is_adopted
+            else DeltaTable(self.lake.table(*name.split("."))).to_pyarrow_table()
+        )
         keys = [(key, "ascending") for key in order if key in data.column_names]
         found = data.sort_by(keys).to_pylist() if keys else data.to_pylist()
         return [tuple(row[name] for name in columns) for row in found] if columns else found

@@ -47,6 +47,8 @@ class Limits(NamedTuple):
 
     rows: int | None = ROWS_MAX
     segments: int | None = SEGMENTS_MAX
+    is_whole: bool = False
+    """No segment is cut: one that does not fit any more waits, but for the first, which is taken however long it is."""
 
 
 NO_LIMITS: Final = Limits(None, None)
@@ -281,7 +283,8 @@ class _Budget:
     """How much a step may still take."""
 
     def __init__(self, limits: Limits) -> None:
-        self.rows, self.segments = limits.rows, limits.segments
+        self.rows, self.segments, self.is_whole = limits
+        self._has_taken = False
 
     @property
     def is_spent(self) -> bool:
@@ -290,6 +293,9 @@ class _Budget:
     def take(self, rows: int) -> int:
         """Count one segment, and as many of its rows as are allowed; returns how many those are."""
         allowed = rows if self.rows is None else min(rows, self.rows)
+        if self.is_whole and allowed < rows:
+            self.rows, allowed = (0, 0) if self._has_taken else (rows, rows)
+        self._has_taken = True
         self.rows = None if self.rows is None else self.rows - allowed
         self.segments = None if self.segments is None else self.segments - 1
         return allowed

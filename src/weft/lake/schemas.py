@@ -14,8 +14,8 @@ from weft.lake.layout import STREAMS
 if TYPE_CHECKING:
     import pyarrow as pa
 
-VERSION: Final = 1
-"""Version of the segment schemas that this program writes."""
+VERSION: Final = 2
+"""Version of the segment schemas that this program writes. 2: the files say by themselves where their rows stand (`PLACES`)."""
 
 
 class Column(NamedTuple):
@@ -107,7 +107,7 @@ PLACES: Final = (
     Column("segment", "bigint", "number of the segment"),
     Column("row", "bigint", "row in the segment, from 0"),
 )
-"""Where a row stood."""
+"""Where a row stood. Segments of version 2 hold it, as bronze does: so a segment can be a file of bronze (LAK-040)."""
 
 BRONZE: Final[dict[str, Schema]] = {
     stream: segment.plus(

@@ -32,6 +32,8 @@ ROW_GROUP_ROWS: Final = 50_000  # a reader's batch; a task holds one at a time (
 ZSTD_LEVEL: Final = 1  # level 3 costs twice the time for 4 % less
 PARQUET_VERSION: Final = "2.6"
 METADATA_KEY: Final = b"weft.manifest"
+RUNNING: Final = ("sequence", "lsn", "row")
+"""Numbers that mostly go on from row to row: as differences they take next to nothing."""
 STATISTICS: Final = ("origin", "era", "sequence", "at_ns", "received_ns", "series")
 
 
@@ -110,7 +112,7 @@ class Segment:
     def _parquet(self) -> "tuple[memoryview, Manifest]":
         table = self.columns.table()
         draft = self._draft(table.num_rows)
-        return parquet_bytes(table, self.place.stream, spoken(draft)), draft
+        return parquet_bytes(table, self.place, spoken(draft)), draft
 
     def _draft(self, rows: int) -> Manifest:
         account, place = self.account, self.place
@@ -132,13 +134,33 @@ class Segment:
         )
 
 
-def parquet_bytes(table: "pa.Table", stream: str, spoken: bytes) -> "memoryview":
-    """A segment's file (LAK-004). Without an Arrow schema in it, so that text is text to every reader."""
+def placed(table: "pa.Table", place: Place) -> "pa.Table":
+    """Rows of a segment with where each of them stands."""
+    import pyarrow as pa
+
+    count = table.num_rows
+    stands = (
+        pa.repeat(place.drain, count),
+        pa.repeat(pa.scalar(place.number, pa.int64()), count),
+        pa.array(range(count), pa.int64()),
+    )
+    for column, values in zip(schemas.PLACES, stands, strict=True):
+        table = table.append_column(column.name, values)
+    return table
+
+
+def parquet_bytes(table: "pa.Table", place: Place, spoken: bytes) -> "memoryview":
+    """A segment's file (LAK-004), in the form that bronze has (LAK-040).
+
+    Without an Arrow schema in it, so that text is text to every reader.
+    """
     import pyarrow as pa
     import pyarrow.parquet as pq
 
-    columns = schemas.SEGMENTS[stream].columns
+    columns = schemas.SEGMENTS[place.stream].columns
+    table = placed(table, place)
     texts = [column.name for column in columns if column.type == "string" and column.name != "body"]
+    texts += ["drain", "segment"]
     texts += [f"{c.name}.key_value.{side}" for c in columns if c.type.startswith("map<") for side in ("key", "value")]
     sink = pa.BufferOutputStream()
     writer = pq.ParquetWriter(
@@ -148,6 +170,7 @@ def parquet_bytes(table: "pa.Table", stream: str, spoken: bytes) -> "memoryview"
         compression="zstd",
         compression_level=ZSTD_LEVEL,
         use_dictionary=texts,
+        column_encoding=dict.fromkeys(RUNNING, "DELTA_BINARY_PACKED"),
         write_statistics=[name for name in STATISTICS if name in table.schema.names],
         store_schema=False,
         write_page_checksum=True,

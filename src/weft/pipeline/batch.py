@@ -1,7 +1,7 @@
 """One micro-batch of a stream, from segments to tables (PIP-022, PIP-032).
 
 ```
-bronze       everything, as received
+bronze       everything, as received: the segments themselves (`adoption`)
 quarantine   what silver refuses, with the reason
 silver       each number once
 ```
@@ -22,6 +22,8 @@ from weft.base.errors import OurFault
 from weft.base.identity import Origin
 from weft.base.ranges import Range
 from weft.lake.manifest import name_of
+from weft.lake.reader import Slice
+from weft.pipeline.adoption import adopted
 from weft.pipeline.coverage import Coverage, Plan
 from weft.pipeline.delta import DataFile, Tables
 from weft.pipeline.intake import SPREAD, Intake
@@ -79,6 +81,8 @@ class Batch:
         self.spark = tables.spark
         self.mark = batch_mark(number)
         self._persisted: list[DataFrame] = []
+        self._tried: list[DataFile] | None = None
+        """What silver takes, already written by the pass that counted; None: something else has come out."""
 
     def run(self, intake: Intake, plan: Plan, coverage: Coverage, steps: Steps) -> Outcome:
         """Everything between the coverage and the progress of the batch; `coverage` learns what was refused.
@@ -96,8 +100,8 @@ class Batch:
                 frame.unpersist()
 
     def _run_rows(self, intake: Intake, plan: Plan, coverage: Coverage, steps: Steps) -> Outcome:
-        rows, counts = self._received(intake, steps)
-        self._check(counts.rows == intake.rows, f"{intake.rows} rows in segments, {counts.rows} in bronze")
+        rows, counts = self._received(intake, plan, steps)
+        self._check(counts.rows == intake.rows, f"{intake.rows} rows in segments, {counts.rows} were judged")
         fresh, duplicates = self._split(rows, intake, plan, counts)
         with steps("quarantine"):
             repeated = 0 if duplicates is None else duplicates.count()
@@ -109,17 +113,35 @@ class Batch:
         repeated += again
         with steps("silver"):
             made = self._made(accepted, plan)
-            silver = self._silver(made, counts.rows - quarantined - (repeated - changed))
+            silver, made = self._silver(made, counts.rows - quarantined - (repeated - changed))
         values = self._beyond(made, plan, coverage, steps)
         return Outcome(counts.rows, silver, repeated - changed, quarantined, values)
 
-    # Bronze and what its one pass tells.
+    # Bronze, and what one pass over its rows tells.
 
-    def _received(self, intake: Intake, steps: Steps) -> "tuple[DataFrame, Counts]":
-        """The rows, judged, as they stand in bronze."""
+    def _received(self, intake: Intake, plan: Plan, steps: Steps) -> "tuple[DataFrame, Counts]":
+        """The rows, judged, of which bronze is made."""
         with steps("bronze"):
+            self._bronze(intake)
+        with steps("judged"):
             rows = self._rows(intake)
-            return rows, self._bronze(rows)
+            return rows, self._counted(rows, intake, plan)
+
+    def _bronze(self, intake: Intake) -> None:
+        """Segments become files of bronze; what cannot be adopted is copied."""
+        table = self.kind.bronze
+        if self._is_done(table):
+            return
+        files, left = adopted(self.tables, table, intake.slices, self.number)
+        files += self._write(table, self._segments(left)) if left else []
+        rows = sum(file.rows for file in files)
+        self._check(rows == intake.rows, f"{intake.rows} rows in segments, {rows} in bronze")
+        self.tables.commit(table, self.number, files, self.about)
+
+    def _segments(self, slices: Sequence[Slice]) -> "DataFrame":
+        """Rows of segments as bronze has them."""
+        stream = self.kind.stream
+        return to_bronze(rows_of(self.spark, stream, slices).coalesce(self.tasks), stream, self.mark)
 
     def _rows(self, intake: Intake) -> "DataFrame":
         """Judged rows; those of a large batch are judged again where they are wanted, which costs less than keeping them."""
@@ -127,9 +149,7 @@ class Batch:
         return self._keep(rows) if self.is_small else rows
 
     def _judged(self, intake: Intake) -> "DataFrame":
-        stream = self.kind.stream
-        segments = rows_of(self.spark, stream, intake.slices).coalesce(self.tasks)
-        return judged(self._ruled(to_bronze(segments, stream, self.mark)), self.rules, stream)
+        return judged(self._ruled(self._segments(intake.slices)), self.rules, self.kind.stream)
 
     def _ruled(self, rows: "DataFrame") -> "DataFrame":
         """With what the user's rules say, if there are any for this stream."""
@@ -138,12 +158,20 @@ class Batch:
         with lenient(self.spark):
             return ruled(rows, self.rules, self.kind.stream)
 
-    def _bronze(self, rows: "DataFrame") -> Counts:
-        if self._is_done(self.kind.bronze):
+    def _counted(self, rows: "DataFrame", intake: Intake, plan: Plan) -> Counts:
+        """What there is to know of the rows. Where each number seems to be new, the same pass writes what silver takes of them."""
+        is_plain = intake.is_disjoint and self._is_plain and not (plan.repeated or plan.late)
+        if not is_plain or self._is_done(self.kind.silver):
             return counted(rows)
         seen = Observation()
-        self._append(self.kind.bronze, rows.observe(seen, *_counters(is_new="is_new" in rows.columns)))
+        good = rows.observe(seen, *_counters(is_new="is_new" in rows.columns)).where("reason is null")
+        self._tried = self._write(self.kind.silver, self._made(good, plan))
         return Counts(**seen.get)
+
+    @property
+    def _is_plain(self) -> bool:
+        """Whether a row becomes a row of silver by itself."""
+        return True
 
     # Each number once.
 
@@ -153,6 +181,7 @@ class Batch:
         """Fresh rows and duplicates; None: the ranges prove that there are none."""
         if intake.is_disjoint and not plan.repeated and not counts.spread:
             return rows, None
+        self._tried = None
         numbered = self._keep(dedup.numbered(rows))
         first, copies = numbered.where("copy = 1"), numbered.where("copy > 1")
         if not plan.repeated:
@@ -197,15 +226,19 @@ class Batch:
         """Rows of silver."""
         return self.kind.to_silver(accepted)
 
-    def _silver(self, samples: "DataFrame", expected: int) -> int:
+    def _silver(self, samples: "DataFrame", expected: int) -> "tuple[int, DataFrame]":
+        """How many rows silver has got, and these rows: of a large batch from there, where they are typed and judged."""
         if self._is_done(self.kind.silver):
-            return self.tables.rows_of_batch(self.kind.silver, self.number)
-        files = self._write(self.kind.silver, samples)
+            return self.tables.rows_of_batch(self.kind.silver, self.number), samples
+        files = self._write(self.kind.silver, samples) if self._tried is None else self._tried
         made = sum(file.rows for file in files)
         self._check(made == expected, f"{expected} rows left for silver, {made} written")
         also = self._corrected()
         self.tables.commit(self.kind.silver, self.number, [*files, *also.add], self.about, remove=also.remove)
-        return made
+        if self.is_small or not self._is_plain:
+            return made, samples
+        root = self.tables.path(self.kind.silver)
+        return made, self.tables.read(self.kind.silver, [str(root / file.path) for file in files])
 
     def _corrected(self) -> Replaced:
         """What the batch changes in rows of silver that were there before."""

@@ -26,8 +26,8 @@ from weft.base.errors import OurFault, UserError, WeftError
 from weft.lake.layout import Layout
 from weft.pipeline.digests import refuse_damaged, with_digest
 from weft.pipeline.logdigests import note_commits, note_missed, refuse_changed
-from weft.pipeline.tables import Table
-from weft.pipeline.transforms.columns import columns
+from weft.pipeline.tables import ADOPTING, Table
+from weft.pipeline.transforms.columns import batch_in_name, columns
 from weft.pipeline.versions import paths_of
 from weft.pipeline.writer import Writer
 
@@ -251,7 +251,8 @@ class Tables:
         refuse_damaged(self.path(table), table, self.relative(table, fresh))
         self._proved.update(fresh)
         reader = self.spark.read.schema(table.spark()).option("basePath", str(self.path(table)))
-        return reader.parquet(*chosen)
+        rows = reader.parquet(*chosen)
+        return rows.withColumn("batch", batch_in_name()) if table.layer == ADOPTING else rows
 
     def relative(self, table: Table, files: Iterable[str]) -> list[str]:
         """Paths as the log names them."""

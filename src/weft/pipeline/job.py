@@ -47,8 +47,8 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 GOLD_EVERY_S: Final = 60.0
-USUAL: Final = Limits(ROWS_MAX, SEGMENTS_MAX)
-"""Of a batch."""
+USUAL: Final = Limits(ROWS_MAX, SEGMENTS_MAX, is_whole=True)
+"""Of a batch. Whole segments become files of bronze as they are."""
 
 
 class JobOptions(NamedTuple):

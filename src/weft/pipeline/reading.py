@@ -17,7 +17,7 @@ from weft.lake.reader import files_between
 from weft.lake.schemas import SEGMENTS
 from weft.pipeline import versions
 from weft.pipeline.sql import LAYERS, Lake
-from weft.pipeline.tables import ALL, LATEST, VIEWS, Table
+from weft.pipeline.tables import ADOPTING, ALL, LATEST, VIEWS, Table
 from weft.pipeline.versions import EPOCH, AsOf, instant, opened, paths_of
 from weft.pipeline.views.folded import WIDTHS
 
@@ -71,6 +71,10 @@ def _committed(
         return spark.createDataFrame([], found.schema.ddl())
     base = str(Layout(lake).table(found.layer, found.name).resolve())  # the real path, as the log names its files
     rows = spark.read.schema(found.schema.ddl()).option("basePath", base).parquet(*files)
+    if found.layer == ADOPTING:
+        from weft.pipeline.transforms.columns import batch_in_name
+
+        rows = rows.withColumn("batch", batch_in_name())
     return rows.select(*(f"`{name}`" for name in found.schema.names))
 
 
@@ -81,8 +85,8 @@ def arrow(
     import pyarrow.dataset as ds
 
     found = _found(Layout(lake), name)
-    if found.full_name in MADE or (fresh and version is None):
-        return _made(lake, found, _wish(version), since, fresh=fresh)
+    if found.full_name in MADE or found.layer == ADOPTING or (fresh and version is None):
+        return _made(lake, found, _wish(version), since, fresh=fresh and version is None)
     handle = _opened(lake, found, version)
     schema = found.schema.arrow()
     if handle is None:

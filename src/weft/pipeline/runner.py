@@ -37,7 +37,7 @@ if TYPE_CHECKING:
 
 LEASE: Final = "samples"
 """Whose lease a driver takes: one drives all jobs of a lake."""
-FIRST: Final = Limits(20_000, SEGMENTS_MAX)
+FIRST: Final = Limits(20_000, SEGMENTS_MAX, is_whole=True)
 """Of the first batch of samples: its rows can be asked for before everything else is compiled and begun."""
 TURN_S: Final = 1.0  # from the beginning of a batch to that of the next one of its stream, if it takes no longer
 POLL_S: Final = 0.25

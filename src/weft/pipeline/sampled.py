@@ -71,14 +71,21 @@ class SampleBatch(Batch):
         self.drains = self.known.datasets.among(intake.slices)
         return super().run(intake, plan, coverage, steps)
 
-    def _received(self, intake: Intake, steps: Steps) -> tuple[DataFrame, Counts]:
-        rows, counts = super()._received(intake, steps)
+    @property
+    def _is_plain(self) -> bool:
+        return not self.drains
+
+    def _received(self, intake: Intake, plan: Plan, steps: Steps) -> tuple[DataFrame, Counts]:
+        rows, counts = super()._received(intake, plan, steps)
         with steps("series"):
             if counts.new:
                 is_told = self._define(rows)
                 self.known.load()
                 rows = self._rows(intake)
-                counts = counts._replace(new=0) if is_told else counted(rows)
+                if is_told:
+                    counts = counts._replace(new=0)
+                else:
+                    self._tried, counts = None, counted(rows)
         return rows, counts
 
     def _define(self, rows: DataFrame) -> bool:

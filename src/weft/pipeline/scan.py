@@ -20,6 +20,9 @@ if TYPE_CHECKING:
 MISSING: Final = ("No such file", "No files found")
 """How DuckDB says that a file is not there which the log names."""
 
+ADOPTED: Final = "bronze."
+BATCH: Final = "coalesce({own}, try_cast(substr(parse_filename(filename), 2, 10) AS BIGINT))"
+"""The batch of a row of bronze: a segment that is a file of bronze has it in its name only."""
 ROWS: Final = "SELECT {columns} FROM {source}"
 
 
@@ -32,10 +35,13 @@ def scan(connection: "duckdb.DuckDBPyConnection", handle: "DeltaTable") -> str:
     if not files:
         nothing = dict.fromkeys(schema.names, "NULL")
         return ROWS.format(columns=typed(connection, schema, nothing), source="(SELECT 1) WHERE false")
-    source = _source(files, handle.metadata().partition_columns)
+    is_adopting = str(handle.metadata().name).startswith(ADOPTED)
+    source = _source(files, handle.metadata().partition_columns, is_named=is_adopting)
     there = connection.sql(f"FROM {source}").columns
-    absent = {name: "NULL" for name in schema.names if name not in there}
-    return ROWS.format(columns=typed(connection, schema, absent), source=source)
+    made = {name: "NULL" for name in schema.names if name not in there}
+    if is_adopting:
+        made["batch"] = BATCH.format(own=made.get("batch", "batch"))
+    return ROWS.format(columns=typed(connection, schema, made), source=source)
 
 
 def typed(connection: "duckdb.DuckDBPyConnection", schema: "pa.Schema", made: dict[str, str]) -> str:
@@ -49,8 +55,8 @@ def _column(name: str) -> str:
     return f'"{name}"'
 
 
-def _source(files: list[str], partitions: list[str]) -> str:
-    """The files; what they are divided by is a date, which stands in their paths."""
+def _source(files: list[str], partitions: list[str], *, is_named: bool) -> str:
+    """The files, each row with the name of its own if that is asked for; what they are divided by is a date, which stands in their paths."""
     for name in partitions:
         if sum(part.startswith(f"{name}=") for part in Path(files[0]).parts) > 1:
             why = f"the lake lies in a folder {name}=…, whose name would be taken for the {name} of its rows"
@@ -58,7 +64,7 @@ def _source(files: list[str], partitions: list[str]) -> str:
     names = ", ".join(quoted(glob.escape(file)) for file in files)
     types = ", ".join(f"{name}: DATE" for name in partitions)
     divided = f"hive_partitioning = true, hive_types = {{{types}}}" if partitions else "hive_partitioning = false"
-    return f"read_parquet([{names}], union_by_name = true, {divided})"
+    return f"read_parquet([{names}], union_by_name = true, filename = {str(is_named).lower()}, {divided})"
 
 
 def quoted(text: str) -> str:

@@ -53,6 +53,7 @@ from weft.pipeline.views import availability, configuration, conflicts, document
 from weft.pipeline.views.view import View
 
 __all__ = [
+    "ADOPTING",
     "ALL",
     "ANOMALIES",
     "BRONZE_CATALOG",
@@ -120,6 +121,10 @@ VIEWS: Final[dict[str, View]] = {
     for view in room.VIEWS
 }
 """What is no table but can be asked like one."""
+
+
+ADOPTING: Final = "bronze"
+"""The layer whose files may be segments as they were drained; in these the batch stands in the file's name only."""
 
 
 class Stages(NamedTuple):

@@ -37,6 +37,12 @@ def batch_mark(number: int) -> Column:
     return F.get(F.array(here, here), F.isnull("origin").cast("int"))
 
 
+@cache
+def batch_in_name() -> Column:
+    """The batch of a row of bronze: its own, or, in a segment that is a file of bronze, what the file's name says."""
+    return F.coalesce("batch", F.expr("try_cast(substring(_metadata.file_name, 2, 10) as bigint)"))
+
+
 def day_of(nanoseconds: str) -> Column:
     """UTC day of an instant; floor division that no stamp can overflow."""
     whole = F.expr(f"{nanoseconds} div {DAY_NS} - if({nanoseconds} % {DAY_NS} < 0, 1, 0)")

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 from weft.lake.layout import Layout
 from weft.pipeline.delta import NO_PARTITION, PARQUET, DataFile, named
 from weft.pipeline.digests import adopted, refuse_damaged
-from weft.pipeline.tables import Table
+from weft.pipeline.tables import ADOPTING, Table
 from weft.pipeline.upkeep.log import LiveFile, absolute, opened
 
 if TYPE_CHECKING:
@@ -68,10 +68,24 @@ def file_schema(layout: Layout, table: Table) -> "pa.Schema":
 def held_by(layout: Layout, table: Table, files: Sequence[LiveFile]) -> "Dataset":
     """The rows of some files, all with the columns that the table has now; UserError `damaged` if one changed (FLD-030)."""
     import pyarrow.dataset as ds
+    from pyarrow.fs import LocalFileSystem
 
     root = layout.table(table.layer, table.name)
     refuse_damaged(root, table, [file.path for file in files], adopted(layout, table))
-    return ds.dataset(absolute(layout, table, files), schema=file_schema(layout, table), format="parquet")
+    schema, paths = file_schema(layout, table), absolute(layout, table, files)
+    if table.layer != ADOPTING:
+        return ds.dataset(paths, schema=schema, format="parquet")
+    form, disk = ds.ParquetFileFormat(), LocalFileSystem()
+    pieces = [form.make_fragment(path, disk, _told_by(file)) for path, file in zip(paths, files, strict=True)]
+    return ds.FileSystemDataset(pieces, schema, form, disk)
+
+
+def _told_by(file: LiveFile) -> "Expression":
+    """What holds of all rows of a file of bronze: in one that a batch has left, its number, which a segment does not have."""
+    import pyarrow.compute as pc
+
+    is_of_one = file.path.rpartition("/")[2].startswith("b") and file.first_batch == file.last_batch
+    return pc.field("batch") == file.first_batch if is_of_one and file.first_batch is not None else pc.scalar(True)
 
 
 def counted(layout: Layout, table: Table, files: Sequence[LiveFile], only: "Expression") -> list[int]:

@@ -1,0 +1,77 @@
+"""Segments that become files of bronze as they are: no byte is copied (LAK-040, PIP-101).
+
+A segment has the columns of bronze but two: the day, which stands in a table's path, and the batch, which nobody knew when it
+was drained. It gets a second name (a hard link) below the table, with batch and digest, and the transaction says of it what
+it says of every file. When retention deletes the segment, the table's name stays.
+
+`batch` is null in such a file, and its bounds in the log are those of its batch. Who reads bronze here takes it from the
+file's name (`batch_in_name`), until compaction writes it into the rows.
+
+Copied, by Spark, is what cannot be adopted: a segment of an earlier version, or one that is taken in part, or whose rows
+arrived on several days; and everything where the lake's file system has no links.
+"""
+
+import json
+import os
+import uuid
+from collections.abc import Sequence
+from datetime import date, timedelta
+from pathlib import Path
+from typing import Any, Final
+
+from weft.lake.reader import Slice
+from weft.lake.schemas import PLACES
+from weft.pipeline.delta import DataFile, Tables, statistics_of
+from weft.pipeline.digests import DIGITS
+from weft.pipeline.tables import Table
+from weft.pipeline.transforms.columns import DAY_NS
+
+EPOCH: Final = date(1970, 1, 1)
+ARRIVED: Final = "received_ns"
+
+
+def adopted(tables: Tables, table: Table, slices: Sequence[Slice], batch: int) -> tuple[list[DataFile], list[Slice]]:
+    """Files of bronze that segments have become, not committed yet; and slices that have to be copied. OSError."""
+    attempt = f"b{batch:010d}-{uuid.uuid4().hex}"
+    files: list[DataFile] = []
+    left: list[Slice] = []
+    for number, piece in enumerate(slices):
+        file = _adopt(tables.path(table), table, piece, batch, f"{attempt}-{number:04d}") if piece.is_whole else None
+        if file is None:
+            left.append(piece)
+        else:
+            files.append(file)
+    return files, left
+
+
+def _adopt(root: Path, table: Table, piece: Slice, batch: int, name: str) -> DataFile | None:
+    """One segment below the table; None if that cannot be."""
+    import pyarrow.parquet as pq
+
+    footer = pq.read_metadata(piece.path)
+    day = _day_of(footer)
+    if day is None:
+        return None
+    path = f"{table.partition}={day}/{name}.{piece.sha256[:DIGITS]}.parquet"
+    (root / path).parent.mkdir(exist_ok=True)
+    try:
+        os.link(piece.path, root / path)
+    except OSError:
+        return None
+    told = statistics_of(footer, table.statistics())
+    told["minValues"]["batch"] = told["maxValues"]["batch"] = batch
+    return DataFile(path, piece.bytes, {str(table.partition): str(day)}, footer.num_rows, json.dumps(told))
+
+
+def _day_of(footer: Any) -> date | None:
+    """The one UTC day on which all rows of a segment arrived; None: there are more, or it lacks columns of bronze."""
+    columns = [footer.schema.column(place).name for place in range(footer.num_columns)]
+    if not {column.name for column in PLACES} <= set(columns):
+        return None
+    days: set[int] = set()
+    for group in range(footer.num_row_groups):
+        found = footer.row_group(group).column(columns.index(ARRIVED)).statistics
+        if found is None or not found.has_min_max or found.null_count:
+            return None
+        days.update((found.min // DAY_NS, found.max // DAY_NS))
+    return EPOCH + timedelta(days=days.pop()) if len(days) == 1 and min(days) >= 0 else None
