@@ -174,6 +174,19 @@ def test_age_cuts_under_steady_input() -> None:
 
 
 @pytest.mark.proves("LAK-003")
+def test_with_many_rows_a_quarter_of_the_age_cuts_so_fast_streams_are_fresh_and_slow_ones_make_no_more_files() -> None:
+    bench = Bench(DrainSettings(age_s=1.0))
+    bench.journaled(sample(1_000))
+    bench.after(200 * MILLISECOND)
+    bench.journaled(sample(999))
+    assert [] == bench.after(50 * MILLISECOND)
+    assert [Perform(WriteSegment(1, 1, 1, 3, ZEROS))] == bench.journaled(sample(1))
+    slow = Bench(DrainSettings(age_s=10.0, idle_s=60.0))
+    slow.journaled(sample(2_000))
+    assert 2_500 * MILLISECOND == slow.core.deadline()
+
+
+@pytest.mark.proves("LAK-003")
 def test_rows_cut_before_the_record_that_would_be_too_many() -> None:
     bench = Bench(DrainSettings(rows_max=250))
     assert [] == bench.journaled(sample(100), sample(100))

@@ -73,8 +73,9 @@ class Lane:
             return None
         if self._cuts or self.is_closing:
             return 0
-        by_age = self._opened_at + seconds(self.settings.age_s)
-        return min(by_age, self._heard_at + seconds(self.settings.idle_s))
+        is_full = self._open is not None and self._open.rows >= limits.FULL_ROWS
+        age_s = self.settings.age_s * (limits.FULL_SHARE if is_full else 1.0)
+        return min(self._opened_at + seconds(age_s), self._heard_at + seconds(self.settings.idle_s))
 
     def first_waiting(self) -> int | None:
         """The lowest lsn that is noted and not in an existing segment."""

@@ -11,7 +11,7 @@ class DrainSettings(msgspec.Struct, frozen=True, kw_only=True):
     rows_max: int = limits.ROWS_MAX
     bytes_max: int = limits.BYTES_MAX
     age_s: float = limits.AGE_S
-    """After its first row."""
+    """After its first row; a quarter of it once the segment has `limits.FULL_ROWS`."""
     idle_s: float = limits.IDLE_S
     """Without input."""
 
