@@ -23,6 +23,7 @@ class Reading:
 
     def __init__(self, schema: Schema, *, include_errors: bool, verify: bool, places: bool = False) -> None:
         self.include_errors, self.verify, self.places = include_errors, verify, places
+        self.names = schema.names
         self.schema = schema.plus(schema.name, *PLACES) if places else schema
         self.predicates: tuple[Predicate, ...] = ()
         # Text that repeats is decoded once per row group and spread by index, which costs half.
@@ -61,7 +62,7 @@ class Reading:
 
     def _rows(self, file: Any, piece: Slice) -> "Iterator[pa.RecordBatch]":
         target = self.schema.arrow()
-        present = [name for name in self.schema.names if name in file.schema_arrow.names]
+        present = [name for name in self.names if name in file.schema_arrow.names]
         wanted = present if self.include_errors or "error" in present else [*present, "error"]
         for group, first, last, before in self._groups(file.metadata, piece):
             start = 0

@@ -102,6 +102,9 @@ def test_a_log_becomes_rows_of_its_dataset(lake: Layout, tmp_path: Path) -> None
         "base_long": 217439,
         "config_number": 4,
         "attributes": [("dataset", "attic"), ("file", "a.dcamp-data"), ("node", "localhost:55900")],
+        "drain": drain_of("attic"),
+        "segment": 1,
+        "row": 0,
     } == {name: value for name, value in first.items() if value is not None}
     assert (95432, 1795226592001000000) == (last["value_long"], last["at_ns"])
     (manifest,) = chain_of(lake, "samples", drain_of("attic"))

@@ -14,7 +14,8 @@ PAGE = Path(__file__).parents[2] / "docs" / "segments.md"
 HEAD = f"""# Segments
 
 What the recorder writes, for whoever reads it without Weft: Parquet files (zstd, plain types, no Arrow schema) and
-one line of JSON each. This page is generated from `weft.lake`; version {VERSION} of the schemas.
+one line of JSON each. This page is generated from `weft.lake`; version {VERSION} of the schemas. Besides the columns below a
+file says where its rows stand: `drain`, `segment` and `row`, as bronze does; so it becomes a file of that table as it is.
 
 ## Where they lie
 

@@ -132,6 +132,17 @@ def test_limits_cut_within_segments_and_drains_take_turns(lake: Layout) -> None:
     assert not rest[0].is_whole
 
 
+@pytest.mark.proves("LAK-040", part="a batch takes whole segments")
+def test_whole_segments_only_and_at_least_one(lake: Layout) -> None:
+    for i in range(3):
+        add(lake, 1 + 10 * i, 10)
+    source = Source(lake, "samples")
+    assert {DRAIN: (3, 0)} == source.advance({}, Limits(25, None, is_whole=True))
+    assert {DRAIN: (3, 0)} == source.advance({}, Limits(20, None, is_whole=True))
+    assert {DRAIN: (2, 0)} == source.advance({}, Limits(1, None, is_whole=True)), "however long the first is"
+    assert {DRAIN: (4, 0)} == source.advance({DRAIN: (3, 4)}, Limits(5, None, is_whole=True)), "or what is left of it"
+
+
 @given(data=st.data(), most=st.integers(1, 40), segments=st.integers(1, 5))
 def test_steps_of_any_size_take_every_row_once(
     data: st.DataObject, most: int, segments: int, tmp_path_factory: Any
