@@ -1,10 +1,11 @@
 """Rows into tables, beside what Spark does alone: ingest, roll-ups, and a burst from sockets.
 
-    python -m bench.pipeline_ingest [scan] [rollup] [socket] [--rows 3000000] [--rounds 3]
+    python -m bench.pipeline_ingest [scan] [silver] [rollup] [socket] [--rows 3000000] [--rounds 3]
 
-*scan*: segments to committed `bronze.samples` by the job's own steps, judged and counted, beside a plain Structured
-Streaming job of Spark's own: file stream over the same Parquet files, written as Parquet, nothing judged, no
-transaction. Goal: 0.6 of it.
+*scan*: segments to committed `bronze.samples`, which adopts them, beside a plain Structured Streaming job of Spark's own:
+file stream over the same Parquet files, written as Parquet, nothing judged, no transaction. Goal: 0.6 of it.
+
+*silver*: the same, to committed bronze and silver: judged, counted, typed, each number once.
 
 *rollup*: segments to everything `weft lake run` makes of samples (bronze, silver, calculated values, three roll-ups,
 latest, completeness), beside a Structured Streaming job as one writes it by hand: the file stream, a watermark of ten
@@ -39,6 +40,7 @@ from weft.lake.schemas import SEGMENTS
 from weft.pipeline.batch import Batch, Outcome
 from weft.pipeline.job import Job, JobOptions, SamplesJob
 from weft.pipeline.kinds import SAMPLES
+from weft.pipeline.sampled import SampleBatch
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -76,6 +78,20 @@ class BronzeJob(Job):
         return BronzeBatch(self.kind, self.tables, number, about, self.options.rules)
 
 
+class SilverBatch(SampleBatch):
+    """A batch that ends behind silver."""
+
+    def _beyond(self, *_: object) -> int:
+        return 0
+
+
+class SilverJob(SamplesJob):
+    """The job of the samples, of which no values are made."""
+
+    def _steps_of(self, number: int, about: "Mapping[str, str]") -> Batch:
+        return SilverBatch(self.known, number, about, self.options.rules)
+
+
 class Bench:
     """One lake of segments, and every way of making something of it."""
 
@@ -90,7 +106,7 @@ class Bench:
         following = Following(self.spark, lake, make)
         with Spent() as spent:
             following.drain()
-            if isinstance(following.job, SamplesJob):
+            if type(following.job) is SamplesJob:
                 following.job.fold()
         assert following.rows == self.rows, following.rows
         shutil.rmtree(lake.root)
@@ -159,12 +175,14 @@ def from_sockets(home: Path, spark: SparkSession, rows: int) -> None:
 def run(home: Path, names: Sequence[str], rows: int, rounds: int) -> None:
     """Print what was asked for."""
     spark = started(home)
-    bench = Bench(home, spark, rows) if {"scan", "rollup"} & set(names) else None
+    bench = Bench(home, spark, rows) if {"scan", "silver", "rollup"} & set(names) else None
     if bench is not None:
         print("| what | weft rows/s | Spark alone rows/s | ratio | CPU s/million | of Spark alone | goal |")
         print("|---|--:|--:|--:|--:|--:|---|")
     if bench is not None and "scan" in names:
         bench.compare("scan", partial(bench.ours, BronzeJob), partial(bench.plain, as_it_is), rounds)
+    if bench is not None and "silver" in names:
+        bench.compare("silver", partial(bench.ours, SilverJob), partial(bench.plain, as_it_is), rounds)
     if bench is not None and "rollup" in names:
         bench.compare("rollup", partial(bench.ours, SamplesJob), partial(bench.plain, rolled_up), rounds)
     if "socket" in names:
@@ -175,7 +193,9 @@ def run(home: Path, names: Sequence[str], rows: int, rounds: int) -> None:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("names", nargs="*", default=["scan", "rollup", "socket"], help="scan, rollup, socket")
+    parser.add_argument(
+        "names", nargs="*", default=["scan", "silver", "rollup", "socket"], help="scan, silver, rollup, socket"
+    )
     parser.add_argument("--rows", type=int, default=3_000_000)
     parser.add_argument("--rounds", type=int, default=3)
     arguments = parser.parse_args()

@@ -6,8 +6,7 @@
 segments (100,000 rows), one of many small ones (6,000 rows), where listing and opening files is what costs. Goals: 0.5
 and 1.5 of the file source.
 
-*Jobs*: the same offsets, read inside `foreachBatch` by the source or by Spark's Parquet reader over the list of files, to
-committed bronze. This decides what `weft.pipeline.source.rows_of` is (PIP-012).
+*Jobs*: the same offsets, read by the source or by Spark's Parquet reader over the list of files, to committed silver. This decides what `weft.pipeline.source.rows_of` is (PIP-012).
 
 All take turns in one session (local[2], 512 MB).
 """
@@ -23,7 +22,7 @@ from pyspark.sql import DataFrame, SparkSession
 from bench.hosts import load
 from bench.lake import BATCHES, DRAIN, ROWS, Entries, entries
 from bench.lakes import Following, Spent, twin
-from bench.pipeline_ingest import BronzeJob
+from bench.pipeline_ingest import SilverJob
 from weft.lake.layout import Layout
 from weft.lake.schemas import SEGMENTS
 from weft.lake.segments import append_segment
@@ -78,14 +77,14 @@ def compare(spark: SparkSession, home: Path, rows: int, segment_rows: int, round
 
 
 def jobs(spark: SparkSession, home: Path, segment_rows: int, rounds: int) -> str:
-    """Both readers in the job of bronze, over a lake that `compare` has filled."""
+    """Both readers in a job that ends behind silver, over a lake that `compare` has filled."""
     lake = Layout(home / f"lake-{segment_rows}")
     took: dict[str, list[Spent]] = {"source": [], "files": []}
     rows, plain = 0, vars(batch)["rows_of"]
     for turn in range(rounds + 1):
         for name, way in (("source", by_source), ("files", by_files)):
             vars(batch)["rows_of"] = way
-            following = Following(spark, twin(lake, home / f"{name}-{segment_rows}-{turn}"), BronzeJob)
+            following = Following(spark, twin(lake, home / f"{name}-{segment_rows}-{turn}"), SilverJob)
             with Spent() as spent:
                 following.drain()
             rows = following.rows
@@ -112,7 +111,7 @@ def main() -> None:
         print("| segments | weft rows/s | file source rows/s | times faster |\n|---|--:|--:|--:|")
         for segment_rows in (FULL, SMALL):
             print(compare(spark, home, arguments.rows, segment_rows, arguments.rounds), flush=True)
-        print("\n| a job to bronze | source rows/s | files rows/s | files are faster | CPU s/million | of files |")
+        print("\n| a job to silver | source rows/s | files rows/s | files are faster | CPU s/million | of files |")
         print("|---|--:|--:|--:|--:|--:|")
         for segment_rows in (FULL, SMALL):
             print(jobs(spark, home, segment_rows, arguments.rounds), flush=True)

@@ -57,7 +57,10 @@ def in_spark(ground: Ground) -> list[tuple[Any, ...]]:
 @pytest.mark.proves("PIP-101", "LAK-040")
 def test_segments_are_the_files_of_bronze_and_stay_them_whatever_becomes_of_the_segments(ground: Ground) -> None:
     lake = ground.lake
-    ground.take(taken(1, ROWS[:2]))
+    ground.write(taken(1, ROWS[:2]))
+    os.utime(segment(lake, 1), (0, 0))
+    ground.take()
+    assert min(file.stat().st_mtime for file in bronze_files(lake)) > 1_000_000_000, "vacuum takes no old file for lost"
     ground.write(taken(3, ROWS[2:4]))
     ground.take(taken(5, ROWS[4:5]))
     assert {segment(lake, number).stat().st_ino for number in (1, 2, 3)} == {

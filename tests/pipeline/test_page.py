@@ -14,7 +14,7 @@ HEAD = """# Tables
 What `weft lake run` makes of the segments, and `weft sql` asks: Delta tables that any Delta reader opens. This page is
 generated from `weft.pipeline.tables`.
 
-A job per stream ({streams}), each a query of the same session; a job begins when its stream has a first segment. Every
+A job per stream ({streams}), one driver for all of them; a job begins when its stream has a first segment. Every
 row of a segment stands in bronze, and then in silver, or in quarantine with the reason, or was there before.
 `weft lake check` proves that, stream by stream.
 
@@ -31,7 +31,9 @@ Writes of the configuration are numbered by the root, and go on from one root to
 what lies between the last number of all epochs before and its first is missing.
 
 A row of bronze or silver whose `batch` is null is one that no batch has taken yet: `weft sql` reads it from its segment, see
-*How fresh* in [lake.md](lake.md).
+*How fresh* in [lake.md](lake.md). A file of bronze is a drained segment itself, as long as it is not compacted: nobody knew its
+batch when it was written, so it has no such column, and its name begins with `b` and the number of the batch. `weft sql` and
+`weft.pipeline` fill the column in; any other reader finds null there.
 """
 
 

@@ -25,7 +25,7 @@ from weft.base.errors import UserError
 from weft.base.records import Record
 from weft.cli.lake import app
 from weft.lake.layout import Layout
-from weft.pipeline import fold
+from weft.pipeline import arrow, fold
 from weft.pipeline.check import Check
 from weft.pipeline.delta import Tables
 from weft.pipeline.fold import fresh_of
@@ -75,7 +75,10 @@ def tables_of(lake: Layout) -> dict[str, list[dict[str, Any]]]:
     """All rows of all tables."""
     found = {}
     for table in there(lake):
-        rows = DeltaTable(lake.table(table.layer, table.name)).to_pyarrow_table().to_pylist()
+        if table.layer == "bronze":  # where a file may be a segment, whose batch stands in its name
+            rows = arrow(lake.root, table.full_name).to_pylist()
+        else:
+            rows = DeltaTable(lake.table(table.layer, table.name)).to_pyarrow_table().to_pylist()
         found[table.full_name] = sorted(rows, key=repr)
     return found
 

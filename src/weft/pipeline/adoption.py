@@ -55,6 +55,9 @@ def _adopt(root: Path, table: Table, piece: Slice, batch: int, name: str) -> Dat
     path = f"{table.partition}={day}/{name}.{piece.sha256[:DIGITS]}.parquet"
     (root / path).parent.mkdir(exist_ok=True)
     try:
+        os.utime(
+            piece.path
+        )  # vacuum would take a file for old that no version names yet, and that was drained long ago
         os.link(piece.path, root / path)
     except OSError:
         return None
