@@ -81,6 +81,8 @@ class Batch:
         self.spark = tables.spark
         self.mark = batch_mark(number)
         self._persisted: list[DataFrame] = []
+        self.is_plain = True
+        """Whether a row becomes a row of silver by itself."""
         self._tried: list[DataFile] | None = None
         """What silver takes, already written by the pass that counted; None: something else has come out."""
 
@@ -160,18 +162,13 @@ class Batch:
 
     def _counted(self, rows: "DataFrame", intake: Intake, plan: Plan) -> Counts:
         """What there is to know of the rows. Where each number seems to be new, the same pass writes what silver takes of them."""
-        is_plain = intake.is_disjoint and self._is_plain and not (plan.repeated or plan.late)
+        is_plain = intake.is_disjoint and self.is_plain and not (plan.repeated or plan.late)
         if not is_plain or self._is_done(self.kind.silver):
             return counted(rows)
         seen = Observation()
         good = rows.observe(seen, *_counters(is_new="is_new" in rows.columns)).where("reason is null")
         self._tried = self._write(self.kind.silver, self._made(good, plan))
         return Counts(**seen.get)
-
-    @property
-    def _is_plain(self) -> bool:
-        """Whether a row becomes a row of silver by itself."""
-        return True
 
     # Each number once.
 
@@ -235,7 +232,7 @@ class Batch:
         self._check(made == expected, f"{expected} rows left for silver, {made} written")
         also = self._corrected()
         self.tables.commit(self.kind.silver, self.number, [*files, *also.add], self.about, remove=also.remove)
-        if self.is_small or not self._is_plain:
+        if self.is_small or not self.is_plain:
             return made, samples
         root = self.tables.path(self.kind.silver)
         return made, self.tables.read(self.kind.silver, [str(root / file.path) for file in files])

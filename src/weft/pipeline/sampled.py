@@ -69,11 +69,8 @@ class SampleBatch(Batch):
     def run(self, intake: Intake, plan: Plan, coverage: Coverage, steps: Steps) -> Outcome:
         """As every batch; what it has of datasets is compared and calculated apart (PIP-097, PIP-099)."""
         self.drains = self.known.datasets.among(intake.slices)
+        self.is_plain = not self.drains
         return super().run(intake, plan, coverage, steps)
-
-    @property
-    def _is_plain(self) -> bool:
-        return not self.drains
 
     def _received(self, intake: Intake, plan: Plan, steps: Steps) -> tuple[DataFrame, Counts]:
         rows, counts = super()._received(intake, plan, steps)
