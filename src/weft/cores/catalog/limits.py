@@ -68,7 +68,7 @@ HOLD_SHARE: Final = 10  # percent of all instances that go per second when a hol
 PAUSE_NS: Final = 500 * MILLISECOND  # BEA-022
 
 # Checks
-CHECKS_AT_ONCE: Final = 64  # specs/02, 2.7
+CHECKS_AT_ONCE: Final = 64  # of one broker (BEA-024)
 CHECKS_PER_INSTANCE: Final = 8
 
 # Watches
