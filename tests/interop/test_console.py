@@ -72,6 +72,9 @@ def test_a_killed_machine_is_named_first_and_why(browser: Chromium, running: Run
     page.until("[...rows.values()].every((row) => row.kinds.o.getAttribute('d') !== '')", "strips of all")
     page.until("Number(document.querySelector('#received').textContent.replaceAll(',', '')) > 100")
     assert "0" == page.run("document.querySelector('#missing').textContent")
+    assert [] == page.run(
+        "[...rows.values()].map((row) => row.name).filter((name) => name.scrollWidth > name.clientWidth)"
+    )
     running.kill(VICTIM)
     page.until(verdict(f"✖ 1 of 7 machines in trouble: {VICTIM}"))
     first = "document.querySelector('#troubles li button')"

@@ -210,7 +210,7 @@ function draw(node, row) {
   row.at.setAttribute("aria-label", `${node.name}, ${WORDS[node.much]}${trouble ? `: ${trouble[1]}` : ""}`);
   say(row.sign, SIGNS[node.much]);
   say(row.name, node.name);
-  say(row.small, trouble && node.much > 1 ? textOf(trouble) : [node.level || "machine", node.group, node.busiest && `${node.busiest[0]} ${Math.round(node.busiest[1])} %`].filter(Boolean).join(" · "));
+  say(row.small, trouble && node.much > 1 ? textOf(trouble) : [node.level || "machine", node.busiest && `${node.busiest[0]} ${Math.round(node.busiest[1])} %`, node.group].filter(Boolean).join(" · "));
   for (const [key] of METERS) {
     const points = node.values[key] || [], meter = row.meters[key], last = points.at(-1);
     const word = last ? `${Math.round(last[1])} %` : "–";
