@@ -30,6 +30,7 @@ class Runner:
 
     def __init__(self) -> None:
         self.doors: dict[str, Any] = {}
+        self.performers: dict[type, Any] = {}
         self.orders: list[Any] = []
         self.posted: list[tuple[Source, list[bytes]]] = []
         self.has_heard = asyncio.Event()

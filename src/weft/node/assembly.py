@@ -192,7 +192,7 @@ def _catalog(start: Start) -> Core:
         unique_names=table.unique_names,
         rewrite=table.rewrite,
         liveness=table.liveness,
-        beacon_ns=_span(table.beacon) if table.beacons else 0,
+        beacon_ns=_span(table.beacon) if table.beacons or table.mdns else 0,
         beacon_key=table.beacon_key,
         hold=table.hold,
         hold_max_ns=_span(table.hold_max),

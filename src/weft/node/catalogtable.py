@@ -90,6 +90,8 @@ class CatalogTable(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_o
     """Addresses; empty: everywhere that a broadcast of this machine reaches."""
     beacon_key: str = ""
     """With it beacons are signed, and nodes that have it follow no other (BEA-007)."""
+    mdns: bool = False
+    """Whether it is announced by mDNS, too: `_dbp._tcp`, with what the beacon says as its text (BEA-006)."""
     hold: bool = True
     hold_max: float | str = 60.0
     reap: float | str = 600.0

@@ -22,12 +22,14 @@ from weft.shell.catalogchecks import CheckRunner
 from weft.shell.catalogrelays import Relays
 from weft.shell.door import Door
 from weft.shell.links import LOOPBACK_BROADCAST, Links
+from weft.shell.mdns import Entry
 from weft.shell.runner import Runner
 
 DATAGRAM_BYTES: Final = 65_535  # a longer one than allowed is to be counted, not cut
 BUDGET: Final = 4_096  # datagrams per turn: what is not read is lost
 BUFFER_BYTES: Final = 4 << 20  # the usual one holds 256 beats (BEA-025)
 BROADCAST: Final = "255.255.255.255"
+MDNS_TYPE: Final = "_dbp._tcp.local."
 
 
 class CatalogDoors:
@@ -40,6 +42,7 @@ class CatalogDoors:
         self._beats: socket.socket | None = None
         self._shouts: socket.socket | None = None
         self._relays: Relays | None = None
+        self._entry: Entry | None = None
         self._checks: CheckRunner | None = None
         self._is_open = settings.security.is_open
         self._destinations: tuple[str, ...] = ()
@@ -71,6 +74,11 @@ class CatalogDoors:
             self._shouts.setsockopt(socket.SOL_SOCKET, socket.SO_BROADCAST, 1)
             self._destinations = destinations_of(table, self._host)
         self._runner.order("catalog", Ports(beats, events, monitor, bridge))
+
+    async def withdraw(self) -> None:
+        """Take back what mDNS says of the broker: others hear of it at once."""
+        if self._entry is not None:
+            await self._entry.close()
 
     def close(self) -> None:
         """Let go of everything."""
@@ -129,9 +137,20 @@ class CatalogDoors:
 
     def _shout(self, _: bytes, frames: list[bytes]) -> None:
         """To everybody; what fails at one address stops no other (BEA-002)."""
+        self._announce(frames[0])
         if self._shouts is not None and self._table is not None:
             for host in self._destinations:
                 self._say(self._shouts, frames[0], (host, self._table.beacon_port), "catalog-beacon")
+
+    def _announce(self, beacon: bytes) -> None:
+        """Say by mDNS what the first beacon says (BEA-006)."""
+        if self._table is None or not self._table.mdns or self._entry is not None:
+            return
+        self._entry = Entry(MDNS_TYPE)
+        tokens = (token.partition("=") for token in beacon.decode("ascii", "replace").split()[2:])
+        said = {key: value for key, _, value in tokens}
+        host = f"[{self._host}]" if ":" in self._host else self._host
+        self._entry.open(f"weft {self._table.net or said.get('id', '')}", f"{host}:{self._table.port}", said)
 
     def _say(self, through: socket.socket, data: bytes, address: tuple[str, int], channel: str) -> None:
         try:

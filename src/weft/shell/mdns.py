@@ -41,6 +41,7 @@ KNOWN_MAX: Final = 512  # as many endpoints as a session remembers (PEE-014)
 LOOKS_MAX: Final = 32  # questions about entries at one time
 LOOK_MS: Final = 3_000.0
 TEND_S: Final = 15.0  # between looks at the machine's addresses
+GOODBYE_S: Final = 3.0  # an end waits no longer for what multicast does
 REMIND_TENDS: Final = 4
 """What is known is told again each so many of them."""
 EVERYWHERE: Final = "0.0.0.0"  # noqa: S104  # nothing is bound here
@@ -102,6 +103,57 @@ class Mdns:
             self._opening.cancel()
             await asyncio.wrap_future(thread.begin(self._inside.close()))
             thread.end()
+
+
+class Entry:
+    """One entry of another service type, announced from its opening to its close; it looks for nobody (BEA-006)."""
+
+    def __init__(self, service_type: str) -> None:
+        self._type = service_type
+        self._thread: _Thread | None = None
+        self._made: AsyncZeroconf | None = None
+        self._opening: Future[None] | None = None
+
+    def open(self, label: str, endpoint: str, said: dict[str, str]) -> str:
+        """Announce `host:port` where it can be reached, with these pairs as its text; why it cannot be, or nothing."""
+        try:
+            import zeroconf  # noqa: F401  # an extra; what uses it is imported behind this
+        except ImportError:
+            return NOT_INSTALLED
+        logging.getLogger("zeroconf").setLevel(logging.CRITICAL)  # what strangers multicast is no news
+        self._thread = _Thread()
+        self._thread.start()
+        self._opening = self._thread.begin(self._announce(label, endpoint, said))
+        return ""
+
+    async def close(self) -> None:
+        """Take it back: others hear of it at once."""
+        thread, self._thread = self._thread, None
+        if thread is not None and self._opening is not None:
+            self._opening.cancel()
+            await asyncio.wrap_future(thread.begin(self._withdraw()))
+            thread.end()
+
+    async def _announce(self, label: str, endpoint: str, said: dict[str, str]) -> None:
+        from zeroconf import Error, ServiceInfo
+        from zeroconf.asyncio import AsyncZeroconf
+
+        here = _locals()
+        host, port = endpoints.split(endpoint)
+        addresses = [str(address) for address in _reachable(host, here)]
+        name = f"{label_of(label)}.{self._type}"
+        info = ServiceInfo(self._type, name, port=port, properties=dict(said), parsed_addresses=addresses)
+        mine = Announced(label, endpoint, b"", "")
+        with contextlib.suppress(OSError, RuntimeError, Error):  # no such interface, none that can multicast
+            self._made = AsyncZeroconf(interfaces=[*map(str, _interfaces(mine, here))])
+            await self._made.async_register_service(info, allow_name_change=True, strict=False)
+
+    async def _withdraw(self) -> None:
+        if self._made is not None:
+            with contextlib.suppress(TimeoutError):
+                async with asyncio.timeout(GOODBYE_S):
+                    await self._made.async_unregister_all_services()
+                    await self._made.async_close()
 
 
 class Eyes:

@@ -343,6 +343,7 @@ class Process:
         finally:
             self.door.close()
             await self.store_doors.close()
+            await self.catalog_doors.withdraw()
             self.catalog_doors.close()
             await self.doc_doors.close()
             await http.close()
