@@ -405,7 +405,13 @@ FACTS: Final = (
     Fact("cores.drain.segments", "segments published", "weft_drain_segments_total"),
     Fact("cores.drain.rows", "rows published", "weft_drain_rows_total"),
     Fact("cores.enrolment.state", "none: each invitation has a state of its own (weft invite ls)"),
-    *_counters("cores.enrolment", "enrolment", joined="machines that have joined", refused="JOINs that were refused"),
+    *_counters(
+        "cores.enrolment",
+        "enrolment",
+        joined="machines that have joined",
+        refused="JOINs that were refused",
+        offers_refused="offers of another key for a node that were refused",
+    ),
     Fact("cores.clone.state", "how another server is followed: RESTING, ASKING or FOLLOWING; only where [chp] is on"),
     *_counters(
         "cores.clone",

@@ -187,7 +187,7 @@ class Process:
         )
         self.watch = Watch(self.runner.order)
         self.runner.on_tell = self._told
-        self.runner.on_durable = self.telemetry.console.values.note
+        self.runner.on_durable = self.telemetry.note
         self.inside = Inside(self.runner)
         asked = (annex.orders for annex in admitted(settings).values())
         self.desk = Desk(

@@ -9,7 +9,8 @@ from typing import Any, Final
 import msgspec
 
 from weft import __version__
-from weft.base.now import SECOND
+from weft.base.now import SECOND, Now
+from weft.base.records import Record
 from weft.cores.alerts import Alerts
 from weft.cores.carrier import Carrier
 from weft.cores.catalog.core import Catalog
@@ -27,6 +28,7 @@ from weft.node.events import EVENTS, describe
 from weft.node.guard import MemoryGuard
 from weft.node.node import Node
 from weft.node.settings import NodeSettings
+from weft.shell import fleetmetrics
 from weft.shell.alertfacts import firing_by_node, firing_of
 from weft.shell.alertfacts import page_of as alerts_page
 from weft.shell.clock import Clock
@@ -35,6 +37,7 @@ from weft.shell.console.picture import Console, Facts
 from weft.shell.console.routes import routes_of
 from weft.shell.console.tables import tables_of
 from weft.shell.files import Files
+from weft.shell.fleetmetrics import FleetValues
 from weft.shell.flight import Flight
 from weft.shell.health import FAILED, HEARD, Health, Machine, worst
 from weft.shell.http.gate import Gate
@@ -80,6 +83,7 @@ class Telemetry:
         self.gatekeepers: Callable[[], Iterable[Gatekeeper | None]] = lambda: ()
         """Those of other contexts than the links have."""
         self.console = Console(self.console_facts)
+        self.fleet = FleetValues()
         self.http = Server(
             self.pages(), Gate(self.token, is_open=not self.settings.is_closed, only_user=self.settings.is_closed)
         )
@@ -110,6 +114,7 @@ class Telemetry:
             "/status": Route(self._status_page),
             "/healthz": Route(self._health_page),
             "/metrics": Route(self._metrics_page),
+            "/metrics/fleet": Route(self._fleet_page),
             "/alerts": Route(self._alerts_page),
             "/quarantine": Route(self._quarantine_page),
             "/flight": Route(self._flight_page),
@@ -120,6 +125,11 @@ class Telemetry:
                 lambda page: tables_of(page, self.node, self.status(), self.clock.now()),
             ),
         }
+
+    def note(self, records: Iterable[Record], now: Now) -> None:
+        """Records that are durable here: what the console shows, and what `/metrics/fleet` tells."""
+        self.console.values.note(records, now)
+        self.fleet.note(records, now)
 
     def console_facts(self) -> Facts:
         """What the console shows of this node and its tree."""
@@ -329,6 +339,16 @@ class Telemetry:
 
     def _metrics_page(self, _: Request) -> Response:
         return Response(200, CONTENT_TYPE, exposition(self.status()))
+
+    def _fleet_page(self, _: Request) -> Response:
+        now, names = self.clock.now(), {row["node"]: str(row.get("name") or "") for row in self._tree()}
+        self.fleet.watch(now)
+        names[self.node.node.hex()] = self.settings.node.name
+
+        def name_of(node: bytes) -> str:
+            return names.get(node.hex()) or self.node.standing.children.get(node) or node.hex()[:8]
+
+        return Response(200, CONTENT_TYPE, fleetmetrics.exposition(self.fleet.told(name_of, now), self.fleet.left_out))
 
     def _core_facts(self, core: Any) -> dict[str, Any]:
         facts: dict[str, Any] = {"state": getattr(getattr(core, "state", None), "name", None)}

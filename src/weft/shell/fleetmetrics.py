@@ -1,0 +1,192 @@
+"""What the machines below a node measure, for Prometheus: `/metrics/fleet` (MET-006, MEA-030).
+
+Batches are decoded only while somebody scrapes: from the first scrape on until ten minutes after the last. What a node tells
+is therefore whole from the second scrape on, as soon as each metric was measured twice. Values are the calculated ones, as
+everywhere in Weft, in base units; a series that is older than it usually takes is not told any more.
+"""
+
+from collections.abc import Callable, Iterable, Iterator
+from math import isfinite
+from typing import TYPE_CHECKING, Final, NamedTuple
+
+from weft.base.calculated import Point, calculate
+from weft.base.errors import PeerError
+from weft.base.now import SECOND, Now
+from weft.base.records import Record, Stream, StreamRecord
+from weft.cores.measurement.details import DETAILS
+from weft.wire import samples
+
+if TYPE_CHECKING:
+    from prometheus_client.core import Metric
+
+METRIC: Final = "weft.metric"
+WATCHED_NS: Final = 600 * SECOND  # after the last scrape
+STALE_NS: Final = 60 * SECOND  # at least; metrics are measured every second to every minute
+STALE_GAPS: Final = 3
+GONE_NS: Final = 3_600 * SECOND  # then a series is forgotten
+SERIES_OF_ONE_MAX: Final = 256  # of one machine: what comes beyond is counted
+SERIES_MAX: Final = 50_000  # of all, about 25 MB
+BODIES_KNOWN_MAX: Final = 2_000
+UNITS: Final[dict[str, tuple[str, float]]] = {
+    "%": ("_ratio", 0.01),
+    "By": ("_bytes", 1),
+    "By/s": ("_bytes_per_second", 1),
+    "s": ("_seconds", 1),
+    "s/s": ("_ratio", 1),
+    "ms/s": ("_ratio", 1e-3),
+    "us/s": ("_ratio", 1e-6),
+    "Cel": ("_celsius", 1),
+}
+"""How names end, and what makes base units of a value; `{operation}/s` is named by its words, `1` by nothing."""
+
+Key = tuple[str, str, tuple[tuple[str, str], ...]]
+"""Name in the configuration, detail, labels."""
+
+
+class Held:
+    """The newest value of one series."""
+
+    __slots__ = ("gap_ns", "heard_ns", "point", "value")
+
+    def __init__(self, point: Point, heard_ns: int) -> None:
+        self.point, self.heard_ns = point, heard_ns
+        self.gap_ns = 0
+        """Between the last two."""
+        self.value: float | None = None
+
+
+class Sample(NamedTuple):
+    """A value as it is told."""
+
+    family: str
+    says: str
+    labels: dict[str, str]
+    value: float
+
+
+class FleetValues:
+    """The newest calculated value of each series that passes here; pure: time is an argument."""
+
+    def __init__(self) -> None:
+        self.left_out = 0
+        """Values of series beyond what is kept."""
+        self._until_ns = 0
+        self._count = 0
+        self._nodes: dict[bytes, dict[Key, Held]] = {}
+        self._known: dict[bytes, tuple[samples.Series, ...]] = {}
+
+    def watch(self, now: Now) -> None:
+        """Somebody scrapes: values are noted from now on for a while."""
+        self._until_ns = now.mono + WATCHED_NS
+
+    def note(self, records: Iterable[Record], now: Now) -> None:
+        """Look at records that are durable here."""
+        if now.mono > self._until_ns:
+            if self._nodes:
+                self._nodes, self._known, self._count = {}, {}, 0
+            return
+        for record in records:
+            if isinstance(record, StreamRecord) and record.stream == Stream.SAMPLES and record.key == METRIC:
+                self._decode(record, now)
+
+    def _decode(self, record: StreamRecord, now: Now) -> None:
+        if len(self._known) > BODIES_KNOWN_MAX:
+            self._known.clear()
+        try:
+            batch = samples.decode(record.payload, self._known)
+        except PeerError:
+            return  # the lake's business
+        node = self._nodes.setdefault(bytes(record.origin), {})
+        for row in batch.rows:
+            series = batch.series[row.series]
+            key = series.config_name, series.detail, tuple(sorted(series.labels.items()))
+            self._put(node, key, series.type, (batch.t0_ms + row.offset_ms, row.value, row.base), now)
+
+    def _put(self, node: dict[Key, Held], key: Key, kind: str, point: Point, now: Now) -> None:
+        held, before = node.get(key), None
+        if held is None:
+            if len(node) >= SERIES_OF_ONE_MAX or self._count >= SERIES_MAX:
+                self.left_out += 1
+                return
+            held = node[key] = Held(point, now.mono)
+            self._count += 1
+        else:
+            before = held.point
+            held.gap_ns = max(0, point[0] - before[0]) * 1_000_000
+        result = calculate(kind, before, point).result
+        held.value = float(result) if result is not None and isfinite(result) else None
+        held.point, held.heard_ns = point, now.mono
+
+    def told(self, name_of: Callable[[bytes], str], now: Now) -> Iterator[Sample]:
+        """All that is fresh; what is an hour old is forgotten."""
+        for origin, node in self._nodes.items():
+            for key, held in list(node.items()):
+                age_ns = now.mono - held.heard_ns
+                if age_ns > GONE_NS:
+                    del node[key]
+                    self._count -= 1
+                elif held.value is not None and age_ns <= max(STALE_NS, STALE_GAPS * held.gap_ns):
+                    yield _sample(name_of(origin), key, held.value)
+
+
+def _sample(node: str, key: Key, value: float) -> Sample:
+    name, detail, labels = key
+    row = DETAILS.get(detail)
+    unit = row.unit_of(dict(labels)) if row else ""
+    suffix, factor = UNITS.get(unit, (_words(unit), 1))
+    own = {label: text for label, text in labels if label not in ("unit", "node", "metric")}
+    says = f"{row.says if row else detail}, as calculated by Weft"
+    return Sample(
+        f"weft_{detail.lower().removesuffix('_percent')}{suffix}",
+        says,
+        {"node": node, "metric": name, **own},
+        value * factor,
+    )
+
+
+def _words(unit: str) -> str:
+    """The end of a name for a unit of words.
+
+    >>> _words("{operation}/s"), _words("{thread}"), _words("1")
+    ('_operations_per_second', '_threads', '')
+    """
+    word, _, per = unit.partition("/")
+    if not word.startswith("{"):
+        return ""
+    plural = word[1:-1] + ("es" if word.endswith(("ch}", "s}")) else "s")
+    return f"_{plural}_per_second" if per else f"_{plural}"
+
+
+def exposition(told: Iterable[Sample], left_out: int) -> bytes:
+    """The samples as Prometheus text."""
+    from prometheus_client import CollectorRegistry, generate_latest  # 4 MB that only a scraped node needs
+    from prometheus_client.core import GaugeMetricFamily
+    from prometheus_client.registry import Collector
+    from prometheus_client.samples import Sample as Line
+
+    families: dict[str, Metric] = {}
+    for sample in told:
+        family = families.setdefault(sample.family, GaugeMetricFamily(sample.family, sample.says))
+        labels = {_label(name): text for name, text in sample.labels.items()}
+        family.samples.append(Line(sample.family, labels, sample.value))
+    families["weft_fleet_left_out"] = GaugeMetricFamily(
+        "weft_fleet_left_out", "values of series beyond what a node tells", value=left_out
+    )
+
+    class Once(Collector):
+        def collect(self) -> "Iterator[Metric]":
+            yield from families.values()
+
+    registry = CollectorRegistry(auto_describe=False)
+    registry.register(Once())
+    return generate_latest(registry)
+
+
+def _label(name: str) -> str:
+    """A label's name as Prometheus takes it.
+
+    >>> _label("mount"), _label("a b"), _label("9x")
+    ('mount', 'a_b', '_9x')
+    """
+    plain = "".join(one if one.isascii() and (one.isalnum() or one == "_") else "_" for one in name)
+    return f"_{plain}" if not plain or plain[0].isdigit() else plain
