@@ -112,6 +112,14 @@ def test_a_type_that_says_nonsense_is_refused(value: Any) -> None:
     assert before == desk.node.context.tick
 
 
+@pytest.mark.proves("PNG-031", part="a type with a schema is not written where real servers are: it ends moat-kv 0.71")
+def test_a_type_that_would_end_real_servers_is_refused_where_they_are() -> None:
+    desk, client = ready()
+    desk.node.context.foreign["n9"] = None
+    assert "type-error" == rule(client, "type.number", NUMBER)
+    assert "" == rule(client, "type.theirs", {"code": "pass", "good": [1, 2], "bad": [3]})
+
+
 def test_types_of_code_are_kept_and_check_nothing() -> None:
     _, client = ready()
     assert "" == rule(client, "type.theirs", {"code": "raise ValueError", "good": [1, 2], "bad": [3]})

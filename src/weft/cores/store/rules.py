@@ -91,6 +91,8 @@ class Rules:
             raise Refusal("type-error", "a type is a map with `schema`")
         if "schema" not in said:
             return
+        if self._context.foreign:  # it ends the processes of moat-kv 0.71 (PNG-031)
+            raise Refusal("type-error", "a type with `schema` would end the MoaT-KV servers that are here")
         good, bad = _examples(said, "good", GOOD_MIN), _examples(said, "bad", BAD_MIN)
         above = path[2:-1]
         try:
