@@ -15,7 +15,6 @@ from weft.pipeline.sql import Lake
 from weft.pipeline.tables import EVENTS, LATEST, ROLLUP_1H, SERIES, VIEWS
 from weft.pipeline.views.people import UNITS
 
-NOW = datetime.now(UTC).replace(microsecond=0)
 AT = datetime(2026, 3, 1, 12, 0, tzinfo=UTC)
 
 
@@ -38,7 +37,7 @@ SERIES_ROWS = [
 
 
 def latest(node: str, key: int, age_s: float, result: float | None) -> dict[str, Any]:
-    at = NOW - timedelta(seconds=age_s)
+    at = datetime.now(UTC).replace(microsecond=0) - timedelta(seconds=age_s)
     told = {"result": result, "result_at": at if result is not None else None}
     return {"node": node, "series": key, "origin": node, "sequence": 1, "at": at, "received": at} | told
 
@@ -62,7 +61,7 @@ def test_recent_names_values_units_and_ages_and_forgets_what_is_over(tmp_path: P
     put(lake, SERIES, *SERIES_ROWS)
     rows = [
         latest("collector-1", 1, 3, 41.23456),
-        latest("collector-1", 2, 300, 93.4),
+        latest("collector-1", 2, 12_600, 93.4),
         latest("collector-1", 3, 90_000, 9.0),
     ]
     put(lake, LATEST, *rows, latest("sensor-2", 3, 200_000, 1_234_567.0))
@@ -73,7 +72,7 @@ def test_recent_names_values_units_and_ages_and_forgets_what_is_over(tmp_path: P
         ("collector-1", "disk", "/ sda1", 93.4, "%"),
         ("sensor-2", "network", "eth0 in bytes", 1_234_567.0, "By/s"),
     ] == found
-    assert ["5 min", "2 d"] == [row["age"] for row in table.to_pylist()][1:]
+    assert ["3 h", "2 d"] == [row["age"] for row in table.to_pylist()][1:]
     assert 100 >= width_of(table)
     assert list(VIEWS["gold.recent"].table.schema.names) == table.column_names
 
