@@ -19,7 +19,7 @@ ROOMS: Final[dict[str, tuple[str, str]]] = {
     "up": ("weft.cli.up:up", "Run one node here."),
     "invite": ("weft.cli.invite:app", "Let another machine into the fabric."),
     "join": ("weft.cli.join:join", "Bring this machine into a fabric, by the line of weft invite."),
-    "key": ("weft.cli.key:app", "Whose keys the fabric knows; take one back."),
+    "key": ("weft.cli.key:app", "Whose keys the fabric knows; renew one, take one back."),
     "init": ("weft.cli.join:init", "Make the keys of a root that listens beyond this machine from its start on."),
     "demo": ("weft.cli.demos.app:app", "Run a whole fabric on this machine; or programs that show what chains do."),
     "chain": ("weft.cli.chain:app", "Who stands in the chains of a node; send a message, watch messages pass."),
