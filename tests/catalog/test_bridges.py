@@ -335,6 +335,50 @@ def test_what_is_no_word_of_a_bridge_is_counted_and_changes_nothing(body: bytes)
     assert ["up"] == [row["state"] for row in net.ask("blue", b"dbp.bridge")["bridges"]]
 
 
+@pytest.mark.proves("BRI-004", part="what another network says of a service is judged as what services here say")
+@pytest.mark.parametrize(
+    ("record", "health"),
+    [
+        (b'{"weight":"x"}', "passing"),
+        (b'{"tags":5}', "passing"),
+        (b'{"metadata":[1]}', "passing"),
+        (b"[1]", "passing"),
+        (b"{}", "fine"),
+    ],
+)
+def test_an_entry_of_another_network_that_no_service_could_have_is_refused(record: bytes, health: str) -> None:
+    from msgspec import Raw
+
+    from weft.base.effects import Source
+
+    net = pair()
+    net.register("blue", "clock")
+    net.run(1)
+    green = net.nodes["green"]
+    ((channel, peer),) = green.core.bridges.links
+    link = green.core.bridges.links[channel, peer]
+    for number in (1, 2):
+        offer = wire.Offer(
+            net="blue",
+            name="odd",
+            instance=f"o{number}",
+            path=("blue",),
+            state="active",
+            health=health,
+            since=1.0,
+            interval_ms=1_000,
+            record=Raw(record),
+        )
+        change = wire.Change(
+            epoch=link.epoch, index=link.index + 1, op="offer", net="blue", name="odd", instance=offer.instance
+        )
+        message = wire.message_of(change, b"T", (wire.encode_offer(offer),))
+        green.core.receive(message, Source(channel, peer, None, ""), net.at())
+    assert "unknown" == net.ask("green", b"odd@blue")["state"]
+    assert ["clock@blue"] == net.names("green", tags=["lab"]) + net.names("green")
+    assert 2 == sum(green.core.context.counters["bridge_dropped", code] for code in ("bad-field", "bad-json"))
+
+
 NETS = ("a", "b", "c", "d")
 DEED = st.tuples(
     st.sampled_from(("register", "remove", "cut", "heal", "restart", "wait")), st.integers(0, 3), st.integers(0, 3)

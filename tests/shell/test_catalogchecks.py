@@ -68,6 +68,7 @@ def with_server(answer: bytes, work: Callable[[str], Awaitable[str]]) -> str:
         (b"HTTP/1.1 204 No\r\n\r\n", (200, 204), "passing"),
         (b"HTTP/1.1 500 No\r\n\r\n", (200,), "critical"),
         (b"HELLO\r\n", (200,), "critical"),
+        (b"HTTP/1.1 200", (200,), "critical"),
         (b"x" * 5_000, (200,), "critical"),
     ],
 )
@@ -82,6 +83,11 @@ def test_who_accepts_and_says_nothing_passes_by_tcp_and_fails_by_http_in_time() 
 
 
 @pytest.mark.proves("BEA-024", part="a port without anybody")
+def test_a_port_that_is_none_is_critical() -> None:
+    assert "critical" == asyncio.run(outcome("tcp", "127.0.0.1:65536"))
+
+
+@pytest.mark.proves("BEA-024", part="tcp and http, real")
 def test_a_port_without_anybody_is_critical() -> None:
     assert "critical" == asyncio.run(outcome("tcp", "127.0.0.1:1"))
     assert "critical" == asyncio.run(outcome("zmq", "127.0.0.1:1", 50_000_000))

@@ -121,3 +121,15 @@ def test_clients_say_how_long_and_are_told_until_when() -> None:
         assert "bad-request" == client.ask("set_value", path="a", value=2, ttl=ttl).etype
         assert "bad-request" == client.ask("batch", ops=[Op(path=("b",), ttl=ttl)]).etype
     assert before == desk.node.context.tick
+
+
+@pytest.mark.proves("ADM-014")
+@pytest.mark.parametrize("until", [1.7e308, -1.7e308])
+def test_an_end_beyond_every_clock_ends_no_node(until: float) -> None:
+    net = pair()
+    net["a"].store.context.now = net["a"].now
+    net["a"].store.replica.write(path_of("x"), pack(1), until=until)
+    net.do_turn(net["a"])
+    net.run(120)
+    is_there = until > 0
+    assert {"a": is_there, "b": is_there, "c": is_there} == held(net, "x")

@@ -102,6 +102,7 @@ def test_what_comes_from_others_is_kept_and_told() -> None:
         {"schema": {"$ref": "#"}, "good": [1, 2], "bad": [3]},
         {"schema": {"pattern": "("}, "good": ["1", "2"], "bad": ["3"]},
         {"schema": {"minimum": 5}, "good": [5, 6], "bad": [7]},
+        {"schema": {"required": [[]]}, "good": [{}, {}], "bad": [3]},
     ],
 )
 def test_a_type_that_says_nonsense_is_refused(value: Any) -> None:
@@ -285,3 +286,57 @@ def test_what_does_not_fit_a_schema(schema: Any, value: Any) -> None:
 def test_what_is_no_schema(schema: Any) -> None:
     with pytest.raises(BadSchema):
         Checker(schema).check({})
+
+
+@pytest.mark.proves("ADM-010")
+@pytest.mark.parametrize(
+    ("schema", "value"),
+    [
+        ({"items": True, "prefixItems": 5}, [1]),
+        ({"contains": True, "minContains": "x"}, [1]),
+        ({"additionalProperties": True, "properties": 5}, {"a": 1}),
+        ({"additionalProperties": True, "patternProperties": 5}, {"a": 1}),
+        ({"required": [[1]]}, {"a": 1}),
+        ({"dependentRequired": {"a": 5}}, {"a": 1}),
+        ({"$defs": [1], "$ref": "#/$defs/" + "9" * 5_000}, 1),
+    ],
+)
+def test_a_keyword_that_says_what_it_cannot_say_is_no_schema(schema: Any, value: Any) -> None:
+    with pytest.raises(BadSchema):
+        Checker(schema).check(value)
+
+
+@pytest.mark.proves("ADM-010")
+def test_rules_of_another_member_that_say_nonsense_check_nothing_and_end_nobody() -> None:
+    desk, client = ready()
+    odd = {"schema": {"required": [[1]]}, "good": [], "bad": []}
+    told: tuple[tuple[str, Any], ...] = (
+        ("type.odd", odd),
+        ("match.a.#", {"type": ["odd"]}),
+        ("match.b.#", {"type": [{}]}),
+    )
+    for tick, (path, value) in enumerate(told, 1):
+        assert ["first"] == desk.node.hear(change(f"n2:{tick}", 50, f":n.{path}", value))
+    assert ["first"] == desk.node.hear(change("n2:4", 50, "a.x", {"y": 1}))
+    assert ["first"] == desk.node.hear(change("n2:5", 50, "b.x", 1))
+    assert client.ask("set_value", path="a.z", value={"y": 1}).changed is True
+    assert "type-error" == rule(client, "match.c", {"type": [{}]})
+
+
+@pytest.mark.proves("ADM-010")
+@pytest.mark.parametrize(
+    ("schema", "value"),
+    [
+        ({"items": {"enum": list(range(8_000))}}, [7_999] * 8_000),
+        (
+            {"patternProperties": {f"x{number}": True for number in range(4_000)}},
+            {f"y{number}": 0 for number in range(4_000)},
+        ),
+        ({"items": {"not": {"const": list(range(8_000))}}}, [1] * 8_000),
+        ({"items": {"required": list(range(8_000))}}, [1] * 8_000),
+        ({"items": {"dependentRequired": {"a": ["a"] * 8_000}}}, [{"a": 1}] * 8_000),
+    ],
+)
+def test_a_check_ends_in_bounded_work(schema: Any, value: Any) -> None:
+    with pytest.raises(Misfit, match="takes too long"):
+        Checker(schema).check(value)

@@ -21,6 +21,15 @@ from weft.wire.catalog import times
 
 PASSING, WARNING, CRITICAL = "passing", "warning", "critical"
 LINE_BYTES: Final = 1_024  # of the first line of an answer
+FAILURES: Final = (
+    TimeoutError,
+    OSError,
+    EOFError,  # it closes before a line has ended
+    ValueError,
+    OverflowError,  # of a port
+    zmq.ZMQError,
+    asyncio.LimitOverrunError,
+)
 EXITS: Final = {0: PASSING, 1: WARNING}
 
 
@@ -45,7 +54,7 @@ class CheckRunner:
 
     async def _run(self, work: RunCheck) -> None:
         outcome = CRITICAL
-        with contextlib.suppress(TimeoutError, OSError, ValueError, zmq.ZMQError, asyncio.LimitOverrunError):
+        with contextlib.suppress(*FAILURES):
             async with asyncio.timeout(work.timeout_ns / SECOND):
                 outcome = await KINDS[work.kind](work, self._links)
         self._runner.order("catalog", CheckDone(work.id, outcome))

@@ -132,6 +132,12 @@ def registration(body: bytes, *, is_strict: bool = False) -> Registration:
     return _judged(name, record, is_strict=is_strict)
 
 
+def of_another_network(name: str, body: bytes, hidden: Iterable[str]) -> dict[str, Any]:
+    """What a broker of another network says of a service, less these keys; judged as a registration is. Refusal."""
+    record = {key: value for key, value in _sized_object(body).items() if key not in hidden}
+    return _judged(name, record, is_strict=False).record
+
+
 def update(body: bytes) -> Update:
     """The body of an UPDATE; whether it may be applied only `merge` can say."""
     changes = _sized_object(body)

@@ -6,9 +6,7 @@ crossed this network is no offer, but takes back what the same link has offered 
 """
 
 from collections import OrderedDict
-from typing import Any, Final
-
-import msgspec
+from typing import Final
 
 from weft.base.now import MILLISECOND
 from weft.cores.catalog import limits, records
@@ -24,7 +22,6 @@ Key = tuple[str, str, str]
 STATES: Final = {state.name.lower(): state for state in (State.ACTIVE, State.SUSPECT, State.INACTIVE)}
 HIDDEN: Final = ("ip", "port", "interfaces", "name", "id", "checks", records.RESERVED_KEY)
 """Keys of a record that mean nothing beyond its network: nodes never connect across (BRI-001)."""
-_record: Final = msgspec.json.Decoder(dict[str, Any]).decode
 
 
 def local_name(key: Key) -> tuple[str, str]:
@@ -72,8 +69,9 @@ class Routes:
 
     def put(self, net: str, offer: Offer) -> None:
         """A link offers this; Refusal if it is none that can be entered."""
-        if not records.is_name(offer.name) or offer.state not in STATES or len(offer.record) > limits.RECORD_BYTES_MAX:
+        if offer.state not in STATES or offer.health not in records.HEALTHS:
             raise Refusal("bad-field", "no entry")
+        records.of_another_network(offer.name, bytes(offer.record), HIDDEN)
         if offer.key not in self._offers and len(self._offers) >= limits.IMPORTS_MAX:
             raise Refusal("limit", "too many entries of other networks")
         self._offers.setdefault(offer.key, {})[net] = offer
@@ -141,11 +139,7 @@ class Routes:
 
     def _describe(self, instance: Instance, offer: Offer) -> bool:
         """What its origin says of it, and where it is called from here; whether that is something new."""
-        try:
-            record = _record(offer.record)
-        except (msgspec.DecodeError, RecursionError):
-            record = {}
-        record = {name: value for name, value in record.items() if name not in HIDDEN}
+        record = records.of_another_network(offer.name, bytes(offer.record), HIDDEN)
         relay = self._context.relays.place_of(instance.key) if self._context.relays is not None else {}
         record |= relay
         is_new = record != instance.record

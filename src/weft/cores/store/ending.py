@@ -15,6 +15,7 @@ from weft.cores.store.context import Context
 from weft.cores.store.messages import Change
 from weft.cores.store.replica import Replica
 
+UNTIL_MAX_S = 9e9  # what a wall clock of 63 bits can show, in seconds
 OTHERS_CLOCKS = 2
 """So long the next one in line waits for the one before."""
 
@@ -46,7 +47,7 @@ class Ending:
 
     def _take(self, event: Event) -> None:
         if event.until is not None and event.value is not None:
-            self._wait(round(event.until * SECOND), event)
+            self._wait(_end_of(event.until), event)
 
     def _wait(self, at: int, event: Event) -> None:
         self._count += 1
@@ -66,7 +67,7 @@ class Ending:
         if current is None or current.value is None or current.chain.head != event.chain.head:
             return  # somebody has changed it since
         assert event.until is not None, "only what ends waits here"
-        due = round(event.until * SECOND) + self._patience(event.node)
+        due = _end_of(event.until) + self._patience(event.node)
         if due > now.wall or not self.serves():
             self._wait(max(due, now.wall + self._clock), event)
             return
@@ -93,3 +94,8 @@ class Ending:
             wait = min(max(self._waiting[0][0] - now.wall, 0), limits.ENDINGS_LOOK_NS)
             self._look_at = now.mono + wait
         return self._look_at
+
+
+def _end_of(until: float) -> int:
+    """The end in nanoseconds; of what a member says far outside of every time, the nearest that a clock can show."""
+    return round(min(max(until, 0.0), UNTIL_MAX_S) * SECOND)

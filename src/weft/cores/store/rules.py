@@ -21,7 +21,7 @@ from weft.cores.store.messages import Change, ValueMistyped
 from weft.cores.store.schema import BadSchema, Checker, Misfit
 from weft.cores.store.tree import Tree
 from weft.wire.store.pack import canonical, pack, unpack
-from weft.wire.store.path import parse, text_of
+from weft.wire.store.path import normal, parse, text_of
 
 TYPE, MATCH, CODEC, CONV = "type", "match", "codec", "conv"
 GOOD_MIN, BAD_MIN = 2, 1
@@ -188,8 +188,9 @@ class Rules:
         """What stands there, unpacked; NOTHING if there is none."""
         found = self._read.get(path)
         if found is None:
-            event = self._tree.get(path)
-            found = self._read[path] = _value(event)
+            found = _value(self._tree.get(path))
+            if found is not NOTHING:  # names of what is not there are without number
+                self._read[path] = found
         return found
 
     def _match(self, top: Path, path: Path) -> Any:
@@ -233,7 +234,7 @@ def _path_in(said: Any, word: str) -> Path | None:
     try:
         if isinstance(told, str):
             return parse(told)
-        return tuple(told) if isinstance(told, list | tuple) and told else None
+        return normal(tuple(told), "seed") if isinstance(told, list | tuple) and told else None
     except PeerError:
         return None
 

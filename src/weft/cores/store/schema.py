@@ -15,6 +15,7 @@ from weft.base.errors import PeerError
 from weft.wire.store.pack import PathValue, canonical, pack
 
 STEPS_MAX: Final = 20_000  # of one value: of 16,384 items each is looked at once
+BYTES_MAX: Final = 1 << 20  # that are compared or searched for one value: 16 times as much as a value has
 REF_DEPTH_MAX: Final = 64
 
 
@@ -31,12 +32,15 @@ class Checker:
 
     def __init__(self, schema: Any) -> None:
         self._whole = schema
-        self._left = STEPS_MAX
+        self._left, self._bytes_left = STEPS_MAX, BYTES_MAX
 
     def check(self, value: Any) -> None:
-        """Misfit if the value does not fit, BadSchema if that cannot be said."""
-        self._left = STEPS_MAX
-        self.apply(self._whole, value, "", 0)
+        """Misfit if the value does not fit, BadSchema if that cannot be said: what a keyword says may be anything."""
+        self._left, self._bytes_left = STEPS_MAX, BYTES_MAX
+        try:
+            self.apply(self._whole, value, "", 0)
+        except (TypeError, ValueError, ArithmeticError) as error:
+            raise BadSchema(str(error)[:80]) from None
 
     def apply(self, schema: Any, value: Any, where: str, depth: int) -> None:
         """Misfit, BadSchema: as `check`, of a part of both."""
@@ -57,7 +61,13 @@ class Checker:
     @property
     def is_spent(self) -> bool:
         """Whether it has taken too long."""
-        return self._left < 0
+        return self._left < 0 or self._bytes_left < 0
+
+    def spend(self, size: int, where: str) -> None:
+        """So many bytes are compared, or searched; Misfit if these are too many."""
+        self._bytes_left -= size
+        if self._bytes_left < 0:
+            raise Misfit(f"{where or 'the value'}: checking it takes too long")
 
     def at(self, reference: Any) -> Any:
         """The part of the schema that a `$ref` names: `#`, `#/$defs/name`."""
@@ -126,10 +136,12 @@ def _type(at: Here, limit: Any) -> None:
         at.fail(f"is not of type {' or '.join(names)}")
 
 
-def _same(value: Any) -> bytes:
+def _same(at: Here, value: Any) -> bytes:
     """What equal values have alike: 1 and 1.0 are equal, 1 and true are not."""
     try:
-        return canonical(pack(_whole(value)))
+        packed = pack(_whole(value))
+        at.checker.spend(len(packed), at.where)
+        return canonical(packed)
     except PeerError as error:
         raise Misfit(f"a value that cannot be compared: {error.why}") from None
 
@@ -143,14 +155,15 @@ def _whole(value: Any) -> Any:
 
 
 def _const(at: Here, limit: Any) -> None:
-    if _same(limit) != _same(at.value):
+    if _same(at, limit) != _same(at, at.value):
         at.fail(f"is not {str(limit)[:80]}")
 
 
 def _enum(at: Here, limit: Any) -> None:
     if not isinstance(limit, list):
         raise BadSchema("enum is a list")
-    if _same(at.value) not in map(_same, limit):
+    wanted = _same(at, at.value)
+    if all(_same(at, one) != wanted for one in limit):
         at.fail("is none of those listed")
 
 
@@ -167,7 +180,10 @@ def _bound(kind: str, holds: Callable[[Any, Any], bool], words: str, measure: Ca
 def _is_multiple(value: Any, limit: Any) -> bool:
     if isinstance(value, int) and isinstance(limit, int):
         return limit > 0 and value % limit == 0
-    quotient = value / limit if limit > 0 else math.nan
+    try:
+        quotient = value / limit if limit > 0 else math.nan
+    except OverflowError:
+        return False
     return math.isfinite(quotient) and abs(quotient - round(quotient)) < 1e-9  # floats are not exact
 
 
@@ -192,6 +208,12 @@ def _matches(text: Any, value: str) -> bool:
         return bool(_pattern(text)(value))
     except (UnicodeError, re.error) as error:
         raise BadSchema(f"pattern {text[:80]!r}: {error}") from None
+
+
+def _found(at: Here, text: Any, name: str) -> bool:
+    """Whether a pattern of names is found in one."""
+    at.checker.spend(1 + len(name), at.where)
+    return _matches(text, name)
 
 
 def _has_pattern(at: Here, limit: Any) -> None:
@@ -224,7 +246,7 @@ def _contains(at: Here, limit: Any) -> None:
 
 
 def _unique(at: Here, limit: Any) -> None:
-    if limit is True and IS["array"](at.value) and len({_same(item) for item in at.value}) < len(at.value):
+    if limit is True and IS["array"](at.value) and len({_same(at, item) for item in at.value}) < len(at.value):
         at.fail("has an item twice")
 
 
@@ -242,7 +264,7 @@ def _pattern_properties(at: Here, limit: Any) -> None:
         raise BadSchema("patternProperties is a map")
     for text, part in limit.items():
         for name, item in at.value.items() if isinstance(at.value, dict) else ():
-            if isinstance(name, str) and _matches(text, name):
+            if isinstance(name, str) and _found(at, text, name):
                 at.apply(part, item, f".{name}")
 
 
@@ -251,7 +273,7 @@ def _additional(at: Here, limit: Any) -> None:
         return
     named, texts = at.schema.get("properties", {}), at.schema.get("patternProperties", {})
     for name, item in at.value.items():
-        if name in named or (isinstance(name, str) and any(_matches(text, name) for text in texts)):
+        if name in named or (isinstance(name, str) and any(_found(at, text, name) for text in texts)):
             continue
         at.apply(limit, item, f".{name}")
 
@@ -264,6 +286,7 @@ def _property_names(at: Here, limit: Any) -> None:
 def _required(at: Here, limit: Any) -> None:
     if not isinstance(limit, list):
         raise BadSchema("required is a list")
+    at.checker.spend(len(limit), at.where)
     absent = [name for name in limit if name not in at.value] if isinstance(at.value, dict) else []
     if absent:
         at.fail(f"has no {absent[0]!r}")
@@ -273,6 +296,7 @@ def _dependent(at: Here, limit: Any) -> None:
     if not isinstance(limit, dict):
         raise BadSchema("dependentRequired is a map")
     for name, others in limit.items() if isinstance(at.value, dict) else ():
+        at.checker.spend(1 + len(others), at.where)
         if name in at.value and (absent := [other for other in others if other not in at.value]):
             at.fail(f"has {name!r} and no {absent[0]!r}")
 
