@@ -127,7 +127,7 @@ class Layout:
         return self.root / "tables"
 
     def checkpoint(self, job: str) -> Path:
-        """Spark's checkpoint of a job, with Weft's own `weft/` beside it."""
+        """What a job knew behind its last batches; `weft/` is in use, what else lakes of earlier versions have is not."""
         assert is_name(job), job
         return self.root / "checkpoints" / job
 
