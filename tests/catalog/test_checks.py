@@ -69,6 +69,7 @@ def test_a_check_looks_where_the_service_is_or_says(check: dict[str, Any], run: 
         {"tcp": "example.org:80"},
         {"http": "http://10.0.0.5/"},
         {"http": "file:///etc/passwd"},
+        {"http": "http://["},
         {"http": "http://127.0.0.1/a\r\nX: y"},
         {"tcp": "", "http": "/"},
         {"command": ["reboot"]},

@@ -176,16 +176,10 @@ class Checks:
 
     def _may(self, instance: Instance, run: RunCheck) -> bool:
         """Whether it goes to where the service was observed, or into a network that may be probed (BEA-016)."""
-        if run.kind == "http":
-            parts = urlsplit(run.target)
-            host = parts.hostname or ""
-            if parts.scheme != "http" or any(letter <= " " for letter in run.target):
-                return False
-        else:
-            host = host_of(run.target) if is_address(run.target) else ""
         try:
+            host = _host_of(run)
             address = ip_address(host)
-        except ValueError:  # a name may become any address
+        except ValueError:  # no place at all, or a name, which may become any address
             return False
         return host == instance.observed_ip or any(address in network for network in self._allowed)
 
@@ -234,6 +228,15 @@ class Checks:
         if health != instance.health:
             instance.health = health
             self.registry.announce("health", instance)
+
+
+def _host_of(run: RunCheck) -> str:
+    """Where a check goes to; empty: nowhere. ValueError for a URL that is none."""
+    if run.kind != "http":
+        return host_of(run.target) if is_address(run.target) else ""
+    parts = urlsplit(run.target)
+    is_plain = parts.scheme == "http" and all(letter > " " for letter in run.target)
+    return parts.hostname or "" if is_plain else ""
 
 
 def _place_of(instance: Instance, rewrite: Any) -> str:
