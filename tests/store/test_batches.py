@@ -74,3 +74,14 @@ def test_a_batch_for_which_there_is_no_room_writes_nothing() -> None:
     assert "storage-full" == client.ask("batch", ops=ops).etype
     assert before == desk.node.context.tick
     assert client.ask("batch", ops=ops[:10]).results is not UNSET
+
+
+def test_a_batch_that_has_room_only_when_its_last_write_is_done_writes_nothing() -> None:
+    desk, client = ready()
+    client.ask("set_value", path="old", value="x" * 1_000)
+    desk.node.context.budget.give((desk.node.tree.cost + 950) * 5 // 4 + 1)
+    before = desk.node.context.tick
+    ops = [op("a", 1), op("b", 1), op("old", 1)]
+    assert "storage-full" == client.ask("batch", ops=ops).etype
+    assert (before, None) == (desk.node.context.tick, desk.node.tree.get(("a",)))
+    assert client.ask("batch", ops=[op("a", 1), op("old", 1)]).results is not UNSET

@@ -137,7 +137,8 @@ class Replica:
                 self.rules.check(path, value)
             before = self.tree.at(path)
             if value is not None:
-                costs += limits.ENTRY_COST + path_cost(path) + len(value) - cost_of(before)
+                # what one of them makes smaller may come behind another that has no room without it
+                costs += max(0, limits.ENTRY_COST + path_cost(path) + len(value) - cost_of(before))
                 entries += before is None or before.value is None
                 bytes_ += len(value)
         if self._context.tick + len(writes) > limits.TICK_MAX:
