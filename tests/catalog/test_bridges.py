@@ -206,6 +206,18 @@ def test_only_wanted_topics_cross_and_the_last_value_comes_first() -> None:
     assert 2 == len([each for each in net.nodes["blue"].published if each[0].startswith(b"net/")])
 
 
+def test_publishers_of_other_networks_are_forgotten_with_their_last_value() -> None:
+    net = pair(values_max=3)
+    net.subscribe("green", b"net/blue/")
+    net.run(1)
+    green = net.nodes["green"].core
+    (link,) = green.bridges.links.values()
+    for number in range(20):
+        header = wire.Pub(net="blue", publisher=f"p{number}", instance="1", seq=number, path=("blue",))
+        green.bridges.crossing.heard(link, header, (b"room/a", b"x" * (2_000_000 if number % 2 else 1)), net.at())
+    assert (3, 3) == (len(green.values), len(green.values._publishers))
+
+
 @pytest.mark.proves("BRI-014")
 def test_in_a_ring_a_publication_is_heard_once() -> None:
     net = ring()

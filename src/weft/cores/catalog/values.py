@@ -100,6 +100,7 @@ class Values:
         if size > limits.VALUE_BYTES_MAX:  # what was kept before is not the last one any more
             self.context.count("lvc_dropped", "too-large")
             self._drop(value)
+            self._tidy(publisher)
             return
         if value is None:
             value = self._add(Value(topic, publisher))
@@ -130,6 +131,12 @@ class Values:
         del self._order[value.publisher.key, value.topic]
         self._topics.drop(value)
         self.bytes -= value.size
+        self._tidy(value.publisher)
+
+    def _tidy(self, publisher: Publisher) -> None:
+        """One without values is forgotten, for publishers of other networks have any name; but not that it is stale."""
+        if not publisher.values and not publisher.is_stale:
+            self._publishers.pop(publisher.key, None)
 
     def _evict(self) -> None:
         """What was heard longest ago makes room (LVC-008)."""
@@ -150,7 +157,7 @@ class Values:
         if change.op == "remove" or (publisher.is_stale and not self.context.settings.lvc_keep):
             for value in list(publisher.values.values()):
                 self._drop(value)
-            del self._publishers[change.instance.key]
+            self._publishers.pop(change.instance.key, None)
 
     # Subscribers
 
