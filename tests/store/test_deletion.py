@@ -33,6 +33,7 @@ from weft.cores.store.states import State
 from weft.cores.store.ticks import TickBook
 from weft.wire.store import bus as codec
 from weft.wire.store.messages import Info, Message, Update
+from weft.wire.store.pack import pack
 from weft.wire.store.path import key_of
 
 C = 5 * SECOND
@@ -495,6 +496,18 @@ def test_orphans_and_drops_survive_a_restart() -> None:
     twice = Keeper("c")
     twice.deletion.restore(again.journal)
     assert [] == twice.deletion.orphans
+
+
+def test_an_orphan_that_was_to_end_ends_when_it_is_written_anew_too() -> None:
+    node = Keeper("c")
+    node.write("p", 1)
+    node.replica.write(("q",), pack(2), until=1e9)
+    node.hear(change("a:1", 30, ":n.dropped.c", {"tick": 1}))
+    node.until(0)
+    assert 1 == node.deletion.replay()
+    event = node.tree.get(("q",))
+    assert event is not None
+    assert (1e9, "c~2") == (event.until, event.node)
 
 
 # Deleters of the moat dialect (PNG-037)

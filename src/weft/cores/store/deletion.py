@@ -362,7 +362,7 @@ class Deletion:
         count = 0
         while self.orphans:
             event = self.orphans[0]
-            self._replica.write(event.path, event.value, by=by, via="replay")
+            self._replica.write(event.path, event.value, by=by, via="replay", until=event.until)
             del self.orphans[0]
             count += 1
         self._context.keep(MEMORIES.to_record(OrphansReplayed()))
