@@ -340,3 +340,17 @@ def test_rules_of_another_member_that_say_nonsense_check_nothing_and_end_nobody(
 def test_a_check_ends_in_bounded_work(schema: Any, value: Any) -> None:
     with pytest.raises(Misfit, match="takes too long"):
         Checker(schema).check(value)
+
+
+@pytest.mark.proves("ADM-010")
+def test_a_value_of_another_member_that_is_nested_as_deep_as_may_be_does_not_fit_and_ends_nobody() -> None:
+    desk, client = ready()
+    assert "" == rule(client, "type.one", {"schema": {"not": {"const": 1}}, "good": [2, 3], "bad": [1]})
+    assert "" == rule(client, "match.a.#", {"type": "one"})
+    deep: Any = 0
+    for _ in range(498):
+        deep = [deep]
+    assert ["first"] == desk.node.hear(change("n2:1", 50, "a.x", deep))
+    desk.settle()
+    told = [effect.event for turn in desk.turns for effect in turn if hasattr(effect, "event")]
+    assert ["a.x"] == [event.path for event in told if isinstance(event, ValueMistyped)]

@@ -249,5 +249,5 @@ def _examples(said: dict[Any, Any], word: str, least: int) -> list[Any]:
 def _turned(turn: Callable[[Any], Any], raw: bytes) -> bytes | None:
     try:
         return pack(turn(unpack(raw)))
-    except (ValueError, TypeError, OverflowError, PeerError):
+    except (ValueError, TypeError, OverflowError, RecursionError, PeerError):
         return None

@@ -41,6 +41,8 @@ class Checker:
             self.apply(self._whole, value, "", 0)
         except (TypeError, ValueError, ArithmeticError) as error:
             raise BadSchema(str(error)[:80]) from None
+        except RecursionError:  # members may nest deeper than users
+            raise Misfit("the value: nested too deep to be compared") from None
 
     def apply(self, schema: Any, value: Any, where: str, depth: int) -> None:
         """Misfit, BadSchema: as `check`, of a part of both."""
