@@ -37,7 +37,7 @@ QUESTIONS: Final = (
         """,
     ),
     Question(
-        "What became of the rows, and how soon?",
+        "What became of all rows, of samples and of what the nodes tell, and how soon?",
         """
         SELECT count(*) AS batches, sum(rows_in)::BIGINT AS rows_in, sum(rows_silver)::BIGINT AS silver,
                sum(rows_duplicate)::BIGINT AS duplicates, sum(rows_quarantine)::BIGINT AS quarantined,
