@@ -114,9 +114,7 @@ class Unsynced:
 
 
 @pytest.mark.proves("FLD-042")
-@pytest.mark.parametrize(
-    "life", ["journal_turns", "journal_without_room", "identity", "lake", "imported", "driver", "turns"]
-)
+@pytest.mark.parametrize("life", ["journal_turns", "journal_without_room", "identity", "lake", "imported", "driver"])
 def test_nothing_is_answered_before_its_bytes_and_its_name_are_synced(life: str, tmp_path: Path) -> None:
     root, trace = tmp_path / "root", tmp_path / "trace"
     root.mkdir()
