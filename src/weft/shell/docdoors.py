@@ -179,8 +179,8 @@ class SessionLinks:
         for option, value in own.items():
             made.setsockopt(option, value)
         try:
-            if (uuid := self._credentials.pin(made, host_of(text))) is not None:
-                self._pinned[endpoint] = uuid
+            if (pair := self._credentials.pin(made, host_of(text))) is not None:
+                self._pinned[endpoint] = pair[0]
             made.connect(f"tcp://{text}")
         except (zmq.ZMQError, NoKey):
             made.close(0)

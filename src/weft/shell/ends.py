@@ -5,6 +5,8 @@ endpoint that it speaks to, closed when nothing was said for a minute.
 """
 
 import asyncio
+import contextlib
+import time
 from collections import Counter, deque
 from collections.abc import Callable, Container, Iterator
 from functools import partial
@@ -15,7 +17,7 @@ import zmq
 
 from weft.base.effects import Connect
 from weft.base.endpoints import host_of, is_address, is_endpoint, is_loopback, shifted
-from weft.node.channels import ADDS, BEAT, CHANNELS, ENROL, KEEPS, LINK_QUEUE, Channel
+from weft.node.channels import BEAT, CHANNELS, ENROL, KEEPS, LINK_QUEUE, Channel
 from weft.shell.sockets import Context, Credentials, NoKey, Shape, Socket, make_socket
 from weft.shell.trying import Entrance
 from weft.shell.zap import DOMAIN, JOIN, PUBLISH
@@ -33,6 +35,7 @@ EVENTS: Final = zmq.EVENTS
 put: Final = zmq.backend.Socket.send  # what `Socket.send` calls; half of its cost is the way there
 READABLE: Final = int(zmq.POLLIN)
 LOOKS: Final = 2  # asking whether there is more is cheaper than an exception that says no, but not for each of many
+AGAIN_S: Final = 2.0  # how long a key is tried at a place where another may be the right one
 
 
 DOMAINS: Final = {"publish": PUBLISH, ENROL: JOIN}
@@ -162,14 +165,13 @@ class End:
         """Open a connection: instead of the one before, or beside it, as the channel's row says."""
         if self.row.how == KEEPS:
             self.hang_up(effect.tag)
-        elif self.row.how != ADDS:
+        else:
             self.disconnect()
-        key = b"" if self.row.how == ADDS else effect.tag
-        made = self.sockets.get(key) or self._open(key, host_of(effect.endpoint))
+        made = self._open(effect.tag, host_of(effect.endpoint))
         self._stir()
         for topic in effect.topics:
             made.setsockopt(zmq.SUBSCRIBE, topic)
-        self._dial(key, made, effect.endpoint, shifted(effect.endpoint, -self.row.place))
+        self._dial(effect.tag, made, effect.endpoint)
 
     def unbind(self) -> None:
         """Wait for nobody any more."""
@@ -273,17 +275,20 @@ class End:
         """There may be more than this turn had room for."""
         self._stir()
 
-    def _dial(self, key: bytes, made: Socket, endpoint: str, block: str) -> None:
-        """Connect to an endpoint; `block`: the first port there, by which it is known who that is."""
+    def _dial(self, key: bytes, made: Socket, endpoint: str) -> tuple[bytes, str] | None:
+        """Connect to an endpoint; whose UUID and key are awaited there. By the first port there it is known who that is."""
+        pair = None
         try:
             is_plain = self.row.is_plain and is_loopback(host_of(endpoint))
-            if not is_plain and (uuid := self._credentials.pin(made, block)) is not None:
-                self._proved[key] = uuid
+            pair = None if is_plain else self._credentials.pin(made, shifted(endpoint, -self.row.place))
+            if pair is not None:
+                self._proved[key] = pair[0]
             made.connect(f"tcp://{endpoint}")
         except NoKey:
             self.drop("no-key")
         except zmq.ZMQError as error:
             self.drop(error.strerror or str(error))
+        return pair
 
     def _close(self, key: bytes) -> None:
         self._proved.pop(key, None)
@@ -417,6 +422,58 @@ class Keeps(End):
         super()._close(key)
 
 
+class Adds(End):
+    """One socket that speaks to many places.
+
+    Who was not known when it was dialled, or has another key since, is dialled again (SEC-013): libzmq tries the key that it
+    was given for ever, and does not say that it is the wrong one.
+    """
+
+    def __init__(self, *words: Any) -> None:
+        super().__init__(*words)
+        self._dialled: dict[str, tuple[tuple[bytes, str] | None, float]] = {}
+        """By endpoint: whose UUID and key are awaited there, and since when."""
+
+    def connect(self, effect: Connect) -> None:
+        """Speak to one place more."""
+        if b"" not in self.sockets:
+            self._open(b"", host_of(effect.endpoint))
+        self._stir()
+        self._reach(effect.endpoint)
+
+    def _reach(self, endpoint: str) -> None:
+        self._dialled[endpoint] = (self._dial(b"", self.sockets[b""], endpoint), time.monotonic())
+
+    def send(self, peer: bytes, frames: list[bytes]) -> bool:
+        """As `End.send`, to all who are there."""
+        if self._credentials.is_closed and b"" in self.sockets:
+            self._look_again()
+        return super().send(peer, frames)
+
+    def _look_again(self) -> None:
+        now = time.monotonic()
+        for endpoint, (pair, at) in list(self._dialled.items()):
+            pairs = self._credentials.pairs(shifted(endpoint, -self.row.place))
+            if pairs and pairs != [pair] and now >= at + AGAIN_S:
+                self._leave(endpoint)
+                self._reach(endpoint)
+
+    def _leave(self, endpoint: str) -> None:
+        with contextlib.suppress(zmq.ZMQError):  # nobody was known there, and it was not dialled
+            self.sockets[b""].disconnect(f"tcp://{endpoint}")
+
+    def forget(self, gone: Container[bytes]) -> None:
+        """Keys are nobody's any more: what goes to their nodes ends, and the others are spoken to as before."""
+        for endpoint, (pair, _) in list(self._dialled.items()):
+            if pair is not None and pair[0] in gone:
+                self._leave(endpoint)
+                self._dialled[endpoint] = (None, time.monotonic())
+
+    def _close(self, key: bytes) -> None:
+        self._dialled.clear()
+        super()._close(key)
+
+
 class Calls(End):
     """A socket per endpoint that is spoken to, and none for long."""
 
@@ -445,7 +502,7 @@ class Calls(End):
             self.drop("too many calls")
         key = endpoint.encode()
         made = self._open(key, host_of(endpoint))
-        self._dial(key, made, shifted(endpoint, self.row.place), endpoint)
+        self._dial(key, made, shifted(endpoint, self.row.place))
         return made
 
     def _use(self, key: bytes) -> None:

@@ -18,9 +18,9 @@ import zmq
 from weft.base.effects import Connect
 from weft.base.errors import UserError
 from weft.base.keys import KeyTable
-from weft.node.channels import CALLS, CHANNELS, CLONE, KEEPS
+from weft.node.channels import ADDS, CALLS, CHANNELS, CLONE, KEEPS
 from weft.shell.beaconseal import Seal
-from weft.shell.ends import Calls, End, Heard, Keeps, size_of
+from weft.shell.ends import Adds, Calls, End, Heard, Keeps, size_of
 from weft.shell.sockets import Context, Credentials
 from weft.shell.zap import Gatekeeper
 
@@ -28,7 +28,7 @@ BUDGET: Final = 256  # datagrams per turn
 BUDGET_BYTES: Final = 4 << 20  # per turn: what is heard in one turn is written in one batch, of at most 16 MiB
 SHARE_BYTES: Final = BUDGET_BYTES // 2  # of one channel; who had to wait is the first in the next turn
 DATAGRAM_BYTES: Final = 2_048
-KINDS: Final = {CALLS: Calls, KEEPS: Keeps}
+KINDS: Final = {ADDS: Adds, CALLS: Calls, KEEPS: Keeps}
 SOCKETS_MAX: Final = 4_096  # a publisher of the catalog each (LVC-001), a probe, a member of the mesh
 MENDS: Final = {"": "--port, 10 or more away", CLONE: "[chp] port"}
 """What to change where a port of a block is taken; in the block of an annex it is the port of its own table."""

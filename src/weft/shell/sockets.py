@@ -129,16 +129,20 @@ class Credentials:
         made.setsockopt(zmq.CURVE_SERVER, 1)
         made.setsockopt(zmq.CURVE_SECRETKEY, self.keys.secret.encode())
 
-    def pin(self, made: Socket, place: str) -> bytes | None:
-        """Let the socket connect with our keys, to the node of that place and to nobody else (SEC-013); its UUID.
+    def pairs(self, place: str) -> list[tuple[bytes, str]]:
+        """Whose key may be met at a place: UUIDs and keys, the newest of each first."""
+        holders = [holder for uuid in self._nodes_at(place) if (holder := self.table.node(uuid)) is not None]
+        return [(holder.uuid, key) for holder in holders for key in reversed(holder.keys)]
+
+    def pin(self, made: Socket, place: str) -> tuple[bytes, str] | None:
+        """Let the socket connect with our keys, to the node of that place and to nobody else (SEC-013); its UUID and key.
 
         None without keys. NoKey if nobody is known there. Where several keys are possible, because a node changes its
         own or a machine has several nodes, each call takes the next one.
         """
         if self.keys is None:
             return None
-        holders = [holder for uuid in self._nodes_at(place) if (holder := self.table.node(uuid)) is not None]
-        pairs = [(holder.uuid, key) for holder in holders for key in reversed(holder.keys)]
+        pairs = self.pairs(place)
         if not pairs:
             raise NoKey(place)
         number = self._tries.get(place, 0)
@@ -146,7 +150,7 @@ class Credentials:
             self._tries[place] = number + 1
         uuid, key = pairs[number % len(pairs)]
         connect_with(made, self.keys, key)
-        return uuid
+        return uuid, key
 
     def owner(self, user: str) -> bytes | None:
         """The UUID whose key libzmq reports, as it is now; None: it is nobody's any more."""

@@ -1,0 +1,101 @@
+"""Whom a node speaks to unasked, where it learns only later whose key is there (SEC-013)."""
+
+import asyncio
+
+import pytest
+import zmq
+
+from tests.shell.ports import free_port
+from weft.base.effects import Connect
+from weft.base.endpoints import ANNOUNCEMENTS
+from weft.base.keys import Binding, KeyTable
+from weft.shell import ends
+from weft.shell.keys import Keys
+from weft.shell.links import Links
+from weft.shell.sockets import Credentials
+
+ME, HERE, OTHER = b"m" * 16, b"h" * 16, b"o" * 16
+
+
+def keys() -> Keys:
+    return Keys(*(each.decode() for each in zmq.curve_keypair()))
+
+
+def bound(uuid: bytes, pair: Keys) -> tuple[bytes, Binding]:
+    return uuid, Binding(curve=(pair.public,), name=uuid[:1].decode(), roles=("collector",))
+
+
+@pytest.mark.proves("SEC-013", part="who was not known when it was dialled, or for another, is dialled again")
+@pytest.mark.parametrize("first", [(), (OTHER,), (OTHER, HERE)], ids=["nobody", "another", "several"])
+def test_a_place_whose_key_is_learnt_later_is_spoken_to(
+    first: tuple[bytes, ...], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(ends, "AGAIN_S", 0.2)
+    mine, here, other = keys(), keys(), keys()
+    table = KeyTable.of([bound(ME, mine), bound(HERE, here), bound(OTHER, other)])
+    known = [first]
+
+    async def main() -> None:
+        port = free_port()
+        speaker, hearer = Links(lambda: None), Links(lambda: None)
+        speaker.secure(Credentials(mine, table, lambda _: known[0]))
+        hearer.secure(Credentials(here, table))
+        hearer.serve("127.0.0.1", port - ANNOUNCEMENTS, ["announced"])
+        try:
+            speaker.connect(Connect("announce", f"127.0.0.1:{port}"))
+            speaker.send("announce", b"", [b"call"])
+            if first != (OTHER, HERE):
+                known[0] = (HERE,)
+            async with asyncio.timeout(20):
+                while not (heard := hearer.drain()[0]):
+                    speaker.send("announce", b"", [b"call"])
+                    await asyncio.sleep(0.02)
+            assert [b"call"] == heard[0].frames
+        finally:
+            speaker.close()
+            hearer.close()
+
+    asyncio.run(main())
+
+
+@pytest.mark.proves("SEC-052", part="of one socket that speaks to many, only what goes to who was shut out ends")
+def test_others_are_spoken_to_when_one_is_shut_out(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(ends, "AGAIN_S", 0.2)
+    mine, here, other = keys(), keys(), keys()
+    rows = [bound(ME, mine), bound(HERE, here), bound(OTHER, other)]
+
+    async def main() -> None:
+        ports = [free_port(), free_port()]
+        of = {f"127.0.0.1:{port - ANNOUNCEMENTS}": (uuid,) for port, uuid in zip(ports, (HERE, OTHER), strict=True)}
+        speaker = Links(lambda: None)
+        speaker.secure(Credentials(mine, KeyTable.of(rows), lambda place: of[place]))
+        hearers = []
+        for pair, port in zip((here, other), ports, strict=True):
+            hearers.append(hearer := Links(lambda: None))
+            hearer.secure(Credentials(pair, KeyTable.of(rows)))
+            hearer.serve("127.0.0.1", port - ANNOUNCEMENTS, ["announced"])
+            speaker.connect(Connect("announce", f"127.0.0.1:{port}"))
+
+        async def until_heard(hearer: Links) -> None:
+            async with asyncio.timeout(20):
+                while not hearer.drain()[0]:
+                    speaker.send("announce", b"", [b"call"])
+                    await asyncio.sleep(0.02)
+
+        try:
+            for hearer in hearers:
+                await until_heard(hearer)
+            speaker.admit(KeyTable.of(rows[:2]), frozenset([OTHER]))
+            await asyncio.sleep(0.3)
+            for hearer in hearers:
+                hearer.drain()
+            await until_heard(hearers[0])
+            for _ in range(20):
+                speaker.send("announce", b"", [b"call"])
+                await asyncio.sleep(0.02)
+            assert [] == hearers[1].drain()[0]
+        finally:
+            for each in (speaker, *hearers):
+                each.close()
+
+    asyncio.run(main())
