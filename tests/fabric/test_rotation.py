@@ -56,6 +56,11 @@ class Measuring(Site):
         status = try_status(self.port_of(name)) or {}
         return int(status.get("cores", {}).get("measurement", {}).get("numbered", 0))
 
+    def leads(self) -> bool:
+        """Whether the root has taken its office."""
+        status = try_status(self.port) or {}
+        return bool(status.get("cores", {}).get("configuration", {}).get("number"))
+
     def measure_on(self, samples: int = 20) -> None:
         before = {name: self.taken(name) for name in self.up}
         self.until(
@@ -95,6 +100,7 @@ class Measuring(Site):
 @pytest.fixture
 def measuring(tmp_path: Path) -> Iterator[Measuring]:
     with Measuring(tmp_path) as made:
+        made.until(made.leads, "the root may write")
         made.run("config", "set", "all/metric/cpu", OFTEN, "--port", str(made.port))
         made.bring_in("a", 0)
         made.bring_in("b", 1)

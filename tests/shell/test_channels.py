@@ -419,6 +419,11 @@ def test_a_flood_on_one_channel_does_not_starve_the_others(monkeypatch: pytest.M
                 while not any(item.channel == "announced" for item in side.drain()[0]):
                     pub.send(b"y" * 2_000)
                     await asyncio.sleep(0)
+                thin.send(b"I came")  # until this is heard it may be the connection that takes its time
+                while not any(item.channel == "control" for item in side.drain()[0]):
+                    fat.send(b"x" * 400)
+                    pub.send(b"y" * 2_000)
+                    await asyncio.sleep(0)
                 thin.send(b"here I am")
                 while not any(item.channel == "control" for item in side.drain()[0]):
                     fat.send(b"x" * 400)
