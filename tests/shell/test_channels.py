@@ -13,7 +13,7 @@ import zmq
 
 from weft.base.budget import Budget
 from weft.base.effects import Confirm, Confirmed, Connect, Disconnect, Effect, Reply, Send, SendFailed, Source
-from weft.base.endpoints import CONTROL, DATA, LINK, SNAPSHOTS, UPDATES, shifted
+from weft.base.endpoints import CONTROL, DATA, SNAPSHOTS, UPDATES, shifted
 from weft.base.now import SECOND, Now
 from weft.base.records import CoreRecord, Entry
 from weft.cli.fleet import free_blocks
@@ -22,7 +22,7 @@ from weft.node.assembly import build_node
 from weft.node.channels import ANSWER_QUEUE, CHANNELS, channels_of
 from weft.node.node import Node
 from weft.node.settings import settings_of
-from weft.shell import ends, links
+from weft.shell import ends
 from weft.shell.clock import Clock
 from weft.shell.journal import State
 from weft.shell.links import Links
@@ -396,47 +396,6 @@ def test_a_node_binds_what_its_cores_own_and_nothing_else() -> None:
     run(play, ("topology",))
     parents = ("topology", "configuration", "carrier", "clone", "measurement", "chains", "store", "catalog", "document")
     assert set(CHANNELS) == set(channels_of((*parents, "enrolment")))
-
-
-def test_a_flood_on_one_channel_does_not_starve_the_others(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(links, "BUDGET_BYTES", 1_000)
-    monkeypatch.setattr(links, "SHARE_BYTES", 500)
-
-    async def main() -> None:
-        (port,) = free_blocks(1, 14_000)
-        side = Links(lambda: None)
-        side.serve("127.0.0.1", port, ["down", "control", "announced", "serve"])
-        fat, thin = stranger(zmq.DEALER, port + LINK), stranger(zmq.DEALER, port + CONTROL)
-        pub = stranger(zmq.PUB, port)
-        try:
-            for _ in range(500):
-                fat.send(b"x" * 400)
-            turns = 0
-            async with asyncio.timeout(10):
-                while not any(item.channel == "down" for item in side.drain()[0]):
-                    fat.send(b"x" * 400)
-                    await asyncio.sleep(0)
-                while not any(item.channel == "announced" for item in side.drain()[0]):
-                    pub.send(b"y" * 2_000)
-                    await asyncio.sleep(0)
-                thin.send(b"I came")  # until this is heard it may be the connection that takes its time
-                while not any(item.channel == "control" for item in side.drain()[0]):
-                    fat.send(b"x" * 400)
-                    pub.send(b"y" * 2_000)
-                    await asyncio.sleep(0)
-                thin.send(b"here I am")
-                while not any(item.channel == "control" for item in side.drain()[0]):
-                    fat.send(b"x" * 400)
-                    pub.send(b"y" * 2_000)
-                    turns += 1
-                    await asyncio.sleep(0)
-            assert turns < 400
-        finally:
-            for peer in (fat, thin, pub):
-                peer.close()
-            side.close()
-
-    asyncio.run(main())
 
 
 def test_garbage_on_every_bound_channel_is_refused_and_counted() -> None:
