@@ -9,7 +9,7 @@ is older or the same, and is left out.
 import asyncio
 from collections.abc import Awaitable, Callable
 from contextlib import suppress
-from typing import Final, Self
+from typing import Final
 
 import zmq
 
@@ -19,7 +19,7 @@ from weft.client.catalog.limits import BACK_OFF_MIN_S, CONNECT_S, SETTLE_S, SHAR
 from weft.client.catalog.lines import Line
 from weft.client.catalog.watch import Watch
 from weft.client.link.opening import BadEndpoint
-from weft.client.link.told import Inbox, Told
+from weft.client.link.told import Ahead
 
 PUB: Final = "pub"
 Tell = Callable[[Value], None]
@@ -103,7 +103,7 @@ class Feed:
                 return []
 
 
-class Subscription(Told):
+class Subscription(Ahead[Value]):
     """Iterates over values: `async for value in client.subscribe("thermo", "room/"): …`.
 
     It begins with the first step, or with `async with`: when that returns, whatever is published from now on is told. All
@@ -111,21 +111,10 @@ class Subscription(Told):
     """
 
     def __init__(self, watch: Watch, name: str, prefix: str, cached: Cached | None) -> None:
+        super().__init__(VALUES_AHEAD_MAX)
         self._watch, self._name, self._prefix, self._cached = watch, name, prefix, cached
         watch.listener = self._changed
         self._feeds: dict[str, Feed] = {}
-        self._inbox: Inbox[Value] = Inbox(VALUES_AHEAD_MAX)
-        self._has_begun = self._is_closed = False
-
-    @property
-    def dropped(self) -> int:
-        """Values that were not read in time: of too many the oldest are left out."""
-        return self._inbox.dropped
-
-    async def __aenter__(self) -> Self:
-        """Begin; CatalogError if the broker is not there."""
-        await self._begin()
-        return self
 
     def close(self) -> None:
         """End it; whoever waits for the next value is told that there is none."""
@@ -135,12 +124,6 @@ class Subscription(Told):
             feed.close()
         self._feeds.clear()
         self._inbox.end()
-
-    async def __anext__(self) -> Value:
-        """The next value."""
-        if not self._has_begun:
-            await self._begin()
-        return await self._inbox.take()
 
     async def _begin(self) -> None:
         if self._is_closed:

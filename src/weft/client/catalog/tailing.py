@@ -5,7 +5,7 @@ missing that it still remembers, whatever became of the connection. What comes t
 """
 
 import asyncio
-from typing import Any, Final, Protocol, Self
+from typing import Any, Final, Protocol
 
 import msgspec
 import zmq
@@ -14,7 +14,7 @@ from weft.client.catalog.entries import Address
 from weft.client.catalog.errors import CatalogError, CatalogTimeout, Closed
 from weft.client.catalog.limits import SHARED_S, TOLD_MAX, VALUES_AHEAD_MAX
 from weft.client.catalog.lines import Line
-from weft.client.link.told import Inbox, Told
+from weft.client.link.told import Ahead
 from weft.cores.catalog.logforms import LEVELS
 
 TOPIC: Final = b"logs/"
@@ -33,30 +33,19 @@ class Teller(Protocol):
         """Where the broker publishes its events; CatalogError."""
 
 
-class Tail(Told):
+class Tail(Ahead[Record]):
     """Iterates over log records: `async for record in client.follow_logs(level="ERROR"): …`."""
 
     def __init__(self, teller: Teller, wanted: Record) -> None:
+        super().__init__(VALUES_AHEAD_MAX)
         self._teller, self._wanted = teller, wanted
         self._severity = LEVELS.get(str(wanted.get("level", "DEBUG")).upper(), 0)
         self._line: Line | None = None
-        self._inbox: Inbox[Record] = Inbox(VALUES_AHEAD_MAX)
         self._known: dict[tuple[Any, ...], None] = {}
         self._since = 0.0
         self._live: list[Record] | None = []
         """What came while the broker is asked for what was before; None: it is told at once."""
-        self._has_begun = self._is_closed = False
         self._work: asyncio.Task[None] | None = None
-
-    @property
-    def dropped(self) -> int:
-        """Records that were not read in time: of too many the oldest are left out."""
-        return self._inbox.dropped
-
-    async def __aenter__(self) -> Self:
-        """Begin; CatalogError if the broker is not there."""
-        await self._begin()
-        return self
 
     def close(self) -> None:
         """End it; whoever waits for the next record is told that there is none."""
@@ -67,12 +56,6 @@ class Tail(Told):
         if self._work is not None:
             self._work.cancel()
         self._inbox.end()
-
-    async def __anext__(self) -> Record:
-        """The next record."""
-        if not self._has_begun:
-            await self._begin()
-        return await self._inbox.take()
 
     async def _begin(self) -> None:
         if self._is_closed:

@@ -4,7 +4,7 @@ import asyncio
 import contextlib
 import secrets
 from collections.abc import Iterable, Mapping
-from typing import Any, Final, NamedTuple, Protocol, Self
+from typing import Any, Final, NamedTuple, Protocol
 
 import msgspec
 import zmq
@@ -14,7 +14,7 @@ from weft.client.catalog.entries import Address
 from weft.client.catalog.errors import CatalogError, Closed
 from weft.client.catalog.limits import CONNECT_S, SHARED_S, VALUES_AHEAD_MAX
 from weft.client.catalog.lines import Line
-from weft.client.link.told import Inbox, Told
+from weft.client.link.told import Ahead
 
 QUERY: Final = b"dbp.tap"
 TOPIC: Final = b"tap/"
@@ -41,10 +41,11 @@ class Teller(Protocol):
         """Where the broker publishes; CatalogError."""
 
 
-class Tapped(Told):
+class Tapped(Ahead[Copied]):
     """Iterates over copies, until the tap ends or is closed."""
 
     def __init__(self, teller: Teller, service: str, wanted: Mapping[str, Any]) -> None:
+        super().__init__(VALUES_AHEAD_MAX)
         self.id = secrets.token_hex(8)
         """Of the tap; chosen here, so that whoever subscribes first misses nothing."""
         self.instances: list[str] = []
@@ -52,31 +53,14 @@ class Tapped(Told):
         self.accounts: Table = {}
         """`seen copied dropped sampled`, of all instances, as they were reported last; `why` it ended, once it has."""
         self._teller, self._service, self._wanted = teller, service, dict(wanted)
-        self._inbox: Inbox[Copied] = Inbox(VALUES_AHEAD_MAX)
         self._line: Line | None = None
         self._greeted = asyncio.Event()
         self._reports: dict[str, Table] = {}
-        self._has_begun = self._is_closed = False
-
-    @property
-    def dropped(self) -> int:
-        """Copies that were not read in time: of too many the oldest are left out."""
-        return self._inbox.dropped
-
-    async def __aenter__(self) -> Self:
-        """Begin; CatalogError if the broker refuses, or the service cannot copy."""
-        await self._begin()
-        return self
 
     async def __aexit__(self, *words: object) -> None:
         """End it, at the broker too."""
         await self.stop()
         self.close()
-
-    async def __anext__(self) -> Copied:
-        """The next copy."""
-        await self._begin()
-        return await self._inbox.take()
 
     async def stop(self) -> None:
         """Let it end at the broker, which then says its accounts; one that has ended is no fault."""

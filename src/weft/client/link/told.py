@@ -69,3 +69,31 @@ class Inbox(Generic[T]):
             self._stirred.clear()
             await self._stirred.wait()
         return self._waiting.popleft()
+
+
+class Ahead(Told, Generic[T]):
+    """Told one by one, at most `most` ahead of who reads. It begins with the first step, or with `async with`."""
+
+    def __init__(self, most: int) -> None:
+        self._inbox: Inbox[T] = Inbox(most)
+        self._has_begun = self._is_closed = False
+
+    @property
+    def dropped(self) -> int:
+        """What was not read in time: of too much the oldest is left out."""
+        return self._inbox.dropped
+
+    async def __aenter__(self) -> Self:
+        """Begin; the error of its protocol if it cannot."""
+        await self._begin()
+        return self
+
+    async def __anext__(self) -> T:
+        """The next."""
+        if not self._has_begun:
+            await self._begin()
+        return await self._inbox.take()
+
+    @abstractmethod
+    async def _begin(self) -> None:
+        """Ask for it, once, and note that in `_has_begun`; an error if it is closed."""
