@@ -291,7 +291,6 @@ class Process:
         self.runner.tell(NodeStarted(table.name, self.settings.level, __version__, self.recovery.verdicts))
         self._say_open(self.clock.now())
         self._tell_damage(self.journal.damage.notes(), is_recorded=True)
-        self.enrolling.open()
         self._housekeeping = self._begin(self._keep_house())
         self._watching = self._begin(self._watch_memory())
 
@@ -328,6 +327,7 @@ class Process:
         try:
             self.door.open(self.links, [name for name in self.node.channels if CHANNELS[name].block == LOCAL])
             self.links.serve(table.host, table.port, self.node.channels, self._blocks())
+            self.enrolling.open()  # before anybody can order anything: an invitation needs the keys
             await http.serve(with_loopback(table.host), table.port + HTTP_PORT)
             if table.beacons:
                 self.links.listen(self.settings.fleet.beacon_port, is_local=is_loopback(table.host))
