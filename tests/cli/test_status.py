@@ -9,7 +9,7 @@ import pytest
 from weft.base.errors import UserError
 from weft.base.now import SECOND
 from weft.cli import status as module
-from weft.cli.status import Picture, cells, heading, members_of, picture_of, status, troubles
+from weft.cli.status import Picture, cells, heading, members_of, open_doors, picture_of, status, troubles
 
 NOW = 1_795_000_000 * SECOND
 LEVEL = {"collector": "branch", "sensor": "leaf"}
@@ -183,3 +183,17 @@ def test_what_each_core_holds_stands_beside_what_it_may_and_what_it_refused() ->
     told = page("root", "root", 27_500, memory={"cores": cores})
     assert [("root", "catalog", "1.5 MB", "20 MB", "6")] == module.memory_of(told)
     assert [] == module.memory_of(page("old", "root", 27_500))
+
+
+@pytest.mark.proves("SEC-055", part="`weft status` shows them")
+def test_doors_that_ask_for_no_key_are_shown_of_nodes_that_have_keys() -> None:
+    door = {"name": "catalog", "at": "127.0.0.1:5246", "lets_in": "every user of this machine"}
+    pages = [
+        page("root", "root", 27_500, security={"doors": [door, {**door, "name": "store", "at": "127.0.0.1:27505"}]}),
+        page("s1", "sensor", 27_510, security={"doors": []}),
+        page("s2", "sensor", 27_520) | {"open": True, "security": {"doors": [door]}},
+    ]
+    who = "every user of this machine"
+    assert [f"root asks for no key at catalog 127.0.0.1:5246 ({who}); store 127.0.0.1:27505 ({who})"] == open_doors(
+        pages
+    )

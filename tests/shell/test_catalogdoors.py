@@ -13,14 +13,17 @@ import zmq
 from weft.base.effects import Connect, Source
 from weft.base.errors import UserError
 from weft.cli.fleet import free_blocks
+from weft.client.catalog.discovery import Choice
 from weft.cores.catalog.messages import Ports
 from weft.node.catalogtable import SPARE_PORTS
 from weft.node.channels import VALUES_BUDGET
 from weft.node.settings import settings_of
 from weft.shell import ends
+from weft.shell.beaconseal import Seal
 from weft.shell.catalogdoors import CatalogDoors, destinations_of
 from weft.shell.ends import Heard, kind_and_address
 from weft.shell.links import Links
+from weft.wire.catalog import beacon as codec
 
 HOST = "127.0.0.1"
 
@@ -191,6 +194,31 @@ def test_a_beacon_goes_to_all_addresses_though_one_of_them_fails(tmp_path: Path)
                 here.runner.doors["catalog-beacon"](b"", [b"SHALOM 1"])
                 assert b"SHALOM 1" == listener.recv(100)
                 assert [1] == [count for what, count in here.links.dropped.items() if what.startswith("catalog-beacon")]
+
+    asyncio.run(main())
+
+
+@pytest.mark.proves("BEA-007", part="on a closed fabric a beacon has the code of the fabric's secret")
+@pytest.mark.parametrize(
+    ("own", "expected"),
+    [("", (True, False, False)), ("mine", (False, False, False))],
+    ids=["the fabric's secret", "a key of the file's own, which the core signs with"],
+)
+def test_a_beacon_of_a_closed_fabric_has_the_code_of_its_secret(
+    tmp_path: Path, own: str, expected: tuple[bool, bool, bool]
+) -> None:
+    async def main() -> None:
+        with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as listener:
+            listener.settimeout(10)
+            listener.bind(("127.0.0.1", 0))
+            table = {"beacon_port": listener.getsockname()[1], "beacon_to": ["127.0.0.1"], "beacon_key": own}
+            async with opened(tmp_path, **table) as here:
+                here.links.seal = Seal(b"^" * 32)
+                here.runner.doors["catalog-beacon"](b"", [b"SHALOM 5246 dbp=1"])
+                beacon = codec.decode([listener.recv(600)])
+            assert (5246, 1) == (beacon.port, beacon.dbp)
+            choices = [Choice(key=key).counts(beacon) for key in ("5e" * 32, "5f" * 32, "^" * 32 + "-")]
+            assert expected == tuple(choices)
 
     asyncio.run(main())
 

@@ -121,6 +121,7 @@ class Wire(Links):
         self.inbox: deque[Heard] = deque()
         self.dropped: Counter[str] = Counter()
         self.plugs: list[Plug] = []
+        self._ends = {}  # no sockets
         self.is_closed = False
 
     def connect(self, effect: Connect) -> None:

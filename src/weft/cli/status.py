@@ -241,11 +241,23 @@ def _show(picture: Picture, *, is_long: bool) -> None:
             for row in memory_of(node):
                 memory.add_row(*map(Text, row))
         out.print(memory)
+    for line in open_doors(picture.nodes):
+        out.print(Text(line, style="dim"))
     for line in firing(picture.nodes):
         out.print(Text(line, style="yellow"))
     for what, mend in troubles(picture):
         out.print(Text(what, style="yellow"))
         out.print(Text(f"  try: {mend}", style="dim"))
+
+
+def open_doors(nodes: Iterable[dict[str, Any]]) -> list[str]:
+    """Where nodes with keys listen without asking for one: a line for each that has such a place (SEC-055)."""
+    found = [(node["name"], node.get("security", {}).get("doors", ())) for node in nodes if not node["open"]]
+    return [
+        f"{name} asks for no key at " + "; ".join("{name} {at} ({lets_in})".format(**door) for door in doors)
+        for name, doors in found
+        if doors
+    ]
 
 
 def firing(nodes: Iterable[dict[str, Any]]) -> list[str]:

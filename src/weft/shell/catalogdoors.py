@@ -6,14 +6,14 @@ the beacon says where.
 
 import asyncio
 import socket
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Final
 
 import psutil
 
 from weft.base.effects import Source
-from weft.base.endpoints import host_of, is_loopback
+from weft.base.endpoints import endpoint_of, host_of, is_loopback
 from weft.base.errors import UserError
 from weft.cores.catalog.messages import Ports
 from weft.node.catalogtable import SPARE_PORTS, BridgeTable, CatalogTable
@@ -23,6 +23,7 @@ from weft.shell.catalogrelays import Relays
 from weft.shell.door import Door
 from weft.shell.links import LOOPBACK_BROADCAST, Links
 from weft.shell.mdns import Entry
+from weft.shell.opendoors import OpenDoor, reached_by
 from weft.shell.runner import Runner
 
 DATAGRAM_BYTES: Final = 65_535  # a longer one than allowed is to be counted, not cut
@@ -74,6 +75,12 @@ class CatalogDoors:
             self._shouts.setsockopt(socket.SOL_SOCKET, socket.SO_BROADCAST, 1)
             self._destinations = destinations_of(table, self._host)
         self._runner.order("catalog", Ports(beats, events, monitor, bridge))
+
+    def open_doors(self) -> Iterator[OpenDoor]:
+        """Where beats come in: hints, without a key."""
+        if self._beats is not None:
+            host, port, *_ = self._beats.getsockname()
+            yield OpenDoor("catalog-beats", endpoint_of(host, port), reached_by(host))
 
     async def withdraw(self) -> None:
         """Take back what mDNS says of the broker: others hear of it at once."""
@@ -136,11 +143,16 @@ class CatalogDoors:
             self._say(self._beats, frames[0], (host, int(port)), "catalog-beats")
 
     def _shout(self, _: bytes, frames: list[bytes]) -> None:
-        """To everybody; what fails at one address stops no other (BEA-002)."""
+        """To everybody, under the fabric's secret if it has one and the file names no other key (BEA-007).
+
+        What fails at one address stops no other (BEA-002).
+        """
         self._announce(frames[0])
         if self._shouts is not None and self._table is not None:
+            seal = None if self._table.beacon_key else self._links.seal
+            said = frames[0] if seal is None else seal.seal(frames[0])
             for host in self._destinations:
-                self._say(self._shouts, frames[0], (host, self._table.beacon_port), "catalog-beacon")
+                self._say(self._shouts, said, (host, self._table.beacon_port), "catalog-beacon")
 
     def _announce(self, beacon: bytes) -> None:
         """Say by mDNS what the first beacon says (BEA-006)."""

@@ -26,6 +26,7 @@ from weft.shell.door import Door
 from weft.shell.ends import REBIND_S, REBIND_TRIES, said_of
 from weft.shell.links import Links
 from weft.shell.mdns import Eyes
+from weft.shell.opendoors import OpenDoor, reached_by
 from weft.shell.runner import Runner
 from weft.shell.sockets import Context, Credentials, NoKey, Shape, Socket, make_socket
 from weft.shell.trying import Entrance
@@ -277,6 +278,13 @@ class DocDoors:
         for links in self.sessions.values():
             if links.port:
                 yield Entrance(f"document {links.name}", f"tcp://{links.reachable}", "ROUTER")
+
+    def open_doors(self) -> Iterator[OpenDoor]:
+        """Where sessions listen without keys."""
+        if not self._links.credentials.is_closed:
+            for each in self.entrances():
+                host, _, port = each.endpoint.removeprefix("tcp://").rpartition(":")
+                yield OpenDoor(each.name, f"{host}:{port}", reached_by(host))
 
     def admit(self, table: KeyTable, gone: frozenset[bytes]) -> None:
         """Whom to let in from now on, and whom no more."""

@@ -18,6 +18,7 @@ import zmq
 from weft.base.effects import Connect
 from weft.base.endpoints import host_of, is_address, is_endpoint, is_loopback, shifted
 from weft.node.channels import BEAT, CHANNELS, ENROL, KEEPS, LINK_QUEUE, Channel
+from weft.shell.opendoors import INVITED, reached_by
 from weft.shell.sockets import Context, Credentials, NoKey, Shape, Socket, make_socket
 from weft.shell.trying import Entrance
 from weft.shell.zap import DOMAIN, JOIN, PUBLISH
@@ -105,6 +106,12 @@ class End:
         """
         self._bind(path)
         self._places.append(path)
+
+    def lets_in(self, host: str) -> str:
+        """Who comes in at a port of that host without a key that the fabric knows; empty: nobody (SEC-055)."""
+        if not self._credentials.is_closed or (self.row.is_plain and is_loopback(host)):
+            return reached_by(host)
+        return INVITED if self.row.is_for_strangers else ""
 
     def _bind(self, place: tuple[str, int] | Path) -> None:
         made = self.sockets.get(b"") or self._open(b"", "" if isinstance(place, Path) else place[0])

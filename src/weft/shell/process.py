@@ -44,6 +44,7 @@ from weft.node.recording import Begin, RecordedNode
 from weft.node.roles import role_of
 from weft.node.securityevents import FabricOpen
 from weft.node.settings import MIB, NodeSettings, Role
+from weft.shell import opendoors
 from weft.shell.beaconseal import Seal
 from weft.shell.catalogdoors import CatalogDoors
 from weft.shell.clock import Clock
@@ -201,7 +202,7 @@ class Process:
         self.store_doors = StoreDoors(self.settings, self.runner, self.links, self.state, self.doors.seed)
         self.catalog_doors = CatalogDoors(self.settings, self.runner, self.links, self.state)
         self.doc_doors = DocDoors(self.settings, self.runner, self.links, self.state)
-        self.telemetry.gatekeepers = lambda: (self.doc_doors.gatekeeper,)
+        self.telemetry.gatekeepers, self.telemetry.open_doors = lambda: (self.doc_doors.gatekeeper,), self._open_doors
         self._open_said_at: int | None = None
         self._winding_down: asyncio.Task[None] | None = None
         self._housekeeping: asyncio.Task[None] | None = None
@@ -237,6 +238,13 @@ class Process:
         yield list(islice(entries, PIECE))
         while piece := list(islice(entries, PIECE)):
             yield piece
+
+    def _open_doors(self) -> Iterator[opendoors.OpenDoor]:
+        """Where this node listens without asking for a key (SEC-055)."""
+        yield from opendoors.of_ends(self.links.ends.values())
+        for doors in (self.store_doors, self.catalog_doors, self.doc_doors):
+            yield from doors.open_doors()
+        yield from opendoors.of_pages(self.settings)
 
     async def _try_doors(self) -> None:
         """Knock as a stranger at every door that should be closed; UserError `door-open` if one is not (SEC-051)."""

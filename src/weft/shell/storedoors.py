@@ -1,6 +1,6 @@
 """The ways by which the store of a node reaches clients, foreign servers and a broker; a node without one has none."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
@@ -10,6 +10,7 @@ from weft.node.settings import NodeSettings
 from weft.shell.door import note_down
 from weft.shell.kernel import is_same_user
 from weft.shell.links import Links
+from weft.shell.opendoors import ANYBODY, USER, OpenDoor
 from weft.shell.runner import Runner
 
 if TYPE_CHECKING:
@@ -29,6 +30,7 @@ class StoreDoors:
         self._settings, self._runner, self._links, self._seed = settings, runner, links, seed
         self._endpoint = state / ENDPOINT
         self._port: StorePort | None = None
+        self._place = ""
         self._broker: MqttLink | None = None
 
     async def open(self) -> None:
@@ -44,13 +46,19 @@ class StoreDoors:
         if self._settings.is_closed:  # the protocol has no keys: it is for programs of this user (SEC-056)
             host, self._port.judge = LOOPBACK, lambda ends: is_same_user(*ends)
         await self._port.listen(host, port)
-        note_down(self._endpoint, f"{host}:{port}")
+        self._place = f"{host}:{port}"
+        note_down(self._endpoint, self._place)
         if table.broker:
             from weft.shell.mqtt import MqttLink, Place
 
             place = Place.of(table.broker, table.topics)
             self._broker = MqttLink(self._runner, place, Chance(f"{self._seed}/mqtt"), self._links.dropped)
             await self._broker.start()
+
+    def open_doors(self) -> Iterator[OpenDoor]:
+        """Where clients come in, whose protocol has no keys; on a closed fabric the kernel says whose they are."""
+        if self._port is not None:
+            yield OpenDoor("store", self._place, USER if self._settings.is_closed else ANYBODY)
 
     async def close(self) -> None:
         """Close all connections."""

@@ -47,6 +47,7 @@ from weft.shell.journal import Journal
 from weft.shell.links import Links
 from weft.shell.log import Log
 from weft.shell.metrics import CONTENT_TYPE, exposition
+from weft.shell.opendoors import OpenDoor
 from weft.shell.timing import Timings
 from weft.shell.tracing import Tracer, wanted_of
 from weft.shell.zap import OUTCOMES, Gatekeeper
@@ -82,6 +83,8 @@ class Telemetry:
         self._tracing = asyncio.Lock()
         self.gatekeepers: Callable[[], Iterable[Gatekeeper | None]] = lambda: ()
         """Those of other contexts than the links have."""
+        self.open_doors: Callable[[], Iterable[OpenDoor]] = lambda: ()
+        """Where the node listens without asking for a key."""
         self.console = Console(self.console_facts)
         self.fleet = FleetValues()
         self.http = Server(
@@ -279,12 +282,16 @@ class Telemetry:
         ]
 
     def security_facts(self) -> dict[str, Any]:
-        """Handshakes by outcome, who was refused last, and how many nodes are known; without keys nobody is asked."""
+        """Handshakes by outcome, who was refused last, how many nodes are known, and where no key is asked for.
+
+        Without keys nobody is asked anywhere.
+        """
         gatekeepers = [each for each in (self.links.gatekeeper, *self.gatekeepers()) if each is not None]
         return {
             "handshakes": {why: sum(each.decided[why] for each in gatekeepers) for why in OUTCOMES},
             "refused_last": next((each.last_refused for each in gatekeepers if each.last_refused), ""),
             "known": len(self.links.credentials.table),
+            "doors": [each._asdict() for each in self.open_doors()],
         }
 
     def journal_facts(self) -> dict[str, Any]:

@@ -77,7 +77,7 @@ class Choice(NamedTuple):
         """Whether this is a broker that is looked for."""
         if self.net and beacon.net != self.net:
             return False
-        return not self.key or beacons.is_signed(beacon, self.key.encode())
+        return not self.key or beacons.is_signed(beacon, beacons.secret_of(self.key))
 
 
 def of_beacon(beacon: Beacon, ip: str) -> Found:

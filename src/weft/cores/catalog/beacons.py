@@ -3,7 +3,7 @@
 from weft.base.now import Now
 from weft.cores.catalog.context import BEACON, Context
 from weft.cores.catalog.queries import CAPS
-from weft.wire.catalog.beacon import sign
+from weft.wire.catalog.beacon import secret_of, sign
 from weft.wire.catalog.messages import Beacon
 
 
@@ -30,7 +30,7 @@ class Beacons:
             net=context.settings.net,
         )
         key = context.settings.beacon_key
-        self._said = sign(said, key.encode()) if key else said
+        self._said = sign(said, secret_of(key)) if key else said
         self._next_at = now.mono
 
     def wake(self, now: Now) -> None:

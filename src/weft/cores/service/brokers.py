@@ -136,7 +136,7 @@ class Brokers:
         settings = self._settings
         if settings.net and beacon.net != settings.net:
             return False
-        if settings.beacon_key and not codec.is_signed(beacon, settings.beacon_key.encode()):
+        if settings.beacon_key and not codec.is_signed(beacon, codec.secret_of(settings.beacon_key)):
             return False
         return beacon.id not in self._past
 

@@ -20,6 +20,7 @@ from weft.wire.catalog.messages import Beacon
 
 BYTES_MAX: Final = 512
 MAC_DIGITS: Final = 32
+_FABRIC: Final = re.compile(r"[0-9a-f]{64}")
 _DIGITS: Final = re.compile(r"[0-9]{1,5}")
 _EPOCH: Final = re.compile(r"[0-9a-f]{16}")
 _CAPS: Final = re.compile(r"[\x21-\x2b\x2d-\x7e]{1,32}(?:,[\x21-\x2b\x2d-\x7e]{1,32})*")
@@ -30,6 +31,15 @@ _MAC: Final = re.compile(r"[0-9a-f]{32}")
 def mac_of(signed: bytes, key: bytes) -> str:
     """The code over what stands before it: half an HMAC-SHA256, as hexadecimal digits."""
     return hmac.digest(key, signed, "sha256").hex()[:MAC_DIGITS]
+
+
+def secret_of(key: str) -> bytes:
+    """The secret that a key names: 64 hexadecimal digits are those of a closed fabric's, anything else is the text itself.
+
+    >>> secret_of("lab"), secret_of("5e" * 32)[:2]
+    (b'lab', b'^^')
+    """
+    return bytes.fromhex(key) if _FABRIC.fullmatch(key) else key.encode()
 
 
 def sign(beacon: Beacon, key: bytes) -> Beacon:

@@ -1,0 +1,69 @@
+"""Where a node listens without asking for a key (SEC-055): what `weft status` names on a closed fabric.
+
+Foreign protocols have no keys, HTTP has a token, and datagrams have a code at most: on a closed fabric each of them is
+here, with who gets in. On an open one every port is.
+"""
+
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+from typing import Final, NamedTuple, Protocol
+
+from weft.base.endpoints import HTTP as HTTP_PORT
+from weft.base.endpoints import endpoint_of, is_loopback
+from weft.node.settings import NodeSettings
+
+ANYBODY: Final = "whoever reaches it"
+MACHINE: Final = "every user of this machine"
+USER: Final = "programs of this user"
+TOKEN: Final = "every user of this machine may read; orders: this user, or the token"  # noqa: S105  # says who
+INVITED: Final = "any key, with an invitation"
+
+
+class OpenDoor(NamedTuple):
+    """One place where no key of the fabric is asked for."""
+
+    name: str
+    at: str
+    """`host:port`."""
+    lets_in: str
+    """Who comes in there."""
+
+
+class Listener(Protocol):
+    """A channel's end."""
+
+    @property
+    def name(self) -> str:
+        """Of the channel."""
+
+    @property
+    def places(self) -> list[tuple[str, int] | Path]:
+        """Where it is bound."""
+
+    def lets_in(self, host: str) -> str:
+        """Who comes in at a port of that host without a key; empty: nobody."""
+
+
+def of_ends(ends: Iterable[Listener]) -> Iterator[OpenDoor]:
+    """Those of ZeroMQ sockets."""
+    for end in ends:
+        for place in end.places:
+            if not isinstance(place, Path) and end.lets_in(place[0]):
+                yield OpenDoor(end.name, endpoint_of(*place), end.lets_in(place[0]))
+
+
+def of_pages(settings: NodeSettings) -> Iterator[OpenDoor]:
+    """Those of HTTP: the node's own pages, and boards of documents."""
+    own = settings.node
+    lets_in = TOKEN if settings.is_closed else ANYBODY
+    yield OpenDoor("http", endpoint_of(own.host, own.port + HTTP_PORT), lets_in)
+    for name, session in (settings.doc.session if settings.doc is not None else {}).items():
+        if session.serve:
+            yield OpenDoor(
+                f"board {name}", endpoint_of(session.serve_host, session.serve), reached_by(session.serve_host)
+            )
+
+
+def reached_by(host: str) -> str:
+    """Who reaches a port that asks nobody."""
+    return MACHINE if is_loopback(host) else ANYBODY
