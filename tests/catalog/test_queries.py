@@ -115,6 +115,7 @@ def test_a_broker_that_is_heard_beyond_its_machine_says_that_it_is_open() -> Non
     assert [False, False, True, True] == [
         Entered(host=host).ask("dbp.status")["insecure"] for host in ("127.0.0.1", "::1", "0.0.0.0", "10.0.0.4")
     ]
+    assert not Entered(host="10.0.0.4", is_closed=True).ask("dbp.status")["insecure"]
 
 
 @pytest.mark.proves("CAT-034", "CAT-035")

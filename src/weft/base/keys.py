@@ -23,6 +23,7 @@ BINDING_BYTES_MAX: Final = 32 << 10  # 64 globs of 255 bytes, and room for escap
 UNTIL_MAX: Final = 1 << 40  # seconds: a long time, and a sum of two of them still fits
 UUID_BYTES: Final = 16
 _Z85: Final = r"^[0-9A-Za-z.\-:+=^!/*?&<>()\[\]{}@%$#]{40}$"
+_LINE: Final = re.compile(r'^\s*(public-key|secret-key)\s*=\s*"([^"]{40})"\s*$', re.MULTILINE)
 _PATH: Final = re.compile(r"/CONFIG/([A-Za-z0-9_][A-Za-z0-9_.-]{0,62})/key/([0-9a-f]{32})")
 
 
@@ -200,6 +201,22 @@ class KeyTable:
         return isinstance(other, KeyTable) and self._by_uuid == other._by_uuid
 
     __hash__ = None  # type: ignore[assignment]  # nobody keeps tables in a set
+
+
+class Keys(NamedTuple):
+    """A CURVE pair in Z85; its repr hides the secret, so that no log, crash file or status can show it (SEC-047)."""
+
+    public: str
+    secret: str
+
+    def __repr__(self) -> str:
+        return f"Keys(public={self.public!r}, secret=...)"
+
+
+def pair_of(text: str) -> Keys | None:
+    """The pair in a certificate in pyzmq's form; None: there is none. Whether the halves belong together is not asked."""
+    found = dict(_LINE.findall(text))
+    return Keys(found["public-key"], found["secret-key"]) if len(found) == 2 else None  # tidy: both halves
 
 
 KNOWN_MAX: Final = 16_384  # nodes, and places: a fabric has 10,000 nodes

@@ -15,7 +15,10 @@ BY_CODE: Final[dict[str, tuple[int, str]]] = {
     "inactive": (NOT_SO, "weft catalog ls --all: who is there, and who was"),
     "not-registered": (NOT_SO, "weft catalog ls --all: who is there, and who was"),
     "unknown-endpoint": (NOT_SO, "weft catalog call NAME dbp.info: the endpoints it has"),
-    "unreachable": (UNREACHABLE, "weft catalog serve; or --broker HOST:PORT"),
+    "unreachable": (
+        UNREACHABLE,
+        "weft catalog serve; or --broker HOST:PORT; of a closed fabric WEFT_KEYS=DIRECTORY, as weft join left it",
+    ),
     "timeout": (UNREACHABLE, "weft catalog doctor: what can be reached from here"),
     "closed": (UNREACHABLE, "the same again"),
     "busy": (UNREACHABLE, "the same again, later"),
@@ -23,7 +26,10 @@ BY_CODE: Final[dict[str, tuple[int, str]]] = {
     "failed": (DENIED, "the log of the service: weft catalog logs NAME"),
     "name-taken": (DENIED, "another name, or another --id"),
     "not-owner": (DENIED, "the machine that registered it; on the broker's machine weft catalog deregister"),
-    "not-authorised": (DENIED, "on the broker's machine, as who runs it"),
+    "not-authorised": (
+        DENIED,
+        "on the broker's machine, as who runs it; or a key of another role (weft invite --role)",
+    ),
     "limit": (DENIED, "weft catalog status: how many there are"),
     "unsupported": (DENIED, "a newer broker; weft catalog status"),
     "bad-broker": (USAGE, "--broker 10.0.0.7:5246, or --broker 5246; the same in WEFT_CATALOG"),

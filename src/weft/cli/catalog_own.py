@@ -13,6 +13,7 @@ from weft.cli.kit.exits import DENIED, DONE, NOT_SO, complain
 from weft.cli.kit.options import Flag
 from weft.client.catalog.client import Client
 from weft.client.catalog.errors import CatalogError, CatalogTimeout, NotFound, Unreachable
+from weft.client.link.keyring import Keyring
 
 Id = Annotated[str | None, Parameter(name="--id", show_default=False)]
 Broker = Annotated[str | None, Parameter(show_default=False)]
@@ -159,8 +160,8 @@ def deregister(
     """
     if state is not None and broker is not None:
         raise UserError("usage", "--state and --broker both say which broker", "one of them")
-    if broker is None:
-        status = _as_keeper(name, instance or "", state, json=json)
+    if broker is None or Keyring.of() is not None:
+        status = _as_keeper(name, instance or "", Client(broker), state, json=json)
         if status is not None:
             return status
 
@@ -186,18 +187,18 @@ def deregister(
     return at_catalog(broker, work)
 
 
-def _as_keeper(name: str, instance: str, state: str | None, *, json: bool) -> int | None:
-    """Through the socket in the state directory; None: there is no broker here whose keeper we are."""
+def _as_keeper(name: str, instance: str, client: Client, state: str | None, *, json: bool) -> int | None:
+    """Through the socket in the state directory, or with an operator's key; None: it is no broker whose keeper we are."""
     import asyncio
 
     try:
-        asyncio.run(Client().deregister(name, instance, state=state))
+        asyncio.run(client.deregister(name, instance, state=state))
     except Unreachable as error:
         return failed(error) if state is not None or "several" in error.text else None
     except NotFound as error:
         return complain(f"{error.text}\n  try: weft catalog ls --all", NOT_SO)
     except CatalogError as error:
-        return failed(error)
+        return None if error.code == "not-authorised" else failed(error)
     _told(name, instance, "removed", json=json)
     return DONE
 

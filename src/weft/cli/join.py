@@ -62,7 +62,7 @@ def join(  # tidy: each is an option of the command line
     host = listen if listen is not None else _address_towards(read)
     welcome = _enrol(read, called, place, host)
     if read.role not in NODES:
-        print(f"joined {welcome.fabric} as {read.role} {called}; the keys are in {place / 'keys'}")
+        print(f"joined {welcome.fabric} as {read.role} {called}; programs speak with these keys by WEFT_KEYS={place}")
         return 0
     first = port if port is not None else free_blocks(1, PORT, host)[0]
     _overlay(document, "fleet", {"name": welcome.fabric})

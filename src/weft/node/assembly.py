@@ -186,6 +186,7 @@ def _catalog(start: Start) -> Core:
     settings = CatalogSettings(
         fabric=start.settings.fleet.name,
         host=table.host or own.host,
+        is_closed=start.settings.is_closed,
         port=table.port,
         net=table.net,
         strict=table.strict,

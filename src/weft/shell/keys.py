@@ -11,16 +11,16 @@ A node without `keys/node.key_secret` has no keys. Whoever may read the secret i
 """
 
 import os
-import re
 from pathlib import Path
-from typing import Annotated, Final, NamedTuple
+from typing import Annotated, Final
 
 import msgspec
 import zmq
 from msgspec import Meta
 
 from weft.base.errors import UNREADABLE, StorageFailed, UserError
-from weft.base.keys import Trust
+from weft.base.keys import Keys as Keys  # noqa: PLC0414  # part of what this module offers
+from weft.base.keys import Trust, pair_of
 from weft.lake.files import LocalFiles, make_directories
 from weft.shell.files import Files, put_whole
 
@@ -33,17 +33,6 @@ TOKEN: Final = "http.token"  # noqa: S105  # a name of a file
 TOKEN_BYTES: Final = 32
 OTHERS: Final = 0o077  # what nobody but the owner may have
 FILE_BYTES_MAX: Final = 4 << 20
-_LINE: Final = re.compile(r'^\s*(public-key|secret-key)\s*=\s*"([^"]{40})"\s*$', re.MULTILINE)
-
-
-class Keys(NamedTuple):
-    """A CURVE pair in Z85; its repr hides the secret, so that no log, crash file or status can show it (SEC-047)."""
-
-    public: str
-    secret: str
-
-    def __repr__(self) -> str:
-        return f"Keys(public={self.public!r}, secret=...)"
 
 
 class Known(Trust, frozen=True, kw_only=True, omit_defaults=True):
@@ -62,9 +51,8 @@ def load_keys(state: Path, name: str = SECRET) -> Keys | None:
     text = _private_text(path)
     if text is None:
         return None
-    found = dict(_LINE.findall(text))
-    pair = Keys(found.get("public-key", ""), found.get("secret-key", ""))
-    if not _is_pair(pair):
+    pair = pair_of(text)
+    if pair is None or not _is_pair(pair):
         raise UserError("bad-keys", f"{path} holds no key pair", "weft init, or the file of a backup")
     return pair
 

@@ -26,7 +26,7 @@ from weft.client.catalog.errors import (
     error_of,
 )
 from weft.client.catalog.limits import ANSWER_S, ASKED_MAX, FRAMES_MAX, LINES_IDLE_MAX, TRIES
-from weft.client.catalog.lines import Line
+from weft.client.catalog.lines import Line, Place, target_of
 from weft.client.link.opening import BadEndpoint
 from weft.wire.catalog import commands, times
 from weft.wire.catalog.messages import DENIED, DENIED_TOO, PONG, REPLY, Message
@@ -39,7 +39,7 @@ NUMBERS: Final = 1 << 32
 class Asker:
     """Asks one broker; a socket that is silent is replaced by a new one. To be used in a running loop."""
 
-    def __init__(self, place: Address | str, *, timeout_s: float = ANSWER_S, tries: int = TRIES) -> None:
+    def __init__(self, place: Place, *, timeout_s: float = ANSWER_S, tries: int = TRIES) -> None:
         self._place, self._timeout_s, self._tries = place, timeout_s, tries
         self.is_plain = False
         """An existing broker: no envelope, and one question at a time."""
@@ -59,7 +59,7 @@ class Asker:
                     raise Closed("the client has been closed")
                 with contextlib.suppress(TimeoutError):
                     return await self._try(envelope, command, body)
-        raise CatalogTimeout(f"{self._shown} has not answered, {self._tries} times {self._timeout_s:g} s")
+        raise CatalogTimeout(f"the broker at {self._shown} has not answered, {self._tries} times {self._timeout_s:g} s")
 
     async def _try(self, envelope: bytes, command: bytes, body: tuple[bytes, ...]) -> Message:
         line = self._line = self._line or self._open()
@@ -90,13 +90,13 @@ class Asker:
 
     @property
     def _shown(self) -> str:
-        return f"the broker at {self._place}"
+        return target_of(self._place).endpoint.removeprefix("tcp://")
 
     def _open(self) -> Line:
         try:
             return Line(zmq.DEALER, self._place, self._hear)
         except BadEndpoint as error:
-            raise Unreachable(f"{self._place} is no place to ask: {error.reason}") from None
+            raise Unreachable(f"{self._shown} is no place to ask: {error.reason}") from None
 
     def _next(self) -> bytes:
         self._number = (self._number + 1) % NUMBERS

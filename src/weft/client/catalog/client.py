@@ -29,6 +29,8 @@ from weft.client.catalog.tailing import Tail
 from weft.client.catalog.tapped import QUERY as TAP
 from weft.client.catalog.tapped import Tapped
 from weft.client.catalog.watch import Copy, Watch
+from weft.client.link.keyring import Given
+from weft.client.link.opening import Target
 from weft.wire.catalog.messages import (
     APPROVED,
     AWK,
@@ -56,14 +58,23 @@ class Client:
     `broker` is host:port, a port of this machine, several of these, or the state directory of a broker's node; without it
     `WEFT_CATALOG`, else the broker of this machine, else the first that is heard, of network `net` if that is given.
     Entering it raises Unreachable if there is none. Later it comes back by itself: each request is said three times, a
-    `timeout` of seconds apart. With `cache` lookups are answered from a copy that follows the broker.
+    `timeout` of seconds apart. With `cache` lookups are answered from a copy that follows the broker. `keys`, or
+    `WEFT_KEYS`: the directory that `weft join` left, for the broker of a closed fabric on another machine.
     """
 
-    def __init__(self, broker: Broker = None, *, net: str = "", cache: bool = False, timeout: float = ANSWER_S) -> None:
-        self._place, self._timeout_s = Place(broker, net), timeout
+    def __init__(  # tidy: each has a default that fits most
+        self,
+        broker: Broker = None,
+        *,
+        net: str = "",
+        cache: bool = False,
+        timeout: float = ANSWER_S,
+        keys: Given = None,
+    ) -> None:
+        self._place, self._timeout_s = Place(broker, net, keys), timeout
         self._wants_copy = cache
         self._copy: Copy | None = None
-        self._askers: dict[Address, Asker] = {}
+        self._askers: dict[Target, Asker] = {}
         self._calls = Calls()
         self._picker = Picker(random.Random())  # noqa: S311  # it spreads load
         self._goers: WeakSet[Watch | Subscription | Tail | Tapped] = WeakSet()
@@ -270,19 +281,20 @@ class Client:
         await self.said(DISCONNECT, name.encode(), instance.encode())
 
     async def deregister(self, name: str, instance: str = "", *, state: str | None = None) -> Table:
-        """Remove an instance, whosever it is; as the keeper of a broker of this machine (CAT-061).
+        """Remove an instance, whosever it is; as the keeper of a broker of this machine (CAT-061), or by an operator's key.
 
-        `state`: the state directory of its node, needed if there are several.
+        `state`: the state directory of its node, if there are several; without it, whoever has keys asks his broker.
         """
-        asker = Asker(keepers_door(state), timeout_s=self._timeout_s, tries=TRIES)
+        frames = [b"dbp.deregister", *(word.encode() for word in ((name, instance) if instance else (name,)))]
+        is_keeper = state is not None or not self._place.has_keys
+        asker = Asker(keepers_door(state), timeout_s=self._timeout_s, tries=TRIES) if is_keeper else None
         try:
-            words = [name, instance] if instance else [name]
-            answer = await asker.ask(REQUEST, b"dbp.deregister", *(word.encode() for word in words))
-            return told_by(answer)
+            return await self.told(*frames) if asker is None else told_by(await asker.ask(REQUEST, *frames))
         except NotRegistered as error:
             raise NotFound(error.text, service=name) from None
         finally:
-            asker.close()
+            if asker is not None:
+                asker.close()
 
     # What the rest of the library asks
 
@@ -317,17 +329,17 @@ class Client:
             self._place.forget(found)  # it may have moved
             raise
 
-    async def events(self, *, anew: bool = False) -> Address:
+    async def events(self, *, anew: bool = False) -> Target:
         """Where the broker publishes its events, looked for `anew` if what is known may be old."""
         if anew:
             self._place.forget()
         found = await self._place.found()
         if found.is_legacy or not found.pub:
             raise Unsupported(f"the broker at {self.broker} publishes no changes")
-        return Address(found.host, found.pub)
+        return self._place.target(found, found.pub)
 
     def _asker(self, found: Found) -> Asker:
-        place = Address(found.host, found.port)
+        place = self._place.target(found, found.port)
         asker = self._askers.get(place)
         if asker is None:
             asker = self._askers[place] = Asker(place, timeout_s=self._timeout_s)

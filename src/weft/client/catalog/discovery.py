@@ -14,13 +14,15 @@ from typing import Any, NamedTuple
 import msgspec
 import zmq
 
+from weft.base.endpoints import endpoint_of
 from weft.base.errors import PeerError
 from weft.client.catalog import limits
 from weft.client.catalog.errors import Unreachable
 from weft.client.catalog.lines import Line
 from weft.client.catalog.servicelimits import BEACON_PORT, DISCOVERY_S
 from weft.client.link.backoff import BackOff
-from weft.client.link.opening import BadEndpoint
+from weft.client.link.keyring import PLAIN, Keyring
+from weft.client.link.opening import BadEndpoint, Target
 from weft.wire.catalog import beacon as beacons
 from weft.wire.catalog import commands, times
 from weft.wire.catalog.messages import REPLY, REQUEST, Beacon, Message
@@ -43,6 +45,8 @@ class Found(NamedTuple):
     caps: tuple[str, ...] = ()
     is_legacy: bool = False
     """An existing one, without queries, events and datagrams."""
+    server: str = ""
+    """Its public key, where it was asked with keys."""
 
 
 async def find_broker(  # tidy: each narrows who is meant
@@ -52,16 +56,19 @@ async def find_broker(  # tidy: each narrows who is meant
     wait_s: float = DISCOVERY_S,
     beacon_port: int = BEACON_PORT,
     beacon_key: str = "",
+    keyring: Keyring | None = None,
 ) -> Found:
     """The broker: the first seed (`host:port`) that answers, or without seeds the first that is heard.
 
-    net: only one of this network. beacon_key: only a beacon with the right code. Unreachable after `wait_s`.
+    net: only one of this network. beacon_key: only a beacon with the right code. keyring: elsewhere only one that has
+    one of these keys. Unreachable after `wait_s`.
     """
     try:
         async with asyncio.timeout(wait_s):
             if seeds:
-                return await _ask_around(seeds, net)
-            return await _listen(Choice(net, beacon_key), beacon_port)
+                return await _ask_around(seeds, net, keyring)
+            heard = await _listen(Choice(net, beacon_key), beacon_port)
+            return heard if keyring is None else await _ask_around((seed_of(heard),), net, keyring)
     except TimeoutError:
         where = f"no broker answers at {', '.join(seeds)}" if seeds else f"no beacon was heard at port {beacon_port}"
         raise Unreachable(f"{where} within {wait_s:g} s") from None
@@ -121,18 +128,33 @@ class _Status(msgspec.Struct):
     caps: tuple[str, ...] = ()
 
 
-async def _ask_around(seeds: Sequence[str], net: str) -> Found:
+def seed_of(found: Found) -> str:
+    """Where it is asked, as it is typed."""
+    return endpoint_of(found.host, found.port)
+
+
+async def _ask_around(seeds: Sequence[str], net: str, keyring: Keyring | None) -> Found:
     back_off = BackOff(limits.BACK_OFF_MIN_S, limits.BACK_OFF_MAX_S)
     while True:
-        for seed in seeds:
-            found = await _ask(seed)
+        for seed, server in ((each, key) for each in seeds for key in servers_of(keyring, each)):
+            found = await _ask(seed, keyring, server)
             if found is not None and net in ("", found.net):
-                return found
+                return found._replace(server=server)
         await back_off.wait()
 
 
-async def _ask(seed: str) -> Found | None:
-    """What is at a seed; None: nobody answers within a second."""
+def servers_of(keyring: Keyring | None, seed: str) -> tuple[str, ...]:
+    """The keys with which a seed is asked, one after the other; an empty one: without keys."""
+    return (PLAIN,) if keyring is None else keyring.servers(seed)
+
+
+def reached(endpoint: str, keyring: Keyring | None, server: str) -> Target:
+    """Where to connect, with that key if it is one."""
+    return Target(endpoint) if keyring is None else keyring.target(endpoint, server)
+
+
+async def _ask(seed: str, keyring: Keyring | None, server: str) -> Found | None:
+    """What is at a seed; None: nobody answers within a second, or not with that key."""
     heard: asyncio.Future[Sequence[bytes]] = asyncio.get_running_loop().create_future()
 
     def hear(frames: list[bytes]) -> None:
@@ -142,7 +164,7 @@ async def _ask(seed: str) -> Found | None:
                 heard.set_result(message.body)
 
     try:
-        line = Line(zmq.DEALER, f"tcp://{seed}", hear)
+        line = Line(zmq.DEALER, reached(f"tcp://{seed}", keyring, server), hear)
     except BadEndpoint as error:
         raise Unreachable(f"{seed!r} is no host:port: {error.reason}") from None
     try:

@@ -13,10 +13,11 @@ from weft.base.chance import Chance
 from weft.base.effects import Connect, Disconnect, Effect, Reply, Send, SendFailed, Source, Tell
 from weft.base.errors import PeerError
 from weft.base.now import Now
-from weft.client.catalog.discovery import Ears
+from weft.client.catalog.discovery import Ears, reached, servers_of
 from weft.client.catalog.errors import CatalogError, error_of
 from weft.client.catalog.servicelimits import COPIES_MAX, FRAME_BYTES_MAX, LINGER_MS
 from weft.client.catalog.sockets import Datagrams, Plug
+from weft.client.link.keyring import PLAIN, Keyring
 from weft.client.link.sockets import Bounds, Context
 from weft.cores.service.core import Service as Core
 from weft.cores.service.messages import (
@@ -45,9 +46,11 @@ MONITOR_BOUNDS: Final = Bounds(FRAME_BYTES_MAX, COPIES_MAX)
 class Driver:
     """One service core and its sockets to the broker. `tell` hears its events."""
 
-    def __init__(self, settings: ServiceSettings, context: Context, tell: Tale) -> None:
+    def __init__(self, settings: ServiceSettings, context: Context, tell: Tale, keyring: Keyring | None = None) -> None:
         self.core = Core(settings, Chance(SystemRandom().getrandbits(64)))
-        self._context, self._tell = context, tell
+        self._context, self._tell, self._keyring = context, tell, keyring
+        self._server, self._calls = PLAIN, 0
+        """The key of the broker that is called now; of several that may be right each call takes the next."""
         self._loop = asyncio.get_running_loop()
         self._dealer: Plug | None = None
         self._monitors: dict[bytes, Plug] = {}
@@ -163,13 +166,17 @@ class Driver:
         self._disconnect()
         tag = effect.tag
         self._dealer = Plug(self._context, zmq.DEALER, lambda frames: self._hear_broker(frames, tag))
-        self._dealer.dial(effect.endpoint)
+        servers = servers_of(self._keyring, effect.endpoint)
+        if servers:
+            self._server = servers[self._calls % len(servers)]
+            self._calls += 1
+            self._dealer.dial(reached(f"tcp://{effect.endpoint}", self._keyring, self._server))
 
     def _connect_monitor(self, effect: Connect) -> None:
         tag = effect.tag
         made = Plug(self._context, zmq.DEALER, lambda frames: self._hear_monitor(frames, tag), MONITOR_BOUNDS)
         self._monitors[tag] = made
-        made.dial(effect.endpoint)
+        made.dial(reached(f"tcp://{effect.endpoint}", self._keyring, self._server))
 
     def _close_monitor(self, tag: bytes) -> None:
         made = self._monitors.pop(tag, None)

@@ -35,7 +35,7 @@ class CatalogTimeout(CatalogError):
 class Unreachable(errors.Unreachable, CatalogTimeout):
     """There is nobody who could be asked."""
 
-    mend = "weft up with a [catalog] in a node's file; or broker= or WEFT_CATALOG= with HOST:PORT"
+    mend = "weft up with a [catalog] in a node's file; broker= or WEFT_CATALOG= with HOST:PORT; of a closed fabric keys= or WEFT_KEYS="
 
 
 class Closed(errors.Closed, CatalogError):

@@ -8,14 +8,16 @@ import asyncio
 import os
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Final
+from typing import Final, NamedTuple
 
 from weft.client.catalog.discovery import Found as Found  # noqa: PLC0414  # part of what this module offers
-from weft.client.catalog.discovery import find_broker
+from weft.client.catalog.discovery import find_broker, reached, servers_of
 from weft.client.catalog.entries import Address
 from weft.client.catalog.errors import CatalogError, Unreachable
 from weft.client.catalog.limits import ANSWER_S, BEACON_S, LOCAL_S, PORT, TRIES
 from weft.client.link.finding import Door, state_base
+from weft.client.link.keyring import Given, Keyring
+from weft.client.link.opening import Target
 
 Broker = str | int | os.PathLike[str] | Sequence[str] | None
 """host:port, a port of this machine, several of these, or the state directory of a broker's node; None: `WEFT_CATALOG`,
@@ -26,27 +28,37 @@ PORT_MAX: Final = 65_535
 LOCAL: Final = "127.0.0.1"
 
 
-async def found(broker: Broker = None, net: str = "") -> Found:
+async def found(broker: Broker = None, net: str = "", keyring: Keyring | None = None) -> Found:
     """The broker that is meant, as it is now; Unreachable with what was tried.
 
     Nobody named one: that of this machine answers at once; else a beacon comes within a second or so (BEA-004).
     """
     seeds = seeds_of(broker)
     if seeds:
-        return await _try(seeds, net, ANSWER_S * TRIES, f"no broker answers at {', '.join(seeds)}")
+        keys = max(len(servers_of(keyring, seed)) for seed in seeds)
+        text = f"no broker answers at {', '.join(seeds)}{'' if keyring is None else ' with a key that is known here'}"
+        return await _try(Search(seeds, net, keyring), ANSWER_S * TRIES * keys, text)
     local = f"{LOCAL}:{PORT}"
     try:
-        return await _try((local,), net, LOCAL_S, "")
+        return await _try(Search((local,), net, keyring), LOCAL_S, "")
     except Unreachable:
         of = f" of network {net}" if net else ""
         text = f"no broker answers at {local}, and no beacon{of} was heard within {BEACON_S:g} s"
-        return await _try((), net, BEACON_S, text)
+        return await _try(Search((), net, keyring), BEACON_S, text)
 
 
-async def _try(seeds: Sequence[str], net: str, wait_s: float, text: str) -> Found:
+class Search(NamedTuple):
+    """Who is looked for, and with which keys."""
+
+    seeds: Sequence[str]
+    net: str
+    keyring: Keyring | None
+
+
+async def _try(search: Search, wait_s: float, text: str) -> Found:
     try:
         async with asyncio.timeout(wait_s + ANSWER_S):
-            return await find_broker(seeds, net=net, wait_s=wait_s)
+            return await find_broker(search.seeds, net=search.net, wait_s=wait_s, keyring=search.keyring)
     except CatalogError as error:
         if isinstance(error, Unreachable) or error.code in ("timeout", "unreachable"):
             raise Unreachable(text) from None
@@ -114,8 +126,11 @@ def keepers_door(state: str | os.PathLike[str] | None = None) -> str:
 class Place:
     """Where a client's broker is, found again when it does not answer any more."""
 
-    def __init__(self, broker: Broker, net: str) -> None:
+    def __init__(self, broker: Broker, net: str, keys: Given = None) -> None:
+        """UserError if there are keys that cannot be read."""
         self._broker, self._net = broker, net
+        self._keyring = Keyring.of(keys)
+        self.has_keys = self._keyring is not None
         self._found: Found | None = None
         self._lock = asyncio.Lock()
 
@@ -128,8 +143,12 @@ class Place:
         """Where it is, looked for if that is not known."""
         async with self._lock:
             if self._found is None:
-                self._found = await found(self._broker, self._net)
+                self._found = await found(self._broker, self._net, self._keyring)
             return self._found
+
+    def target(self, found: Found, port: int) -> Target:
+        """One of the broker's ports, with the key under which it was found."""
+        return reached(Address(found.host, port).endpoint, self._keyring, found.server)
 
     def forget(self, was: Found | None = None) -> None:
         """It does not answer there: look for it next time."""

@@ -12,8 +12,17 @@ from weft.client.link.opening import Target
 from weft.client.link.sockets import GREETED, Bounds, Socket
 
 BOUNDS: Final = Bounds(FRAME_BYTES_MAX, QUEUE_MAX)
+Place = Address | Target | str
+"""Where to connect: an address or an endpoint of ZeroMQ, without keys; or a target, which may have some."""
 TURN: Final = 256
 """Messages that are read without returning to the loop."""
+
+
+def target_of(place: Place) -> Target:
+    """Of whatever names a place."""
+    if isinstance(place, Target):
+        return place
+    return Target(place if isinstance(place, str) else place.endpoint)
 
 
 class Line(Channel):
@@ -24,14 +33,14 @@ class Line(Channel):
 
     _socket: Socket
 
-    def __init__(self, kind: int, place: Address | str, hear: Hear, greeted: Callable[[], None] | None = None) -> None:
+    def __init__(self, kind: int, place: Place, hear: Hear, greeted: Callable[[], None] | None = None) -> None:
         """BadEndpoint if that is no place."""
 
         def opener(on_ready: Callable[[], None], _: Callable[[], None]) -> Socket:
             made = self._socket = Socket(kind, BOUNDS, on_ready)
             if greeted is not None:
                 made.watch(GREETED, greeted)
-            made.dial(Target(place if isinstance(place, str) else place.endpoint))
+            made.dial(target_of(place))
             return made
 
         super().__init__(opener, hear, per_turn=TURN)

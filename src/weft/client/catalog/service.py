@@ -29,6 +29,7 @@ from weft.client.catalog.servicelimits import BEACON_PORT, LINGER_MS, REGISTER_S
 from weft.client.catalog.sockets import Plug
 from weft.client.catalog.speaking import Speaker
 from weft.client.catalog.tapping import Tapping
+from weft.client.link.keyring import Given, Keyring
 from weft.client.link.sockets import Context
 from weft.cores.service.messages import Denied, Registered, ServiceSettings, TapsChanged
 
@@ -47,7 +48,8 @@ class Service:
     topics: prefixes of what it publishes whose last values the catalog keeps; None: all. record: more keys of the
     registration, as `weight` or `function`. host, port: where calls are taken, port 0: a free one; advertise: the address
     that others are told, if it is another. broker: `host:port`, several of them, or None: `WEFT_CATALOG`, else whoever is
-    heard by beacon, of network `net` and signed with `beacon_key`, if these are given.
+    heard by beacon, of network `net` and signed with `beacon_key`, if these are given. keys, or `WEFT_KEYS`: the directory
+    that `weft join` left, for the broker of a closed fabric on another machine.
     """
 
     def __init__(  # tidy: all but the name have a default that fits most
@@ -68,6 +70,7 @@ class Service:
         net: str = "",
         beacon_key: str = "",
         beacon_port: int = BEACON_PORT,
+        keys: Given = None,
     ) -> None:
         self.name, self.id, self.version = name, id, version
         self.metadata = dict(metadata or {})
@@ -84,6 +87,8 @@ class Service:
         self._interval_ms = round(interval_s * 1_000)
         self._place = (host, port, advertise or (LOCAL if host in ANYWHERE else host))
         self._broker, self._net, self._key, self._beacon_port = broker, net, beacon_key, beacon_port
+        self.keyring = Keyring.of(keys)
+        """Whose keys it meets at a broker; None: it has none."""
         self._running: _Running | None = None
 
     @overload
@@ -240,7 +245,7 @@ class _Running:
         host, port, _ = place
         host = "0.0.0.0" if host in ("", "*") else host  # noqa: S104  # asked for in so many words
         ports = self._router.bind(host, port), self._speaker.bind(host)
-        self.driver = Driver(settings(*ports), self._context, self._hear)
+        self.driver = Driver(settings(*ports), self._context, self._hear, self._service.keyring)
         self._service.endpoints.open(self._router.say)
         self._begun = True
         await self.driver.start(beacon_port)

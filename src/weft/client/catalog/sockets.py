@@ -48,10 +48,10 @@ class Plug(Channel):
         finally:
             self.look()
 
-    def dial(self, endpoint: str) -> None:
-        """Dial `host:port`; who is not there may come later, and a name that means nothing is as silent."""
+    def dial(self, target: Target) -> None:
+        """Dial; who is not there may come later, and a name that means nothing is as silent."""
         with suppress(BadEndpoint):
-            self._socket.dial(Target(f"tcp://{endpoint}"))
+            self._socket.dial(target)
         self.look()
 
     def say(self, frames: list[bytes]) -> bool:  # type: ignore[override]  # a service never waits for a slow peer

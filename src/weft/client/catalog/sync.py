@@ -13,6 +13,7 @@ from weft.client.catalog.finding import Broker
 from weft.client.catalog.limits import ANSWER_S, CALL_S
 from weft.client.catalog.picking import Policy
 from weft.client.catalog.tapped import Copied
+from weft.client.link.keyring import Given
 from weft.client.link.waiting import Waiting
 
 Wanted = Mapping[str, Any] | None
@@ -21,8 +22,16 @@ Wanted = Mapping[str, Any] | None
 class SyncClient(Waiting):
     """As `Client`, each call waits: `with weft.catalog.SyncClient() as catalog: catalog.get("thermo").address`."""
 
-    def __init__(self, broker: Broker = None, *, net: str = "", cache: bool = False, timeout: float = ANSWER_S) -> None:
-        self._client = Client(broker, net=net, cache=cache, timeout=timeout)
+    def __init__(  # tidy: as `Client`
+        self,
+        broker: Broker = None,
+        *,
+        net: str = "",
+        cache: bool = False,
+        timeout: float = ANSWER_S,
+        keys: Given = None,
+    ) -> None:
+        self._client = Client(broker, net=net, cache=cache, timeout=timeout, keys=keys)
         super().__init__(self._client, "weft catalog")
 
     @property

@@ -10,10 +10,9 @@ from typing import Any, Final, Protocol
 import msgspec
 import zmq
 
-from weft.client.catalog.entries import Address
 from weft.client.catalog.errors import CatalogError, CatalogTimeout, Closed
 from weft.client.catalog.limits import SHARED_S, TOLD_MAX, VALUES_AHEAD_MAX
-from weft.client.catalog.lines import Line
+from weft.client.catalog.lines import Line, Place
 from weft.client.link.told import Ahead
 from weft.cores.catalog.logforms import LEVELS
 
@@ -29,7 +28,7 @@ class Teller(Protocol):
     async def logs(self, wanted: Record) -> list[Record]:
         """The records that a broker remembers; CatalogError."""
 
-    async def events(self, *, anew: bool) -> Address:
+    async def events(self, *, anew: bool) -> Place:
         """Where the broker publishes its events; CatalogError."""
 
 

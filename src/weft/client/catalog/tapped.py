@@ -10,10 +10,9 @@ import msgspec
 import zmq
 
 from weft.base.errors import UNREADABLE
-from weft.client.catalog.entries import Address
 from weft.client.catalog.errors import CatalogError, Closed
 from weft.client.catalog.limits import CONNECT_S, SHARED_S, VALUES_AHEAD_MAX
-from weft.client.catalog.lines import Line
+from weft.client.catalog.lines import Line, Place
 from weft.client.link.told import Ahead
 
 QUERY: Final = b"dbp.tap"
@@ -37,7 +36,7 @@ class Teller(Protocol):
     async def told(self, *frames: bytes) -> Table:
         """The JSON that a request is answered; CatalogError."""
 
-    async def events(self, *, anew: bool) -> Address:
+    async def events(self, *, anew: bool) -> Place:
         """Where the broker publishes; CatalogError."""
 
 

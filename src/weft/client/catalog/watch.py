@@ -11,11 +11,11 @@ from typing import Any, Final, Protocol, Self
 
 import zmq
 
-from weft.client.catalog.entries import Address, Change, Entry
+from weft.client.catalog.entries import Change, Entry
 from weft.client.catalog.errors import CatalogError, CatalogTimeout, Closed, GarbledAnswer
 from weft.client.catalog.following import Ask, Follower, Reopen, Subscribe
 from weft.client.catalog.limits import BACK_OFF_MAX_S, BACK_OFF_MIN_S, CHANGES_AHEAD_MAX
-from weft.client.catalog.lines import Line
+from weft.client.catalog.lines import Line, Place
 from weft.client.link.backoff import BackOff
 from weft.client.link.told import Told
 
@@ -28,7 +28,7 @@ class Teller(Protocol):
     async def answered(self, *frames: bytes) -> dict[str, Any]:
         """The answer to a query, also where it is a refusal; CatalogError where there is none."""
 
-    async def events(self, *, anew: bool) -> Address:
+    async def events(self, *, anew: bool) -> Place:
         """Where the broker publishes its events, looked for `anew` if what is known may be old; CatalogError."""
 
 
@@ -136,7 +136,7 @@ class Watch(Told):
         self._follower.opened(time.monotonic_ns())
         self._act()
 
-    async def _found(self, *, anew: bool) -> Address:
+    async def _found(self, *, anew: bool) -> Place:
         """Where the broker publishes; once it has been there, for as long as it takes."""
         back_off = BackOff(BACK_OFF_MIN_S, BACK_OFF_MAX_S)
         while True:

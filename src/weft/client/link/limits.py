@@ -16,4 +16,6 @@ NEVER_MS: Final = 86_400_000
 """Until libzmq dials again by itself: a node that came back knows no routing id of before. Its own `never` (-1) throws
 away what has come already, and a message that is half read ends the process."""
 SOCKET_QUEUE: Final = 1_000  # multiparts, either way
+KEY_FILE_BYTES_MAX: Final = 4 << 20  # a thousand bindings, and what each may say
+SERVERS_MAX: Final = 8  # keys that are tried at one place
 FRAME_BYTES_MAX: Final = (1 << 20) + (1 << 16)  # CLI-002

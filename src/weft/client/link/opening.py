@@ -28,6 +28,9 @@ class Curve(NamedTuple):
     public: bytes
     secret: bytes
 
+    def __repr__(self) -> str:
+        return f"Curve(server={self.server!r}, public={self.public!r}, secret=...)"  # SEC-047
+
 
 class Target(NamedTuple):
     """The other end of a connection, and who we are there."""

@@ -51,8 +51,6 @@ from weft.cores.catalog.values import Values
 from weft.cores.kit.timers import Parts
 from weft.wire.catalog.messages import PONG, REQUEST
 
-LOOPBACK: Final = ("127.0.0.1", "localhost", "::1")
-
 
 class Catalog:
     """The broker of one node."""
@@ -145,7 +143,7 @@ class Catalog:
         self.sources.open(now)
         self.publishing.open(now)
         context.tell(messages.CatalogOpened(context.epoch, settings.port, len(list(self.book.all()))))
-        if settings.host not in LOOPBACK:
+        if settings.is_exposed:
             context.tell(messages.CatalogExposed(settings.host))
 
     def _hold_back(self, order: messages.HoldBack, now: Now) -> None:

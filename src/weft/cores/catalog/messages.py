@@ -4,6 +4,7 @@ from typing import Final, Literal
 
 import msgspec
 
+from weft.base.endpoints import is_loopback
 from weft.cores.catalog import limits
 
 
@@ -28,6 +29,8 @@ class CatalogSettings(msgspec.Struct, frozen=True, kw_only=True):
 
     fabric: str = "weft"
     host: str = "127.0.0.1"
+    is_closed: bool = False
+    """Whether whoever comes from elsewhere needs a key (CAT-060)."""
     port: int = 5246
     """Of the ROUTER."""
     net: str = ""
@@ -69,8 +72,12 @@ class CatalogSettings(msgspec.Struct, frozen=True, kw_only=True):
     values_bytes_max: int = limits.VALUES_BYTES_MAX
     logs_max: int = limits.LOGS_MAX
 
+    # Orders
 
-# Orders
+    @property
+    def is_exposed(self) -> bool:
+        """Whether it listens beyond this machine, and asks nobody who they are (CAT-061)."""
+        return not (self.is_closed or is_loopback(self.host))
 
 
 class Ports(msgspec.Struct, frozen=True, gc=False):

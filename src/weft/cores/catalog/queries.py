@@ -21,7 +21,6 @@ from weft.cores.catalog.states import State
 PREFIX: Final = b"dbp."
 CAPS: Final = ("f64", "lvc", "log", "tap")
 """What this broker can beyond the seed: the same in its beacon, its status and its approvals (BEA-001)."""
-LOOPBACK: Final = ("127.0.0.1", "localhost", "::1")
 STATES: Final = (State.ACTIVE, State.SUSPECT, State.INACTIVE)
 
 Arguments = tuple[bytes, ...]
@@ -103,7 +102,7 @@ class Queries:
             "monitor": context.monitor_port,
             "bridge": context.bridge_port,
             "caps": CAPS,
-            "insecure": settings.host not in LOOPBACK,
+            "insecure": settings.is_exposed,
             "full": context.is_full,
             "instances": {state.name.lower(): counts[state] for state in STATES},
             "names": len(self._book.names()),

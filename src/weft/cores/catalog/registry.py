@@ -130,7 +130,7 @@ class Registry:
 
     def deregister(self, arguments: tuple[bytes, ...], asker: Asker) -> tuple[bytes, ...]:
         """Obey `dbp.deregister name [instance]` of an administrator (CAT-034)."""
-        if not asker.is_admin:
+        if not (asker.is_admin or asker.is_proved):
             raise Refusal("not-authorised", "only an administrator removes services")
         name, instance_id = _arguments(arguments)
         instance = self._one_of(self.book.of_name(name), instance_id)

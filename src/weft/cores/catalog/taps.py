@@ -17,6 +17,7 @@ import msgspec
 from msgspec import Meta
 
 from weft.base.effects import Source
+from weft.base.endpoints import is_loopback
 from weft.base.errors import PeerError
 from weft.base.now import SECOND, Now
 from weft.cores.catalog import limits
@@ -25,7 +26,7 @@ from weft.cores.catalog.book import Book, Key
 from weft.cores.catalog.context import EVENTS, MONITOR, Asker, Context
 from weft.cores.catalog.instances import Instance
 from weft.cores.catalog.messages import TapEnded, TapStarted
-from weft.cores.catalog.queries import LOOPBACK, Queries
+from weft.cores.catalog.queries import Queries
 from weft.cores.catalog.refusals import Refusal
 from weft.cores.catalog.serving import Serving
 from weft.cores.kit.tapping import Sampler, cut
@@ -117,7 +118,7 @@ class Taps:
 
     def ask(self, args: tuple[bytes, ...], asker: Asker) -> tuple[bytes, ...]:
         """`dbp.tap`: begin, end, or list."""
-        if not (asker.is_admin or asker.is_proved or asker.address in LOOPBACK):
+        if not (asker.is_admin or asker.is_proved or is_loopback(asker.address)):
             raise Refusal("not-authorised", "messages are copied for who is on the broker's machine, or has a key")
         self._hidden = (asker.peer, self.context.now.mono)
         asked = read_argument(args, 0, _ASKED)
