@@ -195,3 +195,21 @@ async def test_a_write_waits_for_the_disk_of_another_node_and_says_if_it_is_away
             assert (0, []) == await weft("del", "x", "--ack", "one", *at)
         assert (5, []) == await weft("set", "x", "2", "--ack", "2", *at)
         assert (0, ["2"]) == await weft("get", "x", *at)
+
+
+@pytest.mark.proves("ADM-014", part="through a file")
+@in_loop
+async def test_what_ends_by_itself_ends_in_the_store_that_its_file_was_loaded_into_too(tmp_path: Path) -> None:
+    first, second = free_blocks(2, 16_000)
+    one, two, file = tmp_path / "one", tmp_path / "two", tmp_path / "file"
+    async with living(one, first, "a", "MEMBER", found="r"), store.Client(one) as client:
+        await client.set("lent", 1, ttl=600.0)
+        until = (await client.entry("lent")).until
+        await files.save(client, file)
+    gone = {"path": ["gone"], "value": 1, "chain": {"node": "n", "tick": 1}, "tock": 1, "until": 5.0}
+    file.write_bytes(file.read_bytes() + bytes(msgpack.packb(gone)))
+    async with living(two, second, "b", "MEMBER", found="r"), store.Client(two) as client:
+        at = ("--port", str(second))
+        assert (0, ["1 entries changed, 1 were so already"]) == await weft("store", "load", str(file), *at)
+        assert (until, None) == ((await client.entry("lent")).until, (await client.entry("gone")).chain)
+        assert (0, ["0 entries changed, 2 were so already"]) == await weft("store", "load", str(file), *at)

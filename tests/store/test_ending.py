@@ -3,7 +3,7 @@
 from typing import Any
 
 import pytest
-from msgspec import UNSET
+from msgspec import UNSET, Raw
 
 from tests.store.desk import Desk
 from tests.store.net import Net, path_of
@@ -120,6 +120,9 @@ def test_clients_say_how_long_and_are_told_until_when() -> None:
     for ttl in (0.0, -1.0, float("nan"), float("inf"), 1e12):
         assert "bad-request" == client.ask("set_value", path="a", value=2, ttl=ttl).etype
         assert "bad-request" == client.ask("batch", ops=[Op(path=("b",), ttl=ttl)]).etype
+    for until in (0.0, float("nan"), float("inf"), 1e12):
+        assert "bad-request" == client.ask("set_value", path="a", value=2, until=until).etype
+    assert "bad-request" == client.ask("set_value", path="a", value=2, ttl=3.0, until=9.0).etype
     assert before == desk.node.context.tick
 
 
@@ -133,3 +136,14 @@ def test_an_end_beyond_every_clock_ends_no_node(until: float) -> None:
     net.run(120)
     is_there = until > 0
     assert {"a": is_there, "b": is_there, "c": is_there} == held(net, "x")
+
+
+@pytest.mark.proves("ADM-014", part="an end that was said as an instant is had once, as it was said")
+def test_an_end_is_said_as_an_instant_and_what_ends_then_already_is_not_written_again() -> None:
+    desk = Desk("a")
+    client = desk.client()
+    lent = Op(path=("b",), value=Raw(pack(1)), idem=True, until=90.5)
+    assert [True, False] == [client.ask("batch", ops=[lent]).results[0]["changed"] for _ in range(2)]
+    assert 90.5 == client.ask("get_value", path="b").until
+    for_good = Op(path=("b",), value=Raw(pack(1)), idem=True)
+    assert [True, False] == [client.ask("batch", ops=[for_good]).results[0]["changed"] for _ in range(2)]

@@ -5,6 +5,7 @@ from itertools import permutations
 from typing import Any
 
 import pytest
+from msgspec.structs import replace
 
 from tests.store.rig import DELETE, Node, change, events_of, ticks, vectors
 from weft.base.changes import Chain, Event
@@ -128,6 +129,14 @@ def test_a_value_that_lost_is_written_again_by_its_number() -> None:
     with pytest.raises(Refusal) as error:
         node.replica.write_again(1)
     assert "not-found" == error.value.code
+
+
+@pytest.mark.proves("ADM-014", part="what lost a conflict")
+def test_what_ends_by_itself_ends_when_it_is_written_again_too() -> None:
+    node = Node("me")
+    lent = replace(change("a:1", 10, "p", "mine"), until=500.0)
+    node.hear(change("b:1", 12, "p", "other"), lent)
+    assert 500.0 == node.replica.write_again(1).event.until
 
 
 @pytest.mark.parametrize(

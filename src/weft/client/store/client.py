@@ -238,7 +238,15 @@ class Client:
     async def _write_one(self, op: clients.Op) -> bool:
         action = "set_value" if bytes(op.value) else "delete_value"
         said = clients.Request(
-            action=action, path=op.path, value=op.value, prev=op.prev, chain=op.chain, idem=op.idem, nchain=0
+            action=action,
+            path=op.path,
+            value=op.value,
+            prev=op.prev,
+            chain=op.chain,
+            idem=op.idem,
+            ttl=op.ttl,
+            until=op.until,
+            nchain=0,
         )
         return bool((await self._caller.ask(said, repeats=_repeats([op]))).changed)
 

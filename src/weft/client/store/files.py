@@ -8,12 +8,14 @@ saved = await save(client, path)                    everything the node has, the
 
 import asyncio
 import os
+import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path as File
 from typing import TYPE_CHECKING, BinaryIO, Final, NamedTuple
 
 import msgpack
 import msgspec
+from msgspec import UNSET
 
 from weft.base.changes import Event, Path
 from weft.base.errors import PeerError, UserError
@@ -144,9 +146,14 @@ class Loaded(NamedTuple):
 
 
 def wanted(events: Iterable[Event]) -> Iterator[Event]:
-    """What another store can use of a file: the types and codecs of the hidden tree last, its nodes not at all."""
+    """What another store can use of a file: the types and codecs of the hidden tree last, its nodes not at all.
+
+    What has ended by itself while the file lay there is left out: nothing is said of it.
+    """
     hidden: list[Event] = []
     for event in events:
+        if event.value is not None and event.until is not None and event.until <= time.time():
+            continue
         if not event.path or event.path[0] is not None:
             yield event
         elif len(event.path) > 1 and event.path[1] not in NOBODYS:
@@ -184,7 +191,8 @@ class _Loading:
         if key in self._ops or len(self._ops) >= OPS_MAX or self._bytes >= OPS_BYTES_MAX:
             await self._send()
         value = clients.NO_VALUE if event.value is None else msgspec.Raw(event.value)
-        self._ops[key] = clients.Op(path=event.path, value=value, idem=event.value is not None)
+        until = UNSET if event.value is None or event.until is None else event.until
+        self._ops[key] = clients.Op(path=event.path, value=value, idem=event.value is not None, until=until)
         self._bytes += len(event.value or b"") + len(key)
 
     async def end(self) -> Loaded:

@@ -264,20 +264,23 @@ def delete_value(asked: Asked) -> Answer:
 
 
 def _is_so(said: Request | Op, current: Event, value: bytes) -> bool:
-    """Whether nothing is to be written (`idem`): the value stands, and for good, as it is wanted."""
-    lasts = current.until is None and said.ttl in (UNSET, None)
+    """Whether nothing is to be written (`idem`): the value stands, and for good or until then, as it is wanted."""
+    lasts = said.ttl in (UNSET, None) and current.until == (None if said.until is UNSET else said.until)
     return bool(said.idem) and lasts and current.value is not None and equal(current.value, value)
 
 
 def until_of(asked: Asked, said: Request | Op) -> float | None:
-    """When what is written ends by itself (ADM-014); Refusal for a time to live that is none."""
-    ttl = said.ttl
+    """When what is written ends by itself (ADM-014); Refusal for a time to live, or an instant, that is none."""
+    ttl, until, wall = said.ttl, said.until, asked.desk.context.now.wall
+    if until is not UNSET and until is not None:
+        if ttl not in (UNSET, None) or not 0 < until <= wall / SECOND + limits.TTL_MAX_S:
+            raise Refusal("bad-request", f"`until` stands alone, and is at most {limits.TTL_MAX_S:g} seconds away")
+        return until
     if ttl is UNSET or ttl is None:
         return None
     if not 0 < ttl <= limits.TTL_MAX_S:  # NaN neither
         raise Refusal("bad-request", f"`ttl` is more than 0 and at most {limits.TTL_MAX_S:g} seconds")
-    end = asked.desk.context.now.wall + round(ttl * SECOND)
-    return end / SECOND
+    return (wall + round(ttl * SECOND)) / SECOND
 
 
 def _write(asked: Asked, conditions: Conditions, value: bytes | None) -> Answer:

@@ -430,11 +430,12 @@ class Replica:
     # Conflicts
 
     def write_again(self, number: int, *, by: str = "", via: str = "") -> Written:
-        """Write once more what lost a conflict; Refusal `not-found`."""
+        """Write once more what lost a conflict, with the end that it had; Refusal `not-found`."""
         conflict = self.conflicts.get(number)
         if conflict is None or conflict.lost.value == LEFT_OUT:
             raise Refusal("not-found", f"there is no conflict {number} to restore")
-        written = self.write(conflict.lost.path, conflict.lost.value, by=by, via=via)
+        lost = conflict.lost
+        written = self.write(lost.path, lost.value, by=by, via=via, until=lost.until)
         self.conflicts.forget(number)
         self._context.keep(memory.record_of(memory.Forgotten(number)))
         return written

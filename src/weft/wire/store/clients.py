@@ -26,7 +26,7 @@ ACK_EACH: Final = 4
 MESSAGE_BYTES_MAX: Final = 4 << 20
 PATH_CODE: Final = 3  # the extension code of paths (COD-002)
 LINKS_MAX: Final = 64  # of a chain
-CAPS: Final = ("watch.since", "watch.latest", "batch", "ttl", "conv", "ack")
+CAPS: Final = ("watch.since", "watch.latest", "batch", "ttl", "until", "conv", "ack")
 """What of `weft.caps` this server has."""
 
 NO_VALUE: Final = Raw(b"")
@@ -77,6 +77,8 @@ class Op(msgspec.Struct, omit_defaults=True, frozen=True, kw_only=True, gc=False
     chain: Links | UnsetType | None = UNSET
     idem: Flag = False
     ttl: float | Maybe = UNSET
+    until: float | Maybe = UNSET
+    """When it ends by itself, in Unix seconds; `ttl` says the same by how long."""
 
 
 class Request(msgspec.Struct, omit_defaults=True, frozen=True, kw_only=True, gc=False):  # tidy: bounded by its message
@@ -98,6 +100,7 @@ class Request(msgspec.Struct, omit_defaults=True, frozen=True, kw_only=True, gc=
     """Of a batch."""
     ack: int | str | Maybe = UNSET
     ttl: float | Maybe = UNSET
+    until: float | Maybe = UNSET
     node: str | UnsetType = UNSET
     tick: int | UnsetType = UNSET
     min_depth: int | Maybe = UNSET
