@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from msgspec.structs import replace
 
 from tests.catalog.rig import Broker, Peer, T
 from weft.base.effects import Send, Source
@@ -43,10 +44,18 @@ class Tapping(Broker):
         return peer
 
     def monitor(self, header: Any, *frames: bytes, peer: bytes = b"m1", address: str = "127.0.0.1") -> None:
-        """A service says something to the monitor port."""
+        """A service says something to the monitor port; its reports with what `start` told it."""
+        if isinstance(header, taps.Report) and not header.proof:
+            header = replace(header, proof=self.proof)
         said = taps.message_of(header, T, frames)
         self.core.receive(said, Source(MONITOR, peer, None, f"DEALER {address}"), self.now)
         self.turn()
+
+    @property
+    def proof(self) -> str:
+        """What the service alone was told."""
+        started = [json.loads(each.body[0]) for _, each in self.said if each.command == b"O_o"]
+        return str([each for each in started if each["type"] == "start"][-1]["proof"])
 
     def tapped(self) -> list[tuple[bytes, ...]]:
         """What was published of taps."""
@@ -88,7 +97,8 @@ def test_a_service_is_asked_over_its_connection_and_told_to_stop_over_it() -> No
     (start,) = thermo.heard()
     assert (b"O_o", 1) == (start.command, len(start.body))
     wanted = {"sockets": ["router"], "dir": "in", "sample": 3, "max_frame": 9, "rate": 7, "seconds": 2}
-    assert {"type": "start", "tap": ID, "port": 5248, **wanted} == start.json
+    assert {"type": "start", "tap": ID, "port": 5248, "proof": broker.proof, **wanted} == start.json
+    assert 32 == len(broker.proof)
     (shown,) = broker._ask(broker.admin(), {"list": True})
     assert ["00ff", "thermo", ["thermo1"]] == [shown["taps"][0][key] for key in ("tap", "service", "instances")]
     assert [{"tap": ID, "stopped": True}] == broker._ask(broker.admin(), {"stop": ID})
@@ -120,9 +130,10 @@ def test_a_copy_is_published_as_it_came() -> None:
     broker = Tapping()
     broker.service()
     broker.begin()
+    broker.monitor(report_of())
     broker.monitor(copy_of(word="read"), b"a", b"bcd")
     header = taps.encode_header(copy_of(word="read"))
-    assert [(header, b"a", b"bcd")] == broker.tapped()
+    assert [(taps.encode_header(report_of()),), (header, b"a", b"bcd")] == broker.tapped()
 
 
 @pytest.mark.proves("MON-003", part="strangers")
@@ -137,6 +148,21 @@ def test_copies_of_strangers_and_of_no_tap_are_dropped_and_counted() -> None:
     broker.monitor(copy_of(), peer=b"m2")
     assert 4 == broker.counted("tap_dropped", "foreign")
     assert [taps.encode_header(report_of())] == [body[0] for body in broker.tapped()]
+
+
+@pytest.mark.proves("MON-003", part="strangers on the same machine")
+def test_who_comes_first_is_no_member_without_what_the_service_was_told() -> None:
+    broker = Tapping()
+    broker.service()
+    broker.begin()
+    broker.monitor(copy_of(), peer=b"other")
+    broker.monitor(replace(report_of(), proof="0" * 32), peer=b"other")
+    broker.monitor(report_of())
+    broker.monitor(copy_of(), b"a")
+    broker.monitor(copy_of(), b"forged", peer=b"other")
+    published = [taps.encode_header(report_of()), taps.encode_header(copy_of())]
+    assert published == [body[0] for body in broker.tapped()], "its own, and no proof in them"
+    assert 3 == broker.counted("tap_dropped", "foreign")
 
 
 @pytest.mark.proves("MON-004", "MON-006")

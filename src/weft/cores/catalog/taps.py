@@ -62,6 +62,8 @@ class Member:
     address: str
     """Where it was registered from: only from there its copies are believed."""
     heard_at: int
+    proof: str = ""
+    """What it alone was told over its connection: whoever reports without it is another one."""
     peer: bytes = b""
     """At the monitor port."""
     report: taps.Report | None = None
@@ -167,10 +169,13 @@ class Taps:
         if not known:
             raise Refusal("not-registered", "service is not registered", service=name)
         wanted = {field: getattr(asked, field) for field in taps.Wanted.__struct_fields__}
-        start = taps.message_of(taps.Start(tap=tap.id, port=self.context.monitor_port, **wanted))
+        port = self.context.monitor_port
         for instance in [one for one in known if can_be_tapped(one)][: limits.TAP_MEMBERS_MAX]:
-            if self.context.monitor_port and self.serving.push(instance, start):
-                tap.members[instance.key] = Member(instance.key, instance.observed_ip, self.context.now.mono)
+            proof = f"{self.context.chance.getrandbits(128):032x}"
+            if port and self.serving.push(
+                instance, taps.message_of(taps.Start(tap=tap.id, port=port, proof=proof, **wanted))
+            ):
+                tap.members[instance.key] = Member(instance.key, instance.observed_ip, self.context.now.mono, proof)
         if not tap.members:
             raise Refusal("unsupported", "it has no connection by which it could be asked to copy", service=name)
 
@@ -195,7 +200,7 @@ class Taps:
             return
         tap = self._taps.get(said.tap)
         member = tap.members.get((said.service, said.instance)) if tap is not None else None
-        if tap is None or member is None or member.ended or not self._is_of(member, source):
+        if tap is None or member is None or member.ended or not self._is_of(member, said, source):
             self.context.count("tap_dropped", "foreign")
             return
         member.heard_at = now.mono
@@ -204,19 +209,19 @@ class Taps:
             self._publish(tap, *message.body)
             return
         member.report = said
-        self._publish(tap, message.body[0])
+        self._publish(tap, taps.encode_header(msgspec.structs.replace(said, proof="")))
         if said.ended:
             member.ended = said.ended
             self._close_if_over(tap)
         else:
             self.context.send(MONITOR, source.peer, taps.message_of(taps.Beat(tap.id), message.time))
 
-    def _is_of(self, member: Member, source: Source) -> bool:
-        """Whether the member said it: the first who comes from where it was registered, and nobody else then."""
+    def _is_of(self, member: Member, said: taps.Said, source: Source) -> bool:
+        """Whether the member said it: who has its proof, and comes from where it was registered; its copies follow."""
         address = source.kind.partition(" ")[2] or "127.0.0.1"
-        if not member.peer and address == member.address:
+        if isinstance(said, taps.Report) and said.proof == member.proof and address == member.address:
             member.peer = source.peer
-        return member.peer == source.peer
+        return bool(member.peer) and member.peer == source.peer
 
     # The broker's own messages
 

@@ -185,7 +185,9 @@ class Taps:
         self._flush(tap)
         tap.told_at = now.mono
         counts = {name: getattr(tap.sampler, name) for name in ACCOUNTS}
-        report = taps.Report(tap=tap.start.tap, service=self._name, instance=tap.instance, ended=ended, **counts)
+        start = tap.start
+        whose = {"tap": start.tap, "service": self._name, "instance": tap.instance, "proof": start.proof}
+        report = taps.Report(ended=ended, **whose, **counts)
         self._outbox.send(MONITOR, tap.tag, taps.message_of(report, times.write("f64le", _unix(now.wall))))
 
 

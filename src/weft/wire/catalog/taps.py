@@ -50,6 +50,8 @@ class Start(Wanted, frozen=True, kw_only=True, tag="start", tag_field="type"):
 
     tap: Id
     port: Annotated[int, Meta(ge=1, le=65_535)]
+    proof: Name = ""
+    """What its reports say: only who is registered has heard it."""
 
 
 class Stop(msgspec.Struct, frozen=True, tag="stop", tag_field="type"):
@@ -84,7 +86,7 @@ class Copy(msgspec.Struct, frozen=True, kw_only=True, tag="copy", tag_field="typ
 
 
 class Report(msgspec.Struct, frozen=True, kw_only=True, tag="report", tag_field="type", omit_defaults=True):
-    """How many messages passed so far: `seen` is the sum of the others. Once a second, and at the end."""
+    """How many messages passed so far: `seen` is the sum of the others. At the beginning, once a second, and at the end."""
 
     tap: Id
     service: Name
@@ -97,6 +99,8 @@ class Report(msgspec.Struct, frozen=True, kw_only=True, tag="report", tag_field=
     """Left out on purpose: by `sample`, or beyond `rate`."""
     ended: Name = ""
     """Why it was the last one; empty: it goes on."""
+    proof: Name = ""
+    """As `start` said it; it is not published."""
 
 
 class Beat(msgspec.Struct, frozen=True, tag="beat", tag_field="type"):
