@@ -8,6 +8,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests.catalog.bridgenet import Bridged
+from weft.base.effects import SendFailed, Source
+from weft.cores.catalog import limits
 from weft.cores.catalog.bridges import Bridges
 from weft.cores.catalog.bridgestates import TABLE
 from weft.cores.catalog.messages import BridgeDown, BridgeRefused, BridgeUp
@@ -389,6 +391,143 @@ def test_an_entry_of_another_network_that_no_service_could_have_is_refused(recor
     assert "unknown" == net.ask("green", b"odd@blue")["state"]
     assert ["clock@blue"] == net.names("green", tags=["lab"]) + net.names("green")
     assert 2 == sum(green.core.context.counters["bridge_dropped", code] for code in ("bad-field", "bad-json"))
+
+
+def said_by(net: Bridged, hearer: str, header: wire.Header, *frames: bytes) -> None:
+    """A broker hears a word over its one bridge."""
+    node = net.nodes[hearer]
+    ((channel, peer),) = node.core.bridges.links
+    node.core.receive(wire.message_of(header, b"T", frames), Source(channel, peer, None, ""), net.at())
+    net._pump(hearer)
+
+
+@pytest.mark.proves("BRI-003", part="a broker that is called otherwise is another one")
+@pytest.mark.parametrize("hearer", ["green", "blue"])
+def test_who_greets_under_another_name_leaves_nothing_behind_under_the_old_one(hearer: str) -> None:
+    net, other = pair(), {"green": "blue", "blue": "green"}[hearer]
+    net.register(other, "thermo")
+    net.run(1)
+    said_by(net, hearer, wire.Hello(v=1, net="red", broker="0a", messages=10, bytes=1_000))
+    assert ([], 0) == (net.names(hearer), len(net.nodes[hearer].core.bridges.routes))
+    net.restart(other)
+    net.run(10)
+    assert [f"thermo@{other}"] == net.names(hearer)
+
+
+@pytest.mark.proves("BRI-003", part="a refusal of a bridge that was up")
+def test_who_greets_under_our_own_name_leaves_nothing_behind_either() -> None:
+    net = pair()
+    net.register("blue", "thermo")
+    net.run(1)
+    said_by(net, "green", wire.Hello(v=1, net="green", broker="0a", messages=10, bytes=1_000))
+    assert ([], 0) == (net.names("green"), len(net.nodes["green"].core.bridges.routes))
+
+
+@pytest.mark.proves("BRI-008", part="words that found no room")
+@pytest.mark.parametrize("sayer", ["green", "blue"])
+def test_a_word_that_could_not_be_said_takes_no_credit_for_ever(sayer: str) -> None:
+    net = pair()
+    net.register("green", "thermo")
+    net.register("blue", "clock")
+    net.run(1)
+    node = net.nodes[sayer]
+    ((channel, peer),) = node.core.bridges.links
+    net.lose = lambda sender, hearer, header: isinstance(header, wire.Change)
+    net.register(sayer, "late")
+    net.lose = lambda sender, hearer, header: False
+    node.core.command(SendFailed(channel, peer), net.at())
+    net._pump(sayer)
+    net.run(10)
+    assert ["clock@blue", "late", "thermo"] == sorted({*net.names("green"), "late"} - {"late@blue"})
+    assert [(0, 0), (0, 0)] == [
+        link._open for each in net.nodes.values() for link in each.core.bridges.links.values() if link.is_on
+    ]
+
+
+@pytest.mark.proves("BRI-009", part="two subscriptions that want the same")
+def test_what_two_subscriptions_want_goes_on_until_both_are_gone() -> None:
+    net = pair()
+    net.register("green", "thermo", interfaces={"pub": {"ip": "127.0.0.1", "port": 9}}, topics=None)
+    net.subscribe("blue", b"net/")
+    net.subscribe("blue", b"net/gre")
+    net.run(1)
+    net.subscribe("blue", b"net/gre", is_on=False)
+    net.run(0.1)
+    net.publish("green", "thermo", b"room/a", b"1")
+    net.run(0.1)
+    assert [(b"net/green/room/a", (b"1",))] == [each for each in net.nodes["blue"].published if each[0][:4] == b"net/"]
+
+
+@pytest.mark.proves("BRI-009", part="no more than there is room for")
+def test_a_subscription_that_is_said_again_where_there_is_no_room_is_not_taken_back(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(limits, "WANTED_MAX", 1)
+    net = pair()
+    net.register("green", "thermo", interfaces={"pub": {"ip": "127.0.0.1", "port": 9}}, topics=None)
+    net.subscribe("blue", b"net/green/")
+    net.subscribe("blue", b"net/green/")
+    net.run(1)
+    net.publish("green", "thermo", b"room/a", b"1")
+    net.run(0.1)
+    assert [b"net/green/room/a"] == [each[0] for each in net.nodes["blue"].published if each[0][:4] == b"net/"]
+
+
+@pytest.mark.proves("BRI-006", part="of publications")
+@pytest.mark.parametrize(("net_of", "path"), [("red", ("blue",)), ("blue", ("red",)), ("blue", ()), ("red", ("red",))])
+def test_a_publication_in_the_name_of_a_network_that_it_does_not_come_from_is_dropped(
+    net_of: str, path: tuple[str, ...]
+) -> None:
+    net = pair()
+    net.subscribe("green", b"net/")
+    net.run(1)
+    said_by(net, "green", wire.Pub(net=net_of, publisher="p", instance="1", seq=1, path=path), b"room/a", b"1")
+    green = net.nodes["green"]
+    assert [] == [each for each in green.published if each[0][:4] == b"net/"]
+    assert 1 == green.core.context.counters["bridge_dropped", "malformed"]
+
+
+def chain_of_three() -> Bridged:
+    """`red` reaches `green` through `blue`."""
+    of = {**ALL, "transit": True}
+    return Bridged(green=of, blue={**of, "bridge_to": ("green",)}, red={**of, "bridge_to": ("blue",)})
+
+
+@pytest.mark.proves("BRI-011", part="calls that only pass")
+def test_no_more_calls_pass_than_there_is_room_for(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(limits, "CALLS_MAX", 2)
+    net = chain_of_three()
+    net.register("green", "thermo", ip="127.0.0.1", port=9)
+    net.run(2)
+    red = net.nodes["red"]
+    for number in range(3):
+        ((channel, peer),) = red.core.bridges.links
+        link = red.core.bridges.links[channel, peer]
+        link.say(
+            wire.Call(id=number, net="green", name="thermo", instance="thermo1", endpoint="read", deadline_ms=5_000),
+            (b"x",),
+        )
+    net._pump("red")
+    net.run(0.1)
+    assert (2, 2) == (len(net.nodes["green"].called), len(net.nodes["blue"].core.bridges.relays._carried))
+
+
+@pytest.mark.proves("BRI-011", part="answers of others")
+def test_a_call_is_answered_by_the_bridge_over_which_it_went_and_by_no_other() -> None:
+    net = Bridged(green=ALL, blue={**ALL, "bridge_to": ("green", "red")}, red=ALL)
+    net.register("green", "thermo", ip="127.0.0.1", port=9)
+    net.run(1)
+    port = net.ask("blue", b"thermo@green")["thermo@green"]["port"]
+    (door,) = [tag for tag, bound in net.nodes["blue"].doors.items() if bound == port]
+    net.call("blue", door, b"read", b"x")
+    ((channel, peer),) = net.nodes["red"].core.bridges.links
+    net.nodes["red"].core.bridges.links[channel, peer].say(wire.Return(1, "o_O"), (b"forged",))
+    net._pump("red")
+    net.run(0.1)
+    assert [] == net.nodes["blue"].relayed
+    net.answer("green", 0, b"21.5")
+    net.run(0.1)
+    assert [(b"21.5",)] == [message.body for _, message in net.nodes["blue"].relayed]
 
 
 NETS = ("a", "b", "c", "d")

@@ -84,8 +84,8 @@ def copy_of(**more: Any) -> taps.Copy:
     return taps.Copy(**{"tap": ID, "service": "thermo", "instance": "thermo1", "cut": False, **usual, **more})
 
 
-def report_of(ended: str = "", **counts: int) -> taps.Report:
-    return taps.Report(tap=ID, service="thermo", instance="thermo1", ended=ended, **counts)
+def report_of(ended: str = "", **counts: Any) -> taps.Report:
+    return taps.Report(tap=ID, service="thermo", instance="thermo1", **{"ended": ended, **counts})
 
 
 @pytest.mark.proves("MON-001", "MON-002")

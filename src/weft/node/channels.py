@@ -244,9 +244,16 @@ CHANNELS: Final[dict[str, Channel]] = {
         block=CATALOG, queue=LINK_QUEUE, frames_max=taps.FRAMES_MAX, tells_address=True, is_plain=True
     ),
     "catalog-bridge": _bridge._replace(
-        block=CATALOG, queue=BRIDGE_QUEUE, frames_max=bridges.FRAMES_MAX, tells_address=True, is_plain=True
+        block=CATALOG,
+        queue=BRIDGE_QUEUE,
+        frames_max=bridges.FRAMES_MAX,
+        tells_failure=True,
+        tells_address=True,
+        is_plain=True,
     ),
-    "catalog-bridge-dial": _bridge_dial._replace(queue=BRIDGE_QUEUE, frames_max=bridges.FRAMES_MAX, is_plain=True),
+    "catalog-bridge-dial": _bridge_dial._replace(
+        queue=BRIDGE_QUEUE, frames_max=bridges.FRAMES_MAX, tells_failure=True, is_plain=True
+    ),
     "catalog-relay": Channel("catalog", "stream", commands.decode_call, commands.encode, how=INSIDE),
     "catalog-call": _carry._replace(queue=ANSWER_QUEUE, is_plain=True),
     "catalog-beats": Channel("catalog", "datagram", beats.decode, beats.encode, how=INSIDE),

@@ -20,10 +20,10 @@ from weft.wire.catalog.messages import REPLY, Message
 class Waiting:
     """A lookup that another broker has been asked."""
 
-    __slots__ = ("asker", "due_at", "name", "net")
+    __slots__ = ("asker", "due_at", "link", "name", "net")
 
-    def __init__(self, asker: Asker, name: str, net: str, due_at: int) -> None:
-        self.asker, self.name, self.net, self.due_at = asker, name, net, due_at
+    def __init__(self, asker: Asker, name: str, net: str, due_at: int, link: Link | None) -> None:
+        self.asker, self.name, self.net, self.due_at, self.link = asker, name, net, due_at, link
 
 
 class Asking:
@@ -59,7 +59,7 @@ class Asking:
     def ask(self, asker: Asker, name: str, net: str) -> None:
         """Ask it; whoever asked is answered later, at the latest after two seconds (BRI-008)."""
         link = self._link_to(net)
-        waiting = Waiting(asker, name, net, self.context.now.mono + limits.ASK_NS)
+        waiting = Waiting(asker, name, net, self.context.now.mono + limits.ASK_NS, link)
         if link is None:
             self._unanswered(waiting, "unreachable")
         elif not link.has_credit(len(name)) or len(self._asked) >= limits.CALLS_MAX:
@@ -88,9 +88,11 @@ class Asking:
 
     def hear_answer(self, link: Link, header: wire.Answer, frames: tuple[bytes, ...], now: Now) -> None:
         """Another broker has answered."""
-        waiting = self._asked.pop(header.id, None)
-        if waiting is None or not frames:
+        waiting = self._asked.get(header.id)
+        if waiting is None or waiting.link is not link or not frames:
+            self.context.count("bridge_dropped", "no-answer")
             return
+        del self._asked[header.id]
         try:
             told = msgspec.json.decode(frames[0], type=dict[str, Any])
         except (msgspec.DecodeError, RecursionError):

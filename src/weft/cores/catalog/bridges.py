@@ -144,6 +144,11 @@ class Bridges:
         if code:
             self._refuse(link, header, code)
             return
+        if link.is_on and link.net != header.net:
+            self._turn(link, Word.ENDED)  # another broker now: what came under the old name goes
+            if link.endpoint:
+                return
+            self.links[link.channel, link.peer] = link
         for other in [each for each in self.links.values() if each.net == header.net and each is not link]:
             if other.is_on:
                 self._turn(other, Word.ENDED)  # it has dialled anew, or both have dialled
@@ -155,7 +160,7 @@ class Bridges:
     def _refuse(self, link: Link, header: wire.Hello, code: str) -> None:
         link.say(wire.Refuse(code))
         self.context.tell_seldom(("refused", header.net), BridgeRefused(header.net, code), self.context.now.mono)
-        if link.endpoint:
+        if link.endpoint or link.is_on:
             self._turn(link, Word.ENDED)
         else:
             del self.links[link.channel, link.peer]
@@ -286,8 +291,11 @@ class Bridges:
     # Time
 
     def failed(self, order: SendFailed) -> None:
-        """A word found no room: it is lost, and whoever hears beats notices the gap."""
+        """A word found no room: nobody knows any more what the other end has, nor its credit, so all begins anew."""
         self.context.count("bridge_dropped", "unsent")
+        link = self.links.get((order.channel, order.peer))
+        if link is not None and link.is_on:
+            self._turn(link, Word.ENDED)
 
     def wake(self, now: Now) -> None:
         """Beat, notice silence, dial again."""

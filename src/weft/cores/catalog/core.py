@@ -157,6 +157,8 @@ class Catalog:
         self.context.count("unroutable")
         if order.channel == ROUTER:
             self.serving.failed(order.peer)
+        elif order.channel in (BRIDGE, DIAL):
+            self.bridges.failed(order)
 
     # Time and what follows
 

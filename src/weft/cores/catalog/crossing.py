@@ -36,8 +36,8 @@ class Crossing:
     ) -> None:
         self._context, self._publishing, self._values = context, publishing, values
         self._links, self._link_to = links, link_to
-        self._own: set[tuple[str, str]] = set()
-        """(network, prefix) that somebody here has subscribed to; network empty: all."""
+        self._own: dict[bytes, tuple[str, str]] = {}
+        """By topic that somebody here has subscribed to: (network, prefix); network empty: all."""
         self._said: set[tuple[str, str, str]] = set()
         """(network of the link, network, prefix) that was asked for."""
         self._numbers: Counter[tuple[str, str]] = Counter()
@@ -50,11 +50,10 @@ class Crossing:
         if not subscription.topic.startswith(PREFIX) or len(subscription.topic) > limits.SUBSCRIPTION_BYTES_MAX:
             return
         net, slash, prefix = subscription.topic[len(PREFIX) :].decode("utf-8", "replace").partition("/")
-        wanted = (net, prefix) if slash else ("", "")
-        if subscription.is_on and len(self._own) < limits.WANTED_MAX:
-            self._own.add(wanted)
-        else:
-            self._own.discard(wanted)
+        if not subscription.is_on:
+            self._own.pop(subscription.topic, None)
+        elif len(self._own) < limits.WANTED_MAX:
+            self._own[subscription.topic] = (net, prefix) if slash else ("", "")
         self.spread()
 
     def spread(self) -> None:
@@ -74,7 +73,7 @@ class Crossing:
 
     def _all_wanted(self) -> set[tuple[str, str]]:
         nets = {link.net for link in self._links() if link.is_on}
-        own = {(each, prefix) for net, prefix in self._own for each in ([net] if net else nets)}
+        own = {(each, prefix) for net, prefix in self._own.values() for each in ([net] if net else nets)}
         passed = {want for link in self._links() for want in link.wants if want[0] != self._context.settings.net}
         return own | passed if self._context.settings.transit else own
 
@@ -124,6 +123,9 @@ class Crossing:
         if not frames or own in header.path or len(header.path) > wire.HOPS_MAX:
             self._context.count("bridge_dropped", "loop")
             return
+        if (header.path[:1], header.path[-1:]) != ((header.net,), (link.net,)):
+            self._context.count("bridge_dropped", "malformed")
+            return
         if seen in self._seen:
             self._context.count("bridge_dropped", "seen")
             return
@@ -146,7 +148,7 @@ class Crossing:
                     self._say(further, onward, frames)
 
     def _is_wanted(self, net: str, topic: bytes) -> bool:
-        return any(each in ("", net) and topic.startswith(prefix.encode()) for each, prefix in self._own)
+        return any(each in ("", net) and topic.startswith(prefix.encode()) for each, prefix in self._own.values())
 
     def _wants(self, link: Link, net: str, topic: bytes) -> bool:
         return link.is_on and any(each == net and topic.startswith(prefix.encode()) for each, prefix in link.wants)

@@ -45,6 +45,8 @@ class Asked(NamedTuple):
     peer: bytes
     message: Message
     net: str
+    link: Link
+    """Over which it went, and from where alone its answer is taken."""
     due_at: int
 
 
@@ -54,6 +56,8 @@ class Carried(NamedTuple):
     link: Link
     id: int
     due_at: int
+    onward: Link | None = None
+    """To the network behind this one."""
 
 
 class Relays:
@@ -148,7 +152,7 @@ class Relays:
     def _forward(self, peer: bytes, message: Message, instance: Instance, link: Link, now: Now) -> None:
         self._ids += 1
         span = limits.CALL_NS
-        self._asked[self._ids] = Asked(peer, message, instance.net, now.mono + span)
+        self._asked[self._ids] = Asked(peer, message, instance.net, link, now.mono + span)
         call = wire.Call(
             id=self._ids,
             net=instance.net,
@@ -168,15 +172,17 @@ class Relays:
 
     def returned(self, link: Link, header: wire.Return, frames: tuple[bytes, ...]) -> None:
         """A call is answered: the client's, or one that was only passed on."""
-        asked = self._asked.pop(header.id, None)
-        if asked is not None:
+        asked, carried = self._asked.get(header.id), self._carried.get(header.id)
+        if asked is not None and asked.link is link:
+            del self._asked[header.id]
             status = header.status.encode() if header.status.encode() in ANSWERS else DENIED
             self._context.count("bridge_calls", "answered")
             self._answer(asked.peer, asked.message, status, frames)
-            return
-        carried = self._carried.pop(header.id, None)
-        if carried is not None:
+        elif carried is not None and carried.onward is link:
+            del self._carried[header.id]
             carried.link.say(wire.Return(carried.id, header.status), frames)
+        else:
+            self._context.count("bridge_dropped", "no-answer")
 
     # Calls of other networks
 
@@ -187,6 +193,9 @@ class Relays:
         if instance is None or not instance.is_live:
             self._return(link, call.id, "unreachable", f"there is no {call.name} to call")
             return
+        if len(self._carried) >= limits.CALLS_MAX:
+            self._return(link, call.id, "busy", f"{call.name} cannot be called now")
+            return
         span = min(call.deadline_ms * MILLISECOND, limits.CALL_NS)
         self._ids += 1
         if instance.is_imported:
@@ -195,12 +204,12 @@ class Relays:
                 self._return(link, call.id, "busy" if further else "unreachable", f"{call.name} cannot be called now")
                 return
             onward = msgspec.structs.replace(call, id=self._ids, deadline_ms=max(1, span // MILLISECOND))
-            self._carried[self._ids] = Carried(link, call.id, now.mono + span)
+            self._carried[self._ids] = Carried(link, call.id, now.mono + span, further)
             further.say(onward, frames)
             return
         address = records.calling_address(instance.record, instance.observed_ip, self._context.settings.rewrite)
-        if address is None or len(self._carried) >= limits.CALLS_MAX:
-            self._return(link, call.id, "busy" if address else "unreachable", f"{call.name} cannot be called now")
+        if address is None:
+            self._return(link, call.id, "unreachable", f"{call.name} cannot be called now")
             return
         self._carried[self._ids] = Carried(link, call.id, now.mono + span)
         envelope: Envelope = (b"b%d" % self._ids,)
@@ -210,10 +219,11 @@ class Relays:
     def answered(self, message: Message, source: Source, now: Now) -> None:
         """A service here answers a call of another network."""
         number = message.envelope[0][1:] if message.envelope else b""
-        carried = self._carried.pop(int(number), None) if number.isdigit() else None
-        if carried is None or message.command not in ANSWERS:
+        carried = self._carried.get(int(number)) if number.isdigit() else None
+        if carried is None or carried.onward is not None or message.command not in ANSWERS:
             self._context.count("bridge_dropped", "no-answer")
             return
+        del self._carried[int(number)]
         carried.link.say(wire.Return(carried.id, message.command.decode()), message.body)
 
     def _return(self, link: Link, number: int, code: str, why: str) -> None:

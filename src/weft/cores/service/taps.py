@@ -184,15 +184,22 @@ class Taps:
         self.settle()
         self._flush(tap)
         tap.told_at = now.mono
-        counts = {name: getattr(tap.sampler, name) for name in ACCOUNTS}
-        start = tap.start
-        whose = {"tap": start.tap, "service": self._name, "instance": tap.instance, "proof": start.proof}
-        report = taps.Report(ended=ended, **whose, **counts)
+        sampler = tap.sampler
+        report = taps.Report(
+            tap=tap.start.tap,
+            service=self._name,
+            instance=tap.instance,
+            ended=ended,
+            proof=tap.start.proof,
+            seen=sampler.seen,
+            copied=sampler.copied,
+            dropped=sampler.dropped,
+            sampled=sampler.sampled,
+        )
         self._outbox.send(MONITOR, tap.tag, taps.message_of(report, times.write("f64le", _unix(now.wall))))
 
 
 MICROSECONDS: Final = 1_000_000.0
-ACCOUNTS: Final = ("seen", "copied", "dropped", "sampled")
 
 
 def _unix(wall: int) -> float:
