@@ -229,6 +229,7 @@ def test_lists_come_page_by_page_and_by_path(root: Root, capsys: pytest.CaptureF
 
 
 @pytest.mark.proves("CFG-022")
+@pytest.mark.proves("OPS-005", part="a rollback to a write that is not there says which are")
 def test_history_and_rollback(root: Root, capsys: pytest.CaptureFixture[str]) -> None:
     for rate in ("1s", "2s", "3s"):
         run("set", "web/metric/cpu", json.dumps({"detail": "CPU", "rate": rate}))
@@ -239,8 +240,10 @@ def test_history_and_rollback(root: Root, capsys: pytest.CaptureFixture[str]) ->
     assert lines[0].endswith('{"detail":"CPU","rate":"2s"} -> {"detail":"CPU","rate":"3s"}')
     run("rollback", 1, "web/metric/cpu")
     assert CPU.encode() == root.values["/CONFIG/web/metric/cpu"]
-    with pytest.raises(UserError, match="the last write is number 4"):
-        run("rollback", 5, "web")
+    with pytest.raises(UserError) as refused:
+        run("rollback", 99, "web")
+    assert refused.value.text.endswith("there is no write 99 to go back to: the history has 0 to 4")
+    assert "weft config history lists the writes, newest first" == refused.value.try_this
     run("rollback", 0, "web")
     assert {} == root.values
     run("history", "--json")

@@ -335,6 +335,9 @@ def test_what_is_gone_or_twice_is_named_by_number(ground: Ground, capsys: pytest
 
 
 @pytest.mark.proves("PIP-090")
+@pytest.mark.proves(
+    "OPS-005", part="SHOW TABLES; a misspelt table gets the nearest three, a misspelt column those of its table"
+)
 def test_a_mistake_is_told_what_there_is(tmp_path: Path) -> None:
     root = plain_lake(tmp_path, "silver.samples", pa.table({"sequence": [1]}))
     for table in ("silver.series", "silver.store", "meta.progress"):

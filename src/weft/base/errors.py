@@ -35,6 +35,11 @@ class UserError(WeftError):
         super().__init__(f"{text}\n  try: {try_this}")
         self.code, self.text, self.try_this = code, text, try_this
 
+    @property
+    def mend(self) -> str:
+        """What to type instead, by the name that it has in the errors of the client libraries (OPS-005)."""
+        return self.try_this
+
 
 class StorageFailed(WeftError):
     """The disk refused a write or a sync: nothing below a wall leaves any more, exit 74 (JRN-032)."""

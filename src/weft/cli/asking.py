@@ -12,6 +12,8 @@ HTTP_PORT: Final = 6
 PATIENCE_S: Final = 2.0
 ANSWER_S: Final = 40.0  # an order takes up to 35 s
 LOCAL: Final = "127.0.0.1"
+MENDS: Final = {"rollback": "weft config history lists the writes, newest first"}
+"""What helps whoever was refused an order, by its name."""
 
 
 def status_of(port: int, host: str = "127.0.0.1") -> dict[str, Any]:
@@ -85,5 +87,5 @@ def _refusal(name: str, port: int, status: int, body: bytes) -> UserError:
     code = "unavailable" if status in (503, 504) else "refused"
     mend = f"ask the root: {root}; on its machine --port {root.rpartition(':')[2]}"
     if not root:
-        mend = f"weft status --port {port} shows what that node is"
+        mend = MENDS.get(name, f"weft status --port {port} shows what that node is")
     return UserError(code, f"the node at {LOCAL}:{port} refused {name}: {text}", mend)

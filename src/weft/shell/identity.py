@@ -1,5 +1,6 @@
 """Who this node is, kept in its state directory: made once, and one era further at each start."""
 
+import errno
 import os
 import uuid
 from pathlib import Path
@@ -13,6 +14,8 @@ from weft.lake.files import LocalFiles, make_directories
 from weft.shell.files import Files, put_whole
 
 SECRET_BYTES: Final = 32
+NOT_HERE: Final = frozenset({errno.EACCES, errno.EPERM, errno.ENOENT, errno.ENOTDIR, errno.EEXIST})
+"""What a directory at this place will never be; every other error is the disk's."""
 
 
 class Identity(msgspec.Struct, frozen=True):
@@ -32,7 +35,8 @@ class Identity(msgspec.Struct, frozen=True):
 def begin_start(state: Path, name: str, wall_ns: int) -> Identity:
     """The identity of a new start, durable before it is used: an era is never used twice.
 
-    A state directory belongs to one name; giving it another is refused (UserError `name-changed`).
+    A state directory belongs to one name; giving it another is refused (UserError `name-changed`), as is a place where
+    none can be (`no-state`). StorageFailed if the disk fails.
     """
     path = state / "node.json"
     try:
@@ -49,6 +53,9 @@ def begin_start(state: Path, name: str, wall_ns: int) -> Identity:
         identity = Identity(node, name, next_era(wall_ns, known.era if known else 0), secret)
         put_whole(Files(), path, msgspec.json.encode(identity))
     except OSError as error:
+        if error.errno in NOT_HERE:
+            text = f"no state can be kept in {state}: {error.strerror}"
+            raise UserError("no-state", text, "--state DIR, a directory in which you may write") from None
         mount = Files().mount_point(state)
         raise StorageFailed(f"the state directory {state} cannot be written: {error.strerror} ({mount})") from error
     return identity

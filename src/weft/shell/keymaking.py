@@ -155,7 +155,7 @@ def addressed(settings: NodeSettings, state: Path) -> NodeSettings:
     path = state / ADDRESS
     try:
         host = msgspec.json.decode(path.read_bytes(), type=Address).host
-    except FileNotFoundError:
+    except (FileNotFoundError, NotADirectoryError):
         return settings
     except (*UNREADABLE, OSError) as error:
         raise UserError(

@@ -3,13 +3,15 @@
 import errno
 import os
 import sys
+import tempfile
+import traceback
 from collections.abc import Callable
 from typing import Any, Final
 
 from cyclopts import CycloptsError
 
-from weft.base.errors import EXIT_CODES, StorageFailed, UserError, exit_code
-from weft.cli.kit.exits import DONE, USAGE, complain
+from weft.base.errors import EXIT_CODES, StorageFailed, UserError, WeftError, exit_code
+from weft.cli.kit.exits import DONE, UNREACHABLE, USAGE, complain
 
 FULL: Final = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EIO, errno.EFBIG})
 """What befalls output that goes to a file."""
@@ -21,6 +23,11 @@ EXTRAS: Final = {
     "zeroconf": "mdns",
 }
 """What is not in the base of Weft, and which extra brings it (OPS-001)."""
+TRACEBACK: Final = "WEFT_TRACEBACK"
+"""A variable of the environment: what was not foreseen is shown whole, and not kept in a file."""
+FAULT: Final = EXIT_CODES["our-fault"]
+LINKS: Final = {"unreachable": UNREACHABLE, "unanswered": EXIT_CODES["unconfirmed"]}
+"""Exit status of an error of a client library, by its code; every other is a refusal."""
 INTERRUPTED: Final = 130  # as shells say it: 128 and the signal's number
 DISK: Final = EXIT_CODES["storage-failed"]
 
@@ -36,12 +43,47 @@ def ended(command: Callable[[], Any]) -> int:
         return DONE
     except OSError as error:
         _hush()
-        if error.errno not in FULL:
-            raise
-        return complain(f"not all could be written: {error.strerror}\n  try: a disk with more room", DISK)
+        return _of_system(error)
     except KeyboardInterrupt:
         _hush()
         return INTERRUPTED
+    except WeftError as error:
+        return _of_weft(error)
+    except Exception as fault:
+        if os.environ.get(TRACEBACK):
+            raise
+        return _of_ours(fault)
+
+
+def _of_system(error: OSError) -> int:
+    """What the machine refused, with the name of what it was about."""
+    if error.errno in FULL:
+        return complain(f"not all could be written: {error.strerror}\n  try: a disk with more room", DISK)
+    if isinstance(error, ConnectionError | TimeoutError):
+        return complain(f"{error.strerror or error}\n  try: weft status shows who answers", UNREACHABLE)
+    if error.filename is None:
+        return _of_ours(error)
+    mend = "a path that is there, and that you may read and write"
+    return complain(f"{error.filename}: {error.strerror}\n  try: {mend}", USAGE)
+
+
+def _of_weft(error: WeftError) -> int:
+    """An error on purpose that no command has put into words of its own: it has a sentence, and most have a mend."""
+    mend = getattr(error, "mend", "") or "weft status shows how the node is"
+    code = getattr(error, "code", "")
+    return complain(f"{error}\n  try: {mend}", LINKS.get(code, EXIT_CODES["refused"]))
+
+
+def _of_ours(fault: Exception) -> int:
+    """A fault of Weft: one sentence for whoever reads it, and where it happened, in a file for whoever mends it."""
+    told = f"a fault of Weft, not yours: {type(fault).__name__}: {fault}"
+    try:
+        handle, path = tempfile.mkstemp(prefix="weft-fault-", suffix=".txt")
+        with os.fdopen(handle, "w", encoding="utf-8") as file:
+            file.writelines(traceback.format_exception(fault))
+    except OSError:
+        return complain(f"{told}\n  try: the same with {TRACEBACK}=1 shows where, for a report", FAULT)
+    return complain(f"{told}\n  try: tell whoever mends Weft what stands in {path}", FAULT)
 
 
 def _flushed(command: Callable[[], Any]) -> int:

@@ -146,8 +146,7 @@ class Root:
         """
         reaches, last = self.history.reaches, self.context.store.number
         if self.is_root and not reaches <= order.number <= last:
-            is_early = order.number < reaches
-            text = f"the history begins behind number {reaches}" if is_early else f"the last write is number {last}"
+            text = f"there is no write {order.number} to go back to: the history has {reaches} to {last}"
             self._refuse(order.ticket, "", OrderRefused(UNSPECIFIED, text))
             return
         then = self.history.before(order.number, order.subtree)
