@@ -105,12 +105,12 @@ class Root:
         secret = invitation_secret(MACHINE_SECRET, ident)
         return self.say(Join(ident, node, proof_of(secret, ident, node, key, SERVER_KEY), About(name)), key)
 
-    def guess(self, ident: bytes) -> Any:
+    def guess(self, ident: bytes, address: str = "") -> Any:
         """What somebody is answered who has no token."""
-        return self.say(Join(ident, OTHER, b"x" * 32, About("thief")), OTHER_KEY)
+        return self.say(Join(ident, OTHER, b"x" * 32, About("thief")), OTHER_KEY, address)
 
-    def say(self, join: Join, key: bytes) -> Any:
-        self.core.receive(join, Source("enrol", b"peer", None, to_z85(key)), self.now)
+    def say(self, join: Join, key: bytes, address: str = "") -> Any:
+        self.core.receive(join, Source("enrol", b"peer", None, f"{to_z85(key)} {address}".rstrip()), self.now)
         answers = [each.message for each in self.turn() if isinstance(each, Send)]
         return answers[0] if answers else None
 
@@ -401,6 +401,24 @@ def test_after_twenty_wrong_proofs_in_a_minute_nobody_joins_for_its_rest() -> No
     assert "busy" == code_of(root.join(idents[4]))
     root.advance(40 * SECOND)
     assert "Welcome" == code_of(root.join(idents[4]))
+
+
+@pytest.mark.proves(
+    "SEC-053", part="five wrong tokens a minute of one address, which is not looked at for its rest; others are"
+)
+def test_an_address_that_was_wrong_five_times_keeps_nobody_else_waiting() -> None:
+    root = Root()
+    idents = [root.invite() for _ in range(3)]
+    heard = []
+    for n in range(40):
+        root.advance(SECOND)
+        heard.append(code_of(root.guess(idents[n % 2], "10.0.0.66")))
+    assert ["bad-proof"] * 5 + ["busy"] * 35 == heard
+    assert ["OPEN"] * 3 == [root.state(ident) for ident in idents]
+    assert "bad-proof" == code_of(root.guess(idents[0], "10.0.0.67"))
+    assert "Welcome" == code_of(root.join(idents[2]))
+    root.advance(21 * SECOND)
+    assert "bad-proof" == code_of(root.guess(idents[0], "10.0.0.66"))
 
 
 @pytest.mark.proves("SEC-023", part="a secret is kept as its SHA-256 only")

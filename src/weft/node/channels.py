@@ -101,7 +101,7 @@ class Channel(NamedTuple):
     is_plain: bool = False
     """Whether it is a foreign protocol: on loopback it is served without keys, and what it calls has none."""
     is_for_strangers: bool = False
-    """Whether any key is let in, known or not; `Source.kind` is that key in Z85 then (SEC-022)."""
+    """Whether any key is let in, known or not; `Source.kind` is that key in Z85 then, a space, and its address (SEC-022)."""
     verb: str = ""
     """Of an annex: what a role must be allowed to be heard here (`base.keys.VERBS`); Weft's own stand in `node.authority`."""
     is_of_parents: bool = False

@@ -245,7 +245,7 @@ class End:
             (kind_and_address, row.tells_address),
             (partial(said_of, name="Socket-Type"), row.tells_kind),
             (partial(said_of, name="Peer-Address"), row.tells_process),
-            (partial(said_of, name="User-Id"), row.is_for_strangers),
+            (key_and_address, row.is_for_strangers),
         )
 
     def drop(self, why: str) -> None:
@@ -361,6 +361,11 @@ class End:
         if uuid is None:
             self.drop("key")
         return uuid, uuid is not None
+
+
+def key_and_address(frame: zmq.Frame) -> str:
+    """The key that the connection has proved, a space, and its address."""
+    return f"{said_of(frame, 'User-Id')} {said_of(frame, 'Peer-Address')}"
 
 
 def said_of(frame: zmq.Frame, name: str) -> str:

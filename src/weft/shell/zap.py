@@ -5,6 +5,7 @@ known; what its holder may do is looked up for every message (SEC-012). The tabl
 """
 
 import asyncio
+import struct
 from collections import Counter
 from typing import Any, Final, NamedTuple
 
@@ -12,6 +13,7 @@ import zmq
 from zmq.utils import z85
 
 from weft.base.keys import Holder, KeyTable, may
+from weft.shell.crowd import Crowd, Knock, hang_up, peer_of
 
 ENDPOINT: Final = "inproc://zeromq.zap.01"
 VERSION: Final = b"1.0"
@@ -24,11 +26,15 @@ VERBS: Final[dict[bytes, str]] = {DOMAIN: "", PUBLISH: "snapshot"}
 """What a key must be allowed to do to get in, by domain; empty: it must be known."""
 REQUEST_FRAMES: Final = 7
 KEY_BYTES: Final = 32
-OUTCOMES: Final = ("ok", "unknown-key", "role", "no-key", "domain", "malformed", "no-handshake")
-"""What comes of a handshake: `Verdict.why`; and `no-handshake` where libzmq refuses without asking."""
+OUTCOMES: Final = ("ok", "unknown-key", "role", "no-key", "domain", "malformed", "no-handshake", "crowd")
+"""What comes of a handshake: `Verdict.why`; `no-handshake` where libzmq refuses without asking; and `crowd`: too many of one
+address, or of all, had proved nothing yet, and this one had waited longest."""
 TURN_MAX: Final = 256  # handshakes in one callback: a crowd of strangers must not starve the node's own work
 NOW: Final = zmq.NOBLOCK
 _REFUSED: Final = zmq.EVENT_HANDSHAKE_FAILED_NO_DETAIL | zmq.EVENT_HANDSHAKE_FAILED_PROTOCOL
+_WATCHED: Final = _REFUSED | zmq.EVENT_ACCEPTED | zmq.EVENT_DISCONNECTED
+_EVENT: Final = struct.Struct("=HI")
+"""What a monitor says first: the event, and its value, which is a descriptor here."""
 _WELL, _NO = (b"200", b"OK"), (b"400", b"unknown key")
 _DENIED: Final = (b"400", b"not this role")
 _NOT_CURVE: Final = (b"400", b"no key")
@@ -94,6 +100,8 @@ class Gatekeeper:
         took ours for another's, or said again what was recorded."""
         self.last_refused = ""
         """The address of who was refused last, as far as it was said."""
+        self.crowd = Crowd()
+        """Who has connected and has proved nothing yet."""
         self._monitors: dict[zmq.Socket[Any], zmq.Socket[bytes]] = {}
         self._context = context
         self._socket: zmq.Socket[bytes] | None = None
@@ -113,12 +121,14 @@ class Gatekeeper:
     def watch(self, made: "zmq.Socket[Any]") -> None:
         """Count whom libzmq refuses at a bound socket without asking: who speaks without keys, or took ours for another's.
 
+        And see who connects there, and goes: a crowd that proves nothing is kept within limits (SEC-053).
+
         The queue of a monitor has no limit here: at one, libzmq's own thread would wait for this loop.
         """
         address = f"inproc://weft.monitor.{id(made)}"
         monitor = self._context.socket(zmq.PAIR)
         monitor.setsockopt(zmq.RCVHWM, 0)
-        made.monitor(address, _REFUSED)
+        made.monitor(address, _WATCHED)
         monitor.connect(address)
         self._monitors[made] = monitor
         loop = asyncio.get_running_loop()
@@ -132,6 +142,7 @@ class Gatekeeper:
             made.disable_monitor()
             asyncio.get_running_loop().remove_reader(monitor.FD)
             monitor.close(0)
+            self.crowd.leave(id(made))
 
     def _count(self, made: "zmq.Socket[Any]") -> None:
         monitor = self._monitors.get(made)
@@ -139,11 +150,26 @@ class Gatekeeper:
             if monitor is None:
                 return
             try:
-                monitor.recv_multipart(NOW)
+                event, value = _EVENT.unpack_from(monitor.recv_multipart(NOW)[0])
             except zmq.Again:
                 return
-            self.decided["no-handshake"] += 1
+            self._note(id(made), event, value)
         asyncio.get_running_loop().call_soon(self._count, made)
+
+    def _note(self, door: int, event: int, value: int) -> None:
+        if event == zmq.EVENT_ACCEPTED:
+            self._note_came(door, value)
+        elif event == zmq.EVENT_DISCONNECTED:
+            self.crowd.went(door, value)
+        else:
+            self.decided["no-handshake"] += 1
+
+    def _note_came(self, door: int, fd: int) -> None:
+        peer = peer_of(fd)
+        gone = self.crowd.came(Knock(door, fd, peer), asyncio.get_running_loop().time()) if peer else None
+        if gone is not None and hang_up(gone):
+            self.decided["crowd"] += 1
+            self.last_refused = gone.peer[0]
 
     def close(self) -> None:
         """Stop answering; without an answer libzmq lets nobody in."""
@@ -164,7 +190,9 @@ class Gatekeeper:
                 return
             verdict = decide(request, self.table)
             self.decided[verdict.why] += 1
-            if not verdict.allowed:
+            if verdict.allowed:
+                self.crowd.proved(verdict.address)
+            else:
                 self.last_refused = verdict.address
             self._socket.send_multipart([peer, b"", *verdict.frames], NOW)
         asyncio.get_running_loop().call_soon(self._read)  # the descriptor tells of edges

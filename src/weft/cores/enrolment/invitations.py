@@ -63,6 +63,8 @@ class Knock(NamedTuple):
     source: Source
     curve: str
     """The key in Z85 that the connection has proved."""
+    address: str = ""
+    """Where it comes from, as the kernel has it; empty: that is not known."""
 
     @property
     def joined(self) -> Joined:
@@ -80,7 +82,8 @@ class Invitations:
         """Until then who has joined last may ask again; monotonic nanoseconds."""
         self._chance = chance
         self._joins_at: deque[int] = deque(maxlen=limits.JOINS_PER_SECOND)
-        self._wrong_at: deque[int] = deque(maxlen=limits.WRONG_PER_MINUTE)
+        self._wrong_at: deque[tuple[int, str]] = deque(maxlen=limits.WRONG_PER_MINUTE)
+        """When a proof was wrong, and the address that it came from."""
         self._pending: dict[bytes, bytes] = {}
         """The invitation by which a node is being bound."""
 
@@ -163,11 +166,12 @@ class Invitations:
 
     def hear(self, join: Join, source: Source, now: Now) -> None:
         """Answer a JOIN; PeerError `no-key` where nobody has proved a key."""
-        client_key = from_z85(source.kind)
+        curve, _, address = source.kind.partition(" ")
+        client_key = from_z85(curve)
         if client_key is None:
             raise PeerError("no-key", "a JOIN over a connection without a key")
-        knock = Knock(join, source, source.kind)
-        if self._is_busy(now):
+        knock = Knock(join, source, curve, address)
+        if self._is_busy(now, address):
             self.refuse_as(knock, "busy", "too many machines try to join; try again in a minute")
             return
         self._joins_at.append(now.mono)
@@ -186,11 +190,13 @@ class Invitations:
         else:
             self._bind(knock, invitation, now)
 
-    def _is_busy(self, now: Now) -> bool:
-        """Whether as many have come in this second, or were wrong in this minute, as may (SEC-023)."""
-        joins, wrong = self._joins_at, self._wrong_at
+    def _is_busy(self, now: Now, address: str) -> bool:
+        """Whether as many have come in this second, or were wrong in this minute, as may: in all, or of one address (SEC-023)."""
+        joins = self._joins_at
+        wrong = [whose for at, whose in self._wrong_at if now.mono - at < limits.MINUTE_NS]
         is_fast = len(joins) == joins.maxlen and now.mono - joins[0] < SECOND
-        return is_fast or (len(wrong) == wrong.maxlen and now.mono - wrong[0] < limits.MINUTE_NS)
+        is_known_wrong = bool(address) and wrong.count(address) >= limits.WRONG_PER_ADDRESS
+        return is_fast or is_known_wrong or len(wrong) == limits.WRONG_PER_MINUTE
 
     def _is_right(self, knock: Knock, invitation: Invitation, client_key: bytes) -> bool:
         """Whether the proof is that of the secret, over both keys of this connection."""
@@ -201,7 +207,7 @@ class Invitations:
         return is_same(expected, knock.join.proof)
 
     def _note_wrong(self, invitation: Invitation, knock: Knock, now: Now) -> None:
-        self._wrong_at.append(now.mono)
+        self._wrong_at.append((now.mono, knock.address))
         is_fifth = invitation.is_open and invitation.wrong + 1 >= limits.WRONG_MAX
         self._turn(invitation, On.FIFTH if is_fifth else On.WRONG, knock, now)
 

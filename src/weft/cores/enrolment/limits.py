@@ -12,6 +12,7 @@ INVITATIONS_MAX: Final = 256  # that are kept, ended ones too; the oldest ended 
 WRONG_MAX: Final = 5  # wrong proofs: whoever has a token does not mistake its secret (SEC-022)
 JOINS_PER_SECOND: Final = 10  # a proof costs 10 us, and a binding one write of the configuration (SEC-023)
 WRONG_PER_MINUTE: Final = 20  # of all invitations together; 128 bits are not guessed at that pace (SEC-023)
+WRONG_PER_ADDRESS: Final = 5  # of them from one address, so that one stranger does not keep the others waiting (SEC-053)
 GRACE_NS: Final = 30 * SECOND  # how long the door stays open for those whose WELCOME was lost
 UNTIL_S: Final = 90 * 24 * 3_600  # how long a part of the fleet that hears nothing believes in a key (SEC-025)
 RENEW_S: Final = UNTIL_S // 2  # what has less than this left is written anew
@@ -25,4 +26,5 @@ PENDING_MAX: Final = 64  # joins whose binding is being written
 GLOB_MAX: Final = 255  # characters
 
 assert GRACE_NS < FOR_NS < FOR_MAX_NS
+assert WRONG_PER_ADDRESS < WRONG_PER_MINUTE
 assert RENEW_S * 10**9 > 10 * LOOK_NS, "a binding must not end between two looks"

@@ -1,0 +1,158 @@
+"""Who connects and proves nothing: how many of them there are at most, and that a known key comes in beside them (SEC-053)."""
+
+import asyncio
+import socket
+
+import pytest
+import zmq
+from hypothesis import given
+from hypothesis import strategies as st
+
+from weft.base.keys import Binding, KeyTable
+from weft.shell.crowd import Crowd, Knock, hang_up, peer_of
+from weft.shell.keys import Keys
+from weft.shell.sockets import Credentials, connect_with
+from weft.shell.zap import Gatekeeper
+
+HERE, THERE = "10.0.0.1", "10.0.0.2"
+
+
+def knock(number: int, address: str = HERE, door: int = 1) -> Knock:
+    return Knock(door, number, (address, 40_000 + number))
+
+
+@pytest.mark.proves("SEC-053", part="connections without a proof, of one address and in all")
+def test_beyond_64_of_an_address_and_512_in_all_who_has_waited_longest_goes() -> None:
+    crowd = Crowd()
+    assert [None] * 64 == [crowd.came(knock(number), 0.0) for number in range(64)]
+    assert knock(0) == crowd.came(knock(64), 0.0)
+    assert knock(1) == crowd.came(knock(65), 0.0)
+    others = [(n, f"10.0.1.{n % 200}") for n in range(100, 548)]
+    assert [None] * 448 == [crowd.came(knock(number, address), 0.0) for number, address in others]
+    assert 512 == len(crowd)
+    assert knock(2) == crowd.came(knock(600, THERE), 0.0)
+    assert (63, 1, 512) == (crowd.of(HERE), crowd.of(THERE), len(crowd))
+
+
+def test_who_has_proved_a_key_or_has_gone_is_none_of_them() -> None:
+    crowd = Crowd(per_address=2)
+    for number in (1, 2):
+        crowd.came(knock(number), 0.0)
+    crowd.proved(HERE)
+    assert None is crowd.came(knock(3), 0.0)
+    crowd.went(1, 3)
+    assert None is crowd.came(knock(4), 0.0)
+    assert knock(1) == crowd.came(knock(5), 0.0)
+    crowd.proved(THERE)
+    assert 2 == crowd.of(HERE)
+
+
+def test_after_six_seconds_libzmq_has_ended_what_has_proved_nothing() -> None:
+    crowd = Crowd(per_address=2)
+    crowd.came(knock(1), 0.0)
+    crowd.came(knock(2), 5.0)
+    assert None is crowd.came(knock(3), 6.0)
+    assert knock(2) == crowd.came(knock(4), 6.0)
+
+
+def test_a_door_that_is_closed_takes_its_connections_along() -> None:
+    crowd = Crowd()
+    for number in range(10):
+        crowd.came(knock(number, door=number % 2), 0.0)
+    crowd.leave(1)
+    assert (5, 5) == (len(crowd), crowd.of(HERE))
+
+
+STEPS = st.one_of(
+    st.tuples(st.just("came"), st.integers(0, 9), st.sampled_from([HERE, THERE])),
+    st.tuples(st.just("went"), st.integers(0, 9), st.just("")),
+    st.tuples(st.just("proved"), st.just(0), st.sampled_from([HERE, THERE])),
+    st.tuples(st.just("later"), st.integers(0, 9), st.just("")),
+)
+
+
+@given(st.lists(STEPS, max_size=80))
+def test_there_are_never_more_than_may_be_and_only_who_is_there_is_sent_away(steps: list[tuple[str, int, str]]) -> None:
+    crowd, at = Crowd(per_address=3, in_all=4), 0.0
+    for what, number, address in steps:
+        if what == "came":
+            gone = crowd.came(knock(number, address), at)
+            assert gone is None or gone != knock(number, address)
+        elif what == "went":
+            crowd.went(1, number)
+        elif what == "proved":
+            crowd.proved(address)
+        else:
+            at += number
+        assert crowd.of(HERE) <= 3
+        assert crowd.of(THERE) <= 3
+        assert crowd.of(HERE) + crowd.of(THERE) == len(crowd) <= 4
+
+
+def test_a_descriptor_that_is_anothers_by_now_is_left_alone() -> None:
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        with socket.create_connection(server.getsockname()) as client, server.accept()[0] as taken:
+            peer = peer_of(taken.fileno())
+            assert client.getsockname() == peer
+            assert not hang_up(Knock(1, taken.fileno(), ("127.0.0.1", 1)))
+            client.sendall(b"there")
+            assert b"there" == taken.recv(10)
+            assert hang_up(Knock(1, taken.fileno(), client.getsockname()))
+            assert b"" == client.recv(10)
+            fd = taken.fileno()
+        assert (None, False) == (peer_of(fd), hang_up(Knock(1, fd, ("127.0.0.1", 1))))
+
+
+@pytest.mark.proves("SEC-053", part="a key that is known comes in while strangers hold as many connections as they can")
+def test_a_crowd_that_holds_on_ends_its_own_connections_and_a_known_key_comes_in() -> None:
+    server, known = (Keys(*(each.decode() for each in zmq.curve_keypair())) for _ in range(2))
+    table = KeyTable.of([(b"k" * 16, Binding(curve=(known.public,), name="pi-7", roles=("sensor",)))])
+
+    async def main() -> None:
+        context, outside = zmq.Context(), zmq.Context()
+        keeper = Gatekeeper(context, table)
+        keeper.open()
+        bound, own = context.socket(zmq.ROUTER), outside.socket(zmq.DEALER)
+        Credentials(server, table).serve(bound)
+        keeper.watch(bound)
+        port = bound.bind_to_random_port("tcp://127.0.0.1")
+        strangers = []
+        try:
+            async with asyncio.timeout(30):
+                for number in range(100):
+                    strangers.append(socket.create_connection(("127.0.0.1", port)))
+                    while keeper.decided["crowd"] < number - 63:  # noqa: ASYNC110  # sockets wake no event
+                        await asyncio.sleep(0.001)  # tidy: a monitor wakes no event; bounded above
+                connect_with(own, known, server.public)
+                own.connect(f"tcp://127.0.0.1:{port}")
+                own.send(b"hello")
+                while not bound.poll(0):  # noqa: ASYNC110  # sockets wake no event
+                    await asyncio.sleep(0.001)  # tidy: as above
+            assert b"hello" == bound.recv_multipart()[1]
+            assert keeper.decided["ok"] == 1
+            assert keeper.decided["crowd"] in (36, 37)
+            assert "127.0.0.1" == keeper.last_refused
+            assert [True] * 36 == [_is_ended(each) for each in strangers[:36]]
+        finally:
+            for each in strangers:
+                each.close()
+            own.close(0)
+            keeper.close()
+            bound.close(0)
+            context.term()
+            outside.term()
+
+    asyncio.run(main())
+
+
+def _is_ended(link: socket.socket) -> bool:
+    """Whether the other side has ended it, behind its greeting."""
+    link.settimeout(0.05)
+    try:
+        while link.recv(100):
+            continue
+    except TimeoutError:
+        return False
+    except OSError:
+        return True
+    return True
