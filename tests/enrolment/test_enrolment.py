@@ -533,6 +533,7 @@ def test_where_a_node_listens_is_answered_by_the_shell() -> None:
         assert [answer] == [each.answer for each in root.order(order) if isinstance(each, Reply)]
 
 
+@pytest.mark.proves("SEC-002", part="on an open fabric nobody is enrolled")
 def test_who_is_no_root_or_has_no_keys_invites_nobody() -> None:
     root = Root()
     root.order(told.StepDown())

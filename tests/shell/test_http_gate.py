@@ -59,6 +59,7 @@ def test_a_key_in_the_address_becomes_a_cookie_that_lets_nobody_enter() -> None:
 
 
 @pytest.mark.proves("SEC-046")
+@pytest.mark.proves("SEC-002", part="on an open fabric orders come from programs of the machine only")
 def test_without_a_token_programs_of_this_machine_write_and_nobody_else() -> None:
     gate = Gate(is_open=True)
     empty = {"authorization": "Bearer "}
