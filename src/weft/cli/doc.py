@@ -34,6 +34,8 @@ ROOMS: Final[dict[str, tuple[str, str]]] = {
     "add": ("weft.cli.doc_edit:add", "Add elements, or text."),
     "set": ("weft.cli.doc_edit:set_value", "Set attributes, or the text of an element."),
     "remove": ("weft.cli.doc_edit:remove", "Remove an element."),
+    "undo": ("weft.cli.doc_edit:undo", "Take an entry back."),
+    "redo": ("weft.cli.doc_edit:redo", "Take the last undo back."),
     "resolve": ("weft.cli.doc_edit:resolve", "Decide a conflict."),
     "chat": ("weft.cli.doc_edit:chat", "Say something to people at the other nodes."),
     "show": ("weft.cli.doc_show:show", "Print the document, or a part of it, now or as it stood."),
@@ -43,7 +45,6 @@ ROOMS: Final[dict[str, tuple[str, str]]] = {
     "verify": ("weft.cli.doc_files:verify", "Check a log: numbers, hashes, document."),
     "rebuild": ("weft.cli.doc_files:rebuild", "Make the document again, from a file or a lake."),
     "key": ("weft.cli.doc_files:key", "Keys of sessions (not built yet)."),
-    "undo": ("weft.cli.doc_files:undo", "Take an entry back (not built yet)."),
 }
 for name, (where, what) in ROOMS.items():
     # Whoever asks for one command reads all of its own words, the list of commands shows these.

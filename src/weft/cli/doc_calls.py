@@ -27,6 +27,8 @@ BY_CODE: Final[dict[str, tuple[int, str]]] = {
     "storage-full": (DENIED, "make room on the disk of that node; another node takes the entry"),
     "not-allowed": (DENIED, "another operator"),
     "not-found": (NOT_SO, "weft doc show: what there is"),
+    "nothing-to-undo": (NOT_SO, "weft doc log: what was entered"),
+    "nothing-to-redo": (NOT_SO, "weft doc undo"),
     "bad-file": (DENIED, "another file"),
 }
 """Exit status and what to try, by the code of an error, where the node says nothing better; any other one is refused."""

@@ -90,6 +90,55 @@ def remove(
     return _enter("remove", checked(words), node, session, json=json, by=by, force=force)
 
 
+def undo(
+    entry: str = "",
+    /,
+    *,
+    by: By = "",
+    force: Flag = False,
+    node: Node = None,
+    session: Session = "",
+    json: Flag = False,
+) -> int:  # tidy: each is an option of the command line
+    """Take back what was entered last: `weft doc undo`; again: what was entered before that.
+
+    Values are set as they were, what was added is removed, what was removed is there again, with the same eids; by an
+    entry that everybody gets. `weft doc redo` takes that back.
+
+    Args:
+        entry: another one, SOURCE:N as weft doc log shows it, also of another person.
+        by: of whom the last entry is taken back, and who does it; default: the operator of the node.
+        force: even where somebody else has written since.
+        node: a node's name, state directory or endpoint; default: WEFT_DOC, else the only one that runs here.
+        session: its name, where the node has several.
+        json: the answer as JSON.
+    """
+
+    async def work(client: Client) -> int:
+        return _tell(await client.undo(entry, by=by, force=force), json=json)
+
+    return at_session(node, session, work)
+
+
+def redo(
+    *, by: By = "", force: Flag = False, node: Node = None, session: Session = "", json: Flag = False
+) -> int:  # tidy: as above
+    """Take the last undo back: `weft doc redo`; until something else is entered.
+
+    Args:
+        by: whose; default: the operator of the node.
+        force: even where somebody else has written since.
+        node: a node's name, state directory or endpoint; default: WEFT_DOC, else the only one that runs here.
+        session: its name, where the node has several.
+        json: the answer as JSON.
+    """
+
+    async def work(client: Client) -> int:
+        return _tell(await client.redo(by=by, force=force), json=json)
+
+    return at_session(node, session, work)
+
+
 def resolve(
     conflict: str,
     /,
@@ -196,6 +245,9 @@ def _tell(written: Written, *, json: bool) -> int:
         return complain(f"{text}\n  try: the same with --force", status)
     if written.outcome == "parked":
         print(f"entered as {name}; it waits for what it refers to (weft doc parked)")
+    elif written.undoes:
+        source, _, number = written.undoes.rpartition(":")
+        print(f"entered as {name}; {short(source)}:{number} is taken back")
     elif written.resolved:
         print(f"entered as {name}; the conflict is resolved for everybody")
     elif status == DONE:

@@ -435,10 +435,5 @@ def key(*_: Annotated[str, Parameter(allow_leading_hyphen=True)]) -> int:
     return _unbuilt("keys of sessions (GSP-050) are")
 
 
-def undo(*_: Annotated[str, Parameter(allow_leading_hyphen=True)]) -> int:
-    """Undo is not built yet (DOC-055): set the old value again, or remove what was added."""
-    return _unbuilt("undo (DOC-055) is")
-
-
 def _unbuilt(what: str) -> int:
     return complain(f"unsupported: {what} not built yet\n  try: docs/doc.md, Not yet", DENIED)

@@ -195,6 +195,17 @@ class Client:
         """Remove an element and everything in it (DOC-033)."""
         return await self._edit("remove", where, by=by, resolves=resolves, force=force)
 
+    async def undo(self, entry: str = "", *, by: str = "", force: bool = False) -> Written:
+        """Take an entry back by a further one (DOC-055): `SOURCE:N`, or the last one of a person that stands.
+
+        DocError `superseded` where somebody else has written there since; `force` takes it back all the same.
+        """
+        return msgspec.convert(await self.ask("undo", entry=entry, by=by, force=force), Written)
+
+    async def redo(self, *, by: str = "", force: bool = False) -> Written:
+        """Take the last undo of a person back, if nothing was entered since."""
+        return msgspec.convert(await self.ask("redo", by=by, force=force), Written)
+
     async def resolve(
         self, conflict: str, side: Side | None = None, *, value: str | None = None, by: str = ""
     ) -> Written:

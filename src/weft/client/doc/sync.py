@@ -91,6 +91,14 @@ class SyncClient(Waiting):
         """As `Client.edit`."""
         return self._do(self._client.edit(verb, words, **more))
 
+    def undo(self, entry: str = "", *, by: str = "", force: bool = False) -> Written:
+        """As `Client.undo`."""
+        return self._do(self._client.undo(entry, by=by, force=force))
+
+    def redo(self, *, by: str = "", force: bool = False) -> Written:
+        """As `Client.redo`."""
+        return self._do(self._client.redo(by=by, force=force))
+
     def resolve(self, conflict: str, side: Side | None = None, *, value: str | None = None, by: str = "") -> Written:
         """As `Client.resolve`."""
         return self._do(self._client.resolve(conflict, side, value=value, by=by))

@@ -19,6 +19,8 @@ class Written(msgspec.Struct, frozen=True, kw_only=True):
     hidden_by: str = ""
     """`SOURCE:N` of a later write that stands above it (GSP-003); `force=True` writes above that one."""
     hidden_value: str = ""
+    undoes: str = ""
+    """`SOURCE:N` of the entry that it takes back."""
     resolved: bool = False
     """Whether a conflict is closed by it."""
     eids: list[str] = []

@@ -1,6 +1,6 @@
 """What is entered here becomes the next operation of our own source (GSP-002 to GSP-006, GSP-013, GSP-054, GSP-055)."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Final, NamedTuple
 
 from weft.base.errors import PeerError
@@ -8,12 +8,13 @@ from weft.base.now import SECOND
 from weft.cores.document.context import Context
 from weft.cores.document.fold.conflicts import Writer
 from weft.cores.document.fold.engine import Engine
+from weft.cores.document.fold.undoing import Act
 from weft.cores.document.gossip import Gossip
 from weft.cores.document.limits import BURST, EMITTED_BYTES_MAX, RATE
 from weft.cores.document.log import Log
 from weft.cores.document.mesh import Mesh
 from weft.cores.kit.refusals import Refusal
-from weft.wire.document.operations import SET, TEXT, Stamp, emit, parse
+from weft.wire.document.operations import ACTION, SET, TEXT, Operation, Stamp, emit, parse, step_of, uuid_text
 from weft.wire.document.sums import with_sum
 from weft.wire.document.xml import Payload
 
@@ -87,12 +88,37 @@ class Own:
         body = self._written(verb, reference, Stamp(source, stamp, sequence, by, resolves), payload)
         if not force:
             self._try(body, stamp, waits=waits)
+        self._enter(body, source, sequence)
+        return self._issued(reference, slots, sequence)
+
+    def issue_all(self, acts: Sequence[Act], undone: Operation, *, by: str = "") -> Issued:
+        """Enter what takes an operation back, as one (DOC-034, DOC-055), behind all who wrote there; raises Refusal."""
+        by = by or self.context.settings.operator
+        writes: list[tuple[dict[str, str], list[str]]] = []
+        for verb, reference, payload in acts:
+            self._permit(by, verb, reference)
+            writes.append((reference, _slots_of(verb, payload)))
+        effs = [
+            writer.eff for where, slots in writes for slot in slots if (writer := self.engine.writer_of(where, slot))
+        ]
+        stamp = self.log.stamps.next(max([*effs, self.engine.eff_of(undone.source, undone.sequence)]))
+        source, sequence = self.context.uuid, self.log.latest(self.context.uuid) + 1
+        undoes = f"{uuid_text(undone.source)}/{undone.sequence}"
+        said = Stamp(source, stamp, sequence, by, undoes=undoes)
+        if len(acts) == 1:
+            body = self._written(*acts[0][:2], said, acts[0].payload)
+        else:
+            body = self._written(ACTION, {}, said, Payload("", [step_of(*act) for act in acts]))
+        self._try(body, stamp, waits=False)
+        self._enter(body, source, sequence)
+        return Issued(source, sequence, self.engine.outcome(source, sequence), None)
+
+    def _enter(self, body: bytes, source: bytes, sequence: int) -> None:
         self._spend()
         self.log.append(body)
         self.gossip.push(body, source, sequence)
         self.mesh.note_own()
         self.engine.insert(self.log.fresh())
-        return self._issued(reference, slots, sequence)
 
     def adopt(self, body: bytes) -> bool:
         """Take on an operation of a source that is gone, as one of ours; False: nothing may be entered now."""

@@ -8,6 +8,8 @@
 | element | reference | xml, slot, eid, history |
 | digest | | digest, check, operations, catching_up |
 | edit | verb, words or reference, xml, text, attributes, by, resolves, force | source, sequence, outcome, hidden_by, eids |
+| undo | entry, by, force | as `edit`, and undoes |
+| redo | by, force | as `undo` |
 | resolve | id, choice or value, by | as `edit` |
 | import | operations (bodies) | taken, known, refused |
 | log | from or tail, limit, source | operations, next, total |
@@ -37,8 +39,8 @@ from weft.wire.document.clients import Answer, Asked
 if TYPE_CHECKING:
     from weft.cores.document.session import Session  # tidy: programs are served by the whole session
 
-LATER: Final = ("undo", "key")
-"""Verbs that are known and not built (DOC-055, GSP-050)."""
+LATER: Final = ("key",)
+"""Verbs that are known and not built (GSP-050)."""
 
 
 class Serving:

@@ -11,9 +11,10 @@ from weft.cores.document.limits import CHAT_BYTES_MAX, CHATS_MAX, PAGE
 from weft.cores.document.own import Issued
 from weft.cores.document.serving_reads import STAMPED, reference_text
 from weft.cores.document.serving_resolve import decision_of
+from weft.cores.document.serving_undo import Redo, Undo, redo, undo
 from weft.cores.document.serving_words import attributes_of, chains_of, payload_of, split, where_of
 from weft.cores.kit.refusals import Refusal
-from weft.wire.document.operations import ADD, REMOVE, SET, header_of, parse, uuid_text
+from weft.wire.document.operations import ADD, REMOVE, SET, Operation, header_of, parse, uuid_text
 from weft.wire.document.xml import Payload
 
 if TYPE_CHECKING:
@@ -126,6 +127,17 @@ class Edits:
             "eids": [node.attributes["eid"] for node in operation.payload],
         }
 
+    def undo(self, wanted: Undo) -> dict[str, Any]:
+        """Take an entry back by a further one (DOC-055)."""
+        return self._undone(*undo(self._session, wanted))
+
+    def redo(self, wanted: Redo) -> dict[str, Any]:
+        """Take the last undo back."""
+        return self._undone(*redo(self._session, wanted))
+
+    def _undone(self, issued: Issued, operation: Operation) -> dict[str, Any]:
+        return self._told(issued) | {"undoes": f"{uuid_text(operation.source)}:{operation.sequence}"}
+
     # Conflicts
 
     def resolve(self, wanted: Resolve) -> dict[str, Any]:
@@ -219,6 +231,8 @@ MAKERS: Final[dict[str, Callable[[Edit, Sequence[str]], Payload]]] = {ADD: _add,
 """What each verb makes of words."""
 EDITS: Final[dict[str, tuple[type, Callable[[Edits, Any], dict[str, Any]]]]] = {
     "edit": (Edit, Edits.edit),
+    "undo": (Undo, Edits.undo),
+    "redo": (Redo, Edits.redo),
     "resolve": (Resolve, Edits.resolve),
     "import": (Bring, Edits.bring),
     "chat": (Talk, Edits.chat),

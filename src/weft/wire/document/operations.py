@@ -44,7 +44,18 @@ ADD, SET, REMOVE, ACTION = "add", "set", "remove", "action"
 VERBS: Final = frozenset((ADD, SET, REMOVE))
 TEXT: Final = "#text"
 """Stands for the text of an element where the name of an attribute could stand."""
-STAMPS: Final = ("source", "timestamp", "sequence", "by", "resolves", "origsource", "origsequence", "origbody", "prev")
+STAMPS: Final = (
+    "source",
+    "timestamp",
+    "sequence",
+    "by",
+    "resolves",
+    "undoes",
+    "origsource",
+    "origsequence",
+    "origbody",
+    "prev",
+)
 SUM: Final = "crc32"
 """The checksum of the body (sums.py)."""
 SEALS: Final = ("key", "sig", SUM)
@@ -178,6 +189,7 @@ class Operation:
         "source",
         "steps",
         "timestamp",
+        "undoes",
         "verb",
     )
 
@@ -188,6 +200,8 @@ class Operation:
         """Seconds (DOC-011)."""
         self.by = attributes.get("by", "")
         self.resolves = attributes["resolves"].strip(WHITE) if "resolves" in attributes else ""
+        self.undoes = _undone_of(attributes["undoes"]) if "undoes" in attributes else None
+        """The operation that this one takes back (DOC-055): source and sequence."""
         self.origin = _origin_of(attributes) if "origsource" in attributes else None
         """Whose operation this is an adopted copy of (DOC-013): source and sequence."""
         self.size = size
@@ -237,6 +251,14 @@ def _header(tag: str, attributes: dict[str, str], body: bytes) -> Header:
 
 def _origin_of(attributes: dict[str, str]) -> tuple[bytes, int] | None:
     source, digits = uuid_of(attributes["origsource"]), attributes.get("origsequence", "")
+    if source is None or _SEQUENCE.fullmatch(digits) is None or not 1 <= int(digits) <= SEQUENCE_MAX:
+        return None
+    return source, int(digits)
+
+
+def _undone_of(text: str) -> tuple[bytes, int] | None:
+    front, _, digits = text.strip(WHITE).partition("/")
+    source = uuid_of(front)
     if source is None or _SEQUENCE.fullmatch(digits) is None or not 1 <= int(digits) <= SEQUENCE_MAX:
         return None
     return source, int(digits)
@@ -353,6 +375,8 @@ class Stamp(NamedTuple):
     prev: str = ""
     key: str = ""
     sig: str = ""
+    undoes: str = ""
+    """`SOURCE/N` of an operation that this one takes back (DOC-055)."""
 
 
 def emit(verb: str, reference: dict[str, str], stamp: Stamp, payload: Payload = Payload()) -> bytes:  # noqa: B008  # it is empty and stays so
@@ -370,6 +394,14 @@ def emit(verb: str, reference: dict[str, str], stamp: Stamp, payload: Payload = 
     return body.encode()
 
 
+def step_of(verb: str, reference: dict[str, str], payload: Payload) -> Node:
+    """One of several things that an `action` does (DOC-034)."""
+    if verb != SET or not payload.attributes:
+        return Node(verb, reference, payload.text, payload.nodes)
+    named = [Node("attribute", {"name": name}, value) for name, value in payload.attributes.items()]
+    return Node(verb, reference, "", named)
+
+
 def adopted(body: bytes, source: bytes, sequence: int) -> bytes:
     """The operation of another source as one of this one (GSP-040): the same root, reference, payload and timestamp.
 
@@ -379,7 +411,7 @@ def adopted(body: bytes, source: bytes, sequence: int) -> bytes:
     origin = operation.origin or (operation.source, operation.sequence)
     said = {name: value for name, value in operation.attributes.items() if name not in _STAMPS}
     said |= {"source": uuid_text(source), "timestamp": operation.raw_timestamp, "sequence": str(sequence)}
-    said |= {name: operation.attributes[name] for name in ("by", "resolves") if name in operation.attributes}
+    said |= {name: operation.attributes[name] for name in ("by", "resolves", "undoes") if name in operation.attributes}
     said |= {"origsource": uuid_text(origin[0]), "origsequence": str(origin[1])}
     rest, is_ended = behind_first_tag(body)
     words = "".join(f' {name}="{escaped_root_value(value)}"' for name, value in said.items())
@@ -394,6 +426,7 @@ def _stamped(stamp: Stamp) -> list[tuple[str, str]]:
         ("sequence", str(stamp.sequence)),
         ("by", stamp.by),
         ("resolves", stamp.resolves),
+        ("undoes", stamp.undoes),
         ("origsource", uuid_text(origin[0]) if origin else ""),
         ("origsequence", str(origin[1]) if origin else ""),
         ("origbody", stamp.origbody),
@@ -405,6 +438,8 @@ def _stamped(stamp: Stamp) -> list[tuple[str, str]]:
 
 def _inner(verb: str, stamp: Stamp, payload: Payload) -> str:
     """What stands between the root's tags."""
+    if verb == ACTION:
+        return written(payload.nodes)  # steps, whose attributes are references
     if verb != SET:
         return escaped_text(payload.text) + written(_with_eids(payload.nodes, stamp))
     if not payload.attributes:

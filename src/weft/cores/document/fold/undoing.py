@@ -1,0 +1,239 @@
+"""What takes an operation back: further operations, as the document stands now (DOC-055).
+
+| what it did | what takes it back |
+|---|---|
+| set a value | the value that was there before; where there was none, an empty one: no attribute is ever deleted (DOC-032) |
+| made elements | they are removed, but those of a fixed step |
+| appended text | the text without it |
+| removed an element | it is added, below the same parent, with all that was in it and the same eids |
+
+Nothing of the log is undone: whoever has only the further operations sees the same document. Where somebody else has
+written since, that is said (`Superseded`), and done all the same by force.
+
+What it did is known by its place in the order: the document before it is made once more, and it is applied to that. What
+waited there for its target, and did its work later, is known by who wrote what.
+"""
+
+from collections.abc import Callable, Iterator
+from typing import NamedTuple
+
+from weft.cores.document.fold.conflicts import APPENDED, Writer
+from weft.cores.document.fold.folding import Fold
+from weft.cores.document.fold.slots import reference_of
+from weft.cores.document.fold.tree import Element, Pair
+from weft.wire.document.operations import ADD, REMOVE, SET, TEXT, Operation
+from weft.wire.document.xml import EID, Node, Payload
+
+
+class Act(NamedTuple):
+    """One step of what takes an operation back."""
+
+    verb: str
+    reference: dict[str, str]
+    payload: Payload
+
+
+class Superseded(Exception):
+    """Somebody else has written there since: `slot` and `by` whom."""
+
+    def __init__(self, slot: str, by: Pair | None) -> None:
+        super().__init__(slot)
+        self.slot, self.by = slot, by
+
+
+class Write(NamedTuple):
+    """A value that it set, or text that it appended (APPENDED)."""
+
+    slot: str
+    name: str
+    value: str
+    before: str | None
+
+
+class Removal(NamedTuple):
+    """An element that it removed."""
+
+    slot: str
+    parent: str
+    node: Node
+
+
+class Effects(NamedTuple):
+    """What an operation did."""
+
+    made: list[str]
+    """Slots of elements."""
+    writes: list[Write]
+    removed: list[Removal]
+
+
+def effects_of(before: Fold, operation: Operation, eff: float) -> Effects:
+    """What it does to the document before it, which is another one then."""
+    removed = []
+    for step in operation.steps if not operation.inert else []:
+        element = before.element_of(step.attributes) if step.verb == REMOVE else None
+        if element is not None and element.parent is not None and not element.is_fixed:
+            removed.append(Removal(before.slot_of(element), before.slot_of(element.parent), _node_of(element)))
+    mark = before.mark()
+    before.apply(operation, eff)
+    made, writes = [], []
+    for element in dict.fromkeys(before.touched(mark)):
+        if element.origin == operation.pair and before.element_at(before.slot_of(element)) is element:
+            made.append(before.slot_of(element))
+        for name, last in (element.writers or {}).items():
+            writer = _written_by(last, operation.pair)
+            if writer is not None:
+                writes.append(Write(before.slot_of(element), name, writer.value, writer.before))
+    return Effects(made, writes, removed)
+
+
+class Undoing:
+    """One operation, and the document that it is to be taken back in. `is_other`: whether a pair is of somebody else."""
+
+    def __init__(
+        self, fold: Fold, pair: Pair, effects: Effects, is_other: Callable[[Pair], bool], *, force: bool
+    ) -> None:
+        self._fold, self._pair, self._effects = fold, pair, effects
+        self._is_other, self._force = is_other, force
+        self._gone: set[Element] = set()
+        """What is to be removed, with all below it."""
+        self._found: dict[tuple[Element, str], str] = {}
+        """The values that are to be set."""
+
+    def acts(self) -> list[Act]:
+        """What is to be entered, in order; empty: nothing of it is left. Superseded."""
+        for element in [element for slot in self._effects.made if (element := self._fold.element_at(slot))]:
+            self._drop(element)
+        for write in self._effects.writes:
+            self._write_back(write)
+        self._look_for_late(self._fold.root)
+        return [*self._removals(), *self._sets(), *self._additions()]
+
+    # What it did
+
+    def _drop(self, element: Element) -> None:
+        """An element that was made is to go; one that was only referred to stays if others are in it."""
+        if element.is_fixed:
+            return
+        other = next((pair for each in element.subtree() for pair in _pairs_of(each) if self._is_other(pair)), None)
+        if other is not None:
+            if element.eid is None:
+                return
+            self._superseded(self._fold.slot_of(element), other)
+        self._gone.add(element)
+
+    def _write_back(self, write: Write) -> None:
+        """A value is to be as it was."""
+        element = self._fold.element_at(write.slot)
+        if element is None:
+            return
+        last = (element.writers or {}).get(write.name)
+        writer = _written_by(last, self._pair)
+        if writer is not None:
+            self._restore(element, write.name, writer)
+        elif write.name == APPENDED:
+            self._cut(element, write.value)
+        else:  # it was removed and is back: only its value tells whose it is
+            now = element.text if write.name == TEXT else element.attributes.get(write.name)
+            by = (last.source, last.sequence) if last is not None else None
+            if now != write.value and (by is None or self._is_other(by)):
+                self._superseded(write.slot, by)
+            self._found[element, write.name] = write.before or ""
+
+    def _restore(self, element: Element, name: str, writer: Writer) -> None:
+        other = next((each for each in _since(element, name, writer) if self._is_other(each)), None)
+        if other is not None:
+            self._superseded(self._fold.slot_of(element), other)
+        if name == APPENDED:
+            self._cut(element, writer.value)
+        else:
+            self._found[element, name] = writer.before or ""
+
+    def _cut(self, element: Element, text: str) -> None:
+        begin, is_there, end = element.text.rpartition(text)
+        if is_there:
+            self._found[element, TEXT] = begin + end
+
+    def _look_for_late(self, top: Element) -> None:
+        """What it did only when its target had come."""
+        for element in top.subtree():
+            if element.origin == self._pair and element not in self._gone:
+                self._drop(element)
+            for name, last in (element.writers or {}).items():
+                writer = _written_by(last, self._pair)
+                if writer is not None and (element, TEXT if name == APPENDED else name) not in self._found:
+                    self._restore(element, name, writer)
+
+    # What is to be entered
+
+    def _removals(self) -> Iterator[Act]:
+        for element in self._gone:
+            if element.parent is None or not self._goes(element.parent):
+                yield Act(REMOVE, self._reference(self._fold.slot_of(element)), Payload())
+
+    def _goes(self, element: Element) -> bool:
+        here: Element | None = element
+        while here is not None and here not in self._gone:
+            here = here.parent
+        return here is not None
+
+    def _sets(self) -> Iterator[Act]:
+        values: dict[Element, dict[str, str]] = {}
+        for (element, name), value in self._found.items():
+            if not self._goes(element):
+                values.setdefault(element, {})[name] = value
+        for element, found in values.items():
+            reference = self._reference(self._fold.slot_of(element))
+            text = found.pop(TEXT, None)
+            if found:
+                yield Act(SET, reference, Payload("", [], found))
+            if text is not None:
+                yield Act(SET, reference, Payload(text))
+
+    def _additions(self) -> Iterator[Act]:
+        """What it removed, as it was; Superseded where that, or what it stood in, is another one by now."""
+        for slot, parent, node in self._effects.removed:
+            if self._fold.element_at(slot) is not None:
+                self._superseded(slot, None)
+            if self._fold.element_at(parent) is None:
+                raise Superseded(parent, None)
+            yield Act(ADD, self._reference(parent), Payload("", [node]))
+
+    def _superseded(self, slot: str, by: Pair | None) -> None:
+        if not self._force:
+            raise Superseded(slot, by)
+
+    def _reference(self, slot: str) -> dict[str, str]:
+        return reference_of(self._fold.schema, slot)
+
+
+def _pairs_of(element: Element) -> Iterator[Pair]:
+    """Who made an element, and who wrote its values last."""
+    if element.origin is not None:
+        yield element.origin
+    for writer in (element.writers or {}).values():
+        yield writer.source, writer.sequence
+
+
+def _written_by(last: Writer | None, pair: Pair) -> Writer | None:
+    while last is not None and (last.source, last.sequence) != pair:
+        last = last.previous
+    return last
+
+
+def _since(element: Element, name: str, writer: Writer) -> Iterator[Pair]:
+    """Who wrote after a writer; of text, also who appended to it."""
+    writers = element.writers or {}
+    for each in (name, APPENDED) if name == TEXT else (name,):
+        here: Writer | None = writers.get(each)
+        while here is not None and here is not writer and here.eff >= writer.eff:
+            yield here.source, here.sequence
+            here = here.previous
+
+
+def _node_of(element: Element) -> Node:
+    """As it can be added again; a document is not deep."""
+    attributes = dict(element.attributes)
+    if not attributes.get(EID) and element.aliases:
+        attributes[EID] = element.aliases[0]
+    return Node(element.tag, attributes, element.text, [_node_of(child) for child in element.children])
