@@ -125,13 +125,14 @@ def show(*, port: int = PORT, json: Flag = False) -> int:
 
 
 @app.command(name="revoke")
-def revoke(ident: str, /, *, port: int = PORT) -> int:
+def revoke(ident: str, /, *, port: int = PORT, json: Flag = False) -> int:
     """Take an invitation back: nobody joins by its token any more. Who has joined stays; see weft key revoke.
 
     Args:
         ident: its id, as weft invite ls shows it.
         port: first of the root's ten ports.
+        json: {"ident"}.
     """
     order(port, "withdraw", ident=ident)
-    print(f"nobody joins by {clean(ident)} any more")
+    print(to_json.dumps({"ident": ident}) if json else f"nobody joins by {clean(ident)} any more")
     return 0

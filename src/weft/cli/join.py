@@ -1,5 +1,6 @@
 """`weft join` and `weft init`: a machine of a fabric that has keys (SEC-020 to SEC-057)."""
 
+import json as to_json
 import os
 import re
 import socket
@@ -87,7 +88,7 @@ def join(  # tidy: each is an option of the command line
     return 0
 
 
-def init(*, name: str | None = None, state: Path | None = None, fleet: str = "weft") -> int:
+def init(*, name: str | None = None, state: Path | None = None, fleet: str = "weft", json: Flag = False) -> int:
     """Make the keys and the identity of a node, and start nothing: `weft init --name root`.
 
     For a root that listens beyond this machine from its first start on: then `weft up`, with the address in its file. Of a
@@ -97,6 +98,7 @@ def init(*, name: str | None = None, state: Path | None = None, fleet: str = "we
         name: of the node; default: the name of this machine.
         state: directory of its keys, journal and identity (~/.local/state/weft/FLEET/NAME).
         fleet: name of the fabric, as in its file.
+        json: {"name", "public", "keys"}: its public key, and the directory of both halves.
     """
     from weft.node.settings import settings_of
     from weft.shell.identity import begin_start
@@ -109,7 +111,9 @@ def init(*, name: str | None = None, state: Path | None = None, fleet: str = "we
     place = state_directory(settings)
     who = begin_start(place, called, time.time_ns())
     pair = found_fabric(place, who, endpoint_of(settings.node.host, settings.node.port))
-    print(f"{called} has the key {pair.public} in {place / 'keys'}")
+    keys = place / "keys"
+    told = {"name": called, "public": str(pair.public), "keys": str(keys)}
+    print(to_json.dumps(told) if json else f"{called} has the key {pair.public} in {keys}")
     return 0
 
 

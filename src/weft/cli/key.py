@@ -51,7 +51,7 @@ def show(*, port: int = PORT, json: Flag = False) -> int:
 
 
 @app.command(name="revoke")
-def revoke(node: str, /, *, port: int = PORT) -> int:
+def revoke(node: str, /, *, port: int = PORT, json: Flag = False) -> int:
     """Let the keys of a node be nobody's: `weft key revoke pi7`, at the root. For a machine that is lost or stolen.
 
     Nodes in reach shut it out within a second, also what it has open; a part of the fabric that is cut off does when it
@@ -60,9 +60,11 @@ def revoke(node: str, /, *, port: int = PORT) -> int:
     Args:
         node: its name, or its UUID.
         port: first of the root's ten ports.
+        json: {"name", "uuid"} of the node.
     """
     told = order(port, "revoke-key", node=node)
-    print(f"the keys of {clean(told['name'])} ({told['uuid']}) are nobody's any more")
+    text = f"the keys of {clean(told['name'])} ({told['uuid']}) are nobody's any more"
+    print(to_json.dumps({"name": told["name"], "uuid": told["uuid"]}) if json else text)
     return 0
 
 

@@ -50,6 +50,8 @@ ROOMS: Final[dict[str, tuple[str, str]]] = {
         "weft.cli.doctor:doctor",
         "Whether this machine can run a node, or the jobs of a lake, and what mends it.",
     ),
+    "completion": ("weft.cli.completion:completion", "Teach bash, zsh or fish the commands of Weft."),
+    "man": ("weft.cli.manual:man", "Print the page of the manual."),
     "drain": ("weft.cli.drain:drain", "Drain the journal of a stopped node into a lake."),
     "journal": ("weft.cli.journal:app", "Look into the journal of a node, verify and mend it."),
     "sim": ("weft.cli.sim:app", "Simulate a fabric under faults, and explain the night."),
@@ -64,7 +66,11 @@ def know_annexes(words: list[str]) -> None:
     """Add the nouns of annexes, if one of them may be meant, or all commands are to be listed."""
     if words[:1] and words[0] in ROOMS:
         return
-    from weft.cli.annexes import commands  # most commands need no look at what is installed
+    from weft.node.installed import names  # most commands need no look at what is installed
+
+    if not names():
+        return
+    from weft.cli.annexes import commands  # loads all that a node is made of
 
     for name, where, what in commands(words[0] if words else "", ROOMS):
         app.command(where, name=name, help=None if [name] == words[:1] else what)
@@ -75,8 +81,14 @@ def main() -> None:
     sys.exit(ended(_run))
 
 
+LISTING: Final[tuple[list[str], ...]] = ([], ["--help"], ["-h"])
+"""What asks for the list of all commands."""
+
+
 def _run() -> Any:
     know_annexes(sys.argv[1:])
+    if sys.argv[1:] in LISTING:
+        app.help_format = "plaintext"  # the list has no marks, and what reads them is a quarter of its time
     return app(exit_on_error=False, print_error=False)
 
 

@@ -1,6 +1,9 @@
 """`weft metrics`: what can be measured, and in which unit (MET-001)."""
 
 from json import dumps
+from typing import Annotated, Any
+
+from cyclopts import Parameter
 
 from weft.base.errors import UserError
 from weft.base.settings import nearest
@@ -9,7 +12,12 @@ from weft.cli.kit.options import Flag
 from weft.cores.measurement.catalogue import Entry, catalogue
 
 
-def metrics(name: str | None = None, *, json: Flag = False) -> int:
+def names_of(_: Any) -> dict[str, str]:
+    """What the Tab key offers: every detail, and what it is."""
+    return {row.name: row.says for row in catalogue()}
+
+
+def metrics(name: Annotated[str | None, Parameter(completer=names_of)] = None, *, json: Flag = False) -> int:
     """List what can be measured; with NAME, everything about one.
 
     `weft metrics`, `weft metrics DISK_PERCENT`

@@ -6,12 +6,13 @@ from datetime import UTC, datetime
 from typing import Any, Final
 
 from weft.cli.asking import page_of
+from weft.cli.kit.options import Flag
 from weft.cli.kit.text import clean
 
 LINE_BYTES: Final = 16
 
 
-def quarantine(*, port: int = 27_500, json: bool = False) -> int:
+def quarantine(*, port: int = 27_500, json: Flag = False) -> int:
     """Show the last messages that the node at PORT has refused, the newest first: who said what, and why it is none.
 
     A node keeps at most 100 of them, in memory only, and of each the first 256 bytes of at most 8 frames.

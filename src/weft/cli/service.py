@@ -70,6 +70,7 @@ def install(  # tidy: each is an option of the command line
     mine: Mine = False,
     root: Stage = None,
     show: Annotated[bool, Parameter(name="--print", negative="", show_default=False)] = False,
+    json: Flag = False,
 ) -> int:
     """Run a node by systemd from now on, also after a start of the machine: weft service install node.toml.
 
@@ -83,6 +84,7 @@ def install(  # tidy: each is an option of the command line
         mine: a unit of the user, without root; files in ~/.config, state in ~/.local/state/weft.
         root: put files below that directory, for an image, and start nothing.
         show: print the unit, and do nothing.
+        json: {"name", "unit", "runs"}: the path of the unit, and whether it was started.
     """
     places = places_of(root, is_mine=mine)
     copies: dict[Path, str] = {}
@@ -106,6 +108,10 @@ def install(  # tidy: each is an option of the command line
     places.systemctl("daemon-reload")
     places.systemctl("enable", service.unit)
     places.systemctl("restart", service.unit)
+    if json:
+        told = {"name": service.name, "unit": str(places.units / service.unit), "runs": not places.is_staged}
+        print(json_module.dumps(told))
+        return 0
     print(f"{service.unit} {'is written' if places.is_staged else 'runs'}: {places.units / service.unit}")
     print(
         f"its log: journalctl {'--user ' if mine else ''}-u {service.unit}; away with it: weft service remove {service.name}"
@@ -138,22 +144,25 @@ def ls(*, mine: Mine = False, root: Stage = None, json: Flag = False) -> int:
 
 
 @app.command
-def restart(name: str | None = None, /, *, mine: Mine = False) -> int:
+def restart(name: str | None = None, /, *, mine: Mine = False, json: Flag = False) -> int:
     """Start services again, one after the other: after an upgrade, or one by its name.
 
     Args:
         name: of the service; without one all.
         mine: those of the user.
+        json: {"unit"} of each, a line as soon as it runs anew.
     """
     places = places_of(None, is_mine=mine)
     for unit in [_known(places, name)] if name else _units(places):
         places.systemctl("restart", unit.name)
-        print(f"{unit.name} runs anew")
+        print(json_module.dumps({"unit": unit.name}) if json else f"{unit.name} runs anew", flush=True)
     return 0
 
 
 @app.command(name=("remove", "uninstall"))
-def remove(name: str, /, *, purge: Flag = False, mine: Mine = False, root: Stage = None) -> int:
+def remove(  # tidy: each is an option of the command line
+    name: str, /, *, purge: Flag = False, mine: Mine = False, root: Stage = None, json: Flag = False
+) -> int:
     """Stop a service, and remove its unit and its settings; its state stays, unless it is purged.
 
     Args:
@@ -161,6 +170,7 @@ def remove(name: str, /, *, purge: Flag = False, mine: Mine = False, root: Stage
         purge: also its state: journal, identity, keys. What was not safe at the root is lost. Of lake nothing is purged.
         mine: that of the user.
         root: below that directory.
+        json: {"unit", "state"}: where its state stays, or null.
     """
     places = places_of(root, is_mine=mine)
     unit = _known(places, name)
@@ -174,7 +184,8 @@ def remove(name: str, /, *, purge: Flag = False, mine: Mine = False, root: Stage
     if purge and name != "lake" and state.is_dir():
         shutil.rmtree(state)
     kept = f"; its state stays in {state}" if state.is_dir() else ""
-    print(f"{unit.name} is removed{kept}")
+    told = {"unit": unit.name, "state": str(state) if state.is_dir() else None}
+    print(json_module.dumps(told) if json else f"{unit.name} is removed{kept}")
     return 0
 
 
