@@ -10,8 +10,8 @@ from pathlib import Path
 import pytest
 
 from tests.client.node import in_loop
+from tests.shell.ports import free_blocks
 from weft import doc
-from weft.cli.fleet import free_blocks
 
 FILE = '<bout ruleset="MAR2014"><period number="1"><jam number="1" duration="90"/></period><venue>Hall 5</venue></bout>'
 

@@ -10,10 +10,10 @@ from pathlib import Path
 
 import pytest
 
+from tests.shell.ports import free_blocks
 from weft.base.errors import UserError
 from weft.cli import service as module
 from weft.cli.asking import try_status
-from weft.cli.fleet import free_blocks
 from weft.cli.journal import backup
 from weft.cli.service import install, ls, remove, restart
 from weft.cli.service_units import Service, unit_of

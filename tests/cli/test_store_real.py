@@ -10,7 +10,7 @@ import pytest
 
 from tests.client.node import in_loop
 from tests.client.test_store_real import running
-from weft.cli.fleet import free_blocks
+from tests.shell.ports import free_blocks
 
 
 async def weft(*words: str) -> tuple[int | None, list[str]]:

@@ -13,14 +13,13 @@ from typing import Any, NamedTuple
 
 import pytest
 
-from tests.shell.ports import free_port
+from tests.shell.ports import free_blocks, free_port
 from tests.shell.world import World
 from weft.base.errors import UserError
 from weft.cli import doctor_node
 from weft.cli.asking import try_status
 from weft.cli.chain_calls import send_once
 from weft.cli.doctor import doctor
-from weft.cli.fleet import free_blocks
 from weft.cli.main import app
 from weft.cli.trace import roads_of, trace
 from weft.shell.tracing import Tracer, Wanted, wanted_of

@@ -9,8 +9,7 @@ from typing import Any, NamedTuple, Self
 
 import zmq
 
-from tests.shell.ports import free_port
-from weft.cli.fleet import free_blocks
+from tests.shell.ports import free_blocks, free_port
 from weft.client.catalog.client import Client
 from weft.node.settings import settings_of
 from weft.shell.process import Process

@@ -8,9 +8,8 @@ import pytest
 
 import weft
 from tests.client.node import until
-from tests.shell.ports import free_port
+from tests.shell.ports import free_blocks, free_port
 from weft.base.errors import UserError
-from weft.cli.fleet import free_blocks
 from weft.client.chain.finding import Node
 from weft.client.chain.message import Message
 from weft.cores.chains import Chains

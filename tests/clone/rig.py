@@ -5,7 +5,7 @@ from collections.abc import Awaitable, Callable
 from types import SimpleNamespace
 from typing import Any
 
-from weft.cli.fleet import free_blocks
+from tests.shell.ports import free_blocks
 from weft.cores.clone import Clone
 from weft.cores.configuration import Configuration
 from weft.cores.configuration.messages import Write, WriteKeys

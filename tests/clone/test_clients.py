@@ -10,8 +10,7 @@ import pytest
 
 from tests.clone.peers import Client, Frames, Server, number_in
 from tests.clone.rig import until
-from tests.shell.ports import free_port
-from weft.cli.fleet import free_blocks
+from tests.shell.ports import free_blocks, free_port
 from weft.cores.configuration import Configuration
 from weft.cores.configuration.memory import Applied, to_record
 from weft.node.events import InputRefused

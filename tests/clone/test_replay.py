@@ -9,8 +9,8 @@ import zmq
 
 from tests.clone.peers import Client, Frames, bind
 from tests.clone.rig import Place, run, until
+from tests.shell.ports import free_blocks
 from tests.wire.strict import frames_of, lines
-from weft.cli.fleet import free_blocks
 from weft.cores.clone.states import State
 
 LINES = lines("config-chp.jsonl")

@@ -7,7 +7,7 @@ import pytest
 
 from tests.clone.peers import Server
 from tests.clone.rig import Place, run, until
-from weft.cli.fleet import free_blocks
+from tests.shell.ports import free_blocks
 from weft.cores.clone.messages import KeyRefused, ServerFollowed, ServerLost
 from weft.cores.clone.states import State
 

@@ -10,9 +10,9 @@ from pathlib import Path
 import pytest
 
 from tests.client.node import in_loop
+from tests.shell.ports import free_blocks
 from weft.catalog import CallFailed, CatalogError, Client, NotFound
 from weft.cli.demos.cable import Cable
-from weft.cli.fleet import free_blocks
 
 NETS = ("green", "blue", "red")
 PROGRAM = """

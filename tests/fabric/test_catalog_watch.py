@@ -9,9 +9,8 @@ import pytest
 
 from tests.fabric.fabric import Fabric
 from tests.fabric.test_chains import run, until
-from tests.shell.ports import free_port
+from tests.shell.ports import free_blocks, free_port
 from weft.catalog import Client
-from weft.cli.fleet import free_blocks
 from weft.client.catalog.watch import Watch
 
 SETTINGS = """

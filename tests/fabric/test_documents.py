@@ -8,7 +8,7 @@ import pytest
 
 from tests.fabric.cable import Cabled
 from tests.fabric.edited import Edited
-from weft.cli.fleet import free_blocks
+from tests.shell.ports import free_blocks
 from weft.doc import DocError
 
 TREE = {"root": "", "sensor-a": "root", "sensor-b": "root"}

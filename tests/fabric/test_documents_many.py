@@ -10,7 +10,7 @@ from typing import Self
 import pytest
 
 from tests.fabric.edited import Edited
-from weft.cli.fleet import free_blocks
+from tests.shell.ports import free_blocks
 from weft.doc import DocError, SyncClient
 
 COUNT = 16

@@ -14,7 +14,8 @@ import pytest
 
 from tests.fabric import floods
 from tests.fabric.fabric import FLEET, Fabric
-from weft.cli.fleet import Member, free_blocks
+from tests.shell.ports import free_blocks
+from weft.cli.fleet import Member
 
 MEGABYTES, BUDGET = 512, 8
 REFUSALS, STEPS_MAX, OTHERS = 20, 600, 30

@@ -13,8 +13,9 @@ import zmq
 
 from tests.fabric.fabric import Fabric, numbered_in
 from tests.shell.hostile import Intruder
+from tests.shell.ports import free_blocks
 from weft.base.vectors import VersionVector
-from weft.cli.fleet import Member, free_blocks
+from weft.cli.fleet import Member
 from weft.shell.sockets import FRAME_BYTES_MAX
 
 TREE = {"root": "", "collector-1": "root", "sensor-1": "collector-1"}

@@ -13,7 +13,7 @@ import zmq
 from tests.fabric.fabric import FLEET
 from tests.fabric.grove import Grove
 from tests.peers import plain
-from weft.cli.fleet import free_blocks
+from tests.shell.ports import free_blocks
 
 NAMES: Final = ("root", "collector-1")
 LAB: Final = "/CONFIG/lab/"

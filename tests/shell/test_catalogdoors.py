@@ -10,9 +10,9 @@ from typing import Any
 import pytest
 import zmq
 
+from tests.shell.ports import free_blocks
 from weft.base.effects import Connect, Source
 from weft.base.errors import UserError
-from weft.cli.fleet import free_blocks
 from weft.client.catalog.discovery import Choice
 from weft.cores.catalog.messages import Ports
 from weft.node.catalogtable import SPARE_PORTS

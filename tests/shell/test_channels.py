@@ -11,12 +11,12 @@ from typing import Any
 import pytest
 import zmq
 
+from tests.shell.ports import free_blocks
 from weft.base.budget import Budget
 from weft.base.effects import Confirm, Confirmed, Connect, Disconnect, Effect, Reply, Send, SendFailed, Source
 from weft.base.endpoints import CONTROL, DATA, SNAPSHOTS, UPDATES, shifted
 from weft.base.now import SECOND, Now
 from weft.base.records import CoreRecord, Entry
-from weft.cli.fleet import free_blocks
 from weft.cores.configuration.messages import KeysListed, ListKeys
 from weft.node.assembly import build_node
 from weft.node.channels import ANSWER_QUEUE, CHANNELS, channels_of

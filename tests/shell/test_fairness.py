@@ -6,9 +6,9 @@ from typing import Any
 import pytest
 import zmq
 
+from tests.shell.ports import free_blocks
 from tests.shell.test_channels import stranger
 from weft.base.endpoints import CONTROL, LINK
-from weft.cli.fleet import free_blocks
 from weft.shell import links
 from weft.shell.links import Links
 

@@ -9,13 +9,12 @@ from typing import Any
 
 import pytest
 
-from tests.shell.ports import free_port
+from tests.shell.ports import free_blocks, free_port
 from tests.shell.world import World, samples_in
 from weft.base.errors import OurFault, StorageFailed, UserError
 from weft.base.now import SECOND
 from weft.base.records import DamageRecord, Stream, StreamRecord
 from weft.cli.asking import order
-from weft.cli.fleet import free_blocks
 from weft.cli.journal import accept_loss
 from weft.node.guard import MemoryExceeded
 from weft.node.roles import role_record

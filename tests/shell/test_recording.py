@@ -13,11 +13,10 @@ from typing import Any
 
 import pytest
 
-from tests.shell.ports import free_port
+from tests.shell.ports import free_blocks, free_port
 from weft.base.effects import Tell
 from weft.base.errors import UserError
 from weft.cli.asking import try_status
-from weft.cli.fleet import free_blocks
 from weft.cli.sim import replay
 from weft.cores.measurement import Measurement
 from weft.node.recording import MAGIC, Replay, framed, rows
