@@ -80,6 +80,17 @@ def _hears(life: Life, choices: Choices) -> None:
     life.hear(frames.decode([said.sender, *frames.encode(said.message)]), _from(said.sender))
 
 
+def _hears_without_room(life: Life, choices: Choices) -> None:
+    """The disk is full: what is said meanwhile is kept as soon as there is room, and until then nothing of it is (GSP-031)."""
+    life.order(messages.HoldBack(is_full=True))
+    kept = len(life.entries)
+    for _ in range(1 + choices.below(5)):
+        _hears(life, choices)
+    assert kept == len(life.entries), "it keeps what has no room"
+    life.order(messages.HoldBack(is_full=False))
+    life.advance(0)
+
+
 def _asked(choices: Choices) -> Asked:
     where = choices.pick(REFERENCES)
     asked: tuple[tuple[str, dict[str, Any]], ...] = (
@@ -109,7 +120,7 @@ CAST = Cast(
         messages.Garbled(PEERS, b"friday\0" + PEERS_OF[0], "bad_body"), SendFailed(CLIENTS, b"p1"),
     ),
     works=_opened,
-    acts=(_greet, _hears, _hears, _hears),
+    acts=(_greet, _hears, _hears, _hears, _hears_without_room),
     state=_state,
     begin=(messages.Begin(), messages.Opened("friday", "127.0.0.1:50001")),
 )  # fmt: skip

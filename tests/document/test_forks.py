@@ -9,7 +9,7 @@ from tests.document.logs import Desk, Node, bodies, body, pushed, same
 from tests.document.net import Machine, Net
 from tests.document.rig import EB, EC, EPOCH, A, B, C
 from weft.base.now import SECOND
-from weft.base.records import CoreRecord
+from weft.base.records import CoreRecord, StreamRecord
 from weft.cores.document import forks as module
 from weft.cores.document.forks import next_uuid
 from weft.cores.document.memory import LoserKept, memory_of
@@ -60,6 +60,27 @@ def test_both_are_kept_and_told_of_once(order: tuple[bytes, bytes], is_held: boo
         again.take(B, body(B, 1))
     assert ONE == again.log.body(B, 2)
     assert same(again.log, again.again(list(again.log.condense())).log)
+
+
+@pytest.mark.proves("GSP-011", part="what lost while the disk was full is kept as soon as there is room")
+def test_what_lost_while_there_was_no_room_is_kept_later() -> None:
+    desk = Desk()
+    desk.take(B, body(B, 1))
+    desk.records()
+    desk.context.is_full = True
+    desk.take(C, ONE, OTHER)
+    assert ([], None) == (desk.records(), desk.log.deadline())
+    desk.context.is_full = False
+    assert desk.context.now.mono == desk.log.deadline()
+    desk.log.wake(desk.context.now)
+    records = desk.records()
+    assert [OTHER] == [
+        memory.body
+        for one in records
+        if isinstance(one, CoreRecord) and isinstance(memory := memory_of(one), LoserKept)
+    ]
+    assert [2] == [one.sequence for one in records if isinstance(one, StreamRecord)]
+    assert desk.log.deadline() is None
 
 
 def lost_its_sum(said: bytes, value: bytes) -> bytes:

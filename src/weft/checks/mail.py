@@ -108,6 +108,7 @@ class MailOnce(Checker):
     def note_disk(self, fact: Fact) -> None:
         self.rewound.add(fact.node)
         self.journals.pop(fact.node, None)
+        self.texts = {text: first for text, first in self.texts.items() if first.node != fact.node}
 
     def note_send(self, fact: Fact) -> None:
         self.sent[fact.value[4]] = fact.value[3]

@@ -1,11 +1,13 @@
 """Two bodies claim one number: everybody must choose the same one (GSP-011). And a source that is ours, and is not (GSP-015)."""
 
+from collections import deque
 from collections.abc import Iterator
 from hashlib import sha256
 
 from weft.cores.document.context import Context
 from weft.cores.document.holding import Kept
 from weft.cores.document.limits import FORKS_MAX
+from weft.cores.document.memory import LoserKept, record_of
 from weft.cores.document.messages import LogFork
 from weft.wire.document.sums import rank
 
@@ -21,6 +23,8 @@ class Forks:
     def __init__(self, context: Context) -> None:
         self._context = context
         self._losers: dict[tuple[bytes, int], Kept] = {}
+        self._unkept: deque[tuple[bytes, int]] = deque()
+        """Those that have no record yet, since the journal had no room."""
 
     def note(self, source: bytes, sequence: int, loser: Kept) -> bool:
         """Remember what lost; False if this number has lost before, or there were too many: then it is only counted."""
@@ -29,6 +33,24 @@ class Forks:
             return False
         self._losers[key] = loser
         return True
+
+    def owe(self, source: bytes, sequence: int) -> None:
+        """What lost is to be kept: now, or as soon as the journal has room."""
+        self._unkept.append((source, sequence))
+        if not self._context.is_full:
+            self.keep_next()
+
+    @property
+    def are_owed(self) -> bool:
+        """Whether some have no record yet."""
+        return bool(self._unkept)
+
+    def keep_next(self) -> int:
+        """Keep the one that has waited longest; how many bytes it takes."""
+        source, sequence = self._unkept.popleft()
+        loser = self._losers[source, sequence]
+        self._context.keep(record_of(LoserKept(self._context.session, source, sequence, *loser[1:3], loser.body)))
+        return len(loser.body)
 
     def tell(self, number: tuple[bytes, int], winner: bytes, loser: bytes, peer: bytes) -> None:
         """Let people know: which number it is, and who brought the body that was not known."""

@@ -374,8 +374,7 @@ class Log:
         winner, loser = (kept, known) if is_winner else (known, kept)
         if self._forks.note(source, sequence, loser) and is_new:
             self._forks.tell((source, sequence), winner.body, loser.body, kept.received_from)
-            if not self.context.is_full:
-                self.context.keep(record_of(LoserKept(self.context.session, source, sequence, *loser[1:3], loser.body)))
+            self._forks.owe(source, sequence)
         if is_winner:
             self._replace(operation, kept, is_new=is_new)
         return is_winner
@@ -433,13 +432,20 @@ class Log:
     def wake(self, now: Now) -> None:
         """Keep what had no room, as much as one turn takes."""
         self._turn_bytes = 0
-        while self._unkept and self._turn_bytes < KEPT_BYTES_MAX and not self.context.is_full:
+        while self._waits_for_room and self._turn_bytes < KEPT_BYTES_MAX and not self.context.is_full:
+            if self._forks.are_owed:
+                self._turn_bytes += OVERHEAD_BYTES + self._forks.keep_next()
+                continue
             pair, _ = self._unkept.popitem(last=False)
             self._keep_now(*pair, None)
 
     def deadline(self) -> int | None:
         """At once, if something is to be kept and there is room."""
-        return self.context.now.mono if self._unkept and not self.context.is_full else None
+        return self.context.now.mono if self._waits_for_room and not self.context.is_full else None
+
+    @property
+    def _waits_for_room(self) -> bool:
+        return bool(self._unkept) or self._forks.are_owed
 
     # Memory
 
