@@ -18,6 +18,8 @@ if TYPE_CHECKING:
     from weft.pipeline.doctor import Finding
 
 Where = Annotated[Path | None, Parameter(name="--lake")]
+PORT: Final = 27_500
+"""Where a node of this machine is asked for its fleet, if no other is named."""
 EXTRA: Final = "only where tables are made: "
 ABSENT_MAX: Final = 3  # rows of what is missing that are named
 
@@ -32,14 +34,15 @@ def doctor(
     fleet: str | None = None,
     lake: Where = None,
     no_spark: Flag = False,
+    fix: Flag = False,
     json: Flag = False,
 ) -> int:  # tidy: each is an option of the command line
-    """Look at this machine, a node's file, state, journal and ports, and at a lake; say what is wrong and what mends it.
+    """Look at this machine, a node's file, state, journal and ports, its fleet, and at a lake; say what is wrong and what mends it.
 
     `weft doctor`, `weft doctor sensor.toml`, `weft doctor --name s1 --port 27510`, `weft doctor --lake ./lake --no-spark`
 
     No node has to run; of one that does, its health is asked. Without a file or a name, every node is looked at that has its
-    state here. With a lake Spark is started, has to find Weft's source by itself, writes 1,000 rows and commits them. Each
+    state here. If a node answers at the port, its fleet is asked: who is silent, behind, of another version. With a lake Spark is started, has to find Weft's source by itself, writes 1,000 rows and commits them. Each
     finding is `ok`, `warn` or `fail`, and says what to try. Exit status 0 if nothing fails, else 1.
 
     Args:
@@ -50,6 +53,7 @@ def doctor(
         fleet: name of its fleet.
         lake: the lake's directory; default: $WEFT_LAKE, else none is looked at.
         no_spark: only what takes no time.
+        fix: mend what loses nothing: modes of the state directory and of the keys, and what a node that died left lying.
         json: a JSON object per finding: what, state, text, mend.
     """
     from weft.pipeline.doctor import BROKEN
@@ -57,7 +61,7 @@ def doctor(
     named = lake or (Path(os.environ["WEFT_LAKE"]) if os.environ.get("WEFT_LAKE") else None)
     flags = {"name": name, "state": state, "port": port}
     is_well = True
-    for found in _findings(file, flags, fleet, named, with_spark=not no_spark):
+    for found in _findings(file, flags, fleet, named, with_spark=not no_spark, with_fixes=fix):
         is_well &= found.state != BROKEN
         _show(found, json=json)
     if not json and is_well:
@@ -76,9 +80,15 @@ def _show(found: "Finding", *, json: bool) -> None:
 
 
 def _findings(
-    file: Path | None, flags: dict[str, Any], fleet: str | None, lake: Path | None, *, with_spark: bool
+    file: Path | None,
+    flags: dict[str, Any],
+    fleet: str | None,
+    lake: Path | None,
+    *,
+    with_spark: bool,
+    with_fixes: bool,
 ) -> Iterator["Finding"]:
-    from weft.cli import doctor_node
+    from weft.cli import doctor_fix, doctor_fleet, doctor_node
     from weft.pipeline.doctor import BROKEN, Finding
 
     yield doctor_node.machine()
@@ -89,7 +99,10 @@ def _findings(
         yield Finding("file", BROKEN, error.text, error.try_this)
     else:
         for patient in patients:
-            yield from doctor_node.findings(patient)
+            mend = doctor_fix.mended if with_fixes else None
+            yield from doctor_node.findings(patient, doctor_fix.ALL_LOOKS, mend)
+        port = next((patient.settings.node.port for patient in patients if patient.is_described), PORT)
+        yield from doctor_fleet.findings(port)
     yield from _of_lake(lake, with_spark=with_spark)
 
 

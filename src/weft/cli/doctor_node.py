@@ -12,7 +12,7 @@ import re
 import socket
 import stat
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from importlib.metadata import PackageNotFoundError, requires, version
 from pathlib import Path
 from typing import Any, Final, NamedTuple
@@ -54,9 +54,14 @@ class Patient(NamedTuple):
         return self.state / "journal"
 
 
-def findings(patient: Patient) -> Iterator[Finding]:
+Look = Callable[[Patient], Finding | None]
+Mend = Callable[[Patient, str, Finding], Finding]
+"""Of what a look found, by its name: what is found after it was mended, or the same."""
+
+
+def findings(patient: Patient, looks: Mapping[str, Look], treat: Mend | None = None) -> Iterator[Finding]:
     """All of one node, as it is found; what the machine refuses is a finding, too."""
-    for what, look in LOOKS.items():
+    for what, look in looks.items():
         if not patient.is_described and what in OF_SETTINGS:
             continue
         try:
@@ -66,10 +71,13 @@ def findings(patient: Patient) -> Iterator[Finding]:
             found = Finding(what, BROKEN, text, mend)
         except OSError as error:
             found = Finding(what, BROKEN, f"{error.filename or patient.state}: {error.strerror}", SEE_DISK)
+        if found is not None and treat is not None:
+            found = treat(patient, what, found)
         if found is not None:
             yield found._replace(what=f"{patient.name}: {what}")
 
 
+FIX: Final = "weft doctor --fix"
 SEE_DISK: Final = "look at the disk: dmesg, mount"
 
 
@@ -132,7 +140,7 @@ def directory(patient: Patient) -> Finding:
     _try_writing(state)
     mode = stat.S_IMODE(state.stat().st_mode)
     if mode & 0o077:
-        return Finding("state", WARNING, f"{state} can be read by others (mode {mode:o})", f"chmod 700 {state}")
+        return Finding("state", WARNING, f"{state} can be read by others (mode {mode:o})", FIX)
     return Finding("state", FINE, f"{state} can be written, synced and renamed in")
 
 
@@ -183,8 +191,8 @@ def identity(patient: Patient) -> Finding | None:
     return Finding("identity", FINE, f"node {known.node}")
 
 
-def lock(patient: Patient) -> Finding | None:
-    """Whether a process works on this journal."""
+def runs_as(patient: Patient) -> str | None:
+    """The process that works on this journal; empty: none; None: there is no journal yet."""
     path = patient.journal / "lock"
     if not path.is_file():
         return None
@@ -192,8 +200,16 @@ def lock(patient: Patient) -> Finding | None:
         try:
             fcntl.flock(file, fcntl.LOCK_SH | fcntl.LOCK_NB)
         except OSError:
-            return Finding("lock", FINE, f"process {file.read(20).decode('ascii', 'replace').strip()} runs this node")
-    return Finding("lock", FINE, "free: no process runs this node")
+            return file.read(20).decode("ascii", "replace").strip() or "unknown"
+    return ""
+
+
+def lock(patient: Patient) -> Finding | None:
+    """Whether a process works on this journal. The lock is the kernel's, and does not outlive its holder."""
+    process = runs_as(patient)
+    if process is None:
+        return None
+    return Finding("lock", FINE, f"process {process} runs this node" if process else "free: no process runs this node")
 
 
 def journal(patient: Patient) -> Finding | None:
@@ -335,7 +351,7 @@ def health(patient: Patient) -> Finding | None:
     )
 
 
-LOOKS: Final[dict[str, Callable[[Patient], Finding | None]]] = {
+LOOKS: Final[dict[str, Look]] = {
     "address": address,
     "state": directory,
     "identity": identity,
