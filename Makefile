@@ -6,7 +6,7 @@ BIN := .venv/bin
 SOURCES := pyproject.toml src/weft/__init__.py
 
 .DEFAULT_GOAL := help
-.PHONY: run demo test check sim soak torture fuzz mutants bench docs bless lock interop help clean
+.PHONY: run demo test prove check sim soak torture fuzz mutants bench docs bless lock interop help clean
 
 run: .venv/run.done ## show the product: a fleet measures this machine, its tables answer (FOR=60s)
 	$(BIN)/weft demo --for $(FOR) $(ARGS)
@@ -14,8 +14,11 @@ run: .venv/run.done ## show the product: a fleet measures this machine, its tabl
 demo: .venv/run.done ## the same without an end: stop it with Ctrl-C
 	$(BIN)/weft demo $(ARGS)
 
-test: .venv/test.done ## everything that must hold: style, types, layers, all tests
+test: .venv/test.done ## in minutes, some of everything that must hold: style, types, layers, tests
 	scripts/check style types layers tests
+
+prove: .venv/test.done ## the tests that `make test` has no time for
+	scripts/check prove
 
 check: .venv/test.done ## what takes seconds: style, types, layers, tidy
 	scripts/check style types layers tidy
@@ -45,10 +48,10 @@ interop: .venv/test.done ## what needs programs of the system beside Weft (strac
 	scripts/check interop
 
 docs: .venv/test.done ## write what is generated: docs/requirements.md and the pages like it
-	$(BIN)/python -m pytest -q -m generates --generate $$(grep -rl --include='test_*.py' mark.generates tests)
+	$(BIN)/python -m pytest -q --prove -m generates --generate $$(grep -rl --include='test_*.py' mark.generates tests)
 
 bless: .venv/test.done ## take what happened as what should happen: transcripts, golden files; then read the diff
-	WEFT_BLESS=1 $(BIN)/python -m pytest tests/transcripts $(ARGS)
+	WEFT_BLESS=1 $(BIN)/python -m pytest --prove tests/transcripts $(ARGS)
 
 lock: ## resolve requirements/*.in anew; releases younger than a week wait
 	scripts/lock

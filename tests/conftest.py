@@ -6,9 +6,8 @@ from typing import Any
 
 import hypothesis
 import pytest
-from xdist.scheduler import LoadScopeScheduling  # type: ignore[import-untyped]  # it has no types
 
-from tests.house import requirements
+from tests.house import requirements, runs
 
 hypothesis.settings.register_profile("house", deadline=None, derandomize=True, max_examples=60)
 hypothesis.settings.register_profile("soak", deadline=None, max_examples=20_000, print_blob=True)
@@ -29,6 +28,10 @@ PASSED = pytest.StashKey[Passed]()
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
+    parser.addoption(
+        "--prove", action="store_true", help="also what `make test` leaves out; with `-m prove` nothing else"
+    )
+    parser.addoption("--shard", help=f"only files of these, with commas: {', '.join(runs.SHARDS)}")
     parser.addoption("--soak", action="store_true", help="a night's worth of examples, freshly drawn")
     parser.addoption("--generate", action="store_true", help="write the pages that are generated")
 
@@ -40,11 +43,11 @@ def pytest_configure(config: pytest.Config) -> None:
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Refuse a run whose tests name requirements that nobody knows; of several workers each begins with what is long."""
-    if hasattr(config, "workerinput"):  # else one ends long after the other
-        items.sort(key=lambda item: _group_of(item.nodeid) not in LONG)
+    """Refuse a run whose tests name requirements that nobody knows, and leave out what this run has no time for."""
     if not config.getoption("--soak", default=False):
-        items[:] = [item for item in items if item.get_closest_marker("soak") is None]
+        _leave_out(config, items, "soak")
+    if not _has_all(config):
+        _leave_out(config, items, "prove")
     known = requirements.known()
     unknown: list[str] = []
     for item in items:
@@ -54,57 +57,62 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
         raise pytest.UsageError("\n".join([*unknown, f"known ids stand in {requirements.SOURCE.name}"]))
 
 
-SPARK = frozenset({"pipeline", "source", "tables"})
-"""Rooms whose tests share a session of Spark. There are two of it, so that workers end at about the same time."""
-SECOND = "test_n"
-"""With which files the second half begins."""
-PROCESSES = frozenset({"fabric", "peers", "cli", "client", "shell", "clone"})
-"""Rooms whose tests are done by one worker: one fleet at a time on this machine's ports."""
-PEERS_SPARK = frozenset({"test_connect.py", "test_declarative.py", "test_lake_readers.py"})
-"""What of `tests/interop` needs Spark; all else there is machines and brokers, one after the other."""
-LONG = frozenset({"spark", "processes", "more spark"})
-"""Groups that take minutes, which begin first: one for each worker."""
+def _leave_out(config: pytest.Config, items: list[pytest.Item], mark: str) -> None:
+    left = [item for item in items if item.get_closest_marker(mark)]
+    items[:] = [item for item in items if not item.get_closest_marker(mark)]
+    if left:
+        config.hook.pytest_deselected(items=left)
 
 
-def _group_of(nodeid: str) -> str:
-    """What one worker does as a whole; a file is never torn: its fixtures are made once."""
-    file = nodeid.partition("::")[0]
-    room = file.split("/")[1] if "/" in file else ""
-    if room in SPARK:
-        return "spark" if Path(file).name < SECOND else "more spark"
-    if room == "interop":
-        return "spark" if Path(file).name in PEERS_SPARK else "processes"
-    return "processes" if room in PROCESSES else file
+def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:
+    """Import no module of which this run takes nothing. What is named on the command line is not asked about."""
+    if not (collection_path.name.startswith("test_") and collection_path.suffix == ".py"):
+        return None
+    shards = config.getoption("--shard")
+    if shards and runs.shard_of(collection_path) not in shards.split(","):
+        return True
+    return (
+        runs.has_none(collection_path.read_text("utf-8"), is_prove=_has_all(config), is_only=_is_only(config)) or None
+    )
 
 
-class _ByRoom(LoadScopeScheduling):  # type: ignore[misc]  # it has no types
-    def _split_scope(self, nodeid: str) -> str:
-        return _group_of(nodeid)
+def _has_all(config: pytest.Config) -> bool:
+    return any(config.getoption(name, default=False) for name in ("--prove", "--soak"))
 
 
-@pytest.hookimpl(optionalhook=True)
-def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> _ByRoom:
-    """Deal the tests out by groups."""
-    return _ByRoom(config, log)
+def _is_only(config: pytest.Config) -> bool:
+    """Whether this is `make prove`, or a shard of it."""
+    return bool(config.getoption("markexpr", default="") == "prove")
 
 
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
-    """Give a test that is marked with `varies` its values: a few in every run, a night's worth with --soak."""
+    """Give a test that is marked with `varies` its values: a few in every run, more with --prove, a night's worth with --soak."""
     for mark in metafunc.definition.iter_markers("varies"):
         name, usual, soaked = mark.args
-        metafunc.parametrize(name, soaked if metafunc.config.getoption("--soak") else usual)
+        more = [_left_out(value) for value in mark.kwargs.get("prove", ())]
+        metafunc.parametrize(name, soaked if metafunc.config.getoption("--soak") else [*usual, *more])
+
+
+def _left_out(value: Any) -> Any:
+    values = value if isinstance(value, tuple) else (value,)
+    return pytest.param(*values, marks=pytest.mark.prove("more of the same"))
 
 
 @pytest.hookimpl(trylast=True)
 def pytest_sessionfinish(session: pytest.Session, exitstatus: int) -> None:
-    """Hold docs/requirements.md to its word: in a full run each proved id had a test that passed."""
+    """Hold docs/requirements.md to its word: in a full run, or a shard of one, each id proved by it had a test that passed."""
     config = session.config
     if hasattr(config, "workerinput"):
         return  # one of several: who began them knows of all
-    narrowed = any(config.getoption(name, None) for name in ("keyword", "markexpr", "collectonly", "lf"))
+    narrowed = any(config.getoption(name, None) for name in ("keyword", "collectonly", "lf"))
+    narrowed = narrowed or config.getoption("markexpr") not in ("", "prove")
     if exitstatus or narrowed or config.args != config.getini("testpaths"):
         return
-    ran = [proof for proof in requirements.proofs() if not proof.path.startswith("tests/interop/")]
+    shards = (config.getoption("--shard") or ",".join(runs.HERE)).split(",")
+    proofs = requirements.proofs(is_asked=lambda path: runs.shard_of(path) in shards)
+    ran = [
+        proof for proof in proofs if (proof.is_prove if _is_only(config) else not proof.is_prove or _has_all(config))
+    ]
     if missing := requirements.unproved(ran, config.stash[PASSED].names):
         config.get_terminal_writer().line(f"\nproved by no test that passed: {', '.join(missing)}", red=True)
         session.exitstatus = pytest.ExitCode.TESTS_FAILED

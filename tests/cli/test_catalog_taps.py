@@ -15,6 +15,8 @@ from tests.client.catalogbroker import Ports, ports
 from tests.client.node import in_loop
 from weft.catalog import CatalogTimeout, Client, NotFound
 
+pytestmark = pytest.mark.prove("real nodes")
+
 WEFT = (sys.executable, "-m", "weft.cli.main", "catalog")
 PROGRAM = """
 import asyncio, sys

@@ -13,6 +13,8 @@ from tests.client.node import in_loop
 from tests.shell.ports import free_blocks
 from weft import doc
 
+pytestmark = pytest.mark.prove("real nodes")
+
 FILE = '<bout ruleset="MAR2014"><period number="1"><jam number="1" duration="90"/></period><venue>Hall 5</venue></bout>'
 
 

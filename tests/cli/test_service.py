@@ -150,6 +150,7 @@ def measured(tmp_path: Path, port: int) -> tuple[str, int]:
     return str(told["node"]), int(told["era"])
 
 
+@pytest.mark.prove("a real node under its unit")
 @pytest.mark.proves("OPS-002", part="a node under the words of its unit measures, starts again as itself, is removed")
 @pytest.mark.proves("OPS-003", part="a root is backed up while it runs, and restored")
 def test_a_node_under_its_unit_measures_starts_again_and_is_restored(tmp_path: Path) -> None:

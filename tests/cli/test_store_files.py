@@ -21,6 +21,8 @@ from weft.node.settings import settings_of
 from weft.shell.process import Process
 from weft.wire.store.path import parse
 
+pytestmark = pytest.mark.prove("real nodes")
+
 
 @asynccontextmanager
 async def living(place: Path, port: int, name: str, until: str, **table: Any) -> AsyncIterator[None]:

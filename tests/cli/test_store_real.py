@@ -12,6 +12,8 @@ from tests.client.node import in_loop
 from tests.client.test_store_real import running
 from tests.shell.ports import free_blocks
 
+pytestmark = pytest.mark.prove("real nodes")
+
 
 async def weft(*words: str) -> tuple[int | None, list[str]]:
     """Exit status and lines of a command."""

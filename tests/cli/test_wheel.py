@@ -18,6 +18,8 @@ from tests.house.requirements import ROOT
 from tests.shell.ports import free_blocks
 from weft.cli.asking import try_status
 
+pytestmark = pytest.mark.prove("a wheel is made and installed")
+
 BOUND_S = 60
 
 

@@ -89,6 +89,7 @@ def test_the_files_of_the_page_can_be_used() -> None:
     assert ["disk_full"] == list(fleet_of(EXAMPLE, "the page").groups["all"].alerts)
 
 
+@pytest.mark.prove("a fleet whose root is killed")
 @pytest.mark.proves("MET-004", part="a webhook and a mail arrive, also when the root is killed between")
 def test_a_webhook_and_a_mail_arrive_also_when_the_root_is_killed_before_it_could_send(tmp_path: Path) -> None:
     hook_port, mail_port = free_port(), free_port()

@@ -96,6 +96,7 @@ class Leasing(Fabric):
         return text.replace("[node]", f'[node]\nrecord = "{self.place}/{name}.tape"', 1)
 
 
+@pytest.mark.prove("real nodes, and the annex is in the simulator here")
 @pytest.mark.proves("HSE-007", part="in a real node, asked through its noun; what it promised outlives kill -9")
 @pytest.mark.proves("OBS-006", part="a recording holds what an annex did")
 def test_in_a_real_node_a_lease_outlives_its_giver(

@@ -14,6 +14,8 @@ from tests.shell.ports import free_blocks
 from weft.catalog import CallFailed, CatalogError, Client, NotFound
 from weft.cli.demos.cable import Cable
 
+pytestmark = pytest.mark.prove("three networks of the catalog")
+
 NETS = ("green", "blue", "red")
 PROGRAM = """
 import asyncio, sys

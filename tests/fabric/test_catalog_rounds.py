@@ -342,6 +342,7 @@ def _row(row: dict[str, Any]) -> Row:
     return Row(row["era"], row["sequence"], said["op"], row["key"], at, said["reason"], said["epoch"])
 
 
+@pytest.mark.prove("rounds of kills")
 @pytest.mark.proves("CAT-040", "CAT-043", "CAT-050", "CAT-051", "BEA-015", "BEA-021", "BEA-022")
 def test_whatever_becomes_of_the_broker_who_lives_is_listed_and_who_died_is_not(tmp_path: Path, *, soak: bool) -> None:
     chance = Chance(os.environ.get("WEFT_SEED", "catalog rounds"))

@@ -13,6 +13,8 @@ from tests.shell.ports import free_blocks, free_port
 from weft.catalog import Client
 from weft.client.catalog.watch import Watch
 
+pytestmark = pytest.mark.prove("a second story of the catalog")
+
 SETTINGS = """
 [node]
 name = "{name}"

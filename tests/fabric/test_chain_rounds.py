@@ -287,6 +287,7 @@ def out_of_order(rows: list[Row]) -> Iterator[str]:
         last[key] = row.number
 
 
+@pytest.mark.prove("rounds of kills")
 @pytest.mark.proves("CHN-015", "CHN-016", "CHN-019", "CHN-030", "CHN-033", "CHN-034", "CHN-035", "CHN-036", "CHN-042")
 def test_whoever_dies_or_sleeps_no_message_is_lost_or_doubled(tmp_path: Path, *, soak: bool) -> None:
     chance = Chance(os.environ.get("WEFT_SEED", "chain rounds"))

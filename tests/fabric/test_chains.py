@@ -87,6 +87,7 @@ def rows_of(fabric: Fabric, key: str) -> list[dict[str, Any]]:
     return rows
 
 
+@pytest.mark.prove("a second story of chains")
 @pytest.mark.proves("CHN-013", "CHN-015", "CHN-030", "CLI-020")
 def test_ten_thousand_messages_go_through_eight_programs_in_order_and_leave_nothing_behind(tmp_path: Path) -> None:
     async def play(fabric: Fabric) -> None:
@@ -132,6 +133,7 @@ def test_ten_thousand_messages_go_through_eight_programs_in_order_and_leave_noth
         run(play(fabric))
 
 
+@pytest.mark.prove("a second story of chains")
 @pytest.mark.proves("CHN-016", "CLI-005")
 def test_a_program_that_is_killed_while_it_holds_messages_loses_none(tmp_path: Path) -> None:
     async def play(fabric: Fabric) -> None:
@@ -196,6 +198,7 @@ def test_messages_of_every_format_come_from_a_leaf_to_the_lake(tmp_path: Path) -
     ]
 
 
+@pytest.mark.prove("a second story of chains")
 @pytest.mark.proves("CHN-031", "CHN-035", "CHN-036")
 def test_while_parents_are_dead_nothing_is_lost_or_doubled(tmp_path: Path, *, soak: bool) -> None:
     away_s = 60.0 if soak else 6.0
@@ -236,6 +239,7 @@ def given_up_rows(fabric: Fabric) -> list[dict[str, Any]]:
     return rows
 
 
+@pytest.mark.prove("a second story of chains")
 def test_a_confirming_reader_whose_node_is_killed_again_and_again_sees_all_that_was_acknowledged(
     tmp_path: Path,
 ) -> None:
@@ -263,6 +267,7 @@ def test_a_confirming_reader_whose_node_is_killed_again_and_again_sees_all_that_
     assert set(range(600)) == seen
 
 
+@pytest.mark.prove("a second story of chains")
 @pytest.mark.proves("FLD-020")
 def test_what_a_reader_will_never_get_is_counted_by_reason_and_a_row_of_the_lake(tmp_path: Path) -> None:
     async def play(fabric: Fabric) -> None:
@@ -298,6 +303,7 @@ def body_of(row: dict[str, Any]) -> dict[str, Any]:
     return body
 
 
+@pytest.mark.prove("a second story of chains")
 @pytest.mark.proves("CHN-043")
 def test_a_node_that_is_stopped_gives_up_what_programs_hold_and_loses_none(tmp_path: Path) -> None:
     arrived: list[str] = []

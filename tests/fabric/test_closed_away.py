@@ -17,6 +17,8 @@ from weft.shell.clock import Clock
 from weft.shell.keys import load_known, save_known
 from weft.shell.process import Doors, Process
 
+pytestmark = pytest.mark.prove("a fleet that sleeps for weeks")
+
 TREE = {"root": "", "sensor-1": "root"}
 DAY_S = 86_400
 

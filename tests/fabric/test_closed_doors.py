@@ -18,6 +18,8 @@ from weft.wire.document import frames as dialogue
 from weft.wire.document.messages import Chat, Helo
 from weft.wire.store import mesh
 
+pytestmark = pytest.mark.prove("a fleet for each door")
+
 TREE = {"root": "", "collector-1": "root", "sensor-1": "collector-1"}
 SERVED = {
     zmq.LINGER: 0,

@@ -18,6 +18,8 @@ from weft.shell.zap import Gatekeeper
 from weft.wire import discovery
 from weft.wire.discovery import Control
 
+pytestmark = pytest.mark.prove("a second story of keys")
+
 TREE = {"root": "", "sensor-1": "root"}
 
 

@@ -13,6 +13,8 @@ from weft.shell.keys import load_known, save_known
 from weft.shell.process import Process
 from weft.shell.serve import founded
 
+pytestmark = pytest.mark.prove("a second story of keys")
+
 EXPECTED = {"collector-1": "root", "sensor-1": "collector-1"}
 TREE = {"root": "", "collector-1": "root", "sensor-1": "collector-1"}
 

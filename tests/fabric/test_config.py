@@ -96,6 +96,7 @@ class Person:
         return json.loads(self.types(*words, "--json"))
 
 
+@pytest.mark.prove("a second story of the configuration")
 @pytest.mark.proves("CFG-022", "CFG-025", "CFG-072")
 def test_a_person_reads_and_writes_the_running_fleet(grove: Grove) -> None:
     person = Person(grove)
@@ -113,6 +114,7 @@ def test_a_person_reads_and_writes_the_running_fleet(grove: Grove) -> None:
     grove.until(lambda: "/CONFIG/lab/metric/fleeting" not in grove.values("root", "/CONFIG/lab/"), "its time is over")
 
 
+@pytest.mark.prove("a second story of the configuration")
 @pytest.mark.proves("CFG-022", "CFG-027", "CFG-072")
 def test_a_file_is_checked_compared_loaded_exported_and_taken_back(grove: Grove) -> None:
     person = Person(grove)
@@ -141,6 +143,7 @@ def test_a_file_is_checked_compared_loaded_exported_and_taken_back(grove: Grove)
     assert before == grove.values("root", "/CONFIG/")
 
 
+@pytest.mark.prove("a second story of the configuration")
 @pytest.mark.proves("CFG-021")
 def test_a_sensor_refuses_writes_and_names_the_root(grove: Grove) -> None:
     person = Person(grove, "sensor-1", as_process)
@@ -149,6 +152,7 @@ def test_a_sensor_refuses_writes_and_names_the_root(grove: Grove) -> None:
     assert "/CONFIG/lab/metric/cpu" in person.types("list", "lab")
 
 
+@pytest.mark.prove("a second story of the configuration")
 @pytest.mark.proves("CFG-022", "CFG-047", "CFG-092")
 def test_changes_are_watched_and_reach_everybody(grove: Grove) -> None:
     seen = grove.place / "watched"
@@ -184,6 +188,7 @@ def tree(grove: Grove) -> list[dict[str, Any]]:
     return [{**row, "number": row["number"] or 0} for row in found]
 
 
+@pytest.mark.prove("a second story of the configuration")
 @pytest.mark.proves("CFG-024")
 def test_without_a_majority_a_write_is_unconfirmed_and_stays(grove: Grove) -> None:
     person = Person(grove)

@@ -86,6 +86,7 @@ def test_what_is_entered_anywhere_is_everywhere_survives_a_kill_and_is_a_row_of_
         assert 4 == len({(row["origin"], row["sequence"]) for row in rows})
 
 
+@pytest.mark.prove("a second story of documents")
 def test_all_nodes_off_and_on_again_have_everything_from_their_disks(tmp_path: Path) -> None:
     with Hall(tmp_path) as hall:
         with hall.client("root") as client:
@@ -101,6 +102,7 @@ def test_all_nodes_off_and_on_again_have_everything_from_their_disks(tmp_path: P
             assert 30 == client.status()["operations"]
 
 
+@pytest.mark.prove("a second story of documents")
 def test_a_reference_that_leads_nowhere_is_refused_in_words(tmp_path: Path) -> None:
     with Hall(tmp_path) as hall, hall.client("root") as client:
         with pytest.raises(DocError) as refused:
@@ -109,6 +111,7 @@ def test_a_reference_that_leads_nowhere_is_refused_in_words(tmp_path: Path) -> N
         assert 0 == client.status()["operations"]
 
 
+@pytest.mark.prove("a second story of documents")
 @pytest.mark.proves("DOC-040")
 def test_a_pulled_cable_loses_nothing_and_shows_the_conflict_on_both_sides(tmp_path: Path) -> None:
     with Cabled(tmp_path) as cable:

@@ -13,6 +13,8 @@ from tests.fabric.edited import Edited
 from tests.shell.ports import free_blocks
 from weft.doc import DocError, SyncClient
 
+pytestmark = pytest.mark.prove("sixteen processes")
+
 COUNT = 16
 SETTINGS = """
 [node]

@@ -8,6 +8,8 @@ import pytest
 
 from tests.fabric.fabric import Fabric
 
+pytestmark = pytest.mark.prove("a second story of the drain")
+
 MORE = """
 safe = "segment"
 secrets = ["/CONFIG/all/metric/**"]

@@ -151,6 +151,7 @@ def _page(port: int, name: str) -> bytes:
         return bytes(answer.read())
 
 
+@pytest.mark.prove("a second story of enrolment")
 @pytest.mark.proves("SEC-025", part="the root and its nodes hear a revoked key no more, and what it has open is closed")
 @pytest.mark.proves("SEC-054", part="a stolen disk is revoked, and its machine comes in again by another token")
 def test_a_revoked_machine_is_shut_out_until_it_is_invited_again(site: Site) -> None:
@@ -165,6 +166,7 @@ def test_a_revoked_machine_is_shut_out_until_it_is_invited_again(site: Site) -> 
     site.until(lambda: site.names() == ["a"], "a is in again")
 
 
+@pytest.mark.prove("a second story of enrolment")
 def test_a_root_on_loopback_says_what_to_type_before_it_invites(site: Site) -> None:
     said = site.run("invite", "--port", str(site.port), expects=4)
     assert "weft invite --listen" in said

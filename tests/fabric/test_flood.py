@@ -17,6 +17,8 @@ from tests.fabric.fabric import FLEET, Fabric
 from tests.shell.ports import free_blocks
 from weft.cli.fleet import Member
 
+pytestmark = pytest.mark.prove("a flood")
+
 MEGABYTES, BUDGET = 512, 8
 REFUSALS, STEPS_MAX, OTHERS = 20, 600, 30
 

@@ -11,6 +11,8 @@ from tests.fabric.fabric import Fabric
 from tests.fabric.test_chains import PATIENCE_S, UP, is_back, rows_of, run, until
 from weft.base.mail import OUTBOX
 
+pytestmark = pytest.mark.prove("a full disk")
+
 TREE = {"root": "", "sensor-1": "root"}
 JOURNAL = "\n[journal]\nmegabytes = 1\n"
 PAYLOAD = bytes(4_000)

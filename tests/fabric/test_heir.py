@@ -9,6 +9,8 @@ import pytest
 from tests.fabric.test_rotation import Measuring
 from weft.cli.asking import try_status
 
+pytestmark = pytest.mark.prove("a fleet whose root is lost")
+
 
 @pytest.fixture
 def led(tmp_path: Path) -> Iterator[Measuring]:

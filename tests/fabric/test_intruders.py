@@ -18,6 +18,8 @@ from weft.base.vectors import VersionVector
 from weft.cli.fleet import Member
 from weft.shell.sockets import FRAME_BYTES_MAX
 
+pytestmark = pytest.mark.prove("strangers at every socket")
+
 TREE = {"root": "", "collector-1": "root", "sensor-1": "collector-1"}
 HTTP, LINK = 6, 7
 GREETING = b"\xff" + bytes(8) + b"\x7f\x03\x00" + b"NULL".ljust(20, b"\0") + bytes(32)

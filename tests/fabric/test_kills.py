@@ -27,6 +27,7 @@ def test_no_sample_is_lost_or_doubled_by_killing_each_node_of_the_road(tmp_path:
         assert len(TREE) + 4 == len(drained)  # an origin for each start
 
 
+@pytest.mark.prove("a second story of names")
 @pytest.mark.proves("CHN-037")
 def test_the_newer_of_two_nodes_with_one_name_is_refused_loudly(tmp_path: Path) -> None:
     with Fabric(tmp_path, {"root": "", "sensor-1": "root"}) as fabric:

@@ -18,6 +18,8 @@ from weft.cli.fleet import Member
 from weft.shell.journal import JournalReader
 from weft.wire import samples
 
+pytestmark = pytest.mark.prove("Spark over what a fleet left")
+
 TREE = {"root": "", "collector-1": "root", "sensor-1": "collector-1", "sensor-2": "collector-1"}
 MINUTE_MS = 60_000
 QUICK_JAVA = "-XX:TieredStopAtLevel=1"  # a JVM that lives for half a minute does not earn back what compiles well

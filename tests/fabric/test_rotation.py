@@ -13,6 +13,8 @@ from tests.fabric.test_enrolment import WEFT, Site
 from weft.cli.asking import status_of, try_status
 from weft.shell.keys import load_keys
 
+pytestmark = pytest.mark.prove("fleets that change their keys")
+
 QUICK = """
 [fleet]
 beat_s = 0.2

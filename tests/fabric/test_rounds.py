@@ -64,6 +64,7 @@ class Rounds:
         grove.until(self.is_whole, f"round {number}: {victim} is back")
 
 
+@pytest.mark.prove("rounds of kills")
 @pytest.mark.proves("REC-005", "REC-012", "REC-017", "CFG-024")
 def test_whoever_leads_is_killed_and_nothing_that_was_acknowledged_is_lost(
     tmp_path: Path, request: pytest.FixtureRequest

@@ -109,6 +109,7 @@ def test_what_one_node_was_told_every_other_one_shows_also_after_a_kill(tmp_path
     }
 
 
+@pytest.mark.prove("a second story of the store")
 @pytest.mark.proves("LNK-002", "LNK-010")
 def test_both_sides_of_a_dead_broker_go_on_writing_and_agree_when_it_is_back(tmp_path: Path) -> None:
     async def write(fabric: Stores, name: str) -> None:

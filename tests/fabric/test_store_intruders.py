@@ -16,6 +16,8 @@ from tests.fabric.test_store import Brokered, Stores
 from tests.shell.hostile import Intruder
 from weft.store import Client
 
+pytestmark = pytest.mark.prove("strangers at every socket")
+
 TREE = {"root": "", "sensor-1": "root", "sensor-2": "root"}
 CLIENTS, MESH = 5, 9
 TOPICS = ("update", "info", "ping", "del", "wping")

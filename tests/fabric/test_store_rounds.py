@@ -291,6 +291,7 @@ def wrong_rows(lake: Path, books: dict[str, Book]) -> Iterator[str]:
     yield from (f"{count} times in the lake: {each}" for each, count in there.items() if count > 1)
 
 
+@pytest.mark.prove("rounds of kills")
 @pytest.mark.proves("STO-012", "STO-030", "STO-031", "STO-032", "HEA-006", "CLN-010", "DEL-005", "LNK-020")
 def test_whoever_dies_or_sleeps_all_stores_become_equal_and_no_write_is_lost(tmp_path: Path, *, soak: bool) -> None:
     chance = Chance(os.environ.get("WEFT_SEED", "store rounds"))

@@ -16,6 +16,8 @@ import pytest
 from weft.cli.demos.real import Nodes, played, until
 from weft.cli.demos.rows import ROWS, Row
 
+pytestmark = pytest.mark.prove("the walk through the document, row by row")
+
 TICKS, PERIOD_S = 8, 0.25
 PATIENCE_S = 20.0
 DOCUMENT = Path(__file__).parents[2] / "docs" / "chains.md"

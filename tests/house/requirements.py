@@ -6,7 +6,7 @@ A full run then holds the page to its word: see `unproved` and tests/conftest.py
 
 import ast
 import tomllib
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from typing import Final, NamedTuple
 
@@ -15,14 +15,15 @@ SOURCE: Final = ROOT / "docs" / "requirements.toml"
 PAGE: Final = ROOT / "docs" / "requirements.md"
 
 SOAK: Final = "pytest.mark.soak"
+PROVE: Final = "pytest.mark.prove("
 HEAD: Final = """\
 # Requirements
 
 Written by `make docs` from `docs/requirements.toml` and the tests; a test fails when it is stale. A requirement is
 
-- *proved*: the named tests assert it, and run in every `make test`;
+- *proved*: the named tests assert it, and run in every `make test`, or, where it says so, in `make prove`;
 - *part*: they assert some of it; what is missing is said. A test that asserts one clause of several names the clause;
-- *interop*: only tests beside programs of others assert it, and those run in `make interop`, not in `make test`;
+- *interop*: only tests beside programs of others assert it, and those run in `make interop` alone;
 - *not done*: no test asserts it, with the reason.
 
 """
@@ -53,6 +54,8 @@ class Proof(NamedTuple):
     test: str
     part: str = ""
     """The clause that it asserts; empty: the whole."""
+    is_prove: bool = False
+    """Whether `make test` leaves it out, and `make prove` runs it."""
 
     @property
     def is_interop(self) -> bool:
@@ -95,32 +98,36 @@ def _expand(text: str) -> list[str]:
     return numbers
 
 
-def proofs(tests: Path = ROOT / "tests") -> list[Proof]:
-    """Every `pytest.mark.proves` of the tests, by file, in the order of the lines."""
+def proofs(tests: Path = ROOT / "tests", is_asked: Callable[[Path], bool] = lambda _: True) -> list[Proof]:
+    """Every `pytest.mark.proves` of the tests, or of the files that are asked for, by file, in the order of the lines."""
     return [
         proof
         for path in sorted(tests.rglob("test_*.py"))
+        if is_asked(path)
         for proof in _proofs_of(ast.parse(path.read_text("utf-8")), path.relative_to(tests.parent).as_posix())
     ]
 
 
 def _proofs_of(module: ast.Module, path: str) -> Iterator[Proof]:
-    whole = _marks(_assigned(module.body))
+    assigned = _assigned(module.body)
+    whole, is_prove = _marks(assigned), PROVE in " ".join(ast.unparse(one) for one in assigned)
     for node in module.body:
         if isinstance(node, ast.ClassDef):
             of_class = [*whole, *_marks(node.decorator_list), *_marks(_assigned(node.body))]
             for inner in node.body:
-                yield from _proofs_of_test(inner, path, of_class, f"{node.name}.")
+                yield from _proofs_of_test(inner, path, of_class, f"{node.name}.", is_prove=is_prove)
         else:
-            yield from _proofs_of_test(node, path, whole, "")
+            yield from _proofs_of_test(node, path, whole, "", is_prove=is_prove)
 
 
-def _proofs_of_test(node: ast.stmt, path: str, outer: list[Mark], prefix: str) -> Iterator[Proof]:
+def _proofs_of_test(node: ast.stmt, path: str, outer: list[Mark], prefix: str, *, is_prove: bool) -> Iterator[Proof]:
     if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef) and node.name.startswith("test"):
-        if any(ast.unparse(mark) == SOAK for mark in node.decorator_list):
-            return  # it is left out of `make test`
+        told = [ast.unparse(mark) for mark in node.decorator_list]
+        if SOAK in told:
+            return  # it is in no run but `make soak`
+        is_prove = is_prove or any(mark.startswith(PROVE) for mark in told)
         for number, part in dict.fromkeys([*outer, *_marks(node.decorator_list)]):
-            yield Proof(number, path, node.lineno, prefix + node.name, part)
+            yield Proof(number, path, node.lineno, prefix + node.name, part, is_prove)
 
 
 def _assigned(body: list[ast.stmt]) -> list[ast.expr]:
@@ -196,8 +203,9 @@ def _said(one: Requirement, proved: list[Proof]) -> str:
     for proof in proved:
         test = proof.test.removeprefix("test_") + (f" ({proof.part})" if proof.part else "")
         files.setdefault(proof.path.removeprefix("tests/"), []).append(test)
+    by = " by make prove" if all(proof.is_prove or proof.is_interop for proof in proved) and name != "interop" else ""
     told = "; ".join(f"{path}: {', '.join(dict.fromkeys(tests))}" for path, tests in files.items())
-    return f"part: {told}. Missing: {one.missing}" if name == "part" else f"{name}: {told}"
+    return f"{name}{by}: {told}" + (f". Missing: {one.missing}" if name == "part" else "")
 
 
 def unproved(proved: list[Proof], passed: set[str]) -> list[str]:

@@ -24,6 +24,8 @@ from weft.pipeline.upkeep import compact
 from weft.pipeline.upkeep.log import exchange
 from weft.pipeline.versions import paths_of
 
+pytestmark = pytest.mark.prove("whole batches in Spark")
+
 ROWS = [(MEM, n, None) for n in range(10)]
 PLACED = "SELECT segment, row, batch, sequence FROM bronze.samples ORDER BY ALL"
 NEXT_DAY = 24 * 3600 * 1_000_000_000

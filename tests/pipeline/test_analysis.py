@@ -11,6 +11,8 @@ from weft.pipeline import settings
 from weft.pipeline.sql import Lake
 from weft.pipeline.tables import ROLLUP_1H
 
+pytestmark = pytest.mark.prove("a filled lake, asked in every way")
+
 PAGE = Path(__file__).parents[2] / "docs" / "analysis.md"
 
 

@@ -22,6 +22,8 @@ from weft.pipeline.settings import MuteTable
 from weft.pipeline.tables import ANOMALIES, ROLLUP_1H, ROLLUP_1M
 from weft.pipeline.transforms import anomalies as judged_by
 
+pytestmark = pytest.mark.prove("whole batches in Spark")
+
 NODE: Final = "n"
 HOUR: Final = timedelta(hours=1)
 MINUTE: Final = timedelta(minutes=1)

@@ -15,6 +15,8 @@ from weft.lake.layout import Layout
 from weft.pipeline.sql import Lake
 from weft.pipeline.tables import CATALOG, COMPLETENESS, EVENTS, VIEWS
 
+pytestmark = pytest.mark.prove("a filled lake")
+
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 DAY_MS = 86_400_000
 HOUR_MS = 3_600_000

@@ -54,6 +54,8 @@ from weft.pipeline.tables import EVENTS, SERIES, STAGES, Table
 from weft.wire import samples
 from weft.wire.store.path import pack_path
 
+pytestmark = pytest.mark.prove("a lake that grows while it is asked")
+
 NUMBERS = (
     "5",
     " 7 ",

@@ -32,6 +32,8 @@ from weft.pipeline.upkeep.log import opened as table_of
 from weft.shell.files import Files
 from weft.shell.journal import Journal, JournalReader
 
+pytestmark = pytest.mark.prove("a whole lake, proved byte by byte")
+
 SUM = "SELECT sum(sequence) AS total FROM silver.samples"
 
 

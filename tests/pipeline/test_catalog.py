@@ -9,6 +9,8 @@ from pyspark.sql import SparkSession
 from tests.pipeline.ground import OTHER_DRAIN, A, Ground, Plot, at_ms, instance_change, log_record
 from weft.pipeline.check import Check
 
+pytestmark = pytest.mark.prove("whole batches in Spark")
+
 RECORD = {"metadata": {"room": "7"}, "port": 9, "tags": ["x"]}
 CHANGES = [
     instance_change(1, "register", RECORD),

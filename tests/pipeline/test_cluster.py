@@ -25,6 +25,8 @@ from weft.pipeline.cluster import Plan
 from weft.pipeline.executors import Executors
 from weft.pipeline.session import Options, default_partitions, read_secret, settings_of
 
+pytestmark = pytest.mark.prove("Spark in processes of its own")
+
 PORT = 15_340
 PATIENCE_S = 240.0
 TRIES = 5

@@ -18,6 +18,8 @@ from weft.pipeline.check import Check
 from weft.pipeline.configuration import state_at
 from weft.pipeline.tables import EVENTS
 
+pytestmark = pytest.mark.prove("whole batches in Spark")
+
 DEEP = b"[" * 100 + b"]" * 100
 ODD = [
     write(3, "/client/raw", b"\xff\x00", who=""),

@@ -8,6 +8,8 @@ import pytest
 from tests.pipeline.ground import NET, SEEN, T0_MS, Ground, at_ms, lost, taken
 from weft.pipeline.sql import Lake
 
+pytestmark = pytest.mark.prove("whole batches in Spark")
+
 DAY_MS = 86_400_000
 MIDNIGHT = (T0_MS // DAY_MS + 1) * DAY_MS
 FIRST_TODAY = (MIDNIGHT - T0_MS) // 1000  # the number of the sample that is taken at midnight

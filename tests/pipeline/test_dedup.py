@@ -11,6 +11,8 @@ from weft.base.ranges import RangeSet
 from weft.pipeline.batch import shift_for
 from weft.pipeline.transforms.dedup import outside, within
 
+pytestmark = pytest.mark.prove("whole batches in Spark")
+
 NODE = Origin(bytes.fromhex(A), ERA)
 
 

@@ -22,6 +22,8 @@ from weft.pipeline.tables import BRONZE_SAMPLES, EDGES, SAMPLES, VALUES
 from weft.pipeline.transforms.samples import to_samples
 from weft.pipeline.writer import Writer
 
+pytestmark = pytest.mark.prove("whole batches in Spark")
+
 ROWS = [(MEM, 7, None), (NET, 8, None), (NET, 9, None)]
 
 

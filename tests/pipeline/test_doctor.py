@@ -21,6 +21,8 @@ from weft.pipeline.doctor import BROKEN, FINE, PACKAGES, WARNING, Doctor, Findin
 from weft.pipeline.java import parse_version
 from weft.pipeline.lease import Lease
 
+pytestmark = pytest.mark.prove("Spark is started anew")
+
 
 class Room(NamedTuple):
     free: int

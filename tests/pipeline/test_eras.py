@@ -11,6 +11,8 @@ from weft.pipeline.coverage import Coverage, Plan
 from weft.pipeline.sampled import SampleBatch
 from weft.pipeline.tables import EDGES, Table
 
+pytestmark = pytest.mark.prove("whole batches in Spark")
+
 ROWS = [(NET, 10 * number, None) for number in range(1, 7)]
 ALL_PAIRS = [(number, number + 1) for number in range(1, 6)]
 

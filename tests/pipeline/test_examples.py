@@ -17,6 +17,8 @@ from weft.cli.lake import app
 from weft.pipeline import settings
 from weft.pipeline.sql import Lake
 
+pytestmark = pytest.mark.prove("notebooks from top to bottom")
+
 HERE = Path(__file__).parents[2]
 EXAMPLES = HERE / "examples"
 PAGE = (HERE / "docs" / "lake.md").read_text("utf-8")

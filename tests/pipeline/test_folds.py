@@ -17,6 +17,8 @@ from weft.pipeline.delta import Tables
 from weft.pipeline.tables import ROLLUP_1H, ROLLUP_1M
 from weft.pipeline.transforms import rollup
 
+pytestmark = pytest.mark.prove("whole batches in Spark")
+
 Patch = pytest.MonkeyPatch
 START = datetime(2026, 11, 21, 12, 50, tzinfo=UTC)
 SHAPE = (

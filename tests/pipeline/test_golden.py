@@ -43,7 +43,7 @@ def expected() -> oracle.Tables:
 
 
 @pytest.mark.proves("PIP-087", "LAK-036")
-@pytest.mark.parametrize("packed", LAKES, ids=lambda path: path.stem)
+@pytest.mark.varies("packed", LAKES[:1], LAKES, prove=LAKES[1:])
 def test_a_lake_of_an_earlier_version_goes_on(packed: Path, spark: SparkSession, tmp_path: Path) -> None:
     assert packed.stat().st_size <= BYTES_MAX
     lake = opened(packed, tmp_path)

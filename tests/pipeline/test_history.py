@@ -27,6 +27,8 @@ from weft.pipeline.tables import CONFIGURATION, DOCUMENTS, EVENTS, QUARANTINE_DO
 from weft.wire.document.operations import parse
 from weft.wire.store.pack import PathValue
 
+pytestmark = pytest.mark.prove("whole batches in Spark")
+
 COUNTER = 1 << 40
 
 

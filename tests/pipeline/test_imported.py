@@ -30,6 +30,8 @@ from weft.pipeline.sql import Lake
 from weft.pipeline.tables import ROLLUP_1D, ROLLUP_1H, ROLLUP_1M
 from weft.pipeline.transforms import imported
 
+pytestmark = pytest.mark.prove("whole batches in Spark")
+
 PAGE = Path(__file__).parents[2] / "docs" / "import.md"
 WISH = Wish("attic", "dcamp", Reading(UTC, NOW_NS))
 HOST = "localhost:55900"

@@ -24,6 +24,8 @@ from weft.base.records import Record
 from weft.lake.layout import Layout
 from weft.pipeline.check import Check
 
+pytestmark = pytest.mark.prove("a driver in a process of its own, with its Java")
+
 PATIENCE_S = 240.0
 QUICK_JAVA = {"JDK_JAVA_OPTIONS": "-XX:TieredStopAtLevel=1"}
 LOOK_S = 0.1

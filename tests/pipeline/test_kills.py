@@ -25,6 +25,8 @@ from weft.base.chance import Chance
 from weft.lake.layout import Layout
 from weft.pipeline.check import Check
 
+pytestmark = pytest.mark.prove("drivers in processes of their own, each with its Java")
+
 PORT = 15_350
 LOG = logging.getLogger(__name__)
 

@@ -16,6 +16,8 @@ from weft.pipeline.tables import CORRECTIONS, ROLLUP_1M
 from weft.pipeline.transforms.late import corrections, newest_as_of
 from weft.wire import samples
 
+pytestmark = pytest.mark.prove("whole batches in Spark")
+
 HOUR_MS = 3_600_000
 PATCHED = "weft.pipeline.late."
 Fold = list["Brought"]

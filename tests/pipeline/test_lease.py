@@ -14,6 +14,8 @@ from weft.lake.layout import Layout
 from weft.pipeline import lease as leases
 from weft.pipeline.lease import Lease
 
+pytestmark = pytest.mark.prove("drivers in processes of their own")
+
 HOLD = """
 import sys
 from weft.lake.layout import Layout

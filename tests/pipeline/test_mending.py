@@ -24,6 +24,8 @@ from weft.pipeline.upkeep.forgotten import KEEP, Reason
 from weft.pipeline.upkeep.log import live_files, opened
 from weft.pipeline.upkeep.remove import whole
 
+pytestmark = pytest.mark.prove("whole batches in Spark")
+
 Batch = tuple[list[oracle.Row], list[oracle.Id]]
 ROWS = [(NET, 10 * n, None) for n in range(1, 13)]
 

@@ -26,6 +26,8 @@ from weft.pipeline.upkeep.forget import Choice, forget
 from weft.pipeline.upkeep.forgotten import KEEP, Reason
 from weft.pipeline.upkeep.remove import some
 
+pytestmark = pytest.mark.prove("whole batches in Spark")
+
 LINE = "%d source=h value=%d.00 base=None detail=X config-name=net config-seqid=4 type=rate\n"
 LOG = "".join(LINE % (T0_MS + 1000 * n, value) for n, value in ((1, 5), (1, 5), (3, 9)))
 DATASET = Dataset("attic", "dcamp", Reading(UTC, NOW_NS))

@@ -20,6 +20,8 @@ from weft.pipeline.intake import intake_between
 from weft.pipeline.mending import skip as skips
 from weft.pipeline.mending.skip import Place, Skipped, skip
 
+pytestmark = pytest.mark.prove("whole batches in Spark")
+
 ROWS = [(MEM, n, None) for n in range(1, 10)]
 SECOND = Place("samples", DRAIN, 2)
 COMPLETENESS = ("expected", "received", "lost", "missing", "state")

@@ -13,6 +13,8 @@ from weft.pipeline.judging import FUTURE_MS
 from weft.pipeline.runner import Runner
 from weft.pipeline.sql import Lake
 
+pytestmark = pytest.mark.prove("whole batches in Spark")
+
 STEPS = ("coverage", "bronze", "quarantine", "silver", "progress")
 SPOKEN = [
     message(1, b"\xc1\x00"),

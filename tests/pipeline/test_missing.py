@@ -37,6 +37,8 @@ from weft.pipeline.coverage import Coverage
 from weft.pipeline.intake import Intake
 from weft.pipeline.tables import COMPLETENESS, CONFIGURATION
 
+pytestmark = pytest.mark.prove("whole batches in Spark")
+
 NUMBERS = ("expected", "received", "missing", "duplicates", "quarantined", "state")
 
 

@@ -24,6 +24,8 @@ from weft.pipeline.fold import Fold
 from weft.pipeline.intake import Intake
 from weft.pipeline.transforms import values
 
+pytestmark = pytest.mark.prove("a history in Spark for each bug")
+
 Patch = pytest.MonkeyPatch
 ROWS = [(NET, 10 * n, None) for n in range(1, 10)]
 

@@ -9,6 +9,8 @@ from weft.lake.series import SeriesDefinition
 from weft.pipeline.ruleset import Rule, Rules
 from weft.wire.samples import Series
 
+pytestmark = pytest.mark.prove("whole batches in Spark")
+
 IMPOSTOR = Series("impostor", "MEMORY", "basic", {})
 
 

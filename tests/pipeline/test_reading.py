@@ -15,6 +15,8 @@ from weft.pipeline.schemas.table import Table
 from weft.pipeline.sql import Lake
 from weft.pipeline.tables import ALL, VIEWS
 
+pytestmark = pytest.mark.prove("a filled lake, asked in every way")
+
 TODAY = datetime.fromtimestamp(NOW_NS // 1_000_000_000, UTC).date()
 KNOWN = ALL | {name: view.table for name, view in VIEWS.items()}
 SPARKS = ("silver.samples", "meta.progress", "rollup_1m", "store_current", "silver.documents")

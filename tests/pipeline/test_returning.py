@@ -18,6 +18,8 @@ from weft.pipeline.ruleset import Rule, Rules
 from weft.pipeline.tables import QUARANTINE
 from weft.wire.samples import Series
 
+pytestmark = pytest.mark.prove("whole batches in Spark")
+
 HOT = Rules(user=(Rule("hot", "value_long > 100"),))
 DISK = Series("disk", "DISK", "basic", {})
 INSTANTS = (

@@ -25,6 +25,8 @@ from weft.pipeline.sql import Lake
 from weft.pipeline.transforms import rollup
 from weft.pipeline.views.sketch import GAMMA, LN_GAMMA, MACROS, SHARE
 
+pytestmark = pytest.mark.prove("whole batches in Spark")
+
 VECTORS = Path(__file__).parents[1] / "vectors" / "pipeline.jsonl"
 SHARES = (0.0, 0.01, 0.25, 0.5, 0.9, 0.99, 1.0)
 

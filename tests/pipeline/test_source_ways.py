@@ -13,6 +13,8 @@ from weft.lake.reader import Slice, Source
 from weft.pipeline import batch
 from weft.pipeline.source import by_files, by_source, rows_of
 
+pytestmark = pytest.mark.prove("whole batches in Spark, by every reader")
+
 SEED = "either reader"
 
 

@@ -25,6 +25,8 @@ from weft.pipeline.check import Check
 from weft.pipeline.sql import Lake
 from weft.pipeline.versions import AsOf
 
+pytestmark = pytest.mark.prove("whole batches in Spark")
+
 FIRST = [(NET, 10, None), (MEM, 5, None), (NET, 30, None)]
 SECOND = [(NET, 60, None), (MEM, 7, None), (NET, 30, None)]
 

@@ -14,6 +14,8 @@ from weft.pipeline.sql import Lake
 from weft.pipeline.tables import VIEWS
 from weft.wire.store.path import pack_path
 
+pytestmark = pytest.mark.prove("whole batches in Spark")
+
 ODD = {
     "p": msgspec.msgpack.Ext(3, pack_path(("a", "b c"))),
     "big": msgspec.msgpack.Ext(2, b"\x40" + bytes(8)),

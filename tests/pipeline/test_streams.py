@@ -18,6 +18,8 @@ from weft.pipeline.job import Done, JobOptions
 from weft.pipeline.runner import Runner
 from weft.pipeline.steps import NOBODY, Watcher
 
+pytestmark = pytest.mark.prove("whole batches in Spark")
+
 
 @pytest.mark.proves("PIP-080")
 def test_only_the_wanted_streams_become_tables(spark: SparkSession, tmp_path: Path) -> None:

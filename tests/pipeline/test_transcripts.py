@@ -23,6 +23,8 @@ from tests.pipeline.ground import (
 from weft.base.now import MILLISECOND
 from weft.pipeline.completeness import OVERDUE_NS
 
+pytestmark = pytest.mark.prove("whole batches in Spark, one story after the other")
+
 COMPLETENESS = ("expected", "received", "missing", "lost", "state")
 
 

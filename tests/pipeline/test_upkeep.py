@@ -258,6 +258,7 @@ def test_appends_beside_it_never_fail(lake: Layout) -> None:
 # The log.
 
 
+@pytest.mark.prove("hundreds of commits")
 def test_the_log_has_a_checkpoint_every_hundred_commits_and_forgets_what_is_older_than_a_week(tmp_path: Path) -> None:
     root = tmp_path / "progress"
     schema = PROGRESS.schema.arrow()

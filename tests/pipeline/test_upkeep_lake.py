@@ -38,6 +38,8 @@ from weft.pipeline.upkeep.forget import Choice
 from weft.pipeline.upkeep.log import Exchange, exchange, live_files, opened, there
 from weft.pipeline.upkeep.marks import marks_of, unfinished
 
+pytestmark = pytest.mark.prove("whole batches in Spark")
+
 Patch = pytest.MonkeyPatch
 LATER = date(2026, 12, 24)
 FIRST = date(2026, 11, 21)

@@ -54,6 +54,7 @@ def test_pairs_calculate_as_everywhere_else(spark: SparkSession) -> None:
     assert [(None if t.result is None else float(t.result), t.reason) for t in told] == actual[len(wanted) :]
 
 
+@pytest.mark.prove("whole batches in Spark")
 @pytest.mark.proves("PIP-043")
 @pytest.mark.parametrize("vector", PAIRS, ids=lambda vector: vector["id"])
 def test_each_pair_once_in_any_order(ground: Ground, vector: dict[str, Any]) -> None:
@@ -76,6 +77,7 @@ def test_each_pair_once_in_any_order(ground: Ground, vector: dict[str, Any]) -> 
     assert [(held[-1],)] == edges
 
 
+@pytest.mark.prove("whole batches in Spark")
 @pytest.mark.proves("PIP-043")
 def test_what_comes_after_it_was_announced_lost_is_flagged_and_makes_no_pair(ground: Ground) -> None:
     ground.take(taken(1, [(NET, 10, None)]), lost(2, 2))
@@ -89,6 +91,7 @@ def test_what_comes_after_it_was_announced_lost_is_flagged_and_makes_no_pair(gro
     assert ("complete", 4, 0, []) == (row["state"], row["received"], row["lost"], row["lost_ranges"])
 
 
+@pytest.mark.prove("whole batches in Spark")
 def test_the_edges_of_an_era_that_is_over_are_dropped(ground: Ground) -> None:
     ground.take(taken(1, [(NET, 10, None)] * 3))
     assert [(3,)] == ground.rows("meta.edges", "sequence")

@@ -11,6 +11,8 @@ from tests.pipeline.ground import ERA, MEM, NET, T0_MS, Ground, era_end, lost, t
 from weft.base.records import Record, Stream, StreamRecord
 from weft.wire import samples
 
+pytestmark = pytest.mark.prove("whole batches in Spark")
+
 FILE = Path(__file__).parents[1] / "vectors" / "pipeline.jsonl"
 VECTORS = [json.loads(line) for line in FILE.read_text("utf-8").splitlines()]
 

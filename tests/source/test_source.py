@@ -16,6 +16,8 @@ from weft.lake.layout import Layout
 from weft.lake.schemas import SEGMENTS
 from weft.lake.segments import append_segment
 
+pytestmark = pytest.mark.prove("streams in Spark")
+
 OTHER = "00000000000000000000000000000007"
 Batches = dict[int, list[tuple[str, int]]]
 

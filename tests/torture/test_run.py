@@ -10,6 +10,8 @@ import pytest
 from weft.torture import plan
 from weft.torture.plan import Event, Plan
 
+pytestmark = pytest.mark.prove("eight real nodes under faults")
+
 PLAN = Plan(
     "short",
     6.0,

@@ -1,0 +1,121 @@
+"""`make test` touches every kind of promise, `make prove` has what it leaves out, and no test is in neither."""
+
+import ast
+import re
+from pathlib import Path
+from typing import Final
+
+import pytest
+
+from tests.house import runs
+
+pytest_plugins = ["pytester"]
+
+ROOT: Final = Path(__file__).parents[2]
+FILES: Final = sorted((ROOT / "tests").rglob("test_*.py"))
+STORIES: Final = {
+    "measurement and drain": "fabric/test_kills.py::test_no_sample_is_lost_or_doubled_by_killing_each_node_of_the_road",
+    "topology": "fabric/test_tree.py::test_a_fleet_finds_itself_follows_its_root_and_outlives_it",
+    "configuration": "fabric/test_config.py::test_a_changed_rate_is_in_force_everywhere_and_no_sample_is_lost_or_doubled",
+    "chains": "fabric/test_chains.py::test_messages_of_every_format_come_from_a_leaf_to_the_lake",
+    "store": "fabric/test_store.py::test_what_one_node_was_told_every_other_one_shows_also_after_a_kill",
+    "catalog": "fabric/test_catalog.py::test_services_are_there_while_they_live_whatever_becomes_of_the_broker",
+    "documents": "fabric/test_documents.py::test_what_is_entered_anywhere_is_everywhere_survives_a_kill_and_is_a_row_of_the_lake",
+    "keys": "fabric/test_closed.py::test_a_closed_fabric_measures_and_loses_nothing",
+    "enrolment": "fabric/test_enrolment.py::test_two_commands_bring_a_machine_in_and_nothing_that_they_write_holds_a_secret",
+    "clone": "clone/test_servers.py::test_two_roots_of_weft_follow_one_another_so",
+    "the tables, of a history": "pipeline/test_oracle.py::test_random_histories",
+    "the tables, of a driver that is killed": "pipeline/test_oracle.py::test_killed_before_and_after_each_step",
+    "the tables, of an earlier version": "pipeline/test_golden.py::test_a_lake_of_an_earlier_version_goes_on",
+    "many cases in Spark at once": "pipeline/test_values.py::test_pairs_calculate_as_everywhere_else",
+    "seeds of the simulator": "sim/test_fleets.py::test_every_copse_is_green",
+    "nights of each protocol": "sim/test_protocols.py::test_every_night_of_a_protocol_is_green",
+    "the last metre to the disk": "syncs/test_syncs.py::test_every_sync_of_the_program_is_met_by_a_life_and_missed_when_it_is_left_out",
+    "the house": "tidy/test_tidy.py::test_tree_is_tidy",
+}
+"""A test of every kind of promise that is in each `make test`."""
+SAMPLE: Final = """
+import pytest
+def test_usual(): ...
+@pytest.mark.prove("long")
+def test_long(): ...
+@pytest.mark.soak
+def test_night(): ...
+@pytest.mark.varies("seed", range(2), range(9), prove=range(2, 5))
+def test_seed(seed): ...
+"""
+INI: Final = "[pytest]\nmarkers =\n    soak: x\n    prove(why): x\n    varies(names): x\n    proves(*ids): x"
+HOOKS: Final = "pytest_addoption, pytest_collection_modifyitems, pytest_generate_tests"
+
+
+def marks_of(path: Path) -> dict[str, str]:
+    """The tests of a file, each with what decorates it and its module."""
+    tree = ast.parse(path.read_text("utf-8"))
+    module = " ".join(ast.unparse(node) for node in tree.body if ast.unparse(node).startswith("pytestmark"))
+    tests = [node for node in tree.body if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef)]
+    return {node.name: " ".join([module, *map(ast.unparse, node.decorator_list)]) for node in tests}
+
+
+@pytest.mark.proves("HSE-020", part="every kind of promise is in `make test`")
+@pytest.mark.parametrize("story", STORIES.values(), ids=list(STORIES))
+def test_a_kind_of_promise_is_in_every_make_test(story: str) -> None:
+    path, _, name = story.partition("::")
+    marks = marks_of(ROOT / "tests" / path)
+    assert name in marks
+    assert re.findall(r"mark\.(?:prove|soak)\(", marks[name]) == []
+
+
+@pytest.mark.proves("HSE-020", part="`make prove` has what `make test` leaves out")
+@pytest.mark.parametrize(
+    "words, passed, left",
+    [
+        ((), 3, 5),
+        (("--prove",), 7, 1),
+        (("--prove", "-m", "prove"), 4, 4),
+        (("--soak",), 12, 0),
+    ],
+)
+def test_what_is_left_out_is_in_the_other_run(
+    words: tuple[str, ...], passed: int, left: int, pytester: pytest.Pytester
+) -> None:
+    pytester.makeini(INI)
+    pytester.makeconftest(f"from tests.conftest import {HOOKS}")
+    pytester.makepyfile(SAMPLE)
+    pytester.runpytest_inprocess(*words).assert_outcomes(passed=passed, deselected=left)
+
+
+@pytest.mark.parametrize("shard", runs.HERE)
+def test_no_process_of_a_run_is_without_tests(shard: str) -> None:
+    here = [path.read_text("utf-8") for path in FILES if runs.shard_of(path) == shard]
+    assert any(not runs.has_none(text, is_prove=False, is_only=False) for text in here)
+    assert any("mark.prove(" in text for text in here)
+
+
+def test_every_file_is_in_a_shard_and_each_shard_in_one_process_of_a_run() -> None:
+    assert {runs.shard_of(path) for path in FILES} == set(runs.SHARDS)
+    check = (ROOT / "scripts" / "check").read_text("utf-8")
+    for run, shards in (("tests", runs.HERE), ("prove", runs.HERE), ("interop", ("interop-spark", "interop"))):
+        (words,) = re.findall(rf'^{run}\(\) {{ shards "[^"]*" ([^;]*);', check, re.MULTILINE)
+        assert sorted(shards) == sorted(words.replace(",", " ").split())
+
+
+@pytest.mark.parametrize(
+    "source, usual, prove",
+    [
+        ("def test_x(): ...", False, True),
+        ('pytestmark = pytest.mark.prove("x")\ndef test_x(): ...', True, False),
+        ('@pytest.mark.prove("x")\ndef test_x(): ...', False, False),
+        ('@pytest.mark.proves("JRN-001")\ndef test_x(): ...', False, True),
+        ('@pytest.mark.varies("x", [1], [3], prove=[2])\ndef test_x(x): ...', False, False),
+    ],
+)
+def test_a_module_is_not_loaded_when_nothing_of_it_is_run(source: str, *, usual: bool, prove: bool) -> None:
+    assert usual is runs.has_none(source, is_prove=False, is_only=False)
+    assert prove is runs.has_none(source, is_prove=True, is_only=True)
+    assert not runs.has_none(source, is_prove=True, is_only=False)
+
+
+@pytest.mark.proves("HSE-020", part="CI runs `make test`, `make prove` and `make interop`")
+def test_ci_runs_all_three() -> None:
+    lines = (ROOT / ".ci" / "run").read_text("utf-8").splitlines()
+    assert ["make test", "make prove", "make interop"] == [line for line in lines if line.startswith("make ")]
