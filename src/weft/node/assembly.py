@@ -102,6 +102,9 @@ def _chains(start: Start) -> Core:
         addr=own.host,
         boot=start.era,
         secret=start.secret,
+        allow=table.allow,
+        uid=start.settings.uid,
+        is_closed=start.settings.is_closed,
         clients=table.clients,
         credit=table.credit,
         beat_ms=round(table.beat_s * 1_000),
@@ -300,6 +303,9 @@ def build_node(  # tidy: a node is made of these; most callers name four
     topology = cores.get("topology")
     if made.authority is not None and isinstance(topology, Topology):
         topology.may = made.authority.may
+    chains = cores.get("chains")
+    if isinstance(chains, Chains):
+        chains.patrons.rights.holder_of = made.holder_of
     return made
 
 

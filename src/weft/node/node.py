@@ -14,6 +14,7 @@ import msgspec
 
 from weft.base.effects import Confirm, Connect, Core, Disconnect, Effect, Perform, Persist, Reply, Send, Source, Tell
 from weft.base.errors import PeerError
+from weft.base.keys import Holder
 from weft.base.now import SECOND, Now
 from weft.base.records import Carried, CoreRecord, Entry, Record, Stream, StreamRecord
 from weft.base.spool import Journaled, RecordsFetched
@@ -261,6 +262,10 @@ class Node:
         A node that neither sends up nor drains keeps its streams for nobody.
         """
         return min((self.released.get(reader, 0) for reader in self._readers), default=self.next_lsn - 1)
+
+    def holder_of(self, uuid: bytes) -> Holder | None:
+        """Whose key a node's UUID is bound to now; None: nobody's, or there are no keys."""
+        return None if self.authority is None else self.authority.table.node(uuid)
 
     # What the wiring may use (wires.Orders).
 

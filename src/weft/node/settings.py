@@ -16,6 +16,8 @@ from weft.base.keys import Trust
 from weft.base.now import MILLISECOND, SECOND
 from weft.base.paths import is_key, is_under
 from weft.base.settings import is_plain_name, parse_toml, span_ns
+from weft.cores.chains.limits import RULES_MAX
+from weft.cores.chains.rights import Allow
 from weft.cores.chains.settings import FilterSpec, parse_filters
 from weft.cores.drain.messages import DrainSettings
 from weft.cores.measurement.alertsettings import AlertSpec, parse_alerts
@@ -201,6 +203,8 @@ class ChainsTable(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_on
     """How many messages may wait for one confirming reader that is away."""
     reader_megabytes: Annotated[int, Meta(ge=1, le=64)] = 64
     """How much payload."""
+    allow: Annotated[tuple[Allow, ...], Meta(max_length=RULES_MAX)] = ()
+    """`[[chains.allow]]`: who else may read, rewrite and send (CHN-081)."""
 
 
 class Role(NamedTuple):
@@ -243,6 +247,8 @@ class NodeSettings(msgspec.Struct, frozen=True, kw_only=True):
     role: Role = Role()
     trust: Trust | None = None
     """Whom a node with keys knows from the start; None: it has no keys, and everybody may say everything."""
+    uid: int | None = None
+    """Whose process this is, as the kernel counts users; None: nobody asks the kernel."""
 
     @property
     def place(self) -> str:

@@ -6,6 +6,7 @@
 such a routing id: libzmq keeps a first byte of zero for ids of five bytes that it makes itself.
 """
 
+import os
 from collections import deque
 from collections.abc import Callable
 from typing import Final
@@ -15,6 +16,8 @@ from weft.shell.runner import Runner
 
 CHANNEL: Final = "clients"
 PREFIX: Final = b"\x00inside"
+OWN: Final = f"localhost:{os.geteuid()}::"
+"""As the kernel would say it of a socket; no process, since its end is the node's."""
 
 
 class Inside:
@@ -41,7 +44,7 @@ class InsideWire:
 
     def send(self, frames: list[bytes]) -> bool:
         """Hand over a multipart; the node hears it in its next turn."""
-        self._runner.post(Source(CHANNEL, self._peer), frames)
+        self._runner.post(Source(CHANNEL, self._peer, None, OWN), frames)
         return True
 
     def take(self) -> list[bytes] | None:

@@ -151,7 +151,7 @@ class Process:
         self.doors = doors or Doors()
         self.clock = self.doors.clock
         self.state = state_directory(settings)
-        settings = addressed(settings, self.state)
+        settings = msgspec.structs.replace(addressed(settings, self.state), uid=os.geteuid())
         now = self.clock.now()
         self.identity = begin_start(self.state, settings.node.name, now.wall)
         self.journal, self.recovery = Journal.open(

@@ -6,6 +6,7 @@ import os
 from asyncio import Future
 from collections import Counter
 from collections.abc import Callable
+from itertools import count
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Final, Protocol, Self, TypeVar
@@ -25,6 +26,7 @@ from weft.client.chain.payloads import to_frames
 from weft.client.chain.recording import Recording
 from weft.client.chain.sending import Pending, Sends
 from weft.client.link.dealer import dealer
+from weft.client.link.keyring import Given, Keyring
 from weft.client.link.opening import Curve, Target
 from weft.client.link.sockets import Opener
 from weft.wire import clients
@@ -44,7 +46,7 @@ MENDS: Final = {
     "bad-type": "1 to 64 of a-z 0-9 . _ -; `*`, or an end in `.*`, for all that match",
     "bad-position": "place= 1 to 4,294,967,294, weft.BEFORE_ALL or weft.AFTER_ALL",
     "confirm-on-out": 'on="in": only what has arrived can be confirmed',
-    "denied": "reads: what begins with weft. is not rewritten by programs",
+    "denied": "reads: what begins with weft. is not rewritten by programs; others may what [[chains.allow]] of the node says",
     "limit": "fewer registrations, or higher limits in the node's [chains]",
 }
 
@@ -55,9 +57,7 @@ class ChainClient:
     While the node is away, sends wait and registrations are kept; both are said again when it is back (CLI-022).
     """
 
-    def __init__(
-        self, name: str, node: Node = None, curve: Curve | None = None, *, record: str | Path | None = None
-    ) -> None:
+    def __init__(self, name: str, node: Node = None, curve: Given = None, *, record: str | Path | None = None) -> None:
         check_name(name)
         self._tape = None if record is None else Recording(record)
         self.name = name
@@ -359,9 +359,7 @@ HEARD: Final[dict[type, Callable[[ChainClient, Any], None]]] = {
 }
 
 
-def chain_client(
-    name: str, node: Node = None, curve: Curve | None = None, *, record: str | Path | None = None
-) -> ChainClient:
+def chain_client(name: str, node: Node = None, curve: Given = None, *, record: str | Path | None = None) -> ChainClient:
     """A client of the chains of a node: `async with weft.chain_client("tagger") as chain: …`.
 
     `record`: a file that gets every multipart with its time; `weft chain replay` shows it to handlers again (CLI-025).
@@ -370,13 +368,21 @@ def chain_client(
     return ChainClient(name, node, curve, record=record)
 
 
-def _opener(node: Node, curve: Curve | None) -> Opener:
+def _opener(node: Node, keys: Given) -> Opener:
     """How to connect to a node; UserError if it cannot be found. When it comes back it may listen elsewhere."""
     if callable(node):
         return node
-    place = locate(node)
+    place, keyring, tries = locate(node), Keyring.of(keys), count()
     endpoint_of(place)
-    return lambda on_ready, on_end: dealer(Target(endpoint_of(place), curve), on_ready, on_end)
+
+    def target() -> Target:
+        endpoint = endpoint_of(place)
+        scheme, _, where = endpoint.partition("://")
+        if keyring is None or (scheme != "tcp" and not isinstance(keys, Curve)):
+            return Target(endpoint)  # a socket in the file system asks the kernel, not for a key
+        return keyring.target(endpoint, keyring.turn(where, next(tries)))
+
+    return lambda on_ready, on_end: dealer(target(), on_ready, on_end)
 
 
 def _refusal(type_: str, frames: tuple[bytes, ...], to: list[Any] | None) -> str | None:

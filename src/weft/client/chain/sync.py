@@ -14,7 +14,7 @@ from weft.client.chain.addressing import PARENTS_OF_LOCAL
 from weft.client.chain.client import ChainClient
 from weft.client.chain.finding import Node
 from weft.client.chain.message import Dropped, Message, Receipt
-from weft.client.link.opening import Curve
+from weft.client.link.keyring import Given
 from weft.client.link.waiting import Waiting
 
 WINDOW: Final = 64
@@ -56,7 +56,7 @@ class Held(Message):
 class SyncChain(Waiting):
     """A client of a node's chains, to be used with `with`, in one thread."""
 
-    def __init__(self, name: str, node: Node = None, curve: Curve | None = None) -> None:
+    def __init__(self, name: str, node: Node = None, curve: Given = None) -> None:
         self._chain = ChainClient(name, node, curve)
         self._queues: set[queue.SimpleQueue[Any]] = set()
         super().__init__(self._chain, f"weft {name}")
@@ -164,6 +164,6 @@ def _settle(answered: "Future[Any]", answer: Any) -> None:
         answered.set_result(answer)
 
 
-def chain_sync(name: str, node: Node = None, curve: Curve | None = None) -> SyncChain:
+def chain_sync(name: str, node: Node = None, curve: Given = None) -> SyncChain:
     """A client of the chains of a node: `with weft.chain_sync("x") as chain: …`."""
     return SyncChain(name, node, curve)

@@ -68,6 +68,11 @@ class Keyring:
         keyed = tuple(self._hosts.get(host) or self._elsewhere)[:SERVERS_MAX]
         return (PLAIN, *keyed) if self._plain_hosts(host) else keyed
 
+    def turn(self, place: str, number: int) -> str:
+        """The key whose turn it is at the try of that number: of several that may be right each is taken once."""
+        servers = self.servers(place)
+        return servers[number % len(servers)] if servers else PLAIN
+
     def target(self, endpoint: str, server: str) -> Target:
         """Where to connect, with our pair, to nobody but that key."""
         pair = self._pair

@@ -7,6 +7,7 @@ import msgspec
 
 from weft.base.mail import Mail
 from weft.cores.chains import limits
+from weft.cores.chains.rights import Allow
 from weft.cores.chains.settings import FilterSpec
 from weft.wire.samples import SampleBatch
 
@@ -68,6 +69,12 @@ class ChainsSettings(msgspec.Struct, frozen=True, kw_only=True):
     """How many messages may wait for one confirming reader that is away."""
     reader_bytes: int = limits.READER_BYTES_MAX
     """How many bytes of payload."""
+    allow: tuple[Allow, ...] = ()
+    """Who else may what (CHN-081)."""
+    uid: int | None = None
+    """Whose the node is, as the kernel counts users; None: everybody is its owner."""
+    is_closed: bool = False
+    """Whether who comes from elsewhere has proved a key."""
     secret: bytes = b""
     """Of this node: `edit` hashes with it (CHN-065); empty: it masks."""
     functions: dict[str, Callable[[dict[Any, Any]], Any]] = {}
@@ -260,6 +267,8 @@ class ClientRefused(msgspec.Struct, frozen=True, gc=False):
 
     name: str
     why: str
+    user: str = ""
+    """Who it is, by the kernel's word or by its key; empty: it was not asked."""
 
 
 class LinkStood(msgspec.Struct, frozen=True, gc=False):

@@ -28,8 +28,9 @@ from weft.cores.chains.messages import (
     Placed,
     ProcessAttached,
 )
-from weft.cores.chains.parcel import Parcel
+from weft.cores.chains.parcel import OUT, Parcel
 from weft.cores.chains.post import CLIENTS, Copies, Post
+from weft.cores.chains.rights import READ, REWRITE, SEND, Rights
 from weft.cores.kit.timers import earliest
 from weft.wire import clients
 from weft.wire.clients import (
@@ -58,6 +59,7 @@ from weft.wire.clients import (
     each_with_frames,
 )
 
+DENIED: Final = "denied"
 PARTS: Final = 4  # of a peer on a socket of the file system: localhost, user, group, process
 _NAME: Final = re.compile(r"[A-Za-z0-9_]([A-Za-z0-9 _.:@+/()\[\]-]*[A-Za-z0-9_.)\]+-])?", re.ASCII)
 UNREADABLE: Final = frozenset({"bad-header", "bad-frames"})
@@ -99,12 +101,15 @@ class Patron:
         "pid",
         "post",
         "process",
+        "source",
     )
 
     def __init__(self, hello: Hello, post: Post, settings: ChainsSettings) -> None:
         self.id, self.name, self.pid = hello.id, hello.name, hello.pid or 0
         self.process = 0
         """Its process as the kernel has it; 0: not known."""
+        self.source: Source | None = None
+        """Who it is, if it is not the node's own user, who may everything."""
         self.peer, self.post = post.peer, post
         self.links: dict[int, ClientLink] = {}
         """By the client's own numbers; the engine fills and empties it."""
@@ -269,6 +274,8 @@ class Patrons:
         self._by_peer: dict[bytes, Patron] = {}
         self._by_id: dict[bytes, Patron] = {}
         self._strangers = Strangers()
+        mine = context.settings
+        self.rights = Rights(mine.allow, mine.uid, is_closed=mine.is_closed)
         self._dirty: dict[bytes, Post] = {}
         """Who has something new to hear, and is not behind."""
         self._behind: dict[bytes, Post] = {}
@@ -349,14 +356,15 @@ class Patrons:
             return
         if self._strangers.is_muted(peer, now.mono):
             return
-        fault = self._fault_of(message)
+        fault = self._fault_of(message) or self._unknown(source)
         if fault is None:
             self._join(message, source, now)
             return
         why, text = fault
         _count(self.counters.refused, why)
         self._context.send(CLIENTS, peer, Refuse(why, text))
-        self._context.tell_seldom((message.name, why), ClientRefused(message.name, why), now.mono)
+        user = self.rights.user_of(source) if why == DENIED else ""
+        self._context.tell_seldom((user or message.name, why), ClientRefused(message.name, why, user), now.mono)
 
     def _refuse_stranger(self, peer: bytes, now: Now) -> None:
         _count(self.counters.refused, "bad-hello")
@@ -377,6 +385,15 @@ class Patrons:
             return "busy", f"{len(self)} clients are enough"
         return None
 
+    def _unknown(self, source: Source) -> tuple[str, str] | None:
+        """Why somebody may not attach, though the greeting is right; None: it may do something here (CHN-081)."""
+        if self.rights.may_attach(source):
+            return None
+        return (
+            DENIED,
+            f"{self.rights.user_of(source) or 'who is unknown'} may nothing here: no [[chains.allow]] names it",
+        )
+
     def _join(self, hello: Hello, source: Source, now: Now) -> None:
         """Take a client; who was it before, or was at its place, is so no longer."""
         peer = source.peer
@@ -387,6 +404,7 @@ class Patrons:
             self._lose(there, "replaced", now)
         patron = Patron(hello, Post(peer, self._dirty, self._copies), self._context.settings)
         patron.heard_at, patron.process = now.mono, process_of(source.kind)
+        patron.source = None if self.rights.is_owner(source) else source
         self._by_peer[peer] = self._by_id[hello.id] = patron
         self.counters.welcomed += 1
         patron.say(self._welcome())
@@ -417,7 +435,22 @@ class Patrons:
     # What a client may say
 
     def _reg(self, patron: Patron, reg: Reg, now: Now) -> None:
-        self._engine.stand(patron, reg, now)
+        verb = READ if reg.access == "ro" else REWRITE
+        if self._may(patron, verb, reg.dir, reg.type, now):
+            self._engine.stand(patron, reg, now)
+            return
+        _count(self._context.counters.errors, DENIED)
+        patron.say(Error(about="reg", why=DENIED, reg=reg.reg))
+
+    def _may(self, patron: Patron, verb: str, direction: str, kind: str, now: Now) -> bool:
+        """Whether a client may do that; a refusal is told of once a minute and user (CHN-081)."""
+        source = patron.source
+        if source is None or self.rights.may(source, verb, direction, kind):
+            return True
+        user = self.rights.user_of(source)
+        told = ClientRefused(patron.name, f"may not {verb} {kind[: limits.TYPE_BYTES_MAX]}", user)
+        self._context.tell_seldom((user, DENIED), told, now.mono)
+        return False
 
     def _unreg(self, patron: Patron, unreg: Unreg, now: Now) -> None:
         self._engine.leave(patron, unreg.reg, now, forget=unreg.forget)
@@ -436,7 +469,10 @@ class Patrons:
             begin, at = at, at + item.n
             own = (frames[begin],) if item.n == 1 else tuple(frames[begin:at])
             may_pass = is_open or self._engine.knows(patron, item.tag)
-            if may_pass and owe(item, len(own[0]) if item.n == 1 else sum(map(len, own))):
+            if patron.source is not None and not self._may(patron, SEND, OUT, item.type, now):
+                self._context.counters.refuse(DENIED)
+                patron.turn_down(item, DENIED)
+            elif may_pass and owe(item, len(own[0]) if item.n == 1 else sum(map(len, own))):
                 accept(patron, item, own, now)
             else:
                 self._context.counters.refuse(why)

@@ -1,0 +1,100 @@
+"""Who may read, rewrite and send in the chains of a node (CHN-080, CHN-081).
+
+    uid:1000    a program of this machine, by the kernel's word of who opened the socket in the state directory
+    key:cam     a program of another machine, by the key that it has proved
+    anybody     over TCP to a node without keys: such a node knows nobody (SEC-002)
+
+Without a rule the node's own user and root may everything, and so may an operator's key; a service's key reads and sends; on
+a node without keys anybody may what he reaches. Everybody else may what a rule allows. Weft's own types (`weft.…`) are sent
+and rewritten by no program at all: the engine refuses that behind this table.
+"""
+
+from collections.abc import Callable
+from typing import Annotated, Final, Literal
+
+import msgspec
+from msgspec import Meta
+
+from weft.base.effects import Source
+from weft.base.keys import Holder, Role
+from weft.cores.chains import limits
+from weft.cores.chains.order import covers
+
+READ, REWRITE, SEND = "read", "rewrite", "send"
+Verb = Literal["read", "rewrite", "send"]
+ANYBODY: Final = "anybody"
+NOBODY: Final = ""
+"""Of whom the kernel says nothing, and of whose key nobody knows any more."""
+LOCAL: Final = "localhost:"
+"""What a peer on a socket of the file system begins with: `localhost:UID:GID:PID`."""
+SUPERUSER: Final = 0
+OF_ROLES: Final[dict[Role, frozenset[str]]] = {
+    Role.OPERATOR: frozenset({READ, REWRITE, SEND}),
+    Role.SERVICE: frozenset({READ, SEND}),
+}
+"""What a key may without a rule."""
+
+
+class Allow(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
+    """`[[chains.allow]]`: one rule; what several allow adds up."""
+
+    user: Annotated[str, Meta(pattern=r"^(uid:[0-9]{1,10}|key:[A-Za-z0-9_.-]{1,63}|anybody)$")]
+    verbs: Annotated[tuple[Verb, ...], Meta(min_length=1, max_length=3)]
+    types: Annotated[
+        tuple[Annotated[str, Meta(pattern=r"^(\*|[a-z0-9][a-z0-9._-]{0,63}(\.\*)?)$")], ...],
+        Meta(min_length=1, max_length=limits.RULE_TYPES_MAX),
+    ] = ("*",)
+    """As programs register for them: `app.report`, `app.*`, `*`."""
+    dir: Annotated[tuple[Literal["in", "out"], ...], Meta(min_length=1, max_length=2)] = ("in", "out")
+
+    def allows(self, verb: str, direction: str, kind: str) -> bool:
+        """Whether it allows this, of all types that `kind` means."""
+        return verb in self.verbs and direction in self.dir and any(covers(each, kind) for each in self.types)
+
+
+class Rights:
+    """Judges who says something; of a node that was not told whose it is, everybody is its owner."""
+
+    def __init__(self, allow: tuple[Allow, ...], own: int | None, *, is_closed: bool) -> None:
+        self.holder_of: Callable[[bytes], Holder | None] = lambda _: None
+        """Whose key a node's UUID is bound to, as it is now."""
+        self._own, self._is_closed = own, is_closed
+        self._rules: dict[str, list[Allow]] = {}
+        for rule in allow:
+            self._rules.setdefault(rule.user, []).append(rule)
+
+    def user_of(self, source: Source) -> str:
+        """Who says it.
+
+        >>> Rights((), 7, is_closed=False).user_of(Source("clients", b"", None, "localhost:1000:1000:4711"))
+        'uid:1000'
+        """
+        if source.proved is not None:
+            holder = self.holder_of(source.proved)
+            return NOBODY if holder is None else f"key:{holder.name}"
+        if source.kind.startswith(LOCAL):
+            return f"uid:{source.kind.split(':')[1]}"
+        return ANYBODY if source.kind else NOBODY
+
+    def is_owner(self, source: Source) -> bool:
+        """Whether it is one of the node's own user, who may everything."""
+        own = (f"uid:{self._own}", f"uid:{SUPERUSER}")
+        return self._own is None or (source.proved is None and self.user_of(source) in own)
+
+    def may(self, source: Source, verb: str, direction: str, kind: str) -> bool:
+        """Whether who says it may do that."""
+        user = self.user_of(source)
+        if self.is_owner(source) or (user == ANYBODY and not self._is_closed):
+            return True
+        holder = self.holder_of(source.proved) if source.proved is not None else None
+        if holder is not None and any(verb in OF_ROLES.get(role, ()) for role in holder.roles):
+            return True
+        return any(rule.allows(verb, direction, kind) for rule in self._rules.get(user, ()))
+
+    def may_attach(self, source: Source) -> bool:
+        """Whether it may anything at all."""
+        user = self.user_of(source)
+        if self.is_owner(source) or user in self._rules or (user == ANYBODY and not self._is_closed):
+            return True
+        holder = self.holder_of(source.proved) if source.proved is not None else None
+        return holder is not None and not OF_ROLES.keys().isdisjoint(holder.roles)
