@@ -89,7 +89,7 @@ class _Person:
         undone: set[Pair] = set()
         targets: dict[Pair, Pair] = {}
         found: list[Operation] = []
-        for operation in self._engine.last(lambda _: True):
+        for operation in self._engine.backward.operations():
             pair = (operation.source, operation.sequence)
             if operation.undoes is not None:
                 targets[pair] = operation.undoes
@@ -118,11 +118,13 @@ def _named(session: "Session", entry: str) -> Operation:
     number = int(digits) if digits.isascii() and digits.isdecimal() and len(digits) <= 16 else 0
     if len(found) != 1 or not 1 <= number <= session.log.latest(found[0]):
         raise Refusal("not-found", f"there is no one entry {entry!r}", "weft doc log: SOURCE:N in front of each")
-    return next(session.engine.last(lambda each: (each.source, each.sequence) == (found[0], number)))
+    return next(
+        each for each in session.engine.backward.operations() if (each.source, each.sequence) == (found[0], number)
+    )
 
 
 def _take_back(session: "Session", operation: Operation, person: _Person, *, force: bool) -> Issued:
-    known: dict[Pair, str] = {each.pair: each.by for each in session.engine.last(lambda _: True)}
+    known: dict[Pair, str] = {each.pair: each.by for each in session.engine.backward.operations()}
 
     def is_other(pair: Pair) -> bool:
         """Neither the author of what is taken back, nor the person who does that."""
@@ -132,7 +134,7 @@ def _take_back(session: "Session", operation: Operation, person: _Person, *, for
         )
 
     try:
-        acts = session.engine.undoing(operation, is_other, force=force)
+        acts = session.engine.backward.acts(operation, is_other, force=force)
     except Superseded as error:
         by = f" by {uuid_text(error.by[0])[:8]}:{error.by[1]}" if error.by else ""
         raise Refusal(

@@ -273,14 +273,19 @@ def until_of(asked: Asked, said: Request | Op) -> float | None:
     """When what is written ends by itself (ADM-014); Refusal for a time to live, or an instant, that is none."""
     ttl, until, wall = said.ttl, said.until, asked.desk.context.now.wall
     if until is not UNSET and until is not None:
-        if ttl not in (UNSET, None) or not 0 < until <= wall / SECOND + limits.TTL_MAX_S:
+        if (
+            ttl not in (UNSET, None)
+            or not 0 < until <= limits.UNTIL_MAX_S
+            or round(until * SECOND) - wall > limits.TTL_MAX_S * SECOND
+        ):
             raise Refusal("bad-request", f"`until` stands alone, and is at most {limits.TTL_MAX_S:g} seconds away")
         return until
     if ttl is UNSET or ttl is None:
         return None
     if not 0 < ttl <= limits.TTL_MAX_S:  # NaN neither
         raise Refusal("bad-request", f"`ttl` is more than 0 and at most {limits.TTL_MAX_S:g} seconds")
-    return (wall + round(ttl * SECOND)) / SECOND
+    end = wall + round(ttl * SECOND)
+    return end / SECOND
 
 
 def _write(asked: Asked, conditions: Conditions, value: bytes | None) -> Answer:

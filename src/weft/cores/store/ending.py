@@ -15,7 +15,6 @@ from weft.cores.store.context import Context
 from weft.cores.store.messages import Change
 from weft.cores.store.replica import Replica
 
-UNTIL_MAX_S = 9e9  # what a wall clock of 63 bits can show, in seconds
 OTHERS_CLOCKS = 2
 """So long the next one in line waits for the one before."""
 
@@ -98,4 +97,4 @@ class Ending:
 
 def _end_of(until: float) -> int:
     """The end in nanoseconds; of what a member says far outside of every time, the nearest that a clock can show."""
-    return round(min(max(until, 0.0), UNTIL_MAX_S) * SECOND)
+    return round(min(max(until, 0.0), limits.UNTIL_MAX_S) * SECOND)

@@ -93,6 +93,7 @@ JOIN_SILENCE_NS: Final = 10 * SECOND  # of a server that is asked: then the next
 JOIN_PORT: Final = 27_586
 
 # Entries that end by themselves (ADM-014)
+UNTIL_MAX_S: Final = 9e9  # what a wall clock of 63 bits can show, in seconds
 TTL_MAX_S: Final = 10 * 365 * 86_400.0
 ENDINGS_TURN: Final = 1_000  # that are deleted in one turn
 ENDINGS_LOOK_NS: Final = 60 * SECOND  # how late a wall clock that was set is noticed

@@ -9,7 +9,7 @@ nearest earlier checkpoint is copied. Where more than `AT_ONCE_MAX` steps are to
 track of its own, and readers have the last complete state meanwhile (DOC-053).
 """
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 from hashlib import sha256
 
 from weft.base.errors import UserError
@@ -22,7 +22,7 @@ from weft.cores.document.fold.schema import Schema
 from weft.cores.document.fold.slots import reference_of
 from weft.cores.document.fold.track import Checkpoints, Track
 from weft.cores.document.fold.tree import Element
-from weft.cores.document.fold.undoing import Act, Undoing, effects_of
+from weft.cores.document.fold.undoing import Backward
 from weft.cores.document.limits import AT_ONCE_MAX, SLICE, UNDO_MAX
 from weft.wire.document.operations import Operation
 from weft.wire.document.xml import canonical
@@ -46,6 +46,8 @@ class Engine:
         self._checkpoints = Checkpoints(schema, undo)
         self._shown = Track(Fold(schema), 0, self._checkpoints, undo)
         """Complete: what readers see."""
+        self.backward = Backward(self._order, self._checkpoints, undo, lambda: self._shown.fold)
+        """What operations are taken back by (DOC-055)."""
         self._working: Track | None = None
         """On the way to the present state, while that takes its time."""
         self._same = 0
@@ -198,19 +200,6 @@ class Engine:
     def writer_of(self, reference: dict[str, str], attribute: str) -> Writer | None:
         """Who wrote an attribute (`#text`: the text) of what a reference leads to, last in order (GSP-003)."""
         return self._shown.fold.writer_of(reference, attribute)
-
-    def undoing(self, operation: Operation, is_other: Callable[[Pair], bool], *, force: bool) -> list[Act]:
-        """What takes an operation back (DOC-055); Superseded. What is behind has been folded."""
-        order = self._order
-        end = order.place(operation.source, operation.sequence)
-        place, before = self._checkpoints.before(end)
-        Track(before, place, self._checkpoints, self._undo).forward(order, end)
-        effects = effects_of(before, operation, order.entries[end][0])
-        return Undoing(self._shown.fold, operation.pair, effects, is_other, force=force).acts()
-
-    def last(self, wanted: Callable[[Operation], bool]) -> Iterator[Operation]:
-        """All operations of which something holds, the last in order first."""
-        return (operation for *_, operation in reversed(self._order.entries) if wanted(operation))
 
     def history(self, slot: str) -> list[Past]:
         """Who set what of an element when, and what it was before (DOC-054); `slot` as in DOC-040, or an eid."""

@@ -19,7 +19,9 @@ from typing import NamedTuple
 
 from weft.cores.document.fold.conflicts import APPENDED, Writer
 from weft.cores.document.fold.folding import Fold
+from weft.cores.document.fold.order import Order
 from weft.cores.document.fold.slots import reference_of
+from weft.cores.document.fold.track import Checkpoints, Track
 from weft.cores.document.fold.tree import Element, Pair
 from weft.wire.document.operations import ADD, REMOVE, SET, TEXT, Operation
 from weft.wire.document.xml import EID, Node, Payload
@@ -87,6 +89,26 @@ def effects_of(before: Fold, operation: Operation, eff: float) -> Effects:
     return Effects(made, writes, removed)
 
 
+class Backward:
+    """All that can be taken back of one document. `shown`: the fold that readers see, with all of the order in it."""
+
+    def __init__(self, order: Order, checkpoints: Checkpoints, undo: int, shown: Callable[[], Fold]) -> None:
+        self._order, self._checkpoints, self._undo, self._shown = order, checkpoints, undo, shown
+
+    def operations(self) -> Iterator[Operation]:
+        """All of them, the last in order first."""
+        return (operation for *_, operation in reversed(self._order.entries))
+
+    def acts(self, operation: Operation, is_other: Callable[[Pair], bool], *, force: bool) -> list[Act]:
+        """What takes an operation back; Superseded."""
+        order = self._order
+        end = order.place(operation.source, operation.sequence)
+        place, before = self._checkpoints.before(end)
+        Track(before, place, self._checkpoints, self._undo).forward(order, end)
+        effects = effects_of(before, operation, order.entries[end][0])
+        return Undoing(self._shown(), operation.pair, effects, is_other, force=force).acts()
+
+
 class Undoing:
     """One operation, and the document that it is to be taken back in. `is_other`: whether a pair is of somebody else."""
 
@@ -95,7 +117,7 @@ class Undoing:
     ) -> None:
         self._fold, self._pair, self._effects = fold, pair, effects
         self._is_other, self._force = is_other, force
-        self._gone: set[Element] = set()
+        self._gone: dict[Element, None] = {}
         """What is to be removed, with all below it."""
         self._found: dict[tuple[Element, str], str] = {}
         """The values that are to be set."""
@@ -120,7 +142,7 @@ class Undoing:
             if element.eid is None:
                 return
             self._superseded(self._fold.slot_of(element), other)
-        self._gone.add(element)
+        self._gone[element] = None
 
     def _write_back(self, write: Write) -> None:
         """A value is to be as it was."""
