@@ -234,10 +234,15 @@ class Rig:
             self.events.append(("sick", site.name, event.client, event.reg))
         elif isinstance(event, MailPosted):
             names = {other.id: name for name, other in self.sites.items()}
-            nodes = [names[node] for node in event.nodes] or [self.parents[site.name] or ""]
+            nodes = [names[node] for node in event.nodes] or [self._far(event.mail) or self.parents[site.name] or ""]
             for name in nodes:
                 self.bring(name, site, event.mail, is_durable=False)
             site.core.command(PostReached(event.ticket, len(nodes)), self.now)
+
+    def _far(self, mail: Mail) -> str | None:
+        """The node that mail is for, several links away: the carrier finds it."""
+        node = mail.to[1] if len(mail.to) > 1 else None
+        return next((name for name, site in self.sites.items() if node in (name, site.id)), None)
 
     def play(self, steps: list[list[Any]]) -> list[tuple[Any, ...]]:
         """The steps of a scenario, and what everybody saw."""

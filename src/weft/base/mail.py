@@ -6,6 +6,7 @@ filter has taken.
     OUTBOX   mail that goes up: the carrier sends it as it sends everything in the journal
     INBOX    mail that has arrived at this node and waits in its `in` chain
 
+    RCPT     attribute of mail whose origin wants to hear that it has come, over however many hops
     TICKET   attribute of mail in the outbox whose sender waits until the node above has it: a number of this start
 
 A record of either has the message's identity as its own, its type as key, its payload frames one behind the other, and
@@ -25,6 +26,7 @@ WAY: Final = "way"
 """Attribute of a message in the stream of messages: the nodes that had transmitted it when it came to the root. Not `via`,
 which is the way of the record itself, if a later root is another node."""
 TICKET: Final = "ticket"
+RCPT: Final = "rcpt"
 
 
 class Mail(msgspec.Struct, frozen=True, kw_only=True, gc=False):
@@ -44,6 +46,8 @@ class Mail(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     """The origin's wall clock at acceptance, nanoseconds."""
     fmt: str = "raw"
     exp: int = 0
+    rcpt: bool = False
+    """Whether its origin is to hear that it has come (RTE-006)."""
 
     @property
     def mid(self) -> tuple[bytes, int, int]:
@@ -62,6 +66,8 @@ def to_record(mail: Mail, stream: int, received: int) -> StreamRecord:
         attributes["fmt"] = mail.fmt
     if mail.exp:
         attributes["exp"] = mail.exp
+    if mail.rcpt:
+        attributes[RCPT] = True
     payload = mail.frames[0]
     if len(mail.frames) > 1:
         attributes["frames"] = [len(frame) for frame in mail.frames]
@@ -84,6 +90,7 @@ def of_record(record: StreamRecord) -> Mail:
         at=record.at,
         fmt=attributes.get("fmt", "raw"),
         exp=attributes.get("exp", 0),
+        rcpt=attributes.get(RCPT, False),
     )
 
 

@@ -122,6 +122,7 @@ def mail_item(mail: Mail, me: bytes, wall: int = 0) -> tuple[HopItem, list[bytes
         fmt=mail.fmt,
         exp=mail.exp,
         n=len(frames),
+        rcpt=mail.rcpt,
     )
     return item, frames
 
@@ -200,6 +201,7 @@ def _mail(item: HopItem, frames: list[bytes]) -> Mail:
         at=item.ts,
         fmt=item.fmt,
         exp=item.exp,
+        rcpt=item.rcpt,
     )
 
 

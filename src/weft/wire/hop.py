@@ -106,6 +106,8 @@ class HopItem(msgspec.Struct, omit_defaults=True, frozen=True, kw_only=True, gc=
     fmt: Text = "raw"
     exp: Number = 0
     n: Annotated[int, Meta(ge=0, le=ITEM_FRAMES_MAX)] = 1
+    rcpt: bool = False
+    """Its origin wants a `weft.receipt` from the node that it is for (RTE-006)."""
 
 
 class HopHeader(msgspec.Struct, tag_field="op", tag="hop", omit_defaults=True, frozen=True, kw_only=True):

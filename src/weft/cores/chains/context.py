@@ -10,6 +10,7 @@ from weft.base.effects import Effect
 from weft.base.mail import Mail
 from weft.base.now import Now
 from weft.base.ranges import RangeSet
+from weft.base.records import StreamRecord
 from weft.cores.chains import limits
 from weft.cores.chains.messages import ChainsSettings, MessagesGivenUp, Placed
 from weft.cores.chains.parcel import Parcel
@@ -70,6 +71,10 @@ class MailCounters(msgspec.Struct):
         self.refused[why] = self.refused.get(why, 0) + 1
 
 
+def _unheard(record: StreamRecord) -> None:
+    raise AssertionError(record)
+
+
 def _nowhere(mail: Mail, now: Now) -> None:
     raise AssertionError(mail, now)
 
@@ -93,6 +98,7 @@ class Context(Outbox):
         "is_stopping",
         "node",
         "placed",
+        "receipted",
         "settings",
     )
 
@@ -103,6 +109,8 @@ class Context(Outbox):
         self.placed = Placed(settings.level, "")
         self.dispatch: Callable[[Mail, Now], None] = _nowhere
         """Sends what a filter has made: the bottom of `out`."""
+        self.receipted: Callable[[StreamRecord], None] = _unheard
+        """Hears that a message has come to where it was for (RTE-006)."""
         self.counters = MailCounters()
         self.copies = Flow()
         """What confirming readers are to confirm; `delivered`: they have."""

@@ -228,6 +228,7 @@ class Chains:
         self._now = now
         self._go_on(now)
         self.absorbing.wake(now)
+        self.sending.wake(now)
         self.engine.wake(now)
         self.patrons.wake(now)
         self._end_stop(now)
@@ -244,7 +245,8 @@ class Chains:
     def deadline(self) -> int | None:
         again_at = None if self.context.awaits_filters else self._again_at
         told_at = self.absorbing.deadline(self._now)
-        return earliest(again_at, told_at, self._stop_at, self.engine.deadline(), self.patrons.deadline())
+        receipt_at = self.sending.receipts.deadline()
+        return earliest(again_at, told_at, receipt_at, self._stop_at, self.engine.deadline(), self.patrons.deadline())
 
     def effects(self) -> list[Effect]:
         if self._stop_at is not None:

@@ -74,6 +74,7 @@ NAME_BYTES_MAX: Final = 256  # of a node, in a destination
 CAUSES_MAX: Final = 65_536  # messages deeper than 0 that may still be named as a cause
 TAGS_MAX: Final = 4_096  # sends of one client that are known again (CHN-042)
 TAGGED_CLIENTS_MAX: Final = 4_000  # clients whose tags are remembered: four times what may be attached at once
+RECEIPT_NS: Final = 30 * SECOND  # mail without a promise waits 10 s for each link (RTE-006)
 TICKETS_MAX: Final = 100_000  # posts without an answer; more than all credit of a hundred clients
 DONE_WITHIN_NS: Final = SECOND  # an inbox entry that ended needs no sync of its own: at worst it comes again, marked
 

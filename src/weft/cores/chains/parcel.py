@@ -92,4 +92,5 @@ class Parcel:
             at=self.at,
             fmt=self.fmt,
             exp=self.exp,
+            rcpt=sent.rcpt,
         )

@@ -3,9 +3,11 @@
 from collections.abc import Callable
 from typing import Any, Final
 
+from msgspec.structs import replace
+
 from weft.base.mail import OUTBOX, TICKET, Mail, to_record
 from weft.base.now import Now
-from weft.base.records import Record
+from weft.base.records import Record, StreamRecord
 from weft.cores.chains import limits, routing
 from weft.cores.chains.clientlink import RESERVED, Patron
 from weft.cores.chains.context import Context
@@ -13,6 +15,7 @@ from weft.cores.chains.inbox import Inbox
 from weft.cores.chains.messages import MailPosted, PostFailed, PostReached
 from weft.cores.chains.order import TYPE
 from weft.cores.chains.parcel import GHOST, OUT, Parcel
+from weft.cores.chains.receipts import Receipts
 from weft.cores.chains.routing import Way
 from weft.cores.chains.straight import SEEN_HERE, SENT_HERE, SPOOLED, Straight
 from weft.cores.chains.tags import Outcome, Tags
@@ -23,6 +26,8 @@ from weft.wire import clients
 WANTS: Final = frozenset({"spool", "dest", "none"})
 KEEPS: Final = frozenset({"disk", "memory"})
 FORMATS: Final = frozenset({"raw", "text", "json", "msgpack", "xml"})
+FAR: Final = frozenset({"overload"})
+"""Why a node further away may not have taken a message."""
 
 
 class Sending:
@@ -35,6 +40,8 @@ class Sending:
         """Bytes of memory of the messages that have not ended."""
         self._room = context.budget.part("sends", limits.SENDS_PERCENT, lambda: self.held)
         self._posted = Tickets[Parcel]()
+        self.receipts = Receipts(context)
+        context.receipted = self.note_receipt
         context.dispatch = self.dispatch
         self._types: dict[str, None] = {}
         """Types that are known to be well formed."""
@@ -67,7 +74,7 @@ class Sending:
     @property
     def posted(self) -> int:
         """Messages without an outbox of which nobody has said yet what became of them."""
-        return len(self._posted)
+        return len(self._posted) + self.receipts.left
 
     def knows(self, patron: Patron, tag: int) -> bool:
         """Whether this tag of this client was sent before, and its outcome is known or still to come (CHN-042)."""
@@ -184,13 +191,36 @@ class Sending:
         if routing.is_spent(parcel.to, parcel.via):
             self.end(parcel, "ttl")
         elif ticket := self._ticket(parcel):
-            self._context.tell(MailPosted(ticket, parcel.mail(), way.nodes))
+            mail = parcel.mail()
+            if parcel.want == "dest" and parcel.to[0] == "DIRECT" and not way.nodes:
+                mail = replace(mail, rcpt=True)  # the first node that has it is not, or need not be, the one
+                self.receipts.wait(parcel, ticket, now)
+            self._context.tell(MailPosted(ticket, mail, way.nodes))
         else:
             self.end(parcel, "overload")
 
     def _ticket(self, parcel: Parcel) -> int:
         """The number with which it waits until the carrier says what became of it; 0: too many wait already."""
-        return self._posted.open(parcel) if len(self._posted) < limits.TICKETS_MAX else 0
+        return self._posted.open(parcel) if len(self._posted) < limits.TICKETS_MAX and self.receipts.has_room else 0
+
+    def note_receipt(self, record: StreamRecord) -> None:
+        """The node that a message was for has it, or could not take it (RTE-006)."""
+        heard = self.receipts.heard(record)
+        if heard is None:
+            return
+        waiting, why = heard
+        parcel = waiting.parcel
+        self._posted.close(waiting.ticket)
+        if why == "delivered":
+            self._finish(parcel, Outcome(ok=True, why=why, reached=1))
+        else:
+            self.end(parcel, why if why in FAR else "lost")
+
+    def wake(self, now: Now) -> None:
+        """Receipts that did not come."""
+        for waiting in self.receipts.overdue(now):
+            self._posted.close(waiting.ticket)
+            self.end(waiting.parcel, "unconfirmed")
 
     def note_post(self, answer: PostReached | PostFailed) -> None:
         """What became of a message whose sender waits for more than the outbox."""
@@ -198,7 +228,10 @@ class Sending:
         if parcel is None:
             return
         if isinstance(answer, PostFailed):
+            self.receipts.forget(parcel)
             self.end(parcel, answer.why)
+        elif self.receipts.leave(parcel):
+            return
         elif answer.failed:
             self._finish(parcel, Outcome(ok=False, why="partial", reached=answer.count, failed=answer.failed))
         else:
