@@ -24,6 +24,7 @@ from weft.cores.topology.groups import Guest
 from weft.shell.ends import Heard
 from weft.shell.http.messages import Request, Response
 from weft.shell.metrics import FACTS, TIMINGS, exposition, leaves_at
+from weft.shell.sockets import Credentials
 from weft.wire.data import Data
 from weft.wire.data import encode as encode_data
 
@@ -68,6 +69,8 @@ def statuses(place: Path) -> list[dict[str, Any]]:
             host.links.hear(Heard("beacon", b"127.0.0.1", None, [BEACON]))
             host.links.dropped["up:closed"] += 1
         hosts[-1].take(10)
+        hosts[-1].up.links.credentials = Credentials()
+        hosts[-1].up.links.credentials.shut.note("10.0.0.1:27507", "key-refused", 0.0)
         hosts[0].links.hear(Heard("data", b"", None, encode_data(FOREIGN)))
         hosts[0].up.node.census.learn([(f"/TOPO/lab/node/{SOMEBODY.hex()}", RECORD)])
         topology, configuration = (hosts[0].up.node.cores[name] for name in ("topology", "configuration"))

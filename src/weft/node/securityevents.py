@@ -22,6 +22,20 @@ class FabricOpen(msgspec.Struct, frozen=True, gc=False):
     """Where it listens beyond this machine."""
 
 
+class DoorShut(msgspec.Struct, frozen=True, gc=False):
+    """Event: a door that this node has dialled refuses its key: it is knocked at less and less often (SEC-052)."""
+
+    endpoint: str
+    why: str
+    """`key-refused`: ours is not known there, or may not come in; `other-key`: nobody there has the key that we expect."""
+
+
+class DoorOpened(msgspec.Struct, frozen=True, gc=False):
+    """Event: a door that refused this node lets it in."""
+
+    endpoint: str
+
+
 class KeySwitched(msgspec.Struct, frozen=True, gc=False):
     """Event: this node has another key from its next start on; that start comes at once."""
 
@@ -54,6 +68,13 @@ SECURITY: Final[dict[type, Event]] = {
     AddressChanged: Event(
         "node.address-changed", "info", "The node starts again at the address that an invitation named.", "Nothing."
     ),
+    DoorShut: Event(
+        "security.shut-out",
+        "warning",
+        "A door of another node refuses this node's key, or nobody there has the key that is known of it.",
+        "weft key ls at the root; weft join with another token, if this node's key is nobody's any more.",
+    ),
+    DoorOpened: Event("security.let-in", "info", "A door that refused this node lets it in again.", "Nothing."),
     FabricOpen: Event(
         "security.open",
         "warning",

@@ -19,6 +19,7 @@ from weft.base.effects import Connect
 from weft.base.endpoints import host_of, is_address, is_endpoint, is_loopback, shifted
 from weft.node.channels import BEAT, CHANNELS, ENROL, KEEPS, LINK_QUEUE, Channel
 from weft.shell.opendoors import INVITED, reached_by
+from weft.shell.shutdoors import SILENT_S, Place
 from weft.shell.sockets import Context, Credentials, NoKey, Shape, Socket, make_socket
 from weft.shell.trying import Entrance
 from weft.shell.zap import DOMAIN, JOIN, PUBLISH
@@ -87,6 +88,10 @@ class End:
         """What is said of the other end of a message, by its first frame."""
         self._context, self._on_readable, self._dropped = context, on_readable, dropped
         self._credentials = credentials
+        self._awaited: dict[bytes, str] = {}
+        """Where something is dialled with keys, and is to be heard, by what `Source.peer` of it is."""
+        self._unheard: dict[str, float] = {}
+        """Since when nothing was heard of those places, through however many sockets; who is not here was heard since the last look."""
         self._proved: dict[bytes, bytes] = {}
         """The UUID whose key a connection has pinned, by what `Source.peer` of its messages is (SEC-013)."""
         self._places: list[tuple[str, int] | Path] = []
@@ -290,6 +295,9 @@ class End:
             pair = None if is_plain else self._credentials.pin(made, shifted(endpoint, -self.row.place))
             if pair is not None:
                 self._proved[key] = pair[0]
+                if self._hears and self._is_refused(key, endpoint):
+                    self.drop("shut")
+                    return pair
             made.connect(f"tcp://{endpoint}")
         except NoKey:
             self.drop("no-key")
@@ -297,8 +305,37 @@ class End:
             self.drop(error.strerror or str(error))
         return pair
 
+    def _is_refused(self, key: bytes, endpoint: str) -> bool:
+        """Whether the door there refuses this node; something is awaited there either way."""
+        if len(self._unheard) >= CALLS_MAX:
+            del self._unheard[next(iter(self._unheard))]
+        self._awaited[key] = endpoint
+        self._unheard.setdefault(endpoint, asyncio.get_running_loop().time())
+        return self._credentials.shut.is_shut(endpoint)
+
+    def silent(self, now: float) -> Iterator[Place]:
+        """Where something is dialled with keys and was not heard for a while, or is not dialled since it refuses us (SEC-052)."""
+        for endpoint in self._awaited.values():
+            since = self._unheard.setdefault(endpoint, now)
+            if now - since >= SILENT_S or self._credentials.shut.is_shut(endpoint):
+                pairs = self._credentials.pairs(shifted(endpoint, -self.row.place))
+                if pairs:
+                    yield Place(endpoint, self.row.socket, tuple(key for _, key in pairs))
+
+    def rest(self, endpoint: str) -> None:
+        """That door refuses this node: its sockets knock there no more, and nothing waits for it."""
+        for key in [key for key, where in self._awaited.items() if where == endpoint]:
+            with contextlib.suppress(zmq.ZMQError):  # it was not dialled
+                self.sockets[key].disconnect(f"tcp://{endpoint}")
+
+    def dial_again(self, endpoint: str) -> None:
+        """It refuses us no more."""
+        for key in [key for key, where in self._awaited.items() if where == endpoint]:
+            self._dial(key, self.sockets[key], endpoint)
+
     def _close(self, key: bytes) -> None:
         self._proved.pop(key, None)
+        self._awaited.pop(key, None)
         made = self.sockets.pop(key)
         self._credentials.ignore(made)
         if self.row.socket != "PUB":
@@ -318,6 +355,8 @@ class End:
                 self.drop("frames")
                 continue
             heard.append(item)
+            if self._unheard:
+                self._unheard.pop(self._awaited.get(key, ""), None)
             left -= size_of(item)
             if left <= 0:
                 break

@@ -58,6 +58,8 @@ class Health:
         """Why the lake cannot be written; empty: it can."""
         self.steps: tuple[int, int] | None = None
         """When the wall clock jumped last (monotonic ns), and by how many ns."""
+        self.refusals: Callable[[], list[str]] = list
+        """Doors that refuse this node's key (SEC-052)."""
         self.now = Now(0, 0)
         self._since: dict[str, tuple[str, int]] = {}
 
@@ -136,6 +138,9 @@ class Health:
             return None
         child = carrier.child
         parent = (child.endpoint and child.parent_name) or child.endpoint or self.settings.node.parent
+        if carrier.state is not Link.OPEN and self.refusals():
+            text = f"{', '.join(self.refusals())} refuses this node's key"
+            return Check(DEGRADED, text, "weft key ls at the root; weft join with another token, as this node")
         waiting = f"{carrier.counters.spool_records} records wait on disk"
         if not parent:
             do = "start the root, or name a node that runs in [node] join; weft status at the root lists who has no place"

@@ -195,6 +195,7 @@ class Links:
     def admit(self, table: KeyTable, gone: frozenset[bytes]) -> None:
         """Whom to let in from now on; to the nodes in `gone`, a key of which is nobody's any more, all is closed (SEC-052)."""
         self.credentials.table = table
+        self.credentials.shut.forget()
         if self.gatekeeper is not None:
             self.gatekeeper.table = table
         if gone:

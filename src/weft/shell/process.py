@@ -50,6 +50,7 @@ from weft.shell.catalogdoors import CatalogDoors
 from weft.shell.clock import Clock
 from weft.shell.docdoors import DocDoors
 from weft.shell.door import Door
+from weft.shell.doorstep import Doorstep
 from weft.shell.enrolling import Enrolling
 from weft.shell.files import Files
 from weft.shell.health import Machine
@@ -202,6 +203,7 @@ class Process:
         self.store_doors = StoreDoors(self.settings, self.runner, self.links, self.state, self.doors.seed)
         self.catalog_doors = CatalogDoors(self.settings, self.runner, self.links, self.state)
         self.doc_doors = DocDoors(self.settings, self.runner, self.links, self.state)
+        self.doorstep = Doorstep(self.links, self.runner.tell)
         self.telemetry.gatekeepers, self.telemetry.open_doors = lambda: (self.doc_doors.gatekeeper,), self._open_doors
         self._open_said_at: int | None = None
         self._winding_down: asyncio.Task[None] | None = None
@@ -354,6 +356,7 @@ class Process:
             await self.catalog_doors.withdraw()
             self.catalog_doors.close()
             await self.doc_doors.close()
+            await self.doorstep.close()
             await http.close()
             self.close()
 
@@ -476,6 +479,7 @@ class Process:
         self.runner.note_room()
         self._swap_keys()
         self._keep_places()
+        self.doorstep.look()
         self._say_open(now)
         self.telemetry.look()
 

@@ -14,6 +14,7 @@ import zmq
 
 from weft.base.keys import KeyTable
 from weft.shell.keys import Keys
+from weft.shell.shutdoors import ShutDoors
 from weft.shell.zap import DOMAIN, Gatekeeper
 
 FRAME_BYTES_MAX: Final = (1 << 20) + (1 << 16)  # CLI-002
@@ -101,6 +102,8 @@ class Credentials:
         """Whom the node knows now; swapped as a whole."""
         self.gatekeeper: Gatekeeper | None = None
         """Who counts strangers at bound sockets."""
+        self.shut = ShutDoors()
+        """Who refuses our key."""
         self._nodes_at = nodes_at
         self._tries: dict[str, int] = {}
 

@@ -91,6 +91,7 @@ class Telemetry:
             self.pages(), Gate(self.token, is_open=not self.settings.is_closed, only_user=self.settings.is_closed)
         )
         self.health = Health(self.settings, self.node, self.journal, self.machine, self.guard)
+        self.health.refusals = lambda: [each["at"] for each in self.security_facts()["shut"]]
 
     def on_tell(self, event: Any) -> None:
         """Log an event that has a row in the table of events; others are told between cores only."""
@@ -291,6 +292,7 @@ class Telemetry:
             "handshakes": {why: sum(each.decided[why] for each in gatekeepers) for why in OUTCOMES},
             "refused_last": next((each.last_refused for each in gatekeepers if each.last_refused), ""),
             "known": len(self.links.credentials.table),
+            "shut": self.links.credentials.shut.facts(self.clock.now().mono / SECOND),
             "doors": [each._asdict() for each in self.open_doors()],
         }
 

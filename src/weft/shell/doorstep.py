@@ -1,0 +1,110 @@
+"""Looks once a while whether whom this node has dialled refuses it, and lets its sockets rest as long as that is so (SEC-052)."""
+
+import asyncio
+from collections.abc import Callable, Iterable
+from itertools import islice
+from typing import Any, Final, NamedTuple
+
+import zmq
+from zmq.utils.monitor import parse_monitor_message
+
+from weft.node.securityevents import DoorOpened, DoorShut
+from weft.shell.keys import Keys
+from weft.shell.links import Links
+from weft.shell.shutdoors import AWAY, OK, OTHER, REFUSED, Place
+from weft.shell.sockets import Context, Socket, connect_with
+
+LOOK_S: Final = 0.02
+PATIENCE_S: Final = 3.0
+AT_ONCE: Final = 16  # knocks under way
+_ENDS: Final[dict[int, str]] = {
+    zmq.EVENT_HANDSHAKE_SUCCEEDED: OK,
+    zmq.EVENT_HANDSHAKE_FAILED_AUTH: REFUSED,
+    zmq.EVENT_HANDSHAKE_FAILED_PROTOCOL: OTHER,
+    zmq.EVENT_HANDSHAKE_FAILED_NO_DETAIL: OTHER,
+}
+
+
+class _Knock(NamedTuple):
+    place: Place
+    socket: Socket
+    monitor: Socket
+
+
+async def knock(context: Context, places: Iterable[Place], keys: Keys) -> dict[str, str]:
+    """What comes of one knock at each place, by its endpoint; of several keys one that fits is enough."""
+    knocks = [_begin(context, place, server, keys) for place in places for server in place.servers]
+    found: dict[str, str] = {}
+    try:
+        await _watch(knocks, found)
+    finally:
+        for each in knocks:
+            each.socket.disable_monitor()
+            each.monitor.close(0)
+            each.socket.close(0)
+    return {each.place.endpoint: found.get(each.place.endpoint, AWAY) for each in knocks}
+
+
+def _begin(context: Context, place: Place, server: str, keys: Keys) -> _Knock:
+    made = context.socket(getattr(zmq, place.socket))
+    made.setsockopt(zmq.LINGER, 0)
+    made.setsockopt(zmq.IPV6, int("[" in place.endpoint))
+    connect_with(made, keys, server)
+    monitor = made.get_monitor_socket(sum(_ENDS))
+    made.connect(f"tcp://{place.endpoint}")
+    return _Knock(place, made, monitor)
+
+
+async def _watch(knocks: list[_Knock], found: dict[str, str]) -> None:
+    """Until each has ended, or patience has; the socket of one that has ended knocks no more."""
+    loop, waiting = asyncio.get_running_loop(), list(knocks)
+    ends_at = loop.time() + PATIENCE_S
+    while waiting and loop.time() < ends_at:
+        for each in [each for each in waiting if each.monitor.poll(0)]:
+            waiting.remove(each)
+            endpoint = each.place.endpoint
+            outcome = _ENDS[parse_monitor_message(each.monitor.recv_multipart())["event"]]
+            each.socket.disconnect(f"tcp://{endpoint}")
+            found[endpoint] = OK if OK in (outcome, found.get(endpoint)) else outcome
+        await asyncio.sleep(LOOK_S)
+
+
+class Doorstep:
+    """Of one node with keys; one look at a time. `tell` hears which doors have shut, and which let us in again."""
+
+    def __init__(self, links: Links, tell: Callable[[Any], None]) -> None:
+        self._links, self._tell = links, tell
+        self._look: asyncio.Task[None] | None = None
+
+    def look(self) -> None:
+        """Knock where something is dialled, and nothing is heard, if it is time; what comes of it follows."""
+        if self._look is not None and not self._look.done():
+            return
+        now = asyncio.get_running_loop().time()
+        due = (each for each in self._silent(now) if self._links.credentials.shut.is_due(each.endpoint, now))
+        if places := list(islice(due, AT_ONCE)):
+            self._look = asyncio.create_task(self._knock(places))
+
+    async def close(self) -> None:
+        """Knock no more."""
+        if self._look is not None:
+            self._look.cancel()
+            await asyncio.wait([self._look])
+
+    def _silent(self, now: float) -> list[Place]:
+        ends = self._links.ends.values()
+        return list({each.endpoint: each for end in ends for each in end.silent(now)}.values())
+
+    async def _knock(self, places: list[Place]) -> None:
+        credentials = self._links.credentials
+        if credentials.keys is None:
+            return
+        for endpoint, outcome in (await knock(self._links.context, places, credentials.keys)).items():
+            if credentials.shut.note(endpoint, outcome, asyncio.get_running_loop().time()):
+                self._change(endpoint, outcome)
+
+    def _change(self, endpoint: str, outcome: str) -> None:
+        is_shut = self._links.credentials.shut.is_shut(endpoint)
+        for end in self._links.ends.values():
+            (end.rest if is_shut else end.dial_again)(endpoint)
+        self._tell(DoorShut(endpoint, outcome) if is_shut else DoorOpened(endpoint))
