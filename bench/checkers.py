@@ -128,7 +128,7 @@ def elections() -> Iterator[Line]:
         node = "abc"[epoch % 3]
         for voter in "abc":
             yield voter, "durable", "promise", [epoch]
-            yield voter, "sent", "aye", ["f", epoch]
+            yield voter, "sent", "vote", ["f", epoch]
         yield node, "event", "root-taken", ["f", epoch, False]
         for counter in range(10):
             yield node, "sent", "write", ["f", epoch * EPOCH + counter, "/k", "v"]

@@ -52,8 +52,8 @@ def _post(choices: Choices) -> PostMail:
 
 
 def _state(core: Carrier) -> Any:
-    core.parent.kept.pass_on(core.outbox.frontier())
-    return core.parent.kept.state(), core.parent.seen, core.mailroom.met.state()
+    core.parent.progress.pass_on(core.outbox.frontier())
+    return core.parent.progress.state(), core.parent.seen, core.intake.met.state()
 
 
 def _cast(level: str) -> Cast:

@@ -17,7 +17,7 @@ from tests.carrier.test_transcripts import (
 from weft.base.effects import Connect, Persist
 from weft.base.now import SECOND
 from weft.cores.carrier.child import Child
-from weft.cores.carrier.kept import Kept, Progress
+from weft.cores.carrier.childprogress import ChildProgress, Progress
 from weft.cores.carrier.memory import Held
 from weft.cores.carrier.outbox import Outbox
 from weft.cores.carrier.parent import Parent
@@ -38,9 +38,11 @@ def hack_before_persist(patch: Patch) -> None:
 
 
 def era_is_ignored_by_the_receiver(patch: Patch) -> None:
-    honest_note, honest_find = Kept.note, Kept.find
-    patch.setattr(Kept, "note", lambda self, h, lsn, last: honest_note(self, Held(h.node, 0, h.upto), lsn, last))
-    patch.setattr(Kept, "find", lambda self, node, era: honest_find(self, node, 0))
+    honest_note, honest_find = ChildProgress.note, ChildProgress.find
+    patch.setattr(
+        ChildProgress, "note", lambda self, h, lsn, last: honest_note(self, Held(h.node, 0, h.upto), lsn, last)
+    )
+    patch.setattr(ChildProgress, "find", lambda self, node, era: honest_find(self, node, 0))
 
 
 def duplicates_are_forgotten_after_a_minute(patch: Patch) -> None:
@@ -49,7 +51,7 @@ def duplicates_are_forgotten_after_a_minute(patch: Patch) -> None:
 
     def join(self: Parent, hello: Any, source: Any, now: Any) -> None:
         if now.mono - heard.get(hello.id, now.mono) > 60 * SECOND:
-            self.kept = Kept(is_safe_at_once=self.context.settings.is_safe_at_once)
+            self.progress = ChildProgress(is_safe_at_once=self.context.settings.is_safe_at_once)
         heard.setdefault(hello.id, now.mono)
         honest(self, hello, source, now)
 

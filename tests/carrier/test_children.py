@@ -9,7 +9,7 @@ from weft.base.effects import Persist, Source
 from weft.base.errors import PeerError
 from weft.base.records import EraRecord, LostRecord, Stream, StreamRecord
 from weft.base.spool import Journaled
-from weft.cores.carrier.kept import Kept, Progress
+from weft.cores.carrier.childprogress import ChildProgress, Progress
 from weft.cores.carrier.memory import Held
 from weft.cores.carrier.messages import (
     Beat,
@@ -158,7 +158,7 @@ def test_the_last_eras_of_a_child_are_kept() -> None:
     for era in range(10, 16):
         play.greet(b"%d" % era, era=era)
         play.hop(b"%d" % era, 1, sample(1, era=era), era=era)
-    kept = {era: play.machine.core.parent.kept.find(A, era) is not None for era in range(10, 16)}
+    kept = {era: play.machine.core.parent.progress.find(A, era) is not None for era in range(10, 16)}
     assert {10: False, 11: False, 12: True, 13: True, 14: True, 15: True} == kept
 
 
@@ -537,7 +537,7 @@ def test_many_marks_are_thinned_out_and_the_last_one_stays(hops: int) -> None:
 
 @pytest.mark.proves("MEA-024")
 def test_marks_of_earlier_hops_stay_beside_later_ones() -> None:
-    kept = Kept(is_safe_at_once=False)
+    kept = ChildProgress(is_safe_at_once=False)
     for upto in (1, 2, 3):
         kept.note(Held(A, 7, upto), lsn=10 * upto + 1, last=10 * upto)
     assert [(A, 7)] == kept.pass_on(20)
@@ -558,6 +558,6 @@ def test_what_was_safe_is_safe_after_a_restart() -> None:
         world.advance(2)
     c.crash()
     c.start()
-    progress = c.core.parent.kept.find(a.node, a.era)
+    progress = c.core.parent.progress.find(a.node, a.era)
     assert progress is not None
     assert (4, 4) == (progress.upto, progress.safe)

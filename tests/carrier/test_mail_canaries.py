@@ -32,9 +32,9 @@ from weft.base.spool import RecordsFetched
 from weft.cores.carrier import Carrier
 from weft.cores.carrier.identities import Identities, Meeting, Window
 from weft.cores.carrier.memory import Home, Met, from_record
+from weft.cores.carrier.outbox import FirstAcknowledged
 from weft.cores.carrier.parent import Parent
 from weft.cores.carrier.spool import Dropping
-from weft.cores.carrier.takers import Takers
 
 
 def consumed_and_produced_in_two_records(patch: Patch) -> None:
@@ -84,11 +84,11 @@ def everything_is_new(patch: Patch) -> None:
 
 
 def mail_goes_to_every_parent(patch: Patch) -> None:
-    patch.setattr(Takers, "has_other", lambda self, number, parent: False)
+    patch.setattr(FirstAcknowledged, "has_other", lambda self, number, parent: False)
 
 
 def mail_goes_to_no_parent_twice(patch: Patch) -> None:
-    patch.setattr(Takers, "has_other", lambda self, number, parent: True)
+    patch.setattr(FirstAcknowledged, "has_other", lambda self, number, parent: True)
 
 
 def mail_is_given_up(patch: Patch) -> None:

@@ -12,8 +12,8 @@ from weft.base.records import CoreRecord, LostRecord, Record, StreamRecord
 from weft.base.spool import DropOldest, Journaled, RecordsFetched, Released
 from weft.cores.carrier import limits
 from weft.cores.carrier.messages import AssignParent, Hack, Hello, Hop, MailReached, ParentLost, Refuse, SpoolDropped
+from weft.cores.carrier.outbox import FirstAcknowledged
 from weft.cores.carrier.states import State
-from weft.cores.carrier.takers import Takers
 from weft.wire import hop
 
 
@@ -505,10 +505,10 @@ def test_a_multipart_has_no_more_frames_than_a_peer_takes() -> None:
     assert 241 == max(len(said.frames) for said in a.said if isinstance(said, Hop))
 
 
-def test_of_spans_with_many_takers_the_oldest_are_forgotten() -> None:
-    takers = Takers()
+def test_of_many_changes_of_parent_the_oldest_are_forgotten() -> None:
+    known = FirstAcknowledged()
     for number in range(1, 257):
-        takers.note(number, b"ab"[number % 2 : number % 2 + 1])
-    assert takers.has_other(1, b"a")
-    takers.note(257, b"b")
-    assert not takers.has_other(1, b"a")
+        known.note(number, b"ab"[number % 2 : number % 2 + 1])
+    assert known.has_other(1, b"a")
+    known.note(257, b"b")
+    assert not known.has_other(1, b"a")

@@ -224,7 +224,7 @@ def test_mail_without_a_promise_comes_at_most_once_and_in_order_and_every_order_
         answered = [event.ticket for event in machine.told if isinstance(event, MailReached | MailFailed)]
         assert len(set(answered)) == len(answered)
         assert set(range(play.starts.get(machine.name, 0) + 1, machine.tickets + 1)) <= set(answered)
-        assert machine.core.mailroom.office.deadline() is None
+        assert machine.core.intake.dispatch.deadline() is None
         arrived: dict[tuple[int, bytes, int | None], list[int]] = {}
         for era, record in zip(machine.screened_in, machine.screened, strict=True):
             if "mem" in record.attributes:
@@ -282,8 +282,8 @@ def restored(machine: Machine, entries: list[Entry]) -> Carrier:
 
 def durable(core: Carrier, frontier: int) -> Any:
     """All that has to come back. What is safe is passed on in bundles, so both are brought to the same point."""
-    core.parent.kept.pass_on(frontier)
-    return core.parent.kept.state(), core.parent.seen, core.mailroom.met.state()
+    core.parent.progress.pass_on(frontier)
+    return core.parent.progress.state(), core.parent.seen, core.intake.met.state()
 
 
 @pytest.mark.proves("JRN-042", "CHN-032")

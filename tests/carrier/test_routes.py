@@ -3,8 +3,8 @@
 import pytest
 
 from tests.carrier.rig import Machine, World
-from tests.carrier.test_loose import answers
 from tests.carrier.test_screen import forward, sequences
+from tests.carrier.test_volatile import answers
 from weft.base.mail import OUTBOX, of_record, to_record
 from weft.cores.carrier import limits
 from weft.cores.carrier.links import Link, Links
@@ -82,7 +82,7 @@ def test_a_root_without_a_way_says_so_and_whoever_relayed_it_counts_it() -> None
 @pytest.mark.proves("RTE-003")
 def test_what_comes_from_above_for_nobody_below_does_not_go_up_again() -> None:
     world, machines = tree()
-    machines["r"].core.mailroom.office.relay(machines["d"].mail(to=("DIRECT", X)), machines["c"].node, world.now)
+    machines["r"].core.intake.dispatch.relay(machines["d"].mail(to=("DIRECT", X)), machines["c"].node, world.now)
     machines["r"].do()
     world.settle()
     assert 1 == machines["c"].core.counters.refused["no-route"]
@@ -129,17 +129,17 @@ def test_kept_mail_for_another_node_rides_the_journal_up_and_the_stream_without_
 def test_ways_follow_a_node_that_moves_and_are_forgotten_with_the_child() -> None:
     world, machines = tree()
     g, r, d = machines["g"], machines["r"], machines["d"]
-    assert r.core.mailroom.links.toward(g.node) is r.core.mailroom.links.of_node(machines["c"].node)
+    assert r.core.intake.links.toward(g.node) is r.core.intake.links.of_node(machines["c"].node)
     g.order(AssignParent("d", "d"))
     g.make()
     world.advance(2)
-    assert r.core.mailroom.links.toward(g.node) is r.core.mailroom.links.of_node(d.node)
+    assert r.core.intake.links.toward(g.node) is r.core.intake.links.of_node(d.node)
     r.send(to=("DIRECT", g.node))
     world.settle()
     assert 1 == len(g.screened)
     world.cut("d")
     world.advance(7)
-    assert r.core.mailroom.links.toward(g.node) is None
+    assert r.core.intake.links.toward(g.node) is None
     r.send(to=("DIRECT", g.node))
     assert MailFailed(2, "no-route") == answers(r)[-1]
 

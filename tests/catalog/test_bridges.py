@@ -462,7 +462,7 @@ def test_what_two_subscriptions_want_goes_on_until_both_are_gone() -> None:
 def test_a_subscription_that_is_said_again_where_there_is_no_room_is_not_taken_back(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(limits, "WANTED_MAX", 1)
+    monkeypatch.setattr(limits, "SUBSCRIBED_TOPICS_MAX", 1)
     net = pair()
     net.register("green", "thermo", interfaces={"pub": {"ip": "127.0.0.1", "port": 9}}, topics=None)
     net.subscribe("blue", b"net/green/")

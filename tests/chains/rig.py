@@ -1,4 +1,4 @@
-"""Three chains cores and recording patrons: mail moves from one's outbox to the next one's inbox, at once.
+"""Three chains cores and recording sessions: mail moves from one's outbox to the next one's inbox, at once.
 
 Nothing of the carrier and of the client protocol is in here: the engine alone. Time stands still until it is told to pass.
 """
@@ -22,7 +22,7 @@ ERA = 0x019AAAAC267B00A1
 
 
 class Recorder:
-    """A patron that notes everything, and may answer by itself."""
+    """A session that notes everything, and may answer by itself."""
 
     def __init__(self, rig: "Rig", node: str, name: str) -> None:
         self.rig, self.node, self.name = rig, node, name
@@ -76,7 +76,7 @@ class Site:
         self.rig, self.name = rig, name
         self.id = name.encode().ljust(16, b"-")
         self.core = Chains((), ChainsSettings(name=name, **settings), self.id, era)
-        self.patrons: dict[str, Recorder] = {}
+        self.sessions: dict[str, Recorder] = {}
         self.journal: list[Record] = []
         self.told: list[Any] = []
         holding: Any = self.core.walker.holding
@@ -92,10 +92,10 @@ class Site:
         self.rig.events.append(("ignored", self.name, link.name, "to", parcel.id))
         self._ignore(link, parcel)
 
-    def patron(self, name: str) -> Recorder:
-        if name not in self.patrons:
-            self.patrons[name] = Recorder(self.rig, self.name, name)
-        return self.patrons[name]
+    def session(self, name: str) -> Recorder:
+        if name not in self.sessions:
+            self.sessions[name] = Recorder(self.rig, self.name, name)
+        return self.sessions[name]
 
 
 class Rig:
@@ -130,26 +130,26 @@ class Rig:
 
     def reg(self, node: str, client: str, reg: int, options: dict[str, Any]) -> Recorder:
         said = {"dir": "in", "type": "t", **options}
-        patron = self.sites[node].patron(client)
-        self.sites[node].core.engine.stand(patron, clients.Reg(reg=reg, **said), self.now)
+        session = self.sites[node].session(client)
+        self.sites[node].core.engine.stand(session, clients.Reg(reg=reg, **said), self.now)
         self.settle()
-        return patron
+        return session
 
     def unreg(self, node: str, client: str, reg: int) -> None:
-        self.sites[node].core.engine.leave(self.sites[node].patron(client), reg, self.now)
+        self.sites[node].core.engine.leave(self.sites[node].session(client), reg, self.now)
         self.settle()
 
     def die(self, node: str, client: str) -> None:
-        patron = self.sites[node].patrons.pop(client)
-        patron.is_gone = True
-        self.sites[node].core.engine.lose(patron, self.now)
+        session = self.sites[node].sessions.pop(client)
+        session.is_gone = True
+        self.sites[node].core.engine.lose(session, self.now)
         self.settle()
 
     def send(self, node: str, client: str, tag: int, payload: str, to: Any = None, *said: Any, **more: Any) -> None:
         """`said`: cause and type, as the vectors have them."""
         cause, kind = (*said, None, None)[:2] if said else (None, None)
         item = clients.SendItem(tag=tag, type=kind or "t", to=to or ["PARENTSOF"], cause=cause, **more)
-        self.sites[node].core.engine.accept(self.sites[node].patron(client), item, (payload.encode(),), self.now)
+        self.sites[node].core.engine.accept(self.sites[node].session(client), item, (payload.encode(),), self.now)
         self.settle()
 
     def next(self, node: str, client: str, reg: int, number: int, *said: Any) -> None:
@@ -157,23 +157,23 @@ class Rig:
         payload, to = (*said, None, None)[:2]
         frames = () if payload is None else (payload.encode(),)
         item = clients.NextItem(id=number, to=to, n=len(frames))
-        self.sites[node].core.engine.hand_back(self.sites[node].patron(client), reg, item, frames, self.now)
+        self.sites[node].core.engine.hand_back(self.sites[node].session(client), reg, item, frames, self.now)
         self.settle()
 
     def drop(self, node: str, client: str, reg: int, number: int) -> None:
-        self.sites[node].core.engine.delete(self.sites[node].patron(client), reg, clients.GiveUp(id=number), self.now)
+        self.sites[node].core.engine.delete(self.sites[node].session(client), reg, clients.GiveUp(id=number), self.now)
         self.settle()
 
     def fail(self, node: str, client: str, reg: int, number: int) -> None:
-        self.sites[node].core.engine.fail(self.sites[node].patron(client), reg, clients.GiveUp(id=number), self.now)
+        self.sites[node].core.engine.fail(self.sites[node].session(client), reg, clients.GiveUp(id=number), self.now)
         self.settle()
 
     def conf(self, node: str, client: str, reg: int, number: int) -> None:
-        self.sites[node].core.engine.confirm(self.sites[node].patron(client), reg, number, self.now)
+        self.sites[node].core.engine.confirm(self.sites[node].session(client), reg, number, self.now)
         self.settle()
 
     def auto(self, node: str, client: str, reg: int, how: str) -> None:
-        self.sites[node].patron(client).autos[reg] = how
+        self.sites[node].session(client).autos[reg] = how
 
     def advance(self, ms: int) -> None:
         end = self.mono + ms * MILLISECOND

@@ -219,7 +219,7 @@ def test_on_out_what_is_told_goes_on_behind_the_filter() -> None:
     for tag, (name, value) in enumerate((("x", 3), ("x", 4), ("y", 1)), 1):
         rig.send("B", "s", tag, json.dumps({"t": WALL, "name": name, "value": value}), fmt="json")
     rig.advance(60_000)
-    assert seen is rig.sites["B"].patrons["r"]
+    assert seen is rig.sites["B"].sessions["r"]
     told = [json.loads(event[5]) for event in rig.events if event[0] == "rec"]
     assert [("x", 7.0)] == [(record["name"], record["sum"]) for record in told]
 

@@ -83,12 +83,12 @@ def ask_nobody_who_holds_it(patch: Patch) -> None:
     """3: whoever names a message may hand it back."""
     answer = Engine._answer
 
-    def believe(self: Engine, patron: Any, about: tuple[str, int, int], said: Any, now: Any) -> None:
+    def believe(self: Engine, session: Any, about: tuple[str, int, int], said: Any, now: Any) -> None:
         for link in self._holders:
             if about[2] in link.pending:
-                answer(self, link.patron, (about[0], link.reg, about[2]), said, now)
+                answer(self, link.session, (about[0], link.reg, about[2]), said, now)
                 return
-        answer(self, patron, about, said, now)
+        answer(self, session, about, said, now)
 
     patch.setattr(Engine, "_answer", believe)
 
@@ -137,8 +137,8 @@ def refill_after_next_only(patch: Patch) -> None:
 def wait_for_a_reader(patch: Patch) -> None:
     """11: a reader is asked before the message goes on, as if it were a rewriter."""
 
-    def hold(patron: Any, reg: clients.Reg, attach: int) -> ClientLink:
-        return HolderLink(patron, reg, after_all(attach))
+    def hold(session: Any, reg: clients.Reg, attach: int) -> ClientLink:
+        return HolderLink(session, reg, after_all(attach))
 
     patch.setattr(engine, "_link", hold)
 
@@ -214,7 +214,7 @@ def a_stalled_tap_delays_nobody() -> None:
     rig.reg("A", "h", 1, {"dir": "out", "access": "rw"})
     for tag in range(1, 100):
         rig.send("A", "s", tag, f"m{tag}")
-        assert [tag] == [number for _, number, _ in rig.sites["A"].patrons["h"].offers[-1:]], "not at once"
+        assert [tag] == [number for _, number, _ in rig.sites["A"].sessions["h"].offers[-1:]], "not at once"
         rig.next("A", "h", 1, tag)
     assert ["spooled"] * 99 == [event[5] for event in rig.events if event[0] == "status"]
 
@@ -227,7 +227,7 @@ def sick_backlog_takes_its_time() -> None:
     rig.play(steps)
     offered = []
     for _ in range(5):
-        offered.append(len(rig.sites["A"].patrons["h"].offers))
+        offered.append(len(rig.sites["A"].sessions["h"].offers))
         rig.advance(100)
     assert [1, 2, 3, 4, 5] == offered
 

@@ -73,15 +73,15 @@ def alone(level: str = "sensor", parent: str = "", **settings: Any) -> tuple[Rig
 )
 def test_a_registration_that_means_nothing_is_refused(said: dict[str, Any], why: str) -> None:
     rig, site = alone()
-    patron = rig.reg("A", "c", 1, said)
-    assert ([clients.Error(about="reg", why=why, reg=1)], {}) == (patron.said, patron.links)
+    session = rig.reg("A", "c", 1, said)
+    assert ([clients.Error(about="reg", why=why, reg=1)], {}) == (session.said, session.links)
     assert {why: 1} == site.core.context.counters.errors
     assert 0 == site.core.roster.count
 
 
 def test_a_number_stands_for_one_registration_and_leaving_needs_one() -> None:
     rig, _ = alone()
-    patron = rig.reg("A", "c", 1, {})
+    session = rig.reg("A", "c", 1, {})
     rig.reg("A", "c", 1, {"type": "u"})
     rig.unreg("A", "c", 2)
     rig.unreg("A", "c", 1)
@@ -93,15 +93,15 @@ def test_a_number_stands_for_one_registration_and_leaving_needs_one() -> None:
         clients.Done("unreg", 1),
         clients.Done("reg", 1, 1, 1),
     ]
-    assert expected == patron.said
+    assert expected == session.said
 
 
 def test_places_are_said_and_registrations_told() -> None:
     rig, site = alone()
     rig.reg("A", "a", 1, {"at": 20})
-    patron = rig.reg("A", "b", 1, {"at": 10, "access": "rw"})
+    session = rig.reg("A", "b", 1, {"at": 10, "access": "rw"})
     wild = rig.reg("A", "w", 1, {"type": "*"})
-    assert [clients.Done("reg", 1, 1, 2)] == patron.said
+    assert [clients.Done("reg", 1, 1, 2)] == session.said
     assert [clients.Done("reg", 1)] == wild.said, "one that stands on many chains has many places"
     assert LinkStood("b", "in", "t", "10", "rw") in site.told
 
@@ -110,22 +110,22 @@ def test_places_are_said_and_registrations_told() -> None:
 def test_there_are_so_many_links_and_chains_and_no_more(name: str, most: int, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(limits, name, most)
     rig, site = alone(links_per_client=3)
-    patron = site.patron("c")
+    session = site.session("c")
     for reg in range(most + 1):
         rig.reg("A", "c", reg, {"type": f"t{reg}"})
-    assert clients.Error(about="reg", why="limit", reg=most) == patron.said[-1]
+    assert clients.Error(about="reg", why="limit", reg=most) == session.said[-1]
     assert most == site.core.roster.count
     rig.unreg("A", "c", 0)
     rig.reg("A", "c", most, {"type": "new"})
-    assert clients.Done("reg", most, 1, 1) == patron.said[-1]
+    assert clients.Done("reg", most, 1, 1) == session.said[-1]
 
 
 def test_one_client_has_so_many_links_and_no_more() -> None:
     rig, site = alone(links_per_client=2)
-    patron = site.patron("c")
+    session = site.session("c")
     for reg in range(3):
         rig.reg("A", "c", reg, {})
-    assert clients.Error(about="reg", why="limit", reg=2) == patron.said[-1]
+    assert clients.Error(about="reg", why="limit", reg=2) == session.said[-1]
 
 
 @pytest.mark.proves("CHN-002")
@@ -225,9 +225,9 @@ def test_a_filter_for_which_there_is_no_place_is_named_and_ends_nothing(monkeypa
 )
 def test_a_send_that_no_node_could_deliver_is_refused_at_once(said: dict[str, Any], why: str) -> None:
     rig, site = alone()
-    patron = site.patron("s")
+    session = site.session("s")
     item = clients.SendItem(**{"tag": 5, "type": "t", "to": ["PARENTSOF"], **said})
-    site.core.engine.accept(patron, item, (b"x",), rig.now)
+    site.core.engine.accept(session, item, (b"x",), rig.now)
     assert [(5, False, why)] == statuses(rig)
     assert {why: 1} == site.core.context.counters.refused
     assert [] == [chain.type for chain in site.core.roster if chain.flow.accepted]
@@ -236,11 +236,11 @@ def test_a_send_that_no_node_could_deliver_is_refused_at_once(said: dict[str, An
 @pytest.mark.proves("CHN-007", "CHN-030")
 def test_payloads_have_bytes_and_not_too_many() -> None:
     rig, site = alone("root")
-    patron = site.patron("s")
+    session = site.session("s")
     rig.reg("A", "r", 1, {})
     half = b"x" * (1 << 19)
     for tag, frames in enumerate(((), (b"",), (b"", b""), (half, half), (half, half, b"x"), (b"", b"y")), 1):
-        site.core.engine.accept(patron, clients.SendItem(tag=tag, type="t", to=["DIRECT"]), frames, rig.now)
+        site.core.engine.accept(session, clients.SendItem(tag=tag, type="t", to=["DIRECT"]), frames, rig.now)
     rig.settle()
     assert ["empty", "empty", "empty", "local", "too-big", "local"] == whys(rig)
 
@@ -248,17 +248,17 @@ def test_payloads_have_bytes_and_not_too_many() -> None:
 @pytest.mark.proves("CHN-004", "CHN-005", "CHN-033")
 def test_what_goes_up_is_durable_before_its_sender_hears_so() -> None:
     rig, site = alone("sensor", "B")
-    patron = site.patron("s")
+    session = site.session("s")
     core = site.core
     for tag in (1, 2):
-        core.engine.accept(patron, clients.SendItem(tag=tag, type="t", to=["PARENTSOF"]), (b"x",), rig.now)
+        core.engine.accept(session, clients.SendItem(tag=tag, type="t", to=["PARENTSOF"]), (b"x",), rig.now)
     (effect,) = core.effects()
     assert isinstance(effect, Persist)
     records = [record for record in effect.records if isinstance(record, StreamRecord)]
     assert [(OUTBOX, site.id, ERA, 1), (OUTBOX, site.id, ERA, 2)] == [
         (record.stream, record.origin, record.era, record.sequence) for record in records
     ]
-    assert [[patron.id, 1], [patron.id, 2]] == [record.attributes["by"] for record in records]
+    assert [[session.id, 1], [session.id, 2]] == [record.attributes["by"] for record in records]
     assert (("PARENTSOF",), (b"x",), 0, ()) == (
         of_record(records[0]).to,
         of_record(records[0]).frames,
@@ -299,8 +299,8 @@ def test_where_a_message_goes_is_decided_by_where_the_node_stands() -> None:
     for placed, to, keep, expected in cases:
         rig, site = alone()
         site.core.command(placed, rig.now)
-        patron = site.patron("s")
-        site.core.engine.accept(patron, clients.SendItem(tag=1, type="t", to=to, keep=keep), (b"x",), rig.now)
+        session = site.session("s")
+        site.core.engine.accept(session, clients.SendItem(tag=1, type="t", to=to, keep=keep), (b"x",), rig.now)
         posted = posts(site.core.effects())
         actual = whys(rig) or ["posted" + (" C1" if post.nodes == (child[0],) else "") for post in posted]
         assert [expected] == actual, (placed, to, keep)
@@ -318,10 +318,10 @@ def test_where_a_message_goes_is_decided_by_where_the_node_stands() -> None:
 def test_a_post_is_answered_once_by_what_the_carrier_says(answer: Any, expected: tuple[Any, ...]) -> None:
     rig, site = alone("sensor", "B")
     heard: list[Any] = []
-    patron = site.patron("s")
-    patron.answer = lambda tag, *status: heard.append(status)  # type: ignore[method-assign]  # to see all of it
+    session = site.session("s")
+    session.answer = lambda tag, *status: heard.append(status)  # type: ignore[method-assign]  # to see all of it
     item = clients.SendItem(tag=1, type="t", to=["PARENTSOF"], keep="memory")
-    site.core.engine.accept(patron, item, (b"x",), rig.now)
+    site.core.engine.accept(session, item, (b"x",), rig.now)
     flow = site.core.roster.chain("out", "t").flow
     assert ([], 1) == (heard, flow.in_flight)
     site.core.command(answer, rig.now)
@@ -339,26 +339,26 @@ def test_an_expired_message_goes_nowhere() -> None:
 @pytest.mark.proves("RTE-005")
 def test_messages_that_bring_one_another_about_end_at_depth_16() -> None:
     rig, site = alone("root")
-    patron = rig.reg("A", "echo", 1, {})
+    session = rig.reg("A", "echo", 1, {})
     rig.send("A", "echo", 0, "m0")
     for tag in range(1, 20):
         last = [event[4] for event in rig.events if event[0] == "rec"][-1]
         rig.send("A", "echo", tag, f"m{tag}", None, last)
-    assert ["local"] * 17 + ["loop"] * 3 == whys_of(rig, patron)
+    assert ["local"] * 17 + ["loop"] * 3 == whys_of(rig, session)
     assert {"loop": 3} == site.core.context.counters.refused
 
 
-def whys_of(rig: Rig, patron: Recorder) -> list[str]:
-    return [event[5] for event in rig.events if event[:3] == ("status", patron.node, patron.name)]
+def whys_of(rig: Rig, session: Recorder) -> list[str]:
+    return [event[5] for event in rig.events if event[:3] == ("status", session.node, session.name)]
 
 
 @pytest.mark.proves("CHN-004", "CHN-005")
 def test_a_message_has_one_identity_on_all_nodes_and_a_number_on_each() -> None:
     rig = Rig(TREE)
     shown: list[tuple[Any, ...]] = []
-    patron = rig.reg("B", "r", 1, {})
-    patron.copy = lambda reg, parcel: shown.append((parcel.id, parcel.origin, parcel.era, parcel.sequence, parcel.via))  # type: ignore[method-assign]  # to see all of it
-    rig.sites["B"].patrons["r"].links[1].copy = patron.copy
+    session = rig.reg("B", "r", 1, {})
+    session.copy = lambda reg, parcel: shown.append((parcel.id, parcel.origin, parcel.era, parcel.sequence, parcel.via))  # type: ignore[method-assign]  # to see all of it
+    rig.sites["B"].sessions["r"].links[1].copy = session.copy
     rig.send("A", "s", 1, "m1", None, None, "other")
     rig.send("A", "s", 2, "m2")
     a = rig.sites["A"].id
@@ -462,25 +462,25 @@ def test_an_orderly_stop_waits_for_answers_and_then_applies_the_policies() -> No
     core = rig.sites["A"].core
     core.command(Stop(), rig.now)
     rig.settle()
-    assert (True, False) == (core.context.is_stopping, core.patrons.is_stopped)
+    assert (True, False) == (core.context.is_stopping, core.sessions.is_stopped)
     rig.next("A", "h", 1, 1, "in time")
     rig.advance(1_999)
     assert ["spooled"] == whys(rig)
     rig.advance(1)
     assert ["spooled", "spooled", "filter-failed"] == whys(rig)
-    assert (["in time", "m2"], True, 0) == (payloads(rig, "B", "seen"), core.patrons.is_stopped, core.engine.parked)
+    assert (["in time", "m2"], True, 0) == (payloads(rig, "B", "seen"), core.sessions.is_stopped, core.engine.parked)
 
 
 @pytest.mark.proves("CHN-043")
 def test_a_stop_with_nothing_parked_is_over_at_once_and_one_that_waits_ends_with_the_last_answer() -> None:
     rig = Rig(TREE)
     rig.sites["B"].core.command(Stop(), rig.now)
-    assert rig.sites["B"].core.patrons.is_stopped
+    assert rig.sites["B"].core.sessions.is_stopped
     rig.reg("A", "h", 1, {"dir": "out", "access": "rw"})
     rig.send("A", "s", 1, "m1")
     rig.sites["A"].core.command(Stop(), rig.now)
     rig.next("A", "h", 1, 1)
-    assert rig.sites["A"].core.patrons.is_stopped
+    assert rig.sites["A"].core.sessions.is_stopped
 
 
 # Cost

@@ -62,11 +62,11 @@ class World(Rig):
         self.tag = 0
         self.checks = [self.check]
 
-    def patron(self, node: str, name: str) -> Recorder:
-        patrons = self.sites[node].patrons
-        if name not in patrons:
-            patrons[name] = Watched(self, node, name)
-        return patrons[name]
+    def session(self, node: str, name: str) -> Recorder:
+        sessions = self.sites[node].sessions
+        if name not in sessions:
+            sessions[name] = Watched(self, node, name)
+        return sessions[name]
 
     def holders(self, site: Site) -> list[HolderLink]:
         return list(site.core.engine._holders)
@@ -113,17 +113,17 @@ class World(Rig):
             "ordered": bool(draw(2)),
             "noself": draw(4) == 0,
         }
-        self.patron(node, name)
+        self.session(node, name)
         self.reg(node, name, reg, said)
 
     def unregister(self, draw: Callable[[int], int]) -> None:
         node, name = "AB"[draw(2)], CLIENTS[draw(3)]
-        self.patron(node, name)
+        self.session(node, name)
         self.unreg(node, name, draw(3))
 
     def kill(self, draw: Callable[[int], int]) -> None:
         node = "AB"[draw(2)]
-        names = [name for name in self.sites[node].patrons if name != "s"]
+        names = [name for name in self.sites[node].sessions if name != "s"]
         if names:
             self.die(node, names[draw(len(names))])
 
@@ -132,7 +132,7 @@ class World(Rig):
         name = ("s", *CLIENTS)[draw(4)]
         to = (["PARENTSOF"], ["DIRECT"], ["CHILDRENOF"])[draw(3)]
         node = "AB"[draw(2)]
-        self.patron(node, name)
+        self.session(node, name)
         self.send(node, name, self.tag, f"m{self.tag}", to, keep=("disk", "memory")[draw(2)])
 
     def answer(self, draw: Callable[[int], int]) -> None:
@@ -148,9 +148,9 @@ class World(Rig):
     def babble(self, draw: Callable[[int], int]) -> None:
         """An answer about anything; nothing may come of it but an error."""
         node, name = "AB"[draw(2)], CLIENTS[draw(3)]
-        patron = self.patron(node, name)
+        session = self.session(node, name)
         reg, number = draw(3), draw(12)
-        link = patron.links.get(reg)
+        link = session.links.get(reg)
         if isinstance(link, HolderLink) and number in link.pending:
             return
         before = len(self.events)
@@ -181,13 +181,13 @@ def run(world: World, numbers: list[int]) -> None:
 def end(world: World) -> None:
     """Everybody leaves; whoever was to confirm comes back and does; then nothing is left anywhere."""
     for name, site in world.sites.items():
-        for client in [client for client in site.patrons if client != "s"]:
+        for client in [client for client in site.sessions if client != "s"]:
             world.die(name, client)
         assert [] == world.holders(site)
     world.advance(60_000)
     for name, site in world.sites.items():
         for client in CLIENTS:
-            world.patron(name, client)
+            world.session(name, client)
             world.reg(name, client, 1, {"confirm": True, "type": "*", "window": 1_000, "at": "before-all"})
         for _ in range(ROUNDS_MAX):
             for client, number in [(link.name, number) for link in world.holders(site) for number in link.pending]:
@@ -210,7 +210,7 @@ def test_whatever_clients_do_messages_are_conserved_and_nothing_is_left_behind(n
 
 def sender_tags(world: World) -> list[int]:
     """The tags of the client that never leaves."""
-    return [tag for site in world.sites.values() for tag in site.core.tags._known.get(site.patron("s").id, ())]
+    return [tag for site in world.sites.values() for tag in site.core.tags._known.get(site.session("s").id, ())]
 
 
 @pytest.mark.proves("CHN-010", "CHN-011")
@@ -289,29 +289,29 @@ class Mill:
         self.start(self.era + 1)
 
     def stand(self, name: str, **said: Any) -> None:
-        patron = self.site.patron(name)
-        if 1 not in patron.links:
-            copy_id = patron.offer
+        session = self.site.session(name)
+        if 1 not in session.links:
+            copy_id = session.offer
 
             def offer(reg: int, parcel: Parcel, *, re: bool = False) -> None:
                 self.sequences[parcel.id] = parcel.sequence
                 self.offered |= {parcel.sequence} if name == "c" else set()
                 copy_id(reg, parcel, re=re)
 
-            patron.offer = offer  # type: ignore[method-assign]  # to learn which message a number is
-            self.site.core.engine.stand(patron, clients.Reg(reg=1, dir="in", type="t", **said), self.rig.now)
+            session.offer = offer  # type: ignore[method-assign]  # to learn which message a number is
+            self.site.core.engine.stand(session, clients.Reg(reg=1, dir="in", type="t", **said), self.rig.now)
 
     def answer(self, name: str) -> None:
-        patron = self.site.patron(name)
-        link = patron.links.get(1)
+        session = self.site.session(name)
+        link = session.links.get(1)
         if not isinstance(link, HolderLink) or not link.pending:
             return
         number = self.random.choice(list(link.pending))
         if link.confirms:
-            self.site.core.engine.confirm(patron, 1, number, self.rig.now)
+            self.site.core.engine.confirm(session, 1, number, self.rig.now)
             self.confirmed.add(self.sequences[number])
         else:
-            self.site.core.engine.hand_back(patron, 1, clients.NextItem(id=number), (), self.rig.now)
+            self.site.core.engine.hand_back(session, 1, clients.NextItem(id=number), (), self.rig.now)
 
     def arrive(self) -> None:
         self.arrived += 1
@@ -334,9 +334,9 @@ class Mill:
                 self.crash()
             case "die":
                 name = self.random.choice("ch")
-                if name in self.site.patrons:
-                    self.site.patrons[name].is_gone = True
-                    self.site.core.engine.lose(self.site.patrons.pop(name), self.rig.now)
+                if name in self.site.sessions:
+                    self.site.sessions[name].is_gone = True
+                    self.site.core.engine.lose(self.site.sessions.pop(name), self.rig.now)
             case "wait":
                 self.rig.mono += self.random.choice((1, 6)) * SECOND
                 self.site.core.wake(self.rig.now)

@@ -19,8 +19,7 @@ from weft.base.now import SECOND, Now
 from weft.cores.chains import limits
 from weft.cores.chains.expression import Expression
 from weft.cores.chains.filters import Judgement, Sample, mixed
-from weft.cores.chains.kinds import MAKERS
-from weft.cores.chains.links import FilterLink
+from weft.cores.chains.links import MAKERS, FilterLink
 from weft.cores.chains.messageview import MessageView
 from weft.cores.chains.settings import parse_filters
 from weft.cores.chains.states import Verdict

@@ -42,7 +42,7 @@ def sending(rig: Any, tag: int, content: Any) -> tuple[Any, ...]:
     from weft.wire import clients
 
     item = clients.SendItem(tag=tag, type="t", to=["PARENTSOF"], fmt="json")
-    return rig.sites["B"].patron("s"), item, (json.dumps(content).encode(),), rig.now
+    return rig.sites["B"].session("s"), item, (json.dumps(content).encode(),), rig.now
 
 
 @pytest.mark.proves("CHN-068", part="route on `in` sends a copy")

@@ -204,7 +204,7 @@ def test_what_waits_is_kept_as_it_came_and_done_when_it_has_ended() -> None:
     assert [record] == list(site.core.screen(record, rig.now)), "a change that was not handed back may be lost"
     assert [] == kept(site)
     assert (1, 2) == (len(site.core.inbox), site.core.inbox.bytes)
-    site.core.engine.delete(site.patrons["h"], 1, clients.GiveUp(id=1), rig.now)
+    site.core.engine.delete(site.sessions["h"], 1, clients.GiveUp(id=1), rig.now)
     (effect,) = site.core.effects()
     assert Persist((done(),), 1_000_000_000) == effect
     assert (0, 0) == (len(site.core.inbox), site.core.inbox.bytes)
@@ -216,7 +216,7 @@ def test_consumed_and_produced_stand_in_one_record_of_the_journal() -> None:
     rig.reg("B", "h", 1, {"access": "rw", "at": 1})
     site.core.screen(letter(), rig.now)
     site.core.effects()
-    site.core.engine.hand_back(site.patrons["h"], 1, clients.NextItem(id=1, n=1), (b"new",), rig.now)
+    site.core.engine.hand_back(site.sessions["h"], 1, clients.NextItem(id=1, n=1), (b"new",), rig.now)
     (effect,) = site.core.effects()
     assert isinstance(effect, Persist)
     produced, consumed = effect.records
@@ -230,16 +230,16 @@ def test_what_came_without_a_promise_is_not_kept() -> None:
     record.attributes["mem"] = True
     kept(site)
     assert [] == list(site.core.screen(record, rig.now))
-    site.core.engine.hand_back(site.patrons["h"], 1, clients.NextItem(id=1), (), rig.now)
+    site.core.engine.hand_back(site.sessions["h"], 1, clients.NextItem(id=1), (), rig.now)
     assert ([], (1, 1, 0)) == (kept(site), flow(site))
 
 
 def test_what_is_there_already_does_not_come_in_twice() -> None:
     rig, site = node()
-    patron = rig.reg("B", "h", 1, {"access": "rw"})
+    session = rig.reg("B", "h", 1, {"access": "rw"})
     site.core.screen(letter(), rig.now)
     assert [] == list(site.core.screen(letter(), rig.now))
-    assert (1, 1) == (len(patron.offers), site.core.context.counters.duplicates)
+    assert (1, 1) == (len(session.offers), site.core.context.counters.duplicates)
 
 
 @pytest.mark.proves("CHN-033")
@@ -249,10 +249,10 @@ def test_a_message_to_oneself_is_durable_before_its_sender_hears_of_it() -> None
     kept(site)
     for keep in ("memory", "disk"):
         item = clients.SendItem(tag=len(keep), type="t", to=["PARENTSOF"], keep=keep)
-        site.core.engine.accept(site.patron("s"), item, (b"x",), rig.now)
+        site.core.engine.accept(site.session("s"), item, (b"x",), rig.now)
     (record,) = kept(site)
     assert isinstance(record, StreamRecord)
-    assert (INBOX, 2, [site.patron("s").id, 4]) == (record.stream, record.sequence, record.attributes["by"])
+    assert (INBOX, 2, [site.session("s").id, 4]) == (record.stream, record.sequence, record.attributes["by"])
 
 
 @pytest.mark.proves("CHN-040")
@@ -306,11 +306,11 @@ def test_what_had_not_ended_comes_again_from_the_top_marked(is_condensed: bool) 
     rig.next("B", "h", 1, 2)
     journal += site.journal
     rig, site = restarted(site, site.core.condense() if is_condensed else journal, FORWARD)
-    site.patron("h")
+    site.session("h")
     assert (2, rig.now.mono) == (len(site.core.inbox), site.core.deadline())
     rig.reg("B", "h", 1, {"access": "rw", "at": 1})
     site.core.wake(rig.now)
-    assert [(1, 1, True), (1, 2, True)] == site.patrons["h"].offers
+    assert [(1, 1, True), (1, 2, True)] == site.sessions["h"].offers
     rig.next("B", "h", 1, 1)
     assert [(OUTBOX, 1), (0, 0)] == [
         (getattr(record, "stream", 0), getattr(record, "sequence", 0)) for record in site.journal
@@ -334,8 +334,8 @@ def test_a_confirming_client_gets_again_what_it_had_not_confirmed_when_the_node_
     rig.reg("B", "seen", 1, {})
     rig.advance(599_999)
     assert ["seen"] == [event[2] for event in rig.events]
-    patron = rig.reg("B", "c", 1, {"confirm": True})
-    assert [(1, 1, True)] == patron.offers
+    session = rig.reg("B", "c", 1, {"confirm": True})
+    assert [(1, 1, True)] == session.offers
     rig.conf("B", "c", 1, 1)
     assert (done(A, ERA, 2), 0) == (site.journal[-1], len(site.core.inbox))
 
@@ -349,8 +349,8 @@ def test_a_message_that_is_to_wait_for_its_client_waits_again_after_a_restart() 
     rig.reg("B", "after", 1, {})
     rig.advance(59_999)
     assert [] == rig.events
-    patron = rig.reg("B", "h", 1, {"access": "rw", "fail": "wait", "at": "before-all"})
-    assert [(1, 1, True)] == patron.offers
+    session = rig.reg("B", "h", 1, {"access": "rw", "fail": "wait", "at": "before-all"})
+    assert [(1, 1, True)] == session.offers
     rig.next("B", "h", 1, 1)
     assert ["h", "after"] == [event[2] for event in rig.events]
     assert (1, 1, 0) == flow(site)
@@ -365,10 +365,10 @@ def test_what_arrives_before_the_node_looks_at_its_inbox_goes_down_behind_what_i
     rig.reg("B", "h", 1, {"access": "rw"})
     journal = list(site.core.screen(letter(1), rig.now))
     rig, site = restarted(site, journal)
-    patron = rig.reg("B", "h", 1, {"access": "rw"})
+    session = rig.reg("B", "h", 1, {"access": "rw"})
     site.core.screen(letter(2), rig.now)
     site.core.wake(rig.now)
-    assert [(1, 1, True), (1, 2, False)] == patron.offers
+    assert [(1, 1, True), (1, 2, False)] == session.offers
 
 
 @pytest.mark.proves("CHN-019", "CHN-034")
@@ -378,12 +378,12 @@ def test_a_confirming_client_may_be_back_before_the_node_looks_at_its_inbox() ->
     journal = list(site.core.screen(letter(1), rig.now))
     rig, site = restarted(site, journal)
     rig.reg("B", "h", 1, {"access": "rw", "at": 1})
-    patron = rig.reg("B", "c", 1, {"confirm": True})
+    session = rig.reg("B", "c", 1, {"confirm": True})
     site.core.wake(rig.now)
-    assert ([(1, 1, True)], 0) == (patron.offers, len(site.core.waiting))
+    assert ([(1, 1, True)], 0) == (session.offers, len(site.core.waiting))
     rig.next("B", "h", 1, 1)
     rig.conf("B", "c", 1, 1)
-    assert ([(1, 1, True)], 0) == (patron.offers, len(site.core.inbox)), "it is offered once, whoever is in front"
+    assert ([(1, 1, True)], 0) == (session.offers, len(site.core.inbox)), "it is offered once, whoever is in front"
 
 
 def test_a_record_that_a_snapshot_has_already_changes_nothing() -> None:
@@ -426,7 +426,7 @@ class Reader(Recorder):
 
 
 def tapped(rig: Rig, kind: str = "weft.*", at: int = 1_000_000, direction: str = "in") -> Reader:
-    reader = rig.sites["B"].patrons["tap"] = Reader(rig)
+    reader = rig.sites["B"].sessions["tap"] = Reader(rig)
     rig.reg("B", "tap", 1, {"type": kind, "at": at, "dir": direction})
     return reader
 
@@ -541,7 +541,7 @@ def test_readers_of_samples_on_out_get_what_is_left_of_the_batch_at_their_place(
     table = {"name": "m", "kind": "match", "types": ["weft.metric"], "dir": "out", "where": {"value": {"gt": 0}}}
     plan(rig, site, {**table, "place": 5})
     first = tapped(rig, "weft.metric", 1, "out")
-    second = site.patrons["late"] = Reader(rig)
+    second = site.sessions["late"] = Reader(rig)
     second.name = "late"
     rig.reg("B", "late", 1, {"type": "weft.metric", "dir": "out"})
     site.core.command(PassBatch("out", "weft.metric", batch_of(0, 1, 2)), rig.now)

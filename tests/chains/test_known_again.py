@@ -39,9 +39,9 @@ def test_what_waits_behind_the_filter_that_handed_it_over_is_not_handed_over_aga
     if is_condensed:
         journal = list(site.core.condense())
     rig, fresh = again(site, journal, level)
-    patron = rig.reg("B", "h", 1, options)
+    session = rig.reg("B", "h", 1, options)
     fresh.core.wake(rig.now)
-    assert ([], [(1, 1, True)]) == (streams(kept(fresh)), patron.offers)
+    assert ([], [(1, 1, True)]) == (streams(kept(fresh)), session.offers)
 
 
 @pytest.mark.proves("CHN-036")
@@ -50,7 +50,7 @@ def test_what_parked_before_the_filter_is_handed_over_once_when_it_comes_there()
     rig.reg("B", "h", 1, {"access": "rw", "at": 5})
     rig.reg("B", "late", 1, {"access": "rw"})
     journal = [*site.core.screen(letter(), rig.now)]
-    site.core.engine.hand_back(site.patrons["h"], 1, clients.NextItem(id=1), (), rig.now)
+    site.core.engine.hand_back(site.sessions["h"], 1, clients.NextItem(id=1), (), rig.now)
     journal += kept(site)
     assert [INBOX, Stream.MESSAGES] == streams(journal)
     rig, fresh = again(site, journal, "root")
@@ -69,13 +69,13 @@ def test_two_journal_filters_take_a_message_once() -> None:
 @pytest.mark.parametrize("level", ["root", "collector"])
 def test_a_tag_is_known_again_if_a_filter_has_handed_over_what_it_stood_for(level: str, is_condensed: bool) -> None:
     rig, site = node(JOURNAL if level == "root" else FORWARD, level=level)
-    patron = site.patron("s")
+    session = site.session("s")
     item = clients.SendItem(tag=7, type="t", to=["DIRECT"])
-    site.core.engine.accept(patron, item, (b"x",), rig.now)
+    site.core.engine.accept(session, item, (b"x",), rig.now)
     journal = kept(site)
     assert 1 == len(streams(journal))
     rig, fresh = again(site, list(site.core.condense()) if is_condensed else journal, level)
-    fresh.core.engine.accept(fresh.patron("s"), item, (b"x",), rig.now)
+    fresh.core.engine.accept(fresh.session("s"), item, (b"x",), rig.now)
     assert ([], 1) == (streams(kept(fresh)), fresh.core.context.counters.repeated_tags)
 
 
@@ -86,9 +86,9 @@ def test_tags_are_remembered_as_the_journal_has_them() -> None:
     journal: list[Record] = []
     for tag, kind in ((1, "t"), (2, "u"), (3, "u"), (4, "here")):
         to = ["DIRECT"] if kind == "here" else ["PARENTSOF"]
-        site.core.engine.accept(site.patron("s"), clients.SendItem(tag=tag, type=kind, to=to), (b"x",), rig.now)
+        site.core.engine.accept(site.session("s"), clients.SendItem(tag=tag, type=kind, to=to), (b"x",), rig.now)
         journal += kept(site)
-    site.core.engine.hand_back(site.patrons["h"], 1, clients.NextItem(id=1), (), rig.now)
+    site.core.engine.hand_back(site.sessions["h"], 1, clients.NextItem(id=1), (), rig.now)
     journal += kept(site)
     _, fresh = again(site, journal, "collector")
     assert list(site.core.condense()) == list(fresh.core.condense())
@@ -99,7 +99,7 @@ def test_tags_of_one_turn_are_remembered_in_their_order_whatever_became_of_the_m
     rig, site = node(FORWARD)
     for tag, kind in enumerate(("DIRECT", "PARENTSOF", "DIRECT"), 1):
         item = clients.SendItem(tag=tag, type="t", to=[kind])
-        site.core.engine.accept(site.patron("s"), item, (b"x",), rig.now)
+        site.core.engine.accept(site.session("s"), item, (b"x",), rig.now)
     _, fresh = again(site, kept(site), "collector")
     assert 1 == len(list(fresh.core.condense()))
     assert list(site.core.condense()) == list(fresh.core.condense())
@@ -113,7 +113,7 @@ def test_what_a_dead_client_held_goes_to_the_one_that_came_back_before_it_was_kn
     rig, site = node()
     first = rig.reg("B", "h", 1, options)
     site.core.screen(letter(), rig.now)
-    second = site.patrons["h"] = type(first)(rig, "B", "h")
+    second = site.sessions["h"] = type(first)(rig, "B", "h")
     second.id = b"another".ljust(16)
     rig.reg("B", "h", 1, options)
     first.is_gone = True

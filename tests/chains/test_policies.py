@@ -37,8 +37,8 @@ def statuses(rig: Rig, node: str = "A", name: str = "s") -> list[tuple[int, str]
     return [(tag, why) for tag, _, why in seen(rig, node, name, "status")]
 
 
-def offers(patron: Recorder) -> list[tuple[int, bool]]:
-    return [(number, re) for _, number, re in patron.offers]
+def offers(session: Recorder) -> list[tuple[int, bool]]:
+    return [(number, re) for _, number, re in session.offers]
 
 
 # The table
@@ -99,7 +99,7 @@ def _held(rig: Rig, link: HolderLink) -> int:
     """A message that it holds; a sick link may still have one from before."""
     if not link.pending:
         parcel = Parcel(1, "out", Mail(origin=b"", era=0, sequence=1, type="t", frames=(b"x",), to=("DIRECT",)))
-        parcel.flow, parcel.sender = Flow(), rig.sites["A"].patron("s")
+        parcel.flow, parcel.sender = Flow(), rig.sites["A"].session("s")
         state, link.state = link.state, LinkState.OPEN
         rig.sites["A"].core.walker.holding.arrive(link, parcel, rig.now)
         link.state = state
@@ -254,7 +254,7 @@ def test_what_has_waited_long_enough_ends_as_closed() -> None:
         assert ended == statuses(rig)
         assert 0 == len(rig.sites["A"].core.waiting)
         rig.reg("A", "h", 1, {"dir": direction, "access": "rw"})
-        assert [] == offers(rig.sites["A"].patrons["h"])
+        assert [] == offers(rig.sites["A"].sessions["h"])
 
 
 def test_a_waiting_link_is_never_sick() -> None:
@@ -446,7 +446,7 @@ def test_what_was_changed_beside_the_payload_on_in_is_counted() -> None:
 def test_a_payload_that_is_too_large_is_not_taken_back() -> None:
     rig, link = rig_with(dir="out")
     rig.send("A", "s", 1, "m1")
-    core, patron = rig.sites["A"].core, rig.sites["A"].patrons["h"]
+    core, session = rig.sites["A"].core, rig.sites["A"].sessions["h"]
     frames = (b"x" * 600_000, b"y" * 600_000)
-    core.engine.hand_back(patron, 1, clients.NextItem(id=1, n=2), frames, rig.now)
+    core.engine.hand_back(session, 1, clients.NextItem(id=1, n=2), frames, rig.now)
     assert ([("next", 1, "limit")], [1]) == (seen(rig, "A", "h", "error"), list(link.pending))

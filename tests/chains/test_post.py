@@ -7,13 +7,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tests.chains.patrons_rig import A, B, C, Node, Whole, hello, parcel, recs, send, statuses
+from tests.chains.sessions_rig import A, B, C, Node, Whole, hello, parcel, recs, send, statuses
 from weft.base.effects import Persist, Send
 from weft.base.now import MILLISECOND
 from weft.base.records import CoreRecord
 from weft.cores.chains import limits
 from weft.cores.chains.messages import ClientLost
-from weft.cores.chains.patrons import Patron
+from weft.cores.chains.sessions import Session
 from weft.wire import clients
 from weft.wire.clients import (
     Beat,
@@ -33,14 +33,14 @@ from weft.wire.clients import (
 @pytest.mark.proves("CHN-033", "CLI-008")
 def test_what_is_said_stands_below_what_has_to_be_durable_and_one_turn_is_one_batch() -> None:
     node = Node()
-    patron = node.welcome(A)
+    session = node.welcome(A)
     record = CoreRecord("chains", 1, b"")
     for number in range(3):
-        patron.offer(1, parcel(number))
-        patron.copy(2, parcel(number))
+        session.offer(1, parcel(number))
+        session.copy(2, parcel(number))
         node.read(A, clients.encode(send(number)))
         node.context.keep(record)
-    node.patrons.flush(node.now)
+    node.sessions.flush(node.now)
     effects = node.context.take()
     assert Persist((record,) * 3) == effects[0]
     said = [effect.message for effect in effects[1:] if isinstance(effect, Send)]
@@ -51,13 +51,13 @@ def test_what_is_said_stands_below_what_has_to_be_durable_and_one_turn_is_one_ba
 @pytest.mark.proves("CLI-008")
 def test_a_multipart_has_64_messages_and_256_kib_at_most_and_fits_the_codec() -> None:
     node = Node()
-    patron = node.welcome(A)
+    session = node.welcome(A)
     for number in range(130):
-        patron.offer(1, parcel(number))
-        patron.copy(2, parcel(number, b"x" * 100_000))
-        patron.copy(3, parcel(number, *[b"x"] * 16))
-        patron.offer(4, parcel(number, via=tuple(bytes([at]) * 16 for at in range(64))))
-    patron.copy(5, parcel(1, b"x" * (1 << 20)))
+        session.offer(1, parcel(number))
+        session.copy(2, parcel(number, b"x" * 100_000))
+        session.copy(3, parcel(number, *[b"x"] * 16))
+        session.offer(4, parcel(number, via=tuple(bytes([at]) * 16 for at in range(64))))
+    session.copy(5, parcel(1, b"x" * (1 << 20)))
     messages = node.turn(A)
     sizes = {reg: [len(each.m) for each in messages if each.reg == reg] for reg in range(1, 6)}
     assert ([64, 64, 2], [2] * 65, [16] * 8 + [2], [1]) == (sizes[1], sizes[2], sizes[3], sizes[5])
@@ -68,13 +68,13 @@ def test_a_multipart_has_64_messages_and_256_kib_at_most_and_fits_the_codec() ->
 @pytest.mark.proves("CHN-014", "CLI-008")
 def test_copies_share_the_payload_and_later_changes_are_not_seen() -> None:
     node = Node()
-    patron, payload = node.welcome(A), b"first"
+    session, payload = node.welcome(A), b"first"
     message = parcel(1, payload)
-    patron.copy(1, message)
-    patron.copy(2, message)
+    session.copy(1, message)
+    session.copy(2, message)
     message.frames, message.to = (b"second",), ("PARENTSOF",)
-    patron.copy(3, message)
-    node.patrons.flush(node.now)
+    session.copy(3, message)
+    node.sessions.flush(node.now)
     said = [effect.message for effect in node.context.take() if isinstance(effect, Send)]
     assert [[payload], [payload], [b"second"]] == [rec.frames for rec in said]
     assert all(rec.frames[0] is payload for rec in said[:2])
@@ -95,17 +95,17 @@ def test_a_message_says_whose_it_is_and_whether_it_comes_again() -> None:
     assert expected == own
     assert (False, True) == (foreign.own, foreign.re)
     node.hear(C, hello("a", A[0]))
-    node.patrons._by_peer[C].copy(1, message)
+    node.sessions._by_peer[C].copy(1, message)
     assert recs(node.turn(C), 1)[0].own, "the same client, come back"
 
 
 def test_an_answer_keeps_its_place_between_the_messages_of_a_registration() -> None:
     node = Node()
-    patron = node.welcome(A)
-    patron.offer(1, parcel(1))
-    patron.say(Done("unreg", 1))
-    patron.say(Done("reg", 1, 1, 1))
-    patron.offer(1, parcel(2))
+    session = node.welcome(A)
+    session.offer(1, parcel(1))
+    session.say(Done("unreg", 1))
+    session.say(Done("reg", 1, 1, 1))
+    session.offer(1, parcel(2))
     assert [Rec, Done, Done, Rec] == [type(message) for message in node.turn(A)]
 
 
@@ -115,14 +115,14 @@ def test_an_answer_keeps_its_place_between_the_messages_of_a_registration() -> N
 @pytest.mark.proves("CHN-018")
 def test_of_one_who_takes_no_copies_the_oldest_are_discarded_and_the_next_one_says_so() -> None:
     node = Node()
-    patron = node.welcome(A)
+    session = node.welcome(A)
     node.takes = lambda peer: False
-    patron.copy(1, parcel(0))
+    session.copy(1, parcel(0))
     node.turn()
     for number in range(1, limits.COPIES_MAX + 50):
-        patron.copy(1 + number % 2, parcel(number))
+        session.copy(1 + number % 2, parcel(number))
         node.turn()
-    assert 50 == patron.post.copies_lost
+    assert 50 == session.post.copies_lost
     node.takes = lambda peer: True
     node.wait(3_000)
     one, two = recs(node.heard[A], 1), recs(node.heard[A], 2)
@@ -133,10 +133,10 @@ def test_of_one_who_takes_no_copies_the_oldest_are_discarded_and_the_next_one_sa
 @pytest.mark.proves("CHN-018")
 def test_the_copies_that_wait_have_a_bound_in_bytes() -> None:
     node = Node()
-    patron = node.welcome(A)
+    session = node.welcome(A)
     node.takes = lambda peer: False
     for number in range(20):
-        patron.copy(1, parcel(number, b"x" * (1 << 19), b"x" * (1 << 19)))
+        session.copy(1, parcel(number, b"x" * (1 << 19), b"x" * (1 << 19)))
         node.turn()
     node.takes = lambda peer: True
     node.wait(1_000)
@@ -146,24 +146,24 @@ def test_the_copies_that_wait_have_a_bound_in_bytes() -> None:
 
 def test_what_one_turn_makes_for_whoever_takes_it_is_not_discarded() -> None:
     node = Node()
-    patron = node.welcome(A)
+    session = node.welcome(A)
     for number in range(3 * limits.COPIES_MAX):
-        patron.copy(1, parcel(number))
+        session.copy(1, parcel(number))
     assert 3 * 1_000 == len(recs(node.turn(A), 1))
 
 
 def test_a_registration_that_is_over_leaves_no_losses_to_the_next_of_its_number() -> None:
     node = Node()
-    patron = node.welcome(A)
+    session = node.welcome(A)
     node.hear(A, Reg(reg=1, dir="in", type="t"))
     node.takes = lambda peer: False
     for number in range(limits.COPIES_MAX + 1):
-        patron.copy(1, parcel(number, b"x"))
+        session.copy(1, parcel(number, b"x"))
         node.turn()
     node.hear(A, Unreg(1), Reg(reg=1, dir="in", type="t"))
     node.takes = lambda peer: True
     node.wait(1_000)
-    patron.copy(1, parcel(9_999))
+    session.copy(1, parcel(9_999))
     node.turn()
     assert {0} == {item.lost for item in recs(node.heard[A], 1)}
 
@@ -171,10 +171,10 @@ def test_a_registration_that_is_over_leaves_no_losses_to_the_next_of_its_number(
 @pytest.mark.proves("CHN-018")
 def test_a_copy_that_said_what_was_lost_and_is_lost_itself_hands_the_news_on() -> None:
     node = Node()
-    patron = node.welcome(A)
+    session = node.welcome(A)
     node.takes = lambda peer: False
     for number in range(limits.COPIES_MAX + 200):
-        patron.copy(1, parcel(number))
+        session.copy(1, parcel(number))
         node.turn()
         node.wait(1)
     node.takes = lambda peer: True
@@ -187,16 +187,16 @@ def test_a_copy_that_said_what_was_lost_and_is_lost_itself_hands_the_news_on() -
 @pytest.mark.proves("CHN-018")
 def test_a_copy_that_has_left_is_not_discarded_in_place_of_one_that_waits() -> None:
     node = Node()
-    patron = node.welcome(A)
+    session = node.welcome(A)
     node.takes = lambda peer: False
     for number in range(limits.COPIES_MAX):
-        patron.copy(1, parcel(number))
+        session.copy(1, parcel(number))
         node.turn()
     node.takes = lambda peer: True
     node.wait(5)
     assert [0] == [item.id for item in recs(node.heard[A], 1)], "one multipart is tried first"
     for number in range(limits.COPIES_MAX, limits.COPIES_MAX + 74):
-        patron.copy(1, parcel(number))
+        session.copy(1, parcel(number))
     node.wait(100)
     copies = recs(node.heard[A], 1)
     assert [0, *range(74, 1_000 + 74)] == [item.id for item in copies]
@@ -206,12 +206,12 @@ def test_a_copy_that_has_left_is_not_discarded_in_place_of_one_that_waits() -> N
 def test_what_was_said_in_front_of_a_turn_comes_back_with_what_was_said_in_it() -> None:
     """An order from outside has its own time; what follows from it leaves with the next turn."""
     node = Node()
-    patron = node.welcome(A)
+    session = node.welcome(A)
     node.takes = lambda peer: False
-    patron.offer(1, parcel(1))
-    node.patrons.flush(node.now)
+    session.offer(1, parcel(1))
+    node.sessions.flush(node.now)
     node.skip(1)
-    patron.offer(1, parcel(2))
+    session.offer(1, parcel(2))
     node.hear(A, Beat())
     node.takes = lambda peer: True
     node.wait(100)
@@ -220,12 +220,12 @@ def test_what_was_said_in_front_of_a_turn_comes_back_with_what_was_said_in_it() 
 
 def test_what_is_said_before_a_failure_is_known_waits_behind_it() -> None:
     node = Node()
-    patron = node.welcome(A)
-    patron.offer(1, parcel(1))
-    node.patrons.flush(node.now)
+    session = node.welcome(A)
+    session.offer(1, parcel(1))
+    node.sessions.flush(node.now)
     node.context.take()
-    patron.offer(1, parcel(2))
-    node.patrons.not_sent(A, node.now)
+    session.offer(1, parcel(2))
+    node.sessions.not_sent(A, node.now)
     assert [] == node.turn(A), "not before its pause is over"
     node.wait(5)
     assert [1] == [item.id for item in recs(node.heard[A], 1)]
@@ -235,17 +235,17 @@ def test_what_is_said_before_a_failure_is_known_waits_behind_it() -> None:
 
 def test_what_has_left_is_not_kept() -> None:
     node = Node()
-    patron = node.welcome(A)
-    patron.offer(1, parcel(1))
+    session = node.welcome(A)
+    session.offer(1, parcel(1))
     node.turn()
     node.wait(1_000)
-    assert {Beat} >= {type(each) for each in patron.post._said + patron.post._before}
+    assert {Beat} >= {type(each) for each in session.post._said + session.post._before}
 
 
 @pytest.mark.proves("CHN-018")
 def test_a_client_that_takes_nothing_is_tried_again_after_pauses_that_grow() -> None:
     node = Node()
-    patron = node.welcome(A)
+    session = node.welcome(A)
     tried: list[float] = []
 
     def note(peer: bytes) -> bool:
@@ -253,7 +253,7 @@ def test_a_client_that_takes_nothing_is_tried_again_after_pauses_that_grow() -> 
         return False
 
     node.takes = note
-    patron.offer(1, parcel(1))
+    session.offer(1, parcel(1))
     node.turn()
     node.wait(400)
     pauses = [round(later - earlier) for earlier, later in pairwise(tried)]
@@ -262,7 +262,7 @@ def test_a_client_that_takes_nothing_is_tried_again_after_pauses_that_grow() -> 
     node.wait(100)
     assert [1] == [item.id for item in recs(node.heard[A], 1)]
     node.takes, tried[:] = note, []
-    patron.offer(1, parcel(2))
+    session.offer(1, parcel(2))
     node.turn()
     node.wait(5)
     assert 2 == len(tried), "the next one begins with a short pause"
@@ -270,18 +270,18 @@ def test_a_client_that_takes_nothing_is_tried_again_after_pauses_that_grow() -> 
 
 def test_what_is_tried_again_and_again_is_kept_once() -> None:
     node = Node()
-    patron = node.welcome(A)
+    session = node.welcome(A)
     node.takes = lambda peer: False
     for number in range(200):
-        patron.copy(1 + number % 2, parcel(number))
+        session.copy(1 + number % 2, parcel(number))
     node.turn()
     for _ in range(20):
         node.hear(A, Beat())
         node.wait(1_000)
-    assert 200 <= len(patron.post._copies) <= 2 * 200
+    assert 200 <= len(session.post._copies) <= 2 * 200
     node.takes = lambda peer: True
     node.wait(1_000)
-    assert (0, 200) == (len(patron.post._copies), len(recs(node.heard[A], 1) + recs(node.heard[A], 2)))
+    assert (0, 200) == (len(session.post._copies), len(recs(node.heard[A], 1) + recs(node.heard[A], 2)))
 
 
 def test_one_who_takes_nothing_does_not_hold_up_the_others() -> None:
@@ -298,10 +298,10 @@ def test_one_who_takes_nothing_does_not_hold_up_the_others() -> None:
 def test_one_who_asks_on_and_never_reads_is_cut_off(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(limits, "ANSWERS_MAX", 100)
     node = Node()
-    patron = node.welcome(A)
+    session = node.welcome(A)
     node.takes = lambda peer: False
     tag = 0
-    while not patron.is_gone and tag < 1_000:
+    while not session.is_gone and tag < 1_000:
         tag += 10
         node.hear(A, send(*range(tag, tag + 10)))
         node.wait(1)
@@ -311,14 +311,14 @@ def test_one_who_asks_on_and_never_reads_is_cut_off(monkeypatch: pytest.MonkeyPa
 
 def test_one_who_takes_nothing_and_is_silent_dies_as_everybody() -> None:
     node = Node()
-    patron = node.welcome(A)
+    session = node.welcome(A)
     node.takes = lambda peer: False
-    patron.offer(1, parcel(1))
+    session.offer(1, parcel(1))
     node.turn()
     node.wait(6_000)
     assert [ClientLost("a", "silent", 0)] == node.told[1:]
-    assert None is node.patrons.deadline()
-    node.patrons.not_sent(A, node.now)
+    assert None is node.sessions.deadline()
+    node.sessions.not_sent(A, node.now)
     assert [] == node.turn(A)
 
 
@@ -330,10 +330,10 @@ STEPS = st.lists(
 )
 
 
-def settle(node: Node, patron: Patron, tag: int) -> None:
+def settle(node: Node, session: Session, tag: int) -> None:
     """One send, and its final status."""
     node.read(A, clients.encode(send(tag)))
-    patron.answer(tag, ok=True, why="x")
+    session.answer(tag, ok=True, why="x")
 
 
 @pytest.mark.proves("CHN-018", "CLI-008")
@@ -351,15 +351,15 @@ def test_nothing_but_old_copies_is_lost_whatever_a_socket_takes(
 def play(steps: list[tuple[str, int]], moods: list[bool]) -> None:
     node = Node(credit=1 << 20)
     node.chains.keeps = True
-    patron = node.welcome(A)
+    session = node.welcome(A)
     mood = iter(moods)
     node.takes = lambda peer: next(mood, True)
     number, made = 0, dict[str, list[int]](offer=[], copy=[], status=[], say=[])
     acts: dict[str, Callable[[int], None]] = {
-        "offer": lambda reg: patron.offer(reg, parcel(number)),
-        "copy": lambda reg: patron.copy(reg + 10, parcel(made["copy"].count(reg))),
-        "status": lambda _: settle(node, patron, number),
-        "say": lambda reg: patron.say(Done("reg", number, reg, 3)),
+        "offer": lambda reg: session.offer(reg, parcel(number)),
+        "copy": lambda reg: session.copy(reg + 10, parcel(made["copy"].count(reg))),
+        "status": lambda _: settle(node, session, number),
+        "say": lambda reg: session.say(Done("reg", number, reg, 3)),
     }
     offered: dict[int, list[int]] = {1: [], 2: [], 3: []}
     for what, value in steps:
@@ -374,9 +374,9 @@ def play(steps: list[tuple[str, int]], moods: list[bool]) -> None:
         else:
             node.skip(value)
             if what == "wake":
-                node.patrons.wake(node.now)
+                node.sessions.wake(node.now)
             node.turn()
-        assert patron.post.retry_at is None or patron.post._copies_count <= 1_000
+        assert session.post.retry_at is None or session.post._copies_count <= 1_000
     node.turn()
     mood = iter(())
     node.wait(1_000)
@@ -391,8 +391,8 @@ def play(steps: list[tuple[str, int]], moods: list[bool]) -> None:
             expected = item.id + 1
         if expected:
             assert made["copy"].count(reg) == expected, "the newest are kept"
-    assert {} == node.patrons._behind
-    assert patron.post.answers == patron.post._copies_count == patron.post._copies_bytes == 0
+    assert {} == node.sessions._behind
+    assert session.post.answers == session.post._copies_count == session.post._copies_bytes == 0
 
 
 @pytest.mark.proves("CHN-030", "CHN-013")

@@ -66,12 +66,12 @@ def test_what_arrives_while_a_reader_is_away_is_kept_and_comes_in_its_order_and_
     assert [Waits(A, ERA, number, "c", True) for number in (1, 2, 3)] == own(kept)
     assert [1, 2, 3] == [one.sequence for one in kept if isinstance(one, StreamRecord) and one.stream == INBOX]
     settle(rig)
-    patron = confirming(rig, window=2)
-    assert [(1, 1, True), (1, 2, True)] == patron.offers
+    session = confirming(rig, window=2)
+    assert [(1, 1, True), (1, 2, True)] == session.offers
     take(site, rig, 4)
     for number in (1, 2, 3, 4):
         rig.conf("B", "c", 1, number)
-    assert [(1, 1, True), (1, 2, True), (1, 3, True), (1, 4, False)] == patron.offers
+    assert [(1, 1, True), (1, 2, True), (1, 3, True), (1, 4, False)] == session.offers
     settle(rig)
     assert ((4, 4, {}, 0), 0) == (copies(site), len(site.core.inbox))
 
@@ -85,8 +85,8 @@ def test_what_arrives_at_a_node_that_was_killed_before_its_reader_is_back_waits_
     rig, site = restarted(site, list(site.core.condense()) if is_condensed else [*site.journal, *journal])
     kept = take(site, rig, 2)
     assert [Waits(A, ERA, 2, "c", True)] == own(kept)
-    patron = confirming(rig)
-    assert [(1, 1, True), (1, 2, True)] == patron.offers
+    session = confirming(rig)
+    assert [(1, 1, True), (1, 2, True)] == session.offers
     settle(rig)
 
 
@@ -137,12 +137,12 @@ def test_what_finds_no_room_is_given_up_and_what_waits_already_stays(bound: dict
 
 def test_a_reader_that_says_so_is_forgotten_at_once_and_one_that_only_leaves_is_not() -> None:
     rig, site = node()
-    patron = confirming(rig)
+    session = confirming(rig)
     rig.unreg("B", "c", 1)
     take(site, rig, 1)
-    patron = confirming(rig)
-    assert [(1, 1, True)] == patron.offers
-    site.core.engine.leave(patron, 1, rig.now, forget=True)
+    session = confirming(rig)
+    assert [(1, 1, True)] == session.offers
+    site.core.engine.leave(session, 1, rig.now, forget=True)
     settle(rig)
     assert [MessagesGivenUp("c", "forgotten", 1, ((A, ERA, 1, 1),))] == told(site, MessagesGivenUp)
     assert ([], 0) == (take(site, rig, 2), len(site.core.inbox))
@@ -189,14 +189,14 @@ def test_a_reader_of_an_older_journal_is_waited_for_as_long_as_one_that_says_not
 def test_a_reader_that_is_slow_gets_all_in_order_though_its_line_is_full(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("weft.cores.chains.limits.BACKLOG_MAX", 2)
     rig, site = node()
-    patron = confirming(rig, window=2)
+    session = confirming(rig, window=2)
     for number in range(1, 11):
         take(site, rig, number)
         settle(rig)
     for number in range(1, 11):
         rig.conf("B", "c", 1, number)
         settle(rig)
-    assert list(range(1, 11)) == [number for _, number, _ in patron.offers]
+    assert list(range(1, 11)) == [number for _, number, _ in session.offers]
     assert (10, 10, {}, 0) == copies(site)
 
 

@@ -5,8 +5,8 @@ from typing import Any
 import msgspec
 import pytest
 
-from tests.chains.patrons_rig import NODE, hello, send
-from tests.chains.patrons_rig import Node as Rig
+from tests.chains.sessions_rig import NODE, hello, send
+from tests.chains.sessions_rig import Node as Rig
 from weft.base.effects import Send, Source, Tell
 from weft.base.errors import UserError
 from weft.base.keys import Holder, Role
@@ -144,7 +144,7 @@ def test_whoever_may_nothing_is_not_taken() -> None:
     assert 3 == len(
         [effect for effect in effects if isinstance(effect, Tell) and isinstance(effect.event, ClientRefused)]
     )
-    assert (0, {"denied": 3}) == (len(core.patrons), core.patrons.counters.refused)
+    assert (0, {"denied": 3}) == (len(core.sessions), core.sessions.counters.refused)
 
 
 FILE = {"node": {"name": "n1", "level": "root"}}

@@ -87,10 +87,10 @@ def test_the_straight_way_comes_to_the_same(steps: list[Step]) -> None:
 def show_it_to_its_sender(patch: pytest.MonkeyPatch) -> None:
     here = Straight._here
 
-    def loud(self: Straight, patron: Any, item: Any, frames: Any, now: Any) -> Any:
+    def loud(self: Straight, session: Any, item: Any, frames: Any, now: Any) -> Any:
         for link in self._roster.chain("in", item.type).links:
             link.noself = False
-        return here(self, patron, item, frames, now)
+        return here(self, session, item, frames, now)
 
     patch.setitem(straight.WAYS, "local", loud)
 
@@ -105,8 +105,8 @@ def count_nothing(patch: pytest.MonkeyPatch) -> None:
 def spool_what_is_for_memory(patch: pytest.MonkeyPatch) -> None:
     up = Straight._up
 
-    def keen(self: Straight, patron: Any, item: Any, frames: Any, now: Any) -> Any:
-        return up(self, patron, type(item)(tag=item.tag, type=item.type, to=item.to, fmt=item.fmt), frames, now)
+    def keen(self: Straight, session: Any, item: Any, frames: Any, now: Any) -> Any:
+        return up(self, session, type(item)(tag=item.tag, type=item.type, to=item.to, fmt=item.fmt), frames, now)
 
     patch.setitem(straight.WAYS, "up", keen)
 

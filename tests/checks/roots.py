@@ -17,8 +17,8 @@ def promise(node: str, epoch: int) -> Line:
     return node, "durable", "promise", [epoch]
 
 
-def aye(node: str, epoch: int) -> Line:
-    return node, "sent", "aye", ["f", epoch]
+def vote(node: str, epoch: int) -> Line:
+    return node, "sent", "vote", ["f", epoch]
 
 
 def write(node: str, epoch: int, counter: int, key: str = "/k", value: str = "v") -> Line:
@@ -62,7 +62,7 @@ def _is_one(before: list[Fact], fact: Fact) -> bool:
     disks = [at for at, other in enumerate(own) if other.what == "disk"]
     promises = [other.value[0] for other in (own[disks[-1] :] if disks else own) if other.what == "promise"]
     promised: int = promises[-1] if promises else -1
-    if fact.what == "aye":
+    if fact.what == "vote":
         return bool(fact.value[1] <= promised)
     if fact.what == "write":
         return bool(fact.value[1] // EPOCH >= promised)
@@ -77,7 +77,7 @@ def draw_one_root(chance: Chance) -> list[Line]:
     epoch = 0
     for _ in range(chance.randint(1, 7)):
         node = chance.choice("abc")
-        do = chance.choice(("take", "take", "act", "promise", "promise", "aye", "write", "disk"))
+        do = chance.choice(("take", "take", "act", "promise", "promise", "vote", "write", "disk"))
         if do in ("take", "act"):
             epoch += chance.random() < 0.8
             lines.append(taken(node, epoch, is_acting=do == "act"))
@@ -85,8 +85,8 @@ def draw_one_root(chance: Chance) -> list[Line]:
             lines.append(disk(node))
         elif do == "promise":
             lines.append(promise(node, chance.randint(0, 3)))
-        elif do == "aye":
-            lines.append(aye(node, chance.randint(0, 2)))
+        elif do == "vote":
+            lines.append(vote(node, chance.randint(0, 2)))
         else:
             lines.append(write(node, chance.randint(0, 3), 1))
     return lines
@@ -98,7 +98,7 @@ def long_one_root(chance: Chance) -> list[Line]:
     for epoch in range(1, 41):
         voters = chance.sample("abcde", k=5)
         for node in voters[:3]:
-            lines += [promise(node, epoch), aye(node, epoch)]
+            lines += [promise(node, epoch), vote(node, epoch)]
         lines.append(taken(voters[0], epoch))
         lines += [write(voters[0], epoch, counter) for counter in range(1, 4)]
     return lines
@@ -312,9 +312,9 @@ GOOD: Final[dict[type[Any], dict[str, tuple[Line, ...]]]] = {
         "a later one": (taken("a", 1), taken("b", 2)),
         "one that acts beside it": (taken("a", 1), taken("b", 1, is_acting=True)),
         "two that act": (taken("a", 1, is_acting=True), taken("b", 1, is_acting=True)),
-        "a vote behind its promise": (promise("a", 1), aye("a", 1)),
-        "two votes in one epoch for the same": (promise("a", 1), aye("a", 1), aye("a", 1)),
-        "a vote in an epoch below the promise, said again": (promise("a", 2), aye("a", 1)),
+        "a vote behind its promise": (promise("a", 1), vote("a", 1)),
+        "two votes in one epoch for the same": (promise("a", 1), vote("a", 1), vote("a", 1)),
+        "a vote in an epoch below the promise, said again": (promise("a", 2), vote("a", 1)),
         "a root of another fleet": (taken("a", 1), ("b", "event", "root-taken", ["g", 1, False])),
         "again by another, since a disk was lost": (taken("a", 1), disk("a"), taken("b", 1)),
         "a write in the epoch that was promised": (promise("a", 1), write("a", 1, 1)),
@@ -356,11 +356,11 @@ BAD: Final[dict[type[Any], dict[str, tuple[Line, ...]]]] = {
         "two of one epoch": (taken("a", 1), taken("b", 1)),
         "two of one epoch, later": (taken("a", 1), taken("a", 2), taken("b", 1)),
         "two, of whom one acted before": (taken("b", 1, is_acting=True), taken("a", 1), taken("b", 1)),
-        "a vote without a promise": (aye("a", 1),),
-        "a vote above its promise": (promise("a", 1), aye("a", 2)),
-        "a vote by another's promise": (promise("b", 1), aye("a", 1)),
-        "a vote before its promise": (aye("a", 1), promise("a", 1)),
-        "a vote by a promise that is lost": (promise("a", 1), disk("a"), aye("a", 1)),
+        "a vote without a promise": (vote("a", 1),),
+        "a vote above its promise": (promise("a", 1), vote("a", 2)),
+        "a vote by another's promise": (promise("b", 1), vote("a", 1)),
+        "a vote before its promise": (vote("a", 1), promise("a", 1)),
+        "a vote by a promise that is lost": (promise("a", 1), disk("a"), vote("a", 1)),
         "a write below its promise": (promise("a", 2), write("a", 1, 1)),
         "a write two epochs below": (promise("a", 1), promise("a", 3), write("a", 2, 9)),
         "a write in an old epoch after it was root": (

@@ -31,7 +31,7 @@ RIGHT: dict[str, tuple[type[Checker], list[Fact]]] = {
     ),
     "a vote behind its promise": (
         OneRoot,
-        history((1, "a", "durable", "promise", [2]), (2, "a", "sent", "aye", ["f", 2])),
+        history((1, "a", "durable", "promise", [2]), (2, "a", "sent", "vote", ["f", 2])),
     ),
     "numbers that ascend": (
         Numbers,
@@ -76,7 +76,7 @@ WRONG: dict[str, tuple[type[Checker], list[Fact]]] = {
     "two roots of one epoch": (OneRoot, history(taken(1, "a", 1), taken(2, "b", 1))),
     "a vote before its promise": (
         OneRoot,
-        history((1, "a", "durable", "promise", [1]), (2, "a", "sent", "aye", ["f", 2])),
+        history((1, "a", "durable", "promise", [1]), (2, "a", "sent", "vote", ["f", 2])),
     ),
     "a number of two writes": (
         Numbers,

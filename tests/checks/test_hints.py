@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from weft.checks import Checker, Claimed, Fact, Told, Unmoved, judge
+from weft.checks import Checker, Claimed, Fact, HarmReported, Unmoved, judge
 from weft.checks.history import VOCABULARY
 
 Line = tuple[str, str, str, Any]
@@ -21,9 +21,9 @@ RIGHT: dict[str, tuple[type[Checker], list[Line]]] = {
     "a child whose parent is silent": (Unmoved, [*JOINED, ("s", "event", "parent-lost", ["silent"])]),
     "a node that becomes a root": (Unmoved, [("c", "event", "ended", ["RoleChanged"])]),
     "epochs of a fleet": (Unmoved, [("c", "durable", "promise", [1]), ("c", "event", "root-taken", ["f", 1, False]), ("d", "durable", "promise", [100_001])]),
-    "a harmed journal that is called so": (Told, [("s", "info", "harmed", ["x"]), ("s", "event", "verdict", ["damaged"]), ("s", "event", "verdict", ["clean"])]),
-    "a harmed disk that is replaced": (Told, [("s", "info", "harmed", ["x"]), ("s", "info", "disk", ["lost", [], []]), ("s", "event", "verdict", ["clean"])]),
-    "a clean start": (Told, [("s", "event", "verdict", ["clean"])]),
+    "a harmed journal that is called so": (HarmReported, [("s", "info", "harmed", ["x"]), ("s", "event", "verdict", ["damaged"]), ("s", "event", "verdict", ["clean"])]),
+    "a harmed disk that is replaced": (HarmReported, [("s", "info", "harmed", ["x"]), ("s", "info", "disk", ["lost", [], []]), ("s", "event", "verdict", ["clean"])]),
+    "a clean start": (HarmReported, [("s", "event", "verdict", ["clean"])]),
     "the same pairs at one number": (Claimed, [("a", "event", "adopted", PAIRS), ("b", "event", "adopted", PAIRS)]),
     "other pairs of another topic": (Claimed, [("a", "event", "adopted", PAIRS), ("b", "event", "adopted", ["f", "/x", 7, 1, "bb"])]),
     "a history that a lost disk has broken": (Claimed, [("a", "event", "adopted", PAIRS), ("r", "info", "disk", ["lost", [], []]), ("b", "event", "adopted", ["f", "/", 7, 2, "bb"])]),
@@ -34,9 +34,9 @@ WRONG: dict[str, tuple[type[Checker], list[Line]]] = {
     "a node ends for its name": (Unmoved, [("s", "event", "ended", ["NameTaken"])]),
     "a promise in a far epoch": (Unmoved, [("c", "durable", "promise", [100_001])]),
     "a promise far above the last root": (Unmoved, [("c", "event", "root-taken", ["f", 5, False]), ("c", "durable", "promise", [4_000_000])]),
-    "damage that is called clean": (Told, [("s", "info", "harmed", ["x"]), ("s", "event", "verdict", ["clean"])]),
-    "damage that nobody has done": (Told, [("s", "event", "verdict", ["damaged"])]),
-    "damage at another node": (Told, [("s", "info", "harmed", ["x"]), ("t", "event", "verdict", ["damaged"])]),
+    "damage that is called clean": (HarmReported, [("s", "info", "harmed", ["x"]), ("s", "event", "verdict", ["clean"])]),
+    "damage that nobody has done": (HarmReported, [("s", "event", "verdict", ["damaged"])]),
+    "damage at another node": (HarmReported, [("s", "info", "harmed", ["x"]), ("t", "event", "verdict", ["damaged"])]),
     "fewer pairs at one number": (Claimed, [("a", "event", "adopted", PAIRS), ("b", "event", "adopted", ["f", "/", 7, 1, "aa"])]),
     "other pairs at one number": (Claimed, [("a", "event", "adopted", PAIRS), ("b", "event", "adopted", ["f", "/", 7, 2, "bb"])]),
 }  # fmt: skip
@@ -60,6 +60,6 @@ def test_what_is_wrong_is_found(name: str) -> None:
     assert kind.rule == found.rule
 
 
-@pytest.mark.parametrize("kind", [Unmoved, Told, Claimed])
+@pytest.mark.parametrize("kind", [Unmoved, HarmReported, Claimed])
 def test_what_they_hear_is_in_the_vocabulary(kind: type[Checker]) -> None:
     assert kind.HEARS.keys() <= VOCABULARY.keys()

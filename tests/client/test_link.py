@@ -18,9 +18,9 @@ from weft.client.doc import errors as doc_errors
 from weft.client.link import errors
 from weft.client.link.backoff import BackOff
 from weft.client.link.channel import Channel
+from weft.client.link.inbox import Inbox
 from weft.client.link.opening import BadEndpoint, Target
 from weft.client.link.sockets import ENDED, Bounds, Socket
-from weft.client.link.told import Inbox
 from weft.client.store import errors as store_errors
 
 BOUNDS = Bounds(frame_bytes=1 << 20, queue=1_000, linger_ms=1_000, frames=3, bytes=10)

@@ -28,10 +28,10 @@ class Shouting:
         self._task.cancel()
 
     async def _shout(self) -> None:
-        with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as mouth:
+        with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as sender:
             while True:
                 for said in self._said:
-                    mouth.sendto(said, ("127.0.0.1", self._port))
+                    sender.sendto(said, ("127.0.0.1", self._port))
                 await asyncio.sleep(0.01)  # tidy: nobody says when he listens; bounded by in_loop
 
 
@@ -113,10 +113,10 @@ async def test_several_hear_beacons_beside_each_other_and_count_what_is_none() -
     port = free_port(socket.SOCK_DGRAM)
     heard: list[str] = []
     both = [await Ears.open(port, lambda beacon, ip: heard.append(ip)) for _ in range(2)]
-    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as mouth:
-        mouth.setsockopt(socket.SOL_SOCKET, socket.SO_BROADCAST, 1)
+    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as sender:
+        sender.setsockopt(socket.SOL_SOCKET, socket.SO_BROADCAST, 1)
         for said in (b"SHALOM 5246", b"nothing"):
-            mouth.sendto(said, ("127.255.255.255", port))
+            sender.sendto(said, ("127.255.255.255", port))
     await until(lambda: sum(ears.ignored for ears in both) == 2)
     assert ["127.0.0.1"] * 2 == heard
     for ears in both:

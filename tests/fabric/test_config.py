@@ -15,7 +15,7 @@ from typing import Any, Final, NamedTuple
 
 import pytest
 
-from tests.fabric.grove import Grove
+from tests.fabric.placed import PlacedFabric
 from weft.base.records import Stream, StreamRecord
 from weft.cli.main import main
 from weft.shell.journal import JournalReader
@@ -32,7 +32,7 @@ CHANGES: Final = 6
 COMMAND: Final = (sys.executable, "-m", "weft.cli.main", "config")
 
 
-class Patient(Grove):
+class Patient(PlacedFabric):
     """Takes nobody for dead within the five seconds that a write waits for its majority."""
 
     def settings(self, name: str, port: int, state: Path) -> str:
@@ -40,11 +40,11 @@ class Patient(Grove):
 
 
 @pytest.fixture(scope="module")
-def grove(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Grove]:
-    with Patient(tmp_path_factory.mktemp("grove"), NAMES, heartbeat="2s") as grove:
-        grove.until(lambda: all(map(grove.is_joined, NAMES[1:])), "everybody has a parent")
-        grove.until(lambda: all(grove.number(name) > 0 for name in NAMES), "everybody has the configuration")
-        yield grove
+def fabric(tmp_path_factory: pytest.TempPathFactory) -> Iterator[PlacedFabric]:
+    with Patient(tmp_path_factory.mktemp("fabric"), NAMES, heartbeat="2s") as fabric:
+        fabric.until(lambda: all(map(fabric.is_joined, NAMES[1:])), "everybody has a parent")
+        fabric.until(lambda: all(fabric.number(name) > 0 for name in NAMES), "everybody has the configuration")
+        yield fabric
 
 
 class Ran(NamedTuple):
@@ -79,8 +79,8 @@ def in_here(words: list[str], place: Path) -> Ran:
 class Person:
     """Types `weft config`, by default at the root."""
 
-    def __init__(self, grove: Grove, at: str = "root", run: Callable[[list[str], Path], Ran] = in_here) -> None:
-        self.grove, self.port, self.run = grove, str(grove.ports[at]), run
+    def __init__(self, fabric: PlacedFabric, at: str = "root", run: Callable[[list[str], Path], Ran] = in_here) -> None:
+        self.fabric, self.port, self.run = fabric, str(fabric.ports[at]), run
 
     def types(self, *words: object, expected: int = 0) -> str:
         """What is printed, on the terminal's two streams together."""
@@ -88,7 +88,7 @@ class Person:
 
     def offline(self, *words: object, expected: int = 0) -> str:
         """The same for a command that asks no node."""
-        ran = self.run([str(word) for word in words], self.grove.place)
+        ran = self.run([str(word) for word in words], self.fabric.place)
         assert expected == ran.code, ran.said
         return ran.said
 
@@ -98,8 +98,8 @@ class Person:
 
 @pytest.mark.prove("a second story of the configuration")
 @pytest.mark.proves("CFG-022", "CFG-025", "CFG-072")
-def test_a_person_reads_and_writes_the_running_fleet(grove: Grove) -> None:
-    person = Person(grove)
+def test_a_person_reads_and_writes_the_running_fleet(fabric: PlacedFabric) -> None:
+    person = Person(fabric)
     assert "/CONFIG/lab/metric/load: 1 write" in person.types("set", "lab/metric/load", json.dumps(LOAD))
     told = person.reads("get", "lab/metric/load")
     assert ("/CONFIG/lab/metric/load", LOAD) == (told["key"], told["value"])
@@ -111,17 +111,17 @@ def test_a_person_reads_and_writes_the_running_fleet(grove: Grove) -> None:
     person.types("set", "lab/metric/fleeting", json.dumps(LOAD), "--ttl", "1s")
     assert "1 write" in person.types("delete", "lab/metric/load")
     assert "there is no /CONFIG/lab/metric/load" in person.types("get", "lab/metric/load", expected=2)
-    grove.until(lambda: "/CONFIG/lab/metric/fleeting" not in grove.values("root", "/CONFIG/lab/"), "its time is over")
+    fabric.until(lambda: "/CONFIG/lab/metric/fleeting" not in fabric.values("root", "/CONFIG/lab/"), "its time is over")
 
 
 @pytest.mark.prove("a second story of the configuration")
 @pytest.mark.proves("CFG-022", "CFG-027", "CFG-072")
-def test_a_file_is_checked_compared_loaded_exported_and_taken_back(grove: Grove) -> None:
-    person = Person(grove)
-    person.types("load", grove.file)
-    before = grove.values("root", "/CONFIG/")
-    text = grove.file.read_text("utf-8")
-    changed = grove.place / "changed.toml"
+def test_a_file_is_checked_compared_loaded_exported_and_taken_back(fabric: PlacedFabric) -> None:
+    person = Person(fabric)
+    person.types("load", fabric.file)
+    before = fabric.values("root", "/CONFIG/")
+    text = fabric.file.read_text("utf-8")
+    changed = fabric.place / "changed.toml"
     changed.write_text(text.replace('detail = "MEMORY"\nrate = "0.2s"', 'detail = "MEMORY"\nrate = "soon"'), "utf-8")
     assert "E04 metric.memory.rate" in person.offline("check", changed, expected=1)
     assert "metric.memory.rate" in person.types("load", changed, expected=2)
@@ -137,38 +137,38 @@ def test_a_file_is_checked_compared_loaded_exported_and_taken_back(grove: Grove)
         newest["key"],
         *(json.loads(newest[side])["rate"] for side in ("old", "new")),
     )
-    person.types("export", "-o", grove.place / "exported.toml")
-    assert "" == person.types("diff", grove.place / "exported.toml")
+    person.types("export", "-o", fabric.place / "exported.toml")
+    assert "" == person.types("diff", fabric.place / "exported.toml")
     assert "1 write" in person.types("rollback", number, "lab")
-    assert before == grove.values("root", "/CONFIG/")
+    assert before == fabric.values("root", "/CONFIG/")
 
 
 @pytest.mark.prove("a second story of the configuration")
 @pytest.mark.proves("CFG-021")
-def test_a_sensor_refuses_writes_and_names_the_root(grove: Grove) -> None:
-    person = Person(grove, "sensor-1", as_process)
-    for words in (("set", "lab/fanout", 9), ("load", grove.file)):
-        assert f"the root: {grove.endpoint('root')}" in person.types(*words, expected=4), words
+def test_a_sensor_refuses_writes_and_names_the_root(fabric: PlacedFabric) -> None:
+    person = Person(fabric, "sensor-1", as_process)
+    for words in (("set", "lab/fanout", 9), ("load", fabric.file)):
+        assert f"the root: {fabric.endpoint('root')}" in person.types(*words, expected=4), words
     assert "/CONFIG/lab/metric/cpu" in person.types("list", "lab")
 
 
 @pytest.mark.prove("a second story of the configuration")
 @pytest.mark.proves("CFG-022", "CFG-047", "CFG-092")
-def test_changes_are_watched_and_reach_everybody(grove: Grove) -> None:
-    seen = grove.place / "watched"
-    command = [*COMMAND, "watch", "lab/metric", "--every", "50ms", "--json", "--port", str(grove.ports["sensor-2"])]
+def test_changes_are_watched_and_reach_everybody(fabric: PlacedFabric) -> None:
+    seen = fabric.place / "watched"
+    command = [*COMMAND, "watch", "lab/metric", "--every", "50ms", "--json", "--port", str(fabric.ports["sensor-2"])]
     with seen.open("wb") as output, subprocess.Popen(command, stdout=output) as watching:
         try:
-            grove.until(lambda: has_shown(grove, seen), "the change is shown")
+            fabric.until(lambda: has_shown(fabric, seen), "the change is shown")
             watching.send_signal(signal.SIGINT)
             assert 0 == watching.wait(30)
         finally:
             watching.kill()
     shown = [json.loads(line) for line in seen.read_text("utf-8").splitlines()]
     assert {"/CONFIG/lab/metric/seen"} == {change["key"] for change in shown}
-    at = grove.number("root")
-    grove.until(lambda: all(row["number"] >= row["wanted"] for row in tree(grove)), f"everybody has told of {at}")
-    asked = [*COMMAND[:-1], "status", "--json", "--port", str(grove.ports["sensor-1"])]
+    at = fabric.number("root")
+    fabric.until(lambda: all(row["number"] >= row["wanted"] for row in tree(fabric)), f"everybody has told of {at}")
+    asked = [*COMMAND[:-1], "status", "--json", "--port", str(fabric.ports["sensor-1"])]
     told = json.loads(subprocess.run(asked, capture_output=True, timeout=90, check=True).stdout)
     assert [(name, False, "lab") for name in NAMES] == sorted(
         ((member["name"], member["is_behind"], member["group"]) for member in told["members"]),
@@ -176,23 +176,23 @@ def test_changes_are_watched_and_reach_everybody(grove: Grove) -> None:
     )
 
 
-def has_shown(grove: Grove, seen: Path) -> bool:
+def has_shown(fabric: PlacedFabric, seen: Path) -> bool:
     """Change something again, until whoever watches has begun to."""
-    count = grove.number("root")
-    grove.ask("root", "set", key="/CONFIG/lab/metric/seen", value={"detail": "LOAD", "rate": f"{count}s"})
+    count = fabric.number("root")
+    fabric.ask("root", "set", key="/CONFIG/lab/metric/seen", value={"detail": "LOAD", "rate": f"{count}s"})
     return seen.stat().st_size > 0
 
 
-def tree(grove: Grove) -> list[dict[str, Any]]:
-    found: list[dict[str, Any]] = grove.status("root")["tree"]
+def tree(fabric: PlacedFabric) -> list[dict[str, Any]]:
+    found: list[dict[str, Any]] = fabric.status("root")["tree"]
     return [{**row, "number": row["number"] or 0} for row in found]
 
 
 @pytest.mark.prove("a second story of the configuration")
 @pytest.mark.proves("CFG-024")
-def test_without_a_majority_a_write_is_unconfirmed_and_stays(grove: Grove) -> None:
-    person = Person(grove)
-    processes = [process for name in COLLECTORS if (process := grove.member(name).process) is not None]
+def test_without_a_majority_a_write_is_unconfirmed_and_stays(fabric: PlacedFabric) -> None:
+    person = Person(fabric)
+    processes = [process for name in COLLECTORS if (process := fabric.member(name).process) is not None]
     try:
         for process in processes:
             process.send_signal(signal.SIGSTOP)
@@ -203,51 +203,51 @@ def test_without_a_majority_a_write_is_unconfirmed_and_stays(grove: Grove) -> No
     assert "no majority of the collectors has said yet that it has it; the write stays" in told
     assert LOAD == person.reads("get", "lab/metric/lonely")["value"]
     key = "/CONFIG/lab/metric/lonely"
-    grove.until(lambda: all(key in grove.values(name, "/CONFIG/lab/") for name in NAMES), "it reaches everybody")
+    fabric.until(lambda: all(key in fabric.values(name, "/CONFIG/lab/") for name in NAMES), "it reaches everybody")
     assert "no majority" not in person.types("delete", "lab/metric/lonely")
 
 
 @pytest.mark.proves("CFG-051")
 @pytest.mark.proves("CFG-050", part="every sensor has each change, over three tiers")
 def test_a_changed_rate_is_in_force_everywhere_and_no_sample_is_lost_or_doubled(
-    grove: Grove, record_property: Callable[[str, object], None]
+    fabric: PlacedFabric, record_property: Callable[[str, object], None]
 ) -> None:
-    grove.until(lambda: all(map(grove.is_joined, NAMES[1:])), "everybody has a parent")
+    fabric.until(lambda: all(map(fabric.is_joined, NAMES[1:])), "everybody has a parent")
     changes = []
     for _ in range(CHANGES):
-        write(grove, SLOW)
+        write(fabric, SLOW)
         quiet_since = time.time_ns() // 1_000_000
-        changes.append((quiet_since, write(grove, FAST)))
-        measure_on(grove)
-    write(grove, SLOW)
+        changes.append((quiet_since, write(fabric, FAST)))
+        measure_on(fabric)
+    write(fabric, SLOW)
     for stage in (SENSORS, COLLECTORS, NAMES[:1]):
-        grove.fleet.stop(stage, 30)
-    waits = sorted(wait for name in SENSORS for wait in waits_of(grove, name, changes))
+        fabric.fleet.stop(stage, 30)
+    waits = sorted(wait for name in SENSORS for wait in waits_of(fabric, name, changes))
     assert CHANGES * len(SENSORS) == len(waits)
     record_property("milliseconds from Reply to the first sample: median", statistics.median(waits))
     record_property("milliseconds from Reply to the first sample: longest", waits[-1])
-    made, (drained, doubled) = grove.made(), grove.drained()
+    made, (drained, doubled) = fabric.made(), fabric.drained()
     assert ({}, 0) == ({str(origin): list(missing) for origin, missing in made - drained}, doubled)
 
 
-def measure_on(grove: Grove) -> None:
-    before = {name: grove.taken(name) for name in SENSORS}
-    grove.until(lambda: all(grove.taken(name) > before[name] + 20 for name in SENSORS), "samples under the change")
+def measure_on(fabric: PlacedFabric) -> None:
+    before = {name: fabric.taken(name) for name in SENSORS}
+    fabric.until(lambda: all(fabric.taken(name) > before[name] + 20 for name in SENSORS), "samples under the change")
 
 
-def write(grove: Grove, value: dict[str, str]) -> int:
+def write(fabric: PlacedFabric, value: dict[str, str]) -> int:
     """Let the mark be measured so everywhere; when the root replied, ms."""
-    number = grove.ask("root", "set", key=MARK, value=value)["number"]
+    number = fabric.ask("root", "set", key=MARK, value=value)["number"]
     replied = time.time_ns() // 1_000_000
-    grove.until(lambda: all(grove.number(name) >= number for name in NAMES), "everybody runs it")
+    fabric.until(lambda: all(fabric.number(name) >= number for name in NAMES), "everybody runs it")
     return replied
 
 
-def waits_of(grove: Grove, name: str, changes: list[tuple[int, int]]) -> Iterator[int]:
+def waits_of(fabric: PlacedFabric, name: str, changes: list[tuple[int, int]]) -> Iterator[int]:
     """How long after each Reply the first sample of the mark was taken, which rests before; ms."""
-    node = bytes.fromhex(json.loads((grove.place / name / "node.json").read_text("utf-8"))["node"])
+    node = bytes.fromhex(json.loads((fabric.place / name / "node.json").read_text("utf-8"))["node"])
     taken = []
-    for _, record in JournalReader(grove.place / name / "journal").entries():
+    for _, record in JournalReader(fabric.place / name / "journal").entries():
         if isinstance(record, StreamRecord) and record.stream == Stream.SAMPLES and record.origin == node:
             batch = samples.decode(record.payload)
             taken += [

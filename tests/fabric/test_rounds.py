@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.fabric.grove import Grove
+from tests.fabric.placed import PlacedFabric
 from weft.base.chance import Chance
 from weft.base.errors import UserError
 
@@ -18,25 +18,25 @@ ROUNDS, NIGHT = 3, 60
 class Rounds:
     """A fleet, and every write that was acknowledged as held by a majority."""
 
-    def __init__(self, grove: Grove) -> None:
-        self.grove = grove
+    def __init__(self, fabric: PlacedFabric) -> None:
+        self.fabric = fabric
         self.written: dict[str, int] = {}
         self.numbers: list[int] = []
         self.confirmed: set[str] = set()
 
     def is_whole(self, dead: str = "") -> bool:
         """One root, and everybody else that lives below it, on the way to it."""
-        roots = self.grove.roots()
+        roots = self.fabric.roots()
         living = [name for name in NAMES if name not in (dead, *roots)]
-        return len(roots) == 1 and all(self.grove.is_joined(name) for name in living)
+        return len(roots) == 1 and all(self.fabric.is_joined(name) for name in living)
 
     def write(self, number: int) -> None:
         """Whoever is the root is asked for a write, until one takes it."""
 
         def asked() -> bool:
-            for root in self.grove.roots():
+            for root in self.fabric.roots():
                 try:
-                    told = self.grove.ask(root, "set", key=f"/CONFIG/lab/note{number}", value=number)
+                    told = self.fabric.ask(root, "set", key=f"/CONFIG/lab/note{number}", value=number)
                 except UserError:
                     continue
                 self.written[f"/CONFIG/lab/note{number}"] = number
@@ -46,22 +46,22 @@ class Rounds:
                 return True
             return False
 
-        self.grove.until(asked, "a root takes a write")
+        self.fabric.until(asked, "a root takes a write")
 
     def held(self, name: str) -> dict[str, int]:
         """The notes that a node has."""
-        return {key: value for key, value in self.grove.values(name, "/CONFIG/lab/").items() if "/note" in key}
+        return {key: value for key, value in self.fabric.values(name, "/CONFIG/lab/").items() if "/note" in key}
 
     def play(self, number: int, chance: Chance) -> None:
         """Kill one that leads, wait until the gap is closed, write, and let it come back."""
-        grove = self.grove
-        victim = chance.choice([*grove.roots(), chance.choice(LEADERS)])
-        grove.member(victim).wanted = False
-        grove.kill(victim)
-        grove.until(lambda: self.is_whole(victim), f"round {number}: the gap of {victim} is closed")
+        fabric = self.fabric
+        victim = chance.choice([*fabric.roots(), chance.choice(LEADERS)])
+        fabric.member(victim).wanted = False
+        fabric.kill(victim)
+        fabric.until(lambda: self.is_whole(victim), f"round {number}: the gap of {victim} is closed")
         self.write(number)
-        grove.start(victim)
-        grove.until(self.is_whole, f"round {number}: {victim} is back")
+        fabric.start(victim)
+        fabric.until(self.is_whole, f"round {number}: {victim} is back")
 
 
 @pytest.mark.prove("rounds of kills")
@@ -70,24 +70,24 @@ def test_whoever_leads_is_killed_and_nothing_that_was_acknowledged_is_lost(
     tmp_path: Path, request: pytest.FixtureRequest
 ) -> None:
     chance = Chance("rounds")
-    with Grove(tmp_path, NAMES) as grove:
-        rounds = Rounds(grove)
-        grove.until(rounds.is_whole, "the fleet is whole")
-        grove.measure_on(20)
+    with PlacedFabric(tmp_path, NAMES) as fabric:
+        rounds = Rounds(fabric)
+        fabric.until(rounds.is_whole, "the fleet is whole")
+        fabric.measure_on(20)
         for number in range(NIGHT if request.config.getoption("--soak") else ROUNDS):
             rounds.play(number, chance)
-        (root,) = grove.roots()
+        (root,) = fabric.roots()
         last = rounds.numbers[-1]
         assert sorted(set(rounds.numbers)) == rounds.numbers, "numbers only grow, also over roots"
-        grove.until(lambda: all(grove.number(name) >= last for name in NAMES), "everybody runs the last write")
+        fabric.until(lambda: all(fabric.number(name) >= last for name in NAMES), "everybody runs the last write")
         held = rounds.held(root)
         assert {key: rounds.written[key] for key in rounds.confirmed} == {
             key: held.get(key) for key in rounds.confirmed
         }
         assert all(held == rounds.held(name) for name in NAMES), json.dumps(held)
-        grove.measure_on(20)
-        grove.fleet.stop(NAMES[4:], 30)
-        grove.fleet.stop([name for name in LEADERS if name != root], 30)
-        grove.fleet.stop([root], 30)
-        made, (drained, _) = grove.made(), grove.drained()
+        fabric.measure_on(20)
+        fabric.fleet.stop(NAMES[4:], 30)
+        fabric.fleet.stop([name for name in LEADERS if name != root], 30)
+        fabric.fleet.stop([root], 30)
+        made, (drained, _) = fabric.made(), fabric.drained()
         assert {} == {str(origin): list(missing) for origin, missing in made - drained}

@@ -97,13 +97,13 @@ class Net:
         """All at one switch."""
         self.split(self.numbers)
 
-    def deafen(self, ear: int, mouth: int) -> None:
-        """What `mouth` sends to `ear` reaches nobody any more; the other direction works on."""
-        self._neighbour(mouth, "replace", host_of(ear), "lladdr", NOBODY, "nud", "permanent")
+    def deafen(self, receiver: int, sender: int) -> None:
+        """What `sender` sends to `receiver` reaches nobody any more; the other direction works on."""
+        self._neighbour(sender, "replace", host_of(receiver), "lladdr", NOBODY, "nud", "permanent")
 
-    def open(self, ear: int, mouth: int) -> None:
+    def open(self, receiver: int, sender: int) -> None:
         """And does again."""
-        self._neighbour(mouth, "del", host_of(ear))
+        self._neighbour(sender, "del", host_of(receiver))
 
     def _neighbour(self, at: int, do: str, *words: str) -> None:
         self._run("-n", self.namespace(at), "neighbour", do, *words, "dev", "eth0")

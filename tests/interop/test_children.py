@@ -8,7 +8,7 @@ from typing import Any, Final
 
 import pytest
 
-from tests.fabric.grove import Grove
+from tests.fabric.placed import PlacedFabric
 from tests.interop.programs import needed
 
 PEERS: Final = Path(__file__).parent / "peers"
@@ -21,10 +21,10 @@ Line = tuple[str, str, int, Any]
 
 
 @pytest.fixture(scope="module")
-def grove(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Grove]:
-    with Grove(tmp_path_factory.mktemp("grove"), NAMES) as grove:
-        grove.until(lambda: grove.is_joined("sensor-1"), "the sensor has its place")
-        yield grove
+def fabric(tmp_path_factory: pytest.TempPathFactory) -> Iterator[PlacedFabric]:
+    with PlacedFabric(tmp_path_factory.mktemp("fabric"), NAMES) as fabric:
+        fabric.until(lambda: fabric.is_joined("sensor-1"), "the sensor has its place")
+        yield fabric
 
 
 def built(*command: str) -> None:
@@ -50,8 +50,8 @@ def child_in_java(tmp_path_factory: pytest.TempPathFactory) -> tuple[str, ...]:
     return (java, "-cp", f"{jar}:{place}", "Child")
 
 
-def at(grove: Grove, port: int) -> str:
-    return f"tcp://127.0.0.1:{grove.ports['root'] + port}"
+def at(fabric: PlacedFabric, port: int) -> str:
+    return f"tcp://127.0.0.1:{fabric.ports['root'] + port}"
 
 
 def line_of(text: str) -> Line:
@@ -70,48 +70,52 @@ def pairs(said: list[Line]) -> dict[str, Any]:
     return {name: value for word, name, _, value in said if word == "KVSYNC"}
 
 
-def tip(grove: Grove) -> int:
-    return max(int(number) for _, number, _ in grove.ask("root", "list", subtree=LAB)["pairs"])
+def tip(fabric: PlacedFabric) -> int:
+    return max(int(number) for _, number, _ in fabric.ask("root", "list", subtree=LAB)["pairs"])
 
 
 @pytest.mark.proves("CFG-013", "CFG-018")
-def test_a_req_in_c_gets_the_bundle(grove: Grove, child_in_c: str) -> None:
-    said = lines(child_in_c, at(grove, 3), LAB)
-    assert grove.values("root", LAB) == pairs(said)
-    assert ("KTHXBAI", LAB, tip(grove), None) == said[-1]
+def test_a_req_in_c_gets_the_bundle(fabric: PlacedFabric, child_in_c: str) -> None:
+    said = lines(child_in_c, at(fabric, 3), LAB)
+    assert fabric.values("root", LAB) == pairs(said)
+    assert ("KTHXBAI", LAB, tip(fabric), None) == said[-1]
 
 
 @pytest.mark.proves("CFG-007", "CFG-012")
-def test_a_req_in_c_hears_a_refusal_and_a_tip(grove: Grove, child_in_c: str) -> None:
-    assert [("KTHXBAI", f"/.tip{LAB}", tip(grove), None)] == lines(child_in_c, at(grove, 3), f"/.tip{LAB}")
-    ran = subprocess.run((child_in_c, at(grove, 3), "nowhere"), capture_output=True, text=True, timeout=60, check=False)
+def test_a_req_in_c_hears_a_refusal_and_a_tip(fabric: PlacedFabric, child_in_c: str) -> None:
+    assert [("KTHXBAI", f"/.tip{LAB}", tip(fabric), None)] == lines(child_in_c, at(fabric, 3), f"/.tip{LAB}")
+    ran = subprocess.run(
+        (child_in_c, at(fabric, 3), "nowhere"), capture_output=True, text=True, timeout=60, check=False
+    )
     assert (1, "WTF") == (ran.returncode, ran.stdout.partition(" ")[0])
     assert ran.stdout.endswith(" 1\n")
 
 
 @pytest.mark.proves("CFG-001", "CFG-010", "CFG-045")
-def test_a_dealer_in_java_gets_snapshot_beat_and_update(grove: Grove, child_in_java: tuple[str, ...]) -> None:
-    expected = grove.values("root", LAB)
+def test_a_dealer_in_java_gets_snapshot_beat_and_update(fabric: PlacedFabric, child_in_java: tuple[str, ...]) -> None:
+    expected = fabric.values("root", LAB)
     value = {"detail": "LOAD", "rate": "1s"}
-    command = (*child_in_java, "DEALER", at(grove, 3), at(grove, 2), LAB)
+    command = (*child_in_java, "DEALER", at(fabric, 3), at(fabric, 2), LAB)
     said: list[Line] = []
     with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as child:
         for text in child.stdout or ():
             said.append(line_of(text))
             if said[-1][0] == "KTHXBAI":
-                grove.ask("root", "set", key=f"{LAB}metric/load", value=value)
+                fabric.ask("root", "set", key=f"{LAB}metric/load", value=value)
     assert 0 == child.returncode
     end = next(place for place, line in enumerate(said) if line[0] == "KTHXBAI")
     assert ("HUGZ", "-", 0, None) == said[0]
     assert expected == pairs(said[1:end])
-    assert ("KVPUB", f"{LAB}metric/load", tip(grove), value) == said[-1]
+    assert ("KVPUB", f"{LAB}metric/load", tip(fabric), value) == said[-1]
 
 
 @pytest.mark.proves("CFG-013")
-def test_a_req_in_java_hears_one_pair_and_the_bundle_when_it_asks(grove: Grove, child_in_java: tuple[str, ...]) -> None:
-    expected = grove.values("root", LAB)
-    (first,) = lines(*child_in_java, "REQ", at(grove, 3), at(grove, 2), LAB)
+def test_a_req_in_java_hears_one_pair_and_the_bundle_when_it_asks(
+    fabric: PlacedFabric, child_in_java: tuple[str, ...]
+) -> None:
+    expected = fabric.values("root", LAB)
+    (first,) = lines(*child_in_java, "REQ", at(fabric, 3), at(fabric, 2), LAB)
     assert ("KVSYNC", min(expected), expected[min(expected)]) == (first[0], first[1], first[3])
-    said = lines(*child_in_java, "BUNDLE", at(grove, 3), at(grove, 2), LAB)
+    said = lines(*child_in_java, "BUNDLE", at(fabric, 3), at(fabric, 2), LAB)
     assert expected == pairs(said)
-    assert ("KTHXBAI", LAB, tip(grove), None) == said[-1]
+    assert ("KTHXBAI", LAB, tip(fabric), None) == said[-1]

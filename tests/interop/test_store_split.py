@@ -248,11 +248,11 @@ def test_five_machines_that_were_cut_into_three_and_two_agree_soon_after(five: W
 
 @pytest.mark.proves("LNK-021", "HEA-010", "HEA-011")
 def test_who_hears_only_one_direction_of_a_cable_learns_all_from_others(five: World, capsys: Any) -> None:
-    five.net.deafen(ear=2, mouth=1)
+    five.net.deafen(receiver=2, sender=1)
     five.until(lambda: five.reaches(1, 3) and five.reaches(2, 3), "the cut is noticed")
-    five.write((1, "mouth", 100), (2, "ear", 100))
+    five.write((1, "sender", 100), (2, "receiver", 100))
     five.agree(capsys, "one direction of one cable cut, 100 changes each", linked=False)
-    five.net.open(ear=2, mouth=1)
+    five.net.open(receiver=2, sender=1)
     five.agree(capsys, "that direction works again")
 
 

@@ -40,15 +40,15 @@ def recorder(root: Path, files: Files | None = None) -> Recorder:
     return Recorder(root, NODE, read, lambda _: None, files)
 
 
-def drain_all(scribe: Recorder) -> None:
+def drain_all(writer: Recorder) -> None:
     """What the core would order, from what the lake says: the cuts that are not there yet."""
-    found = scribe.outcome(InspectLake())
+    found = writer.outcome(InspectLake())
     assert isinstance(found, LakeFound), found
     tips = {tip.stream: (tip.number, tip.lsn, tip.prior) for tip in found.tips}
     for stream, first, last in CUTS:
         number, lsn, prior = tips.get(stream, (0, 0, NO_PRIOR))
         if first > lsn:
-            done = scribe.outcome(WriteSegment(stream, number + 1, first, last, prior))
+            done = writer.outcome(WriteSegment(stream, number + 1, first, last, prior))
             assert isinstance(done, SegmentWritten), done
             tips[stream] = (done.number, done.last_lsn, done.digest)
 
@@ -160,13 +160,13 @@ def test_a_planted_bug_of_publication_is_seen(tmp_path: Path, bug: type[CrashDis
         root = tmp_path / str(seed)
         root.mkdir()
         disk = bug(root, 12 + seed)
-        scribe = recorder(root, disk)
+        writer = recorder(root, disk)
         promised: list[SegmentWritten] = []
         try:
-            scribe.outcome(InspectLake())
+            writer.outcome(InspectLake())
             prior = NO_PRIOR
             for number, (_, first, last) in enumerate([CUTS[0], CUTS[2]], 1):
-                done = scribe.outcome(WriteSegment(1, number, first, last, prior))
+                done = writer.outcome(WriteSegment(1, number, first, last, prior))
                 assert isinstance(done, SegmentWritten), done
                 promised.append(done)
                 prior = done.digest
@@ -194,12 +194,12 @@ def test_the_same_crashes_harm_nothing_without_a_bug(tmp_path: Path) -> None:
         disk = CrashDisk(root, 12 + seed)
         promised: list[SegmentWritten] = []
         try:
-            scribe = recorder(root, disk)
-            scribe.outcome(InspectLake())
-            done = scribe.outcome(WriteSegment(1, 1, 1, 3, NO_PRIOR))
+            writer = recorder(root, disk)
+            writer.outcome(InspectLake())
+            done = writer.outcome(WriteSegment(1, 1, 1, 3, NO_PRIOR))
             assert isinstance(done, SegmentWritten), done
             promised.append(done)
-            scribe.outcome(WriteSegment(1, 2, 4, 6, done.digest))
+            writer.outcome(WriteSegment(1, 2, 4, 6, done.digest))
         except Crashed:
             pass
         disk.crash_at = None
@@ -233,28 +233,28 @@ class Refusing(LocalFiles):
 def test_a_refused_segment_leaves_nothing_and_can_be_written_again(
     tmp_path: Path, calls: int, number: int, why: str
 ) -> None:
-    scribe = recorder(tmp_path, Refusing(calls, number))
+    writer = recorder(tmp_path, Refusing(calls, number))
     assert isinstance(recorder(tmp_path).outcome(InspectLake()), LakeFound)
     order = WriteSegment(1, 1, 1, 3, NO_PRIOR)
-    failed = scribe.outcome(order)
+    failed = writer.outcome(order)
     assert isinstance(failed, SegmentFailed), failed
     assert (1, 1, why) == (failed.stream, failed.number, failed.why)
     assert [] == [name for name in files_in(tmp_path) if name.endswith(".tmp")]
-    done = scribe.outcome(order)
+    done = writer.outcome(order)
     assert isinstance(done, SegmentWritten)
     assert [1, 2, 3, 4, 5] == [row["sequence"] for row in rows_of(Layout(tmp_path), "samples", NODE.hex())]
 
 
 @pytest.mark.proves("LAK-007")
 def test_a_segment_whose_success_was_not_heard_is_not_written_again(tmp_path: Path) -> None:
-    scribe = recorder(tmp_path)
-    scribe.outcome(InspectLake())
+    writer = recorder(tmp_path)
+    writer.outcome(InspectLake())
     order = WriteSegment(1, 1, 1, 3, NO_PRIOR)
-    first, before = scribe.outcome(order), files_in(tmp_path)
+    first, before = writer.outcome(order), files_in(tmp_path)
     stamps = [(tmp_path / name).stat().st_mtime_ns for name in before]
-    assert first == scribe.outcome(order)
+    assert first == writer.outcome(order)
     assert stamps == [(tmp_path / name).stat().st_mtime_ns for name in before]
-    refused = scribe.outcome(WriteSegment(1, 1, 1, 6, NO_PRIOR))
+    refused = writer.outcome(WriteSegment(1, 1, 1, 6, NO_PRIOR))
     assert isinstance(refused, SegmentFailed)
     assert "segment-changed" in refused.detail
 

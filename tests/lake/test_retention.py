@@ -147,17 +147,17 @@ def test_power_fails_while_deleting(tiny_blocks: None, tmp_path: Path) -> None:
         root = tmp_path / str(crash_at)
         root.mkdir()
         lake, disk = Layout(root), CrashDisk(root)
-        scribe = Recorder(
+        writer = Recorder(
             root,
             bytes.fromhex(DRAIN),
             lambda after, _: ([(after + 1, batch(NODE_A, after + 1, 1))], after + 1),
             print,
             disk,
         )
-        scribe.outcome(InspectLake())
+        writer.outcome(InspectLake())
         prior = NO_PRIOR
         for number in range(1, 5):
-            done = scribe.outcome(WriteSegment(1, number, number, number, prior))
+            done = writer.outcome(WriteSegment(1, number, number, number, prior))
             assert isinstance(done, SegmentWritten)
             prior = done.digest
         source = Source(lake, "samples")
@@ -179,16 +179,16 @@ def test_power_fails_while_deleting(tiny_blocks: None, tmp_path: Path) -> None:
 
 @pytest.mark.proves("LAK-016")
 def test_a_lake_that_nobody_reads_is_full_at_its_limit_and_goes_on_when_it_is_read(tmp_path: Path) -> None:
-    scribe = Recorder(
+    writer = Recorder(
         tmp_path, bytes.fromhex(DRAIN), lambda after, _: ([(after + 1, batch(NODE_A, after + 1, 1))], after + 1), print
     )
-    scribe.outcome(InspectLake())
-    scribe.keep = Keep(age_ns=0, bytes_max=1)
-    first = scribe.outcome(WriteSegment(1, 1, 1, 1, NO_PRIOR))
+    writer.outcome(InspectLake())
+    writer.keep = Keep(age_ns=0, bytes_max=1)
+    first = writer.outcome(WriteSegment(1, 1, 1, 1, NO_PRIOR))
     assert isinstance(first, SegmentWritten)
-    refused = scribe.outcome(WriteSegment(1, 2, 2, 2, first.digest))
+    refused = writer.outcome(WriteSegment(1, 2, 2, 2, first.digest))
     assert isinstance(refused, SegmentFailed)
     assert ("full", True) == (refused.why, "no consumer is registered" in refused.detail)
     lake = Layout(tmp_path)
     commit(lake, "me", "samples", Source(lake, "samples").offset({DRAIN: (1, 0)}), 1)
-    assert isinstance(scribe.outcome(WriteSegment(1, 2, 2, 2, first.digest)), SegmentWritten)
+    assert isinstance(writer.outcome(WriteSegment(1, 2, 2, 2, first.digest)), SegmentWritten)

@@ -11,7 +11,7 @@ import pytest
 import zmq
 
 from tests.fabric.fabric import FLEET
-from tests.fabric.grove import Grove
+from tests.fabric.placed import PlacedFabric
 from tests.peers import plain
 from tests.shell.ports import free_blocks
 
@@ -23,16 +23,16 @@ ICANHAZ: Final = (b"ICANHAZ", b"", b"", b"", b"/CONFIG/lab/")
 
 
 @pytest.fixture(scope="module")
-def grove(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Grove]:
-    with Grove(tmp_path_factory.mktemp("grove"), NAMES) as grove:
-        grove.until(lambda: grove.is_joined("collector-1"), "the collector has its place")
-        grove.until(lambda: grove.number("root") == grove.number("collector-1") > 0, "it has the configuration")
-        yield grove
+def fabric(tmp_path_factory: pytest.TempPathFactory) -> Iterator[PlacedFabric]:
+    with PlacedFabric(tmp_path_factory.mktemp("fabric"), NAMES) as fabric:
+        fabric.until(lambda: fabric.is_joined("collector-1"), "the collector has its place")
+        fabric.until(lambda: fabric.number("root") == fabric.number("collector-1") > 0, "it has the configuration")
+        yield fabric
 
 
-def config(grove: Grove, *words: str) -> str:
+def config(fabric: PlacedFabric, *words: str) -> str:
     """What `weft config` prints at the root."""
-    command = [sys.executable, "-m", "weft.cli.main", "config", *words, "--port", str(grove.ports["root"])]
+    command = [sys.executable, "-m", "weft.cli.main", "config", *words, "--port", str(fabric.ports["root"])]
     return subprocess.run(command, capture_output=True, text=True, check=True, timeout=60).stdout
 
 
@@ -47,21 +47,21 @@ def changed(frames: tuple[bytes, ...], at: int, frame: bytes) -> tuple[bytes, ..
 
 
 @pytest.mark.proves("TOP-001", "TOP-002", "TOP-003", "TOP-010", "TOP-012", "CFG-010", "CFG-012")
-def test_it_hears_the_call_of_a_root_that_knows_its_endpoint_and_is_assigned_a_parent(grove: Grove) -> None:
+def test_it_hears_the_call_of_a_root_that_knows_its_endpoint_and_is_assigned_a_parent(fabric: PlacedFabric) -> None:
     (block,) = free_blocks(1, 21_000)
     own = f"127.0.0.1:{block}"
     calls = plain.Calls(own)
     try:
-        config(grove, "set", "lab/members", json.dumps(["127.0.0.0/8", own]))
+        config(fabric, "set", "lab/members", json.dumps(["127.0.0.0/8", own]))
         key, root, said = calls.hear()
     finally:
         calls.close()
-    assert ("/MARCO", grove.endpoint("root"), FLEET, 1) == (key, root, said["fleet"], said["protocol"])
+    assert ("/MARCO", fabric.endpoint("root"), FLEET, 1) == (key, root, said["fleet"], said["protocol"])
     for kind in plain.KINDS:
         node = uuid.uuid4()
         place = plain.join(root, own, node, kind, "plain")
         assert place == plain.join(root, own, node, kind, "plain")
-        expected = {"parent": grove.endpoint("collector-1"), "root": root, "level": "leaf", "group": "lab", "tier": 2}
+        expected = {"parent": fabric.endpoint("collector-1"), "root": root, "level": "leaf", "group": "lab", "tier": 2}
         assert expected == {name: place[name] for name in expected}, kind
         record = plain.snapshot(root, f"/TOPO/lab/node/{node.hex}", "REQ").pairs[f"/TOPO/lab/node/{node.hex}"]
         assert (own, "leaf", "plain") == (record["endpoint"], record["level"], record["name"])
@@ -69,11 +69,11 @@ def test_it_hears_the_call_of_a_root_that_knows_its_endpoint_and_is_assigned_a_p
 
 @pytest.mark.proves("CFG-001", "CFG-010", "CFG-011", "CFG-013", "CFG-018")
 @pytest.mark.parametrize("kind", plain.KINDS)
-def test_each_kind_of_socket_gets_the_same_snapshot_of_root_and_collector(grove: Grove, kind: str) -> None:
-    expected = grove.values("root", LAB)
+def test_each_kind_of_socket_gets_the_same_snapshot_of_root_and_collector(fabric: PlacedFabric, kind: str) -> None:
+    expected = fabric.values("root", LAB)
     for name in NAMES:
-        number = grove.number(name)
-        found = plain.snapshot(grove.endpoint(name), LAB, kind)
+        number = fabric.number(name)
+        found = plain.snapshot(fabric.endpoint(name), LAB, kind)
         assert expected == found.pairs
         assert 0 < found.number <= number
         assert found.messages == (1 if kind.endswith("REQ") else len(expected) + 1)
@@ -81,10 +81,10 @@ def test_each_kind_of_socket_gets_the_same_snapshot_of_root_and_collector(grove:
 
 @pytest.mark.proves("CFG-018", "CFG-019", "CFG-040")
 @pytest.mark.parametrize("kind", plain.KINDS)
-def test_tips_and_chains_are_told(grove: Grove, kind: str) -> None:
-    root = grove.endpoint("root")
-    grove.ask("root", "set", key=f"{LAB}metric/uptime", value={"detail": "UPTIME", "rate": "1s"})
-    grove.ask("root", "delete", key=f"{LAB}metric/uptime")
+def test_tips_and_chains_are_told(fabric: PlacedFabric, kind: str) -> None:
+    root = fabric.endpoint("root")
+    fabric.ask("root", "set", key=f"{LAB}metric/uptime", value={"detail": "UPTIME", "rate": "1s"})
+    fabric.ask("root", "delete", key=f"{LAB}metric/uptime")
     tip = plain.snapshot(root, f"/.tip{LAB}", kind)
     assert ({}, 1) == (tip.pairs, tip.messages)
     assert tip.number == plain.snapshot(root, LAB, kind).number
@@ -95,22 +95,22 @@ def test_tips_and_chains_are_told(grove: Grove, kind: str) -> None:
 
 @pytest.mark.proves("CFG-001", "CFG-005", "CFG-017", "CFG-045")
 @pytest.mark.parametrize("parent", NAMES)
-def test_a_write_reaches_its_subscription_and_beats_follow(grove: Grove, parent: str) -> None:
-    updates = plain.Updates(grove.endpoint(parent), LAB)
+def test_a_write_reaches_its_subscription_and_beats_follow(fabric: PlacedFabric, parent: str) -> None:
+    updates = plain.Updates(fabric.endpoint(parent), LAB)
     try:
         while updates.hear() is not None:  # a beat: the subscription has arrived
             pass
-        prev = plain.snapshot(grove.endpoint("root"), f"/.tip{LAB}", "REQ").number
+        prev = plain.snapshot(fabric.endpoint("root"), f"/.tip{LAB}", "REQ").number
         value = {"detail": "LOAD", "rate": "1s"}
-        config(grove, "set", "lab/metric/load", json.dumps(value))
+        config(fabric, "set", "lab/metric/load", json.dumps(value))
         written = next_write(updates)
         assert ("/CONFIG/lab/metric/load", prev, value) == (written.key, written.properties["prev"], written.value)
         assert {"prev", "sum"} == set(written.properties)  # a plain peer passes over what it does not know
-        assert grove.status("root")["node"] == written.root.hex()
-        assert plain.snapshot(grove.endpoint("root"), LAB, "REQ").number == written.number
-        assert value == plain.snapshot(grove.endpoint(parent), LAB, "DEALER").pairs[written.key]
+        assert fabric.status("root")["node"] == written.root.hex()
+        assert plain.snapshot(fabric.endpoint("root"), LAB, "REQ").number == written.number
+        assert value == plain.snapshot(fabric.endpoint(parent), LAB, "DEALER").pairs[written.key]
         assert updates.hear() is None
-        config(grove, "delete", "lab/metric/load")
+        config(fabric, "delete", "lab/metric/load")
         deleted = next_write(updates)
         assert (written.key, written.number, None) == (deleted.key, deleted.properties["prev"], deleted.value)
     finally:
@@ -136,51 +136,51 @@ NONSENSE: Final[tuple[tuple[int, str, int, tuple[bytes, ...]], ...]] = (
 CHANNEL: Final = {plain.SNAPSHOTS: "serve", plain.CONTROL: "control"}
 
 
-def refused(grove: Grove, where: int, code: str) -> int:
-    return int(grove.status("root")["refused"].get(f"{CHANNEL[where]}:{code}", 0))
+def refused(fabric: PlacedFabric, where: int, code: str) -> int:
+    return int(fabric.status("root")["refused"].get(f"{CHANNEL[where]}:{code}", 0))
 
 
-def standing(grove: Grove) -> tuple[Any, ...]:
+def standing(fabric: PlacedFabric) -> tuple[Any, ...]:
     """What nonsense must not change; who has said by now which number it runs is another matter."""
-    tree = [{key: row[key] for key in row if key not in ("number", "at")} for row in grove.status("root")["tree"]]
-    return grove.number("root"), grove.values("root", "/"), tree
+    tree = [{key: row[key] for key in row if key not in ("number", "at")} for row in fabric.status("root")["tree"]]
+    return fabric.number("root"), fabric.values("root", "/"), tree
 
 
 @pytest.mark.proves("CFG-007", "CFG-008", "CFG-011")
 @pytest.mark.parametrize("kind", plain.KINDS)
-def test_nonsense_is_answered_counted_and_changes_nothing(grove: Grove, kind: str) -> None:
-    before = standing(grove)
+def test_nonsense_is_answered_counted_and_changes_nothing(fabric: PlacedFabric, kind: str) -> None:
+    before = standing(fabric)
     for where, named, answer, frames in NONSENSE:
         is_unknown = kind == "bare DEALER" and named == "command"  # neither a delimiter nor a known word
         reason, code = ("envelope", MALFORMED) if is_unknown else (named, answer)
-        count = refused(grove, where, reason)
-        with plain.talk(grove.endpoint("root"), where, kind) as said:
+        count = refused(fabric, where, reason)
+        with plain.talk(fabric.endpoint("root"), where, kind) as said:
             said.say(*frames)
             with pytest.raises(plain.Refused) as told:
                 said.hear()
         assert code == told.value.code, (reason, frames)
         assert len(told.value.text.encode()) <= 200
-        assert count + 1 == refused(grove, where, reason), (reason, frames)
-    assert before == standing(grove)
+        assert count + 1 == refused(fabric, where, reason), (reason, frames)
+    assert before == standing(fabric)
 
 
 @pytest.mark.proves("CFG-008")
-def test_noise_where_nobody_answers_leaves_the_root_at_work(grove: Grove) -> None:
-    before = standing(grove)
-    count = grove.status("root")["refused"].get("announced:frame-count", 0)
+def test_noise_where_nobody_answers_leaves_the_root_at_work(fabric: PlacedFabric) -> None:
+    before = standing(fabric)
+    count = fabric.status("root")["refused"].get("announced:frame-count", 0)
     socket: zmq.Socket[bytes] = zmq.Context.instance().socket(zmq.PUB)
     try:
         socket.linger = 0
-        socket.connect(f"tcp://{grove.endpoint('root')}")
+        socket.connect(f"tcp://{fabric.endpoint('root')}")
 
         def shout() -> bool:
             socket.send_multipart([b"/MARCO", b"noise"])
-            return bool(grove.status("root")["refused"].get("announced:frame-count", 0) > count)
+            return bool(fabric.status("root")["refused"].get("announced:frame-count", 0) > count)
 
-        grove.until(shout, "the noise is counted")
+        fabric.until(shout, "the noise is counted")
     finally:
         socket.close()
-    assert before == standing(grove)
-    grove.measure_on(10)
-    assert "ok" == grove.status("root")["health"]["state"]
-    assert before[1] == plain.snapshot(grove.endpoint("root"), "/", "REQ").pairs
+    assert before == standing(fabric)
+    fabric.measure_on(10)
+    assert "ok" == fabric.status("root")["health"]["state"]
+    assert before[1] == plain.snapshot(fabric.endpoint("root"), "/", "REQ").pairs

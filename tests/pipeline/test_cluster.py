@@ -18,11 +18,11 @@ from tests.pipeline.ground import DRAIN, MEM, A, taken
 from weft.base.errors import UserError
 from weft.lake.layout import Layout
 from weft.lake.segments import append_segment, open_lake
-from weft.pipeline import cluster, executors, runner
+from weft.pipeline import cluster, runner
 from weft.pipeline.check import Check
 from weft.pipeline.checkpoint import Checkpoint
 from weft.pipeline.cluster import Plan
-from weft.pipeline.executors import Executors
+from weft.pipeline.runner import Executors
 from weft.pipeline.session import Options, default_partitions, read_secret, settings_of
 
 pytestmark = pytest.mark.prove("Spark in processes of its own")
@@ -116,13 +116,13 @@ def test_a_driver_for_whom_nobody_works_ends_with_a_sentence() -> None:
     watched = Executors(session, "spark://127.0.0.1:1")
     session.count = 0
     watched.look(0.0)  # they may be on their way
-    watched.look(executors.PATIENCE_S)
+    watched.look(runner.PATIENCE_S)
     session.count = 1
-    watched.look(executors.PATIENCE_S + 10)
+    watched.look(runner.PATIENCE_S + 10)
     session.count = 0
-    watched.look(2 * executors.PATIENCE_S)
+    watched.look(2 * runner.PATIENCE_S)
     with pytest.raises(UserError) as ended:
-        watched.look(3 * executors.PATIENCE_S)
+        watched.look(3 * runner.PATIENCE_S)
     assert "unavailable" == ended.value.code
     Executors(session, "local[*]").look(1e9)
 

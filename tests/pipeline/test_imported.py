@@ -23,8 +23,8 @@ from weft.lake.importing.identity import drain_of, era_of, origin_of
 from weft.lake.importing.running import Wish, import_files
 from weft.pipeline.check import Check
 from weft.pipeline.datasets import proven
+from weft.pipeline.fold import Recomputed
 from weft.pipeline.foreign import Foreign
-from weft.pipeline.redone import Redone
 from weft.pipeline.rewriting import UNCHANGED
 from weft.pipeline.sql import Lake
 from weft.pipeline.tables import ROLLUP_1D, ROLLUP_1H, ROLLUP_1M
@@ -294,7 +294,7 @@ def contradicted_samples_not_told(patch: pytest.MonkeyPatch) -> None:
 
 
 def replaced_values_added(patch: pytest.MonkeyPatch) -> None:
-    patch.setattr(Redone, "kept", lambda _, windows: windows)
+    patch.setattr(Recomputed, "kept", lambda _, windows: windows)
 
 
 BUGS = (natural_duplicates_kept, divided_pairs_kept, contradicted_samples_not_told, replaced_values_added)

@@ -59,7 +59,7 @@ def check_said(host: Host, image: Image) -> None:
             held.add(record.source, record.sequence, record.last)
     for message in said_in(image):
         if isinstance(message, hop.Hack):
-            eras = carrier.parent.kept._children.values()
+            eras = carrier.parent.progress._children.values()
             upto = max((kept[message.era].upto for kept in eras if message.era in kept), default=0)
             assert message.upto <= upto, f"{image.name}: {message.upto} was acknowledged, {upto} are here"
         elif isinstance(message, hop.Hop):

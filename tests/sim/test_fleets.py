@@ -13,15 +13,15 @@ from weft.sim.swarm import draw_plan
 
 @pytest.mark.proves("SIM-008", "REC-010", "REC-011", "REC-012", "REC-014", "REC-015", "REC-017", "CFG-024", "TOP-010")
 @pytest.mark.varies("seed", range(10), range(500))
-def test_every_copse_is_green(seed: int) -> None:
-    outcome = run(draw_plan(str(seed), "copse"))
-    assert outcome.is_green, report.failure(outcome, "-", f"weft sim --seed {seed} --scenario copse --explain")
+def test_every_small_fleet_is_green(seed: int) -> None:
+    outcome = run(draw_plan(str(seed), "small-fleet"))
+    assert outcome.is_green, report.failure(outcome, "-", f"weft sim --seed {seed} --scenario small-fleet --explain")
 
 
 @pytest.mark.varies("seed", range(2), range(100))
-def test_every_grove_is_green(seed: int) -> None:
-    outcome = run(draw_plan(str(seed), "grove"))
-    assert outcome.is_green, report.failure(outcome, "-", f"weft sim --seed {seed} --scenario grove --explain")
+def test_every_fleet_is_green(seed: int) -> None:
+    outcome = run(draw_plan(str(seed), "fleet"))
+    assert outcome.is_green, report.failure(outcome, "-", f"weft sim --seed {seed} --scenario fleet --explain")
 
 
 @pytest.mark.proves("FLD-001")
@@ -48,7 +48,7 @@ def test_the_same_seed_is_the_same_fleet() -> None:
 
 
 def test_every_variant_is_drawn_somewhere() -> None:
-    drawn = {draw_plan(str(seed), "grove").menu[0] for seed in range(300)}
+    drawn = {draw_plan(str(seed), "fleet").menu[0] for seed in range(300)}
     drawn |= {draw_plan(str(seed), name).menu[0] for seed in range(20) for name in ("shapes", "liars", "snapshots")}
     assert drawn == set(VARIANTS)
     assert all(set(names) <= set(VARIANTS) for names in FLEET_SCENARIOS.values())
@@ -80,7 +80,7 @@ def test_a_plan_can_lose_a_member_but_not_who_is_needed() -> None:
 
 
 @pytest.mark.proves("CHK-012")
-@pytest.mark.parametrize(("scenario", "seed"), [("grove", 4), ("shapes", 16)])
+@pytest.mark.parametrize(("scenario", "seed"), [("fleet", 4), ("shapes", 16)])
 def test_whoever_reads_is_told_when_values_go_back_and_sees_only_what_is_durable(scenario: str, seed: int) -> None:
     outcome = run(draw_plan(str(seed), scenario))
     assert outcome.is_green, report.failure(outcome, "-", f"weft sim --seed {seed} --scenario {scenario} --explain")
@@ -89,6 +89,6 @@ def test_whoever_reads_is_told_when_values_go_back_and_sees_only_what_is_durable
 @pytest.mark.proves("CFG-034", "CFG-041")
 @pytest.mark.parametrize("seed", [139, 148])
 def test_leaves_hear_of_another_history_that_has_come_to_the_same_number(seed: int) -> None:
-    outcome = run(draw_plan(str(seed), "copse"))
+    outcome = run(draw_plan(str(seed), "small-fleet"))
     assert outcome.plan.menu[0] == "the root's disk is an old one"
-    assert outcome.is_green, report.failure(outcome, "-", f"weft sim --seed {seed} --scenario copse --explain")
+    assert outcome.is_green, report.failure(outcome, "-", f"weft sim --seed {seed} --scenario small-fleet --explain")

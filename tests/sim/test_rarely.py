@@ -22,7 +22,7 @@ ROOT = Path(__file__).parents[2]
 
 @pytest.mark.proves("SIM-009")
 def test_each_rare_branch_is_taken_by_some_runs_and_by_few_and_stands_in_the_plan() -> None:
-    drawn = [draw_plan(str(seed), scenario) for seed in range(150) for scenario in ("fabric", "copse", "store")]
+    drawn = [draw_plan(str(seed), scenario) for seed in range(150) for scenario in ("fabric", "small-fleet", "store")]
     for name in RARE:
         share = sum(name in plan.rare for plan in drawn) / len(drawn)
         assert 0.04 < share < 0.2, name
@@ -69,7 +69,7 @@ def told(name: str, scenario: str, seed: str, monkeypatch: pytest.MonkeyPatch) -
 
 
 CASES = [
-    ("one pair in a portion", "copse", "1", "portion", 1),
+    ("one pair in a portion", "small-fleet", "1", "portion", 1),
     ("a window of one message", "fabric", "2", "hop", 1),
     ("one change in a message", "store-small", "2", "joined", 0),
 ]

@@ -181,7 +181,7 @@ def test_a_node_is_woken_in_the_round_in_which_its_deadline_comes_to_be_now(monk
 
     monkeypatch.setattr(Node, "hear", heard)
     monkeypatch.setattr(Node, "wake", waken)
-    assert run(draw_plan("1", "copse")).is_green
+    assert run(draw_plan("1", "small-fleet")).is_green
     assert len(due) > 10
     assert [] == [each for each in due if each not in woken]
 

@@ -19,7 +19,7 @@ LARGE: Final[dict[str, tuple[int, int]]] = {
     "weft/cores/chains/core.py:Chains": (35, 250),
     "weft/cores/chains/holding.py:Holding": (40, 350),
     "weft/cores/chains/inbox.py:Inbox": (30, 300),
-    "weft/cores/chains/patrons.py:Patrons": (35, 350),
+    "weft/cores/chains/sessions.py:Sessions": (35, 350),
     "weft/cores/configuration/core.py:Configuration": (45, 300),
     "weft/cores/configuration/replica.py:Replica": (40, 450),
     "weft/cores/configuration/root.py:Root": (35, 350),

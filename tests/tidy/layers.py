@@ -1,6 +1,7 @@
 """What makes a node repeatable: below the shell there is no clock, no chance, no order that differs from run to run."""
 
 import ast
+import re
 from collections.abc import Container, Iterator
 from typing import Final
 
@@ -295,6 +296,45 @@ def _reaches(start: str, goal: str, edges: dict[str, dict[str, int]]) -> bool:
         seen.update(new)
         todo += new
     return False
+
+
+SMALL_LINES: Final = 60
+JOINED_LINES: Final = 400
+OWN_ROOMS: Final = re.compile(r"/(?:\w*states|limits|messages|show|core|__init__)\.py$")
+"""Rooms that every package of its kind has, however small they are."""
+
+
+def small_modules(files: list[Source]) -> Iterator[Finding]:
+    """A module of less than 60 lines with one reader is a paragraph of that reader's module (HSE-009).
+
+    Left alone: rooms that each package of the kind has; rows of a series, which a package gathers in its `__init__`; what
+    another directory or a late import reads; and what would make the reader's module longer than 400 lines.
+    """
+    modules = {_module_of(source.path): source for source in files if source.path.startswith("src/") and source.tree}
+    readers: dict[str, set[str]] = {}
+    for name, source in modules.items():
+        for target, reader in _read_by(name, source, modules):
+            readers.setdefault(target, set()).add(reader)
+    for name, source in modules.items():
+        found = readers.get(name, set()) - {name}
+        if len(found) != 1 or len(source.lines) >= SMALL_LINES or OWN_ROOMS.search(source.path):
+            continue
+        home = modules.get(found.pop())
+        if home is not None and _could_hold(home, source) and not source.is_answered(1, 12):
+            yield source.finding(1, f"{len(source.lines)} lines that one module reads", f"goes home to {home.path}")
+
+
+def _read_by(name: str, source: Source, modules: Container[str]) -> Iterator[tuple[str, str]]:
+    """What a module imports, with its own name; with none for what it imports late."""
+    for node in source.nodes:
+        if isinstance(node, ast.Import | ast.ImportFrom):
+            yield from ((target, "" if node.col_offset else name) for target in _targets(node, modules))
+
+
+def _could_hold(reader: Source, small: Source) -> bool:
+    is_near = reader.path.rpartition("/")[0] == small.path.rpartition("/")[0]
+    is_gathered = reader.path.endswith("/__init__.py")
+    return is_near and not is_gathered and len(reader.lines) + len(small.lines) <= JOINED_LINES
 
 
 OF_OUTBOX: Final = frozenset({"Persist", "Tell", "Reply", "Perform", "Connect"})

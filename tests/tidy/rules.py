@@ -28,6 +28,8 @@ OF_FILES: Final[tuple[Callable[[Source], Iterator[Finding]], ...]] = (
     words.machine_paths,
     words.words_of_work,
     words.texts_elsewhere,
+    words.metaphors,
+    words.modules_to_be_guessed,
     words.unfinished,
     words.silenced_without_reason,
     words.skipped_tests,
@@ -37,6 +39,7 @@ OF_FILES: Final[tuple[Callable[[Source], Iterator[Finding]], ...]] = (
 OF_TREES: Final[tuple[Callable[[list[Source]], Iterator[Finding]], ...]] = (
     layers.rooms_of_cores,
     layers.circles_of_imports,
+    layers.small_modules,
     shape.dead_code,
 )
 

@@ -82,6 +82,10 @@ PLANTED = [
     ("docs/a.md", "as asked for in iss~ue #12\n", 1, "how the work was organised"),
     ("docs/a.md", "as spe~cs/03 says\n", 1, "names a text that is not here"),
     (SHELL, "# DES~IGN.md\n", 1, "names a text that is not here"),
+    (SHELL, "the_pat~rons = 1\n", 1, "a word to be guessed"),
+    (TEST, "class Gro~ve:\n    pass\n", 1, "a word to be guessed"),
+    ("docs/a.md", "a tro~upe of clients\n", 1, "a word to be guessed"),
+    ("src/weft/cores/one/kept.py", "x = 1\n", 1, "named by a participle"),
     *[(SHELL, f"# {word}\n", 1, "says that it is unfinished") for word in UNFINISHED_WORDS],
     (SHELL, "import a  # no~qa: F401\n", 1, "without a reason"),
     (SHELL, "import a  # no~qa\n", 1, "without a reason"),
@@ -158,6 +162,27 @@ def test_a_circle_of_imports_is_found_on_each_of_its_lines(
         _plant(tmp_path, f"src/weft/shell/{name}.py", text)
     told = [finding for finding in findings(tmp_path) if "a circle" in finding.what]
     assert found == [Path(finding.path).stem for finding in told]
+
+
+SMALL = {"src/weft/shell/small.py": "x = 1\n", "src/weft/shell/reader.py": "from weft.shell.small import x\n"}
+
+
+@pytest.mark.parametrize(
+    "changed, found",
+    [
+        ({}, ["src/weft/shell/small.py"]),
+        ({"src/weft/shell/small.py": "x = 1\n" * 60}, []),
+        ({"src/weft/shell/small.py": "# tidy: a room of its own\nx = 1\n"}, []),
+        ({"src/weft/shell/other.py": "from weft.shell import small\n"}, []),
+        ({"src/weft/shell/reader.py": "def _f():\n    from weft.shell.small import x\n    return x\nuse = [_f]\n"}, []),
+        ({"src/weft/shell/reader.py": "from weft.shell.small import x\n" * 400}, []),
+    ],
+)
+@pytest.mark.proves("HSE-009", part="small modules that one other module reads go home, or say why not")
+def test_a_small_module_with_one_reader_goes_home(tmp_path: Path, changed: dict[str, str], found: list[str]) -> None:
+    for path, text in (SMALL | changed).items():
+        _plant(tmp_path, path, text)
+    assert found == [finding.path for finding in findings(tmp_path) if "one module reads" in finding.what]
 
 
 @pytest.mark.parametrize("path, text", HARMLESS)

@@ -35,6 +35,23 @@ WORK: Final = _any_of(
 )
 ELSEWHERE: Final = _any_of(r"\bspecs~/\d\d", r"\bDESIGN~\.md\b")
 """Texts that are not in the tree."""
+METAPHORS: Final = {
+    "patron": "session",
+    "takers": "who acknowledged first",
+    "redone": "recomputed",
+    "grove": "fleet",
+    "copse": "small-fleet",
+    "troupe": "clients",
+    "mouth": "sender",
+    "scribe": "recorder, writer",
+    "depot": "cluster",
+    "mailroom": "intake",
+    "postoffice": "dispatch",
+}
+"""Words that a reader had to guess, and what stands for them now (HSE-010)."""
+METAPHOR: Final = re.compile(rf"(?<![A-Za-z])({'|'.join(METAPHORS)})s?(?![a-z])", re.IGNORECASE)
+GUESSED: Final = frozenset({"kept.py", "held.py", "loose.py", "returned.py", "returning.py", "told.py", "wanted.py"})
+"""Modules are named by what they are, not by what was done to it."""
 UNFINISHED: Final = re.compile("TO~DO|FIX~ME|XX~X|HA~CK|NotImplemented~Error".replace("~", ""))
 SILENCED: Final = re.compile(
     r"#\s*(noqa|type:\s*ignore|pragma)\b(?P<codes>[:\s]*(?:\[[^\]]*\]|[A-Z]+\d+(?:[,\s]+[A-Z]+\d+)*)?)(?P<why>.*)"
@@ -66,6 +83,21 @@ def texts_elsewhere(source: Source) -> Iterator[Finding]:
     yield from _lines(
         source, ELSEWHERE, "names a text that is not here", "a page of docs/, or an id of docs/requirements.md"
     )
+
+
+def metaphors(source: Source) -> Iterator[Finding]:
+    """Names are the field's words, so that an engineer who meets one knows what it is (HSE-010)."""
+    if source.path == "tests/tidy/words.py" or source.path.startswith("docs/requirements"):
+        return
+    for number, line in enumerate(source.lines, 1):
+        if (match := METAPHOR.search(line)) and not source.is_answered(number):
+            yield source.finding(number, f"a word to be guessed ({match[0]})", METAPHORS[match[1].lower()])
+
+
+def modules_to_be_guessed(source: Source) -> Iterator[Finding]:
+    """A participle alone says nothing of what a module holds."""
+    if source.path.startswith("src/") and source.path.rpartition("/")[2] in GUESSED:
+        yield source.finding(1, "a module that is named by a participle", "name what it holds")
 
 
 def unfinished(source: Source) -> Iterator[Finding]:

@@ -272,6 +272,6 @@ def test_a_candidate_counts_an_aye_only_of_who_has_shown_what_it_holds() -> None
         {"holds": [0, 10], "digest": DIGEST.hex()},
     ):
         answer(made, "aye", propose=1, **shown)
-        assert {} == made.election.ayes, shown
+        assert {} == made.election.granted, shown
     answer(made, "aye", propose=1, holds=[0, 9], digest=DIGEST.hex())
     assert Role.ROOT is made.role

@@ -88,7 +88,7 @@ DOES: dict[str, set[str]] = {
     "vote": {Persist.__name__, "VotePromised", "aye"},
     "outbid": {"yo", *CALLS},
     "say_yo": {"yo"},
-    "say_nay": {"nay"},
+    "refuse_vote": {"nay"},
     "begin": set(),
     "fetch": {PlaceAssigned.__name__},
     "ascend": {Persist.__name__, RootTaken.__name__},
@@ -109,7 +109,7 @@ def test_an_election(role: Role, on: Event, turn: Any) -> None:
     election.role, election.propose = role, 5
     made.context.is_root, made.context.is_acting = role is Role.ROOT, role is Role.ACTING
     election._donors = {"10.0.0.7:27500": Held(99, "")}
-    if on in (Event.AYES, Event.ALONE):
+    if on in (Event.MAJORITY, Event.ALONE):
         made.announcer.connect(election.voters().values(), NOW)
         made.effects()
     election._turn(on, Cue("10.0.0.6:27500", b"m" * 16, "e", 5, "alive"), NOW)

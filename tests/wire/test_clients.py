@@ -42,7 +42,7 @@ LINES = {name: line for name, line in lines("chains-frames.jsonl").items() if no
 """Those of node links are for another codec: tests/carrier/test_frames.py."""
 VALID = {name: line for name, line in LINES.items() if "header" in line["means"]}
 REFUSED = {"x-notmap", "x-op", "x-short", "x-long", "x-trunc"}
-"""What no codec takes; of the other bad inputs it is the core that refuses them (tests/chains/test_patrons.py)."""
+"""What no codec takes; of the other bad inputs it is the core that refuses them (tests/chains/test_sessions.py)."""
 TO_NODE, TO_CLIENT = "client>node", "node>client"
 DECODERS = {TO_NODE: clients.decode_asked, TO_CLIENT: clients.decode_answered}
 

@@ -11,6 +11,7 @@ from weft.checks.durable import Durable
 from weft.checks.exactly_once import ExactlyOnce
 from weft.checks.field import FIELD_RULES, Acknowledged, Delivered, Read, Saw
 from weft.checks.fleet import Claimed, Kept, NeverBack, Numbers, OneRoot, Settled, Swift
+from weft.checks.harm import HarmReported
 from weft.checks.hints import Unmoved
 from weft.checks.history import Fact, Unknown, Violation, read_lines, write_lines
 from weft.checks.inert import Inert
@@ -23,12 +24,11 @@ from weft.checks.sealed import Sealed
 from weft.checks.sessions import Sessions
 from weft.checks.store import STORE_RULES
 from weft.checks.timely import Timely
-from weft.checks.told import Told
 from weft.checks.wall import Wall
 from weft.checks.watched import Deregistered, Watched
 
 CHECKERS: tuple[type[Checker], ...] = (
-    *(Wall, ExactlyOnce, Order, Durable, Inert, Sealed, Bounded, Timely, Unmoved, Told, Converged, Complete),
+    *(Wall, ExactlyOnce, Order, Durable, Inert, Sealed, Bounded, Timely, Unmoved, HarmReported, Converged, Complete),
 )
 """All that run beside a simulation, in the order in which they are asked; `Same` needs two runs."""
 
@@ -79,6 +79,7 @@ __all__ = [
     "Durable",
     "ExactlyOnce",
     "Fact",
+    "HarmReported",
     "Inert",
     "Kept",
     "Linearizable",
@@ -97,7 +98,6 @@ __all__ = [
     "Suite",
     "Swift",
     "Timely",
-    "Told",
     "Unknown",
     "Unmoved",
     "Verdict",

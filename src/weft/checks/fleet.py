@@ -25,7 +25,7 @@ class OneRoot(Checker):
         ("info", "disk"): "note_disk",
         ("event", "root-taken"): "note_taken",
         ("durable", "promise"): "note_promise",
-        ("sent", "aye"): "note_aye",
+        ("sent", "vote"): "note_vote",
         ("sent", "write"): "note_write",
     }
 
@@ -41,7 +41,7 @@ class OneRoot(Checker):
     def note_promise(self, fact: Fact) -> None:
         self.promises[fact.node] = fact.value[0]
 
-    def note_aye(self, fact: Fact) -> None:
+    def note_vote(self, fact: Fact) -> None:
         epoch = fact.value[1]
         if epoch > self.promises.get(fact.node, -1):
             self.broken(f"{fact.node} votes in epoch {epoch} before its promise is durable", fact)

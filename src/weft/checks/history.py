@@ -69,7 +69,7 @@ VOCABULARY: Final[dict[tuple[str, str], str]] = {
     ("event", "went-back"): "number, last: this node says that its configuration is an older one",
     ("event", "other-topics"): "topics: this node replicates other parts of the configuration from now on",
     ("durable", "promise"): "epoch: the vote of this node in that epoch is given away",
-    ("sent", "aye"): "fleet, epoch: this node votes",
+    ("sent", "vote"): "fleet, epoch: this node votes",
     ("sent", "write"): "fleet, number, key, value: this node publishes a write of its own",
     (
         "ok",

@@ -158,12 +158,12 @@ def _imported(layout: "Layout", stream: str, reason: str) -> int:
 
 
 def _retried(job: "Job", reason: str, *, is_dry: bool) -> dict[str, Any]:
-    from weft.pipeline import eventlog, returning
+    from weft.pipeline import eventlog, releasing
 
-    found = returning.look(job, reason)
+    found = releasing.look(job, reason)
     rows = sum(ranges.count for _, ranges in found.passing)
     if rows and not is_dry:
-        returning.plan(job, reason, found.passing)
+        releasing.plan(job, reason, found.passing)
         done = job.take()
         rows = done.outcome.silver if done else 0
         job.fold()

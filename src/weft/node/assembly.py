@@ -305,7 +305,7 @@ def build_node(  # tidy: a node is made of these; most callers name four
         topology.may = made.authority.may
     chains = cores.get("chains")
     if isinstance(chains, Chains):
-        chains.patrons.rights.holder_of = made.holder_of
+        chains.sessions.rights.holder_of = made.holder_of
     return made
 
 

@@ -20,7 +20,7 @@ from weft.node.channels import CHANNELS
 from weft.wire import hop
 from weft.wire.beacon import Beacon
 from weft.wire.catalog import messages as catalog
-from weft.wire.discovery import Announcement, Control
+from weft.wire.discovery import GRANTED, REFUSED, Announcement, Control
 from weft.wire.envelope import Asked
 from weft.wire.store import mesh
 
@@ -36,8 +36,8 @@ COMMANDS: Final[Mapping[str, str]] = {
     "assignment": "assign",
     "stop": "stop",
     "yo": "lead",
-    "aye": "lead",
-    "nay": "lead",
+    GRANTED: "lead",
+    REFUSED: "lead",
 }
 """The verb of each command of control."""
 QUERIES: Final[Mapping[bytes, str]] = {b"dbp.logs": "log", b"dbp.tap": "tap", b"dbp.deregister": "admin"}

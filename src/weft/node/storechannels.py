@@ -1,4 +1,5 @@
 """Frames of the store's channels that no ZeroMQ socket carries: one each, the message as its dialect has it."""
+# tidy: a codec is a module with these names
 
 from typing import Any
 

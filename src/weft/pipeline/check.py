@@ -18,11 +18,11 @@ from weft.lake.manifest import SegmentFault
 from weft.lake.reader import Source
 from weft.lake.summary import streams_of
 from weft.pipeline.digests import Proof, adopt, proofs
-from weft.pipeline.held import TWINS_OF, Held, held_in, union
 from weft.pipeline.intake import received_of
 from weft.pipeline.logdigests import adopt_log, log_proofs
 from weft.pipeline.progress import reached
 from weft.pipeline.sql import Lake
+from weft.pipeline.tablenumbers import TWINS_OF, TableNumbers, numbers_in, union
 from weft.pipeline.tables import STAGES, Table
 from weft.pipeline.upkeep.forgotten import accounts, gone_from, rows_by_table
 from weft.pipeline.upkeep.log import opened, there
@@ -197,7 +197,7 @@ class _Stream:
             written.update(received_of(manifest))
             rows += 0 if manifest.skipped else manifest.rows
         twins = TWINS_OF.get(self.stream, ())
-        held = {table: held_in(self.asked, table, self.upto) for table in (*self.stages, *twins)}
+        held = {table: numbers_in(self.asked, table, self.upto) for table in (*self.stages, *twins)}
         bronze = self._ever_in(held, self.stages.bronze)
         silver = self._ever_in(held, self.stages.silver, self.stages.quarantine, *twins)
         is_cut = any(row for _, row in self.position.values())
@@ -208,7 +208,7 @@ class _Stream:
         self._differ("in silver or quarantine, and not in bronze", silver - bronze)
         return {"manifests": rows} | self._count(held, rows, is_cut=is_cut)
 
-    def _ever_in(self, held: Mapping[Table, Held], *tables: Table) -> VersionVector:
+    def _ever_in(self, held: Mapping[Table, TableNumbers], *tables: Table) -> VersionVector:
         """The numbers that some tables hold, or held until somebody removed them on purpose."""
         numbers = union(held[table] for table in tables)
         for table in self.stages:
@@ -216,7 +216,7 @@ class _Stream:
                 numbers.update(self.gone[table.full_name].numbers)
         return numbers
 
-    def _count(self, held: Mapping[Table, Held], rows: int, *, is_cut: bool) -> dict[str, int]:
+    def _count(self, held: Mapping[Table, TableNumbers], rows: int, *, is_cut: bool) -> dict[str, int]:
         """Rows of the tables against one another."""
         there = self.asked.tables()
         counts = {table.full_name: held[table].rows for table in self.stages if table in there}

@@ -13,8 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 from weft.pipeline.completeness import OVERDUE_NS, Instant, Tally, completed, instant_of, rows_of
 from weft.pipeline.fold import fresh_of
-from weft.pipeline.returned import returned_since
-from weft.pipeline.tables import COMPLETENESS
+from weft.pipeline.tables import COMPLETENESS, PROGRESS
 from weft.pipeline.transforms.completeness import tallies
 from weft.pipeline.upkeep.forgotten import numbers
 
@@ -79,7 +78,7 @@ class Counting:
         """Rows that have come back from quarantine, where they were counted before: a return begins with a fold."""
         if mark < 0:
             return {}
-        return returned_since(self.tables, self.kind, mark, upto)
+        return released_since(self.tables, self.kind, mark, upto)
 
 
 def _has_aged(coverage: "Coverage", rows: "Dataset", now: int) -> bool:
@@ -92,3 +91,21 @@ def _has_aged(coverage: "Coverage", rows: "Dataset", now: int) -> bool:
     is_overdue = any(now - hole.since > OVERDUE_NS for holes in coverage.holes.values() for hole in holes)
     is_late = ~pc.field("closed") & (pc.field("last_received") < instant_of(now - OVERDUE_NS))
     return (is_overdue and some("filling", pc.scalar(True))) or some("complete", is_late)
+
+
+def released_since(tables: "Tables", kind: "Kind", mark: int, upto: int) -> dict[tuple[str, int | None], int]:
+    """Of each origin and era, how many rows left quarantine (PIP-033) in batches `mark + 1` to `upto` of a stream."""
+    import pyarrow.compute as pc
+    import pyarrow.dataset as ds
+
+    of_job = (pc.field("job") == kind.stream) & (pc.field("rows_quarantine") < 0)
+    news = ds.dataset(tables.files(PROGRESS, f"batch > {mark} AND batch <= {upto}"), schema=PROGRESS.schema.arrow())
+    is_new = (pc.field("batch") > mark) & (pc.field("batch") <= upto)
+    found: dict[tuple[str, int | None], int] = {}
+    for number in news.to_table(columns=["batch"], filter=of_job & is_new)["batch"].to_pylist():
+        rows = ds.dataset(tables.files(kind.silver, f"batch = {number}"), schema=kind.silver.schema.arrow())
+        back = rows.to_table(columns=["origin", "era"], filter=pc.field("batch") == number)
+        for entry in back.group_by(["origin", "era"]).aggregate([([], "count_all")]).to_pylist():
+            key = (entry["origin"], entry["era"])
+            found[key] = found.get(key, 0) + entry["count_all"]
+    return found

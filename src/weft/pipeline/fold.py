@@ -14,7 +14,6 @@ from pyspark.sql import functions as F
 
 from weft.pipeline.delta import DataFile, Tables
 from weft.pipeline.late import Late
-from weft.pipeline.redone import Redone, redone_since
 from weft.pipeline.tables import (
     CORRECTIONS,
     LATEST,
@@ -25,6 +24,7 @@ from weft.pipeline.tables import (
     VALUES,
     Table,
 )
+from weft.pipeline.transforms.imported import days_of, of_days, outside_days
 from weft.pipeline.transforms.latest import latest, newest
 from weft.pipeline.transforms.rollup import (
     FILE_WIDTHS,
@@ -37,6 +37,51 @@ from weft.pipeline.transforms.rollup import (
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
+
+RECOMPUTED_SMALL_BYTES_MAX: Final = 8 << 20  # of values, below which their days are one task's work
+FRESH: Final = "dataset IS NOT NULL AND batch > {mark} AND batch <= {upto}"
+"""Files with fresh values of datasets, for Delta's log."""
+
+
+class Recomputed(NamedTuple):
+    """Days of roll-ups that are computed anew from all their values, since an import replaced some (PIP-099).
+
+    Samples of nodes are only ever added, so a roll-up is its old rows and the new parts. A later import of a dataset may
+    bring a sample between two others. The value of the later one is then replaced, and the old one cannot be taken out of
+    a least, a greatest, a first or a sum. So for each series and day with a fresh value of a dataset, the windows are
+    computed from all values of that day, and the old ones are dropped. Delta's log shows whether there are such values:
+    its statistics count the nulls of `dataset`.
+    """
+
+    days: "DataFrame"
+    """node, series, day."""
+    values: "DataFrame"
+    """All values of these."""
+    is_small: bool
+
+    def all_of(self, fresh: "DataFrame") -> "DataFrame":
+        """Fresh values, and old ones of the days that are made anew, each once."""
+        return outside_days(fresh, self.days, F.col("r.day")).unionByName(self.values)
+
+    def kept(self, windows: "DataFrame") -> "DataFrame":
+        """Old windows of other days."""
+        return outside_days(windows, self.days, F.to_date("r.window_start"))
+
+
+def recomputed_since(tables: Tables, mark: int, upto: int) -> Recomputed | None:
+    """What batches `mark + 1` to `upto` make necessary; None: nothing, as long as nothing is imported."""
+    files = tables.files(VALUES, FRESH.format(mark=mark, upto=upto))
+    if not files:
+        return None
+    days = days_of(tables.read(VALUES, files).where(F.col("batch").between(mark + 1, upto)))
+    first, last = days.agg(F.min("day"), F.max("day")).collect()[0]
+    if first is None:
+        return None
+    there = tables.files(VALUES, f"day >= CAST('{first}' AS DATE) AND day <= CAST('{last}' AS DATE)")
+    values = tables.read(VALUES, there).where(F.col("batch") <= upto)
+    is_small = sum(Path(file).stat().st_size for file in there) < RECOMPUTED_SMALL_BYTES_MAX
+    return Recomputed(days, of_days(values, days), is_small)
+
 
 ROLLUPS: Final = (ROLLUP_1M, ROLLUP_1H, ROLLUP_1D)
 SPANS_MAX: Final = 24  # touched stretches of time named one by one; more are taken as one
@@ -86,7 +131,7 @@ class Fold:
         rows = windows_of(parts.rows.coalesce(1) if is_small else parts.rows, table)
         if old:
             held = self.tables.read(table, old).select(*table.file_columns())
-            rows = rows.unionByName(held if parts.redone is None else parts.redone.kept(held))
+            rows = rows.unionByName(held if parts.recomputed is None else parts.recomputed.kept(held))
         folded = merged(rows.coalesce(1) if is_small else rows, table).withColumn(_SPLIT, file_of(table))
         added = self.tables.write(table, folded.coalesce(1), upto, split=_SPLIT, is_small=is_small)
         if table is ROLLUP_1H:
@@ -115,10 +160,10 @@ class Fold:
 
     def _of_values(self, mark: int, upto: int) -> "Fresh":
         """What the roll-ups are behind: fresh values, and all of the days that a dataset makes necessary anew."""
-        fresh, redone = self._since(VALUES, mark, upto), redone_since(self.tables, mark, upto)
-        if redone is None:
+        fresh, recomputed = self._since(VALUES, mark, upto), recomputed_since(self.tables, mark, upto)
+        if recomputed is None:
             return fresh
-        return Fresh(redone.all_of(fresh.rows), fresh.is_small and redone.is_small, redone)
+        return Fresh(recomputed.all_of(fresh.rows), fresh.is_small and recomputed.is_small, recomputed)
 
     def _since(self, table: Table, mark: int, upto: int) -> "Fresh":
         return fresh_of(self.tables, table, mark, upto)
@@ -134,7 +179,7 @@ class Fresh(NamedTuple):
 
     rows: "DataFrame"
     is_small: bool
-    redone: Redone | None = None
+    recomputed: Recomputed | None = None
     """Which windows are made anew of `rows`: the old ones do not count."""
 
 

@@ -33,7 +33,7 @@ from weft.pipeline.intake import intake_between
 from weft.pipeline.kinds import SAMPLES, Kind
 from weft.pipeline.marks import newest_mark
 from weft.pipeline.quarantined import refused_before
-from weft.pipeline.returning import Returning, Wanted, note_returned, wanted_of
+from weft.pipeline.releasing import Releasing, Wanted, note_released, wanted_of
 from weft.pipeline.ruleset import Rules
 from weft.pipeline.sampled import Known, SampleBatch
 from weft.pipeline.session import PARTITIONS
@@ -168,11 +168,11 @@ class Job:
             recorded = self.checkpoint.recorded_now(number)
             self.rules = self.checkpoint.rules(self.options.rules, is_repeated=recorded is not None)
             coverage.now = self.options.clock() if recorded is None else recorded
-            note_returned(coverage, wanted.vector())
+            note_released(coverage, wanted.vector())
             coverage.offset = end.text()
             self.checkpoint.save(number, coverage)
         about = self._about(0, coverage) | {"weft.returned": wanted.reason}
-        outcome = Returning(self.kind, self.tables, number, about, self.rules).take(self, wanted, steps)
+        outcome = Releasing(self.kind, self.tables, number, about, self.rules).take(self, wanted, steps)
         seconds = round(time.perf_counter() - began, 3)
         done = Done(
             self.kind.stream, number, outcome, 0, None, seconds, dict(steps.seconds), coverage.missing, 0, self.epoch

@@ -13,7 +13,7 @@ import threading
 import time
 from collections.abc import Callable
 from functools import partial
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from weft.base.errors import UserError, WeftError
 from weft.lake.layout import Layout
@@ -22,18 +22,51 @@ from weft.lake.offsets import At
 from weft.lake.reader import SEGMENTS_MAX, Limits
 from weft.pipeline.checkpoint import Checkpoint
 from weft.pipeline.delta import LeaseLost
-from weft.pipeline.executors import Executors
 from weft.pipeline.job import USUAL, Done, Job, JobOptions, SamplesJob
 from weft.pipeline.kinds import KINDS
 from weft.pipeline.lease import Lease
 from weft.pipeline.remote import answers, is_remote
 from weft.pipeline.rules import verify
-from weft.pipeline.session import Options, is_running, session
+from weft.pipeline.session import Options, is_local, is_running, session
 from weft.pipeline.settings import settings_of
 from weft.pipeline.upkeep.keeper import Upkeep
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
+
+EVERY_S: Final = 2.0
+PATIENCE_S: Final = 60.0  # a worker that died is back with an executor within seconds, on a busy machine in thirty
+
+
+class Executors:
+    """Whether a driver on a cluster has executors that work for it (PIP-081).
+
+    Where a cluster is gone or has no room, Spark waits for ever and says nothing. A driver without executors for a minute
+    ends with one sentence; the next start repeats what it had begun, as after any crash.
+    """
+
+    def __init__(self, spark: "SparkSession", master: str) -> None:
+        self.spark, self.master = spark, master
+        self._looked_at = self._seen_at = -1.0
+
+    def look(self, now: float) -> None:
+        """UserError `unavailable` (3) if there has been none for too long; `now` is monotonic, in seconds."""
+        if is_local(self.master) or now - self._looked_at < EVERY_S:
+            return
+        self._looked_at = now
+        if self._seen_at < 0 or self._count() > 0:
+            self._seen_at = now
+        if now - self._seen_at > PATIENCE_S:
+            raise UserError(
+                "unavailable",
+                f"nobody works for this driver at {self.master}: no executor for {PATIENCE_S:.0f} s",
+                "look whether the cluster is there and has free cores; then weft lake run again",
+            )
+
+    def _count(self) -> int:
+        context: Any = self.spark.sparkContext._jsc  # PySpark has no name for it
+        return int(context.sc().getExecutorMemoryStatus().size()) - 1  # the driver is one of them
+
 
 LEASE: Final = "samples"
 """Whose lease a driver takes: one drives all jobs of a lake."""

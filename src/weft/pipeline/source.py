@@ -3,6 +3,7 @@
 The stream `weft` gives the offsets; the segments between two of them are files that both Spark's own Parquet reader and
 the source `weft` can read. Which of them the jobs use stands in one line, `rows_of`, and beside it what was measured.
 """
+# tidy: the one place where the way of reading is chosen
 
 from collections.abc import Sequence
 from pathlib import Path

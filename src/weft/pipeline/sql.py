@@ -28,7 +28,7 @@ from weft.pipeline.scan import MISSING, quoted, scan
 from weft.pipeline.tables import ALL, LATEST, SAMPLES, VALUES, VIEWS, Table
 from weft.pipeline.versions import AsOf, made_at, opened
 from weft.pipeline.views.folded import LATEST_VIEW, ROLLUP_VIEW, WIDTHS
-from weft.pipeline.views.redone import ANY, sources
+from weft.pipeline.views.recomputed import ANY, sources
 from weft.pipeline.views.sketch import MACROS
 from weft.pipeline.writer import Writer
 

@@ -10,8 +10,8 @@ import weft.sim.machine as machine_module
 from weft.base.effects import Perform, Persist
 from weft.base.now import SECOND, Now
 from weft.cores.carrier.child import Child
+from weft.cores.carrier.childprogress import ChildProgress
 from weft.cores.carrier.core import Carrier
-from weft.cores.carrier.kept import Kept
 from weft.cores.carrier.links import Links
 from weft.cores.carrier.messages import Hop
 from weft.cores.carrier.outbox import Outbox
@@ -141,7 +141,7 @@ def receiver_ignores_the_era(right: Any) -> Any:
     """Messages of a new start count as known up to where the start before had come."""
 
     def hop(self: Parent, link: Any, message: Hop, now: Now) -> None:
-        eras = self.kept._children.get(link.node, {})
+        eras = self.progress._children.get(link.node, {})
         known = max((progress.upto for era, progress in eras.items() if era != link.era), default=0)
         if link.upto + 1 == message.s and message.s + len(message.m) <= known:
             link.upto += len(message.m)
@@ -369,7 +369,7 @@ def never_let_go_again(right: Any) -> Any:
     return hold_back
 
 
-@canary(Kept, "adopt", caught_by="converged", within=60)
+@canary(ChildProgress, "adopt", caught_by="converged", within=60)
 def snapshot_read_without_the_children(right: Any) -> Any:
     """A start from a snapshot knows nothing of what is held of each child."""
     return lambda self, kept: None

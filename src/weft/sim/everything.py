@@ -1,6 +1,6 @@
 """Draws whole nodes: all protocols at once, on a fleet that places itself or on a tree whose programs send mail.
 
-The fabric and what befalls it are those of the scenarios `copse` and `mail`; store, catalog, documents and clients of the
+The fabric and what befalls it are those of the scenarios `small-fleet` and `mail`; store, catalog, documents and clients of the
 Clone pattern are laid over that, each with its own workload and a few faults of its own.
 """
 

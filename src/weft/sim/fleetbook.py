@@ -18,7 +18,7 @@ from weft.cores.topology.limits import ELECTION_NS_MIN
 from weft.cores.topology.memory import CORE, Promised, from_record
 from weft.cores.topology.states import Role
 from weft.node.node import NodeEffect, Transmit
-from weft.wire.discovery import Control, decode_called
+from weft.wire.discovery import GRANTED, Control, decode_called
 from weft.wire.journal import decode_record
 from weft.wire.replication import KvPub, decode_update
 
@@ -93,9 +93,9 @@ class FleetBook:
 
     def _called(self, machine: "Machine", effect: Transmit) -> None:
         message = decode_called(effect.frames)
-        if isinstance(message, Control) and message.command == "aye":
+        if isinstance(message, Control) and message.command == GRANTED:
             epoch = message.properties["propose"]
-            self.recorder.note(machine.name, machine.era, "sent", "aye", [machine.plan.fleet, epoch])
+            self.recorder.note(machine.name, machine.era, "sent", "vote", [machine.plan.fleet, epoch])
 
     # The configuration
 

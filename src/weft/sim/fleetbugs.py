@@ -29,7 +29,7 @@ from weft.wire.replication import counter_of, epoch_of, number_of
 
 @canary(Election, "vote", caught_by="one_root", within=10, scenario="deaths")
 def aye_before_durable(right: Any) -> Any:
-    """A voter says aye, and then writes its promise down."""
+    """A voter sends its vote, and then writes its promise down."""
 
     def vote(self: Election, cue: Cue, now: Now) -> None:
         effects = self.context.effects
@@ -105,7 +105,7 @@ def new_root_forgets_what_it_has(right: Any) -> Any:
     return looked
 
 
-@canary(Carrier, "restore", caught_by="complete", within=40, scenario="grove")
+@canary(Carrier, "restore", caught_by="complete", within=40, scenario="fleet")
 def former_root_keeps_what_it_had_not_drained(right: Any) -> Any:
     """Who was the root, and is none, sends up only what comes from now on."""
 

@@ -378,7 +378,7 @@ VARIANTS: Final[dict[str, Variant]] = {
 }
 """S1 with S13, S2, S3, S4, S5, S6, S7, S8, S9, S10, S12, everything temporary at once, S14, and the two bounds."""
 
-COPSE: Final = "copse"  # a grove of at most a dozen, for every day
+SMALL_FLEET: Final = "small-fleet"  # at most a dozen nodes, for every day
 SHAPES: Final = ("a ring of majorities", "a bridge")
 STRANGERS: Final = ("lies", "an impostor")
 OTHERS: Final = (*SHAPES, *STRANGERS, "broken snapshots")
@@ -387,9 +387,9 @@ NARROW: Final = "narrow"  # sockets take a few messages at once: every snapshot 
 TIGHT: Final = (NARROW, "snapshots")
 QUEUES: Final = (8, 9, 12)  # no lower: the eight questions of one child are said at once, and fit any real socket
 FLEET_SCENARIOS: Final[dict[str, tuple[str, ...]]] = {
-    "grove": tuple(name for name in VARIANTS if name not in OTHERS),
+    "fleet": tuple(name for name in VARIANTS if name not in OTHERS),
     "deaths": ("collectors die", "the root dies", "the root dies, then its heir", "a storm", "writes on both sides"),
-    COPSE: tuple(name for name in VARIANTS if name not in ("mass start", *OTHERS)),
+    SMALL_FLEET: tuple(name for name in VARIANTS if name not in ("mass start", *OTHERS)),
     "quick": ("a quick election", "a quick substitute"),
     "heirs": ("a lagging heir",),
     "neighbours": ("two fleets",),
@@ -401,15 +401,17 @@ FLEET_SCENARIOS: Final[dict[str, tuple[str, ...]]] = {
     "memories": ("the root forgets", "the root's disk is an old one"),
 }
 """Scenarios of fleets that place themselves, and the variants that they draw from."""
+DRAWN_AS: Final = {"fleet": "grove", SMALL_FLEET: "copse"}  # tidy: seeds draw by these words
+"""What these scenarios were called once: with other words, every known seed would draw another plan."""
 
 
 def draw_fleet(seed: str, scenario: str, among: tuple[str, ...] = ()) -> Plan:
     """The plan of a seed; `among`: the variants to draw from, if not those of the scenario."""
-    chance = Chance(f"{seed}/grove/{scenario}")
+    chance = Chance(f"{seed}/grove/{DRAWN_AS.get(scenario, scenario)}")  # tidy: see DRAWN_AS
     name = chance.choice(among or FLEET_SCENARIOS[scenario])
     variant = VARIANTS[name]
     heartbeat_ms, dead_after = chance.choice((500, 1_000, 2_000)), chance.choice((3, 4, 5))
-    if scenario == COPSE:
+    if scenario == SMALL_FLEET:
         heartbeat_ms, variant = 500, variant._replace(members=(1, 4))
     dead_ns = heartbeat_ms * dead_after * MILLISECOND
     begin_ns = START_NS + BUILT_BEATS * heartbeat_ms * MILLISECOND
@@ -457,7 +459,7 @@ def _fleet(chance: Chance, number: int, variant: Variant, times: tuple[int, int]
         groups[0] = GroupPlan(name=groups[0].name, collectors=collectors, members=(root, *rest), metrics=(metric,))
         named = lower[:1] if chance.random() < 0.5 else ()
         groups.append(GroupPlan(name=f"{mark}g2", members=lower, collectors=named, parent=parent, metrics=(metric,)))
-    fleet = FleetPlan(name=f"{mark}grove", heartbeat_ms=times[0], dead_after=times[1], groups=tuple(groups))
+    fleet = FleetPlan(name=f"{mark}fleet", heartbeat_ms=times[0], dead_after=times[1], groups=tuple(groups))
     return Draw(chance, fleet, root, collectors, members, (), 0, 0)
 
 

@@ -91,10 +91,10 @@ class Mailbook:
             return
         said = clients.decode_answered(frames)
         core: Any = machine.running.cores["chains"]
-        patron = core.patrons._by_peer.get(peer)
-        if not isinstance(said, clients.Rec) or patron is None:
+        session = core.sessions._by_peer.get(peer)
+        if not isinstance(said, clients.Rec) or session is None:
             return
-        link = patron.links.get(said.reg)
+        link = session.links.get(said.reg)
         for item in said.m if _rewrites(link) else ():
             chain = core.roster.chain(link.direction, item.type)
             places = [list(other.key) for other in chain.links if _rewrites(other) and _is_asked(other)]

@@ -20,9 +20,9 @@ from weft.cores.chains.engine import Engine
 from weft.cores.chains.holding import Holding
 from weft.cores.chains.inbox import Inbox
 from weft.cores.chains.memory import Remembered, from_record
-from weft.cores.chains.patrons import Patron, Patrons
 from weft.cores.chains.readers import Readers
 from weft.cores.chains.relay import RelayLink
+from weft.cores.chains.sessions import Session, Sessions
 from weft.cores.chains.walk import Walker
 from weft.node.node import Node
 from weft.sim.canaries import canary
@@ -186,13 +186,13 @@ def next_link_by_its_old_number(right: Any) -> Any:
 def answer_not_checked_against_the_holder(right: Any) -> Any:
     """Whoever names a message that somebody holds may say what becomes of it."""
 
-    def answer(self: Engine, patron: Patron, about: Any, said: Any, now: Now) -> None:
+    def answer(self: Engine, session: Session, about: Any, said: Any, now: Now) -> None:
         how, _, number = about
         holder = next((link for link in self._holders if number in link.pending and not link.confirms), None)
         if holder is not None and how == "next":
-            right(self, holder.patron, (how, holder.reg, number), said, now)
+            right(self, holder.session, (how, holder.reg, number), said, now)
         else:
-            right(self, patron, about, said, now)
+            right(self, session, about, said, now)
 
     return answer
 
@@ -214,7 +214,7 @@ def handed_over_again_after_a_restart(right: Any) -> Any:
     return take
 
 
-@canary(Patron, "_item", caught_by="offered_once", within=40, scenario="chains")
+@canary(Session, "_item", caught_by="offered_once", within=40, scenario="chains")
 def offered_again_unsaid(right: Any) -> Any:
     """What comes again is handed out as if nobody had seen it."""
     return lambda self, parcel, *, is_again: right(self, parcel, is_again=False)
@@ -279,22 +279,22 @@ def _say_again(node: Node) -> None:
     def hear(message: Any, source: Any, now: Now) -> None:
         held = carrier.outbox.held
         receive(message, source, now)
-        for patron in chains.patrons if carrier.outbox.held > held else ():
-            known = chains.tags._known.get(patron.id, {})
+        for session in chains.sessions if carrier.outbox.held > held else ():
+            known = chains.tags._known.get(session.id, {})
             for tag, what in list(known.items())[-1:]:
-                patron.post.status(StatusItem(tag=tag, ok=True, why=getattr(what, "why", "spooled")))
+                session.post.status(StatusItem(tag=tag, ok=True, why=getattr(what, "why", "spooled")))
 
     carrier.receive = hear
 
 
-@canary(Patrons, "_lose", caught_by="mail_once", within=40, scenario="mail")
+@canary(Sessions, "_lose", caught_by="mail_once", within=40, scenario="mail")
 def tags_forgotten_at_reconnect(right: Any) -> Any:
     """With a session its tags are forgotten: what is said again in the next is sent again."""
 
-    def lose(self: Patrons, patron: Patron, why: str, now: Now, *, bye: bool = False) -> None:
-        right(self, patron, why, now, bye=bye)
+    def lose(self: Sessions, session: Session, why: str, now: Now, *, bye: bool = False) -> None:
+        right(self, session, why, now, bye=bye)
         tags: Any = self._engine.sending._tags  # type: ignore[attr-defined]  # of the engine that there is
-        tags._known.pop(patron.id, None)
+        tags._known.pop(session.id, None)
 
     return lose
 

@@ -34,7 +34,7 @@ def with_programs(nodes: tuple[NodePlan, ...], seed: str, scenario: str) -> tupl
     """The same nodes, with programs on them, and filters that hand messages over."""
     made = []
     for node in nodes:
-        chance = Chance(f"{seed}/troupe/{scenario}/{node.name}")
+        chance = Chance(f"{seed}/troupe/{scenario}/{node.name}")  # tidy: seeds draw by this word
         programs = tuple(CASTS[scenario](chance, node))
         hands_over = () if node.level == "sensor" else OVER
         made.append(msgspec.structs.replace(node, programs=programs, hands_over=hands_over))

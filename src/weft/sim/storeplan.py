@@ -245,7 +245,7 @@ ALONE: Final = frozenset({"halves", "thirds", "one_way", "flap", "give_up", "slo
 
 def draw_store(seed: str, scenario: str = "store") -> Plan:
     """The plan of a seed."""
-    size, chance = STORE_SCENARIOS[scenario], Chance(f"{seed}/depot/{scenario}")
+    size, chance = STORE_SCENARIOS[scenario], Chance(f"{seed}/depot/{scenario}")  # tidy: seeds draw by this word
     names = tuple(NAMES[: chance.randint(*size.nodes)])
     clock_ns = chance.choice(size.clocks_ms) * MILLISECOND
     begin_ns = 2 * SECOND + chance.choice((0, 4, 8)) * clock_ns

@@ -15,7 +15,7 @@ from weft.base.now import MILLISECOND, SECOND
 from weft.sim.catalogplan import CATALOGS, draw_catalog
 from weft.sim.documentplan import DOCUMENTS, draw_documents
 from weft.sim.everything import EVERYTHING, VARIANTS, enrich
-from weft.sim.fleetplan import COPSE, FLEET_SCENARIOS, draw_fleet
+from weft.sim.fleetplan import FLEET_SCENARIOS, SMALL_FLEET, draw_fleet
 from weft.sim.garbage import KINDS, channel_of
 from weft.sim.mischief import MISCHIEFS, SKIPS, STRANGERS, mischief_of, with_mischief
 from weft.sim.noise import SHARE
@@ -371,7 +371,7 @@ def draw_plan(seed: str, scenario: str = "fabric") -> Plan:
 def _draw_everything(seed: str, scenario: str) -> Plan:
     """A fleet, or a tree with mail, and all else on top of that."""
     kind = scenario.partition("-")[2] or Chance(f"{seed}/kind").choice(("fleet", "tree"))
-    under = draw_fleet(seed, COPSE, VARIANTS) if kind == "fleet" else draw_plan(seed, "mail")
+    under = draw_fleet(seed, SMALL_FLEET, VARIANTS) if kind == "fleet" else draw_plan(seed, "mail")
     return msgspec.structs.replace(enrich(under, seed), scenario=scenario)
 
 

@@ -9,7 +9,7 @@ import secrets
 import signal
 import sys
 import time
-from collections.abc import Sequence
+from collections.abc import AsyncIterator, Sequence
 from pathlib import Path
 from typing import IO, Final
 
@@ -17,12 +17,61 @@ import msgspec
 
 from weft.base.errors import UserError
 from weft.shell.http.gate import Gate
+from weft.shell.http.messages import HTML, JSON, Request, Response, Route, Routes, Stream, event
 from weft.shell.http.server import Server
-from weft.web.entering import Desk
+from weft.web.entering import BODY_BYTES_MAX, Desk
 from weft.web.feed import Feed
-from weft.web.pages import pages_of
-from weft.web.routes import routes_of
+from weft.web.pages import Page, pages_of
 from weft.web.settings import Settings, settings_of
+
+HALL: Final = "view=hall"
+
+
+def routes_of(feed: Feed, desk: Desk, pages: dict[str, Page]) -> Routes:
+    """All routes of one board (JAM-020).
+
+        GET /             for viewers      GET /state.json   the state, once
+        GET /entry        for operators    GET /events       server-sent events, id = the log's check
+                                           POST /ops         an entry, see entering.py
+
+    `/events?view=hall` leaves out what only operators need. Who may see it and who may enter: `weft.shell.http.gate`.
+    """
+
+    def state(_: Request) -> Response:
+        return Response(200, JSON, feed.newest.aged(is_whole=True))
+
+    def events(request: Request) -> Stream:
+        return Stream(_states(feed, is_whole=request.query != HALL))
+
+    async def enter(request: Request) -> Response:
+        outcome = await desk.enter(request.headers.get("idempotency-key", ""), request.body)
+        return Response(outcome.status, JSON, msgspec.json.encode(outcome.body))
+
+    return {
+        **{path: _page(page) for path, page in pages.items()},
+        "/state.json": Route(state),
+        "/events": Route(events),
+        "/ops": Route(enter, "POST", BODY_BYTES_MAX),
+    }
+
+
+def _page(page: Page) -> Route:
+    reply = Response(200, HTML, page.body, page.policy)
+    return Route(lambda _: reply)
+
+
+async def _states(feed: Feed, *, is_whole: bool) -> AsyncIterator[bytes]:
+    """Each state as it comes, to who takes it; to who does not, the newest when it does."""
+    number = 0
+    feed.viewers += 1
+    try:
+        while True:
+            shown = await feed.after(number)
+            number = shown.number
+            yield event(shown.aged(is_whole=is_whole), number=shown.check)
+    finally:
+        feed.viewers -= 1
+
 
 LOOK_S: Final = 0.5  # how often it is seen whether the parent still is
 ORPHANED_S: Final = 10.0  # a child of a node ends when the node has been silent for so long

@@ -30,7 +30,9 @@ from weft.wire.samples import LABEL_BYTES_MAX, LABEL_VALUE_BYTES_MAX, LABELS_MAX
 MARCO: Final = "/MARCO"
 WUTUP: Final = "/RECOVERY/wutup"
 IWIN: Final = "/RECOVERY/iwin"
-COMMANDS: Final = ("polo", "assignment", "stop", "sos", "keepcalm", "yo", "aye", "nay", "whois", "iam")
+GRANTED, REFUSED = "aye", "nay"
+"""What a voter answers a candidate, as it stands on the wire."""
+COMMANDS: Final = ("polo", "assignment", "stop", "sos", "keepcalm", "yo", GRANTED, REFUSED, "whois", "iam")
 FRAMES: Final = 4
 CONTENT_BYTES_MAX: Final = 16 << 10
 PROPERTIES_BYTES_MAX: Final = 128 << 10  # the labels of a node take 5 KiB, the names of all groups below one 66 KB

@@ -5,7 +5,7 @@
 
 A `hop` carries up to 256 items, numbered `s`, `s + 1` … in the stream of an era; the payload frames of all items
 follow the header in order, `n` of them per item. `hack` answers with what is durable at the receiver; or, of a stream
-without a promise (`mem`), with what has arrived. Those have eras of their own: a child's goes up beside its stream with
+that is volatile (`mem`), with what has arrived. Those have eras of their own: a child's goes up beside its stream with
 a promise, the parent's is all that goes down.
 
 Beyond the table of the specification there are five keys, which other readers ignore as unknown: `safe` (in `hack`
@@ -127,7 +127,7 @@ class Hop(msgspec.Struct, frozen=True):
     m: list[HopItem]
     frames: list[bytes]
     mem: bool = False
-    """A stream without a promise: what waited too long leaves holes."""
+    """A volatile stream: what waited too long leaves holes."""
 
     def numbered(self) -> Iterator[tuple[int, HopItem, list[bytes]]]:
         """Each item with its hop number and its own frames."""

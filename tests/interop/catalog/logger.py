@@ -15,8 +15,8 @@ MINUTE_MS = 60_000  # it never beats
 def main() -> None:
     """Until it is ended."""
     context = zmq.Context()
-    mouth = context.socket(zmq.PUB)
-    port = mouth.bind_to_random_port("tcp://127.0.0.1")
+    sender = context.socket(zmq.PUB)
+    port = sender.bind_to_random_port("tcp://127.0.0.1")
     record = {
         "name": "talker",
         "heartbeat": MINUTE_MS,
@@ -29,7 +29,7 @@ def main() -> None:
     sys.stdout.write(asker.recv_multipart()[0].decode() + "\n")
     logger = logging.getLogger("talker")
     logger.setLevel(logging.DEBUG)
-    logger.addHandler(PUBHandler(mouth, root_topic="log.talker"))
+    logger.addHandler(PUBHandler(sender, root_topic="log.talker"))
     for number in range(10_000):
         logger.info("step %d", number)
         logger.warning("disk %d %%", number)

@@ -18,8 +18,8 @@ from weft.client.catalog.errors import CatalogError, CatalogTimeout, Closed
 from weft.client.catalog.limits import BACK_OFF_MIN_S, CONNECT_S, SETTLE_S, SHARED_S, VALUES_AHEAD_MAX
 from weft.client.catalog.lines import Line
 from weft.client.catalog.watch import Watch
+from weft.client.link.inbox import ReadAhead
 from weft.client.link.opening import BadEndpoint
-from weft.client.link.told import Ahead
 
 PUB: Final = "pub"
 Tell = Callable[[Value], None]
@@ -103,7 +103,7 @@ class Feed:
                 return []
 
 
-class Subscription(Ahead[Value]):
+class Subscription(ReadAhead[Value]):
     """Iterates over values: `async for value in client.subscribe("thermo", "room/"): …`.
 
     It begins with the first step, or with `async with`: when that returns, whatever is published from now on is told. All

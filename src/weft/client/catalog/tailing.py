@@ -13,7 +13,7 @@ import zmq
 from weft.client.catalog.errors import CatalogError, CatalogTimeout, Closed
 from weft.client.catalog.limits import SHARED_S, TOLD_MAX, VALUES_AHEAD_MAX
 from weft.client.catalog.lines import Line, Place
-from weft.client.link.told import Ahead
+from weft.client.link.inbox import ReadAhead
 from weft.cores.catalog.logforms import LEVELS
 
 TOPIC: Final = b"logs/"
@@ -32,7 +32,7 @@ class Teller(Protocol):
         """Where the broker publishes its events; CatalogError."""
 
 
-class Tail(Ahead[Record]):
+class Tail(ReadAhead[Record]):
     """Iterates over log records: `async for record in client.follow_logs(level="ERROR"): …`."""
 
     def __init__(self, teller: Teller, wanted: Record) -> None:

@@ -13,7 +13,7 @@ from weft.base.errors import UNREADABLE
 from weft.client.catalog.errors import CatalogError, Closed
 from weft.client.catalog.limits import CONNECT_S, SHARED_S, VALUES_AHEAD_MAX
 from weft.client.catalog.lines import Line, Place
-from weft.client.link.told import Ahead
+from weft.client.link.inbox import ReadAhead
 
 QUERY: Final = b"dbp.tap"
 TOPIC: Final = b"tap/"
@@ -40,7 +40,7 @@ class Teller(Protocol):
         """Where the broker publishes; CatalogError."""
 
 
-class Tapped(Ahead[Copied]):
+class Tapped(ReadAhead[Copied]):
     """Iterates over copies, until the tap ends or is closed."""
 
     def __init__(self, teller: Teller, service: str, wanted: Mapping[str, Any]) -> None:

@@ -17,7 +17,7 @@ from weft.client.catalog.following import Ask, Follower, Reopen, Subscribe
 from weft.client.catalog.limits import BACK_OFF_MAX_S, BACK_OFF_MIN_S, CHANGES_AHEAD_MAX
 from weft.client.catalog.lines import Line, Place
 from weft.client.link.backoff import BackOff
-from weft.client.link.told import Told
+from weft.client.link.inbox import Feed
 
 RESYNC: Final = Change("resync", "", "", None)
 
@@ -32,7 +32,7 @@ class Teller(Protocol):
         """Where the broker publishes its events, looked for `anew` if what is known may be old; CatalogError."""
 
 
-class Watch(Told):
+class Watch(Feed):
     """Iterates over changes: `async for op, name, instance, entry, *_ in client.watch(): …`.
 
     It begins with the first step, or with `async with`: first all that is there, then each change. A `resync` says that

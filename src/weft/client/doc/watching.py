@@ -14,14 +14,14 @@ from weft.client.doc.errors import Closed, DocError, error_of
 from weft.client.doc.limits import BEAT_S
 from weft.client.doc.link import Link, Waiter
 from weft.client.doc.values import Change
-from weft.client.link.told import Inbox, Told
+from weft.client.link.inbox import Feed, Inbox
 from weft.wire.document.clients import Answer
 
 LOST = object()
 """The connection broke: what happened meanwhile is not told one by one."""
 
 
-class Watch(Told, Waiter):
+class Watch(Feed, Waiter):
     """Iterates over changes: `async for change in doc.watch(): …`; begins with the first step, or with `async with`."""
 
     def __init__(self, link: Link, session: Callable[[], str], args: dict[str, Any]) -> None:

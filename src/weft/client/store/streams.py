@@ -7,7 +7,7 @@ from msgspec import UNSET
 
 from weft.base.changes import Path
 from weft.base.errors import PeerError
-from weft.client.link.told import Inbox
+from weft.client.link.inbox import Inbox
 from weft.client.store.errors import StoreError, Unanswered, error_of
 from weft.client.store.finding import Grouped, Node
 from weft.client.store.limits import ITEMS_AHEAD_MAX, ITEMS_AHEAD_MIN

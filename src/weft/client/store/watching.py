@@ -6,7 +6,7 @@ from msgspec import UNSET
 
 from weft.base.changes import Path
 from weft.client.link.backoff import BackOff
-from weft.client.link.told import Told
+from weft.client.link.inbox import Feed
 from weft.client.store.errors import Closed, NotReady, Unanswered, Unreachable, Unsupported
 from weft.client.store.finding import Grouped, Node
 from weft.client.store.limits import BACK_OFF_MAX_S, BACK_OFF_MIN_S
@@ -26,7 +26,7 @@ class Wanted:
         self.path, self.fetch, self.mode, self.since, self.depths = path, fetch, mode, since, depths
 
 
-class Watch(Told):
+class Watch(Feed):
     """Iterates over changes: `async for change in client.watch("home")`.
 
     It begins with the first step, or with `async with`: after that everything that is written is told. When the

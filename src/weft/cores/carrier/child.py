@@ -10,7 +10,7 @@ from weft.base.now import MILLISECOND, Now
 from weft.base.records import LostRecord, StreamRecord
 from weft.cores.carrier import limits
 from weft.cores.carrier.context import Context
-from weft.cores.carrier.mailroom import Mailroom
+from weft.cores.carrier.intake import Intake
 from weft.cores.carrier.messages import (
     DAMAGED,
     AssignParent,
@@ -38,8 +38,8 @@ UP: Final = "up"
 class Child:
     """The link to the parent. Times are monotonic nanoseconds."""
 
-    def __init__(self, context: Context, chance: Chance, outbox: Outbox, mailroom: Mailroom) -> None:
-        self.context, self.outbox, self.mailroom, self.office = context, outbox, mailroom, mailroom.office
+    def __init__(self, context: Context, chance: Chance, outbox: Outbox, intake: Intake) -> None:
+        self.context, self.outbox, self.intake, self.dispatch = context, outbox, intake, intake.dispatch
         self.state = State.NONE
         self.endpoint = self.parent_name = ""
         self.parent: bytes | None = None
@@ -118,7 +118,7 @@ class Child:
         safe = welcome.upto if welcome.safe is None else welcome.safe
         if not safe <= welcome.upto:
             raise PeerError("bad-safe", f"{safe} is above {welcome.upto}")
-        if self.mailroom.links.has_node(welcome.node):
+        if self.intake.links.has_node(welcome.node):
             self._turn(On.REFUSED, Refuse("denied", f"{welcome.name} stands below us"), now)
             return
         self.outbox.begin(welcome.upto, welcome.node)
@@ -143,14 +143,14 @@ class Child:
             self.context.counters.held_back += len(hop.m)
             self._owe([])
         else:
-            self._owe(self.mailroom.take_loose(hop, self.parent, None, now))
+            self._owe(self.intake.take_volatile(hop, self.parent, None, now))
 
     def _owe(self, no: list[tuple[int, str]], *, back: bool = False) -> None:
         """Answer the mail from above with this turn's words."""
         if self._owed is not None:
             no = [*self._owed.no, *no]
         if self.parent is not None and self._is_open():
-            upto = self.mailroom.heard_upto(self.parent, self._down_era, is_child=False)
+            upto = self.intake.heard_upto(self.parent, self._down_era, is_child=False)
             win = 0 if self.is_closed else limits.HOP_WINDOW
             self._owed = Hack(era=self._down_era, upto=upto, win=win, winb=limits.HOP_WINDOW_BYTES, no=no, back=back)
 
@@ -170,8 +170,8 @@ class Child:
         return self.is_full or self.context.awaits_filters
 
     def _hack(self, hack: Hack, source: Source, now: Now) -> None:
-        if hack.era == self.office.up.era and self._is_open():
-            self.office.hear_parent(hack)
+        if hack.era == self.dispatch.up.era and self._is_open():
+            self.dispatch.hear_parent(hack)
             return
         if hack.era != self.context.era:
             raise PeerError("bad-era", str(hack.era))
@@ -299,7 +299,7 @@ class Child:
         """Go on behind what the parent has."""
         self._had = (welcome.node, welcome.upto)
         self._down_era, self._owed = welcome.era, None
-        self.office.begin_up(welcome.node)
+        self.dispatch.begin_up(welcome.node)
         self._win, self._winb = welcome.win, welcome.winb
         self._moved_at = now.mono
 
@@ -315,7 +315,7 @@ class Child:
             self._had = (self.parent, outbox.held)
         if hack.back:
             outbox.go_back()
-            self.office.up.go_back()
+            self.dispatch.up.go_back()
         self._win, self._winb = hack.win, hack.winb
         self._release(hack)
 
@@ -392,7 +392,7 @@ class Child:
                 context.perform(work)
 
         if self._win and self.parent is not None:
-            while (hop := self.office.up.take(self.parent)) is not None:
+            while (hop := self.dispatch.up.take(self.parent)) is not None:
                 self._say(hop, now)
 
     def pause_fetching(self, span: int, now: Now) -> None:

@@ -21,7 +21,7 @@ from weft.base.records import CoreRecord, Entry, Record, StreamRecord
 from weft.cores.carrier import limits
 from weft.cores.carrier.child import UP, Child
 from weft.cores.carrier.context import Context, Counters
-from weft.cores.carrier.mailroom import Mailroom, Screen
+from weft.cores.carrier.intake import Intake, Screen
 from weft.cores.carrier.memory import (
     CORE,
     ChildKept,
@@ -77,9 +77,9 @@ class Carrier:
         self.outbox = outbox = Outbox(node, era, settings.memory_bytes, self.context.counters)
         outbox.room = self.budget.part("records", limits.RECORDS_PERCENT, lambda: outbox.cost, settings.memory_bytes)
         outbox.is_on_disk_only = chance.rarely("a spool that is on disk only")
-        self.mailroom = Mailroom(self.context)
-        self.parent = Parent(self.context, lambda: self.outbox.seen_lsn, self.mailroom)
-        self.child = Child(self.context, chance, self.outbox, self.mailroom)
+        self.intake = Intake(self.context)
+        self.parent = Parent(self.context, lambda: self.outbox.seen_lsn, self.intake)
+        self.child = Child(self.context, chance, self.outbox, self.intake)
         if chance.rarely("a window of one message"):
             self.parent.window = 1
         self._settle_ns = 0 if chance.rarely("what is safe is passed on at once") else limits.SETTLE_NS
@@ -99,11 +99,11 @@ class Carrier:
     @property
     def screen(self) -> Screen:
         """Asked about each record and each piece of mail that is new here: what to keep in its place (CHN-033)."""
-        return self.mailroom.screen
+        return self.intake.screen
 
     @screen.setter
     def screen(self, screen: Screen) -> None:
-        self.mailroom.screen = screen
+        self.intake.screen = screen
 
     @property
     def state(self) -> State:
@@ -146,7 +146,7 @@ class Carrier:
                 self.outbox.resume(0, memory.seen_lsn)
                 self._recall_spool(memory)
             case ChildKept():
-                parent.kept.adopt(memory)
+                parent.progress.adopt(memory)
             case SeenKept():
                 parent.seen.adopt(memory)
             case Rooted():
@@ -158,9 +158,9 @@ class Carrier:
     def _recall_mail(self, memory: Any) -> None:
         match memory:
             case Met():
-                self.mailroom.met.replay(memory)
+                self.intake.met.replay(memory)
             case MetKept():
-                self.mailroom.met.adopt(memory)
+                self.intake.met.adopt(memory)
             case Home():
                 self.outbox.home_lsn = memory.lsn
 
@@ -168,9 +168,9 @@ class Carrier:
         self._written_lsn = max(self._written_lsn, memory.lsn)
         self.context.counters.spool_records, self.context.counters.spool_bytes = memory.records, memory.bytes
         if isinstance(memory, GivenUp):
-            self.parent.kept.postpone(memory.lsn, self.outbox.seen_lsn)
+            self.parent.progress.postpone(memory.lsn, self.outbox.seen_lsn)
         elif not self.context.settings.is_safe_at_once:
-            self.parent.kept.pass_on(memory.lsn)
+            self.parent.progress.pass_on(memory.lsn)
 
     def _recount(self, lsn: int, record: Any) -> None:
         self.outbox.resume(0, lsn)
@@ -188,11 +188,11 @@ class Carrier:
         if self._is_root and self._rooted:
             yield to_record(Rooted(self._rooted))
         yield to_record(SpoolKept(frontier, counters.spool_records, counters.spool_bytes, outbox.seen_lsn))
-        for child in self.parent.kept.condense(outbox.seen_lsn):
+        for child in self.parent.progress.condense(outbox.seen_lsn):
             yield to_record(child)
         for seen in self.parent.seen.condense():
             yield to_record(seen)
-        for met in self.mailroom.met.condense():
+        for met in self.intake.met.condense():
             yield to_record(met)
         if self.outbox.home_lsn:
             yield to_record(Home(self.outbox.home_lsn))
@@ -220,7 +220,7 @@ class Carrier:
 
     def _know_parent(self) -> None:
         self.parent.parent, self.parent.parent_name = self.child.parent, self.child.parent_name
-        self.mailroom.office.has_parent = self.child.state is not State.NONE
+        self.intake.dispatch.has_parent = self.child.state is not State.NONE
 
     def command(self, order: Any, now: Now) -> None:
         """Obey an order of `messages`; OurFault for any other."""
@@ -236,7 +236,7 @@ class Carrier:
         self.child.wake(now)
         self._know_parent()
         self.parent.wake(now)
-        self.mailroom.office.wake(now)
+        self.intake.dispatch.wake(now)
         if self._settle_at is not None and now.mono >= self._settle_at:
             self._settle()
         self._look_back()
@@ -254,7 +254,7 @@ class Carrier:
 
     def deadline(self) -> int | None:
         """Monotonic nanoseconds at which to be woken; None: never."""
-        of_parts = (self.child.deadline(), self.parent.deadline(), self.mailroom.office.deadline())
+        of_parts = (self.child.deadline(), self.parent.deadline(), self.intake.dispatch.deadline())
         self._asked_for = earliest(self._settle_at, *of_parts)
         return self._asked_for
 
@@ -290,7 +290,7 @@ class Carrier:
     def _stop(self, order: Stop, now: Now) -> None:
         self.child.dismiss("stopping", now)
         self.parent.stop(now)
-        self.mailroom.office.stop()
+        self.intake.dispatch.stop()
         self._settle()
 
     def _journaled(self, order: Journaled, now: Now) -> None:
@@ -310,7 +310,7 @@ class Carrier:
                     self.parent.note(memory, lsn, last)
                     self._settle_soon(now)
                 elif type(memory) is GivenUp:
-                    self.parent.kept.postpone(memory.lsn, last)
+                    self.parent.progress.postpone(memory.lsn, last)
                     self._settle_soon(now)
         self._heard_lsn = order.first_lsn + len(order.records) - 1
         if self._heard_lsn >= self._released + limits.RELEASE_STEP:
@@ -345,7 +345,7 @@ class Carrier:
         for lsn, record in order.entries:
             if is_mail(record):
                 if record.stream == OUTBOX and lsn > self.outbox.home_lsn:
-                    kept += self.mailroom.take_home(record, now)
+                    kept += self.intake.take_home(record, now)
                     is_home = False
             elif type(record) is StreamRecord:
                 self.parent.seen.take(record)
@@ -429,7 +429,7 @@ class Carrier:
             self._look_back()
 
     def _post(self, order: PostMail, now: Now) -> None:
-        self.mailroom.office.obey(order, now)
+        self.intake.dispatch.obey(order, now)
 
     def _garbled(self, order: Garbled, now: Now) -> None:
         self.context.counters.refuse(order.code)

@@ -21,13 +21,13 @@ FETCH_RETRY_NS: Final = 50 * MILLISECOND  # the journal had nothing new yet: its
 FETCH_RETRY_MAX_NS: Final = 5 * SECOND
 
 RECORDS_PERCENT: Final = 50  # of the core's budget, for recent records: the rest is read back from the journal
-LOOSE_PERCENT: Final = 25  # for mail without a promise: beyond, it ends as `overload`
+VOLATILE_PERCENT: Final = 25  # for volatile mail: beyond, it ends as `overload`
 MET_PERCENT: Final = 20  # for the identities of mail: the window that was longest without news makes room
 WINDOW_COST: Final = 500  # bytes of memory of one origin's start in them, and
 PAGE_COST: Final = 400  # of each page of its numbers
-DELIVERY_NS: Final = 10 * SECOND  # mail without a promise waits no longer for a link (CHN-031)
-LOOSE_MAX: Final = 10_000  # pieces of it that wait for one node: 1,000/s for as long as they may
-LOOSE_BYTES_MAX: Final = 16 << 20
+DELIVERY_NS: Final = 10 * SECOND  # volatile mail waits no longer for a link (CHN-031)
+VOLATILE_MAX: Final = 10_000  # pieces of it that wait for one node: 1,000/s for as long as they may
+VOLATILE_BYTES_MAX: Final = 16 << 20
 ROUTES_MAX: Final = 10_000  # nodes below children that are remembered, to find the way to them (RTE-003)
 FOREVER: Final = 1 << 63
 
@@ -54,7 +54,7 @@ SEEN_ERAS_MAX: Final = 16  # starts of one origin per stream whose numbers the r
 SEEN_RANGES_MAX: Final = 4_096  # holes in one origin's numbers; beyond, the lowest range is forgotten
 IDENTITIES: Final = 65_536  # per origin and era: mail at 10/s for two hours, in 8 KiB (CHN-035)
 IDENTITY_PAIRS_MAX: Final = 10_000  # starts of nodes whose mail is remembered: at most 80 MiB
-TAKERS_MAX: Final = 256  # changes of parent since the oldest number that is not safe
+PARENT_SPANS_MAX: Final = 256  # changes of parent since the oldest number that is not safe
 NOTES_MAX: Final = 4_096  # losses and era links remembered, so that they are not kept twice
 
 GARBLED_MAX: Final = 10  # unreadable multiparts in GARBLED_NS after which a peer is cut off (CLI-006)

@@ -20,8 +20,6 @@ class Link:
         "garbled_at",
         "heard_at",
         "is_down_open",
-        "loose_era",
-        "loose_no",
         "name",
         "no",
         "node",
@@ -30,6 +28,8 @@ class Link:
         "proved",
         "said_at",
         "upto",
+        "volatile_era",
+        "volatile_no",
         "written",
     )  # fmt: skip
 
@@ -46,8 +46,8 @@ class Link:
         """Nodes whose records or mail came by this link."""
         self.is_down_open = True
         """Whether the child has room for mail."""
-        self.loose_era = 0
-        self.loose_no: list[tuple[int, str]] = []
+        self.volatile_era = 0
+        self.volatile_no: list[tuple[int, str]] = []
 
 
 class Links:

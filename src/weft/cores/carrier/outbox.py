@@ -15,6 +15,7 @@ with `fetch`. Of the numbers between safe and given it is remembered which lsn t
 
 from array import array
 from bisect import bisect_right
+from collections import deque
 from typing import TypeGuard
 
 import msgspec
@@ -27,7 +28,6 @@ from weft.base.spool import FetchRecords, RecordsFetched
 from weft.cores.carrier import limits
 from weft.cores.carrier.context import Counters
 from weft.cores.carrier.messages import MailFailed, MailReached
-from weft.cores.carrier.takers import Takers
 from weft.wire.carried import MAIL_STREAMS, Uncarriable, gone_item, is_mail, to_item
 from weft.wire.hop import Hop, HopItem
 from weft.wire.multipart import ITEM_FRAMES_MAX, MULTIPART_FRAMES_MAX
@@ -99,6 +99,45 @@ class Batch(msgspec.Struct):
     left_out: list[tuple[Carried, str]]
 
 
+class FirstAcknowledged:
+    """Which parent was the first to acknowledge which hop numbers: spans, ascending, each with its parent.
+
+    Mail goes to one parent only (CHN-031, RTE-007).
+    """
+
+    def __init__(self) -> None:
+        self._spans: deque[tuple[int, bytes]] = deque()
+        """`(upto, parent)`: the numbers behind the span before, up to `upto`."""
+
+    @property
+    def upto(self) -> int:
+        """The highest number that any parent has acknowledged."""
+        return self._spans[-1][0] if self._spans else 0
+
+    def note(self, upto: int, parent: bytes) -> None:
+        """A parent acknowledges all up to `upto`; what another has had before stays that one's."""
+        spans = self._spans
+        if spans and upto <= spans[-1][0]:
+            return
+        if spans and spans[-1][1] == parent:
+            spans.pop()
+        spans.append((upto, parent))
+        if len(spans) > limits.PARENT_SPANS_MAX:
+            spans.popleft()  # mail that comes twice is known by its identity where both ways meet
+
+    def has_other(self, number: int, parent: bytes | None) -> bool:
+        """Whether another parent than this one has acknowledged a number first."""
+        for upto, first in self._spans:
+            if number <= upto:
+                return first != parent
+        return False
+
+    def forget(self, safe: int) -> None:
+        """Numbers up to `safe` are never sent again."""
+        while self._spans and self._spans[0][0] <= safe:
+            self._spans.popleft()
+
+
 class Outbox:
     """The records that go up, by hop number and by lsn."""
 
@@ -123,7 +162,7 @@ class Outbox:
         self._fruitless = 0
         self.answers: list[MailReached | MailFailed] = []
         """What senders of mail are to hear; whoever tells it empties the list."""
-        self._takers = Takers()
+        self._first = FirstAcknowledged()
         self._parent: bytes | None = None
         self.home_lsn = 0
         """Mail up to here was given to this node's own `in` chain when it was a root."""
@@ -276,12 +315,12 @@ class Outbox:
         return gone_item(self._node, self._era, self.sent), []
 
     def _is_elsewhere(self, lsn: int) -> bool:
-        """Whether the mail of the number just given has a taker, who is not the parent that would get it now."""
-        return lsn <= self.home_lsn or self._takers.has_other(self.sent, self._parent)
+        """Whether the mail of the number just given was first acknowledged by another parent than the one that would get it now."""
+        return lsn <= self.home_lsn or self._first.has_other(self.sent, self._parent)
 
     def is_taken(self, lsn: int) -> bool:
         """Whether mail at that place has arrived at a parent, or at this node itself."""
-        upto = self._takers.upto
+        upto = self._first.upto
         return lsn <= self.home_lsn or (upto > self.safe and lsn <= self._ledger.lsn(upto))
 
     def queue(self) -> dict[str, int]:
@@ -314,7 +353,7 @@ class Outbox:
             raise PeerError("bad-upto", f"{upto} is not in {self.safe}..{self.given}")
         self._parent = parent
         if parent is not None:
-            self._takers.note(upto, parent)
+            self._first.note(upto, parent)
         ahead = upto - self.held
         if 0 <= ahead <= len(self._slots):
             self._bytes -= self._hand_over(ahead)
@@ -342,7 +381,7 @@ class Outbox:
         self._flight_bytes -= freed
         self.held = upto
         if self._parent is not None:
-            self._takers.note(upto, self._parent)
+            self._first.note(upto, self._parent)
         self._counters.held += count
         return count
 
@@ -389,7 +428,7 @@ class Outbox:
         counters.spool_records = max(0, counters.spool_records - (number - self.safe))
         counters.spool_bytes = max(0, counters.spool_bytes - self._ledger.forget(number))
         self.safe = number
-        self._takers.forget(number)
+        self._first.forget(number)
 
     def drop(self, upto_lsn: int, records: int, size: int) -> None:
         """Give up everything up to `upto_lsn`: so many records of so many bytes. Numbers in flight keep their place."""

@@ -15,10 +15,10 @@ from weft.base.now import Now
 from weft.base.records import Carried, CoreRecord, LostRecord, Record, StreamRecord
 from weft.base.settings import is_plain_name
 from weft.cores.carrier import limits
+from weft.cores.carrier.childprogress import ChildProgress
 from weft.cores.carrier.context import Context
-from weft.cores.carrier.kept import Kept
+from weft.cores.carrier.intake import Intake
 from weft.cores.carrier.links import Link, Strangers
-from weft.cores.carrier.mailroom import Mailroom
 from weft.cores.carrier.memory import Held, to_record
 from weft.cores.carrier.messages import (
     DAMAGED,
@@ -47,11 +47,11 @@ DOWN: Final = "down"
 class Parent:
     """All links to children. `last_lsn` says where the last carried record stands in our journal."""
 
-    def __init__(self, context: Context, last_lsn: Callable[[], int], mailroom: Mailroom) -> None:
-        self.context, self.last_lsn, self.mailroom = context, last_lsn, mailroom
+    def __init__(self, context: Context, last_lsn: Callable[[], int], intake: Intake) -> None:
+        self.context, self.last_lsn, self.intake = context, last_lsn, intake
         self.is_root = context.settings.is_root
-        self.kept, self.seen = Kept(is_safe_at_once=context.settings.is_safe_at_once), Seen()
-        self.links, self.office = mailroom.links, mailroom.office
+        self.progress, self.seen = ChildProgress(is_safe_at_once=context.settings.is_safe_at_once), Seen()
+        self.links, self.dispatch = intake.links, intake.dispatch
         self.parent: bytes | None = None
         """The node id of our own parent, who cannot be our child."""
         self.parent_name = ""
@@ -64,7 +64,7 @@ class Parent:
         self._strangers = Strangers()
         self._notes = Notes()
         self._dirty: dict[bytes, Link] = {}
-        self._loose: dict[bytes, Link] = {}
+        self._volatile: dict[bytes, Link] = {}
         self._underway: dict[tuple[bytes, int], int] = {}
         self._sweep_at: int | None = None
 
@@ -138,7 +138,7 @@ class Parent:
     def _conflict_of(self, hello: Hello, now: Now) -> tuple[str, str, str] | None:
         """Who else is in the way: only live links count (CHN-037)."""
         twin = self.links.of_node(hello.id)
-        known = self.kept.latest_era(hello.id)
+        known = self.progress.latest_era(hello.id)
         if hello.era > known + limits.ERA_STEP_MAX:
             return "bad-hello", f"era {hello.era} is too far above {known}", "era-jump"
         if twin is not None and hello.era < twin.era and self._is_live(twin, now):
@@ -156,14 +156,14 @@ class Parent:
 
     def _join(self, hello: Hello, source: Source, now: Now) -> None:
         link = Link(source.peer, hello.id, hello.name, hello.era)
-        progress = self.kept.find(hello.id, hello.era)
+        progress = self.progress.find(hello.id, hello.era)
         held = max(progress.upto if progress is not None else 0, self._underway.get((hello.id, hello.era), 0))
         link.proved, link.floor = source.proved, hello.first - 1
         link.upto = link.written = max(held, link.floor)
         link.heard_at = now.mono
         self._compare(hello, held, now)
         self.links.add(link)
-        first, upcoming = self.office.begin_down(link.node)
+        first, upcoming = self.dispatch.begin_down(link.node)
         if self._sweep_at is None:
             self._sweep_at = now.mono + limits.SWEEP_NS
         self._say(link, msgspec.structs.replace(self._welcome_of(link), first=first, next=upcoming), now)
@@ -210,7 +210,7 @@ class Parent:
     def _hop(self, link: Link, hop: Hop, now: Now) -> None:
         count, counters = len(hop.m), self.context.counters
         if hop.mem:
-            self._hop_loose(link, hop, now)
+            self._hop_volatile(link, hop, now)
             return
         if hop.era != link.era:
             raise PeerError("bad-era", str(hop.era))
@@ -229,19 +229,19 @@ class Parent:
             self._take(link, hop, repeated, now)
             self._owe(link)
 
-    def _hop_loose(self, link: Link, hop: Hop, now: Now) -> None:
-        """Mail without a promise: acknowledged without a disk, unless something of it is kept."""
+    def _hop_volatile(self, link: Link, hop: Hop, now: Now) -> None:
+        """Volatile mail: acknowledged without a disk, unless something of it is kept."""
         if self.is_closed:
             self.context.counters.received += len(hop.m)
             self.context.counters.held_back += len(hop.m)
             return
-        link.loose_no += self.mailroom.take_loose(hop, link.node, link, now)
-        link.loose_era = hop.era
-        self._loose[link.peer] = link
+        link.volatile_no += self.intake.take_volatile(hop, link.node, link, now)
+        link.volatile_era = hop.era
+        self._volatile[link.peer] = link
 
     def _hack(self, link: Link, hack: Hack, now: Now) -> None:
         """The child has mail that we sent down."""
-        self.office.hear_child(link.node, hack)
+        self.dispatch.hear_child(link.node, hack)
         link.is_down_open = hack.win > 0
 
     def _take(self, link: Link, hop: Hop, skip: int, now: Now) -> None:
@@ -269,7 +269,7 @@ class Parent:
     def _keep(self, link: Link, number: int, item: HopItem, frames: list[bytes], now: Now) -> None:
         record = carried.to_record(item, frames, now.wall)
         if is_mail(record):
-            link.pending += self.mailroom.pass_mail(record, link, now)
+            link.pending += self.intake.pass_mail(record, link, now)
             return
         if record.origin == self.context.node and not self._may_return(record):
             raise PeerError("loop", "what this node has made itself")
@@ -286,7 +286,7 @@ class Parent:
         else:
             is_new = True
         if is_new:
-            link.pending += self.mailroom.pass_record(record, now) if type(record) is StreamRecord else (record,)
+            link.pending += self.intake.pass_record(record, now) if type(record) is StreamRecord else (record,)
             self.context.counters.accepted += 1
         else:
             self.context.counters.known += 1
@@ -318,7 +318,7 @@ class Parent:
 
     def flush(self, now: Now) -> None:
         """Make durable what this turn brought, and below that wall answer it."""
-        if not (self._dirty or self._loose or self.mailroom.loose):
+        if not (self._dirty or self._volatile or self.intake.volatile):
             return
         records: list[Record] = []
         noted: list[Held] = []
@@ -329,9 +329,9 @@ class Parent:
                 records.append(to_record(noted[-1]))
                 link.pending, link.written = [], link.upto
                 self._underway[link.node, link.era] = link.upto
-        records += map(to_record, self.mailroom.met.news())
-        records += self.mailroom.loose
-        self.mailroom.loose = []
+        records += map(to_record, self.intake.met.news())
+        records += self.intake.volatile
+        self.intake.volatile = []
         if records:
             self.context.persist(records)
         if all(type(record) is CoreRecord for record in records):  # nobody will tell us its place in the journal
@@ -339,23 +339,23 @@ class Parent:
                 self.note(held, self.last_lsn() + 1, self.last_lsn())
         for link in self._dirty.values():
             self._say(link, self._hack_of(link), now)
-        for link in self._loose.values():
-            self._say(link, self._loose_hack_of(link), now)
+        for link in self._volatile.values():
+            self._say(link, self._volatile_hack_of(link), now)
         self._dirty.clear()
-        self._loose.clear()
+        self._volatile.clear()
 
     def pump(self, now: Now) -> None:
         """Send down what children have room for."""
-        for child in self.office.ready:
-            link, stream = self.links.of_node(child), self.office.down[child]
+        for child in self.dispatch.ready:
+            link, stream = self.links.of_node(child), self.dispatch.down[child]
             while link is not None and link.is_down_open and (hop := stream.take(child)) is not None:
                 self._say(link, hop, now)
-        self.office.ready.clear()
+        self.dispatch.ready.clear()
 
-    def _loose_hack_of(self, link: Link) -> Hack:
-        upto = self.mailroom.heard_upto(link.node, link.loose_era, is_child=True)
-        no, link.loose_no = link.loose_no, []
-        return Hack(era=link.loose_era, upto=upto, win=self._win, winb=limits.HOP_WINDOW_BYTES, no=no)
+    def _volatile_hack_of(self, link: Link) -> Hack:
+        upto = self.intake.heard_upto(link.node, link.volatile_era, is_child=True)
+        no, link.volatile_no = link.volatile_no, []
+        return Hack(era=link.volatile_era, upto=upto, win=self._win, winb=limits.HOP_WINDOW_BYTES, no=no)
 
     def _hack_of(self, link: Link) -> Hack:
         hack = Hack(
@@ -384,18 +384,18 @@ class Parent:
         """At the root, what is durable is safe, or what is drained; elsewhere what our own parent says is."""
         if self.context.settings.is_safe_at_once:
             return link.upto
-        progress = self.kept.find(link.node, link.era)
+        progress = self.progress.find(link.node, link.era)
         return max(link.floor, progress.safe if progress is not None else 0)
 
     def note(self, held: Held, lsn: int, last: int) -> None:
         """Our journal has it at `lsn`; the last carried record before it stands at `last`."""
-        self.kept.note(held, lsn, last)
+        self.progress.note(held, lsn, last)
         if self._underway.get((held.node, held.era), 0) <= held.upto:
             self._underway.pop((held.node, held.era), None)
 
     def pass_on(self, frontier: int) -> None:
         """Everything in our journal up to `frontier` is safe: say so to those for whom it is news."""
-        for node, era in self.kept.pass_on(frontier):
+        for node, era in self.progress.pass_on(frontier):
             link = self.links.of_node(node)
             if link is not None and link.era == era:
                 self._owe(link)
@@ -481,7 +481,7 @@ class Parent:
     def _lose(self, link: Link, why: str) -> None:
         assert not link.pending, "flushed before"
         self._dirty.pop(link.peer, None)
-        self._loose.pop(link.peer, None)
+        self._volatile.pop(link.peer, None)
         self.links.remove(link)
         self.context.tell(ChildLost(link.node, link.name, why))
 

@@ -1,4 +1,5 @@
 """The beacon: where the broker is, said once a second to everybody (BEA-001, BEA-007)."""
+# tidy: a part of the core, with a deadline of its own
 
 from weft.base.now import Now
 from weft.cores.catalog.context import BEACON, Context

@@ -52,7 +52,7 @@ class Crossing:
         net, slash, prefix = subscription.topic[len(PREFIX) :].decode("utf-8", "replace").partition("/")
         if not subscription.is_on:
             self._own.pop(subscription.topic, None)
-        elif len(self._own) < limits.WANTED_MAX:
+        elif len(self._own) < limits.SUBSCRIBED_TOPICS_MAX:
             self._own[subscription.topic] = (net, prefix) if slash else ("", "")
         self.spread()
 
@@ -82,7 +82,7 @@ class Crossing:
         want = (header.net, header.topic)
         if isinstance(header, wire.Unsub):
             link.wants.discard(want)
-        elif len(link.wants) < limits.WANTED_MAX and want not in link.wants:
+        elif len(link.wants) < limits.SUBSCRIBED_TOPICS_MAX and want not in link.wants:
             link.wants.add(want)
             if header.net == self._context.settings.net:
                 self._say_kept(link, header.topic.encode())

@@ -96,7 +96,7 @@ REPLAY_TURN: Final = 1_000  # kept values that are said again in one turn; the r
 REPLAYS_MAX: Final = 64  # of which a rest waits; who subscribes beyond them hears live values only
 GONE_BYTES_MAX: Final = 16 << 20  # of topics without a value that are not forgotten yet
 SUBSCRIPTION_BYTES_MAX: Final = 1 << 10  # of each that is told apart; of a longer one only the beginning
-WANTED_MAX: Final = 10_000  # subscriptions that are told apart; beyond them everything is published
+SUBSCRIBED_TOPICS_MAX: Final = 10_000  # subscriptions that are told apart; beyond them everything is published
 
 # Taps
 TAPS_MAX: Final = 8  # at once

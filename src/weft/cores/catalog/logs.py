@@ -49,8 +49,8 @@ from weft.cores.catalog.queries import Queries
 from weft.cores.catalog.records import calling_address
 from weft.cores.catalog.refusals import Refusal
 from weft.cores.catalog.repeats import Repeats
+from weft.cores.catalog.subscribedtopics import SubscribedTopics
 from weft.cores.catalog.topics import Key
-from weft.cores.catalog.wanted import Wanted
 from weft.cores.kit.timers import earliest
 from weft.wire.catalog import times
 from weft.wire.catalog.messages import REPLY, Message, Subscription
@@ -95,7 +95,7 @@ class Logs:
         self._tops: dict[Key, int] = {}
         """Of starts before: how far each instance was heard."""
         self._repeats = Repeats()
-        self._wanted = Wanted(PREFIX)
+        self._wanted = SubscribedTopics(PREFIX)
         self._holes: deque[Hole] = deque()
         """In the order of their ends, since all have the same time."""
         self._asked: dict[bytes, list[Hole]] = {}

@@ -23,8 +23,8 @@ from weft.cores.catalog.instances import Change
 from weft.cores.catalog.publishing import Publishing
 from weft.cores.catalog.queries import Queries
 from weft.cores.catalog.refusals import Refusal
+from weft.cores.catalog.subscribedtopics import SubscribedTopics
 from weft.cores.catalog.topics import Key, Publisher, Topics, Value
-from weft.cores.catalog.wanted import Wanted
 from weft.wire.catalog.messages import Subscription
 
 PREFIX: Final = b"lcv/"
@@ -69,7 +69,7 @@ class Values:
         self._topics = Topics()
         self._order: OrderedDict[tuple[Key, bytes], Value] = OrderedDict()
         """The one that was heard longest ago first: it is evicted next."""
-        self._wanted = Wanted(PREFIX)
+        self._wanted = SubscribedTopics(PREFIX)
         self._replays: deque[Iterator[Value]] = deque()
         """What subscribers are still to get of what is kept."""
         self._replayed_at = 0

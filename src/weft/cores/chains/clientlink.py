@@ -24,8 +24,8 @@ WAIT: Final = "wait"
 RESERVED: Final = "weft."
 
 
-class Patron(Protocol):
-    """One attached client, as the engine knows it; `patrons.Patron` is the one that there is."""
+class Session(Protocol):
+    """One attached client, as the engine knows it; `sessions.Session` is the one that there is."""
 
     id: bytes
     name: str
@@ -114,13 +114,13 @@ NOBODY: Final = Held(Parcel(0, "in", Mail(origin=b"", era=0, sequence=0, type=""
 class ClientLink:
     """What every link of a client has."""
 
-    __slots__ = ("copy", "counters", "direction", "key", "name", "noself", "patron", "place", "reg", "said", "type")
+    __slots__ = ("copy", "counters", "direction", "key", "name", "noself", "place", "reg", "said", "session", "type")
 
-    def __init__(self, patron: Patron, said: clients.Reg, key: Key) -> None:
-        self.patron, self.said, self.key = patron, said, key
+    def __init__(self, session: Session, said: clients.Reg, key: Key) -> None:
+        self.session, self.said, self.key = session, said, key
         self.reg, self.direction, self.type, self.noself = said.reg, said.dir, said.type, said.noself
-        self.name, self.place = patron.name, str(said.at)
-        self.copy: Callable[[int, Parcel], None] = patron.copy
+        self.name, self.place = session.name, str(said.at)
+        self.copy: Callable[[int, Parcel], None] = session.copy
         self.counters = ClientCounters()
 
     @property
@@ -175,8 +175,8 @@ class HolderLink(ClientLink):
         "window",
     )
 
-    def __init__(self, patron: Patron, said: clients.Reg, key: Key) -> None:
-        super().__init__(patron, said, key)
+    def __init__(self, session: Session, said: clients.Reg, key: Key) -> None:
+        super().__init__(session, said, key)
         self.state = LinkState.OPEN
         self.window, self.timeout_ns = said.window, said.timeout * MILLISECOND
         self.confirms, self.is_ordered = said.confirm, said.ordered

@@ -2,7 +2,7 @@
 
 roster     who stands on which chain, in which order
 walk       a message goes down a chain; holding: links at which it waits
-engine     what clients ask for; patrons: who they are, and what they hear
+engine     what clients ask for; sessions: who they are, and what they hear
 sending    the `out` chain and its bottom; inbox: the `in` chain, and what the journal keeps of it
 screen     what the carrier has received, before it is kept
 batches    samples, which walk as batches
@@ -41,10 +41,10 @@ from weft.cores.chains.messages import (
 )
 from weft.cores.chains.messageview import MessageView
 from weft.cores.chains.order import Key
-from weft.cores.chains.patrons import Patrons
 from weft.cores.chains.roster import Roster, Standing
 from weft.cores.chains.screen import Screen
 from weft.cores.chains.sending import Sending
+from weft.cores.chains.sessions import Sessions
 from weft.cores.chains.settings import FilterSpec
 from weft.cores.chains.show import show, show_clients, totals
 from weft.cores.chains.straight import Straight
@@ -79,7 +79,7 @@ class Chains:
         self.walker.found(self.sending, self.inbox)
         self.absorbing = Absorbing(self.context, self.roster, self.walker, self.inbox)
         self.engine = Engine(self.context, self.roster, self.walker, self.waiting, self.sending)
-        self.patrons = Patrons(self.context, self.engine)
+        self.sessions = Sessions(self.context, self.engine)
         self.batches = Batches(self.context, self.roster)
         self._screen = Screen(self.context, self.roster, self.batches, self.inbox)
         self._cut_off: Emitted | None = None
@@ -144,7 +144,7 @@ class Chains:
     def receive(self, message: Any, source: Source, now: Now) -> None:
         self._now = now
         self._go_on(now)
-        self.patrons.receive(message, source, now)
+        self.sessions.receive(message, source, now)
 
     def screen(self, record: StreamRecord, now: Now) -> Sequence[Record]:
         """What to keep in the journal in place of a record that another node has sent (CHN-033)."""
@@ -168,31 +168,31 @@ class Chains:
     def _place(self, order: Placed, now: Now) -> None:
         if order != self.context.placed:
             self.context.placed = order
-            self.patrons.place(order)
+            self.sessions.place(order)
 
     def _hold_back(self, order: HoldBack, now: Now) -> None:
         if order.is_full is not self.context.is_full:
             self.context.is_full = order.is_full
-            self.patrons.hold_back(order.is_full)
+            self.sessions.hold_back(order.is_full)
 
     def _note_garbled(self, order: Garbled, now: Now) -> None:
-        self.patrons.garbled(order.peer, order.code, now)
+        self.sessions.garbled(order.peer, order.code, now)
 
     def _note_ended(self, order: ProcessEnded, now: Now) -> None:
-        self.patrons.ended(order.process, now)
+        self.sessions.ended(order.process, now)
 
     def _note_unsent(self, order: SendFailed, now: Now) -> None:
-        self.patrons.not_sent(order.peer, now)
+        self.sessions.not_sent(order.peer, now)
 
     def _note_post(self, order: PostReached | PostFailed, now: Now) -> None:
         self.sending.note_post(order)
 
     def totals(self) -> dict[str, Any]:
         """What has become of all messages, and what there is at present; plain data."""
-        return totals(self.context, self.roster, self.inbox, self.engine, self.patrons)
+        return totals(self.context, self.roster, self.inbox, self.engine, self.sessions)
 
     def _show(self, order: ShowChains, now: Now) -> None:
-        shown = show(self.context, self.roster, self.inbox, self.engine) | show_clients(self.patrons)
+        shown = show(self.context, self.roster, self.inbox, self.engine) | show_clients(self.sessions)
         shown["readers"] = self.engine.readers.show(now)
         self.context.reply(order.ticket, shown)
 
@@ -220,7 +220,7 @@ class Chains:
         if self._stop_at is not None and (now.mono >= self._stop_at or not self.engine.parked):
             self._stop_at = None
             self.engine.give_up_all(now)
-            self.patrons.stop(now)
+            self.sessions.stop(now)
 
     # Time
 
@@ -230,7 +230,7 @@ class Chains:
         self.absorbing.wake(now)
         self.sending.wake(now)
         self.engine.wake(now)
-        self.patrons.wake(now)
+        self.sessions.wake(now)
         self._end_stop(now)
 
     def _go_on(self, now: Now) -> None:
@@ -246,12 +246,12 @@ class Chains:
         again_at = None if self.context.awaits_filters else self._again_at
         told_at = self.absorbing.deadline(self._now)
         receipt_at = self.sending.receipts.deadline()
-        return earliest(again_at, told_at, receipt_at, self._stop_at, self.engine.deadline(), self.patrons.deadline())
+        return earliest(again_at, told_at, receipt_at, self._stop_at, self.engine.deadline(), self.sessions.deadline())
 
     def effects(self) -> list[Effect]:
         if self._stop_at is not None:
             self._end_stop(self._now)
-        self.patrons.flush(self._now)
+        self.sessions.flush(self._now)
         return self.context.take()
 
     # Links

@@ -10,7 +10,7 @@ from typing import Final
 
 from weft.base.now import Now
 from weft.cores.chains import limits
-from weft.cores.chains.clientlink import RESERVED, WAIT, Answer, ClientLink, HolderLink, Patron, ReaderLink
+from weft.cores.chains.clientlink import RESERVED, WAIT, Answer, ClientLink, HolderLink, ReaderLink, Session
 from weft.cores.chains.context import Context
 from weft.cores.chains.holding import Holding
 from weft.cores.chains.links import ChainFull
@@ -62,33 +62,33 @@ class Engine:
 
     # Links
 
-    def stand(self, patron: Patron, reg: clients.Reg, now: Now) -> None:
+    def stand(self, session: Session, reg: clients.Reg, now: Now) -> None:
         """Register: from the next message on, it stands there; what has waited for it is offered again."""
-        why = self._fault(patron, reg)
+        why = self._fault(session, reg)
         if why:
-            self._refuse(patron, "reg", why, reg.reg)
+            self._refuse(session, "reg", why, reg.reg)
             return
-        link = _link(patron, reg, self._context.next_attach())
+        link = _link(session, reg, self._context.next_attach())
         try:
             self._roster.attach(link, (reg.type,))
         except ChainFull:
-            self._refuse(patron, "reg", "limit", reg.reg)
+            self._refuse(session, "reg", "limit", reg.reg)
             return
-        patron.links[reg.reg] = link
+        session.links[reg.reg] = link
         place, of = self._roster.place(link, reg.type)
-        patron.say(clients.Done("reg", reg.reg, place, of))
-        self._context.tell(LinkStood(patron.name, reg.dir, reg.type, str(reg.at), link.access))
+        session.say(clients.Done("reg", reg.reg, place, of))
+        self._context.tell(LinkStood(session.name, reg.dir, reg.type, str(reg.at), link.access))
         if isinstance(link, HolderLink):
             self._holders[link] = None
             if link.is_remembered:
                 self.readers.stand(link)
             self._holding.return_to(link, now)
 
-    def leave(self, patron: Patron, reg: int, now: Now, *, forget: bool = False) -> None:
+    def leave(self, session: Session, reg: int, now: Now, *, forget: bool = False) -> None:
         """Unregister: what it held goes on as its policy says; a reader that is not to be forgotten is away."""
-        link = patron.links.pop(reg, None)
+        link = session.links.pop(reg, None)
         if link is None:
-            self._refuse(patron, "unreg", "unknown-reg", reg)
+            self._refuse(session, "unreg", "unknown-reg", reg)
             return
         self._unlink(link, now)
         if isinstance(link, HolderLink):
@@ -96,12 +96,12 @@ class Engine:
             self._pass_on([link], now)
             if forget:
                 self.readers.forget(link.name, "forgotten", now, link.type)
-        patron.say(clients.Done("unreg", reg))
+        session.say(clients.Done("unreg", reg))
 
-    def lose(self, patron: Patron, now: Now) -> None:
+    def lose(self, session: Session, now: Now) -> None:
         """The client is gone: first all its links, then what they held, in id order (CHN-016)."""
-        links = list(patron.links.values())
-        patron.links.clear()
+        links = list(session.links.values())
+        session.links.clear()
         for link in links:
             self._unlink(link, now)
         self._holding.leave([link for link in links if isinstance(link, HolderLink)], "client-lost", now)
@@ -120,62 +120,64 @@ class Engine:
             if link.is_remembered:
                 self.readers.leave(link, now)
 
-    def _fault(self, patron: Patron, reg: clients.Reg) -> str:
+    def _fault(self, session: Session, reg: clients.Reg) -> str:
         """Why a registration is refused; empty: it is not."""
         is_rw, stem = reg.access == "rw", reg.type.removesuffix(".*")
         is_type = reg.type == "*" or (TYPE.fullmatch(stem) and len(reg.type) <= limits.TYPE_BYTES_MAX)
         is_known = reg.access in ACCESSES and reg.fail in POLICIES
         checks = (
-            (reg.reg in patron.links, "duplicate-reg"),
+            (reg.reg in session.links, "duplicate-reg"),
             (not is_type, "bad-type"),
             (reg.dir not in (IN, OUT) or key_of(reg.at, 1) is None, "bad-position"),
             (reg.confirm and reg.dir == OUT, "confirm-on-out"),
             (not is_known or (is_rw and reg.confirm), "denied"),
             ((is_rw or reg.confirm) and reg.type.startswith(RESERVED), "denied"),
-            (len(patron.links) >= self._context.settings.links_per_client, "limit"),
-            (reg.confirm and reg.fail in (None, WAIT) and not self.readers.has_room(patron.name, reg.type), "limit"),
+            (len(session.links) >= self._context.settings.links_per_client, "limit"),
+            (reg.confirm and reg.fail in (None, WAIT) and not self.readers.has_room(session.name, reg.type), "limit"),
         )
         return next((why for is_wrong, why in checks if is_wrong), "")
 
-    def _refuse(self, patron: Patron, about: str, why: str, reg: int, number: int | None = None) -> None:
+    def _refuse(self, session: Session, about: str, why: str, reg: int, number: int | None = None) -> None:
         errors = self._context.counters.errors
         errors[why] = errors.get(why, 0) + 1
-        patron.say(clients.Error(about=about, why=why, reg=reg, id=number))
+        session.say(clients.Error(about=about, why=why, reg=reg, id=number))
 
     # Answers
 
-    def hand_back(self, patron: Patron, reg: int, item: clients.NextItem, frames: tuple[bytes, ...], now: Now) -> None:
+    def hand_back(
+        self, session: Session, reg: int, item: clients.NextItem, frames: tuple[bytes, ...], now: Now
+    ) -> None:
         """A message goes on, perhaps another than it came."""
         if sum(map(len, frames)) > limits.PAYLOAD_BYTES_MAX:
-            self._refuse(patron, "next", "limit", reg, item.id)
+            self._refuse(session, "next", "limit", reg, item.id)
             return
-        self._answer(patron, ("next", reg, item.id), Answer("next", frames or None, item.to), now)
+        self._answer(session, ("next", reg, item.id), Answer("next", frames or None, item.to), now)
 
-    def delete(self, patron: Patron, reg: int, item: clients.GiveUp, now: Now) -> None:
+    def delete(self, session: Session, reg: int, item: clients.GiveUp, now: Now) -> None:
         """A message ends here."""
-        self._answer(patron, ("drop", reg, item.id), Answer("drop"), now)
+        self._answer(session, ("drop", reg, item.id), Answer("drop"), now)
 
-    def fail(self, patron: Patron, reg: int, item: clients.GiveUp, now: Now) -> None:
+    def fail(self, session: Session, reg: int, item: clients.GiveUp, now: Now) -> None:
         """A message could not be handled: the policy decides at once."""
-        self._answer(patron, ("fail", reg, item.id), Answer("fail"), now)
+        self._answer(session, ("fail", reg, item.id), Answer("fail"), now)
 
-    def confirm(self, patron: Patron, reg: int, number: int, now: Now) -> None:
+    def confirm(self, session: Session, reg: int, number: int, now: Now) -> None:
         """A message was dealt with (CHN-019)."""
-        self._answer(patron, ("conf", reg, number), Answer("conf"), now)
+        self._answer(session, ("conf", reg, number), Answer("conf"), now)
 
-    def _answer(self, patron: Patron, about: tuple[str, int, int], answer: Answer, now: Now) -> None:
+    def _answer(self, session: Session, about: tuple[str, int, int], answer: Answer, now: Now) -> None:
         """Only who holds a message can say what becomes of it (CHN-017)."""
         how, reg, number = about
-        link = patron.links.get(reg)
+        link = session.links.get(reg)
         if not isinstance(link, HolderLink):
-            self._refuse(patron, how, "not-holding", reg, number)
+            self._refuse(session, how, "not-holding", reg, number)
             return
         may_say = ("conf", "fail") if link.confirms else ("next", "drop", "fail")
         held = self._holding.held_by(link, number) if how in may_say else link.pending.get(number)
         if held is None or held.answer is not None or how not in may_say:
             is_late = number in link.resolved or (held is not None and held.answer is not None)
             link.counters.late += is_late
-            self._refuse(patron, how, "expired" if is_late else "not-holding", reg, number)
+            self._refuse(session, how, "expired" if is_late else "not-holding", reg, number)
             return
         self._holding.answer(link, held, answer, now)
 
@@ -195,15 +197,15 @@ class Engine:
         links = list(self._holders)
         for link in links:
             self._unlink(link, now)
-            del link.patron.links[link.reg]
+            del link.session.links[link.reg]
         self._holding.leave(links, "stopping", now)
         for held, was_at in self._waiting.empty():
             if not held.parcel.is_kept:
                 self._holding.lose(was_at, held, "stopping", now)
 
 
-def _link(patron: Patron, reg: clients.Reg, attach: int) -> ReaderLink | HolderLink:
+def _link(session: Session, reg: clients.Reg, attach: int) -> ReaderLink | HolderLink:
     key = key_of(reg.at, attach)
     assert key is not None, reg
     kind = HolderLink if reg.access == "rw" or reg.confirm else ReaderLink
-    return kind(patron, reg, key)
+    return kind(session, reg, key)

@@ -173,7 +173,7 @@ class Holding:
         link.pending[parcel.id] = held
         self._note_wait(link, parcel)
         link.counters.offered += 1
-        link.patron.offer(link.reg, held.shown(), re=parcel.is_again)
+        link.session.offer(link.reg, held.shown(), re=parcel.is_again)
         if link.armed_at is None:
             self._arm(link)
         return goes_on

@@ -61,7 +61,7 @@ class Inbox:
         self._open: dict[Mid, Entry] = {}
         self.bytes = 0
         """Payload bytes of what is open."""
-        self._loose = 0
+        self._volatile = 0
         """Bytes of memory of the messages at links that no entry stands for."""
         self._room = context.budget.part("inbox", limits.INBOX_PERCENT, lambda: self.cost)
         self._is_high = False
@@ -72,7 +72,7 @@ class Inbox:
     @property
     def cost(self) -> int:
         """Bytes of memory."""
-        return self.bytes + limits.PARCEL_COST * len(self._open) + self._loose
+        return self.bytes + limits.PARCEL_COST * len(self._open) + self._volatile
 
     # Arriving
 
@@ -115,7 +115,7 @@ class Inbox:
     def _hold(self, parcel: Parcel, made: list[Record]) -> list[Record]:
         """It waits at a link, and is lost if this node ends."""
         parcel.weight = weight_of(parcel)
-        self._loose += parcel.weight
+        self._volatile += parcel.weight
         self._feel_pressure()
         return made
 
@@ -134,8 +134,8 @@ class Inbox:
         chain.flow.accepted += 1
         chain.flow.delivered += 1
         links = [link for link in chain.links if isinstance(link, JournalLink)]
-        takers = [link for link in links if link.sees_all or link.takes(MessageView(parcel)) is None]
-        made = [link.take(parcel, now) for link in takers]
+        taking = [link for link in links if link.sees_all or link.takes(MessageView(parcel)) is None]
+        made = [link.take(parcel, now) for link in taking]
         return [record for record in made if record is not None]
 
     def _straight(self, chain: Chain, record: StreamRecord, now: Now) -> list[Record] | None:
@@ -240,7 +240,7 @@ class Inbox:
 
     def _finish(self, parcel: Parcel) -> None:
         if parcel.weight and not self._is_held(parcel):
-            self._loose -= parcel.weight
+            self._volatile -= parcel.weight
             parcel.weight = 0
             self._feel_pressure()
         if parcel.is_kept and not self._is_held(parcel):

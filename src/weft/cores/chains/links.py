@@ -4,19 +4,55 @@ A link is whatever answers `offer` with a verdict. Filters from configuration an
 lets a message wait, will stand in the same order with the same counters.
 """
 
+from collections.abc import Callable
 from typing import Final, Protocol
 
 import msgspec
 
 from weft.base.errors import WeftError
 from weft.base.now import Now
+from weft.cores.chains.edit import Edit
 from weft.cores.chains.expression import Expression
-from weft.cores.chains.filters import FINE, NOWHERE, Filter, House, Judgement
-from weft.cores.chains.kinds import make
+from weft.cores.chains.filters import (
+    FINE,
+    NOWHERE,
+    Dedupe,
+    Filter,
+    HandOver,
+    House,
+    Judgement,
+    Match,
+    Python,
+    RateLimit,
+    Sample,
+    Threshold,
+)
 from weft.cores.chains.order import Key, by_filter, covers
 from weft.cores.chains.settings import FilterSpec
 from weft.cores.chains.states import Verdict
 from weft.cores.chains.viewed import Viewed
+
+MAKERS: Final[dict[str, Callable[..., Filter]]] = {
+    "match": Match,
+    "sample": Sample,
+    "rate-limit": RateLimit,
+    "dedupe": Dedupe,
+    "edit": Edit,
+    "threshold": Threshold,
+    "forward": HandOver,
+    "journal": HandOver,
+    "aggregate": HandOver,
+    "batch": HandOver,
+    "route": HandOver,
+    "absorb": HandOver,
+    "stdout": HandOver,
+    "python": Python,
+}
+
+
+def make(spec: FilterSpec, house: House = NOWHERE) -> Filter:
+    """The filter of a specification, with a fresh state."""
+    return MAKERS[spec.kind](spec, spec.options, house)
 
 
 class LinkCounters(msgspec.Struct):

@@ -9,7 +9,7 @@ from weft.base.mail import OUTBOX, TICKET, Mail, to_record
 from weft.base.now import Now
 from weft.base.records import Record, StreamRecord
 from weft.cores.chains import limits, routing
-from weft.cores.chains.clientlink import RESERVED, Patron
+from weft.cores.chains.clientlink import RESERVED, Session
 from weft.cores.chains.context import Context
 from weft.cores.chains.inbox import Inbox
 from weft.cores.chains.messages import MailPosted, PostFailed, PostReached
@@ -46,49 +46,49 @@ class Sending:
         self._types: dict[str, None] = {}
         """Types that are known to be well formed."""
 
-    def accept(self, patron: Patron, item: clients.SendItem, frames: tuple[bytes, ...], now: Now) -> None:
+    def accept(self, session: Session, item: clients.SendItem, frames: tuple[bytes, ...], now: Now) -> None:
         """One send: refused, known from before, or on its way."""
         has_status = item.want != "none"
-        if has_status and self._is_known(patron, item.tag):
+        if has_status and self._is_known(session, item.tag):
             return
         why = self._refusal(item, frames)
         if why:
             self._context.counters.refuse(why)
-            patron.answer(item.tag, False, why)
+            session.answer(item.tag, False, why)
             return
-        if self._straight.take(patron, item, frames, now):
+        if self._straight.take(session, item, frames, now):
             return
         weight = limits.PARCEL_COST + sum(map(len, frames))
         if not self._room.has_room(weight):
             self._room.refuse()
             self._context.counters.refuse("overload")
-            patron.answer(item.tag, False, "overload")
+            session.answer(item.tag, False, "overload")
             return
-        parcel = self._parcel(patron, item, frames, now)
+        parcel = self._parcel(session, item, frames, now)
         self.held += weight
         parcel.weight = weight
         self._walker.start(parcel, now)
         if has_status and not parcel.is_over:
-            self._tags.note(patron.id, item.tag, parcel)
+            self._tags.note(session.id, item.tag, parcel)
 
     @property
     def posted(self) -> int:
         """Messages without an outbox of which nobody has said yet what became of them."""
         return len(self._posted) + self.receipts.left
 
-    def knows(self, patron: Patron, tag: int) -> bool:
+    def knows(self, session: Session, tag: int) -> bool:
         """Whether this tag of this client was sent before, and its outcome is known or still to come (CHN-042)."""
-        return self._tags.get(patron.id, tag) is not None
+        return self._tags.get(session.id, tag) is not None
 
-    def _is_known(self, patron: Patron, tag: int) -> bool:
-        known = self._tags.get(patron.id, tag)
+    def _is_known(self, session: Session, tag: int) -> bool:
+        known = self._tags.get(session.id, tag)
         if known is None:
             return False
         self._context.counters.repeated_tags += 1
         if isinstance(known, Parcel):
-            known.sender = patron  # come back: it hears the status when there is one
+            known.sender = session  # come back: it hears the status when there is one
         else:
-            patron.answer(tag, *known)
+            session.answer(tag, *known)
         return True
 
     def _refusal(self, item: clients.SendItem, frames: tuple[bytes, ...]) -> str:
@@ -113,11 +113,11 @@ class Sending:
             self._types[kind] = None
         return ""
 
-    def _parcel(self, patron: Patron, item: clients.SendItem, frames: tuple[bytes, ...], now: Now) -> Parcel:
+    def _parcel(self, session: Session, item: clients.SendItem, frames: tuple[bytes, ...], now: Now) -> Parcel:
         context = self._context
         depth = 0 if item.cause is None else context.depth_after(item.cause)
         parcel = Parcel(context.next_id(), OUT, context.mail_of(item, frames, now, depth))
-        parcel.sender, parcel.tag, parcel.want, parcel.keep = patron, item.tag, item.want, item.keep
+        parcel.sender, parcel.tag, parcel.want, parcel.keep = session, item.tag, item.want, item.keep
         if depth:
             context.note_depth(parcel.id, depth)
         return parcel

@@ -9,8 +9,8 @@ from weft.cores.chains.context import Context, Flow, MailCounters
 from weft.cores.chains.engine import Engine
 from weft.cores.chains.inbox import Inbox
 from weft.cores.chains.parcel import IN, OUT
-from weft.cores.chains.patrons import Patrons
 from weft.cores.chains.roster import Chain, Roster
+from weft.cores.chains.sessions import Sessions
 
 
 def show(context: Context, roster: Roster, inbox: Inbox, engine: Engine) -> dict[str, Any]:
@@ -26,23 +26,23 @@ def show(context: Context, roster: Roster, inbox: Inbox, engine: Engine) -> dict
     }
 
 
-def show_clients(patrons: Patrons) -> dict[str, Any]:
+def show_clients(sessions: Sessions) -> dict[str, Any]:
     """Who is attached, with what went wrong for each (CLI-006), and how many have come and gone."""
     return {
         "clients": [
             {
-                "name": patron.name,
-                "pid": patron.pid,
-                "errors": dict(patron.errors),
-                "copies_lost": patron.post.copies_lost,
+                "name": session.name,
+                "pid": session.pid,
+                "errors": dict(session.errors),
+                "copies_lost": session.post.copies_lost,
             }
-            for patron in patrons
+            for session in sessions
         ],
-        "attached": msgspec.to_builtins(patrons.counters),
+        "attached": msgspec.to_builtins(sessions.counters),
     }
 
 
-def totals(context: Context, roster: Roster, inbox: Inbox, engine: Engine, patrons: Patrons) -> dict[str, Any]:
+def totals(context: Context, roster: Roster, inbox: Inbox, engine: Engine, sessions: Sessions) -> dict[str, Any]:
     """The sums over all chains, for the status of a node."""
     ways = {OUT: Flow(), IN: Flow()}
     for chain in roster:
@@ -55,14 +55,14 @@ def totals(context: Context, roster: Roster, inbox: Inbox, engine: Engine, patro
     return {
         **_flow(flow),
         "ways": {name: {**_flow(way), "held": engine.held(name)} for name, way in ways.items()},
-        "clients": len(patrons),
+        "clients": len(sessions),
         "links": roster.count,
         "parked": engine.parked,
         "inbox_entries": len(inbox),
         "inbox_bytes": inbox.bytes,
-        "welcomed": patrons.counters.welcomed,
-        "unsent": patrons.counters.unsent,
-        "copies_lost": patrons.counters.copies_lost + sum(patron.post.copies_lost for patron in patrons),
+        "welcomed": sessions.counters.welcomed,
+        "unsent": sessions.counters.unsent,
+        "copies_lost": sessions.counters.copies_lost + sum(session.post.copies_lost for session in sessions),
         "copies": {**_flow(context.copies), "held": engine.copies},
         "readers": len(engine.readers),
         "readers_away": engine.readers.away,

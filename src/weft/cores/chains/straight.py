@@ -10,7 +10,7 @@ from typing import Any, Final
 from weft.base.mail import OUTBOX, Mail, to_record
 from weft.base.now import Now
 from weft.cores.chains import routing
-from weft.cores.chains.clientlink import Patron, ReaderLink
+from weft.cores.chains.clientlink import ReaderLink, Session
 from weft.cores.chains.context import Context
 from weft.cores.chains.parcel import IN, OUT, Parcel
 from weft.cores.chains.roster import Chain, Roster
@@ -28,7 +28,7 @@ class Straight:
     def __init__(self, context: Context, roster: Roster, tags: Tags) -> None:
         self._context, self._roster, self._tags = context, roster, tags
 
-    def take(self, patron: Patron, item: SendItem, frames: tuple[bytes, ...], now: Now) -> bool:
+    def take(self, session: Session, item: SendItem, frames: tuple[bytes, ...], now: Now) -> bool:
         """Whether a send that has no flaw is done with: sent, counted, and answered."""
         if item.cause is not None or item.exp:
             return False
@@ -36,16 +36,16 @@ class Straight:
         if out.links:
             return False
         go = WAYS.get(routing.way(item.to, self._context).how)
-        outcome = go(self, patron, item, frames, now) if go is not None else None
+        outcome = go(self, session, item, frames, now) if go is not None else None
         if outcome is None:
             return False
         _count(out)
         if item.want != "none":
-            self._tags.note(patron.id, item.tag, outcome)
-        patron.answer(item.tag, *outcome)
+            self._tags.note(session.id, item.tag, outcome)
+        session.answer(item.tag, *outcome)
         return True
 
-    def _here(self, patron: Patron, item: SendItem, frames: tuple[bytes, ...], now: Now) -> Outcome | None:
+    def _here(self, session: Session, item: SendItem, frames: tuple[bytes, ...], now: Now) -> Outcome | None:
         """To this node itself, where readers get their copies."""
         if self._context.awaits_filters:
             return None
@@ -55,21 +55,21 @@ class Straight:
                 return None
         mail = self._mail(item, frames, now)
         parcel = Parcel(self._context.next_id(), IN, mail)
-        parcel.sender = patron
+        parcel.sender = session
         _count(chain)
         for link in chain.links:
-            if not (link.noself and link.patron is patron):
+            if not (link.noself and link.session is session):
                 link.counters.offered += 1
                 link.copy(link.reg, parcel)
         return SEEN_HERE
 
-    def _up(self, patron: Patron, item: SendItem, frames: tuple[bytes, ...], now: Now) -> Outcome | None:
+    def _up(self, session: Session, item: SendItem, frames: tuple[bytes, ...], now: Now) -> Outcome | None:
         """To the parent, by the outbox."""
         if item.keep != "disk" or item.want == "dest" or routing.is_spent(item.to, ()):
             return None
         record = to_record(self._mail(item, frames, now), OUTBOX, now.wall)
         if item.want != "none":
-            record.attributes["by"] = [patron.id, item.tag]
+            record.attributes["by"] = [session.id, item.tag]
         self._context.keep(record)
         return SPOOLED
 
@@ -78,7 +78,7 @@ class Straight:
         return self._context.mail_of(item, frames, now)
 
 
-Go = Callable[[Straight, Patron, SendItem, tuple[bytes, ...], Now], Outcome | None]
+Go = Callable[[Straight, Session, SendItem, tuple[bytes, ...], Now], Outcome | None]
 WAYS: Final[dict[str, Go]] = {"local": Straight._here, "up": Straight._up}
 
 

@@ -100,7 +100,7 @@ class Walker:
                 verdict = link.offer(view, now)
             elif isinstance(link, ClientLink):
                 view = view and self._closed(view, parcel)
-                if (link.noself and link.patron is parcel.sender) or self._show(link, parcel, now):
+                if (link.noself and link.session is parcel.sender) or self._show(link, parcel, now):
                     continue
                 return
             elif kind is AwayLink:

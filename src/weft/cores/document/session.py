@@ -22,16 +22,46 @@ from weft.cores.document.gossip import Gossip
 from weft.cores.document.limits import FOLD_WAIT_NS
 from weft.cores.document.log import Log
 from weft.cores.document.mesh import Mesh
-from weft.cores.document.messages import SessionSettings
+from weft.cores.document.messages import ConflictFound, SessionSettings
 from weft.cores.document.own import Own
 from weft.cores.document.peers import Peers
 from weft.cores.document.serving import Serving
-from weft.cores.document.telling import Telling
 from weft.cores.kit.timers import Parts, earliest
 from weft.wire.document import endpoints
 from weft.wire.document.clients import Asked
 from weft.wire.document.messages import Said
 from weft.wire.document.operations import Operation
+
+
+class Telling:
+    """Tells each conflict once, when it comes up, at every node that has both sides: so both parties hear of it (DOC-040)."""
+
+    def __init__(self, context: Context, engine: Engine) -> None:
+        self._context, self._engine = context, engine
+        self._known: set[str] | None = None
+        """None: the log is still being taken back."""
+        self._last: tuple[int, str] = (0, "")
+        """How many there were, and the last of them: looking through all of them with every entry would cost too much."""
+
+    def learn(self) -> None:
+        """What is there at the start was told by a start before."""
+        self._known = {conflict.id for conflict in self._engine.conflicts()}
+
+    def tell(self) -> None:
+        """Of those that are new, and still open; one that was taken back and comes again is not told twice."""
+        found = self._engine.conflicts()
+        last = (len(found), found[-1].id if found else "")
+        if self._known is None or last == self._last:
+            return
+        self._last = last
+        for conflict in found:
+            if conflict.id not in self._known:
+                self._known.add(conflict.id)
+                if conflict.is_open:
+                    event = ConflictFound(
+                        self._context.session, conflict.id, conflict.kind, conflict.slot, conflict.attr
+                    )
+                    self._context.tell(event)
 
 
 class Session:

@@ -49,7 +49,7 @@ from weft.cores.topology.messages import (
 from weft.cores.topology.recovery import Distress, Rescue
 from weft.cores.topology.registry import Asker, Registry, guest_of
 from weft.cores.topology.states import Role, Standing, State
-from weft.wire.discovery import WUTUP
+from weft.wire.discovery import GRANTED, REFUSED, WUTUP
 from weft.wire.replication import (
     BUSY,
     NO_GROUP,
@@ -301,7 +301,7 @@ class Topology:
         if isinstance(message, Wtf):
             if message.code == STALE_EPOCH:  # said by a member of a later root (TOP-007)
                 self._hear_root(Cue(root_named(message), propose=epoch_named(message)), now)
-        elif message.command in ("yo", "aye", "nay"):
+        elif message.command in ("yo", GRANTED, REFUSED):
             self.election.hear_answer(message, now)
         elif message.command in ("polo", "sos") and not self._is_member:
             self._serve(Asker(source.peer, asked.envelope, self._guest_of(message, now)), message, now)

@@ -11,7 +11,7 @@ from weft.cores.topology.member import whole
 from weft.cores.topology.memory import Place, Promised, Root
 from weft.cores.topology.messages import Announcement, Control, ElectionCalled, RootLeft, RootTaken
 from weft.cores.topology.states import ELECTION_TABLE, Event, Role
-from weft.wire.discovery import IWIN, WUTUP
+from weft.wire.discovery import GRANTED, IWIN, REFUSED, WUTUP
 from weft.wire.replication import EPOCH_MAX, epoch_of, number_of
 
 Rank = tuple[int, bytes]
@@ -45,7 +45,7 @@ class Election:
         self.election = ""
         self.propose = 0
         self.attempt = 0
-        self.ayes: dict[bytes, None] = {}
+        self.granted: dict[bytes, None] = {}
         self._repeats: list[int] = []
         self._wins: list[int] = []
         self._bid_at: int | None = None
@@ -139,16 +139,16 @@ class Election:
             self._turn(Event.DENIED, cue._replace(why="promised"), now)
 
     def hear_answer(self, message: Control, now: Now) -> None:
-        """yo, aye, nay: only for the call that stands."""
+        """A vote granted or refused, or `yo`: only for the call that stands."""
         said = message.properties
         if said.get("election") != self.election or self.role not in (Role.CALLING, Role.ACTING):
             return
-        if message.command == "aye":
+        if message.command == GRANTED:
             is_current = whole(said.get("propose")) == self.propose and message.uuid in self.voters()
             if is_current and self._is_shown(said):
-                self.ayes[message.uuid] = None
+                self.granted[message.uuid] = None
                 if self._has_majority():
-                    self._turn(Event.AYES, Cue(), now)
+                    self._turn(Event.MAJORITY, Cue(), now)
         elif message.command == "yo":
             self._turn(Event.YO, Cue(), now)
         elif said.get("why") == "promised":
@@ -157,12 +157,12 @@ class Election:
         elif said.get("why") == "alive":
             self._turn(Event.ALIVE, Cue(), now)
 
-    def _is_shown(self, aye: dict[str, Any]) -> bool:
+    def _is_shown(self, vote: dict[str, Any]) -> bool:
         """Whether a voter holds less than this node, or has shown the same digest at the same number (FLD-003)."""
         digest = self.context.atlas.digest.hex()
         if not digest:
             return True
-        number, shown = _number(aye.get("holds")), aye.get("digest")
+        number, shown = _number(vote.get("holds")), vote.get("digest")
         return isinstance(shown, str) and (number < self.rank[0] or (number == self.rank[0] and shown == digest))
 
     def is_above(self, cue: Cue) -> bool:
@@ -179,7 +179,7 @@ class Election:
     def _has_majority(self) -> bool:
         promised = self.context.promised
         own = promised.epoch < self.propose or promised == Promised(self.propose, self.context.node)
-        return own and len(self.ayes) + 1 >= quorum(len(self.voters()))
+        return own and len(self.granted) + 1 >= quorum(len(self.voters()))
 
     # Time
 
@@ -259,7 +259,7 @@ class Election:
         self._repeats = [now.mono + quarter * context.election_ns // 4 for quarter in limits.WUTUP_REPEATS[1:]]
         self.due_at = now.mono + context.election_ns
         if self._has_majority():
-            self._turn(Event.AYES, cue, now)
+            self._turn(Event.MAJORITY, cue, now)
 
     def _say_wutup(self) -> None:
         content = {
@@ -274,7 +274,7 @@ class Election:
     def _reset(self) -> None:
         self.due_at = self._bid_at = None
         self._repeats = []
-        self.ayes = {}
+        self.granted = {}
 
     def call_on(self, cue: Cue, now: Now) -> None:
         """Already calling."""
@@ -296,7 +296,7 @@ class Election:
     def win(self, cue: Cue, now: Now) -> None:
         """A majority has promised: from here on there is a root of this epoch, and no other (REC-011, REC-012)."""
         context = self.context
-        votes, voters = len(self.ayes) + 1, len(self.voters())
+        votes, voters = len(self.granted) + 1, len(self.voters())
         self._victory = {
             "fleet": context.settings.fleet,
             "election": self.election,
@@ -314,7 +314,7 @@ class Election:
     def act(self, cue: Cue, now: Now) -> None:
         """No majority: serve what is known, write nothing, and go on asking (REC-014)."""
         context = self.context
-        votes = len(self.ayes) + 1
+        votes = len(self.granted) + 1
         self.rest(cue, now)
         context.is_acting = True
         context.tell(RootTaken(max(context.root.epoch, 0), True, votes, len(self.voters())))
@@ -343,7 +343,7 @@ class Election:
             self._reset()
         context.promise(cue.propose, cue.node)
         shown = {"holds": context.holds, **context.shown} if context.shown else {}
-        context.say(cue.endpoint, "aye", {"election": cue.election, "propose": cue.propose, **shown})
+        context.say(cue.endpoint, GRANTED, {"election": cue.election, "propose": cue.propose, **shown})
 
     def say_yo(self, cue: Cue, now: Now) -> None:
         """There is somebody better: this node."""
@@ -356,12 +356,12 @@ class Election:
             self.attempt = 0
             self.call(Cue(), now)
 
-    def say_nay(self, cue: Cue, now: Now) -> None:
+    def refuse_vote(self, cue: Cue, now: Now) -> None:
         """No vote, and why."""
         said: dict[str, Any] = {"election": cue.election, "why": cue.why}
         if cue.why == "promised":
             said["promised"] = max(self.context.promised.epoch, self.context.root.epoch, 0)
-        self.context.say(cue.endpoint, "nay", said)
+        self.context.say(cue.endpoint, REFUSED, said)
 
     # What roots do
 

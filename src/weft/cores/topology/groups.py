@@ -106,17 +106,17 @@ class Directory:
 
     def __init__(self, groups: dict[str, Group]) -> None:
         self._exact: dict[str, dict[str, None]] = {}
-        self._loose: dict[str, Group] = {}
+        self._patterns: dict[str, Group] = {}
         self._groups = groups
         for name, group in sorted(groups.items()):
-            loose = []
+            patterns = []
             for member in (*group.collectors, *group.members):
                 if is_pattern(member):
-                    loose.append(member)
+                    patterns.append(member)
                 else:
                     self._exact.setdefault(member, {})[name] = None
-            if loose or group.labels:
-                self._loose[name] = replace(group, members=tuple(loose), collectors=())
+            if patterns or group.labels:
+                self._patterns[name] = replace(group, members=tuple(patterns), collectors=())
 
     def find(self, guest: Guest) -> str | None:
         """The group that wants a node most, by name where two want it alike; None: none does."""
@@ -124,7 +124,7 @@ class Directory:
         for name in self._exact.get(guest.endpoint, ()):
             if best(self._groups[name].exclude, guest) == (0, 0):
                 return name
-        for name, group in self._loose.items():
+        for name, group in self._patterns.items():
             if (much := wanted(group, guest)) > strongest:
                 strongest, found = much, name
         return found

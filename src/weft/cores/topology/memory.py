@@ -1,6 +1,6 @@
 """What the topology core keeps in the journal, and back.
 
-    PROMISED   whom this node has promised its vote in an epoch; durable before `aye` (REC-011)
+    PROMISED   whom this node has promised its vote in an epoch; durable before the vote is sent (REC-011)
     ROOT       the root of record, as this node knows it
     PLACE      this node's last assignment, so that a restarted node knows its place at once
     CANDIDATES every promise that may still make a root, the last one and earlier ones; durable with the promise

@@ -127,7 +127,7 @@ class Event(Enum):
     BETTER = "wutup of a higher rank, and the vote is free"
     WORSE = "wutup of a lower rank while the root is silent"
     DENIED = "wutup while the root is heard, or the vote is promised elsewhere"
-    AYES = "votes of a majority"
+    MAJORITY = "votes of a majority"
     YO = "a better one is there"
     PROMISED = "a vote is promised elsewhere"
     ALIVE = "a voter hears the root"
@@ -150,8 +150,8 @@ ELECTION_TABLE: Final[dict[tuple[Role, Event], Turn]] = {
     (Role.FOLLOW, Event.HEARD): Turn("calm", Role.FOLLOW),
     (Role.FOLLOW, Event.BETTER): Turn("vote", Role.FOLLOW),
     (Role.FOLLOW, Event.WORSE): Turn("outbid", Role.CALLING),
-    (Role.FOLLOW, Event.DENIED): Turn("say_nay", Role.FOLLOW),
-    (Role.STARTING, Event.DENIED): Turn("say_nay", Role.STARTING),
+    (Role.FOLLOW, Event.DENIED): Turn("refuse_vote", Role.FOLLOW),
+    (Role.STARTING, Event.DENIED): Turn("refuse_vote", Role.STARTING),
     (Role.STARTING, Event.BEHIND): Turn("fetch", Role.STARTING),
     (Role.STARTING, Event.UNSURE): Turn("begin", Role.STARTING),
     (Role.STARTING, Event.DUE): Turn("ascend", Role.ROOT),
@@ -160,8 +160,8 @@ ELECTION_TABLE: Final[dict[tuple[Role, Event], Turn]] = {
     (Role.CALLING, Event.HEARD): Turn("calm", Role.FOLLOW),
     (Role.CALLING, Event.BETTER): Turn("vote", Role.FOLLOW),
     (Role.CALLING, Event.WORSE): Turn("say_yo", Role.CALLING),
-    (Role.CALLING, Event.DENIED): Turn("say_nay", Role.CALLING),
-    (Role.CALLING, Event.AYES): Turn("win", Role.ROOT),
+    (Role.CALLING, Event.DENIED): Turn("refuse_vote", Role.CALLING),
+    (Role.CALLING, Event.MAJORITY): Turn("win", Role.ROOT),
     (Role.CALLING, Event.YO): Turn("wait", Role.WAITING),
     (Role.CALLING, Event.PROMISED): Turn("raise_bid", Role.CALLING),
     (Role.CALLING, Event.ALIVE): Turn("calm", Role.FOLLOW),
@@ -172,15 +172,15 @@ ELECTION_TABLE: Final[dict[tuple[Role, Event], Turn]] = {
     (Role.WAITING, Event.HEARD): Turn("calm", Role.FOLLOW),
     (Role.WAITING, Event.BETTER): Turn("vote", Role.FOLLOW),
     (Role.WAITING, Event.WORSE): Turn("say_yo", Role.WAITING),
-    (Role.WAITING, Event.DENIED): Turn("say_nay", Role.WAITING),
+    (Role.WAITING, Event.DENIED): Turn("refuse_vote", Role.WAITING),
     (Role.WAITING, Event.DUE): Turn("call", Role.CALLING),
     (Role.WAITING, Event.CROWNED): Turn("submit", Role.FOLLOW),
-    (Role.ROOT, Event.DENIED): Turn("say_nay", Role.ROOT),
+    (Role.ROOT, Event.DENIED): Turn("refuse_vote", Role.ROOT),
     (Role.ROOT, Event.CROWNED): Turn("submit", Role.FOLLOW),
     (Role.ACTING, Event.BETTER): Turn("vote", Role.ACTING),
     (Role.ACTING, Event.WORSE): Turn("outbid", Role.ACTING),
-    (Role.ACTING, Event.DENIED): Turn("say_nay", Role.ACTING),
-    (Role.ACTING, Event.AYES): Turn("win", Role.ROOT),
+    (Role.ACTING, Event.DENIED): Turn("refuse_vote", Role.ACTING),
+    (Role.ACTING, Event.MAJORITY): Turn("win", Role.ROOT),
     (Role.ACTING, Event.PROMISED): Turn("raise_bid", Role.ACTING),
     (Role.ACTING, Event.YO): Turn("calm", Role.ACTING),
     (Role.ACTING, Event.DUE): Turn("call", Role.ACTING),

@@ -17,10 +17,10 @@ from weft.lake.offsets import At
 from weft.lake.reader import Source
 from weft.pipeline import tables
 from weft.pipeline.coverage import Coverage, Hole
-from weft.pipeline.held import TWINS_OF, held_in, said_in, union
 from weft.pipeline.intake import Intake, Loss, ends_of, intake_between, losses_of, received_of
 from weft.pipeline.kinds import SAMPLES, Kind
 from weft.pipeline.sql import Lake
+from weft.pipeline.tablenumbers import TWINS_OF, numbers_in, ranges_in, union
 from weft.pipeline.tables import COMPLETENESS
 from weft.pipeline.upkeep import forgotten
 
@@ -101,13 +101,13 @@ def _begun(source: Source, drain: str, number: int, row: int) -> VersionVector:
 def _held(asked: Lake, kind: Kind, upto: int) -> VersionVector:
     """What the tables hold."""
     holding = (kind.silver, kind.quarantine, *TWINS_OF.get(kind.stream, ()))
-    numbers = union(held_in(asked, table, upto) for table in holding)
+    numbers = union(numbers_in(asked, table, upto) for table in holding)
     numbers.update(forgotten.numbers(asked.layout, kind.stream))
     return numbers
 
 
 def _late(asked: Lake) -> VersionVector:
-    return said_in(asked, LATE) if tables.SAMPLES in asked.tables() else VersionVector()
+    return ranges_in(asked, LATE) if tables.SAMPLES in asked.tables() else VersionVector()
 
 
 def _holes(asked: Lake, stream: str) -> dict[Origin, list[Hole]]:

@@ -13,7 +13,7 @@ from weft.base.errors import UserError
 from weft.cli import lake_quarantine
 from weft.pipeline.check import Check
 from weft.pipeline.job import Done
-from weft.pipeline.returning import Found, Returning, look, plan
+from weft.pipeline.releasing import Found, Releasing, look, plan
 from weft.pipeline.ruleset import Rule, Rules
 from weft.pipeline.tables import QUARANTINE
 from weft.wire.samples import Series
@@ -132,7 +132,7 @@ def pulled(ground: Ground, instant: str, act: Callable[[], object]) -> None:
 
 @pytest.mark.soak
 def test_a_return_that_forgets_quarantine_is_found(ground: Ground, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(Returning, "_leave", lambda *_: None)
+    monkeypatch.setattr(Releasing, "_leave", lambda *_: None)
     rules(ground, HOT)
     ground.take(taken(1, [(MEM, 1, None), (MEM, 101, None)]))
     rules(ground, Rules())

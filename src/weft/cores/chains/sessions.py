@@ -1,10 +1,10 @@
 """The node's side of the client protocol: who is attached, what each may say, what each has to hear (CLI-001 to CLI-008).
 
     stranger   only `hello` is heard; anything else is refused, once a second (CLI-005)
-    patron     one attached client: registers, sends, answers; dead after `dead_ms` of silence
+    session    one attached client: registers, sends, answers; dead after `dead_ms` of silence
     gone       links first, then what it held (CHN-016); it is told nothing more (CHN-030)
 
-The same client id again is the same client, come back: the session before is over at that moment. How much a client may
+A client that greets again with the same id has come back: its earlier session ends at that moment. How much a client may
 send is judged here, before the engine sees it (CLI-007); everything about chains is the engine's. Whatever is said waits
 in the client's `Post` until the end of the turn, so it stands below every `Persist` of that turn (CHN-033).
 """
@@ -80,8 +80,8 @@ class Counters(msgspec.Struct):
     """Copies discarded, of clients that are gone by now."""
 
 
-class Patron:
-    """One attached client; the engine knows it by its links."""
+class Session:
+    """One client from its greeting until it leaves or falls silent; the engine knows it by its links."""
 
     __slots__ = (
         "_credit",
@@ -196,33 +196,33 @@ class Patron:
 class Engine(Protocol):
     """What is done with everything that is about chains."""
 
-    def stand(self, patron: Patron, reg: Reg, now: Now) -> None:
-        """Register; said to the patron: `done`, or why not."""
+    def stand(self, session: Session, reg: Reg, now: Now) -> None:
+        """Register; the client hears `done`, or why not."""
 
-    def knows(self, patron: Patron, tag: int) -> bool:
+    def knows(self, session: Session, tag: int) -> bool:
         """Whether this tag of this client was sent before."""
 
-    def leave(self, patron: Patron, reg: int, now: Now, *, forget: bool = False) -> None:
+    def leave(self, session: Session, reg: int, now: Now, *, forget: bool = False) -> None:
         """Unregister; `forget`: a confirming reader will not come back."""
 
-    def accept(self, patron: Patron, item: SendItem, frames: tuple[bytes, ...], now: Now) -> None:
-        """One send; ends in `Patron.answer`, now or later."""
+    def accept(self, session: Session, item: SendItem, frames: tuple[bytes, ...], now: Now) -> None:
+        """One send; ends in `Session.answer`, now or later."""
 
     def hand_back(
-        self, patron: Patron, reg: int, item: NextItem, frames: tuple[bytes, ...], now: Now
+        self, session: Session, reg: int, item: NextItem, frames: tuple[bytes, ...], now: Now
     ) -> None:  # tidy: one for each thing the wire says
         """A message goes on."""
 
-    def delete(self, patron: Patron, reg: int, item: GiveUp, now: Now) -> None:
+    def delete(self, session: Session, reg: int, item: GiveUp, now: Now) -> None:
         """A message ends."""
 
-    def fail(self, patron: Patron, reg: int, item: GiveUp, now: Now) -> None:
+    def fail(self, session: Session, reg: int, item: GiveUp, now: Now) -> None:
         """A message could not be handled."""
 
-    def confirm(self, patron: Patron, reg: int, number: int, now: Now) -> None:
+    def confirm(self, session: Session, reg: int, number: int, now: Now) -> None:
         """A message was dealt with."""
 
-    def lose(self, patron: Patron, now: Now) -> None:
+    def lose(self, session: Session, now: Now) -> None:
         """The client is gone (CHN-016)."""
 
 
@@ -264,15 +264,15 @@ def process_of(kind: str) -> int:
     return int(parts[3]) if len(parts) == PARTS and parts[0] == "localhost" and parts[3].isdecimal() else 0
 
 
-class Patrons:
-    """All attached clients of a node."""
+class Sessions:
+    """The sessions of all clients that are attached to a node."""
 
     def __init__(self, context: Context, engine: Engine) -> None:
         self._context, self._engine = context, engine
         self.counters = Counters()
         self.is_full = self.is_stopped = False
-        self._by_peer: dict[bytes, Patron] = {}
-        self._by_id: dict[bytes, Patron] = {}
+        self._by_peer: dict[bytes, Session] = {}
+        self._by_id: dict[bytes, Session] = {}
         self._strangers = Strangers()
         mine = context.settings
         self.rights = Rights(mine.allow, mine.uid, is_closed=mine.is_closed)
@@ -292,8 +292,8 @@ class Patrons:
     def __len__(self) -> int:
         return len(self._by_peer)
 
-    def __iter__(self) -> Iterator[Patron]:
-        """The patrons as they are now; they may be lost on the way."""
+    def __iter__(self) -> Iterator[Session]:
+        """The sessions as they are now, as a copy: some may end while it is walked."""
         return iter(list(self._by_peer.values()))
 
     # Messages
@@ -301,39 +301,39 @@ class Patrons:
     def receive(self, message: Asked, source: Source, now: Now) -> None:
         """Hear a peer: a client what it may say, anybody else a greeting (CLI-005)."""
         self._begin(now)
-        patron = self._by_peer.get(source.peer)
+        session = self._by_peer.get(source.peer)
         kind = type(message)
-        if kind is Hello or patron is None:
+        if kind is Hello or session is None:
             self._knock(message, source, now)
             return
-        patron.heard_at = now.mono
-        _HEAR[kind](self, patron, message, now)
+        session.heard_at = now.mono
+        _HEAR[kind](self, session, message, now)
 
     def garbled(self, peer: bytes, code: str, now: Now) -> None:
         """A client sent what cannot be read; ten times in a minute cut it off (CLI-006)."""
         self._begin(now)
-        patron = self._by_peer.get(peer)
-        if patron is None:
+        session = self._by_peer.get(peer)
+        if session is None:
             self._refuse_stranger(peer, now)
             return
-        patron.heard_at = now.mono
+        session.heard_at = now.mono
         _count(self._context.counters.errors, code)
-        patron.say(Error(about="multipart", why=code))
+        session.say(Error(about="multipart", why=code))
         if code not in UNREADABLE:
             return
-        if now.mono > patron.garbled_at + limits.GARBLED_NS:
-            patron.garbled, patron.garbled_at = 0, now.mono
-        patron.garbled += 1
-        if patron.garbled >= limits.GARBLED_MAX:
+        if now.mono > session.garbled_at + limits.GARBLED_NS:
+            session.garbled, session.garbled_at = 0, now.mono
+        session.garbled += 1
+        if session.garbled >= limits.GARBLED_MAX:
             self._strangers.mute(peer, now.mono + limits.GARBLED_NS)
-            self._lose(patron, "garbled", now, bye=True)
+            self._lose(session, "garbled", now, bye=True)
 
     def ended(self, process: int, now: Now) -> None:
         """A process is dead: its clients are, without waiting for their silence (CLI-005)."""
         self._begin(now)
-        for patron in self:
-            if patron.process == process and not patron.is_gone:
-                self._lose(patron, "died", now)
+        for session in self:
+            if session.process == process and not session.is_gone:
+                self._lose(session, "died", now)
 
     def _begin(self, now: Now) -> None:
         """The first call of a turn: a machine that has slept long forgives all silences, at once and once (REC-001)."""
@@ -343,8 +343,8 @@ class Patrons:
         self._turn += 1
         if self._asked_for is not None and now.mono > self._asked_for + self._dead_ns // 2:
             self._asked_for = None
-            for patron in self:
-                patron.heard_at = now.mono
+            for session in self:
+                session.heard_at = now.mono
 
     # Greetings
 
@@ -402,15 +402,15 @@ class Patrons:
             self._lose(same, "replaced", now, bye=same.peer != peer)
         if there is not None and there is not same:
             self._lose(there, "replaced", now)
-        patron = Patron(hello, Post(peer, self._dirty, self._copies), self._context.settings)
-        patron.heard_at, patron.process = now.mono, process_of(source.kind)
-        patron.source = None if self.rights.is_owner(source) else source
-        self._by_peer[peer] = self._by_id[hello.id] = patron
+        session = Session(hello, Post(peer, self._dirty, self._copies), self._context.settings)
+        session.heard_at, session.process = now.mono, process_of(source.kind)
+        session.source = None if self.rights.is_owner(source) else source
+        self._by_peer[peer] = self._by_id[hello.id] = session
         self.counters.welcomed += 1
-        patron.say(self._welcome())
-        self._context.tell(ClientWelcomed(hello.name, patron.pid))
-        if patron.process:
-            self._context.tell(ProcessAttached(patron.process))
+        session.say(self._welcome())
+        self._context.tell(ClientWelcomed(hello.name, session.pid))
+        if session.process:
+            self._context.tell(ProcessAttached(session.process))
         if self._sweep_at is None:
             self._sweep_at = now.mono + self._sweep_ns
 
@@ -434,85 +434,85 @@ class Patrons:
 
     # What a client may say
 
-    def _reg(self, patron: Patron, reg: Reg, now: Now) -> None:
+    def _reg(self, session: Session, reg: Reg, now: Now) -> None:
         verb = READ if reg.access == "ro" else REWRITE
-        if self._may(patron, verb, reg.dir, reg.type, now):
-            self._engine.stand(patron, reg, now)
+        if self._may(session, verb, reg.dir, reg.type, now):
+            self._engine.stand(session, reg, now)
             return
         _count(self._context.counters.errors, DENIED)
-        patron.say(Error(about="reg", why=DENIED, reg=reg.reg))
+        session.say(Error(about="reg", why=DENIED, reg=reg.reg))
 
-    def _may(self, patron: Patron, verb: str, direction: str, kind: str, now: Now) -> bool:
+    def _may(self, session: Session, verb: str, direction: str, kind: str, now: Now) -> bool:
         """Whether a client may do that; a refusal is told of once a minute and user (CHN-081)."""
-        source = patron.source
+        source = session.source
         if source is None or self.rights.may(source, verb, direction, kind):
             return True
         user = self.rights.user_of(source)
-        told = ClientRefused(patron.name, f"may not {verb} {kind[: limits.TYPE_BYTES_MAX]}", user)
+        told = ClientRefused(session.name, f"may not {verb} {kind[: limits.TYPE_BYTES_MAX]}", user)
         self._context.tell_seldom((user, DENIED), told, now.mono)
         return False
 
-    def _unreg(self, patron: Patron, unreg: Unreg, now: Now) -> None:
-        self._engine.leave(patron, unreg.reg, now, forget=unreg.forget)
-        patron.post.forget(unreg.reg)
+    def _unreg(self, session: Session, unreg: Unreg, now: Now) -> None:
+        self._engine.leave(session, unreg.reg, now, forget=unreg.forget)
+        session.post.forget(unreg.reg)
 
-    def _send(self, patron: Patron, send: clients.Send, now: Now) -> None:
+    def _send(self, session: Session, send: clients.Send, now: Now) -> None:
         """Each send goes to the engine, or is turned down: `closing`, or `overload` beyond credit (CLI-007, CHN-040).
 
         What was sent before is no send: it hears its status again whatever the node's state is (CHN-042).
         """
         why = "closing" if self.is_stopped or self._context.is_stopping else "overload"
         is_open = why == "overload" and not self.is_full
-        accept, owe, frames, at = self._engine.accept, patron.owe, send.frames, 0
+        accept, owe, frames, at = self._engine.accept, session.owe, send.frames, 0
         self._context.counters.heard += len(send.m)
         for item in send.m:
             begin, at = at, at + item.n
             own = (frames[begin],) if item.n == 1 else tuple(frames[begin:at])
-            may_pass = is_open or self._engine.knows(patron, item.tag)
-            if patron.source is not None and not self._may(patron, SEND, OUT, item.type, now):
+            may_pass = is_open or self._engine.knows(session, item.tag)
+            if session.source is not None and not self._may(session, SEND, OUT, item.type, now):
                 self._context.counters.refuse(DENIED)
-                patron.turn_down(item, DENIED)
+                session.turn_down(item, DENIED)
             elif may_pass and owe(item, len(own[0]) if item.n == 1 else sum(map(len, own))):
-                accept(patron, item, own, now)
+                accept(session, item, own, now)
             else:
                 self._context.counters.refuse(why)
-                patron.turn_down(item, why)
+                session.turn_down(item, why)
 
-    def _next(self, patron: Patron, message: Next, now: Now) -> None:
+    def _next(self, session: Session, message: Next, now: Now) -> None:
         for item, frames in each_with_frames(message.m, message.frames):
-            self._engine.hand_back(patron, message.reg, item, frames, now)
+            self._engine.hand_back(session, message.reg, item, frames, now)
 
-    def _drop(self, patron: Patron, message: Drop, now: Now) -> None:
+    def _drop(self, session: Session, message: Drop, now: Now) -> None:
         for item in message.m:
-            self._engine.delete(patron, message.reg, item, now)
+            self._engine.delete(session, message.reg, item, now)
 
-    def _fail(self, patron: Patron, message: Fail, now: Now) -> None:
+    def _fail(self, session: Session, message: Fail, now: Now) -> None:
         for item in message.m:
-            self._engine.fail(patron, message.reg, item, now)
+            self._engine.fail(session, message.reg, item, now)
 
-    def _conf(self, patron: Patron, message: Conf, now: Now) -> None:
+    def _conf(self, session: Session, message: Conf, now: Now) -> None:
         for number in message.ids:
-            self._engine.confirm(patron, message.reg, number, now)
+            self._engine.confirm(session, message.reg, number, now)
 
-    def _beat(self, patron: Patron, beat: Beat, now: Now) -> None:
+    def _beat(self, session: Session, beat: Beat, now: Now) -> None:
         """Being heard is all there is to it."""
 
-    def _bye(self, patron: Patron, bye: Bye, now: Now) -> None:
-        self._lose(patron, bye.why or "bye", now)
+    def _bye(self, session: Session, bye: Bye, now: Now) -> None:
+        self._lose(session, bye.why or "bye", now)
 
     # What every client hears
 
     def place(self, placed: Placed) -> None:
         """The node stands elsewhere: say so to all."""
-        for patron in self:
-            patron.say(_place_of(placed))
+        for session in self:
+            session.say(_place_of(placed))
 
     def hold_back(self, is_full: bool) -> None:  # noqa: FBT001  # the field of the order
         """No credit while this node is full, then as before (CHN-040)."""
         if is_full is not self.is_full:
             self.is_full = is_full
-            for patron in self:
-                patron.say(self._credit())
+            for session in self:
+                session.say(self._credit())
 
     def _credit(self) -> Credit:
         mine = self._context.settings
@@ -522,8 +522,8 @@ class Patrons:
         """Goodbye to all clients, behind everything that they had to hear (CHN-043)."""
         self._begin(now)
         self.is_stopped = True
-        for patron in self:
-            self._lose(patron, "stopping", now, bye=True)
+        for session in self:
+            self._lose(session, "stopping", now, bye=True)
 
     def flush(self, now: Now) -> None:
         """Say what this turn has brought; who is behind waits for `wake`."""
@@ -536,9 +536,9 @@ class Patrons:
     def not_sent(self, peer: bytes, now: Now) -> None:
         """What was said last to this peer was not taken: it waits in front, until `wake`."""
         self.counters.unsent += 1
-        patron = self._by_peer.get(peer)
-        if patron is not None and patron.post.take_back(now.mono):
-            self._behind[peer] = patron.post
+        session = self._by_peer.get(peer)
+        if session is not None and session.post.take_back(now.mono):
+            self._behind[peer] = session.post
 
     def _speak(self, post: Post, now: Now) -> None:
         post.speak(self._context.effects, self._turn, now.mono)
@@ -567,12 +567,12 @@ class Patrons:
 
     def _sweep(self, now: Now) -> None:
         dead_before, beat_before = now.mono - self._dead_ns, now.mono - self._beat_ns
-        for patron in self:
-            post = patron.post
-            if patron.heard_at <= dead_before:
-                self._lose(patron, "silent", now)
+        for session in self:
+            post = session.post
+            if session.heard_at <= dead_before:
+                self._lose(session, "silent", now)
             elif post.said_at <= beat_before and post.retry_at is None:
-                patron.say(Beat())
+                session.say(Beat())
         self._sweep_at = now.mono + self._sweep_ns if self._by_peer else None
 
     def deadline(self) -> int | None:
@@ -582,22 +582,22 @@ class Patrons:
 
     # The end
 
-    def _lose(self, patron: Patron, why: str, now: Now, *, bye: bool = False) -> None:
+    def _lose(self, session: Session, why: str, now: Now, *, bye: bool = False) -> None:
         """A session is over. Who is still there hears what waits for it, and a goodbye; then it hears nothing more."""
-        peer = patron.peer
+        peer = session.peer
         if bye:
-            patron.say(Bye(why))
-            self._speak(patron.post, now)
-        patron.is_gone = True
-        del self._by_peer[peer], self._by_id[patron.id]
+            session.say(Bye(why))
+            self._speak(session.post, now)
+        session.is_gone = True
+        del self._by_peer[peer], self._by_id[session.id]
         self._dirty.pop(peer, None)
         self._behind.pop(peer, None)
         self.counters.lost += 1
-        self.counters.copies_lost += patron.post.copies_lost
-        patron.post.close()
-        held = sum([len(link.pending) for link in patron.links.values() if isinstance(link, HolderLink)])
-        self._engine.lose(patron, now)
-        self._context.tell(ClientLost(patron.name, why, held))
+        self.counters.copies_lost += session.post.copies_lost
+        session.post.close()
+        held = sum([len(link.pending) for link in session.links.values() if isinstance(link, HolderLink)])
+        self._engine.lose(session, now)
+        self._context.tell(ClientLost(session.name, why, held))
 
 
 def _count(counts: dict[str, int], code: str) -> None:
@@ -608,14 +608,14 @@ def _place_of(placed: Placed) -> Place:
     return Place(placed.level, placed.parent or None, [name for _, name in placed.children])
 
 
-_HEAR: Final[dict[type, Callable[[Patrons, Patron, Any, Now], None]]] = {
-    Reg: Patrons._reg,
-    Unreg: Patrons._unreg,
-    clients.Send: Patrons._send,
-    Next: Patrons._next,
-    Drop: Patrons._drop,
-    Fail: Patrons._fail,
-    Conf: Patrons._conf,
-    Beat: Patrons._beat,
-    Bye: Patrons._bye,
+_HEAR: Final[dict[type, Callable[[Sessions, Session, Any, Now], None]]] = {
+    Reg: Sessions._reg,
+    Unreg: Sessions._unreg,
+    clients.Send: Sessions._send,
+    Next: Sessions._next,
+    Drop: Sessions._drop,
+    Fail: Sessions._fail,
+    Conf: Sessions._conf,
+    Beat: Sessions._beat,
+    Bye: Sessions._bye,
 }

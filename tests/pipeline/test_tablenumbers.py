@@ -10,7 +10,7 @@ from hypothesis import example, given
 
 from weft.base.vectors import VersionVector
 from weft.lake.manifest import origin_of
-from weft.pipeline.held import SHIFT, Held, held_in, union
+from weft.pipeline.tablenumbers import SHIFT, TableNumbers, numbers_in, union
 from weft.pipeline.tables import SAMPLES, Table
 
 A, B = "0b" * 16, "6f" * 16
@@ -41,8 +41,8 @@ class Rows:
         return self.connection.sql(sql).to_arrow_table()
 
 
-def held(rows: list[tuple[Any, ...]], upto: int = 1) -> Held:
-    return held_in(Rows(rows), SAMPLES, upto)  # type: ignore[arg-type]  # what it asks of a lake
+def held(rows: list[tuple[Any, ...]], upto: int = 1) -> TableNumbers:
+    return numbers_in(Rows(rows), SAMPLES, upto)  # type: ignore[arg-type]  # what it asks of a lake
 
 
 @pytest.mark.proves("PIP-063")
@@ -55,7 +55,7 @@ def test_numbers_rows_and_repetitions_are_those_of_a_plain_count(rows: list[tupl
     expected = VersionVector()
     for origin, era, number in named:
         expected.add(origin_of(origin, era), number)
-    assert found == Held(len(rows), len(named) - len(set(named)), expected)
+    assert found == TableNumbers(len(rows), len(named) - len(set(named)), expected)
 
 
 def test_what_came_later_is_not_held_yet() -> None:

@@ -9,7 +9,7 @@ from typing import Generic, Self, TypeVar
 T = TypeVar("T")
 
 
-class Told:
+class Feed:
     """Begun by `__aenter__` of who derives from this, ended by `close`."""
 
     @abstractmethod
@@ -71,8 +71,8 @@ class Inbox(Generic[T]):
         return self._waiting.popleft()
 
 
-class Ahead(Told, Generic[T]):
-    """Told one by one, at most `most` ahead of who reads. It begins with the first step, or with `async with`."""
+class ReadAhead(Feed, Generic[T]):
+    """Feed one by one, at most `most` ahead of who reads. It begins with the first step, or with `async with`."""
 
     def __init__(self, most: int) -> None:
         self._inbox: Inbox[T] = Inbox(most)

@@ -1,7 +1,7 @@
-"""A stream without a promise: numbered mail in order, a window of it in flight, none of it on disk (CHN-032).
+"""A volatile stream: numbered mail in order, a window of it in flight, none of it on disk (CHN-032).
 
-What is not acknowledged in time is given up, and leaves a hole in the numbers; so the receiver takes any number above
-the last one it has. A link that breaks lets everything in flight go again when it is back.
+Mail that is not acknowledged in time is given up and leaves a hole in the numbers, so the receiver takes any number
+above the last one it has. After a link has broken, everything in flight is sent again.
 """
 
 from collections import OrderedDict, deque
@@ -26,7 +26,7 @@ class Letter:
         self.is_counted = False
         """Whether its bytes are among those that wait."""
         self.until = 0
-        """Monotonic nanoseconds; then it is given up, and this is why."""
+        """Monotonic nanoseconds at which it is given up; `why` is the reason then."""
         self.why = "unreachable"
         self.to: bytes | None = None
         """The node that it was sent to, whether or not it has arrived."""

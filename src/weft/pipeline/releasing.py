@@ -1,4 +1,4 @@
-"""Rows that come back from quarantine (PIP-033).
+"""Rows that are released from quarantine (PIP-033).
 
 What the present program and the present rules no longer refuse becomes silver. That is a batch like any other, numbered
 behind the last, that takes no segment: its offset equals the one before, and a file in the checkpoint says what the batch is
@@ -121,13 +121,13 @@ def plan(job: "Job", reason: str, passing: VersionVector) -> None:
     put_here(_path(job.checkpoint), msgspec.json.encode(Wanted(number, reason, passing.encode())))
 
 
-def note_returned(coverage: "Coverage", numbers: VersionVector) -> None:
+def note_released(coverage: "Coverage", numbers: VersionVector) -> None:
     """Numbers that come back stay hollow."""
     coverage.lost.setdefault(RETURNED, VersionVector()).update(numbers)
     coverage.hollow.update(numbers)
 
 
-class Returning(Batch):
+class Releasing(Batch):
     """The batch that brings rows back; doing it again changes nothing."""
 
     def take(self, job: "Job", wanted: Wanted, steps: "Steps") -> Outcome:

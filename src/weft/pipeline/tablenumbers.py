@@ -42,7 +42,7 @@ TWINS_OF: Final = {"samples": (TWINS,)}
 """Where numbers of a stream stand that are in silver by another one."""
 
 
-class Held(NamedTuple):
+class TableNumbers(NamedTuple):
     """What a table holds."""
 
     rows: int
@@ -51,23 +51,23 @@ class Held(NamedTuple):
     numbers: VersionVector
 
 
-def held_in(asked: Lake, table: Table, upto: int) -> Held:
+def numbers_in(asked: Lake, table: Table, upto: int) -> TableNumbers:
     """What stands in a table up to a batch; nothing if there is no such table. One row may stand for several numbers."""
     vector, rows, repeated = VersionVector(), 0, 0
     about = {"table": table.full_name, "upto": upto, "shift": SHIFT, "mask": MASK, "spread": SPREAD}
     if table not in asked.tables():
-        return Held(rows, repeated, vector)
+        return TableNumbers(rows, repeated, vector)
     for bucket in asked.query(BUCKETS.format_map(about)).to_pylist():
         rows += bucket["rows"]
         if bucket["bucket"] is not None:
             repeated += bucket["rows"] - bucket["numbers"]
             _add(vector, bucket)
     if "error" in table.schema.names:
-        vector.update(said_in(asked, SPREAD_ROWS.format_map(about)))
-    return Held(rows, repeated, vector)
+        vector.update(ranges_in(asked, SPREAD_ROWS.format_map(about)))
+    return TableNumbers(rows, repeated, vector)
 
 
-def said_in(asked: Lake, sql: str) -> VersionVector:
+def ranges_in(asked: Lake, sql: str) -> VersionVector:
     """The numbers of rows that say ranges: origin, era, first and last."""
     numbers = VersionVector()
     for row in asked.query(sql).to_pylist():
@@ -75,7 +75,7 @@ def said_in(asked: Lake, sql: str) -> VersionVector:
     return numbers
 
 
-def union(parts: Iterable[Held]) -> VersionVector:
+def union(parts: Iterable[TableNumbers]) -> VersionVector:
     """The numbers that any of them has."""
     numbers = VersionVector()
     for part in parts:

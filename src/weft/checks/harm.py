@@ -8,7 +8,7 @@ from weft.checks.history import Fact
 CLEAN = "clean"
 
 
-class Told(Checker):
+class HarmReported(Checker):
     """A start on a journal that was harmed says so, and no other start does."""
 
     rule = "told"

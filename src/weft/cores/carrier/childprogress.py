@@ -1,6 +1,6 @@
-"""What is kept of each child: how far its streams are held here, and how far that is safe (CHN-032, MEA-024).
+"""How far each child's streams are held here, and how far that is safe (CHN-032, MEA-024).
 
-It changes only by what stands in the journal, so that a restart finds exactly what was there. A child's numbers are
+It changes only by records of the journal, so that a restart finds exactly the same. A child's numbers are
 safe when our own safe cursor has passed the place in our journal where they ended: its `mark`.
 """
 
@@ -45,7 +45,7 @@ class Progress:
         return EraKept(0, self.upto, self.safe, list(self.marks))
 
 
-class Kept:
+class ChildProgress:
     """The children by node id, the one heard longest ago first; of each the last eras."""
 
     def __init__(self, *, is_safe_at_once: bool) -> None:

@@ -1,6 +1,6 @@
 """Roll-ups between an import and the fold that follows it: days of datasets are made anew of all their values (PIP-099).
 
-As `weft.pipeline.redone`, for DuckDB. A roll-up's view takes its folded rows and its values from these instead, if the
+As `weft.pipeline.fold.Recomputed`, for DuckDB. A roll-up's view takes its folded rows and its values from these instead, if the
 log says that values of a dataset stand behind the mark.
 """
 

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tests.chains.patrons_rig import NODE, A, B, C, Node, Whole, hello, parcel, send, statuses
+from tests.chains.sessions_rig import NODE, A, B, C, Node, Whole, hello, parcel, send, statuses
 from tests.wire.strict import frames_of, lines
 from weft.base.now import SECOND
 from weft.cores.chains import limits
@@ -51,7 +51,7 @@ def test_a_client_is_welcomed_with_the_place_of_the_node_its_credit_and_the_time
     )  # fmt: skip
     assert [expected] == node.hear(A, hello("demoresponder"))
     assert [ClientWelcomed("demoresponder", 4711)] == node.told
-    assert (1, 1) == (len(node.patrons), node.patrons.counters.welcomed)
+    assert (1, 1) == (len(node.sessions), node.sessions.counters.welcomed)
 
 
 @pytest.mark.proves("CLI-005")
@@ -63,7 +63,7 @@ def test_whoever_does_not_say_hello_first_is_refused_and_has_done_nothing(first:
     assert [] == node.hear(A, *[first] * 10), "one answer in a second"
     node.skip(SECOND)
     assert 1 == len(node.hear(A, first))
-    assert {"bad-hello": 12} == node.patrons.counters.refused
+    assert {"bad-hello": 12} == node.sessions.counters.refused
 
 
 def test_a_goodbye_of_nobody_needs_no_answer() -> None:
@@ -91,7 +91,7 @@ def test_a_greeting_with_a_mistake_is_refused_and_told_once(fields: dict[str, An
     (refusal, _) = node.hear(A, wrong, wrong)
     assert expected == refusal.why
     assert [ClientRefused(wrong.name, expected)] == node.told
-    assert 0 == len(node.patrons)
+    assert 0 == len(node.sessions)
 
 
 @pytest.mark.parametrize("name", ["a", "7", "demo.report_2", "my program (2)", "python3 -m x", "a" * 64, "x@host:1"])
@@ -106,7 +106,7 @@ def test_a_full_house_is_busy_but_whoever_was_in_may_come_back() -> None:
     node.welcome(B)
     assert "busy" == node.hear(C, hello("c", 3))[0].why
     assert isinstance(node.hear(C, hello("b", B[0]))[0], Welcome)
-    assert 2 == len(node.patrons)
+    assert 2 == len(node.sessions)
 
 
 @pytest.mark.proves("CHN-016", "CHN-030")
@@ -137,7 +137,7 @@ def test_one_who_greets_again_begins_anew() -> None:
     assert [Welcome] == [type(each) for each in node.hear(A, hello("a", 1))]
     assert [Welcome] == [type(each) for each in node.hear(A, hello("b", 2))]
     assert [("lose", "a", []), ("lose", "a", [])] == node.chains.calls
-    assert 1 == len(node.patrons)
+    assert 1 == len(node.sessions)
 
 
 # What is asked
@@ -178,16 +178,16 @@ def test_bad_input_gets_the_answer_of_its_vector(name: str) -> None:
         (refusal,) = node.hear(A, frames)
         assert means["refused"] == f"refuse {refusal.why}"
         return
-    patron = node.welcome(A)
+    session = node.welcome(A)
     answers = node.hear(A, frames)
     if means["refused"] in ("bad-header", "bad-frames", "unknown-op"):
         assert [Error(about="multipart", why=means["refused"])] == answers
-        assert {means["refused"]: 1} == patron.errors == node.context.counters.errors
+        assert {means["refused"]: 1} == session.errors == node.context.counters.errors
     elif name == "x-key":
         assert [] == answers
     else:
-        assert 1 == len(node.chains.calls) + len(patron.links)
-    assert not patron.is_gone
+        assert 1 == len(node.chains.calls) + len(session.links)
+    assert not session.is_gone
 
 
 REFUSED_BY_CHAINS: dict[str, Any] = {
@@ -217,15 +217,15 @@ def test_bad_requests_get_the_answer_of_their_vector_from_the_whole_core(name: s
 @pytest.mark.proves("CLI-006")
 def test_ten_unreadable_multiparts_in_a_minute_end_a_session_and_a_slower_drip_does_not() -> None:
     node = Node()
-    patron = node.welcome(A)
+    session = node.welcome(A)
     for _ in range(limits.GARBLED_MAX - 1):
         node.hear(A, [b"\x80"])
     node.skip(limits.GARBLED_NS + 1)
     node.hear(A, [b"\x80"], *[[b"\x81\xa2op\xa1x"]] * 20)
-    assert not patron.is_gone, "nine and one, a minute apart; unknown words do not count"
+    assert not session.is_gone, "nine and one, a minute apart; unknown words do not count"
     node.heard[A].clear()
     node.hear(A, *[[b"\x80"]] * (limits.GARBLED_MAX - 1))
-    assert patron.is_gone
+    assert session.is_gone
     assert [Error(about="multipart", why="bad-header")] * 9 + [Bye("garbled")] == node.heard[A]
     assert ClientLost("a", "garbled", 0) == node.told[-1]
     assert [("lose", "a", [])] == node.chains.calls
@@ -250,9 +250,9 @@ def test_the_errors_of_one_client_are_no_business_of_another() -> None:
 def test_sends_beyond_credit_are_turned_down_and_a_final_status_gives_credit_back() -> None:
     node = Node(credit=2)
     node.chains.keeps = True
-    patron = node.welcome(A)
+    session = node.welcome(A)
     assert [(3, "overload"), (4, "overload")] == statuses(node.hear(A, send(1, 2, 3, 4)))
-    patron.answer(1, ok=True, why="local", count=None)
+    session.answer(1, ok=True, why="local", count=None)
     assert [(1, "local")] == statuses(node.turn(A))
     assert [(6, "overload")] == statuses(node.hear(A, send(5, 6)))
     assert [1, 2, 5] == [call[2] for call in node.chains.calls]
@@ -263,9 +263,9 @@ def test_sends_beyond_credit_are_turned_down_and_a_final_status_gives_credit_bac
 def test_bytes_are_credit_too() -> None:
     node = Node(credit_bytes=10)
     node.chains.keeps = True
-    patron = node.welcome(A)
+    session = node.welcome(A)
     assert [(3, "overload")] == statuses(node.hear(A, send(1, 2, 3, payload=b"12345")))
-    patron.answer(2, ok=False, why="deleted")
+    session.answer(2, ok=False, why="deleted")
     item = SendItem(tag=4, type="t", to=["DIRECT"], n=2)
     assert [(2, "deleted"), (4, "overload")] == statuses(node.hear(A, clients.Send([item], [b"123", b"456"])))
     assert [(5, "overload")] == statuses(node.hear(A, send(5, payload=b"123456")))
@@ -276,12 +276,12 @@ def test_bytes_are_credit_too() -> None:
 def test_a_full_node_gives_no_credit_and_gives_it_back() -> None:
     node = Node()
     node.welcome(A)
-    node.patrons.hold_back(is_full=True)
-    node.patrons.hold_back(is_full=True)
+    node.sessions.hold_back(is_full=True)
+    node.sessions.hold_back(is_full=True)
     assert [Credit(0, 0)] == node.turn(A)
     assert (0, 0) == (node.hear(B, hello("b", 2))[0].credit, node.heard[B][0].credit_bytes)
     assert [(1, "overload")] == statuses(node.hear(A, send(1)))
-    node.patrons.hold_back(is_full=False)
+    node.sessions.hold_back(is_full=False)
     assert [Credit(1_024, 8 << 20)] == node.turn(A)
     assert [(1, "spooled")] == statuses(node.hear(A, send(1)))
 
@@ -293,7 +293,7 @@ def test_a_tag_that_was_sent_before_hears_its_status_again_from_a_node_in_troubl
     node = Node()
     node.welcome(A)
     node.chains.known.add(1)
-    node.patrons.is_full, node.context.is_stopping = trouble == "full", trouble == "stopping"
+    node.sessions.is_full, node.context.is_stopping = trouble == "full", trouble == "stopping"
     why = {"full": "overload", "stopping": "closing"}[trouble]
     assert [(1, "spooled"), (2, why)] == sorted(statuses(node.hear(A, send(1, 2))))
 
@@ -302,19 +302,19 @@ def test_a_tag_that_was_sent_before_hears_its_status_again_from_a_node_in_troubl
 def test_a_stopping_node_takes_no_sends_and_no_clients_and_says_goodbye_last() -> None:
     node = Node()
     node.chains.keeps = True
-    patron = node.welcome(A)
+    session = node.welcome(A)
     node.welcome(B)
     node.hear(A, send(1))
     node.context.is_stopping = True
     assert [(2, "closing")] == statuses(node.hear(A, send(2)))
     assert "busy" == node.hear(C, hello("c", 3))[0].why
-    patron.answer(1, ok=True, why="spooled")
-    node.patrons.stop(node.now)
+    session.answer(1, ok=True, why="spooled")
+    node.sessions.stop(node.now)
     assert [Status([StatusItem(tag=1, ok=True, why="spooled")]), Bye("stopping")] == node.turn(A)
     assert [Bye("stopping")] == node.heard[B]
     assert [ClientLost("a", "stopping", 0), ClientLost("b", "stopping", 0)] == node.told[-2:]
     node.wait(10_000)
-    assert None is node.patrons.deadline()
+    assert None is node.sessions.deadline()
     assert "busy" == node.hear(A, hello())[0].why
 
 
@@ -322,14 +322,14 @@ def test_a_stopping_node_takes_no_sends_and_no_clients_and_says_goodbye_last() -
 def test_a_status_is_said_once_and_not_at_all_if_nobody_wants_it() -> None:
     node = Node()
     node.chains.keeps = True
-    patron = node.welcome(A)
+    session = node.welcome(A)
     node.hear(A, send(1), send(2, want="none"), send(3, want="dest"))
     for tag in (1, 1, 2, 3, 3, 7):
-        patron.answer(tag, ok=True, why="delivered", count=tag, failed=0)
+        session.answer(tag, ok=True, why="delivered", count=tag, failed=0)
     expected = [StatusItem(tag=tag, ok=True, why="delivered", count=tag) for tag in (1, 3)]
     assert [Status(expected)] == node.turn(A)
-    patron.answer(1, ok=True, why="delivered")
-    node.patrons.hold_back(is_full=True)
+    session.answer(1, ok=True, why="delivered")
+    node.sessions.hold_back(is_full=True)
     assert [Credit(0, 0)] == node.hear(A, send(9, want="none")), "refused, and still no status"
 
 
@@ -337,13 +337,13 @@ def test_a_status_is_said_once_and_not_at_all_if_nobody_wants_it() -> None:
 def test_a_tag_that_comes_again_meanwhile_costs_credit_once_and_is_answered_once() -> None:
     node = Node(credit=1)
     node.chains.keeps = True
-    patron = node.welcome(A)
+    session = node.welcome(A)
     assert [] == node.hear(A, send(1), send(1))
     node.context.is_stopping = True
     assert [] == node.hear(A, send(1)), "its status is still to come"
     assert 2 == len(node.chains.calls), "whether it is known is the engine's to say"
-    patron.answer(1, ok=True, why="spooled")
-    patron.answer(1, ok=True, why="spooled")
+    session.answer(1, ok=True, why="spooled")
+    session.answer(1, ok=True, why="spooled")
     assert [(1, "spooled")] == statuses(node.turn(A))
 
 
@@ -370,10 +370,10 @@ def test_a_client_dies_within_a_sweep_of_its_time() -> None:
     node = Node(beat_ms=100, dead_ms=300)
     node.welcome(A)
     node.wait(299)
-    assert 1 == len(node.patrons)
+    assert 1 == len(node.sessions)
     node.wait(60)
-    assert 0 == len(node.patrons)
-    assert None is node.patrons.deadline()
+    assert 0 == len(node.sessions)
+    assert None is node.sessions.deadline()
 
 
 @pytest.mark.proves("CLI-005")
@@ -391,34 +391,34 @@ def test_a_machine_that_has_slept_forgives_all_silences_once(first: str) -> None
     node = Node()
     node.welcome(A)
     node.welcome(B)
-    node.patrons.deadline()
+    node.sessions.deadline()
     node.skip(3_600 * SECOND)
     if first == "receive":
         node.hear(B, Beat())
-    node.patrons.wake(node.now)
-    assert 2 == len(node.patrons)
+    node.sessions.wake(node.now)
+    assert 2 == len(node.sessions)
     node.wait(6_000)
-    assert 0 == len(node.patrons)
+    assert 0 == len(node.sessions)
 
 
 def test_what_was_forgiven_once_does_not_forgive_a_later_silence() -> None:
     node = Node()
     node.welcome(A)
-    node.patrons.deadline()
+    node.sessions.deadline()
     node.skip(3_600 * SECOND)
     node.hear(A, Beat())
     node.skip(6 * SECOND)
-    node.patrons.wake(node.now)
-    assert 0 == len(node.patrons)
+    node.sessions.wake(node.now)
+    assert 0 == len(node.sessions)
 
 
 def test_a_goodbye_ends_a_session_with_its_own_words() -> None:
     node = Node()
     node.chains.keeps = True
-    patron = node.welcome(A)
-    patron.offer(1, parcel(1))
+    session = node.welcome(A)
+    session.offer(1, parcel(1))
     assert [] == node.hear(A, send(1), Bye("done")), "nor what waited for it"
-    patron.answer(1, ok=True, why="spooled")
+    session.answer(1, ok=True, why="spooled")
     assert [] == node.turn(A)
     assert [ClientLost("a", "done", 0)] == node.told[1:]
     node.welcome(B)
@@ -430,7 +430,7 @@ def test_all_clients_hear_of_another_place() -> None:
     node = Node()
     node.welcome(A)
     node.welcome(B)
-    node.patrons.place(Placed("collector", "", ((b"1" * 16, "x"),)))
+    node.sessions.place(Placed("collector", "", ((b"1" * 16, "x"),)))
     assert [Place("collector", None, ["x"])] == node.turn(A) == node.heard[B]
 
 
@@ -448,7 +448,7 @@ def test_all_clients_hear_of_another_place() -> None:
 def test_credit_is_never_exceeded_and_every_send_has_one_status(steps: list[tuple[str, int, str]]) -> None:
     node = Node(credit=4)
     node.chains.keeps = True
-    patron = node.welcome(A)
+    session = node.welcome(A)
     owed: dict[int, str] = {}
     expected: list[tuple[int, str]] = []
     is_full = False
@@ -460,16 +460,16 @@ def test_credit_is_never_exceeded_and_every_send_has_one_status(steps: list[tupl
             elif tag not in owed and want != "none":
                 expected.append((tag, "overload"))
         elif what == "answer":
-            patron.answer(tag, ok=True, why="local")
+            session.answer(tag, ok=True, why="local")
             if owed.pop(tag, "none") != "none":
                 expected.append((tag, "local"))
         elif what == "again":
-            patron = node.welcome(A)
+            session = node.welcome(A)
             owed.clear()
             expected.clear()
         else:
             is_full = what == "full"
-            node.patrons.hold_back(is_full=is_full)
+            node.sessions.hold_back(is_full=is_full)
         node.turn()
-        assert len(patron._owed) <= 4
+        assert len(session._owed) <= 4
     assert expected == statuses(node.heard[A])

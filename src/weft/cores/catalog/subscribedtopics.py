@@ -4,7 +4,7 @@ from weft.cores.catalog import limits
 from weft.wire.catalog.messages import Subscription
 
 
-class Wanted:
+class SubscribedTopics:
     """Subscriptions that can match topics of one prefix (`lcv/`, `logs/`)."""
 
     def __init__(self, prefix: bytes) -> None:
@@ -33,7 +33,7 @@ class Wanted:
                 del self._lengths[len(topic)]
 
     def _add(self, topic: bytes) -> None:
-        if len(self._topics) >= limits.WANTED_MAX:
+        if len(self._topics) >= limits.SUBSCRIBED_TOPICS_MAX:
             self._is_all = True
             return
         self._topics.add(topic)

@@ -14,8 +14,8 @@ from weft.cores.chains.context import Context
 from weft.cores.chains.messages import ChainsSettings
 from weft.cores.chains.order import after_all
 from weft.cores.chains.parcel import Parcel
-from weft.cores.chains.patrons import Patron, Patrons
 from weft.cores.chains.post import CLIENTS
+from weft.cores.chains.sessions import Session, Sessions
 from weft.wire import clients
 from weft.wire.clients import (
     Done,
@@ -41,48 +41,48 @@ class Notes:
         self.known: set[int] = set()
         """Tags that were sent before."""
 
-    def stand(self, patron: Patron, reg: Reg, now: Now) -> None:
-        patron.links[reg.reg] = HolderLink(patron, reg, after_all(1))
-        patron.say(Done("reg", reg.reg, 1, 1))
+    def stand(self, session: Session, reg: Reg, now: Now) -> None:
+        session.links[reg.reg] = HolderLink(session, reg, after_all(1))
+        session.say(Done("reg", reg.reg, 1, 1))
 
-    def leave(self, patron: Patron, reg: int, now: Now, *, forget: bool = False) -> None:
-        del patron.links[reg]
-        patron.say(Done("unreg", reg))
+    def leave(self, session: Session, reg: int, now: Now, *, forget: bool = False) -> None:
+        del session.links[reg]
+        session.say(Done("unreg", reg))
 
-    def knows(self, patron: Patron, tag: int) -> bool:
+    def knows(self, session: Session, tag: int) -> bool:
         return tag in self.known
 
-    def accept(self, patron: Patron, item: SendItem, frames: tuple[bytes, ...], now: Now) -> None:
-        self.calls.append(("accept", patron.name, item.tag, frames))
+    def accept(self, session: Session, item: SendItem, frames: tuple[bytes, ...], now: Now) -> None:
+        self.calls.append(("accept", session.name, item.tag, frames))
         if not self.keeps:
-            patron.answer(item.tag, ok=True, why="spooled")
+            session.answer(item.tag, ok=True, why="spooled")
 
-    def hand_back(self, patron: Patron, reg: int, item: NextItem, frames: tuple[bytes, ...], now: Now) -> None:
-        self.calls.append(("next", patron.name, reg, item, frames))
+    def hand_back(self, session: Session, reg: int, item: NextItem, frames: tuple[bytes, ...], now: Now) -> None:
+        self.calls.append(("next", session.name, reg, item, frames))
 
-    def delete(self, patron: Patron, reg: int, item: GiveUp, now: Now) -> None:
-        self.calls.append(("drop", patron.name, reg, item))
+    def delete(self, session: Session, reg: int, item: GiveUp, now: Now) -> None:
+        self.calls.append(("drop", session.name, reg, item))
 
-    def fail(self, patron: Patron, reg: int, item: GiveUp, now: Now) -> None:
-        self.calls.append(("fail", patron.name, reg, item))
+    def fail(self, session: Session, reg: int, item: GiveUp, now: Now) -> None:
+        self.calls.append(("fail", session.name, reg, item))
 
-    def confirm(self, patron: Patron, reg: int, number: int, now: Now) -> None:
-        self.calls.append(("conf", patron.name, reg, number))
+    def confirm(self, session: Session, reg: int, number: int, now: Now) -> None:
+        self.calls.append(("conf", session.name, reg, number))
 
-    def lose(self, patron: Patron, now: Now) -> None:
-        assert patron.is_gone
-        self.calls.append(("lose", patron.name, sorted(patron.links)))
-        patron.links.clear()
+    def lose(self, session: Session, now: Now) -> None:
+        assert session.is_gone
+        self.calls.append(("lose", session.name, sorted(session.links)))
+        session.links.clear()
 
 
 class Node:
-    """Patrons, and a shell whose sockets may take nothing: what follows an unsent message of a turn is unsent, too."""
+    """Sessions, and a shell whose sockets may take nothing: what follows an unsent message of a turn is unsent, too."""
 
     def __init__(self, **settings: Any) -> None:
         mine = ChainsSettings(name="B", addr="127.0.0.1", boot=7, **settings)
         self.context = Context(mine, NODE, 5)
         self.chains = Notes()
-        self.patrons = Patrons(self.context, self.chains)
+        self.sessions = Sessions(self.context, self.chains)
         self.now = Now(0, 1_795_000_000 * SECOND)
         self.heard: dict[bytes, list[Any]] = {}
         self.told: list[Any] = []
@@ -93,19 +93,19 @@ class Node:
     # The verbs of a core
 
     def receive(self, message: Any, source: Source) -> None:
-        self.patrons.receive(message, source, self.now)
+        self.sessions.receive(message, source, self.now)
 
     def wake(self) -> None:
-        self.patrons.wake(self.now)
+        self.sessions.wake(self.now)
 
     def deadline(self) -> int | None:
-        return self.patrons.deadline()
+        return self.sessions.deadline()
 
     def not_sent(self, peer: bytes) -> None:
-        self.patrons.not_sent(peer, self.now)
+        self.sessions.not_sent(peer, self.now)
 
     def effects(self) -> list[Effect]:
-        self.patrons.flush(self.now)
+        self.sessions.flush(self.now)
         return self.context.take()
 
     # The world around it
@@ -132,7 +132,7 @@ class Node:
         try:
             message = clients.decode_asked(frames)
         except PeerError as error:
-            self.patrons.garbled(peer, error.code, self.now)
+            self.sessions.garbled(peer, error.code, self.now)
         else:
             self.receive(message, Source(CLIENTS, peer))
 
@@ -157,11 +157,11 @@ class Node:
             assert each not in [effect.peer for effect in self.later if isinstance(effect, Send)]
         return self.heard.get(peer, [])[before.get(peer, 0) :]
 
-    def welcome(self, peer: bytes, name: str = "", number: int = 0) -> Patron:
+    def welcome(self, peer: bytes, name: str = "", number: int = 0) -> Session:
         """Attach a client; its id is made of `number`, or of its peer."""
         self.hear(peer, hello(name or peer.decode(), number or peer[0]))
         self.heard[peer].clear()
-        return self.patrons._by_peer[peer]
+        return self.sessions._by_peer[peer]
 
 
 class Whole(Node):
@@ -170,7 +170,7 @@ class Whole(Node):
     def __init__(self) -> None:
         super().__init__()
         self.core = Chains(settings=self.context.settings, node=NODE, era=5)
-        self.context, self.patrons = self.core.context, self.core.patrons
+        self.context, self.sessions = self.core.context, self.core.sessions
 
     def receive(self, message: Any, source: Source) -> None:
         self.core.receive(message, source, self.now)

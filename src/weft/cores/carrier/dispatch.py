@@ -1,6 +1,6 @@
-"""Mail that no journal keeps: to the parent, to children, and on its way to another node (CHN-031, RTE-003).
+"""Sends volatile mail: to the parent, to children, and on to other nodes (CHN-031, RTE-003).
 
-One number serves a piece of mail on all streams downward, so that what goes to every child is one run of numbers.
+A piece of mail has the same number on all streams downward, so that mail to every child is one run of numbers.
 """
 
 from typing import Any, Final
@@ -11,8 +11,8 @@ from weft.base.now import Now
 from weft.cores.carrier import limits
 from weft.cores.carrier.context import MAIL_ENDS, REFUSED, Context
 from weft.cores.carrier.links import Link, Links
-from weft.cores.carrier.loose import Letter, Stream
 from weft.cores.carrier.messages import Hack, MailFailed, MailReached, PostMail
+from weft.cores.carrier.volatile import Letter, Stream
 from weft.wire.carried import Uncarriable, is_past, mail_item
 
 DIRECT: Final = "DIRECT"
@@ -30,8 +30,8 @@ class Post:
         self.pending, self.reached, self.failed, self.why = pending, 0, 0, ""
 
 
-class PostOffice:
-    """All streams without a promise that leave this node."""
+class Dispatch:
+    """All volatile streams that leave this node."""
 
     def __init__(self, context: Context, links: Links) -> None:
         self._context, self._links = context, links
@@ -42,7 +42,7 @@ class PostOffice:
         """Children for which there may be something to send now."""
         self._waiting = 0
         """Bytes of memory of all that waits."""
-        self._room = context.budget.part("loose", limits.LOOSE_PERCENT, lambda: self._waiting)
+        self._room = context.budget.part("volatile", limits.VOLATILE_PERCENT, lambda: self._waiting)
         self._due: int | None = None
         self.has_parent = False
         self._numbers = {True: 0, False: 0}
@@ -106,7 +106,7 @@ class PostOffice:
         for way, letter in letters:
             letter.number = self._numbers[way == UP]
             stream = self.up if way == UP else self.down.get(way) or Stream(self._context.era)
-            if len(stream) >= limits.LOOSE_MAX or stream.bytes + letter.size > limits.LOOSE_BYTES_MAX:
+            if len(stream) >= limits.VOLATILE_MAX or stream.bytes + letter.size > limits.VOLATILE_BYTES_MAX:
                 self._settle(letter, "overload")
                 continue
             if not self._room.has_room(letter.size):

@@ -47,7 +47,7 @@ path = "{lake}"
 """
 
 
-class Grove(Fabric):
+class PlacedFabric(Fabric):
     """Names beginning with `collector` are the collectors of the one group, in their order."""
 
     def __init__(self, place: Path, names: tuple[str, ...], heartbeat: str = "0.2s") -> None:

@@ -13,8 +13,6 @@ from weft.base.mail import INBOX, OUTBOX, Mail, of_record, to_record
 from weft.base.now import SECOND
 from weft.base.records import CoreRecord, Stream, StreamRecord
 from weft.cores.carrier import limits
-from weft.cores.carrier.loose import Heard, Letter
-from weft.cores.carrier.loose import Stream as Loose
 from weft.cores.carrier.messages import (
     AssignParent,
     DismissParent,
@@ -28,6 +26,8 @@ from weft.cores.carrier.messages import (
     Stop,
     Welcome,
 )
+from weft.cores.carrier.volatile import Heard, Letter
+from weft.cores.carrier.volatile import Stream as Volatile
 from weft.wire import hop
 from weft.wire.carried import mail_item
 from weft.wire.hop import HopItem
@@ -58,7 +58,7 @@ def test_a_directive_leaves_in_the_bytes_of_the_vector() -> None:
     sent = Mail(
         origin=A, era=start, sequence=8, type="demo.directive", frames=(b"hello",), to=("PARENTSOF",), depth=1, at=at
     )
-    stream = Loose(era)
+    stream = Volatile(era)
     letter = Letter(*mail_item(sent, A), None)
     letter.number = 4
     stream.add(letter)
@@ -114,7 +114,7 @@ def test_what_has_no_link_waits_ten_seconds() -> None:
     world.heal("a", "b")
     world.advance(10)
     assert [] == root.screened + b.screened
-    assert {} == root.core.mailroom.office.down
+    assert {} == root.core.intake.dispatch.down
 
 
 @pytest.mark.proves("CHN-031")
@@ -169,14 +169,14 @@ def test_mail_that_expires_while_it_waits_says_so() -> None:
 
 
 def test_what_waits_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(limits, "LOOSE_MAX", 3)
+    monkeypatch.setattr(limits, "VOLATILE_MAX", 3)
     world, _, a, _ = family()
     world.cut("a")
     for _ in range(5):
         a.send()
     assert [MailFailed(4, "overload"), MailFailed(5, "overload")] == answers(a)
-    monkeypatch.setattr(limits, "LOOSE_MAX", 10)
-    monkeypatch.setattr(limits, "LOOSE_BYTES_MAX", 1_000)
+    monkeypatch.setattr(limits, "VOLATILE_MAX", 10)
+    monkeypatch.setattr(limits, "VOLATILE_BYTES_MAX", 1_000)
     a.send(frames=(bytes(1_000),))
     assert MailFailed(6, "overload") == answers(a)[-1]
 
@@ -272,7 +272,7 @@ def test_a_node_that_stops_answers_all_orders() -> None:
     for machine in (a, root):
         machine.order(Stop())
         assert [MailFailed(1, "unreachable")] == answers(machine)
-        assert machine.core.mailroom.office.deadline() is None
+        assert machine.core.intake.dispatch.deadline() is None
 
 
 @pytest.mark.proves("CHN-040")

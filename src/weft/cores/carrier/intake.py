@@ -1,4 +1,4 @@
-"""What becomes of records and mail that have arrived: met before or not, for this node or another, kept or changed."""
+"""Decides about records and mail that have arrived: whether they came before, whom they are for, what is written."""
 
 from collections.abc import Callable, Sequence
 
@@ -10,13 +10,13 @@ from weft.base.now import Now
 from weft.base.records import Record, StreamRecord
 from weft.cores.carrier import limits
 from weft.cores.carrier.context import Context
+from weft.cores.carrier.dispatch import UP, Dispatch
 from weft.cores.carrier.identities import Identities, Meeting
 from weft.cores.carrier.links import Link, Links
-from weft.cores.carrier.loose import Heard
 from weft.cores.carrier.memory import to_record
 from weft.cores.carrier.messages import Hop, HopItem, MessageRefused
-from weft.cores.carrier.postoffice import UP, PostOffice
 from weft.cores.carrier.seen import seen_of
+from weft.cores.carrier.volatile import Heard
 from weft.wire import carried
 from weft.wire.carried import hops_max, is_mail, is_over, is_past
 
@@ -29,19 +29,19 @@ def keep_all(record: StreamRecord, _now: Now) -> Sequence[Record]:
     return (record,)
 
 
-class Mailroom:
+class Intake:
     """Judges arrivals. `screen` is asked about each that is new here and not on its way to another node (RTE-003)."""
 
     def __init__(self, context: Context) -> None:
         self._context = context
         self.links = Links()
-        self.office = PostOffice(context, self.links)
+        self.dispatch = Dispatch(context, self.links)
         self.screen: Screen = keep_all
-        self.met, self._met_loose = met, loose = Identities(), Identities(is_durable=False)
-        met.room = loose.room = context.budget.part("met", limits.MET_PERCENT, lambda: met.bytes + loose.bytes)
+        self.met, self._met_volatile = met, volatile = Identities(), Identities(is_durable=False)
+        met.room = volatile.room = context.budget.part("met", limits.MET_PERCENT, lambda: met.bytes + volatile.bytes)
         self._heard = Heard()
-        self.loose: list[Record] = []
-        """What is to be kept of mail that came without a promise."""
+        self.volatile: list[Record] = []
+        """What is to be kept of volatile mail."""
 
     def pass_record(self, record: StreamRecord, now: Now) -> Sequence[Record]:
         """What to keep in place of a record. A root that does not keep all its numbers remembers that it has seen them."""
@@ -61,7 +61,7 @@ class Mailroom:
             return self.screen(record, now)
         if way == UP:
             return (msgspec.structs.replace(record, stream=OUTBOX),)
-        self.office.relay(of_record(record), way, now)
+        self.dispatch.relay(of_record(record), way, now)
         return ()
 
     def take_home(self, record: StreamRecord, now: Now) -> Sequence[Record]:
@@ -69,11 +69,11 @@ class Mailroom:
         if is_past(record.attributes.get("exp", 0), now.wall):
             self._context.counters.lose_mail("expired")
             return ()
-        node = self.office.elsewhere(record.attributes["to"])
+        node = self.dispatch.elsewhere(record.attributes["to"])
         if node is None:
             return self.screen(msgspec.structs.replace(record, stream=INBOX), now)
         try:
-            self.office.relay(of_record(record), self.office.way(node), now)
+            self.dispatch.relay(of_record(record), self.dispatch.way(node), now)
         except PeerError as error:
             self._context.counters.lose_mail(error.code)
         return ()
@@ -83,12 +83,12 @@ class Mailroom:
         if record.origin == self._context.node:
             raise PeerError("loop", "what this node has sent itself")
         to = record.attributes["to"]
-        node = self.office.elsewhere(to)
+        node = self.dispatch.elsewhere(to)
         if node is None:
             return None
         if len(record.attributes["via"]) >= hops_max(to):
             raise PeerError("ttl", "not there yet")
-        return self.office.way(node, link, is_from_parent=link is None)
+        return self.dispatch.way(node, link, is_from_parent=link is None)
 
     def _is_new(self, met: Identities, record: StreamRecord) -> bool:
         counters = self._context.counters
@@ -102,7 +102,7 @@ class Mailroom:
 
     # Without a promise
 
-    def take_loose(self, hop: Hop, node: bytes, link: Link | None, now: Now) -> list[tuple[int, str]]:
+    def take_volatile(self, hop: Hop, node: bytes, link: Link | None, now: Now) -> list[tuple[int, str]]:
         """Mail of a child by its link, or of the parent: `node`; returns what is refused for good, and why."""
         upto = self._heard.upto(node, hop.era, is_child=link is not None)
         counters = self._context.counters
@@ -123,7 +123,7 @@ class Mailroom:
         return no
 
     def heard_upto(self, node: bytes, era: int, *, is_child: bool) -> int:
-        """How far a node's stream without a promise has come."""
+        """How far a node's volatile stream has come."""
         return self._heard.upto(node, era, is_child=is_child)
 
     def _take(self, item: HopItem, frames: list[bytes], link: Link | None, now: Now) -> None:
@@ -133,18 +133,18 @@ class Mailroom:
         if not item.n:
             raise PeerError("empty", "a message without a frame")
         if item.to is None:
-            raise PeerError("unimplemented", "a record without a promise")
+            raise PeerError("unimplemented", "a volatile record")
         if self._context.node in item.via:
             raise PeerError("loop", "it was here before")
         record = carried.to_record(item, frames, now.wall)
         assert is_mail(record), record
         way = self._way(record, link)
         if way is not None:
-            self.office.relay(of_record(record), way, now)
+            self.dispatch.relay(of_record(record), way, now)
             self._context.counters.accepted += 1
-        elif self._is_new(self._met_loose, record):
+        elif self._is_new(self._met_volatile, record):
             record.attributes["mem"] = True
-            self.loose += [kept for kept in self.screen(record, now) if not _is_inbox(kept)]
+            self.volatile += [kept for kept in self.screen(record, now) if not _is_inbox(kept)]
 
     def _turn_away(self, name: str, number: int, why: str, now: Now) -> None:
         context = self._context
@@ -160,5 +160,5 @@ def _has_all(kept: Record, record: StreamRecord) -> bool:
 
 
 def _is_inbox(record: Record) -> bool:
-    """What came without a promise is not promised now."""
+    """Volatile mail gets no promise here either."""
     return type(record) is StreamRecord and record.stream == INBOX
