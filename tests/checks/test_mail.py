@@ -118,6 +118,7 @@ RIGHT: dict[str, tuple[type[Checker], tuple[Line, ...]]] = {
     "given up by a full spool": (MailComplete, (*CALLED, dropped(1, 1), QUIET)),
     "given up, the last of several": (MailComplete, (TYPES, send("x"), mail("a", "x", 3), status(), dropped(1, 3), QUIET)),
     "gone with the disk of its node": (MailComplete, (*CALLED, lost("a"), QUIET)),
+    "gone with its disk, of which nobody says how it began": (ReadersServed, (TYPES, *CAME, QUIET)),
     "gone with a disk above": (MailComplete, (*CALLED, old("c"), QUIET)),
     "confirmed": (ReadersServed, (*REMEMBERED, *CAME, confirmed(1), QUIET)),
     "given up by name": (ReadersServed, (*REMEMBERED, *CAME, given_up(1, 1), QUIET)),

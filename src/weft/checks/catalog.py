@@ -24,7 +24,7 @@ class Truth:
     """What is true of a service, whoever believes what."""
 
     def __init__(self) -> None:
-        self.is_up = self.is_paused = self.has_left = False
+        self.is_up = self.is_paused = False
         self.gave_up_at = -TCP_NS
         """When TCP last broke its connections."""
         self.since = NEVER
@@ -85,7 +85,6 @@ class Living(Checker):
         truth.name, truth.interval_ns, truth.brokers = name, interval_ns, brokers
         truth.is_up = what != "ended"
         truth.is_paused = what == "paused"
-        truth.has_left = what == "stopped" or (what == "ended" and truth.has_left)
         truth.since = fact.at
         self._changed(fact)
 
