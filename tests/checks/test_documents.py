@@ -41,7 +41,7 @@ RIGHT: dict[str, tuple[type[Checker], tuple[Line, ...]]] = {
     "taken behind a hole": (Entered, (kept("a", 3), entered("a", 3))),
     "in every log": (Entered, (kept("a", 1), kept("a", 2), log("a", 2), log("b", 2), QUIET)),
     "a log that goes further": (Entered, (kept("a", 1), log("b", 7), QUIET)),
-    "another session's log": (Entered, (kept("a", 1), log("a", 1), log("c", 9, session="t"), QUIET)),
+    "another session's log": (Entered, (kept("a", 1), log("a", 1), log("c", 9, "b", session="t"), QUIET)),
     "kept behind a gap alone": (Entered, (kept("a", 2), log("b", 1), QUIET)),
     "its journal is lost": (Entered, (kept("a", 2), kept("a", 1), lost("a"), log("b", 1), QUIET)),
     "a log that grew": (Entered, (kept("a", 1), log("b", 0), log("b", 1), QUIET)),

@@ -7,9 +7,25 @@ import pytest
 from tests.checks.standard import QUIET, Line, facts_of
 from tests.checks.telling import history
 from tests.checks.test_others import LINKED, TREE
-from weft.checks import Checker, Complete, Durable, ExactlyOnce, Order, Timely, Violation, Wall, judge
+from tests.checks.test_store import FRESH, GONE, ONE, TWO, change, holding, journal, shown, stored, watching
+from weft.checks import (
+    Acknowledged,
+    Checker,
+    Complete,
+    Durable,
+    ExactlyOnce,
+    Linearizable,
+    Order,
+    Timely,
+    Unknown,
+    Violation,
+    Wall,
+    Watched,
+    judge,
+)
 from weft.checks.fleet import Kept, Numbers, Swift
 from weft.checks.hints import Unmoved
+from weft.checks.store import NoResurrection, StoreCausal, StoreDurable, StoreTicks, StoreWatched
 
 RIGHT: list[tuple[type[Checker], str, str]] = [
     (Wall, "an old disk has it", "a takes 1 | a disk old: a 1 | a sends c 1: a 1"),
@@ -87,6 +103,125 @@ UP: Line = ("", "info", "link", ["a", "r", True])
 JOINED: Line = ("a", "event", "parent-joined", ["r"])
 DUE: Line = ("a", "info", "due", ["parent", "m", 2, "a"])
 BEGUN_LATE = (("a", "durable", "taken", [1, "a/1", 2, 3]), ("r", "durable", "segment", [1, 1, [["a/1", 2, 3]], [], []]))
+
+STORED = stored("a", "a:1")
+OTHER = change("a", 2, "b:1", 9)
+"""Of a node that had not seen the first."""
+SNAPSHOT = (ONE, FRESH, shown("a", 0, "a:1", 5), watching("a", "uptodate", 1))
+EMPTIED: Line = ("a", "durable", "emptied", [2])
+REST = watching("a", "rest")
+
+
+def capped(tick: int, *entries: list[Any]) -> Line:
+    """What a holds in the end, where changes of a above a tick do not count: it was dropped."""
+    return "a", "info", "holding", ["a", list(entries), {}, {"a": tick}]
+
+
+STORE_RIGHT: dict[str, tuple[type[Checker], tuple[Line, ...]]] = {
+    "another change by the name of one that is nowhere": (
+        StoreTicks,
+        (ONE, journal("a", 1), change("a", 1, "a:1", 9, "02"), change("b", 1, "a:1", 9, "02")),
+    ),
+    "what others had written over": (StoreCausal, (ONE, change("a", 2, "b:1", 6, "01 < a:1"))),
+    "acknowledged by nobody known": (StoreCausal, (stored("a", "z:9", ["a", 1]),)),
+    "a copy that tells less of its chain": (
+        StoreDurable,
+        (ONE, STORED, change("b", 1, "b:1 a:1", 6), change("a", 2, "b:1", 6), holding("a", "b:1", 6), QUIET),
+    ),
+    "a copy that tells more of its chain": (
+        StoreDurable,
+        (ONE, STORED, change("a", 2, "b:1", 6), change("b", 1, "b:1 a:1", 6), holding("a", "b:1", 6), QUIET),
+    ),
+    "of a node that was dropped": (StoreDurable, (ONE, STORED, capped(0), QUIET)),
+    "a deletion that lost, and an old disk": (
+        NoResurrection,
+        (ONE, change("a", 2, "b:9", 3, "gone lost"), journal("a", 5), change("a", 3, "b:1", 2)),
+    ),
+    "a change that no journal ever had": (NoResurrection, (ONE, GONE, holding("a", "z:9", 5), QUIET)),
+    "an entry that stands in no journal": (NoResurrection, (ONE, journal("a", 1), holding("a", "a:1", 5), QUIET)),
+    "begun anew, and nothing told": (StoreWatched, (*SNAPSHOT, EMPTIED, holding("a", "a:1", 5), REST)),
+    "begun anew, and told": (StoreWatched, (*SNAPSHOT, EMPTIED, shown("a", 0, "a:1", 5), holding("a", "a:1", 5), REST)),
+    "begun anew in the middle of a snapshot": (
+        StoreWatched,
+        (ONE, FRESH, shown("a", 0, "a:1", 5), EMPTIED, shown("a", 0, "b:1", 2)),
+    ),
+    "nothing left behind a gap": (
+        StoreWatched,
+        (*SNAPSHOT, watching("a", "gap"), watching("a", "uptodate", 1), holding("a"), REST),
+    ),
+    "up to date with nothing": (
+        StoreWatched,
+        (ONE, FRESH, shown("a", 0, "a:1", 5), watching("a", "uptodate", 0), TWO, shown("a", 2, "a:2", 6)),
+    ),
+    "gone in the middle of a snapshot": (
+        StoreWatched,
+        (ONE, FRESH, watching("a", "gone", 1), TWO, change("a", 3, "a:3", 7), shown("a", 3, "a:3", 7)),
+    ),
+    "the history of the node, whatever that is": (
+        StoreWatched,
+        (
+            change("a", 1, "a:1", 9),
+            FRESH,
+            shown("a", 0, "a:1", 9),
+            watching("a", "uptodate", 1),
+            change("a", 2, "b:1", 5),
+            shown("a", 2, "b:1", 5),
+        ),
+    ),
+    "one twice in a snapshot": (StoreWatched, (ONE, FRESH, shown("a", 0, "a:1", 5), shown("a", 0, "a:1", 5))),
+}
+STORE_WRONG: dict[str, tuple[type[Checker], tuple[Line, ...], str]] = {
+    "the last tick that an old disk has": (
+        StoreTicks,
+        (ONE, TWO, journal("a", 2), change("a", 2, "a:1", 9)),
+        "a takes tick 1 behind 1",
+    ),
+    "a chain that names an earlier one": (
+        StoreCausal,
+        (ONE, TWO, change("a", 3, "a~2:1 a:1", 9, "01 < a:2")),
+        "a writes over ('a', 2), and its chain does not say so",
+    ),
+    "the value before a forgotten deletion": (
+        StoreDurable,
+        (ONE, GONE, holding("a", "a:1", 5, forgotten={"a": [[2, 2]]}), QUIET),
+        "a holds ('a', 1) of k, and not ('a', 2)",
+    ),
+    "an earlier one is forgotten": (
+        StoreDurable,
+        (ONE, GONE, holding("a", forgotten={"a": [[1, 1]]}), QUIET),
+        "a holds None of k, and not ('a', 2)",
+    ),
+    "up to where its node counts": (
+        StoreDurable,
+        (ONE, STORED, OTHER, capped(1, ["k", "b", 1, 9, False]), QUIET),
+        "a:1 was acknowledged, and is lost without a word",
+    ),
+    "under a deletion that nobody has": (
+        StoreDurable,
+        (ONE, GONE, STORED, change("a", 3, "b:1", 9), holding("a", "b:1", 9), QUIET),
+        "a:1 was acknowledged, and is lost without a word",
+    ),
+    "a value that is called forgotten": (
+        StoreDurable,
+        (ONE, STORED, OTHER, holding("a", "b:1", 9, forgotten={"a": [[1, 1]]}), QUIET),
+        "a:1 was acknowledged, and is lost without a word",
+    ),
+    "between two deletions": (
+        NoResurrection,
+        (ONE, change("a", 2, "a:2", 8, "gone < a:1"), change("a", 3, "b:1", 6, "gone"), change("a", 4, "c:1", 7)),
+        "k was deleted, and is there again",
+    ),
+    "all of it, and never up to date": (
+        StoreWatched,
+        (ONE, FRESH, shown("a", 0, "a:1", 5), holding("a", "a:1", 5), REST),
+        "w of a was never told that it is up to date",
+    ),
+    "one that does not stand was not shown": (
+        StoreWatched,
+        (*SNAPSHOT, TWO, holding("a", "a:1", 5), REST),
+        "w of a was not shown ('a', 2)",
+    ),
+}
 
 TOLD_RIGHT: dict[str, tuple[type[Checker], tuple[Line, ...]]] = {
     "a loss that an old disk has": (
@@ -167,15 +302,37 @@ def test_what_is_wrong_is_named(kind: type[Checker], _name: str, text: str, why:
     assert (kind.rule, True) == (verdict.rule, verdict.why.startswith(why)), verdict.why
 
 
-@pytest.mark.parametrize("name", TOLD_RIGHT)
+@pytest.mark.parametrize("name", [*TOLD_RIGHT, *STORE_RIGHT])
 def test_what_is_told_right_is_left_alone(name: str) -> None:
-    kind, lines = TOLD_RIGHT[name]
+    kind, lines = (TOLD_RIGHT | STORE_RIGHT)[name]
     assert judge(kind(), facts_of(lines)) is None
 
 
-@pytest.mark.parametrize("name", TOLD_WRONG)
+@pytest.mark.parametrize("name", [*TOLD_WRONG, *STORE_WRONG])
 def test_what_is_told_wrong_is_named(name: str) -> None:
-    kind, lines, why = TOLD_WRONG[name]
+    kind, lines, why = (TOLD_WRONG | STORE_WRONG)[name]
     verdict = judge(kind(), facts_of(lines))
     assert isinstance(verdict, Violation)
     assert (kind.rule, True) == (verdict.rule, verdict.why.startswith(why)), verdict.why
+
+
+def test_of_calls_that_nothing_explains_the_open_ones_are_shown_and_no_later_ones() -> None:
+    lines: tuple[Line, ...] = (
+        ("", "invoke", "call", ["a", 1, "k", ["get"]]),
+        ("", "ok", "call", ["a", 1, "x"]),
+        ("", "invoke", "call", ["b", 1, "k", ["set", "y"]]),
+        ("", "ok", "call", ["b", 1, None]),
+    )
+    verdict = judge(Linearizable(), facts_of(lines))
+    assert isinstance(verdict, Violation)
+    assert [("invoke", "a"), ("ok", "a")] == [(fact.kind, fact.value[0]) for fact in verdict.witnesses]
+
+
+def test_without_watchers_there_is_no_doubt_and_without_rest_there_is() -> None:
+    assert judge(Watched(), []) is None
+    assert isinstance(judge(Acknowledged(), []), Unknown)
+
+
+@pytest.mark.parametrize("lines", [(ONE, QUIET), (ONE, holding("a", "a:1", 5))], ids=["nothing", "not at rest"])
+def test_what_nobody_says_in_the_end_is_unknown(lines: tuple[Line, ...]) -> None:
+    assert isinstance(judge(StoreDurable(), facts_of(lines)), Unknown)
