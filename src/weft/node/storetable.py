@@ -35,6 +35,17 @@ class StoreTable(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_onl
     """Whether nodes link to one another without a broker."""
     broker: str = ""
     """An MQTT broker, `host:port`; `embedded` or `embedded:PORT`: one inside this node."""
+    broker_tls: bool = False
+    """Whether the broker is spoken with by TLS, and its certificate has to fit its name."""
+    broker_ca: str = ""
+    """File of who signs the broker's certificate; empty: the authorities that this machine trusts."""
+    broker_certificate: str = ""
+    """File of this node's own certificate and its key, if the broker wants one."""
+    broker_user: str = ""
+    broker_password: str = ""
+    """File whose first line is the password; files without a full path stand in the state directory."""
+    require_mac: bool = True
+    """On a closed fabric, in the seed dialect: whether only what bears its code is taken from the broker (LNK-030)."""
     root: str = ""
     """What topics begin with; empty: `weft`, or `moat/kv` where the moat dialect is spoken."""
     dialects: tuple[Literal["seed", "moat"], ...] = ("seed",)
@@ -94,9 +105,24 @@ def _endpoint_faults(table: StoreTable) -> Iterator[str]:
     is_inside = broker.partition(":")[0] == EMBEDDED
     if broker and not is_endpoint(broker if not is_inside or ":" in broker else f"{broker}:1"):
         yield f'E05 store.broker {broker!r}: host:port, "embedded", or "embedded:PORT"'
-    elif broker and not is_inside and "moat" in table.dialects and host_of(broker) not in LOOPBACK and not table.open:
+        return
+    yield from _login_faults(table, is_inside=is_inside)
+    if broker and not is_inside and "moat" in table.dialects and host_of(broker) not in LOOPBACK and not table.open:
         yield "E05 store.broker: the moat dialect is signed by nobody; beyond this machine it needs open = true"
     if not table.mesh and not broker:
         yield "E03 store.broker: without the mesh, nodes meet at a broker"
     if "moat" in table.dialects and not broker:
         yield "E03 store.broker: real MoaT-KV servers are met at an MQTT broker"
+
+
+def _login_faults(table: StoreTable, *, is_inside: bool) -> Iterator[str]:
+    """What cannot be of TLS, user and password."""
+    broker, has_files = table.broker, bool(table.broker_ca or table.broker_certificate)
+    if has_files and not table.broker_tls:
+        yield "E05 store.broker_ca, store.broker_certificate: of a broker with broker_tls = true"
+    if (table.broker_tls or table.broker_user) and (is_inside or not broker):
+        yield "E05 store.broker_tls, store.broker_user: of a broker that is named, not of the one inside this node"
+    if bool(table.broker_user) != bool(table.broker_password):
+        yield "E05 store.broker_user and store.broker_password: both, or none"
+    elif table.broker_user and not table.broker_tls and is_endpoint(broker) and host_of(broker) not in LOOPBACK:
+        yield "E05 store.broker_password: beyond this machine it is said under TLS only; broker_tls = true"

@@ -27,6 +27,7 @@ from weft.base.errors import UserError
 from weft.cores.store.messages import LinkDown, LinkUp
 from weft.node.storetable import EMBEDDED
 from weft.shell.broker import LOOPBACK, Broker
+from weft.shell.mqttlogin import NO_LOGIN, Login, Sealer
 
 if TYPE_CHECKING:
     from weft.shell.mqttsession import Session
@@ -78,6 +79,19 @@ class Place(NamedTuple):
         return cls(host_of(broker), port_of(broker), root)
 
 
+class Ways(NamedTuple):
+    """What keeps others out of what is said through a broker (LNK-030)."""
+
+    login: Login = NO_LOGIN
+    sealer: Sealer | None = None
+    """None: nothing is sealed."""
+    is_required: bool = True
+    """Whether what bears no code is dropped."""
+
+
+NO_WAYS: Final = Ways()
+
+
 class Outbox:
     """What waits for the broker: bounded in messages and bytes, the newest is dropped."""
 
@@ -123,8 +137,15 @@ class MqttLink:
     `dropped`: counts what reached nobody, by `store-mqtt:why`; that of the node's links, so that metrics show it.
     """
 
-    def __init__(self, runner: Told, place: Place, chance: Chance, dropped: Counter[str] | None = None) -> None:
-        self.place = place
+    def __init__(
+        self,
+        runner: Told,
+        place: Place,
+        chance: Chance,
+        dropped: Counter[str] | None = None,
+        ways: Ways = NO_WAYS,
+    ) -> None:
+        self.place, self._ways = place, ways
         self.dropped: Counter[str] = Counter() if dropped is None else dropped
         self._runner, self._chance = runner, chance
         self._outbox = Outbox(self.dropped)
@@ -156,7 +177,22 @@ class MqttLink:
             await self._broker.close()
 
     def _speaker(self, topic: str) -> Callable[[list[bytes]], None]:
-        return lambda frames: self._outbox.put(topic, frames[0])
+        sealer = self._ways.sealer
+        if sealer is None:
+            return lambda frames: self._outbox.put(topic, frames[0])
+        return lambda frames: self._outbox.put(topic, sealer.seal(topic, frames[0]))
+
+    def _hear(self, source: Source, frames: list[bytes]) -> None:
+        """What came, if it bears the code of this fabric where it has to; else it is counted."""
+        sealer = self._ways.sealer
+        if sealer is not None:
+            said = sealer.open(self._topics[source.peer.decode()], frames[0])
+            if said is not None:
+                frames = [said]
+            elif self._ways.is_required:
+                self.dropped[f"{CHANNEL}:bad-mac"] += 1
+                return
+        self._runner.post(source, frames)
 
     def _look_after(self, task: asyncio.Task[None]) -> None:
         """A fault of this task ends the node: nobody else would look at it."""
@@ -167,7 +203,7 @@ class MqttLink:
         loop, failures = asyncio.get_running_loop(), 0
         sources = {topic: Source(CHANNEL, name.encode()) for name, topic in self._topics.items()}
         while True:
-            session = make(self.place.host, self.place.port, sources, self._runner.post)
+            session = make(self.place, self._ways.login, sources, self._hear)
             began_at = loop.time()
             why = await session.serve(self._outbox, self._up)
             if self._outbox.is_open:

@@ -13,7 +13,8 @@ from paho.mqtt import client as paho
 from paho.mqtt.reasoncodes import ReasonCode
 
 from weft.base.effects import Source
-from weft.shell.mqtt import Outbox  # tidy: it is loaded late, since it needs a library that only brokers need
+from weft.shell.mqtt import Outbox, Place  # tidy: it is loaded late, since it needs a library that only brokers need
+from weft.shell.mqttlogin import NO_LOGIN, Login
 
 PATIENCE_S: Final = 5.0  # for each answer of the broker
 KEEPALIVE_S: Final = 15  # a broker that says nothing for so long is asked, and left after as long again
@@ -64,7 +65,7 @@ class Inbox:
 class Client(aiomqtt.Client):
     """The library's client, with messages taken as they come, and sent without waiting for each."""
 
-    def __init__(self, host: str, port: int, inbox: Inbox) -> None:
+    def __init__(self, host: str, port: int, inbox: Inbox, login: Login = NO_LOGIN) -> None:
         class Direct(asyncio.Queue[aiomqtt.Message]):
             """In place of the queue whose reading costs a task per message."""
 
@@ -81,6 +82,9 @@ class Client(aiomqtt.Client):
             timeout=PATIENCE_S,
             keepalive=KEEPALIVE_S,
             socket_options=(NODELAY,),
+            username=login.user or None,
+            password=login.password or None,
+            tls_context=login.tls,
         )
         self._disconnected.add_done_callback(_look_at)
 
@@ -124,9 +128,9 @@ class Client(aiomqtt.Client):
 class Session:
     """Connects, subscribes, and carries messages both ways until the connection ends."""
 
-    def __init__(self, host: str, port: int, sources: dict[str, Source], post: Post) -> None:
+    def __init__(self, place: Place, login: Login, sources: dict[str, Source], post: Post) -> None:
         self._topics = list(sources)
-        self._client = Client(host, port, Inbox(sources, post))
+        self._client = Client(place.host, place.port, Inbox(sources, post), login)
         self.is_up = False
         """Whether it has been one that carries messages."""
 

@@ -200,7 +200,14 @@ class Process:
         self.enrolling = Enrolling(self.settings, self.runner, self.links, self.state, self.identity)
         self.desk.finishers[enrolment.Invited] = self.enrolling.token_of
         self.door = Door(self.state)
-        self.store_doors = StoreDoors(self.settings, self.runner, self.links, self.state, self.doors.seed)
+        self.store_doors = StoreDoors(
+            self.settings,
+            self.runner,
+            self.links,
+            self.state,
+            self.doors.seed,
+            bytes.fromhex(self.known.beacon_key),
+        )
         self.catalog_doors = CatalogDoors(self.settings, self.runner, self.links, self.state)
         self.doc_doors = DocDoors(self.settings, self.runner, self.links, self.state)
         self.doorstep = Doorstep(self.links, self.runner.tell)

@@ -26,7 +26,17 @@ ENDPOINT: Final = "store.endpoint"
 class StoreDoors:
     """Opened when the node can hear; closed after its last words."""
 
-    def __init__(self, settings: NodeSettings, runner: Runner, links: Links, state: Path, seed: str) -> None:
+    def __init__(  # tidy: what all doors of a node have
+        self,
+        settings: NodeSettings,
+        runner: Runner,
+        links: Links,
+        state: Path,
+        seed: str,
+        secret: bytes = b"",
+    ) -> None:
+        """`secret`: the fabric's, for what is not said under keys; empty: it has none."""
+        self._secret = secret
         self._settings, self._runner, self._links, self._seed = settings, runner, links, seed
         self._endpoint = state / ENDPOINT
         self._port: StorePort | None = None
@@ -49,10 +59,13 @@ class StoreDoors:
         self._place = f"{host}:{port}"
         note_down(self._endpoint, self._place)
         if table.broker:
-            from weft.shell.mqtt import MqttLink, Place
+            from weft.shell.mqtt import MqttLink, Place, Ways
+            from weft.shell.mqttlogin import Sealer, login_of
 
-            place = Place.of(table.broker, table.topics)
-            self._broker = MqttLink(self._runner, place, Chance(f"{self._seed}/mqtt"), self._links.dropped)
+            place, secret = Place.of(table.broker, table.topics), self._secret
+            sealer = Sealer(secret) if secret and table.dialects == ("seed",) else None
+            ways = Ways(login_of(table, self._endpoint.parent), sealer, table.require_mac)
+            self._broker = MqttLink(self._runner, place, Chance(f"{self._seed}/mqtt"), self._links.dropped, ways)
             await self._broker.start()
 
     def open_doors(self) -> Iterator[OpenDoor]:
