@@ -59,16 +59,21 @@ def order(port: int, name: str, /, **fields: Any) -> dict[str, Any]:
 
     UserError: `unavailable` if nobody answers (in time), `refused` with the sentence of whoever refused it.
     """
+    return post(port, "order", {"order": name, **fields}, name)
+
+
+def post(port: int, page: str, said: dict[str, Any], name: str = "") -> dict[str, Any]:
+    """Say something to a page of that node; what it answers. Errors as `order`; `name`: what was asked, for people."""
     request = urllib.request.Request(  # http only, built here
-        f"http://{LOCAL}:{port + HTTP_PORT}/order",
-        json.dumps({"order": name, **fields}).encode(),
+        f"http://{LOCAL}:{port + HTTP_PORT}/{page}",
+        json.dumps(said).encode(),
         {"content-type": "application/json"},
     )
     try:
         with urllib.request.urlopen(request, timeout=ANSWER_S) as answer:  # noqa: S310  # http only, as above
             told: dict[str, Any] = json.load(answer)
     except urllib.error.HTTPError as error:
-        raise _refusal(name, port, error.code, error.read()) from None
+        raise _refusal(name or page, port, error.code, error.read()) from None
     except (urllib.error.URLError, OSError, ValueError, http.client.HTTPException):
         raise UserError(
             "unavailable",

@@ -17,6 +17,7 @@ app = App(
 
 ROOMS: Final[dict[str, tuple[str, str]]] = {
     "up": ("weft.cli.up:up", "Run one node here."),
+    "reload": ("weft.cli.reload:reload", "Let a running node follow its changed file."),
     "invite": ("weft.cli.invite:app", "Let another machine into the fabric."),
     "join": ("weft.cli.join:join", "Bring this machine into a fabric, by the line of weft invite."),
     "key": ("weft.cli.key:app", "Whose keys the fabric knows; renew one, take one back."),

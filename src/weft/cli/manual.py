@@ -58,6 +58,7 @@ class Command(NamedTuple):
 
     @property
     def usage(self) -> str:
+        """What one types: its words in their order, and that there are options."""
         words = [f"[{one.name}]" for one in self.options if one.is_word]
         return " ".join(("weft", self.name, *words, *(["[options]"] if len(words) < len(self.options) else [])))
 

@@ -40,6 +40,13 @@ class NodeStarted(msgspec.Struct, frozen=True, gc=False):
     verdicts: str
 
 
+class SettingsReloaded(msgspec.Struct, frozen=True, gc=False):
+    """Event: somebody asked this node to follow its changed file; a start that does comes at once (OPS-007)."""
+
+    tables: tuple[str, ...]
+    """Which of them are different."""
+
+
 class JournalDamaged(msgspec.Struct, frozen=True, gc=False):
     """Event: records of the journal cannot be read; told at every start until somebody accepts the loss (JRN-022)."""
 
@@ -92,6 +99,9 @@ class FileDiffers(msgspec.Struct, frozen=True, gc=False):
 
 EVENTS: Final[dict[type, Event]] = {
     **SECURITY,
+    SettingsReloaded: Event(
+        "node.reloaded", "info", "The node starts again, with tables of its file that are different now.", "Nothing."
+    ),
     **ALERTS,
     NodeStarted: Event(
         "node.started", "info", "The node started; `verdicts` says how its journal was found.", "Nothing."

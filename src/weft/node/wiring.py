@@ -27,6 +27,7 @@ from weft.node.events import (
     NodeStarted,
     PairRefused,
     RoleChanged,
+    SettingsReloaded,
 )
 from weft.node.guard import BudgetReached, MemoryExceeded, MemoryTight
 from weft.node.planner import RootBegun
@@ -422,6 +423,7 @@ WIRES: Final[list[Wire]] = [
     when(FileDiffers).then(append_event),
     when(RoleChanged).then(append_event, end_node),
     when(AddressChanged).then(append_event, end_node),
+    when(SettingsReloaded).then(append_event, end_node),
     when(topology.NameTaken).then(append_event, end_node),
     when(topology.TwinSuspected).then(append_event),
     when(Released).then(release_records),

@@ -67,6 +67,7 @@ from weft.shell.measuring import Measuring
 from weft.shell.meters import Meters
 from weft.shell.notifying import Notifying
 from weft.shell.orders import ORDER, Desk
+from weft.shell.reloading import RELOAD, Reloading
 from weft.shell.runner import Runner
 from weft.shell.showing import Showing
 from weft.shell.sockets import Credentials
@@ -151,7 +152,7 @@ class Process:
     def __init__(self, settings: NodeSettings, doors: Doors | None = None) -> None:
         self.doors = doors or Doors()
         self.clock = self.doors.clock
-        self.state = state_directory(settings)
+        self.state, given = state_directory(settings), settings
         settings = msgspec.structs.replace(addressed(settings, self.state), uid=os.geteuid())
         now = self.clock.now()
         self.identity = begin_start(self.state, settings.node.name, now.wall)
@@ -197,6 +198,8 @@ class Process:
         )
         self.runner.on_reply = self.desk.reply
         self.telemetry.http.routes[ORDER] = self.desk.route()
+        self.reloading = Reloading(given, self.identity.era, self.runner.tell)
+        self.telemetry.http.routes[RELOAD] = self.reloading.route()
         self.enrolling = Enrolling(self.settings, self.runner, self.links, self.state, self.identity)
         self.desk.finishers[enrolment.Invited] = self.enrolling.token_of
         self.door = Door(self.state)
@@ -212,6 +215,7 @@ class Process:
         self.doc_doors = DocDoors(self.settings, self.runner, self.links, self.state)
         self.doorstep = Doorstep(self.links, self.runner.tell)
         self.telemetry.gatekeepers, self.telemetry.open_doors = lambda: (self.doc_doors.gatekeeper,), self._open_doors
+        self._has_begun = False
         self._open_said_at: int | None = None
         self._winding_down: asyncio.Task[None] | None = None
         self._housekeeping: asyncio.Task[None] | None = None
@@ -338,9 +342,19 @@ class Process:
 
     async def run(self) -> Any:
         """Serve until told to stop; returns why it ended: None, an event, or an error."""
+        if not self._has_begun:
+            await self.begin()
+        try:
+            return self._ended(await self.runner.ended)
+        finally:
+            await self._leave()
+
+    async def begin(self) -> None:
+        """Open every door, and work from then on; what cannot be opened is an error, and closes the others."""
         table, http, loop = self.settings.node, self.telemetry.http, asyncio.get_running_loop()
         loop.set_exception_handler(self._broken)
         self.employ()  # from the first socket on there is work
+        self._has_begun = True
         try:
             self.door.open(self.links, [name for name in self.node.channels if CHANNELS[name].block == LOCAL])
             self.links.serve(table.host, table.port, self.node.channels, self._blocks())
@@ -356,16 +370,21 @@ class Process:
                 loop.add_signal_handler(number, self.stop)
             loop.add_signal_handler(signal.SIGUSR2, self.dump, "asked")
             self.open()
-            return self._ended(await self.runner.ended)
-        finally:
-            self.door.close()
-            await self.store_doors.close()
-            await self.catalog_doors.withdraw()
-            self.catalog_doors.close()
-            await self.doc_doors.close()
-            await self.doorstep.close()
-            await http.close()
-            self.close()
+        except BaseException as failure:
+            self.runner.break_off(failure)  # threads that are at work may come back still
+            await self._leave()
+            raise
+
+    async def _leave(self) -> None:
+        """Close every door."""
+        self.door.close()
+        await self.store_doors.close()
+        await self.catalog_doors.withdraw()
+        self.catalog_doors.close()
+        await self.doc_doors.close()
+        await self.doorstep.close()
+        await self.telemetry.http.close()
+        self.close()
 
     def _ended(self, reason: Any) -> Any:
         """Why it ended; a fault, or too much memory, leaves the flight recorder's notes behind."""

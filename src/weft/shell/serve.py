@@ -16,7 +16,7 @@ import msgspec
 
 from weft.base.errors import StorageFailed, UserError, WeftError, exit_code
 from weft.cores.topology import messages as topology
-from weft.node.events import RoleChanged
+from weft.node.events import RoleChanged, SettingsReloaded
 from weft.node.guard import MemoryExceeded
 from weft.node.securityevents import AddressChanged, KeySwitched
 from weft.node.settings import MIB, NodeSettings, settings_of
@@ -89,18 +89,39 @@ def raise_file_limit() -> None:
         resource.setrlimit(resource.RLIMIT_NOFILE, (wanted, hard))
 
 
+AGAIN: Final = RoleChanged | AddressChanged | KeySwitched | SettingsReloaded
+"""Why a node starts again in its process."""
+
+
 async def _serve(settings: NodeSettings) -> Any:
     """One start after the other, as long as each ends because the node has another role now, or another address."""
     process = started(settings)
     for line in () if process.settings.is_closed else OPEN_WARNING:
         say(line.format(host=" and ".join(settings.hosts)))
-    while isinstance(reason := await process.run(), RoleChanged | AddressChanged | KeySwitched):
+    while isinstance(reason := await process.run(), AGAIN):
         say(f"{settings.node.name} starts again {_as_what(reason)}")
-        process = started(settings)
+        if isinstance(reason, SettingsReloaded):
+            before, settings = settings, process.reloading.following or settings
+            process = await _tried(settings, before)
+        else:
+            process = started(settings)
     return reason
 
 
-def _as_what(reason: RoleChanged | AddressChanged | KeySwitched) -> str:
+async def _tried(settings: NodeSettings, before: NodeSettings) -> Process:
+    """A process with tables that are new to it; with those before, if what it opens for them cannot be had (OPS-007)."""
+    try:
+        process = started(settings)
+        await process.begin()
+    except UserError as error:
+        say(f"{error}\n  {settings.node.name} goes on with the tables before")
+        return started(before)
+    return process
+
+
+def _as_what(reason: RoleChanged | AddressChanged | KeySwitched | SettingsReloaded) -> str:
+    if isinstance(reason, SettingsReloaded):
+        return f"with {', '.join(f'[{table}]' for table in reason.tables)} as its file has it now"
     if isinstance(reason, KeySwitched):
         return "with another key"
     if isinstance(reason, AddressChanged):

@@ -1,0 +1,134 @@
+"""`weft reload`: a running node follows [store], [catalog] and [doc] of its changed file; what it cannot have, it says (OPS-007)."""
+
+import json
+import socket
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from weft.base.errors import UserError
+from weft.cli.asking import order, status_of, try_status
+from weft.cli.fleet import free_blocks
+from weft.cli.reload import reload
+from weft.node.settings import settings_of
+from weft.shell.http.messages import Request
+from weft.shell.reloading import Reloading
+
+BOUND_S = 60
+HEAD = '[node]\nname = "r1"\nlevel = "root"\nport = {port}\nstate = "{state}"\nbeacons = false\n'
+
+
+class Running:
+    """A node in a process of its own, and its file."""
+
+    def __init__(self, place: Path) -> None:
+        self.port, self.catalog = free_blocks(2, 15_000)
+        self.file = place / "r1.toml"
+        self.head = HEAD.format(port=self.port, state=place / "r1")
+        self.write("")
+        words = [sys.executable, "-m", "weft.cli.main", "up", str(self.file)]
+        self.process = subprocess.Popen(words, stderr=subprocess.PIPE, text=True)
+        until = time.monotonic() + BOUND_S
+        while try_status(self.port) is None:
+            assert time.monotonic() < until, "the node does not answer"
+
+    def write(self, more: str) -> None:
+        self.file.write_text(self.head + more, "utf-8")
+
+    def cores(self) -> set[str]:
+        return {"store", "catalog", "document"} & set(status_of(self.port)["cores"])
+
+    def end(self) -> tuple[int, list[str]]:
+        """Its exit status, and what it said to people."""
+        self.process.terminate()
+        _, said = self.process.communicate(timeout=BOUND_S)
+        return self.process.returncode, [line for line in said.splitlines() if not line.startswith("{")]
+
+
+@pytest.fixture
+def node(tmp_path: Path) -> Iterator[Running]:
+    running = Running(tmp_path)
+    yield running
+    running.process.kill()
+    running.process.communicate()
+
+
+@pytest.mark.proves("OPS-007", part="[store], [catalog] and [doc] are followed while the process runs, and taken away")
+def test_tables_are_followed_while_the_process_runs(node: Running, capsys: pytest.CaptureFixture[str]) -> None:
+    assert set() == node.cores()
+    node.write("[store]\n")
+    assert 0 == reload(node.file)
+    assert {"store"} == node.cores()
+    order(node.port, "store-found", value="a5686f757365")
+    session = '[doc.session.minutes]\nschema = "plain"\n'
+    node.write(f"[store]\n[catalog]\nport = {node.catalog}\nbeacons = false\n{session}")
+    assert 0 == reload(node.file, json=True)
+    assert {"store", "catalog", "document"} == node.cores()
+    node.write("[store]\n")
+    assert 0 == reload(node.file)
+    assert {"store"} == node.cores()
+    assert 0 == reload(node.file)
+    said = capsys.readouterr().out.splitlines()
+    assert f"r1 follows [store] of {node.file}" == said[0]
+    assert {"name": "r1", "tables": ["catalog", "doc"]} == json.loads(said[1])
+    assert [f"r1 follows [catalog], [doc] of {node.file}", "r1 follows all of that already"] == said[2:]
+    assert node.process.poll() is None
+    status, told = node.end()
+    assert 0 == status
+    assert told[-3:] == [
+        "weft: r1 starts again with [store] as its file has it now",
+        "weft: r1 starts again with [catalog], [doc] as its file has it now",
+        "weft: r1 starts again with [catalog], [doc] as its file has it now",
+    ]
+
+
+@pytest.mark.proves("OPS-007", part="what cannot be had changes nothing: the node goes on with the tables before")
+def test_a_port_that_is_taken_leaves_the_node_as_it_was(node: Running, capsys: pytest.CaptureFixture[str]) -> None:
+    with socket.socket() as other:
+        other.bind(("127.0.0.1", node.catalog))
+        other.listen()
+        node.write(f"[store]\n[catalog]\nport = {node.catalog}\nbeacons = false\n")
+        assert 5 == reload(node.file)
+    said = f"weft: r1 does not follow [store], [catalog]\n  try: weft status --port {node.port}; its log says why\n"
+    assert said == capsys.readouterr().err
+    assert set() == node.cores()
+    assert 0 == reload(node.file)
+    assert {"store", "catalog"} == node.cores()
+    status, told = node.end()
+    assert (0, True) == (status, "  r1 goes on with the tables before" in told)
+
+
+@pytest.mark.proves("OPS-007", part="a file that cannot be used, or of another node, is refused, and changes nothing")
+def test_a_file_that_cannot_be_used_is_refused(node: Running, tmp_path: Path) -> None:
+    node.write("[store]\nwrong = 1\n")
+    with pytest.raises(UserError) as refused:
+        reload(node.file)
+    assert "bad-settings" == refused.value.code
+    node.head = node.head.replace('"r1"', '"r2"')
+    node.write("[store]\n")
+    with pytest.raises(UserError) as refused:
+        reload(node.file)
+    assert refused.value.text.endswith("this is node r1, and the file is that of r2")
+    assert set() == node.cores()
+
+
+@pytest.mark.parametrize(
+    ("body", "status", "told"),
+    [
+        (b"nonsense", 400, "that is no JSON of a file: "),
+        (b'{"node": {"name": "a", "wrong": 1}}', 409, "the file cannot be used:"),
+        (b'{"node": {"name": "b"}}', 409, "this is node a, and the file is that of b"),
+    ],
+)
+def test_what_is_no_file_of_this_node_is_refused_and_nothing_follows(body: bytes, status: int, told: str) -> None:
+    heard: list[Any] = []
+    desk = Reloading(settings_of({"node": {"name": "a", "level": "root"}}), 7, heard.append)
+    answer = desk.take(Request("POST", "/reload", body=body))
+    assert status == answer.status
+    assert json.loads(answer.body)["text"].startswith(told)
+    assert (None, []) == (desk.following, heard)
