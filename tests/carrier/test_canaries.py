@@ -130,6 +130,7 @@ def test_planted_bug_is_caught(
         transcript()
 
 
+@pytest.mark.prove("the same lives as with each bug")
 @pytest.mark.parametrize("transcript", {id(each): each for _, each in BUGS}.values(), ids=lambda each: each.__name__)
 def test_without_the_bug_the_transcript_holds(transcript: Callable[[], None]) -> None:
     transcript()

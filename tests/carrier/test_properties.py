@@ -195,6 +195,7 @@ def identities(machine: Machine) -> list[Identity]:
     return [of_record(record).mid for record in machine.inbox()]
 
 
+@pytest.mark.prove("many long lives")
 @pytest.mark.proves("CHN-032", "CHN-033", "CHN-035", "CHN-036", "RTE-007")
 @given(scripts)
 def test_mail_and_records_mixed_reach_every_screen_on_their_way_exactly_once(
@@ -214,6 +215,7 @@ def test_mail_and_records_mixed_reach_every_screen_on_their_way_exactly_once(
         assert [mid for mid in play.posted if mid[0] == origin] == [mid for mid in identities(root) if mid[0] == origin]
 
 
+@pytest.mark.prove("many long lives")
 @pytest.mark.proves("CHN-030", "CHN-031", "CHN-032")
 @given(scripts)
 def test_mail_without_a_promise_comes_at_most_once_and_in_order_and_every_order_is_answered_once(
@@ -243,6 +245,7 @@ def exactly_once(script: list[tuple[str, Any, Any]]) -> None:
         assert [] == machine.samples(), machine.name
 
 
+@pytest.mark.prove("many long lives")
 @pytest.mark.proves("CHN-039", "MEA-025")
 @given(dropping)
 def test_what_is_given_up_is_announced_and_the_rest_arrives_once(script: list[tuple[str, Any, Any]]) -> None:

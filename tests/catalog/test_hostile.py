@@ -126,6 +126,7 @@ class Stranger:
         return [*envelope, *delimiter, draw.choice(WORDS), time, *body]
 
 
+@pytest.mark.prove("two hundred thousand messages")
 @pytest.mark.proves("CAT-003", "CAT-080", "CAT-081")
 def test_no_message_of_two_hundred_thousand_ends_the_broker_or_makes_it_answer_wrong() -> None:
     fabric, stranger = Fabric(), Stranger("hostile")

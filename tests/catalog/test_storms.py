@@ -12,6 +12,8 @@ from weft.cores.catalog.messages import Paused
 from weft.wire.catalog import messages as wire
 from weft.wire.catalog.messages import Message
 
+pytestmark = pytest.mark.prove("a thousand services")
+
 MANY = 1_000
 I_S = 2.0
 

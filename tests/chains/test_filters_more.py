@@ -98,6 +98,7 @@ def test_what_passes_a_stdout_filter_is_shown_and_goes_on() -> None:
     assert [("s", "in", "t", b"\x81\xa1v\x01")] == [(one.filter, one.direction, one.type, one.payload) for one in shown]
 
 
+@pytest.mark.prove("a very long line")
 def test_a_line_is_json_however_long_and_strange_and_nobody_is_waited_for() -> None:
     reading, writing = os.pipe()
     try:

@@ -53,6 +53,7 @@ def test_a_checker_agrees_with_its_twin_on_small_histories(case: Case, soak: boo
     agrees(case, 10_000 if soak else SMALL)
 
 
+@pytest.mark.prove("long histories")
 @pytest.mark.proves("CHK-004")
 @pytest.mark.parametrize("case", EACH)
 def test_one_thing_wrong_in_a_long_history_is_found(case: Case, soak: bool) -> None:

@@ -239,6 +239,7 @@ MUTATIONS = {
 }
 
 
+@pytest.mark.prove("long histories")
 @pytest.mark.proves("CHK-004")
 @pytest.mark.parametrize("name", MUTATIONS)
 def test_one_thing_wrong_in_a_long_night_is_found(name: str, night: list[Fact], soak: bool) -> None:

@@ -17,6 +17,7 @@ from weft.cli.demos.bout import Bout, Plan, bout, script
 from weft.cli.demos.cable import Cable
 
 
+@pytest.mark.prove("real nodes")
 @pytest.mark.proves("JAM-041")
 def test_laptops_that_were_cut_apart_and_one_that_came_late_end_with_every_entry_one_document_and_the_conflict(
     tmp_path: Path,

@@ -195,6 +195,7 @@ def test_bash_offers_what_can_follow(script: Path, words: list[str], expected: l
     assert expected == [each.strip() for each in offered.stdout.split()]
 
 
+@pytest.mark.prove("shells")
 @pytest.mark.proves("OPS-004", part="completion for bash, zsh and fish")
 @pytest.mark.parametrize(
     ("shell", "line"),

@@ -27,7 +27,16 @@ def lake(tmp_path_factory: pytest.TempPathFactory) -> str:
     return str(layout.root)
 
 
-@pytest.fixture(params=["help", "rows", "rows as JSON", "rows as CSV", "text", "a page"])
+MORE = ("rows", "rows as JSON", "rows as CSV", "a page")
+
+
+@pytest.fixture(
+    params=[
+        "help",
+        "text",
+        *(pytest.param(kind, marks=pytest.mark.prove("DuckDB is loaded each time")) for kind in MORE),
+    ]
+)
 def words(request: pytest.FixtureRequest, lake: str) -> list[str]:
     """Commands that print in each way that there is."""
     of_rows = ["sql", ROWS, "--limit", "50000", "--lake", lake]

@@ -303,6 +303,7 @@ def test_a_file_with_an_unknown_key_and_a_wrong_clock_fail(tmp_path: Path, capsy
     assert doctor_node.time_of_day(lambda: 0.0).state == "fail"
 
 
+@pytest.mark.prove("real nodes")
 def test_without_a_name_every_state_of_this_user_is_looked_at(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -232,6 +232,7 @@ def stays_calm(script: Script) -> None:
         assert 0 == machine.core.counters.late
 
 
+@pytest.mark.prove("many long lives")
 @pytest.mark.proves("CFG-031", "CFG-034", "CFG-035", "CFG-040", "CFG-041", "CFG-048", "JRN-042")
 @settings(max_examples=250)
 @given(st.lists(rough, max_size=40))

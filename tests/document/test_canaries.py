@@ -368,12 +368,21 @@ CANARIES: Final = (
 CHECKS: Final = tuple(dict.fromkeys(canary.check for canary in CANARIES))
 
 
+LONG = (answers_are_not_paced, what_others_just_said_is_said_again)
+"""Their lives are long."""
+
+
+@pytest.mark.prove("the same lives as with each bug")
 @pytest.mark.parametrize("check", CHECKS, ids=lambda check: check.__name__)
 def test_without_a_bug_each_check_is_green(check: Callable[[], None]) -> None:
     check()
 
 
-@pytest.mark.parametrize("canary", CANARIES, ids=lambda canary: canary.plant.__name__)
+@pytest.mark.parametrize(
+    "canary",
+    [pytest.param(one, marks=[pytest.mark.prove("a long life")] if one.plant in LONG else []) for one in CANARIES],
+    ids=lambda canary: canary.plant.__name__,
+)
 def test_a_planted_bug_turns_its_check_red(canary: Canary, monkeypatch: Patch) -> None:
     canary.plant(monkeypatch)
     with pytest.raises(AssertionError):

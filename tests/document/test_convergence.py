@@ -197,6 +197,7 @@ def test_whoever_claimed_more_and_is_equal_after_all_is_asked_no_more() -> None:
     assert last == net.gsip_at
 
 
+@pytest.mark.prove("many long lives")
 @pytest.mark.proves("DOC-012", "GSP-021", "GSP-010", "GSP-026", "GSP-034")
 def test_any_life_of_a_session_ends_with_the_same_for_all(soak: bool) -> None:
     for seed in (*range(2_000 if soak else 20), 2_591, 2_709):  # the last two: an old disk, and who proves it gets lost

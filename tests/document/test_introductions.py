@@ -240,12 +240,14 @@ def scattered(seed: object, loss: float, nodes: int = 16) -> MeshNet:
     return net
 
 
+@pytest.mark.prove("many meshes")
 @pytest.mark.proves("PEE-032")
 def test_any_pattern_of_contacts_is_a_full_mesh_within_fifteen_seconds() -> None:
     for seed in range(20):
         scattered(f"pattern {seed}", 0).run_until_full(15)
 
 
+@pytest.mark.prove("many meshes")
 @pytest.mark.proves("PEE-032")
 def test_where_one_message_in_ten_is_lost_it_takes_two_minutes_at_most() -> None:
     for seed in range(10):

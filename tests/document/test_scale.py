@@ -11,6 +11,8 @@ from tests.document.witness import assert_all_is_the_same, assert_rest
 from weft.base.now import MILLISECOND, SECOND
 from weft.wire.document.messages import Xmsg
 
+pytestmark = pytest.mark.prove("many nodes")
+
 SHUFFLED: Final = Weather(0.0, 0.0, MILLISECOND, 20 * MILLISECOND, in_order=False)
 LOSSY: Final = SHUFFLED._replace(loss=0.1)
 PAGE: Final = 1_000

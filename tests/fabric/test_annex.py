@@ -135,6 +135,7 @@ def night(packages: Path, place: Path, seed: int) -> str:
     return said
 
 
+@pytest.mark.prove("nights of the simulator")
 @pytest.mark.proves("HSE-007", part="in the simulator, the same for the same seed")
 @pytest.mark.varies("seed", range(1, 2), range(1, 200))
 def test_in_the_simulator_no_lease_is_held_by_two(packages: Path, tmp_path: Path, seed: int) -> None:
@@ -143,6 +144,7 @@ def test_in_the_simulator_no_lease_is_held_by_two(packages: Path, tmp_path: Path
     assert said == night(packages, tmp_path, seed)
 
 
+@pytest.mark.prove("nights of the simulator")
 @pytest.mark.proves("HSE-007", part="the simulator's checkers judge annexes, too")
 def test_a_giver_that_forgets_is_found(packages: Path, tmp_path: Path) -> None:
     shutil.copytree(packages, tmp_path / "forgetful")

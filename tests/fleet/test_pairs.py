@@ -41,6 +41,7 @@ def test_the_example_of_the_format_as_keys() -> None:
     assert expected == pairs
 
 
+@pytest.mark.prove("many files")
 @pytest.mark.proves("CFG-070")
 @given(fleets())
 def test_toml_keys_toml_is_stable(fleet: Fleet) -> None:
@@ -57,6 +58,7 @@ def test_toml_keys_toml_is_stable(fleet: Fleet) -> None:
         assert text == to_toml(reading.fleet)
 
 
+@pytest.mark.prove("many files")
 @pytest.mark.proves("CFG-070")
 @given(fleets())
 def test_keys_are_keys_and_values_are_canonical(fleet: Fleet) -> None:

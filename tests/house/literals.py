@@ -8,6 +8,7 @@ Numbers that do not stand in a `limits.py` are found by what a test imports. The
 """
 
 import ast
+import re
 import tomllib
 from collections.abc import Iterator
 from functools import cache
@@ -35,12 +36,18 @@ def findings(tests: Path = ROOT / "tests") -> list[str]:
     return [
         f"{path.relative_to(tests.parent).as_posix()}:{line}"
         for path in sorted(tests.rglob("*.py"))
-        for line in _all_lines(ast.parse(path.read_text("utf-8")))
+        for line in _all_lines(path.read_text("utf-8"))
     ]
 
 
-def _all_lines(module: ast.Module) -> list[int]:
-    return sorted({*lines(module), *named_lines(module, open_numbers())})
+def _all_lines(text: str) -> list[int]:
+    """A text in which neither `limits` nor such a name stands is not parsed."""
+    words = set(re.findall(r"\w+", text))
+    numbers = frozenset(name for name in open_numbers() if name.rpartition(".")[2] in words)
+    if "limits" not in words and not numbers:
+        return []
+    module = ast.parse(text)
+    return sorted({*(lines(module) if "limits" in words else ()), *(named_lines(module, numbers) if numbers else ())})
 
 
 def lines(module: ast.Module) -> Iterator[int]:
@@ -122,9 +129,10 @@ def _is_number(value: ast.expr) -> bool:
 
 
 def _of(function: ast.AST) -> Iterator[int]:
-    changed = set(_set_by_hand(function))
-    for node in ast.walk(function):
-        if isinstance(node, ast.Assert) and any(_follows(one, changed) for one in ast.walk(node.test)):
+    asserts = [node for node in ast.walk(function) if isinstance(node, ast.Assert)]
+    changed = set(_set_by_hand(function)) if asserts else set()
+    for node in asserts:
+        if any(_follows(one, changed) for one in ast.walk(node.test)):
             yield node.lineno
 
 

@@ -7,6 +7,7 @@ A full run then holds the page to its word: see `unproved` and tests/conftest.py
 import ast
 import tomllib
 from collections.abc import Callable, Iterable, Iterator
+from functools import cache
 from pathlib import Path
 from typing import Final, NamedTuple
 
@@ -104,8 +105,13 @@ def proofs(tests: Path = ROOT / "tests", is_asked: Callable[[Path], bool] = lamb
         proof
         for path in sorted(tests.rglob("test_*.py"))
         if is_asked(path)
-        for proof in _proofs_of(ast.parse(path.read_text("utf-8")), path.relative_to(tests.parent).as_posix())
+        for proof in _proofs_in(path, path.relative_to(tests.parent).as_posix())
     ]
+
+
+@cache
+def _proofs_in(path: Path, name: str) -> list[Proof]:
+    return list(_proofs_of(ast.parse(path.read_text("utf-8")), name))
 
 
 def _proofs_of(module: ast.Module, path: str) -> Iterator[Proof]:

@@ -90,6 +90,7 @@ def test_refuses():
 """
 
 
+@pytest.mark.prove("programs that run tests of their own")
 @pytest.mark.proves("FLD-044", part="survivors are found")
 @pytest.mark.parametrize(
     "tests, listed, survivors, code",

@@ -28,7 +28,7 @@ STORIES: Final = {
     "the tables, of a driver that is killed": "pipeline/test_oracle.py::test_killed_before_and_after_each_step",
     "the tables, of an earlier version": "pipeline/test_golden.py::test_a_lake_of_an_earlier_version_goes_on",
     "many cases in Spark at once": "pipeline/test_values.py::test_pairs_calculate_as_everywhere_else",
-    "seeds of the simulator": "sim/test_fleets.py::test_every_copse_is_green",
+    "seeds of the simulator": "sim/test_fleets.py::test_every_small_fleet_is_green",
     "nights of each protocol": "sim/test_protocols.py::test_every_night_of_a_protocol_is_green",
     "the last metre to the disk": "syncs/test_syncs.py::test_every_sync_of_the_program_is_met_by_a_life_and_missed_when_it_is_left_out",
     "the house": "tidy/test_tidy.py::test_tree_is_tidy",

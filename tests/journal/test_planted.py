@@ -124,6 +124,7 @@ BUGS = {
 }
 
 
+@pytest.mark.prove("the same lives as with each bug")
 def test_without_a_bug_the_same_checks_find_nothing() -> None:
     _power_cuts(lives=4)
     _flips()

@@ -179,6 +179,7 @@ def test_a_checksum_is_verified_at_every_read_and_the_scrubber_reads_all() -> No
     stop(journal)
 
 
+@pytest.mark.prove("two processes, for seconds")
 def test_readers_beside_the_writer_see_only_whole_durable_turns(tmp_path: Path) -> None:
     journal, _ = Journal.open(tmp_path / "journal", NODE, Files(), WALL, SMALL)
     stopped = threading.Event()

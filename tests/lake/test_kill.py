@@ -24,6 +24,7 @@ drain.drain(Path(sys.argv[1]), lake=Path(sys.argv[2]))
 """
 
 
+@pytest.mark.prove("many kills")
 @pytest.mark.proves("LAK-007")
 def test_killed_at_any_instant(tmp_path: Path, pytestconfig: pytest.Config) -> None:
     kills = 100 if pytestconfig.getoption("soak") else 4

@@ -152,6 +152,7 @@ class ManifestFirst(CrashDisk):
         self._held.clear()
 
 
+@pytest.mark.prove("many crashes")
 @pytest.mark.parametrize("bug", [NoDirectorySync, NoSync, ManifestFirst])
 def test_a_planted_bug_of_publication_is_seen(tmp_path: Path, bug: type[CrashDisk]) -> None:
     """After SegmentWritten the journal forgets; so what was said to be written must be there after any crash."""

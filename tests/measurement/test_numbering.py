@@ -172,6 +172,7 @@ def test_batches_say_which_configuration_asked_for_them() -> None:
     )
 
 
+@pytest.mark.prove("many long lives")
 @pytest.mark.proves("MEA-022")
 @given(st.lists(st.integers(1, 700), min_size=1, max_size=12), st.integers(1, 15))
 def test_batches_are_never_too_large_nor_too_old(series: list[int], labels: int) -> None:

@@ -123,6 +123,7 @@ def exported(ground: Ground, out: Path, table: str, *more: str) -> None:
     app(["export", table, str(out), "--lake", str(ground.lake.root), *more], result_action="return_value")
 
 
+@pytest.mark.prove("whole batches in Spark")
 @pytest.mark.proves("PIP-098", part="what is exported in OpenMetrics and imported is equal")
 def test_a_lake_exported_and_imported_into_another_has_equal_samples(filled: Filled, tmp_path: Path) -> None:
     path = tmp_path / "all.om"

@@ -164,6 +164,7 @@ def test_a_list_with_a_torn_or_altered_line_proves_nothing_of_that_file_and_all_
     assert 1 == len(faults(lake))
 
 
+@pytest.mark.prove("hundreds of commits")
 def test_lists_of_versions_that_the_log_has_forgotten_are_deleted(
     lake: Layout, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -47,6 +47,7 @@ def last(lake: Layout, stream: str) -> int:
     return max(int(path.name) for path in (lake.checkpoint(stream) / "offsets").glob("[0-9]*"))
 
 
+@pytest.mark.prove("a lake of an earlier version")
 @pytest.mark.proves("PIP-025")
 def test_every_job_knows_again_what_it_knew(lake: Layout, capsys: pytest.CaptureFixture[str]) -> None:
     assert said(capsys, "repair", "--lake", str(lake.root)).startswith("nothing to repair")

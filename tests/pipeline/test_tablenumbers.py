@@ -45,6 +45,7 @@ def held(rows: list[tuple[Any, ...]], upto: int = 1) -> TableNumbers:
     return numbers_in(Rows(rows), SAMPLES, upto)  # type: ignore[arg-type]  # what it asks of a lake
 
 
+@pytest.mark.prove("long histories")
 @pytest.mark.proves("PIP-063")
 @given(rows=ROWS)
 @example(rows=DENSE)

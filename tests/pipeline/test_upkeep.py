@@ -230,6 +230,7 @@ def test_columns_that_old_files_lack_are_null_in_the_new_one(lake: Layout) -> No
     assert [None] * 17 == rows_of(lake)["later"].to_pylist()
 
 
+@pytest.mark.prove("a lake that grows meanwhile")
 def test_appends_beside_it_never_fail(lake: Layout) -> None:
     """A driver appends as fast as it can while files of before are joined, and joined again."""
     failures: list[BaseException] = []

@@ -34,6 +34,7 @@ def test_the_command_runs_a_seed_and_ends_with_0() -> None:
     assert "verdict     green" in told.stdout
 
 
+@pytest.mark.prove("processes, one for each")
 @pytest.mark.proves("SIM-014")
 @pytest.mark.parametrize("words", [["--seed", "x"], ["--scenario", "moon"], ["--node", "nobody"], ["fly"]])
 def test_wrong_usage_ends_with_2_and_says_what_to_type(words: list[str]) -> None:
@@ -45,6 +46,7 @@ def test_wrong_usage_ends_with_2_and_says_what_to_type(words: list[str]) -> None
     assert "Traceback" not in told.stderr
 
 
+@pytest.mark.prove("nights of the simulator")
 def test_the_story_of_one_node_between_two_instants(capsys: pytest.CaptureFixture[str]) -> None:
     assert sim.run_one(seed=12, explain=True, node="s1", since=5, until=60) == 0
     lines = [line for line in capsys.readouterr().out.splitlines() if line.startswith("   ")]
@@ -60,6 +62,7 @@ def test_json_says_the_same_to_machines(capsys: pytest.CaptureFixture[str]) -> N
     assert told["counts"]["taken"] > 0
 
 
+@pytest.mark.prove("nights of the simulator")
 @pytest.mark.proves("SIM-006", "SIM-014")
 def test_a_printed_plan_runs_as_the_seed_does(tmp_path: Path, capsysbinary: pytest.CaptureFixture[bytes]) -> None:
     assert sim.run_one(seed=8, print_plan=True) == 0
@@ -70,6 +73,7 @@ def test_a_printed_plan_runs_as_the_seed_does(tmp_path: Path, capsysbinary: pyte
     assert first == second
 
 
+@pytest.mark.prove("nights of the simulator")
 @pytest.mark.proves("SIM-014")
 def test_a_kept_plan_is_replayed_with_its_story(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     path = tmp_path / "plan.json"
@@ -80,6 +84,7 @@ def test_a_kept_plan_is_replayed_with_its_story(tmp_path: Path, capsys: pytest.C
     assert "seed 8, fabric" in said
 
 
+@pytest.mark.prove("nights of the simulator")
 @pytest.mark.proves("CHK-001")
 def test_a_kept_history_can_be_judged_again(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     path = tmp_path / "history.jsonl"
@@ -99,6 +104,7 @@ def test_a_broken_promise_ends_with_1_and_everything_that_repeats_it(capsys: pyt
     assert "again: weft sim --seed 0 --explain" in said
 
 
+@pytest.mark.prove("nights of the simulator")
 @pytest.mark.proves("SIM-011", "SIM-014")
 def test_a_void_run_ends_with_5(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     plan = draw_plan("4")
@@ -111,6 +117,7 @@ def test_a_void_run_ends_with_5(tmp_path: Path, capsys: pytest.CaptureFixture[st
     assert "void" in capsys.readouterr().out
 
 
+@pytest.mark.prove("nights of the simulator")
 def test_a_soak_sums_up(capsys: pytest.CaptureFixture[str]) -> None:
     assert sim.soak(node_minutes=20, json=True) == 0
     told = json.loads(capsys.readouterr().out)

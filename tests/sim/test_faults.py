@@ -35,6 +35,7 @@ def met(scenario: str, *seeds: int) -> set[str]:
     return {name.removeprefix("met ") for name in names}
 
 
+@pytest.mark.prove("nights of the simulator")
 @pytest.mark.proves("FLT-010")
 def test_datagrams_are_lost_doubled_and_late_and_cables_slow() -> None:
     assert met("fabric", 12) >= {"a datagram lost", "a datagram doubled", "a datagram late", "did slow"}
@@ -44,6 +45,7 @@ def test_datagrams_are_lost_doubled_and_late_and_cables_slow() -> None:
     assert max(weather.late_ns for weather in drawn) > 4 * SECOND
 
 
+@pytest.mark.prove("nights of the simulator")
 @pytest.mark.proves("FLT-011")
 def test_datagrams_come_in_another_order_and_with_other_bytes_which_are_refused() -> None:
     assert met("fabric", 12) >= {"a datagram late", "a datagram damaged"}
@@ -52,6 +54,7 @@ def test_datagrams_come_in_another_order_and_with_other_bytes_which_are_refused(
     assert {0, 655} == {weather.damage for weather in drawn}
 
 
+@pytest.mark.prove("nights of the simulator")
 @pytest.mark.proves("FLT-012")
 def test_cables_are_cut_one_by_one_in_one_direction_in_halves_and_again_and_again() -> None:
     menu = {name for seed in (2, 4, 11, 12) for name in draw_plan(str(seed)).menu}
@@ -67,6 +70,7 @@ def sight_of(plan: Plan) -> dict[str, set[str]]:
     return {name: {other for other in names if frozenset((name, other)) not in cut} for name in names}
 
 
+@pytest.mark.prove("nights of the simulator")
 @pytest.mark.proves("FLT-012")
 def test_in_a_ring_each_voter_sees_a_majority_and_no_two_the_same_and_a_bridge_is_seen_by_both_halves() -> None:
     plans = [draw_plan(str(seed), "shapes") for seed in range(6)]
@@ -87,6 +91,7 @@ def test_in_a_ring_each_voter_sees_a_majority_and_no_two_the_same_and_a_bridge_i
     assert met("shapes", seed) >= {"did cut", "did mend"}
 
 
+@pytest.mark.prove("nights of the simulator")
 @pytest.mark.proves("FLT-014")
 def test_peers_stand_still_and_are_slow_and_full_queues_refuse() -> None:
     assert met("fabric", 9) >= {"did pause", "a process that stood still longer than death", "did slow"}
@@ -117,6 +122,7 @@ def test_nodes_crash_with_their_disks_kept_torn_lost_and_old_and_all_at_once_and
     assert met("restarts", 1) >= {"a crash inside a write"}
 
 
+@pytest.mark.prove("nights of the simulator")
 @pytest.mark.proves("FLT-020")
 def test_a_journal_is_harmed_between_two_runs_and_its_node_says_so() -> None:
     assert met("damages", 1, 2, 14) >= {
@@ -128,6 +134,7 @@ def test_a_journal_is_harmed_between_two_runs_and_its_node_says_so() -> None:
     }
 
 
+@pytest.mark.prove("nights of the simulator")
 @pytest.mark.proves("FLT-020")
 def test_the_verdict_on_a_flipped_bit_is_that_of_the_judge_of_real_segments() -> None:
     told = Run(draw_plan("3", "damages"), keep=True).go()
@@ -142,6 +149,7 @@ def test_a_disk_without_a_closed_segment_cannot_be_harmed() -> None:
     assert not disk.harm("with a flipped bit", Chance("harm"))
 
 
+@pytest.mark.prove("nights of the simulator")
 @pytest.mark.proves("FLT-021")
 def test_a_name_twice_is_refused_a_cloned_disk_takes_over_and_is_told_apart_and_a_stranger_takes_an_address() -> None:
     assert met("twins", 1, 2) >= {
@@ -195,6 +203,7 @@ def test_every_row_of_the_menu_is_drawn_by_everyday_seeds_and_every_fault_is_in_
     assert done <= set(ACTIONS)
 
 
+@pytest.mark.prove("nights of the simulator")
 @pytest.mark.varies(
     "scenario,seed", [(name, 0) for name in MISCHIEFS], [(name, seed) for name in MISCHIEFS for seed in range(300)]
 )
@@ -202,6 +211,7 @@ def test_whatever_befalls_a_fabric_now_and_then_it_keeps_its_word(scenario: str,
     night(scenario, seed)
 
 
+@pytest.mark.prove("nights of the simulator")
 @pytest.mark.varies(
     "scenario,seed",
     [("liars", 0)],

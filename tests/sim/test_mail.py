@@ -57,7 +57,7 @@ PYTHON = "import sys; from weft.sim.run import run; from weft.sim.swarm import d
 
 
 @pytest.mark.proves("CHN-033", "CHN-034", "CHN-035", "CHN-036", "CHN-042", "CHN-082")
-@pytest.mark.varies("seed", range(10), range(1_000))
+@pytest.mark.varies("seed", range(2), range(1_000), prove=range(2, 10))
 def test_messages_of_a_few_programs_come_to_the_root_once(seed: int) -> None:
     outcome = run(draw_plan(str(seed), "mail"))
     assert outcome.is_green, report.failure(outcome, "-", f"weft sim --seed {seed} --scenario mail --explain")
@@ -65,19 +65,20 @@ def test_messages_of_a_few_programs_come_to_the_root_once(seed: int) -> None:
 
 
 @pytest.mark.proves("CHN-012", "CHN-016", "CHN-017", "CHN-019", "CHN-030", "CHN-033", "CHN-036")
-@pytest.mark.varies("seed", range(5), range(500))
+@pytest.mark.varies("seed", range(1), range(500), prove=range(1, 5))
 def test_programs_that_hang_and_die_and_answer_wrongly_cost_no_message(seed: int) -> None:
     outcome = run(draw_plan(str(seed), "chains"))
     assert outcome.is_green, report.failure(outcome, "-", f"weft sim --seed {seed} --scenario chains --explain")
 
 
 @pytest.mark.proves("FLD-020")
-@pytest.mark.varies("seed", range(10), range(1_000))
+@pytest.mark.varies("seed", range(2), range(1_000), prove=range(2, 10))
 def test_what_arrives_while_a_confirming_reader_or_its_node_is_away_is_confirmed_or_given_up_by_name(seed: int) -> None:
     outcome = run(draw_plan(str(seed), "readers"))
     assert outcome.is_green, report.failure(outcome, "-", f"weft sim --seed {seed} --scenario readers --explain")
 
 
+@pytest.mark.prove("all usual nights")
 @pytest.mark.proves("SIM-010")
 def test_nights_of_programs_meet_what_they_are_about() -> None:
     counts: Counter[str] = Counter()
@@ -93,6 +94,7 @@ def test_nights_of_programs_meet_what_they_are_about() -> None:
     assert all(counts[f"mail {box}"] for box in ("in", "out", "journal"))
 
 
+@pytest.mark.prove("nights of the simulator")
 @pytest.mark.proves("SIM-012")
 def test_a_night_of_programs_is_the_same_whatever_the_hash_seed() -> None:
     env = dict(os.environ)
@@ -130,7 +132,7 @@ def test_every_habit_is_one_that_programs_know() -> None:
 # Planted bugs.
 
 
-@pytest.mark.varies("name", QUICK, tuple(BUGS))
+@pytest.mark.varies("name", QUICK[:2], tuple(BUGS), prove=QUICK[2:])
 def test_a_planted_bug_of_messages_is_caught_by_its_checker(name: str) -> None:
     caught = catch(BUGS[name])
     assert (caught.rule, caught.is_right) == (BUGS[name].caught_by, True)
@@ -267,6 +269,7 @@ class Talker:
         self.tree.advance(1_000)
 
 
+@pytest.mark.prove("an hour")
 @pytest.mark.proves("CHN-031", "CHN-032", "CHN-036", "CHN-041")
 def test_an_hour_without_a_parent_loses_nothing_doubles_nothing_and_keeps_the_order() -> None:
     tree = Tree({"A": "B", "B": "C", "C": ""}, {"B": over("forward"), "C": over("journal")})
@@ -287,6 +290,7 @@ def test_an_hour_without_a_parent_loses_nothing_doubles_nothing_and_keeps_the_or
     assert {(number, True, "spooled"): 1 for number in range(36_350)} == talker.statuses
 
 
+@pytest.mark.prove("an hour")
 @pytest.mark.soak
 @pytest.mark.proves("CHN-034")
 def test_an_hour_in_which_everybody_is_killed_now_and_then() -> None:

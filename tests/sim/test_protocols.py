@@ -36,7 +36,7 @@ class Nights(NamedTuple):
     scenarios: frozenset[str]
     """All that play it."""
     usual: Seeds
-    """Played in every run."""
+    """Played in every run of `make prove`, the first of them in `make test`."""
     soaked: Seeds
     """Played with --soak."""
     met: frozenset[str]
@@ -198,6 +198,12 @@ def bugs_of(protocol: str) -> list[str]:
     return [name for name, bug in LOADED.items() if bug.scenario in NIGHTS[protocol].scenarios]
 
 
+FIRST: Final = [nights_of(row.usual)[0] for row in NIGHTS.values()]
+"""A night of each protocol, which `make test` plays; the others are left to `make prove`."""
+OTHERS: Final = [night for night in all_nights(soaked=False) if night not in FIRST]
+QUICK: Final = {protocol: row.quick or bugs_of(protocol) for protocol, row in NIGHTS.items()}
+
+
 @lru_cache(maxsize=64)
 def night(scenario: str, seed: int) -> Outcome:
     """What came of a seed; several tests look at it."""
@@ -219,7 +225,7 @@ def plans(protocol: str) -> list[Plan]:
 @pytest.mark.proves("STO-012", "STO-013", "STO-030", "STO-031", "STO-032", "HEA-010", "HEA-011", "PNG-013", "CLN-010")
 @pytest.mark.proves("CAT-050", "BEA-013", "BEA-022", "GSP-005", "DOC-050")
 @pytest.mark.proves("FLD-041", part="whole nodes")
-@pytest.mark.varies("scenario,seed", all_nights(soaked=False), all_nights(soaked=True))
+@pytest.mark.varies("scenario,seed", FIRST, all_nights(soaked=True), prove=OTHERS)
 def test_every_night_of_a_protocol_is_green(scenario: str, seed: int) -> None:
     outcome = night(scenario, seed)
     assert () == outcome.verdicts, report.failure(
@@ -227,12 +233,14 @@ def test_every_night_of_a_protocol_is_green(scenario: str, seed: int) -> None:
     )
 
 
+@pytest.mark.prove("nights of the simulator")
 @pytest.mark.proves("SIM-021", "DEL-006")
 @pytest.mark.parametrize("seed", FOUND)
 def test_what_was_found_once_stays_mended(seed: int) -> None:
     assert () == run(draw_plan(str(seed), "store-small")).verdicts
 
 
+@pytest.mark.prove("all usual nights")
 @pytest.mark.proves("SIM-010")
 @pytest.mark.parametrize("protocol", NIGHTS)
 def test_nights_of_a_protocol_meet_what_they_are_about(protocol: str) -> None:
@@ -240,6 +248,7 @@ def test_nights_of_a_protocol_meet_what_they_are_about(protocol: str) -> None:
     assert met >= NIGHTS[protocol].met
 
 
+@pytest.mark.prove("all usual nights")
 @pytest.mark.parametrize(
     ("protocol", "what", "least"), [(p, *d) for p, row in NIGHTS.items() for d in row.done.items()]
 )
@@ -247,6 +256,7 @@ def test_nights_of_a_protocol_have_much_to_do(protocol: str, what: str, least: i
     assert counts(protocol)[what] >= least
 
 
+@pytest.mark.prove("nights of the simulator")
 @pytest.mark.proves("SIM-012")
 @pytest.mark.parametrize("scenario", ["store-small", "catalog", "documents"])
 def test_a_night_is_the_same_whatever_the_hash_seed(scenario: str) -> None:
@@ -291,8 +301,9 @@ def test_a_store_has_two_to_six_nodes() -> None:
 
 @pytest.mark.varies(
     "name",
-    [name for protocol, row in NIGHTS.items() for name in row.quick or bugs_of(protocol)],
+    [QUICK[protocol][0] for protocol in OF_ONE],
     [name for protocol in NIGHTS for name in bugs_of(protocol)],
+    prove=[name for names in QUICK.values() for name in names if name not in {QUICK[one][0] for one in OF_ONE}],
 )
 def test_a_planted_bug_of_a_protocol_is_caught_by_its_checker(name: str) -> None:
     assert LOADED[name].caught_by == catch(LOADED[name]).rule
@@ -303,6 +314,7 @@ def test_every_promise_of_a_protocol_has_a_planted_bug(protocol: str) -> None:
     assert {LOADED[name].caught_by for name in bugs_of(protocol)} >= NIGHTS[protocol].rules
 
 
+@pytest.mark.prove("nights of the simulator")
 @pytest.mark.parametrize(
     ("scenario", "also"), [("everything-fleet", FLEET_CHECKERS), ("everything-tree", MAIL_CHECKERS)]
 )
@@ -310,6 +322,7 @@ def test_all_checkers_of_all_protocols_judge_a_night_of_everything(scenario: str
     assert {*rules_of(draw_plan("0", scenario))} >= {*STORE_RULES, *CATALOG_RULES, *DOCUMENT_RULES, *also}
 
 
+@pytest.mark.prove("nights of the simulator")
 @pytest.mark.proves("FLD-032", "CHK-020")
 @pytest.mark.parametrize("what", [f"{PREFIX}a client told storage-full", "store acknowledged"])
 @pytest.mark.parametrize("seed", range(2))

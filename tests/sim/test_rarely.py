@@ -75,6 +75,7 @@ CASES = [
 ]
 
 
+@pytest.mark.prove("nights of the simulator")
 @pytest.mark.proves("SIM-009")
 @pytest.mark.parametrize("case", CASES, ids=[case[0] for case in CASES])
 def test_a_rare_branch_makes_large_steps_small(
@@ -87,6 +88,7 @@ def test_a_rare_branch_makes_large_steps_small(
         assert told(name, scenario, seed, patch)[what] == most
 
 
+@pytest.mark.prove("nights of the simulator")
 @pytest.mark.proves("SIM-009")
 def test_what_is_rare_in_a_carrier_is_done_more_often(monkeypatch: pytest.MonkeyPatch) -> None:
     with monkeypatch.context() as patch:

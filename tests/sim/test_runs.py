@@ -53,7 +53,7 @@ PYTHON = "import sys; from weft.sim.run import run; from weft.sim.swarm import d
 
 @pytest.mark.proves("SIM-001", "SIM-008", "CHK-002", "JRN-042")
 @pytest.mark.proves("SIM-002", part="runs are green")
-@pytest.mark.varies("seed", range(12), range(1_000))
+@pytest.mark.varies("seed", range(10), range(1_000), prove=range(10, 12))
 def test_every_seed_is_green(seed: int) -> None:
     outcome = run(draw_plan(str(seed)))
     MET[seed] = outcome.counts
@@ -61,7 +61,7 @@ def test_every_seed_is_green(seed: int) -> None:
 
 
 @pytest.mark.proves("SIM-008")
-@pytest.mark.parametrize("seed", range(12))
+@pytest.mark.varies("seed", range(1), range(12), prove=range(1, 12))
 def test_one_link_is_green(seed: int) -> None:
     outcome = run(draw_plan(str(seed), "link"))
     assert outcome.is_green, report.failure(outcome, "-", f"weft sim --seed {seed} --scenario link --explain")
@@ -72,6 +72,7 @@ def test_a_house_of_forty_is_green() -> None:
     assert run(draw_plan("1", "house")).is_green
 
 
+@pytest.mark.prove("nights in processes of their own")
 @pytest.mark.proves("SIM-012", "CHK-022")
 def test_the_same_seed_is_the_same_night_whatever_the_hash_seed() -> None:
     seed = "12"
@@ -89,6 +90,7 @@ def test_the_same_seed_is_the_same_night_whatever_the_hash_seed() -> None:
     assert judge(Same(), traces) is None
 
 
+@pytest.mark.prove("nights of the simulator")
 @pytest.mark.proves("SIM-012")
 def test_checkers_history_and_story_change_nothing() -> None:
     plan = draw_plan("9")
@@ -100,11 +102,13 @@ def test_checkers_history_and_story_change_nothing() -> None:
     assert kept.history
 
 
+@pytest.mark.prove("nights of the simulator")
 @pytest.mark.proves("CHK-022")
 def test_another_seed_is_another_night() -> None:
     assert run(draw_plan("1")).trace_hash != run(draw_plan("2")).trace_hash
 
 
+@pytest.mark.prove("nights in processes of their own")
 @pytest.mark.proves("CHK-022")
 def test_effects_in_the_order_of_a_set_are_found_by_three_hash_seeds() -> None:
     spoiled = (
@@ -138,7 +142,7 @@ def test_a_run_in_which_nothing_happened_is_void_not_green() -> None:
 
 
 @pytest.mark.proves("CHK-005", "CHK-009", "CHK-010", "CHK-013", "CHK-014", "CHK-016", "CHK-018", "JRN-006")
-@pytest.mark.varies("name", QUICK, tuple(BUGS))
+@pytest.mark.varies("name", QUICK[:3], tuple(BUGS), prove=QUICK[3:])
 def test_a_planted_bug_is_caught_by_its_checker(name: str) -> None:
     caught = catch(BUGS[name])
     assert (caught.rule, caught.is_right) == (BUGS[name].caught_by, True)
@@ -242,6 +246,7 @@ def _mute(monkeypatch: pytest.MonkeyPatch, rule: str) -> None:
     monkeypatch.setattr(kind, "end", Checker.end)
 
 
+@pytest.mark.prove("nights of the simulator")
 def test_a_checker_that_always_says_ok_leaves_its_bug_uncaught(monkeypatch: pytest.MonkeyPatch) -> None:
     bug = BUGS["newest_first"]
     assert catch(bug, range(3)).is_right
@@ -249,6 +254,7 @@ def test_a_checker_that_always_says_ok_leaves_its_bug_uncaught(monkeypatch: pyte
     assert not catch(bug, range(3)).is_right
 
 
+@pytest.mark.prove("nights of the simulator")
 @pytest.mark.soak
 def test_a_simulator_that_drops_nothing_leaves_a_bug_uncaught(monkeypatch: pytest.MonkeyPatch) -> None:
     bug = BUGS["socket_kept_after_silence"]
@@ -261,6 +267,7 @@ def test_a_simulator_that_drops_nothing_leaves_a_bug_uncaught(monkeypatch: pytes
     assert not catch(bug, seeds).is_right
 
 
+@pytest.mark.prove("nights of the simulator")
 def test_a_lake_that_loses_a_segment_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
     right = Lake._rename
 
@@ -290,6 +297,7 @@ def test_a_fault_of_the_plan_is_done_once_and_at_its_time() -> None:
     assert [line for line in lines if "is killed" in line] == [f"   10.000  {only.node:<8} is killed inside a write"]
 
 
+@pytest.mark.prove("all usual nights")
 @pytest.mark.proves("SIM-010")
 def test_situations_are_met_and_those_that_are_not_are_named() -> None:
     counts: Counter[str] = Counter()

@@ -13,6 +13,7 @@ from weft.sim.swarm import draw_plan
 NAMES = ("newest_first", "end_of_the_last_era_forgotten", "page_cache_trusted")
 
 
+@pytest.mark.prove("nights of the simulator")
 @pytest.mark.proves("SIM-015")
 def test_failures_are_shrunk_to_a_handful_of_faults() -> None:
     sizes = []

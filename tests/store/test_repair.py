@@ -357,6 +357,7 @@ def test_repairs_of_one_turn_in_one_payload_would_end_a_real_server(
             real.hear(topic, payload, Now(GAP, GAP))
 
 
+@pytest.mark.prove("many fleets")
 @pytest.mark.parametrize("reason", ["deletion", "equal-tock"])
 def test_without_either_clause_some_fleets_would_differ_for_ever(reason: str, monkeypatch: pytest.MonkeyPatch) -> None:
     right = Repair._why

@@ -463,6 +463,7 @@ def test_a_voter_killed_behind_its_promise_still_keeps_it() -> None:
 # All of it at once
 
 
+@pytest.mark.prove("many long lives")
 @pytest.mark.proves("REC-011")
 def test_random_histories_end_in_one_tree_and_never_have_two_roots_of_an_epoch(soak: bool) -> None:
     wrong = {seed: net.wrong for seed in range(SEEDS_SOAK if soak else SEEDS) if (net := chaos.play(str(seed))).wrong}
