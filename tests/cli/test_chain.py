@@ -1,5 +1,6 @@
 """`weft chain` without a node: what is typed, and what is shown."""
 
+import json
 from typing import Any
 
 import pytest
@@ -150,3 +151,76 @@ def test_a_node_without_chains_says_so(monkeypatch: pytest.MonkeyPatch, capsys: 
         "no message has passed A, and nobody stands in a chain there",
         r"client x\x1b, process 7, 3 copies lost",
     ] == capsys.readouterr().out.splitlines()
+
+
+@pytest.mark.proves("CHN-084", part="trace")
+def test_a_trace_is_shown_a_link_a_line_and_what_came_of_it(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    asked: list[Any] = []
+    steps = [
+        {"link": "tagger\x1b", "verdict": "handed back", "us": 1_500},
+        {"link": "no", "verdict": "dropped", "us": 1_500},
+    ]
+    message = {
+        "type": "t",
+        "direction": "in",
+        "mid": ["ab" * 16, 9, 4],
+        "bytes": 5,
+        "steps": steps,
+        "end": "deleted",
+        "us": 1_500,
+    }
+
+    def order(port: int, name: str, **fields: Any) -> dict[str, Any]:
+        asked.append((port, name, fields))
+        return {"messages": [message]}
+
+    monkeypatch.setattr(chain, "order", order)
+    assert 0 == chain.trace("t", on="in", count=2, seconds=0.5, port=7)
+    assert [(7, "trace", {"type": "t", "direction": "in", "count": 2, "span_ms": 500})] == asked
+    assert [
+        "in t abababab:4, 5 bytes",
+        r"      1,500 µs  tagger\x1b: handed back",
+        "      1,500 µs  no: dropped",
+        "      1,500 µs  deleted",
+    ] == capsys.readouterr().out.splitlines()
+    with pytest.raises(UserError):
+        chain.trace("t", seconds=31)
+
+
+@pytest.mark.parametrize(
+    ("told", "says"), [({"messages": []}, "no message came"), ({"messages": [], "is_busy": True}, "another trace")]
+)
+def test_a_trace_of_nothing_ends_with_1(
+    told: dict[str, Any], says: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(chain, "order", lambda port, name, **fields: told)
+    assert 1 == chain.trace("t")
+    assert says in capsys.readouterr().err
+
+
+@pytest.mark.proves("CHN-084", part="spool")
+def test_what_waits_is_shown_with_its_age(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    carrier = {
+        "spool_records": 1_200,
+        "spool_bytes": 34_000,
+        "oldest_at": 1,
+        "resent": 7,
+        "dropped": 2,
+        "known": 3,
+        "unsure": 1,
+    }
+    cores = {"carrier": carrier, "chains": {"mail": {"inbox_entries": 4, "inbox_bytes": 90}}}
+    monkeypatch.setattr(chain, "status_of", lambda port: {"cores": cores})
+    monkeypatch.setattr("weft.cli.chain_lines.time.time_ns", lambda: 2_500_000_001)
+    assert 0 == chain.spool()
+    assert [
+        "up: 1,200 records wait, 34,000 bytes, the oldest 2.5 s old",
+        "    7 were sent again, 2 given up for want of room",
+        "in: 4 messages have not ended, 90 bytes",
+        "    3 came twice, of 1 that is not known",
+    ] == capsys.readouterr().out.splitlines()
+    monkeypatch.setattr(chain, "status_of", lambda port: {"cores": {}})
+    assert 0 == chain.spool(json=True)
+    assert None is json.loads(capsys.readouterr().out)["oldest_s"]

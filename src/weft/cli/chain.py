@@ -8,8 +8,8 @@ from typing import Annotated, Literal
 from cyclopts import App, Parameter
 
 from weft.base.errors import EXIT_CODES, UserError
-from weft.cli.asking import order
-from weft.cli.chain_lines import show, wanted
+from weft.cli.asking import order, status_of
+from weft.cli.chain_lines import show, show_spool, spooled, traced, wanted
 from weft.cli.kit.options import Flag
 from weft.cli.kit.text import clean
 
@@ -17,6 +17,8 @@ app = App(name="chain", help="Who stands in the chains of a node; send a message
 
 Way = Literal["in", "out"]
 PAYLOAD_BYTES_MAX = 1 << 20
+TRACED_MAX = 1_000
+TRACE_S_MAX = 30.0
 HINTS = {
     "bad-type": "1 to 64 of a-z 0-9 . _ -, the first a letter or a digit",
     "bad-destination": "parentsof, childrenof, nearestcoord, local, direct:NODE",
@@ -45,6 +47,59 @@ def list_chains(
         print(to_json.dumps({**told, "chains": chains}))
     else:
         show(told, chains)
+    return EXIT_CODES["ok"]
+
+
+@app.command
+def trace(
+    type_name: str,
+    /,
+    *,
+    on: Annotated[Way | None, Parameter(show_default=False)] = None,
+    count: int = 1,
+    seconds: float = 5.0,
+    port: int = 27_500,
+    json: Flag = False,
+) -> int:
+    """Show what each link does to the next messages of a type: `weft chain trace demo.report`.
+
+    The time is how long after its coming a link had dealt with a message: filters of the node do that at once, programs that
+    rewrite or hold it do not. Exit status 1 if none came. Samples, logs and events, which go by batches, are not traced.
+
+    Args:
+        type_name: their type; `demo.*` for those that begin so.
+        on: only `in`: what arrives at the node, or `out`: what is sent there; left out: both.
+        count: end after so many, at most 1,000.
+        seconds: wait for so long, at most 30.
+        port: first of the ten ports of the node.
+        json: all facts as JSON.
+    """
+    if not 1 <= count <= TRACED_MAX or not 0 < seconds <= TRACE_S_MAX:
+        raise UserError("usage", "a trace takes 1 to 1,000 messages and at most 30 s", "--count 10 --seconds 20")
+    span_ms = max(1, round(seconds * 1_000))
+    told = order(port, "trace", type=type_name, direction=on or "", count=count, span_ms=span_ms)
+    if json:
+        print(to_json.dumps(told))
+    elif told.get("is_busy"):
+        print("another trace runs at that node\n  try: again in a moment", file=sys.stderr)
+    else:
+        traced(told)
+    return EXIT_CODES["ok"] if told["messages"] else 1
+
+
+@app.command
+def spool(*, port: int = 27_500, json: Flag = False) -> int:
+    """Show what waits on the disk of a node of this machine to go up, and what has come and not ended: `weft chain spool`.
+
+    Args:
+        port: first of the ten ports of the node.
+        json: all facts as JSON.
+    """
+    told = spooled(status_of(port))
+    if json:
+        print(to_json.dumps(told))
+    else:
+        show_spool(told)
     return EXIT_CODES["ok"]
 
 

@@ -3,10 +3,11 @@
 import asyncio
 import json as to_json
 import sys
+import time
 from collections.abc import Iterable, Sequence
 from typing import Any, Final
 
-from weft.base.now import MILLISECOND
+from weft.base.now import MILLISECOND, SECOND
 from weft.cli.kit.lines import aligned, clock
 from weft.cli.kit.text import clean, clean_bytes
 from weft.cli.octets import payload_json
@@ -220,3 +221,50 @@ def show(told: dict[str, Any], chains: Sequence[dict[str, Any]]) -> None:
         out.print(Text(f"reader {reader_line(reader)}", style="dim"))
     for client in told.get("clients", ()):
         out.print(Text(f"client {client_line(client)}", style="dim"))
+
+
+# What single messages met, and what waits
+
+
+def traced(told: dict[str, Any]) -> None:
+    """Each message with its links, a line each."""
+    if not told["messages"]:
+        print("no message came", file=sys.stderr)
+    for message in told["messages"]:
+        origin, _, number = message["mid"]
+        print(f"{message['direction']} {message['type']} {origin[:ID_DIGITS]}:{number}, {message['bytes']:,} bytes")
+        for step in message["steps"]:
+            print(f"  {step['us']:>9,} µs  {clean(step['link'])}: {step['verdict']}")
+        print(f"  {message['us']:>9,} µs  {message['end']}")
+
+
+SPOOL: Final = {
+    "records": "spool_records",
+    "bytes": "spool_bytes",
+    "resent": "resent",
+    "given_up": "dropped",
+    "duplicates": "known",
+    "unsure": "unsure",
+}
+"""What is told of the outbox, by the counters of the carrier (CHN-082)."""
+
+
+def spooled(status: dict[str, Any]) -> dict[str, Any]:
+    """What waits at a node, out of its status; nothing where no carrier runs."""
+    cores = status.get("cores", {})
+    carrier, chains = cores.get("carrier", {}), cores.get("chains", {})
+    mail = chains.get("mail", {})
+    at = carrier.get("oldest_at", 0)
+    told: dict[str, Any] = {name: carrier.get(counter, 0) for name, counter in SPOOL.items()}
+    told["oldest_s"] = round(max(0, time.time_ns() - at) / SECOND, 3) if at else None
+    told["inbox"] = {"entries": mail.get("inbox_entries", 0), "bytes": mail.get("inbox_bytes", 0)}
+    return told
+
+
+def show_spool(told: dict[str, Any]) -> None:
+    """For people."""
+    oldest = "" if told["oldest_s"] is None else f", the oldest {told['oldest_s']:,.1f} s old"
+    print(f"up: {told['records']:,} records wait, {told['bytes']:,} bytes{oldest}")
+    print(f"    {told['resent']:,} were sent again, {told['given_up']:,} given up for want of room")
+    print(f"in: {told['inbox']['entries']:,} messages have not ended, {told['inbox']['bytes']:,} bytes")
+    print(f"    {told['duplicates']:,} came twice, of {told['unsure']:,} that is not known")

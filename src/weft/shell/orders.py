@@ -10,7 +10,7 @@ import asyncio
 import base64
 import json
 from collections.abc import Callable, Container, Mapping
-from typing import Annotated, Any, Final
+from typing import Annotated, Any, Final, Literal
 
 import msgspec
 
@@ -104,6 +104,15 @@ class ResetRoot(Named, forbid_unknown_fields=True):
 
 class Chains(Named, forbid_unknown_fields=True):
     """`chains`: all chains in order, with their links and counters."""
+
+
+class Trace(Named, forbid_unknown_fields=True):
+    """`trace`: what the links do to the next messages of a type."""
+
+    type: Annotated[str, msgspec.Meta(min_length=1, max_length=64)]
+    direction: Literal["", "in", "out"] = ""
+    count: Annotated[int, msgspec.Meta(ge=1, le=1_000)] = 1
+    span_ms: Annotated[int, msgspec.Meta(ge=1, le=30_000)] = 5_000
 
 
 class ForgetReader(Named, forbid_unknown_fields=True):
@@ -245,6 +254,10 @@ def _copy(said: StoreCopy, ticket: int) -> Any:
     return store.CopyFile(ticket, records, said.is_first, said.is_last, said.is_whole)
 
 
+def _trace(said: Trace, ticket: int) -> Any:
+    return chains.TraceChains(ticket, said.type, said.direction, said.count, said.span_ms)
+
+
 def _invite(said: Invite, ticket: int) -> Any:
     return enrolment.Invite(ticket, said.role, said.uses, round(said.for_s * SECOND), said.names)
 
@@ -268,6 +281,7 @@ ORDERS: Final[dict[str, Row]] = {
         lambda said, ticket: configuration.RollBack(ticket, said.number, said.subtree, said.who),
     ),
     "chains": Row("chains", Chains, lambda _, ticket: chains.ShowChains(ticket)),
+    "trace": Row("chains", Trace, _trace),
     "forget-reader": Row("chains", ForgetReader, lambda said, ticket: chains.ForgetReader(ticket, said.reader)),
     "forget-alert": Row("alerts", ForgetAlert, lambda said, ticket: alerts.ForgetAlert(ticket, said.id)),
     "store-found": Row("store", StoreFound, _found),

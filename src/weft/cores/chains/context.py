@@ -14,6 +14,7 @@ from weft.base.records import StreamRecord
 from weft.cores.chains import limits
 from weft.cores.chains.messages import ChainsSettings, MessagesGivenUp, Placed
 from weft.cores.chains.parcel import Parcel
+from weft.cores.chains.tracing import Trace
 from weft.cores.kit.outbox import Outbox
 from weft.wire.clients import SendItem
 
@@ -100,6 +101,7 @@ class Context(Outbox):
         "placed",
         "receipted",
         "settings",
+        "trace",
     )
 
     def __init__(self, settings: ChainsSettings, node: bytes, era: int) -> None:
@@ -114,6 +116,8 @@ class Context(Outbox):
         self.counters = MailCounters()
         self.copies = Flow()
         """What confirming readers are to confirm; `delivered`: they have."""
+        self.trace: Trace | None = None
+        """Somebody asks what becomes of single messages: they go the long way."""
         self.is_full = self.is_stopping = False
         self.awaits_filters = settings.awaits_filters
         """A chain without its filters would let end what one of them is to send on: messages wait in the inbox."""

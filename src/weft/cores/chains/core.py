@@ -16,7 +16,7 @@ from weft.base.effects import Effect, SendFailed, Source
 from weft.base.mail import INBOX, OUTBOX
 from weft.base.now import MILLISECOND, Now
 from weft.base.records import CoreRecord, Entry, Record, StreamRecord
-from weft.cores.chains import memory
+from weft.cores.chains import limits, memory
 from weft.cores.chains.absorbing import Absorbing
 from weft.cores.chains.batches import Batches, Counters
 from weft.cores.chains.context import Context
@@ -38,6 +38,7 @@ from weft.cores.chains.messages import (
     ProcessEnded,
     ShowChains,
     Stop,
+    TraceChains,
 )
 from weft.cores.chains.messageview import MessageView
 from weft.cores.chains.order import Key
@@ -49,6 +50,7 @@ from weft.cores.chains.settings import FilterSpec
 from weft.cores.chains.show import show, show_clients, totals
 from weft.cores.chains.straight import Straight
 from weft.cores.chains.tags import Outcome, Tags
+from weft.cores.chains.tracing import Trace
 from weft.cores.chains.waiting import Waiting
 from weft.cores.chains.walk import Walker
 from weft.cores.kit.timers import earliest
@@ -196,6 +198,21 @@ class Chains:
         shown["readers"] = self.engine.readers.show(now)
         self.context.reply(order.ticket, shown)
 
+    def _trace(self, order: TraceChains, now: Now) -> None:
+        """One at a time: a second question is answered with nothing, and says so."""
+        if self.context.trace is not None:
+            self.context.reply(order.ticket, {"messages": [], "is_busy": True})
+            return
+        ends_at = now.mono + min(order.span_ms, limits.TRACE_MS_MAX) * MILLISECOND
+        count = min(order.count, limits.TRACED_MAX)
+        self.context.trace = Trace(order.ticket, order.type, order.direction, count, ends_at)
+
+    def _end_trace(self) -> None:
+        trace = self.context.trace
+        if trace is not None and trace.is_over(self._now):
+            self.context.trace = None
+            self.context.reply(trace.ticket, trace.told())
+
     def _forget(self, order: ForgetReader, now: Now) -> None:
         """Forget a reader that is away; it says how many messages that cost."""
         before = len(self.engine.readers)
@@ -245,13 +262,15 @@ class Chains:
     def deadline(self) -> int | None:
         again_at = None if self.context.awaits_filters else self._again_at
         told_at = self.absorbing.deadline(self._now)
-        receipt_at = self.sending.receipts.deadline()
+        trace_at = self.context.trace.ends_at if self.context.trace is not None else None
+        receipt_at = earliest(trace_at, self.sending.receipts.deadline())
         return earliest(again_at, told_at, receipt_at, self._stop_at, self.engine.deadline(), self.sessions.deadline())
 
     def effects(self) -> list[Effect]:
         if self._stop_at is not None:
             self._end_stop(self._now)
         self.sessions.flush(self._now)
+        self._end_trace()
         return self.context.take()
 
     # Links
@@ -284,6 +303,7 @@ ORDERS: Final[dict[type, Callable[[Chains, Any, Now], None]]] = {
     PostReached: Chains._note_post,
     PostFailed: Chains._note_post,
     ShowChains: Chains._show,
+    TraceChains: Chains._trace,
     ForgetReader: Chains._forget,
     Stop: Chains._stop,
 }

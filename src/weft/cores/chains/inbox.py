@@ -98,7 +98,11 @@ class Inbox:
     def _come(self, record: StreamRecord, now: Now) -> list[Record]:
         """Mail that is new here goes down its chain."""
         chain = self._roster.chain(IN, record.key)
-        if len(chain.links) < 2 and (made := self._straight(chain, record, now)) is not None:
+        if (
+            len(chain.links) < 2
+            and self._context.trace is None
+            and (made := self._straight(chain, record, now)) is not None
+        ):
             return made
         parcel = self._parcel(record)
         is_durable = not record.attributes.get("mem")

@@ -45,6 +45,7 @@ __all__ = [
     "ShowChains",
     "ShowLine",
     "Stop",
+    "TraceChains",
 ]
 
 
@@ -189,6 +190,17 @@ class ShowChains(msgspec.Struct, frozen=True, gc=False):
     """Order: all chains in order with their counters, as plain data; answered by a `Reply`."""
 
     ticket: int
+
+
+class TraceChains(msgspec.Struct, frozen=True, gc=False):
+    """Order: what the links do to the next messages of a type; answered by a `Reply` when these have ended, or time is over."""
+
+    ticket: int
+    type: str
+    direction: str = ""
+    """`in`, `out`; empty: both."""
+    count: int = 1
+    span_ms: int = 5_000
 
 
 class ForgetReader(msgspec.Struct, frozen=True, gc=False):

@@ -30,7 +30,7 @@ class Straight:
 
     def take(self, session: Session, item: SendItem, frames: tuple[bytes, ...], now: Now) -> bool:
         """Whether a send that has no flaw is done with: sent, counted, and answered."""
-        if item.cause is not None or item.exp:
+        if item.cause is not None or item.exp or self._context.trace is not None:
             return False
         out = self._roster.chain(OUT, item.type)
         if out.links:

@@ -47,6 +47,7 @@ class Walker:
         self._context, self._roster, self._view_of = context, roster, view_of
         self._bottoms: dict[str, Bottom] = {}
         self._made: list[Record] = []
+        self._now = Now(0, 0)
 
     def found(self, out: Bottom, arrivals: Bottom) -> None:
         """What stands at the end of the two directions."""
@@ -57,7 +58,9 @@ class Walker:
         chain = self._roster.chain(parcel.direction, parcel.type)
         flow = parcel.flow = chain.flow
         flow.accepted += 1
-        if not chain.links:
+        if self._context.trace is not None:
+            self._context.trace.begin(parcel, now)
+        elif not chain.links:
             self._bottoms[parcel.direction].deliver(parcel, now)
             return []
         before, self._made = self._made, []
@@ -73,6 +76,8 @@ class Walker:
     def resume(self, parcel: Parcel, after: Key, now: Now) -> None:
         """On behind a key (CHN-012)."""
         chain = self._roster.chain(parcel.direction, parcel.type)
+        if self._context.trace is not None:
+            self._context.trace.resume(parcel, now)
         before, self._made = self._made, []
         self._walk(parcel, chain.links[bisect_right(chain.keys, after) :], now)
         made, self._made = self._made, before
@@ -80,6 +85,8 @@ class Walker:
 
     def end(self, parcel: Parcel, why: str) -> None:
         """It has come to its end before the bottom; counted by reason."""
+        if self._context.trace is not None:
+            self._context.trace.end(parcel, why, self._now)
         self._bottoms[parcel.direction].end(parcel, why)
 
     def settle(self, parcel: Parcel) -> None:
@@ -92,7 +99,7 @@ class Walker:
         self._bottoms[parcel.direction].forget(parcel, name)
 
     def _walk(self, parcel: Parcel, links: list[Any], now: Now) -> None:
-        view = None
+        view, self._now = None, now
         for link in links:
             kind = type(link)
             if kind is FilterLink:
@@ -100,24 +107,40 @@ class Walker:
                 verdict = link.offer(view, now)
             elif isinstance(link, ClientLink):
                 view = view and self._closed(view, parcel)
-                if (link.noself and link.session is parcel.sender) or self._show(link, parcel, now):
+                if link.noself and link.session is parcel.sender:
+                    continue
+                goes_on = self._show(link, parcel, now)
+                self._note(parcel, link, "read" if goes_on else "held")
+                if goes_on:
                     continue
                 return
             elif kind is AwayLink:
                 view = view and self._closed(view, parcel)
                 self.holding.keep_for(link, parcel, now)
+                self._note(parcel, link, "kept for it")
                 continue
             elif isinstance(link, RelayLink):
                 view, verdict = self._relay(link, view, parcel, now)
             else:
                 view = view or self._view_of(parcel)
                 verdict = link.absorb(view, parcel, now)
+            self._note(parcel, link, verdict.name.lower())
             if verdict is not Verdict.PASSED and verdict is not Verdict.CHANGED:
                 self._stop(parcel, verdict)
                 return
         if view is not None:
             self._closed(view, parcel)
+        self._come_down(parcel, now)
+
+    def _come_down(self, parcel: Parcel, now: Now) -> None:
+        """It has passed all links."""
+        if self._context.trace is not None:
+            self._context.trace.end(parcel, "bottom", now)
         self._bottoms[parcel.direction].deliver(parcel, now)
+
+    def _note(self, parcel: Parcel, link: Any, verdict: str) -> None:
+        if self._context.trace is not None:
+            self._context.trace.step(parcel, link, verdict, self._now)
 
     def _show(self, link: ClientLink, parcel: Parcel, now: Now) -> bool:
         """A client has its turn; whether the message goes on at once."""

@@ -1,0 +1,71 @@
+"""What the links of a chain do to single messages, while somebody asks (CHN-084).
+
+One trace at a time follows the next messages of a type: past which links each came, what each said, when by the clock of the
+core, and how it ended. What is answered within a turn of the node takes no time by that clock: only who lets a message wait
+does. Messages are not touched, and nobody waits for a trace.
+"""
+
+from typing import Any, Final
+
+from weft.base.now import Now
+from weft.cores.chains.order import covers
+from weft.cores.chains.parcel import Parcel
+
+MICROSECOND: Final = 1_000
+UNDER_WAY: Final = "under way"
+
+
+class Trace:
+    """The messages of one question."""
+
+    def __init__(self, ticket: int, kind: str, direction: str, count: int, ends_at: int) -> None:
+        """`kind`: a type, or `demo.*`; `direction`: `in`, `out`, or empty for both."""
+        self.ticket, self._kind, self._direction, self._left = ticket, kind, direction, count
+        self.ends_at = ends_at
+        self._rows: list[dict[str, Any]] = []
+        self._open: dict[int, tuple[dict[str, Any], int]] = {}
+        """By number of a message: what is told of it, and when it came."""
+
+    def begin(self, parcel: Parcel, now: Now) -> None:
+        """A message comes to the top of its chain."""
+        is_wanted = self._direction in ("", parcel.direction) and covers(self._kind, parcel.type)
+        if not self._left or not is_wanted:
+            return
+        self._left -= 1
+        row: dict[str, Any] = {
+            "type": parcel.type,
+            "direction": parcel.direction,
+            "mid": [parcel.origin.hex(), parcel.era, parcel.sequence],
+            "bytes": parcel.size,
+            "steps": [],
+            "end": UNDER_WAY,
+            "us": 0,
+        }
+        self._rows.append(row)
+        self._open[parcel.id] = row, now.mono
+
+    def step(self, parcel: Parcel, link: Any, verdict: str, now: Now) -> None:
+        """A link has said something, or holds it."""
+        if (found := self._open.get(parcel.id)) is not None:
+            row, began = found
+            row["steps"].append({"link": link.name, "verdict": verdict, "us": (now.mono - began) // MICROSECOND})
+
+    def resume(self, parcel: Parcel, now: Now) -> None:
+        """The link that held it has let it go."""
+        if (found := self._open.get(parcel.id)) is not None and found[0]["steps"]:
+            row, began = found
+            row["steps"][-1] |= {"verdict": "handed back", "us": (now.mono - began) // MICROSECOND}
+
+    def end(self, parcel: Parcel, why: str, now: Now) -> None:
+        """It has come to its end, or to the bottom (`bottom`)."""
+        if (found := self._open.pop(parcel.id, None)) is not None:
+            row, began = found
+            row |= {"end": why, "us": (now.mono - began) // MICROSECOND}
+
+    def is_over(self, now: Now) -> bool:
+        """Whether all that was wanted has ended, or there is no time left."""
+        return now.mono >= self.ends_at or not (self._left or self._open)
+
+    def told(self) -> dict[str, Any]:
+        """What was seen, as plain data."""
+        return {"messages": self._rows}
