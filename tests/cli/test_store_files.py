@@ -214,3 +214,34 @@ async def test_what_ends_by_itself_ends_in_the_store_that_its_file_was_loaded_in
         assert (0, ["1 entries changed, 1 were so already"]) == await weft("store", "load", str(file), *at)
         assert (until, None) == ((await client.entry("lent")).until, (await client.entry("gone")).chain)
         assert (0, ["0 entries changed, 2 were so already"]) == await weft("store", "load", str(file), *at)
+
+
+@pytest.mark.proves("STO-017", part="compared by path, last change and value; repaired")
+@in_loop
+async def test_two_stores_are_compared_and_what_differs_is_written_anew(tmp_path: Path) -> None:
+    first, second = free_blocks(2, 16_000)
+    one, two, at, there = tmp_path / "one", tmp_path / "two", ("--port", str(first)), f"127.0.0.1:{second + 5}"
+    async with living(one, first, "a", "MEMBER", found="r"):
+        assert (2, []) == await weft("store", "audit", *at)
+        assert 3 == (await weft("store", "audit", "127.0.0.1:9", *at))[0]
+        async with living(two, second, "b", "MEMBER", peers=[f"127.0.0.1:{first}"]):
+            await fill(one, {"home.hall": 1, "home.lent": 2})
+            async with store.Client(two) as client, client.mirror("home") as home:
+                await home.until(lambda home: len(home) == 2)
+            status, lines = await weft("store", "audit", there, *at)
+            assert (0, [f"{there}: the same, "]) == (status, [line[: len(there) + 12] for line in lines])
+    async with living(two, second, "b", "MEMBER", found="r"), store.Client(two) as client:
+        await client.set("home.hall", 5)
+        async with living(one, first, "a", "MEMBER", found="r"):
+            status, lines = await weft("store", "audit", there, "--json", *at)
+            said = json.loads(lines[0])
+            assert (1, 1, 0) == (status, said["differ"], said["repaired"])
+            assert ["home.hall", 1, 5] == [
+                (row := said["entries_that_differ"][0])["path"],
+                row["here"]["value"],
+                row["there"]["value"],
+            ]
+            assert 1 == (await weft("store", "audit", there, "--repair", *at))[0]
+            async with store.Client(one) as own:
+                kept = await own.entry("home.hall")
+                assert (1, "a") == (kept.value, kept.chain and kept.chain.head[0])
