@@ -105,6 +105,7 @@ def test_a_planted_bug_of_the_store_would_be_seen(bug: str, tmp_path: Path, monk
 
 
 @pytest.mark.proves("PIP-051")
+@pytest.mark.proves("STO-033", part="history is a read model: the lake")
 def test_what_the_lake_shows_of_an_instant_is_what_the_nodes_answered_then(tmp_path: Path) -> None:
     """Two nodes of a store that hear each other; each second one writes, and both are asked."""
     chance, nodes = Chance("as of"), [Node("a"), Node("b")]

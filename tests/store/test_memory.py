@@ -117,6 +117,7 @@ def test_after_damage_no_tick_is_taken_until_it_is_mended() -> None:
     assert (2, False) == (len(node.journal), node.again().replica.is_damaged)
 
 
+@pytest.mark.proves("STO-033", part="the state is condensed: streamed, and the same whatever the order")
 def test_the_state_is_streamed_and_does_not_depend_on_the_order_in_which_it_came() -> None:
     events = [change(f"{name}:{tick}", tick, f"{name}.x{tick}", tick) for name in "cab" for tick in range(1, 9)]
     one, other = Node("me"), Node("me")
