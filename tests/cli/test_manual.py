@@ -51,7 +51,6 @@ ENDLESS = {
     "doc join": "a node until it is stopped",
     "doc open": "a node until it is stopped",
     "doc key": "not built yet",
-    "doc undo": "not built yet",
     "debug dump": "prints lines of JSON",
     "completion": "prints a script",
     "man": "prints a page",

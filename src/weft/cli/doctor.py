@@ -109,17 +109,14 @@ def _findings(
 def _patients(file: Path | None, flags: dict[str, Any], fleet: str | None) -> Iterator["Patient"]:
     """The node that is named; else all that have their state where weft up puts it. UserError as weft up would say."""
     from weft.cli import up
-    from weft.cli.doctor_node import STATES_MAX, Patient
+    from weft.cli.doctor_node import Patient
     from weft.node.settings import read_document, settings_of
     from weft.shell.process import state_directory
 
     document = read_document(up.text_of(file), str(file)) if file else {}
     given = {key: value for key, value in flags.items() if value is not None}
     if file is None and not given:
-        base = Path(os.environ.get("XDG_STATE_HOME") or Path.home() / ".local" / "state") / "weft"
-        for place in sorted(base.glob(f"{fleet or '*'}/*/node.json"))[:STATES_MAX]:
-            known = {"node": {"name": place.parent.name}, "fleet": {"name": place.parent.parent.name}}
-            yield Patient(settings_of(known), place.parent, is_described=False)
+        yield from states_here(fleet)
         return
     document["node"] = {**document.get("node", {}), **given}
     if fleet is not None:
@@ -128,6 +125,17 @@ def _patients(file: Path | None, flags: dict[str, Any], fleet: str | None) -> It
         up.read_schemas(document, file.parent)
     settings = settings_of(document, str(file) if file else "the command line")
     yield Patient(settings, state_directory(settings))
+
+
+def states_here(fleet: str | None) -> Iterator["Patient"]:
+    """All nodes that have their state where weft up puts it; of them only that is known."""
+    from weft.cli.doctor_node import STATES_MAX, Patient
+    from weft.node.settings import settings_of
+
+    base = Path(os.environ.get("XDG_STATE_HOME") or Path.home() / ".local" / "state") / "weft"
+    for place in sorted(base.glob(f"{fleet or '*'}/*/node.json"))[:STATES_MAX]:
+        known = {"node": {"name": place.parent.name}, "fleet": {"name": place.parent.parent.name}}
+        yield Patient(settings_of(known), place.parent, is_described=False)
 
 
 def _of_lake(lake: Path | None, *, with_spark: bool) -> Iterator["Finding"]:

@@ -53,6 +53,7 @@ ROOMS: Final[dict[str, tuple[str, str]]] = {
     ),
     "completion": ("weft.cli.completion:completion", "Teach bash, zsh or fish the commands of Weft."),
     "man": ("weft.cli.manual:man", "Print the page of the manual."),
+    "upgrade": ("weft.cli.upgrade:app", "What stands in the way of another version of Weft."),
     "drain": ("weft.cli.drain:drain", "Drain the journal of a stopped node into a lake."),
     "journal": ("weft.cli.journal:app", "Look into the journal of a node, verify and mend it."),
     "sim": ("weft.cli.sim:app", "Simulate a fabric under faults, and explain the night."),
