@@ -17,7 +17,9 @@ def names_of(_: Any) -> dict[str, str]:
     return {row.name: row.says for row in catalogue()}
 
 
-def metrics(name: Annotated[str | None, Parameter(completer=names_of)] = None, *, json: Flag = False) -> int:
+def metrics(
+    name: Annotated[str | None, Parameter(completer=names_of)] = None, *, grafana: Flag = False, json: Flag = False
+) -> int:
     """List what can be measured; with NAME, everything about one.
 
     `weft metrics`, `weft metrics DISK_PERCENT`
@@ -26,8 +28,14 @@ def metrics(name: Annotated[str | None, Parameter(completer=names_of)] = None, *
 
     Args:
         name: a detail, in capitals or not.
+        grafana: print a dashboard of Grafana with all of them, for a Prometheus that scrapes /metrics/fleet of the root.
         json: one JSON array of objects.
     """
+    if grafana:
+        from weft.cli.grafana import dashboard
+
+        print(dumps(dashboard(), indent=1))
+        return 0
     rows = catalogue()
     if name is not None:
         rows = [row for row in rows if row.name == name.upper()]

@@ -133,15 +133,25 @@ def _sample(node: str, key: Key, value: float) -> Sample:
     name, detail, labels = key
     row = DETAILS.get(detail)
     unit = row.unit_of(dict(labels)) if row else ""
-    suffix, factor = UNITS.get(unit, (_words(unit), 1))
+    factor = UNITS.get(unit, ("", 1))[1]
     own = {label: text for label, text in labels if label not in ("unit", "node", "metric")}
     says = f"{row.says if row else detail}, as calculated by Weft"
     return Sample(
-        f"weft_{detail.lower().removesuffix('_percent')}{suffix}",
+        family_of(detail, unit),
         says,
         {"node": node, "metric": name, **own},
         value * factor,
     )
+
+
+def family_of(detail: str, unit: str) -> str:
+    """The name of a detail's values at `/metrics/fleet`.
+
+    >>> family_of("DISK_PERCENT", "%"), family_of("DISK_IO", "{operation}/s"), family_of("HTTP", "1")
+    ('weft_disk_ratio', 'weft_disk_io_operations_per_second', 'weft_http')
+    """
+    suffix = UNITS[unit][0] if unit in UNITS else _words(unit)
+    return f"weft_{detail.lower().removesuffix('_percent')}{suffix}"
 
 
 def _words(unit: str) -> str:
