@@ -31,7 +31,7 @@ from weft.node.events import (
 )
 from weft.node.guard import BudgetReached, MemoryExceeded, MemoryTight
 from weft.node.planner import RootBegun
-from weft.node.securityevents import AddressChanged, FabricOpen, KeyReported, KeySwitched
+from weft.node.securityevents import AddressChanged, DoorOpened, DoorShut, FabricOpen, KeyReported, KeySwitched
 from weft.node.settings import Role
 from weft.node.wires import Action, Orders, Wire, when
 
@@ -415,6 +415,8 @@ WIRES: Final[list[Wire]] = [
     when(enrolment.KeyOffered).then(append_event),
     when(enrolment.KeyTaken).then(append_event),
     when(FabricOpen).then(append_event),
+    when(DoorShut).then(append_event),
+    when(DoorOpened).then(append_event),
     when(KeyReported).then(hear_key),
     when(KeySwitched).then(append_event, end_node),
     when(RootBegun).then(settle_filters),
