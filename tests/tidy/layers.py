@@ -337,6 +337,24 @@ def _could_hold(reader: Source, small: Source) -> bool:
     return is_near and not is_gathered and len(reader.lines) + len(small.lines) <= JOINED_LINES
 
 
+OF_THE_KIT: Final = {"Table": "plain_table of weft.cli.kit.console", "EXIT_CODES": "the names of weft.cli.kit.exits"}
+COMPLAINT: Final = re.compile(r"""print\(f?["']weft: """)
+
+
+def nouns_past_the_kit(source: Source) -> Iterator[Finding]:
+    """One table, one complaint, one list of exit statuses for all nouns of the command line (HSE-004)."""
+    if source.room != "cli" or source.path.startswith("src/weft/cli/kit/"):
+        return
+    for node in source.nodes:
+        if isinstance(node, ast.Call | ast.Subscript) and not source.is_answered(node.lineno):
+            name = _name(node.func if isinstance(node, ast.Call) else node.value)
+            if name in OF_THE_KIT:
+                yield source.finding(node.lineno, f"a `{name}` of its own", OF_THE_KIT[name])
+    for number, line in enumerate(source.lines, 1):
+        if COMPLAINT.search(line) and not source.is_answered(number):
+            yield source.finding(number, "complains by itself", "complain or notice of weft.cli.kit.exits")
+
+
 OF_OUTBOX: Final = frozenset({"Persist", "Tell", "Reply", "Perform", "Connect"})
 
 

@@ -16,6 +16,7 @@ OF_FILES: Final[tuple[Callable[[Source], Iterator[Finding]], ...]] = (
     layers.wire_fields_without_bound,
     layers.untyped_decoding,
     layers.effects_past_the_outbox,
+    layers.nouns_past_the_kit,
     layers.functions_in_tables,
     shape.unparsable,
     shape.long_functions,

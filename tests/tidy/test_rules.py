@@ -55,6 +55,10 @@ PLANTED = [
     # rooms
     (CORE, "x = 1\n", 1, "no states.py"),
     ("src/weft/cores/one/states.py", f"def f():\n{DOC}    return 1\n{USED}", 1, "`f` in a state table"),
+    # the command line
+    ("src/weft/cli/one.py", "x = Table()\n", 1, "a `Table` of its own"),
+    ("src/weft/cli/one.py", "x = EXIT_CODES['ok']\n", 1, "a `EXIT_CODES` of its own"),
+    ("src/weft/cli/one.py", "print('weft: it cannot', file=sys.stderr)\n", 1, "complains by itself"),
     # outbox
     (CORE, "x = [Persist(records)]\n", 1, "makes a `Persist`"),
     (CORE, "def f(effects):\n    effects.append(Tell(event))\n" + USED, 2, "makes a `Tell`"),

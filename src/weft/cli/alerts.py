@@ -44,10 +44,9 @@ def _forget(port: int, ident: str) -> int:
 
 def show(told: dict[str, Any], *, is_all: bool) -> None:
     """For people."""
-    from rich.table import Table  # only people need it
     from rich.text import Text  # only people need it
 
-    from weft.cli.kit.console import console  # loads rich
+    from weft.cli.kit.console import console, plain_table  # loads rich
 
     out = console()
     firing = told["own"] if told["fleet"] is None else told["fleet"]
@@ -55,7 +54,7 @@ def show(told: dict[str, Any], *, is_all: bool) -> None:
     where = f"at {clean(told['name'])}" if told["fleet"] is None else "in the fleet"
     out.print(Text(f"{len(firing) or 'nothing'} fire{'s' if len(firing) < 2 else ''} {where}"))
     if firing or ended:
-        table = Table(*COLUMNS, box=None, pad_edge=False)
+        table = plain_table(*COLUMNS)
         for alert in sorted(firing, key=lambda alert: (RANKS.get(alert["severity"], 1), alert["since"])):
             table.add_row(*map(Text, cells(alert)))
         for alert in ended:

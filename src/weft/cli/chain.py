@@ -7,9 +7,10 @@ from typing import Annotated, Literal
 
 from cyclopts import App, Parameter
 
-from weft.base.errors import EXIT_CODES, UserError
+from weft.base.errors import UserError
 from weft.cli.asking import order, status_of
 from weft.cli.chain_lines import show, show_spool, spooled, traced, wanted
+from weft.cli.kit.exits import DONE, NOT_SO, notice
 from weft.cli.kit.options import Flag
 from weft.cli.kit.text import clean
 
@@ -47,7 +48,7 @@ def list_chains(
         print(to_json.dumps({**told, "chains": chains}))
     else:
         show(told, chains)
-    return EXIT_CODES["ok"]
+    return DONE
 
 
 @app.command
@@ -81,10 +82,10 @@ def trace(
     if json:
         print(to_json.dumps(told))
     elif told.get("is_busy"):
-        print("another trace runs at that node\n  try: again in a moment", file=sys.stderr)
+        notice("another trace runs at that node\n  try: again in a moment")
     else:
         traced(told)
-    return EXIT_CODES["ok"] if told["messages"] else 1
+    return DONE if told["messages"] else NOT_SO
 
 
 @app.command
@@ -100,7 +101,7 @@ def spool(*, port: int = 27_500, json: Flag = False) -> int:
         print(to_json.dumps(told))
     else:
         show_spool(told)
-    return EXIT_CODES["ok"]
+    return DONE
 
 
 @app.command
@@ -119,12 +120,12 @@ def forget(name: str, /, *, port: int = 27_500, json: Flag = False) -> int:
     if json:
         print(to_json.dumps(told))
     elif told["is_full"]:
-        print("the journal is full: what is given up could not be written down; nothing is changed", file=sys.stderr)
+        notice("the journal is full: what is given up could not be written down; nothing is changed")
     elif told["forgotten"]:
         print(f"forgotten; {told['messages']:,} messages that waited for it are given up")
     else:
-        print(f"no reader of the name {clean(name)} is away\n  try: weft chain ls", file=sys.stderr)
-    return EXIT_CODES["ok"] if told["forgotten"] else 1
+        notice(f"no reader of the name {clean(name)} is away\n  try: weft chain ls")
+    return DONE if told["forgotten"] else NOT_SO
 
 
 @app.command(name="test")
@@ -198,7 +199,7 @@ def send(
         print(why or "sent", file=sys.stdout if ok else sys.stderr)
         if not ok and why in HINTS:
             print(f"  try: {HINTS[why]}", file=sys.stderr)
-    return EXIT_CODES["ok"] if ok else 1
+    return DONE if ok else NOT_SO
 
 
 @app.command(alias="tap")

@@ -6,7 +6,8 @@ from importlib import import_module
 from pathlib import Path
 from typing import Any, Final
 
-from weft.base.errors import EXIT_CODES, UserError
+from weft.base.errors import UserError
+from weft.cli.kit.exits import DONE, NOT_SO
 from weft.cli.kit.text import clean
 from weft.client.chain.recording import read_rows
 from weft.client.chain.replaying import Outcome, Stuck, replay
@@ -22,7 +23,7 @@ def run(file: Path, handlers: str, *, json: bool) -> int:
         text = f"a handler of {handlers} waits for something that no recording brings"
         raise UserError("stuck", text, "handlers that wait for messages, answers or time only") from None
     _print(outcome, json=json)
-    return 1 if outcome.different or outcome.answers["fail"] else EXIT_CODES["ok"]
+    return NOT_SO if outcome.different or outcome.answers["fail"] else DONE
 
 
 def _attach(handlers: str) -> Any:

@@ -4,7 +4,8 @@ import json as to_json
 import sys
 from pathlib import Path
 
-from weft.base.errors import EXIT_CODES, UserError
+from weft.base.errors import UserError
+from weft.cli.kit.exits import DONE, NOT_SO
 from weft.cli.kit.text import clean
 from weft.cores.chains.settings import FilterSpec
 from weft.cores.chains.trial import Outcome, Trial, parse_trials, play
@@ -24,7 +25,7 @@ def run(file: Path, *, json: bool) -> int:
         print(
             f"{len(outcomes)} tests, {failed} failed" if failed else f"{len(outcomes)} tests, all good", file=sys.stderr
         )
-    return 1 if failed else EXIT_CODES["ok"]
+    return NOT_SO if failed else DONE
 
 
 def _read(file: Path) -> tuple[list[FilterSpec], list[Trial]]:

@@ -10,12 +10,13 @@ from typing import Annotated, Any, Final, Literal
 
 from cyclopts import App, Parameter
 
-from weft.base.errors import EXIT_CODES, UserError
+from weft.base.errors import UserError
 from weft.base.keys import bound_node
 from weft.base.now import SECOND
 from weft.base.paths import is_key
 from weft.base.settings import span_ns
 from weft.cli.config_store import CONFIG, Change, Outcome, Past, Running, Store, changes, follow
+from weft.cli.kit.exits import DONE, NOT_SO, notice
 from weft.cli.kit.options import Flag
 from weft.cli.kit.text import clean
 from weft.node.fleet import Fleet, Reading, read_fleet
@@ -50,11 +51,11 @@ def check(file: Path, /, *, json: Flag = False) -> int:
     else:
         _complain(reading, file)
     if reading.fleet is None:
-        return EXIT_CODES["violated"]
+        return NOT_SO
     if not json:
         pairs = to_pairs(reading.fleet)
         print(f"{file} can be used: {_count(len(reading.fleet.groups), 'group')}, {_count(len(pairs), 'key')}")
-    return EXIT_CODES["ok"]
+    return DONE
 
 
 @app.command(name="print")
@@ -80,7 +81,7 @@ def diff(file: Path, other: Path | None = None, /, *, port: int = PORT, json: Fl
     else:
         found = changes(_values(Running(port), CONFIG), _pairs(file))
     _tell_changes(found, json=json)
-    return EXIT_CODES["violated" if found else "ok"]
+    return NOT_SO if found else DONE
 
 
 @app.command(name=["convert", "import"])
@@ -116,9 +117,9 @@ def export(*, output: Output = None, port: int = PORT, json: Flag = False) -> No
     if output is not None:
         _write_new(output, text)
     for why in left_out:
-        print(f"weft: left out: {clean(why)}", file=sys.stderr)
+        notice(f"left out: {clean(why)}")
     for mistake in read_fleet(text).errors:
-        print(f"weft: cannot be loaded as it is: {clean(mistake.said(str(output or 'export')))}", file=sys.stderr)
+        notice(f"cannot be loaded as it is: {clean(mistake.said(str(output or 'export')))}")
     if json:
         _print_json({"file": str(output) if output else None, "toml": text, "left_out": left_out})
     else:
@@ -405,7 +406,7 @@ def _tell_outcome(what: str, outcome: Outcome, *, json: bool) -> None:
     else:
         print(f"{what}: {_count(outcome.writes, 'write')}, the last is number {outcome.number}")
     if not outcome.is_confirmed:
-        print("weft: no majority of the collectors has said yet that it has it; the write stays", file=sys.stderr)
+        notice("no majority of the collectors has said yet that it has it; the write stays")
 
 
 def _told(write: Past) -> str:

@@ -12,6 +12,7 @@ from weft.base.now import SECOND
 from weft.cli.config import loaded, subtrees_of
 from weft.cli.config_store import CONFIG
 from weft.cli.home import home_of
+from weft.cli.kit.exits import notice
 from weft.cli.kit.options import Flag
 from weft.cli.kit.text import clean
 
@@ -79,10 +80,10 @@ def _last(state: "State", node: str | None) -> str:
 def _warn(state: "State") -> None:
     if state.missing:
         text = f"{state.missing} of the writes up to number {state.number} are not in the lake: what they wrote is not shown"
-        print(f"weft: {text}", file=sys.stderr)
+        notice(text)
     if state.refused:
         text = f"{state.refused} writes stand in quarantine: weft sql 'FROM quarantine.configuration'"
-        print(f"weft: {text}", file=sys.stderr)
+        notice(text)
 
 
 def _as_json(state: "State", node: str | None) -> dict[str, Any]:

@@ -27,6 +27,7 @@ from weft.cli.asking import order, page_of, try_status
 from weft.cli.console import address_of
 from weft.cli.demo_view import View
 from weft.cli.fleet import Fleet, Member, free_blocks
+from weft.cli.kit.exits import DONE, NOT_SO
 
 ROOT: Final = "root"
 COLLECTORS: Final = ("collector-1", "collector-2")
@@ -260,7 +261,7 @@ class Demonstration:
             print(json.dumps({"directory": str(self.place), "verdict": verdict, "answers": answers}, default=str))
         self.console.print(f"\n[bold]{verdict}[/bold]")
         self.console.print(f'ask more: weft sql --lake {self.lake} "SELECT …"', soft_wrap=True)
-        return 0 if is_whole else 1
+        return DONE if is_whole else NOT_SO
 
     def _say(self, text: str) -> None:
         self.console.print(f"[dim]{text}[/dim]")

@@ -11,6 +11,7 @@ from rich.table import Table
 from rich.text import Text
 
 from weft.cli.fleet import Member
+from weft.cli.kit.console import plain_table
 from weft.cli.status import in_tree_order
 from weft.cli.top_view import METERS, Screen, busiest, percent, spark
 
@@ -62,7 +63,7 @@ class View:
 
     def _tree(self, statuses: Sequence[dict[str, Any]], members: dict[str, Member]) -> Table:
         self._count(statuses)
-        table = Table(*COLUMNS, box=None, pad_edge=False, padding=(0, 1, 0, 0))
+        table = plain_table(*COLUMNS, padding=(0, 1, 0, 0))
         shown = {row["name"]: row for row in self.screen.nodes.values()}
         for depth, status in in_tree_order(list(statuses)):
             carrier = status["cores"].get("carrier", {})

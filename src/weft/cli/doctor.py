@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING, Annotated, Any, Final
 import msgspec
 from cyclopts import Parameter
 
-from weft.base.errors import EXIT_CODES, UserError
+from weft.base.errors import UserError
+from weft.cli.kit.exits import DONE, NOT_SO
 from weft.cli.kit.options import Flag
 from weft.cli.kit.text import clean
 
@@ -66,7 +67,7 @@ def doctor(
         _show(found, json=json)
     if not json and is_well:
         print("nothing fails here")
-    return EXIT_CODES["ok" if is_well else "violated"]
+    return DONE if is_well else NOT_SO
 
 
 def _show(found: "Finding", *, json: bool) -> None:

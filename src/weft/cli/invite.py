@@ -13,7 +13,7 @@ from weft.base.errors import UserError
 from weft.base.now import SECOND
 from weft.base.settings import span_ns
 from weft.cli.asking import order, status_of, try_status
-from weft.cli.kit.console import console
+from weft.cli.kit.console import console, plain_table
 from weft.cli.kit.options import Flag
 from weft.cli.kit.text import clean
 
@@ -112,9 +112,8 @@ def show(*, port: int = PORT, json: Flag = False) -> int:
     if json:
         print(to_json.dumps(told))
         return 0
-    from rich.table import Table
 
-    table = Table("ID", "STATE", "ROLE", "USES", "UNTIL", "NAMES", "JOINED", "WRONG", box=None, pad_edge=False)
+    table = plain_table("ID", "STATE", "ROLE", "USES", "UNTIL", "NAMES", "JOINED", "WRONG")
     for each in told:
         until = f"{datetime.fromtimestamp(each['expires_at'] / SECOND, UTC):%Y-%m-%d %H:%M}"
         uses = f"{len(each['joined'])}/{each['uses']}"

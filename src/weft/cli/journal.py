@@ -8,7 +8,7 @@ from typing import Any, Final
 import msgspec
 from cyclopts import App
 
-from weft.base.errors import EXIT_CODES, StorageFailed, UserError
+from weft.base.errors import StorageFailed, UserError
 from weft.base.mail import INBOX, OUTBOX
 from weft.base.records import (
     CoreRecord,
@@ -21,6 +21,7 @@ from weft.base.records import (
     StreamRecord,
     UnknownRecord,
 )
+from weft.cli.kit.exits import DONE, NOT_SO
 from weft.cli.kit.options import Flag
 from weft.cli.kit.text import clean
 
@@ -60,7 +61,7 @@ def verify(directory: Path, /, *, json: Flag = False) -> int:
         print(_json({"journal": str(where), "is_good": is_good, "files": reports, "faults": reasons}))
     else:
         _tell_verdicts(where, reports, reasons, is_good=is_good)
-    return EXIT_CODES["ok" if is_good else "violated"]
+    return DONE if is_good else NOT_SO
 
 
 def _tell_verdicts(where: Path, reports: list[Any], reasons: list[str], *, is_good: bool) -> None:
@@ -113,7 +114,7 @@ def show(
         shown += 1
         fields = {"lsn": lsn, **_fields(record)}
         print(_json(fields) if json else _line(fields))
-    return EXIT_CODES["ok"]
+    return DONE
 
 
 @app.command
@@ -145,7 +146,7 @@ def repair(directory: Path, /, *, write: Flag = False, json: Flag = False) -> in
         if lock is not None:
             files.close(lock)
     _tell_repair(done, write=write, json=json)
-    return EXIT_CODES["ok" if write or not done else "violated"]
+    return DONE if write or not done else NOT_SO
 
 
 @app.command(name="accept-loss")
@@ -159,11 +160,11 @@ def accept_loss(directory: Path, /, *, json: Flag = False) -> int:
     log.accept_all()
     if json:
         print(_json({"accepted": notes}))
-        return EXIT_CODES["ok"]
+        return DONE
     for note in notes:
         print(f"accepted: records {note.first_lsn} to before {note.end_lsn} of {note.file} ({note.why})")
     print(f"{len(notes)} losses accepted")
-    return EXIT_CODES["ok"]
+    return DONE
 
 
 @app.command
@@ -178,7 +179,7 @@ def backup(directory: Path, target: Path, /, *, json: Flag = False) -> int:
 
     copied = backup(Files(), _journal(directory), target)
     print(_json({"bytes": copied}) if json else f"{copied:,} bytes copied to {target}")
-    return EXIT_CODES["ok"]
+    return DONE
 
 
 def _json(answer: Any) -> str:

@@ -10,7 +10,7 @@ from cyclopts import App, Parameter
 
 from weft.base.errors import UserError
 from weft.cli.asking import order, status_of
-from weft.cli.kit.console import console
+from weft.cli.kit.console import console, plain_table
 from weft.cli.kit.options import Flag
 from weft.cli.kit.text import clean
 
@@ -38,9 +38,8 @@ def show(*, port: int = PORT, json: Flag = False) -> int:
     if json:
         print(to_json.dumps(told))
         return 0
-    from rich.table import Table
 
-    table = Table("NAME", "ROLES", "UNTIL", "KEY", "UUID", "NAMES", box=None, pad_edge=False)
+    table = plain_table("NAME", "ROLES", "UNTIL", "KEY", "UUID", "NAMES")
     for each in told:
         until = f"{datetime.fromtimestamp(each['until'], UTC):%Y-%m-%d}" if each["until"] else "for ever"
         keys = " ".join(key[:SHOWN] for key in each["curve"])

@@ -8,8 +8,9 @@ from typing import TYPE_CHECKING, Annotated, Any, Final
 import msgspec
 from cyclopts import App, Parameter
 
-from weft.base.errors import EXIT_CODES, UserError
+from weft.base.errors import UserError
 from weft.cli.home import home_of
+from weft.cli.kit.exits import DONE, NOT_SO
 from weft.cli.kit.options import Flag
 from weft.lake.layout import STREAMS, Layout
 from weft.lake.manifest import Manifest, SegmentFault
@@ -145,7 +146,7 @@ def verify(*, lake: Where = None, deep: Flag = False, json: Flag = False) -> int
         for found in faults:
             print(f"{found.stream} {found.drain}:{found.number} {found.fault}: {found.why}")
         print(f"{len(looked):,} segments, {sum(found.rows for found in looked):,} rows, {len(faults)} faults")
-    return EXIT_CODES["violated" if faults else "ok"]
+    return NOT_SO if faults else DONE
 
 
 @app.command

@@ -10,6 +10,7 @@ import msgspec
 
 from weft.base.errors import UserError
 from weft.cli.fleet import Fleet, Member
+from weft.cli.kit.exits import notice
 from weft.cli.kit.options import Flag
 
 LOOK_S: Final = 0.25
@@ -89,7 +90,7 @@ class Running:
         while self._is_master_there():
             self.fleet.watch()
             for line in self.fleet.news:
-                print(f"weft: {line}", file=sys.stderr)
+                notice(line)
             self.fleet.news.clear()
             time.sleep(LOOK_S)
 

@@ -11,8 +11,9 @@ from uuid import uuid4
 import msgspec
 from cyclopts import Parameter
 
-from weft.base.errors import EXIT_CODES, UserError
+from weft.base.errors import UserError
 from weft.cli.home import home_of
+from weft.cli.kit.exits import DONE, NOT_SO
 from weft.cli.kit.options import Flag
 from weft.cli.kit.text import clean
 from weft.lake.importing.delimited import ROLES, Reading
@@ -69,7 +70,7 @@ def import_logs(
         sys.stdout.write(msgspec.json.encode(reports).decode() + "\n")
     else:
         show(reports)
-    return EXIT_CODES["violated" if any(report.fault for report in reports) else "ok"]
+    return NOT_SO if any(report.fault for report in reports) else DONE
 
 
 def reading(now_ns: int, tz: str, named: str, wide: str, at: str) -> Reading:

@@ -1,15 +1,14 @@
 """`weft lake missing`: which records of which machine are not in the lake, since when and why (PIP-060..062)."""
 
 import json as to_json
-import sys
 from datetime import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Final
 
 from cyclopts import Parameter
 
-from weft.base.errors import EXIT_CODES
 from weft.cli.home import home_of
+from weft.cli.kit.exits import DONE, NOT_SO, notice
 from weft.cli.kit.options import Flag
 from weft.cli.kit.text import clean
 
@@ -49,7 +48,7 @@ def missing(
         print(to_json.dumps(told, default=_text, ensure_ascii=False))
     else:
         _tell(found)
-    return EXIT_CODES["ok" if found.is_whole else "violated"]
+    return DONE if found.is_whole else NOT_SO
 
 
 def _tell(found: "Accounts") -> None:
@@ -65,7 +64,7 @@ def _tell(found: "Accounts") -> None:
     if found.is_whole:
         print(f"nothing is missing of what {'the tables have counted' if found.waiting else 'is known to exist'}")
     if found.waiting:
-        print(f"weft: {found.waiting:,} segments are drained and not in the tables yet: weft lake run", file=sys.stderr)
+        notice(f"{found.waiting:,} segments are drained and not in the tables yet: weft lake run")
 
 
 def _count(rows: "list[Account]", stream: str) -> int:

@@ -11,6 +11,7 @@ from rich.table import Table
 from rich.text import Text
 
 from weft.cli.kit.console import console as quiet
+from weft.cli.kit.console import plain_table
 from weft.lake.layout import Layout
 from weft.pipeline.metrics import waiting_rows
 from weft.pipeline.tables import STAGES
@@ -80,7 +81,7 @@ class View:
 
     def shown(self) -> RenderableType:
         """The display after what has been heard."""
-        table = Table(box=None, padding=(0, 1))
+        table = plain_table(pad_edge=True, padding=(0, 1))
         table.add_column("stream")
         for name in COLUMNS:
             table.add_column(name, justify="right", no_wrap=True)

@@ -7,7 +7,7 @@ from cyclopts import Parameter
 
 from weft.base.errors import UserError
 from weft.base.settings import nearest
-from weft.cli.kit.console import console
+from weft.cli.kit.console import console, plain_table
 from weft.cli.kit.options import Flag
 from weft.cores.measurement.catalogue import Entry, catalogue
 
@@ -54,9 +54,8 @@ def metrics(
 
 
 def _table(rows: list[Entry]) -> None:
-    from rich.table import Table
 
-    shown = Table(box=None, pad_edge=False)
+    shown = plain_table()
     for column in ("name", "unit", "what"):
         shown.add_column(column, overflow="fold")
     for row in rows:

@@ -12,9 +12,10 @@ import msgspec
 from cyclopts import App, Parameter
 
 from weft import __version__
-from weft.base.errors import EXIT_CODES, UserError
+from weft.base.errors import UserError
 from weft.base.now import seconds
 from weft.cli.kit.bar import progress
+from weft.cli.kit.exits import DONE, NOT_SO, VOID
 from weft.cli.kit.options import Flag
 from weft.sim import report
 from weft.sim.catalogplan import CATALOGS
@@ -29,8 +30,6 @@ from weft.sim.storeplan import STORE_SCENARIOS
 from weft.sim.swarm import SIZES, draw_plan
 
 app = App(name="sim", help="Run nights of a whole fabric in virtual time, with faults, and judge them.")
-
-GREEN, VIOLATED, VOID = 0, EXIT_CODES["violated"], EXIT_CODES["void"]
 
 
 @app.default
@@ -70,7 +69,7 @@ def run_one(
         raise UserError("no-node", f"no node of this plan is called {node!r}", f"--node with one of {names}")
     if print_plan:
         sys.stdout.buffer.write(write(drawn))
-        return GREEN
+        return DONE
     if explain and not json:
         outcome, lines = report.story(drawn, node, seconds(since), None if until is None else seconds(until))
         print("\n".join(lines))
@@ -116,8 +115,8 @@ def _tell(outcome: Outcome, *, json: bool) -> None:
 
 def _status(outcome: Outcome) -> int:
     if outcome.verdicts:
-        return VIOLATED
-    return VOID if outcome.is_void else GREEN
+        return NOT_SO
+    return VOID if outcome.is_void else DONE
 
 
 def repeat(plan: Plan) -> str:
@@ -187,11 +186,11 @@ def soak(*, node_minutes: float = 10_000, seed: int = 0, scenario: str = "fabric
             seed += 1
     if outcome is not None and outcome.verdicts:
         _tell(outcome, json=json)
-        return VIOLATED
+        return NOT_SO
     names = situations_of(scenario)
     missing = unmet(counts, (*names, *PROGRAMS) if scenario in MAILS else names)
     _tell_soak(done, seed, voids, (counts, missing), json=json)
-    return VIOLATED if missing and done >= LONG_SOAK else GREEN
+    return NOT_SO if missing and done >= LONG_SOAK else DONE
 
 
 LONG_SOAK: Final = 10_000  # node-minutes from which on a situation not met is a failure (SIM-010)
@@ -239,7 +238,7 @@ def shrink(*, seed: int = 1, scenario: str = "fabric", plan: Path | None = None,
     drawn = _plan(seed, scenario, plan)
     if not run(drawn).verdicts:
         print("nothing to shrink: every promise held", file=sys.stderr)
-        return GREEN
+        return DONE
     from weft.sim.shrink import RUNS_MAX, Shrinker
 
     with progress(RUNS_MAX, "runs at most") as step:
@@ -251,7 +250,7 @@ def shrink(*, seed: int = 1, scenario: str = "fabric", plan: Path | None = None,
         sys.stdout.buffer.write(write(small))
     sizes = f"{len(drawn.actions)} actions to {len(small.actions)}, {len(drawn.nodes)} nodes to {len(small.nodes)}"
     print(f"{made.rule} still fails: {sizes}, after {made.runs} runs", file=sys.stderr)
-    return VIOLATED
+    return NOT_SO
 
 
 @app.command
@@ -280,7 +279,7 @@ def canaries(*names: str, json: Flag = False) -> int:
     looked = {(each.canary.scenario, seed) for each in caught for seed in range(each.seeds or each.canary.within)}
     sick = sorted(seed for name, seed in looked if not run(draw_plan(str(seed), name)).is_green)
     _tell_canaries(caught, needed, sick, json=json)
-    return GREEN if all(each.is_right for each in caught) and not sick else VIOLATED
+    return DONE if all(each.is_right for each in caught) and not sick else NOT_SO
 
 
 def _tell_canaries(caught: list[Any], needed: int, sick: list[int], *, json: bool) -> None:
@@ -348,12 +347,12 @@ def list_all(*, json: Flag = False) -> int:
     }
     if json:
         print(msgspec.json.encode(rows).decode())
-        return GREEN
+        return DONE
     for title, table in rows.items():
         print(f"{title}:")
         for name, what in table.items():
             print(f"  {name:42} {what}".rstrip())
-    return GREEN
+    return DONE
 
 
 def _first_line(thing: Any) -> str:
@@ -374,4 +373,4 @@ def play(file: Path, /) -> int:
     except (OSError, UnicodeDecodeError) as error:
         raise UserError("no-file", f"{file} cannot be read: {error}", "weft sim play FILE") from None
     print(play_script(file.stem, text.partition("----\n")[0]), end="")
-    return GREEN
+    return DONE

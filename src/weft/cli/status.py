@@ -10,6 +10,7 @@ from weft.base.endpoints import endpoint_of, host_of, is_endpoint, port_of
 from weft.base.errors import UserError
 from weft.base.now import SECOND
 from weft.cli.asking import LOCAL, status_of
+from weft.cli.kit.exits import DONE, NOT_SO
 from weft.cli.kit.options import Flag
 from weft.wire.discovery import LEVEL_NAMES
 
@@ -85,7 +86,7 @@ def status(*, port: int = 27_500, long: Flag = False, watch: Flag = False, json:
         print(json_module.dumps(_facts(picture)))
     else:
         _show(picture, is_long=long)
-    return 1 if any(node["health"]["state"] == "failed" for node in picture.nodes[:1]) else 0
+    return NOT_SO if any(node["health"]["state"] == "failed" for node in picture.nodes[:1]) else DONE
 
 
 def picture_of(port: int, ask: Ask, now_ns: int) -> Picture:
@@ -218,25 +219,24 @@ def _facts(picture: Picture) -> dict[str, Any]:
 
 
 def _show(picture: Picture, *, is_long: bool) -> None:
-    from rich.table import Table  # only people need it
     from rich.text import Text  # only people need it
 
-    from weft.cli.kit.console import console  # loads rich
+    from weft.cli.kit.console import console, plain_table  # loads rich
 
     out = console()
     if any(node["open"] for node in picture.nodes):
         out.print("[yellow]open fabric: no keys; whoever reaches a port can pose as any node[/yellow]")
     out.print(Text(heading(picture)))
-    table = Table(*COLUMNS, box=None, pad_edge=False)
+    table = plain_table(*COLUMNS)
     for member in picture.members:
         table.add_row(*map(Text, cells(member)))
     out.print(table)
     if is_long:
-        loads = Table(*LOADS, box=None, pad_edge=False)
+        loads = plain_table(*LOADS)
         for depth, node in in_tree_order(picture.nodes):
             loads.add_row(*map(Text, row_of(node, depth)))
         out.print(loads)
-        memory = Table(*MEMORY, box=None, pad_edge=False)
+        memory = plain_table(*MEMORY)
         for _, node in in_tree_order(picture.nodes):
             for row in memory_of(node):
                 memory.add_row(*map(Text, row))

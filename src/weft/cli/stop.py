@@ -1,12 +1,12 @@
 """`weft stop`: let a group, or all nodes but the root, give up their places (TOP-017)."""
 
 import json as to_json
-import sys
 from typing import Annotated
 
 from cyclopts import Parameter
 
 from weft.cli.asking import order
+from weft.cli.kit.exits import DONE, NOT_SO, notice
 
 
 def stop(group: str = "", /, *, port: int = 27_500, json: Annotated[bool, Parameter(negative="")] = False) -> int:
@@ -27,5 +27,5 @@ def stop(group: str = "", /, *, port: int = 27_500, json: Annotated[bool, Parame
     else:
         print(f"stopped: {', '.join(stopped) or 'nobody'}")
         if missing:
-            print(f"no answer from: {', '.join(missing)}\n  try: weft status, and stop these by hand", file=sys.stderr)
-    return 1 if missing else 0
+            notice(f"no answer from: {', '.join(missing)}\n  try: weft status, and stop these by hand")
+    return NOT_SO if missing else DONE

@@ -15,7 +15,7 @@ from weft.base.errors import PeerError, UserError
 from weft.base.now import SECOND
 from weft.base.settings import span_ns
 from weft.cli.chain_ends import until_any
-from weft.cli.kit.exits import DONE, NOT_SO, complain
+from weft.cli.kit.exits import DONE, NOT_SO, complain, notice
 from weft.cli.kit.lines import print_json
 from weft.cli.kit.options import Flag
 from weft.cli.store_calls import at_store
@@ -423,4 +423,4 @@ def _tell_mark(mark: Mark, *, json: bool) -> None:
         "gap": "changes were missed; this is all that is there now",
     }.get(mark.what)
     if words:
-        print(f"weft: {words}", file=sys.stderr, flush=True)
+        notice(words)

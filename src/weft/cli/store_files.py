@@ -10,7 +10,7 @@ from cyclopts import Parameter
 
 from weft.base.errors import PeerError, UserError
 from weft.cli.kit.bar import progress
-from weft.cli.kit.exits import DONE, NOT_SO, complain
+from weft.cli.kit.exits import DONE, NOT_SO, complain, notice
 from weft.cli.kit.lines import print_json
 from weft.cli.kit.options import Flag
 from weft.cli.kit.text import clean
@@ -186,7 +186,7 @@ def _tell(loaded: "Loaded", *, json: bool) -> int:
     else:
         print(f"{loaded.changed:,} entries changed, {loaded.same:,} were so already")
         for path, why in loaded.why:
-            print(f"weft: {clean(path)} was refused: {clean(why)}", file=sys.stderr)
+            notice(f"{clean(path)} was refused: {clean(why)}")
         if loaded.refused:
             return complain(f"{loaded.refused:,} entries were refused\n  try: change them in the file's store", NOT_SO)
     return NOT_SO if loaded.refused else DONE

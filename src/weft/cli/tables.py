@@ -21,10 +21,11 @@ FORMULA: Final = ("=", "+", "-", "@")  # what a spreadsheet would run (SEC-045)
 
 def show(table: "pa.Table", console: "Console") -> None:
     """A table for people; numbers to the right. Nothing in a cell or a name is taken for markup (SEC-045)."""
-    from rich.table import Table
     from rich.text import Text
 
-    shown = Table(box=None, pad_edge=False)
+    from weft.cli.kit.console import plain_table
+
+    shown = plain_table()
     for field in table.schema:
         is_number = str(field.type).startswith(("int", "double", "float", "decimal"))
         shown.add_column(Text(clean(field.name)), justify="right" if is_number else "left")

@@ -7,6 +7,7 @@ from rich.console import Group
 from rich.table import Table
 from rich.text import Text
 
+from weft.cli.kit.console import plain_table
 from weft.cli.kit.text import clean
 
 SIGNS: Final = "✔◆▲✖"
@@ -164,7 +165,7 @@ def _bar(value: float | None, before: float | None) -> str:
 
 
 def _table(lines: list[Line], at_ms: int, *, is_wide: bool) -> Table:
-    table = Table(box=None, pad_edge=False, padding=(0, 1))
+    table = plain_table(padding=(0, 1))
     table.add_column("machine", no_wrap=True, max_width=40 if is_wide else 30)
     for name in METERS:
         table.add_column(name, justify="right", no_wrap=True)

@@ -9,9 +9,10 @@ from typing import Annotated, Any, Final
 
 from cyclopts import Parameter
 
-from weft.base.errors import EXIT_CODES, UserError
+from weft.base.errors import UserError
 from weft.base.now import SECOND
 from weft.base.settings import span_ns
+from weft.cli.kit.exits import DONE, NOT_SO
 from weft.cli.kit.options import Flag
 from weft.torture import limits
 from weft.torture.plan import KINDS, PROCESSES, Plan, draw, read, write
@@ -124,4 +125,4 @@ def _played(plan: Plan, place: Path, older: str, *, pipeline: bool, closed: bool
         print(json.dumps(shown if not outcome.wrong else {**shown, "story": outcome.story}))
     else:
         print("\n".join(told(outcome)), flush=True)
-    return EXIT_CODES["violated"] if outcome.wrong else 0
+    return NOT_SO if outcome.wrong else DONE

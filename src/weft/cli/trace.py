@@ -1,7 +1,6 @@
 """`weft trace`: one record on its road, from where it was made to the lake, with node and time (OBS-007)."""
 
 import json as to_json
-import sys
 import time
 from collections.abc import Iterable, Iterator
 from pathlib import Path
@@ -14,7 +13,7 @@ from weft.base.endpoints import LINK, endpoint_of, host_of, is_endpoint, port_of
 from weft.base.errors import UserError
 from weft.base.now import SECOND
 from weft.cli.asking import LOCAL, status_of, text_of
-from weft.cli.kit.exits import DONE, NOT_SO
+from weft.cli.kit.exits import DONE, NOT_SO, complain
 from weft.cli.kit.options import Flag
 from weft.cli.kit.text import clean
 from weft.cli.status import own_endpoint, picture_of
@@ -100,9 +99,8 @@ def trace(
     if roads:
         return DONE
     asked = ", ".join(clean(status["name"]) for status in way.values())
-    print(f"weft: nobody knows of {clean(origin)}:{sequence} (asked: {asked})", file=sys.stderr)
-    print("  try: --lake DIR, since journals forget what is safe; or weft lake missing", file=sys.stderr)
-    return NOT_SO
+    mend = "--lake DIR, since journals forget what is safe; or weft lake missing"
+    return complain(f"nobody knows of {clean(origin)}:{sequence} (asked: {asked})\n  try: {mend}", NOT_SO)
 
 
 def _name_of(what: str, number: int | None) -> tuple[str, int]:

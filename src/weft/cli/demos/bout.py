@@ -24,6 +24,7 @@ from weft.base.errors import UserError
 from weft.cli.demos.cable import Cable
 from weft.cli.demos.real import until
 from weft.cli.fleet import Fleet, Member, free_blocks
+from weft.cli.kit.exits import DONE, NOT_SO
 from weft.client.doc.errors import DocError
 from weft.client.doc.sync import SyncClient
 from weft.client.doc.values import Written
@@ -381,7 +382,7 @@ def bout(plan: Plan, *, directory: Path | None = None, keep: bool = False, as_js
         if keep:
             console.print("both go on until Ctrl-C: look at their boards")
             signal.pause()
-    return 1 if found else 0
+    return NOT_SO if found else DONE
 
 
 def _print(console: Console, result: dict[str, Any]) -> None:

@@ -5,6 +5,7 @@ from collections.abc import Callable, Iterator
 from typing import Any, Final, NamedTuple
 
 from weft.cli.demos.rows import ROWS, Outcome, Row, differences
+from weft.cli.kit.exits import DONE, NOT_SO
 
 TICKS: Final = 20
 PERIOD_MS: Final = 2_000
@@ -37,7 +38,7 @@ def shown(rows: Iterator[Judged], *, json: bool) -> int:
     for judged in rows:
         say(judged)
         is_right = is_right and not judged.wrong
-    return 0 if is_right else 1
+    return DONE if is_right else NOT_SO
 
 
 def _say_json(judged: Judged) -> None:

@@ -3,6 +3,7 @@
 from typing import Any
 
 from rich.console import Console
+from rich.table import Table
 
 
 class Quiet(Console):
@@ -11,6 +12,11 @@ class Quiet(Console):
     def on_broken_pipe(self) -> None:  # tidy: rich calls it
         """Whoever read us has seen enough: `ended` of this package knows what to do."""
         raise BrokenPipeError
+
+
+def plain_table(*heads: str, **how: Any) -> Table:
+    """The table of every noun: no frame, columns as wide as what stands in them."""
+    return Table(*heads, **{"box": None, "pad_edge": False, **how})
 
 
 def console(**how: Any) -> Console:
