@@ -401,6 +401,7 @@ FLEET_SCENARIOS: Final[dict[str, tuple[str, ...]]] = {
     "memories": ("the root forgets", "the root's disk is an old one"),
 }
 """Scenarios of fleets that place themselves, and the variants that they draw from."""
+FLEET_NAME: Final = "grove"  # tidy: nodes draw their delays by it, so every known seed holds it
 DRAWN_AS: Final = {"fleet": "grove", SMALL_FLEET: "copse"}  # tidy: seeds draw by these words
 """What these scenarios were called once: with other words, every known seed would draw another plan."""
 
@@ -459,7 +460,7 @@ def _fleet(chance: Chance, number: int, variant: Variant, times: tuple[int, int]
         groups[0] = GroupPlan(name=groups[0].name, collectors=collectors, members=(root, *rest), metrics=(metric,))
         named = lower[:1] if chance.random() < 0.5 else ()
         groups.append(GroupPlan(name=f"{mark}g2", members=lower, collectors=named, parent=parent, metrics=(metric,)))
-    fleet = FleetPlan(name=f"{mark}fleet", heartbeat_ms=times[0], dead_after=times[1], groups=tuple(groups))
+    fleet = FleetPlan(name=mark + FLEET_NAME, heartbeat_ms=times[0], dead_after=times[1], groups=tuple(groups))
     return Draw(chance, fleet, root, collectors, members, (), 0, 0)
 
 
