@@ -122,8 +122,8 @@ def test_readers_are_shown_with_what_waits_for_them(
     "answer, says",
     [
         ({"forgotten": 1, "is_full": False}, "forgotten; 1,200 messages that waited for it are given up"),
-        ({"forgotten": 0, "is_full": False}, "no reader of the name tally is away"),
-        ({"forgotten": 0, "is_full": True}, "the journal is full"),
+        ({"forgotten": 0, "is_full": False}, "weft: no reader of the name tally is away"),
+        ({"forgotten": 0, "is_full": True}, "weft: the journal is full"),
     ],
 )
 def test_a_reader_is_forgotten_by_its_name_or_it_is_said_why_not(
