@@ -126,7 +126,7 @@ def roff(listed: list[Command]) -> str:
             lines += [".TP", f"\\fB{_plain(option.name)}\\fR", _plain(option.says) or r"\&"]
     lines += [".SH EXIT STATUS"]
     for code, says in STATUSES.items():
-        lines += [".TP", f".B {EXIT_CODES[code]}", _plain(says)]
+        lines += [".TP", f".B {EXIT_CODES[code]}", _plain(says)]  # tidy: the page of all of them
     lines += [".SH ENVIRONMENT"]
     for name, says in VARIABLES.items():
         lines += [".TP", f".B {name}", _plain(says)]
