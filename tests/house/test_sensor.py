@@ -1,0 +1,39 @@
+"""What a node of the field loads: nothing that plants bugs, and no double of the simulator."""
+
+import subprocess
+import sys
+from typing import Final
+
+import pytest
+
+SCRIPT: Final = """
+import importlib, pkgutil, sys
+for room in {rooms}:
+    package = importlib.import_module(room)
+    for found in pkgutil.walk_packages(package.__path__, room + "."):
+        importlib.import_module(found.name)
+print(*sorted(name for name in sys.modules if name.split(".")[:2] in {unwanted}))
+print(len([name for name in sys.modules if name.startswith("weft.")]))
+"""
+ROOMS: Final = ["weft.base", "weft.wire", "weft.cores", "weft.node", "weft.shell.journal", "weft.shell.meters"]
+UNWANTED: Final = [["weft", "sim"], ["weft", "testing"], ["weft", "torture"]]
+
+
+def loaded(rooms: list[str], beside: str) -> tuple[str, int]:
+    """What of the unwanted a process has that loads all of some rooms, and how many modules of Weft it has."""
+    program = beside + SCRIPT.format(rooms=rooms, unwanted=UNWANTED)
+    told = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
+    unwanted, count = told.stdout.splitlines()
+    return unwanted, int(count)
+
+
+@pytest.mark.proves("HSE-021", part="a node loads no module that plants bugs, and no double of the simulator")
+def test_a_node_loads_nothing_of_the_simulator() -> None:
+    unwanted, count = loaded(ROOMS, "import weft.shell.serve\n")
+    assert unwanted == ""
+    assert count > 300
+
+
+def test_a_program_that_does_is_found() -> None:
+    unwanted, _ = loaded(["weft.shell.meters"], "import weft.sim.disk\n")
+    assert {"weft.sim", "weft.sim.disk"} <= set(unwanted.split())
