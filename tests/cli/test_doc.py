@@ -138,13 +138,12 @@ def test_standard_input_is_read_where_a_hyphen_stands(typed: Typed, monkeypatch:
         (("set", "period=1"), 2, "duration=90"),
         (("show", "period=9", "jam=9"), 1, "weft doc show"),
         (("resolve", "77", "--first"), 1, "weft doc conflicts"),
-        (("undo",), 4, "Not yet"),
         (("verify", "--signatures"), 4, "Not yet"),
         (("import", "/nowhere"), 4, "another file"),
     ],
 )
 def test_what_goes_wrong_says_what_to_do(typed: Typed, words: tuple[str, ...], status: int, mend: str) -> None:
-    assert (status, []) == (typed.plainly(*words) if words == ("undo",) else typed(*words))
+    assert (status, []) == typed(*words)
     assert mend in typed.complaint.partition("try: ")[2]
 
 
