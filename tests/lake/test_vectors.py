@@ -14,6 +14,7 @@ from weft.lake.layout import Layout
 from weft.lake.manifest import NO_PRIOR, SegmentFault, decode, digest_of, verify
 from weft.lake.segments import Place, write_segment
 from weft.lake.series import define
+from weft.node.settings import settings_of
 
 VECTORS: dict[str, dict[str, Any]] = {
     entry["id"]: entry
@@ -119,3 +120,28 @@ def test_explode(tmp_path: Path) -> None:
     )
     assert expected == [{name: row[name] for name in expected[0]} for row in rows]
     assert [{"cpu": "total"}, {}, {"device": "eth0"}] == [dict(row["labels"]) for row in rows]
+
+
+@pytest.mark.proves("MET-007", part="a usual series and a configured one of another meaning have keys of their own")
+@pytest.mark.parametrize(
+    ("definition", "key"),
+    [
+        (("mem", "MEMORY", "basic", "", {}), 6272995468246442855),
+        (("mem", "MEMORY_PERCENT", "basic", "", {}), 8111547451393391836),
+        (("mem", "MEMORY", "average", "", {}), 4170003818921899739),
+        (("mem", "MEMORY", "basic", "x", {}), 2794131269767384040),
+        (("mem", "MEMORY", "basic", "", {"part": "free"}), 6332689544524681465),
+        (("memory", "MEMORY", "basic", "", {}), 9108569064995822506),
+    ],
+)
+def test_what_measures_something_else_by_the_same_name_is_another_series(
+    definition: tuple[str, str, str, str, dict[str, str]], key: int
+) -> None:
+    assert key == define(*definition).key()
+
+
+@pytest.mark.proves("MET-007", part="a node without a place measures nothing before the root has said what")
+def test_before_its_place_a_node_measures_nothing_under_names_of_the_fleet() -> None:
+    assert () == settings_of({"node": {"name": "s1"}}).metrics
+    own = settings_of({"node": {"name": "s1"}, "metric": {"mine": {"detail": "CPU", "rate": "1s"}}})
+    assert (["mine"], False) == ([metric.name for metric in own.metrics], own.follows)
