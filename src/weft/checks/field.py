@@ -120,7 +120,6 @@ class Read(Written):
     }
 
     def __init__(self) -> None:
-        super().__init__()
         self.asked: dict[tuple[str, str], dict[Any, list[int]]] = {}
         """Per protocol and key: which of the writes asked for each value; None, the first: nothing is there."""
         self.count: Counter[tuple[str, str]] = Counter()
