@@ -1,12 +1,12 @@
 """What a closed fabric costs, what 10,000 strangers do to it, and how fast its drills are (SEC-053, SEC-054, SEC-057).
 
-    .venv/bin/python -m bench.closed [cost|strangers|drills ...] [--strangers 10000]
+    .venv/bin/python -m bench.closed [cost|strangers|drills|join ...] [--strangers 10000]
 
 `cost`, with keys and without, taking turns: a sensor's batches until they are durable at the root (bench/fabric.py); then two
 processes, one DEALER to one ROUTER as a node makes them: large messages, and a small one there and back. `strangers`: a real root with keys and a machine that has joined it;
 its own client asks its control port again and again, in peace and while strangers connect, some plain, some with a key of
 their own, some without finishing the handshake. `drills`: a machine is revoked while it measures ten times a second, and
-all keys are renewed.
+all keys are renewed. `join`: from an empty directory to a machine whose samples the root has, by two commands (SEC-020).
 """
 
 import argparse
@@ -47,7 +47,7 @@ WINDOW: Final = 64
 TRIPS: Final = 2_000
 ROUNDS: Final = 5
 SAMPLES, ROWS, FABRIC_ROUNDS = 200_000, 1_000, 3
-GOAL_SHARE, GOAL_TRIP_US = 0.10, 60.0
+GOAL_SHARE, GOAL_TRIP_US, GOAL_JOIN_S = 0.10, 60.0, 20.0
 AT_ONCE: Final = 200
 HOLD_S: Final = 0.2
 QUIET_S: Final = 8.0
@@ -325,10 +325,27 @@ def drills() -> None:
         print(f"of those that stayed {lost or 'nothing'} is lost, {doubled} samples are doubled")
 
 
+def join() -> None:
+    """How long it takes from the root's first invitation until the samples of a machine that had nothing are at the root."""
+    with tempfile.TemporaryDirectory() as place, Measuring(Path(place)) as site:
+        site.until(site.leads, "the root leads")
+        began = time.monotonic()
+        token = site.invite()["token"]
+        invited = time.monotonic()
+        site.join(token, "a", 0)
+        site.until(lambda: any(row["kept"] for row in (try_status(site.port) or {}).get("children", [])), "a measures")
+        ended = time.monotonic()
+        print(
+            f"two commands: {invited - began:.1f} s for weft invite, which gives the root its keys, and {ended - invited:.1f} s for "
+            f"weft join until its first records are at the root; {ended - began:.1f} s in all: {_judged(ended - began <= GOAL_JOIN_S)} (goal {GOAL_JOIN_S:.0f} s)"
+        )
+
+
 WAYS: Final[dict[str, Callable[[int], None]]] = {
     "cost": lambda _: cost(),
     "strangers": strangers,
     "drills": lambda _: drills(),
+    "join": lambda _: join(),
 }
 
 

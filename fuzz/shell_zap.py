@@ -8,7 +8,7 @@ from fuzz.house.choices import frames_of, joined
 from fuzz.house.running import outcomes, run
 from fuzz.house.vectors import multiparts
 from weft.base.keys import Binding, KeyTable
-from weft.shell.zap import decide
+from weft.node.handshake import decide
 
 SENSOR, SERVICE, STRANGER = (bytes([number]) * 32 for number in (1, 2, 3))
 TABLE = KeyTable.of(

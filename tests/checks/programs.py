@@ -341,6 +341,12 @@ def change(node: str) -> Line:
     return "r", "durable", "change", [1, "k", 1, "01", [[node, 1]], False, True, None]
 
 
+def knocked(  # tidy: a line has so many
+    who: str, *, is_in: bool = False, said: int = 0, refused: int = 0, is_changed: bool = False, answered: int = 0
+) -> Line:
+    return "r", "info", "knocked", [who, "control", is_in, said, refused, is_changed, answered]
+
+
 KINDS: Final = (joins, held, segment, mail, met, change)
 
 
@@ -464,6 +470,9 @@ GOOD: Final[dict[type[Any], dict[str, tuple[Line, ...]]]] = {
         "messages": (_ABR, mail("a"), met("b")),
         "the store": (_ABR, change("a")),
         "the store under a new name": (_ABR, change("a~2")),
+        "a stranger at a door": (_ABR, knocked("unknown")),
+        "a key of another role that is refused": (_ABR, knocked("bridge", is_in=True, said=3, refused=3)),
+        "a key of another role that says nothing": (_ABR, knocked("recorded", is_in=True)),
         "an operation of a document": (_ABR, ("r", "durable", "held", [8, "bout/4256/0", 1, 1])),
         "of the same fleet": (members("a@f", "r@f", "b@g"), joins("a"), held("a")),
         "one more member": (_ABR, members("a", "c"), joins("c")),
@@ -551,6 +560,11 @@ BAD: Final[dict[type[Any], dict[str, tuple[Line, ...]]]] = {
         "messages that have been here": (_ABR, met("x")),
         "the store": (_ABR, change("x")),
         "the store under a new name": (_ABR, change("x~2")),
+        "a stranger without a key came in": (_ABR, knocked("plain", is_in=True)),
+        "a stranger with a key of its own came in": (_ABR, knocked("unknown", is_in=True)),
+        "a refusal that was not counted": (_ABR, knocked("bridge", is_in=True, said=2, refused=1)),
+        "an effect": (_ABR, knocked("recorded", is_in=True, said=1, refused=1, is_changed=True)),
+        "an answer": (_ABR, knocked("service", is_in=True, said=1, refused=1, answered=1)),
         "of another fleet": (members("a@f", "r@g"), joins("a")),
         "records of another fleet": (members("a@f", "r@g"), held("a")),
         "among others": (_ABR, held("a"), held("b"), held("x")),

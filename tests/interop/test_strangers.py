@@ -21,6 +21,7 @@ from tests.interop.netns import Net, host_of
 from tests.interop.programs import needed
 from tests.interop.test_two_machines import MORE, Machine
 from weft.shell.keys import Keys, load_keys
+from weft.shell.orders import ORDERS
 
 FACTS: Final = (
     ["config", "list", "--json"],
@@ -153,6 +154,20 @@ def said_http(host: str, method: str, path: str) -> int:
         link.close()
 
 
+async def ordered(host: str, orders: list[dict[str, Any]], token: str) -> dict[str, int]:
+    """What the orders of a program are answered, that says this token or none."""
+    said = {"content-type": "application/json", **({"authorization": f"Bearer {token}"} if token else {})}
+    found = {}
+    for order in orders:
+        link = http.client.HTTPConnection(host, HTTP, timeout=40)
+        try:
+            link.request("POST", "/order", json.dumps(order), said)
+            found[str(order["order"])] = link.getresponse().status
+        finally:
+            link.close()
+    return found
+
+
 async def knock_everywhere(host: str, ports: list[int], known: Keys, server: str) -> list[str]:
     """All intruders at all ports of a machine; what came that should not have."""
     stranger = Keys(*(each.decode() for each in zmq.curve_keypair()))
@@ -218,3 +233,18 @@ def test_intruders_on_another_machine_change_nothing_and_are_counted(fabric: dic
         assert any(what.startswith("denied control:denied") for what in more), more
         assert any(what.startswith("http") for what in more), more
     assert before == facts(root)
+
+
+@pytest.mark.proves("SEC-056", part="from another machine each order needs the node's token")
+def test_no_order_of_another_machine_is_obeyed_but_with_the_token(fabric: dict[int, Machine]) -> None:
+    root, _, outside = fabric.values()
+    before, at, every = facts(root), outside.net.at(3), [{"order": name} for name in ORDERS]
+    (path,) = root.home.rglob("keys/http.token")
+    token = path.read_text("utf-8").strip()
+    assert len(every) > 20
+    for wrong in ("", "0" * 64, token[:-1]):
+        assert dict.fromkeys(ORDERS, 401) == at.call(ordered(host_of(1), every, wrong)), wrong
+    assert before == facts(root)
+    write = {"order": "set", "key": "/CONFIG/global/heartbeat", "value": 2.5}
+    assert {"set": 200} == at.call(ordered(host_of(1), [write], token))
+    assert before != facts(root)

@@ -11,8 +11,8 @@ from weft.base.keys import VERBS, Binding, Trust, binding_key, encode_binding
 from weft.cores.topology import Topology
 from weft.node.assembly import build_node
 from weft.node.authority import CATALOG_VERBS, COMMANDS, QUERIES, VERB_OF, Authority
+from weft.node.handshake import VERBS as DOMAINS
 from weft.node.settings import settings_of
-from weft.shell.zap import VERBS as DOMAINS
 from weft.wire import hop
 from weft.wire.beacon import Beacon
 from weft.wire.catalog import messages as catalog

@@ -7,11 +7,12 @@ import zmq
 
 from weft.base.keys import Binding, KeyTable
 from weft.cli.fleet import free_blocks
+from weft.node.handshake import PUBLISH
 from weft.shell.doorstep import knock
 from weft.shell.keys import Keys
 from weft.shell.shutdoors import Place, ShutDoors
 from weft.shell.sockets import Credentials
-from weft.shell.zap import PUBLISH, Gatekeeper
+from weft.shell.zap import Gatekeeper
 
 DOOR = "10.0.0.1:27507"
 

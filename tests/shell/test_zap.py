@@ -8,9 +8,10 @@ import pytest
 import zmq
 
 from weft.base.keys import Binding, KeyTable
+from weft.node.handshake import decide
 from weft.shell.keys import Keys
 from weft.shell.sockets import Credentials, connect_with
-from weft.shell.zap import Gatekeeper, decide
+from weft.shell.zap import Gatekeeper
 
 VECTORS = {
     entry["id"]: entry

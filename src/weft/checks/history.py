@@ -150,6 +150,10 @@ VOCABULARY: Final[dict[tuple[str, str], str]] = {
         "info",
         "absorbed",
     ): "channel, digest after, refusals counted, messages sent, records kept but for the refusal itself",
+    (
+        "info",
+        "knocked",
+    ): "who, channel, whether it came in, messages it said, refusals counted, whether any core has changed, answers but for refusals: an intruder at a door",
     ("info", "gauge"): "name, value, limit",
     ("info", "state"): "subject, digest: what this node holds of something that others hold too",
     ("info", "waits"): "for what, since when: what still has to happen here",

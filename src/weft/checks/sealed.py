@@ -2,8 +2,8 @@
 
 The history lines are `members`, the names of all nodes and of the fleet that each belongs to, and whatever says who was
 heard: who joined, whose records are durable. A name that is none of the members, or one of another fleet, is a stranger's.
-Keys are not looked at here: a stranger who takes a member's name is judged by what becomes of it: a replay by `exactly_once`,
-`mail_once` and `inert`, a hint by what it moves.
+An open fabric has no keys: there a stranger who takes a member's name is judged by what becomes of it: a replay by
+`exactly_once`, `mail_once` and `inert`, a hint by what it moves. On a closed one each try of an intruder is a line `knocked`.
 """
 
 from collections.abc import Iterable
@@ -12,6 +12,8 @@ from typing import ClassVar, Final
 from weft.checks.checker import Checker
 from weft.checks.history import Fact, Unknown, Violation
 
+KEYLESS: Final = ("plain", "unknown")
+"""Intruders that no door lets in; the others have a key that is known, and a role that may do nothing there."""
 DOCUMENTS: Final = 8
 """The stream of operations of documents: their origins are starts of sessions, and say nothing of nodes."""
 
@@ -29,6 +31,7 @@ class Sealed(Checker):
         ("info", "members"): "note_members",
         ("event", "parent-joined"): "note_joined",
         ("event", "child-joined"): "note_joined",
+        ("info", "knocked"): "note_knocked",
         ("durable", "held"): "note_record",
         ("durable", "lost"): "note_record",
         ("durable", "segment"): "note_segment",
@@ -48,6 +51,19 @@ class Sealed(Checker):
 
     def note_joined(self, fact: Fact) -> None:
         self._judge([fact.value[0]], "has joined", fact)
+
+    def note_knocked(self, fact: Fact) -> None:
+        """An intruder at a door: without a key that is known it does not come in, and nothing that it says has an effect."""
+        who, channel, is_in, said, refused, is_changed, answered = fact.value
+        door = f"at `{channel}` of {fact.node}"
+        if is_in and who in KEYLESS:
+            self.broken(f"{who}, whose key nobody knows, came in {door}", fact)
+        if is_changed:
+            self.broken(f"what {who} said {door} has changed it", fact)
+        if refused != said:
+            self.broken(f"of {said} messages of {who} {door} {refused} were refused and counted", fact)
+        if answered:
+            self.broken(f"{who} was answered {answered} times {door}", fact)
 
     def note_record(self, fact: Fact) -> None:
         if fact.value[0] != DOCUMENTS:

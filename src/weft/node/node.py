@@ -367,6 +367,12 @@ class Node:
             self.census.note(record.origin, report.number, record.at, report.candidates)
             self.tell_later(report)
 
+    def note_told(self, channel: str, code: str, proved: bytes | None, now: Now) -> None:
+        """Such a refusal is told now, and not again for a minute."""
+        if len(self._refusal_told_at) >= REFUSAL_KINDS_MAX:
+            del self._refusal_told_at[next(iter(self._refusal_told_at))]
+        self._refusal_told_at[channel, code, proved] = now.mono
+
     def _refuse(self, source: Source, frames: list[bytes], error: PeerError, now: Now) -> None:
         self.quarantine.keep(source, frames, error, now)
         channel = source.channel
@@ -374,10 +380,7 @@ class Node:
         if key not in self.refused and len(self.refused) >= REFUSAL_KINDS_MAX:
             key = (channel, "other")
         self.refused[key] += 1
-        told = (*key, source.proved)
-        told_at = self._refusal_told_at.get(told)
+        told_at = self._refusal_told_at.get((*key, source.proved))
         if told_at is None or now.mono - told_at >= REFUSAL_EVENT_NS:
-            if len(self._refusal_told_at) >= REFUSAL_KINDS_MAX:
-                del self._refusal_told_at[next(iter(self._refusal_told_at))]
-            self._refusal_told_at[told] = now.mono
+            self.note_told(*key, source.proved, now)
             self._queue.append(Tell(InputRefused(channel, error.code, error.why, error.shown.hex(), self.refused[key])))

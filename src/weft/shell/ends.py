@@ -17,12 +17,12 @@ import zmq
 
 from weft.base.effects import Connect
 from weft.base.endpoints import host_of, is_address, is_endpoint, is_loopback, shifted
-from weft.node.channels import BEAT, CHANNELS, ENROL, KEEPS, LINK_QUEUE, Channel
+from weft.node.channels import BEAT, CHANNELS, KEEPS, LINK_QUEUE, Channel
+from weft.node.handshake import DOMAIN, DOMAINS
 from weft.shell.opendoors import INVITED, reached_by
 from weft.shell.shutdoors import SILENT_S, Place
 from weft.shell.sockets import Context, Credentials, NoKey, Shape, Socket, make_socket
 from weft.shell.trying import Entrance
-from weft.shell.zap import DOMAIN, JOIN, PUBLISH
 
 MESSAGE_BYTES_MAX: Final = 12 << 20  # a bundle has 8 MiB (CFG-013)
 REBIND_S: Final = 0.01
@@ -38,10 +38,6 @@ put: Final = zmq.backend.Socket.send  # what `Socket.send` calls; half of its co
 READABLE: Final = int(zmq.POLLIN)
 LOOKS: Final = 2  # asking whether there is more is cheaper than an exception that says no, but not for each of many
 AGAIN_S: Final = 2.0  # how long a key is tried at a place where another may be the right one
-
-
-DOMAINS: Final = {"publish": PUBLISH, ENROL: JOIN}
-"""Of channels that admit others than all whose keys are known."""
 
 
 class Heard(NamedTuple):

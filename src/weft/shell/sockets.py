@@ -13,9 +13,10 @@ from typing import Any, Final, NamedTuple
 import zmq
 
 from weft.base.keys import KeyTable
+from weft.node.handshake import DOMAIN
 from weft.shell.keys import Keys
 from weft.shell.shutdoors import ShutDoors
-from weft.shell.zap import DOMAIN, Gatekeeper
+from weft.shell.zap import Gatekeeper
 
 FRAME_BYTES_MAX: Final = (1 << 20) + (1 << 16)  # CLI-002
 WAITING_BYTES_MAX: Final = 64 << 20  # of one peer that is heard, if all its messages were as large as a frame may be

@@ -7,25 +7,15 @@ known; what its holder may do is looked up for every message (SEC-012). The tabl
 import asyncio
 import struct
 from collections import Counter
-from typing import Any, Final, NamedTuple
+from typing import Any, Final
 
 import zmq
-from zmq.utils import z85
 
-from weft.base.keys import Holder, KeyTable, may
+from weft.base.keys import KeyTable
+from weft.node.handshake import decide
 from weft.shell.crowd import Crowd, Knock, hang_up, peer_of
 
 ENDPOINT: Final = "inproc://zeromq.zap.01"
-VERSION: Final = b"1.0"
-DOMAIN: Final = b"weft"
-PUBLISH: Final = b"weft-publish"
-"""Domain of sockets that publish the configuration: they hear nothing, so nothing but the handshake can be refused there."""
-JOIN: Final = b"weft-join"
-"""Of the door at which machines join: they prove a key there, and that they have a token, and are known afterwards."""
-VERBS: Final[dict[bytes, str]] = {DOMAIN: "", PUBLISH: "snapshot"}
-"""What a key must be allowed to do to get in, by domain; empty: it must be known."""
-REQUEST_FRAMES: Final = 7
-KEY_BYTES: Final = 32
 OUTCOMES: Final = ("ok", "unknown-key", "role", "no-key", "domain", "malformed", "no-handshake", "crowd")
 """What comes of a handshake: `Verdict.why`; `no-handshake` where libzmq refuses without asking; and `crowd`: too many of one
 address, or of all, had proved nothing yet, and this one had waited longest."""
@@ -35,58 +25,6 @@ _REFUSED: Final = zmq.EVENT_HANDSHAKE_FAILED_NO_DETAIL | zmq.EVENT_HANDSHAKE_FAI
 _WATCHED: Final = _REFUSED | zmq.EVENT_ACCEPTED | zmq.EVENT_DISCONNECTED
 _EVENT: Final = struct.Struct("=HI")
 """What a monitor says first: the event, and its value, which is a descriptor here."""
-_WELL, _NO = (b"200", b"OK"), (b"400", b"unknown key")
-_DENIED: Final = (b"400", b"not this role")
-_NOT_CURVE: Final = (b"400", b"no key")
-_MALFORMED: Final = (b"500", b"malformed request")
-
-
-class Verdict(NamedTuple):
-    """An answer, and who it is for."""
-
-    frames: list[bytes]
-    """Version, request id, status, text, User-Id, metadata."""
-    address: str
-    """Of who knocks, as libzmq has it."""
-    why: str
-    """`ok`, `unknown-key`, `role`, `no-key` (another mechanism), `domain`, `malformed`."""
-
-    @property
-    def allowed(self) -> bool:
-        """Whether it may come in."""
-        return self.why == "ok"
-
-
-def decide(request: list[bytes], table: KeyTable) -> Verdict:
-    """The answer to a request, given as its frames behind the empty delimiter.
-
-    User-Id of who is let in is its key in Z85. Whatever else than CURVE with a known key in a domain of ours, or with any
-    key at the door for joining, gets 400, and a request that is none 500.
-    """
-    version, number, *rest = [*request[:2], b"", b""][:2] + request[2:]
-    if len(request) < 6 or version != VERSION:
-        return _verdict(number if len(request) >= 2 else b"", _MALFORMED, b"", "", "malformed")
-    domain, address, _, mechanism, *credentials = rest
-    shown = address[:64].decode("ascii", "replace")
-    if domain not in (*VERBS, JOIN):
-        return _verdict(number, _NO, b"", shown, "domain")
-    if mechanism != b"CURVE" or len(credentials) != 1 or len(credentials[0]) != KEY_BYTES:
-        return _verdict(number, _NOT_CURVE, b"", shown, "no-key")
-    key = z85.encode(credentials[0])
-    if domain != JOIN and (refused := _refusal(table.find(key.decode("ascii")), VERBS[domain])) is not None:
-        return _verdict(number, refused[0], b"", shown, refused[1])
-    return _verdict(number, _WELL, key, shown, "ok")
-
-
-def _refusal(holder: Holder | None, verb: str) -> tuple[tuple[bytes, bytes], str] | None:
-    """What is answered to who may not come in, and why; None: it may."""
-    if holder is None:
-        return _NO, "unknown-key"
-    return (_DENIED, "role") if verb and not may(holder.roles, verb) else None
-
-
-def _verdict(number: bytes, said: tuple[bytes, bytes], user: bytes, address: str, why: str) -> Verdict:
-    return Verdict([VERSION, number, *said, user, b""], address, why)
 
 
 class Gatekeeper:

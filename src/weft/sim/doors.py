@@ -13,10 +13,10 @@ from weft.base.endpoints import host_of
 from weft.cores.catalog.messages import Ports
 from weft.cores.document.messages import Begin, LinkFull, Opened, OpenSession
 from weft.node.annexes import ports_of
-from weft.node.channels import CATALOG, CLONE, Channel
+from weft.node.channels import CATALOG, CHANNELS, CLONE, Channel
 from weft.node.node import Node, Transmit
 from weft.sim.plan import CATALOG_PORT, CLONE_PORT, DOCUMENT_PORT
-from weft.sim.sockets import Plug, Router
+from weft.sim.sockets import Flow, Plug, Router
 
 if TYPE_CHECKING:
     from weft.sim.machine import Machine
@@ -74,15 +74,25 @@ class Doors:
 
     # Hearing
 
-    def heard(self, channel: str, peer: bytes, frames: list[bytes]) -> tuple[Source, list[bytes]]:
+    @property
+    def keyed(self) -> list[str]:
+        """Channels at whose doors a key is asked for, where there are keys."""
+        own = [channel for channel in self.bound if not CHANNELS[channel].is_plain]
+        return [*own, *([DOCUMENT] if self._sessions else [])]
+
+    def peer_of(self, channel: str, who: bytes) -> bytes:
+        """What `Source.peer` of somebody is who comes to that door."""
+        return next(iter(self._sessions)).encode() + BETWEEN + who if channel == DOCUMENT else who
+
+    def heard(self, channel: str, peer: bytes, frames: list[bytes], flow: Flow | None) -> tuple[Source, list[bytes]]:
         """A message as the shell hands it over: with all that a socket knows of its sender."""
-        machine = self.machine
+        machine, proved = self.machine, flow.proved if flow is not None else None
         if channel == DOCUMENT:
             sender = peer.partition(BETWEEN)[2]
-            return Source(channel, peer, kind=self._address_of(sender)), [sender, *frames]
+            return Source(channel, peer, proved, self._address_of(sender)), [sender, *frames]
         if channel in OF_CATALOG:
-            return Source(channel, peer, kind=f"DEALER {self._address_of(peer)}"), frames
-        return Source(channel, peer, kind=machine.programs.kinds.get(peer, "")), frames
+            return Source(channel, peer, proved, f"DEALER {self._address_of(peer)}"), frames
+        return Source(channel, peer, proved, machine.programs.kinds.get(peer, "")), frames
 
     def _address_of(self, routing_id: bytes) -> str:
         return self.machine.fabric.address_of(self.streams.owner_of(routing_id) or "")

@@ -56,6 +56,28 @@ def enrich(plan: Plan, seed: str) -> Plan:
     )
 
 
+def share(plan: Plan, seed: str) -> Plan:
+    """The same plan with a store on all of its nodes, and a document on some: what has no foreign protocol."""
+    chance = Chance(f"{seed}/share")
+    names = tuple(node.name for node in plan.nodes)
+    root = next(node.name for node in plan.nodes if node.level == "root")
+    editing = tuple(chance.sample(names, k=min(len(names), chance.randint(2, 3))))
+    begin = min(BEGIN_NS, plan.safety_ns // 2)
+    actions = [*plan.actions, Action(begin // 2, "found", root), *_of_store(seed, names, begin, plan.safety_ns)]
+    actions += documentplan.entries(
+        documentplan.Draw(Chance(f"{seed}/entries"), editing, begin, plan.safety_ns), chance.randint(5, 15)
+    )
+    nodes = (_node(node, names, (), editing) for node in plan.nodes)
+    return msgspec.structs.replace(
+        plan,
+        store=StorePlan(clock_ms=CLOCK_MS),
+        documents=DocumentPlan(is_quick=True),
+        nodes=tuple(msgspec.structs.replace(node, serves_clones=False) for node in nodes),
+        actions=tuple(sorted(actions, key=lambda action: action.at)),
+        settle_ns=max(plan.settle_ns, 400 * SECOND),
+    )
+
+
 def _node(node: NodePlan, names: tuple[str, ...], brokers: tuple[str, ...], editing: tuple[str, ...]) -> NodePlan:
     others = tuple(name for name in names if name != node.name)
     return msgspec.structs.replace(

@@ -15,12 +15,14 @@ from weft.sim.datagrams import Weather as Air
 from weft.sim.documentbook import DocumentBook
 from weft.sim.fleetbook import FleetBook
 from weft.sim.hosts import Host, Program
+from weft.sim.keys import Keyring, knock
 from weft.sim.links import Streams
 from weft.sim.machine import Machine
 from weft.sim.mailbook import Mailbook
 from weft.sim.plan import BASE_PORT, Plan, names_of, pairs
 from weft.sim.recorder import Recorder
-from weft.sim.sockets import Path
+from weft.sim.sockets import Host as Endpoint
+from weft.sim.sockets import Path, Router
 from weft.sim.storebook import Storebook
 from weft.sim.strangers import Impostor
 from weft.sim.world import World
@@ -71,11 +73,14 @@ class Fabric:
     def __init__(self, plan: Plan, checkers: Iterable[Checker] = (), *, keep: bool = False) -> None:
         self.plan = plan
         self.world = World()
+        self.keyring = Keyring(plan)
         self.names: dict[bytes, str] = {}
         self._origins: dict[tuple[Any, int | None, str], str] = {}
         self.recorder = Recorder(self, Suite(checkers), keep=keep)
         self.streams = Streams(self.world, plan.seed, self._link_changed)
         self.streams.queue_max = plan.queue
+        if plan.closed:
+            self.streams.admits = self._admits
         self.datagrams = Datagrams(self.world, plan.seed, Air())
         self.mailbook, self.storebook = Mailbook(self), Storebook(self)
         self.documentbook = DocumentBook(self)
@@ -120,6 +125,15 @@ class Fabric:
         """All that belong here, and to which fleet: nodes, and the roots of fleets as origins of their configuration."""
         roots = [[f"{fleet.name}:{ORIGIN}", fleet.name] for fleet in self.plan.fleets]
         return [*([machine.name, machine.plan.fleet] for machine in self.machines.values()), *roots]
+
+    def _admits(self, host: Endpoint, router: Router) -> bool:
+        """Whether a handshake succeeds: both ends have keys, and the door knows that of who comes (SEC-011, SEC-013)."""
+        machine = self.machines.get(router.host.name)
+        if host.key is None or router.host.key is None or machine is None or machine.node is None:
+            return False
+        authority = machine.node.authority
+        key = [self.keyring.key_of(host.key)]
+        return authority is not None and knock(router.channel, b"CURVE", key, authority.table).allowed
 
     def address_of(self, name: str) -> str:
         """Where a machine is; empty for none."""

@@ -199,6 +199,11 @@ def _lie(fabric: Fabric, action: Action) -> None:
         fabric.recorder.meet(f"told that {action.how}")
 
 
+def _intrude(fabric: Fabric, action: Action) -> None:
+    """An intruder of kind `how` tries each door of `node`: see `intruders.KINDS`."""
+    fabric.machines[action.node].intrude(action.how)
+
+
 def _impostor(fabric: Fabric, action: Action) -> None:
     """A stranger listens at the address of `node`, which does not run, until that starts."""
     fabric.admit(fabric.machines[action.node])
@@ -377,6 +382,7 @@ ACTIONS: Final[dict[str, Callable[[Fabric, Action], None]]] = {
     "garbage": _garbage,
     "lie": _lie,
     "impostor": _impostor,
+    "intrude": _intrude,
     "harm": _harm,
     "new-file": _new_file,
     "clone": _clone,

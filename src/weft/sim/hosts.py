@@ -54,6 +54,8 @@ class Host:
     """One machine, and on it, while it runs, one program."""
 
     queue_messages = 0
+    key: bytes | None = None
+    """It has no key."""
 
     def __init__(self, plan: HostPlan, fabric: "Fabric", make: Callable[["Host"], Program]) -> None:
         self.plan, self.name, self.fabric = plan, plan.name, fabric

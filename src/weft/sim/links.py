@@ -44,6 +44,8 @@ class Streams:
         self._routers: dict[str, Router] = {}
         self._dealers: dict[tuple[str, str, str], Dealer] = {}
         """By host, channel, and where a host may have several sockets of a channel, endpoint."""
+        self.admits: Callable[[Host, Router], bool] = lambda *_: True
+        """Whether the door of a socket lets a host in."""
         self._serial = 0
         self._stalled: list[Connection] = []
         self._noise: dict[str, NoiseSource] = {}
@@ -271,6 +273,8 @@ class Streams:
         here, there = dealer.host.name, router.host.name
         if router.is_closed or not (self._paths[here, there].is_open and self._paths[there, here].is_open):
             return  # `bind` or `set_path` tries again
+        if not self.admits(dealer.host, router):
+            return  # `bind` tries again
         flows = self._flow(dealer, dealer.host, router.host), self._flow(dealer, router.host, dealer.host)
         connection = dealer.connection = Connection(dealer, router, flows, self._peer_key(dealer))
         before = router.peers.get(connection.key)
@@ -302,7 +306,8 @@ class Streams:
         noise = self._noise_of(here.name, there.name, dealer)
         at_once = min(dealer.row.queue, self.queue_max or dealer.row.queue)
         limit = there.queue_messages if dealer.row.is_published else 0
-        return Flow(noise, Limits(at_once, limit, 0) if limit else Limits(at_once, 2 * dealer.row.queue))
+        limits = Limits(at_once, limit, 0) if limit else Limits(at_once, 2 * dealer.row.queue)
+        return Flow(noise, limits, here.key)
 
     def _noise_of(self, here: str, there: str, dealer: Dealer) -> NoiseSource:
         link = f"{here}>{there}/{'stream' if dealer.channel == 'up' else dealer.channel}"

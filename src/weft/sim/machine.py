@@ -5,12 +5,14 @@ and sync, and only then say what stands behind it (JRN-001). While the disk sync
 what comes in meanwhile is one turn afterwards. A crash takes the process in the middle of anything.
 """
 
+from collections import deque
 from collections.abc import Callable, Iterator
 from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 
 from weft.base.chance import Chance
 from weft.base.effects import Confirm, Connect, Disconnect, Perform, Reply, Source, Tell
+from weft.base.errors import PeerError
 from weft.base.identity import NODE_ID_BYTES, next_era
 from weft.base.now import MILLISECOND, SECOND, Now
 from weft.base.records import Entry, Record
@@ -30,6 +32,7 @@ from weft.sim.disks import tell_start
 from weft.sim.documents import Editor
 from weft.sim.doors import Doors
 from weft.sim.garbage import probe
+from weft.sim.intruders import INTRUDER, intrude, is_refusal
 from weft.sim.lake import Lake
 from weft.sim.links import size_of
 from weft.sim.meters import Meters
@@ -50,6 +53,7 @@ SLOW_SYNC_NS: Final = (SECOND, 10 * SECOND)
 TIDY_NS: Final = SECOND  # how often the process looks after its journal
 INBOX_MAX: Final = 20_000
 ROLE_NS: Final = (100 * MILLISECOND, 500 * MILLISECOND)  # from an end in another role to the start in it
+RECORDED_MAX: Final = 3  # messages of each door that an intruder has recorded
 RESTART_NS: Final = 5 * SECOND  # what a supervisor waits before it starts a process again
 
 
@@ -70,9 +74,14 @@ class Machine:
         self.clocks = Clocks(EPOCH_NS, plan.offset_ns, plan.drift_ppm)
         self.meters = Meters(plan.name, plan.metrics)
         self.disk = JournalDisk(self.claim_of, plan.segment_records, plan.journal_bytes)
-        self._settings = settings_for(fabric.plan, plan, fabric.address_of, Role())
+        self._settings = settings_for(fabric.plan, plan, fabric.address_of, Role(), fabric.keyring.trust)
         self.lake = Lake(self.world, Chance(f"{fabric.plan.seed}/lake/{plan.name}"), partial(publish, self))
-        self.node_id = self.chance.randbytes(NODE_ID_BYTES)
+        self.lives = -1
+        """How many disks it has lost."""
+        self.node_id = self._live_anew()
+        self.recorded: dict[str, deque[list[bytes]]] = {}
+        """What its doors have heard, for who says it again."""
+        self._intruder_heard: list[tuple[str, list[bytes]]] = []
         self.image: Image | None = None
         self.era = self.starts = 0
         self.node: Node | None = None
@@ -175,12 +184,23 @@ class Machine:
         survived = self.disk.crash(self.chance, disk, partial(self.fabric.durable, self))
         self.fabric.recorder.crashed(self, disk, survived)
         if disk == "lost":
-            self.node_id = self.chance.randbytes(NODE_ID_BYTES)
+            self.node_id = self._live_anew()
             self.era = 0
         elif disk == "old" and self.image is not None:
             self.disk.go_back(self.image)
         if disk in ("lost", "old"):
             self.fabric.recorder.went_back(self, disk)
+
+    def _live_anew(self) -> bytes:
+        """An identity that it had not before; with keys, one that was invited."""
+        self.lives += 1
+        drawn, keyring = self.chance.randbytes(NODE_ID_BYTES), self.fabric.keyring
+        return keyring.uuid_of(self.name, self.lives) if keyring.is_closed else drawn
+
+    @property
+    def key(self) -> bytes | None:
+        """The UUID whose key it has; None: there are no keys."""
+        return self.node_id if self.fabric.keyring.is_closed else None
 
     def doom(self, disk: str, *, is_loud: bool) -> None:
         """The process ends in the middle of its next write."""
@@ -278,6 +298,20 @@ class Machine:
         recorder.absorbed(self, [channel, digest, node.refused.total() - refused, said, kept])
         self._act(now)
 
+    def intrude(self, kind: str) -> None:
+        """An intruder tries each door; what comes of it is written down (CHK-021)."""
+        if self.node is None or self.is_busy or self.is_paused:
+            return
+        knocks, self._intruder_heard = list(intrude(self, kind)), []
+        self._act(self.clocks.now(self.world.at))
+        for each in knocks:
+            answers = [frames for channel, frames in self._intruder_heard if channel == each.channel]
+            self.fabric.recorder.knocked(self, [*each, sum(not is_refusal(frames) for frames in answers)])
+
+    def recorded_at(self, channel: str) -> list[list[bytes]]:
+        """What a door has heard lately that can be read."""
+        return [frames for frames in self.recorded.get(channel, ()) if _is_read(channel, frames)]
+
     def answerer(self, core: str) -> Callable[[Any], None]:
         """Gives orders to a core of this process, and to no later one."""
         return partial(self._answer, self.starts, core)
@@ -311,7 +345,9 @@ class Machine:
                 if flow is not None:
                     flow.read(size_of(frames))
                 self.fabric.recorder.heard(self, channel, peer, frames)
-            node.hear([self.doors.heard(channel, peer, frames) for channel, peer, frames, _ in inbox], now)
+                if self.fabric.keyring.is_closed and flow is not None:
+                    self.recorded.setdefault(channel, deque(maxlen=RECORDED_MAX)).append(frames)
+            node.hear([self.doors.heard(channel, peer, frames, flow) for channel, peer, frames, flow in inbox], now)
         due = node.deadline()  # what this round has brought forward is due, too: as in the runner
         if due is not None and due <= now.mono:
             self._armed = None
@@ -478,7 +514,7 @@ class Machine:
     def _build(self, era: int, entries: list[Entry]) -> Node:
         """A node as this machine's settings, and what its journal says that it has become, describe it."""
         fabric = self.fabric
-        self._settings = settings_for(fabric.plan, self.plan, fabric.address_of, role_of(entries))
+        self._settings = settings_for(fabric.plan, self.plan, fabric.address_of, role_of(entries), fabric.keyring.trust)
         seed = f"{fabric.plan.seed}/{self.name}/{self.starts}"
         return build_node(self._settings, self.node_id, era, seed, rare=frozenset(fabric.plan.rare))
 
@@ -528,6 +564,9 @@ class Machine:
             self._SAY[type(effect)](self, effect)
 
     def _transmit(self, effect: Transmit) -> None:
+        if effect.peer.endswith(INTRUDER):
+            self._intruder_heard.append((effect.channel, effect.frames))
+            return
         is_open = not self._receipts.has_failed(effect.channel, effect.peer)
         if not (is_open and self.sender.say(CHANNELS[effect.channel], effect)):
             self._receipts.note_unsent(effect.channel, effect.peer)
@@ -568,3 +607,12 @@ class Machine:
         Reply: _heard_elsewhere,
         Ended: _ended,
     }
+
+
+def _is_read(channel: str, frames: list[bytes]) -> bool:
+    """Whether what was recorded is a message, and no cable has altered it."""
+    try:
+        CHANNELS[channel].decode([INTRUDER, *frames] if channel == "document" else frames)
+    except PeerError:
+        return False
+    return True

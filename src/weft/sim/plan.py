@@ -243,6 +243,8 @@ class Plan(msgspec.Struct, frozen=True, kw_only=True):
     beat_ms: int = 1_000
     dead_ms: int = 5_000
     beacons: bool = False
+    closed: bool = False
+    """Whether its nodes have keys, and hear nobody else."""
     lake_rows: int = 100_000
     lake_age_ms: int = 1_000
     lake_idle_ms: int = 300

@@ -163,6 +163,11 @@ class Recorder:
         self.counts["injected"] += 1
         self.note(machine.name, machine.era, "info", "injected", [channel, digest])
 
+    def knocked(self, machine: "Machine", value: list[Any]) -> None:
+        """An intruder has tried one of its doors, and that is what came of it."""
+        self.counts["knocked"] += 1
+        self.note(machine.name, machine.era, "info", "knocked", value)
+
     def absorbed(self, machine: "Machine", value: list[Any]) -> None:
         """They were handed in, and that is what came of it."""
         self.note(machine.name, machine.era, "info", "absorbed", value)

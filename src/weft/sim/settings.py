@@ -3,6 +3,7 @@
 from collections.abc import Callable
 from typing import Any, Final
 
+from weft.base.keys import Trust
 from weft.base.now import SECOND
 from weft.cores.chains.settings import FilterSpec, parse_filters
 from weft.cores.measurement.settings import MetricSpec
@@ -32,7 +33,9 @@ AUTO: Final = "auto"
 QUICK: Final = DocTimingTable(beat=1.0, beat_most=3.0, evasive=2.0, gone=6.0)
 
 
-def settings_for(plan: Plan, node: NodePlan, address_of: Callable[[str], str], role: Role) -> NodeSettings:
+def settings_for(  # tidy: each comes from elsewhere
+    plan: Plan, node: NodePlan, address_of: Callable[[str], str], role: Role, trust: Trust | None = None
+) -> NodeSettings:
     """What the file of this node would say, and what its journal says that it has become."""
 
     def endpoint(name: str) -> str:
@@ -60,6 +63,7 @@ def settings_for(plan: Plan, node: NodePlan, address_of: Callable[[str], str], r
         follows=is_fleet,
         pairs=pairs_of(fleet, endpoint) if fleet is not None and node.level == "root" else (),
         role=role,
+        trust=trust,
         limits=LimitsTable(cores={"store": plan.store.megabytes} if plan.store and plan.store.megabytes else {}),
         store=None if plan.store is None else _store_table(plan.store, tuple(map(endpoint, node.peers))),
         catalog=_catalog_table(plan.catalog, node) if plan.catalog is not None and node.is_broker else None,

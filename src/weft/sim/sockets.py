@@ -56,6 +56,10 @@ class Host(Protocol):
     """How many updates wait for it at most; 0: as many as its sockets take."""
 
     @property
+    def key(self) -> bytes | None:
+        """The UUID whose key it has; None: it has none."""
+
+    @property
     def is_listening(self) -> bool:
         """Whether its process runs and has bound its sockets."""
 
@@ -96,11 +100,14 @@ class Flow:
         "messages",
         "messages_max",
         "noise",
+        "proved",
         "taken_at",
     )
 
-    def __init__(self, noise: NoiseSource, limits: "Limits") -> None:
+    def __init__(self, noise: NoiseSource, limits: "Limits", proved: bytes | None = None) -> None:
         self.noise = noise
+        self.proved = proved
+        """The UUID whose key the sending end has proved."""
         self.at_once_max, self.messages_max, self.bytes_max = limits
         self.taken_at = self.at_once = 0
         """When it last took a message, and how many at that instant."""

@@ -16,6 +16,7 @@ from weft.cores.topology import messages as topology
 from weft.node import events
 from weft.sim.disk import HARMS
 from weft.sim.fleetplan import FLEET_SCENARIOS
+from weft.sim.intruders import INTRUDERS
 from weft.sim.programs import ANSWERS
 
 PREFIX: Final = "met "
@@ -174,7 +175,7 @@ def situations_of(scenario: str) -> tuple[str, ...]:
             return names
     if scenario in MISCHIEF:
         return MISCHIEF[scenario]
-    return () if scenario in FLEET_SCENARIOS else SITUATIONS
+    return () if scenario in (*FLEET_SCENARIOS, INTRUDERS) else SITUATIONS
 
 
 MISCHIEF: Final[dict[str, tuple[str, ...]]] = {

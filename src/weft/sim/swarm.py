@@ -4,7 +4,7 @@ Half of the runs leave most kinds of faults off, so that one kind can show what 
 all. Each purpose draws from a generator of its own, so that a new fault moves nothing else (SIM-005).
 """
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Container, Iterator
 from math import isqrt
 from typing import Any, Final, NamedTuple
 
@@ -14,9 +14,10 @@ from weft.base.chance import Chance
 from weft.base.now import MILLISECOND, SECOND
 from weft.sim.catalogplan import CATALOGS, draw_catalog
 from weft.sim.documentplan import DOCUMENTS, draw_documents
-from weft.sim.everything import EVERYTHING, VARIANTS, enrich
+from weft.sim.everything import EVERYTHING, VARIANTS, enrich, share
 from weft.sim.fleetplan import FLEET_SCENARIOS, SMALL_FLEET, draw_fleet
 from weft.sim.garbage import KINDS, channel_of
+from weft.sim.intruders import INTRUDERS, with_intruders
 from weft.sim.mischief import MISCHIEFS, SKIPS, STRANGERS, mischief_of, with_mischief
 from weft.sim.noise import SHARE
 from weft.sim.plan import Action, Link, Metric, NodePlan, Plan, Weather
@@ -316,16 +317,9 @@ readers that confirm; and what befalls fabrics now and then: see `sim.mischief`.
 
 def draw_plan(seed: str, scenario: str = "fabric") -> Plan:
     """The plan of a seed; the same for ever, for one version of this module."""
-    if scenario in FLEET_SCENARIOS:
-        return draw_fleet(seed, scenario)
-    if scenario in STORE_SCENARIOS:
-        return draw_store(seed, scenario)
-    if scenario in CATALOGS:
-        return draw_catalog(seed, scenario)
-    if scenario in DOCUMENTS:
-        return draw_documents(seed, scenario)
-    if scenario in EVERYTHING:
-        return _draw_everything(seed, scenario)
+    for names, draw in OTHERS:
+        if scenario in names:
+            return draw(seed, scenario)
     size, chance = SIZES[scenario], Chance(f"{seed}/plan/{scenario}")
     beat_ms = chance.choice((1_000, 2_000, 5_000))
     dead_ms = beat_ms * chance.choice((3, 5))
@@ -368,11 +362,27 @@ def draw_plan(seed: str, scenario: str = "fabric") -> Plan:
     )
 
 
+def _draw_intruders(seed: str, _: str) -> Plan:
+    """A fleet with keys, a store and a document, and intruders at its doors."""
+    return with_intruders(share(draw_fleet(seed, SMALL_FLEET, VARIANTS), seed), seed)
+
+
 def _draw_everything(seed: str, scenario: str) -> Plan:
     """A fleet, or a tree with mail, and all else on top of that."""
     kind = scenario.partition("-")[2] or Chance(f"{seed}/kind").choice(("fleet", "tree"))
     under = draw_fleet(seed, SMALL_FLEET, VARIANTS) if kind == "fleet" else draw_plan(seed, "mail")
     return msgspec.structs.replace(enrich(under, seed), scenario=scenario)
+
+
+OTHERS: Final[tuple[tuple[Container[str], Callable[[str, str], Plan]], ...]] = (
+    (FLEET_SCENARIOS, draw_fleet),
+    (STORE_SCENARIOS, draw_store),
+    (CATALOGS, draw_catalog),
+    (DOCUMENTS, draw_documents),
+    ((INTRUDERS,), _draw_intruders),
+    (EVERYTHING, _draw_everything),
+)
+"""Scenarios that are drawn elsewhere, and who draws them."""
 
 
 def _weather(chance: Chance) -> Weather:

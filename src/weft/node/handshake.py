@@ -1,0 +1,74 @@
+"""Who comes in at a port with keys: the answer to what libzmq asks at every handshake (ZAP 1.0; SEC-011), pure.
+
+It says only that a key is known; what its holder may do is looked up for every message (SEC-012).
+"""
+
+from typing import Final, NamedTuple
+
+from weft.base.keys import Holder, KeyTable, may
+from weft.node.channels import ENROL
+from weft.wire.z85 import to_z85
+
+VERSION: Final = b"1.0"
+DOMAIN: Final = b"weft"
+PUBLISH: Final = b"weft-publish"
+"""Domain of sockets that publish the configuration: they hear nothing, so nothing but the handshake can be refused there."""
+JOIN: Final = b"weft-join"
+"""Of the door at which machines join: they prove a key there, and that they have a token, and are known afterwards."""
+VERBS: Final[dict[bytes, str]] = {DOMAIN: "", PUBLISH: "snapshot"}
+"""What a key must be allowed to do to get in, by domain; empty: it must be known."""
+DOMAINS: Final = {"publish": PUBLISH, ENROL: JOIN}
+"""Of channels that admit others than all whose keys are known."""
+KEY_BYTES: Final = 32
+_WELL, _NO = (b"200", b"OK"), (b"400", b"unknown key")
+_DENIED: Final = (b"400", b"not this role")
+_NOT_CURVE: Final = (b"400", b"no key")
+_MALFORMED: Final = (b"500", b"malformed request")
+
+
+class Verdict(NamedTuple):
+    """An answer, and who it is for."""
+
+    frames: list[bytes]
+    """Version, request id, status, text, User-Id, metadata."""
+    address: str
+    """Of who knocks, as libzmq has it."""
+    why: str
+    """`ok`, `unknown-key`, `role`, `no-key` (another mechanism), `domain`, `malformed`."""
+
+    @property
+    def allowed(self) -> bool:
+        """Whether it may come in."""
+        return self.why == "ok"
+
+
+def decide(request: list[bytes], table: KeyTable) -> Verdict:
+    """The answer to a request, given as its frames behind the empty delimiter.
+
+    User-Id of who is let in is its key in Z85. Whatever else than CURVE with a known key in a domain of ours, or with any
+    key at the door for joining, gets 400, and a request that is none 500.
+    """
+    version, number, *rest = [*request[:2], b"", b""][:2] + request[2:]
+    if len(request) < 6 or version != VERSION:
+        return _verdict(number if len(request) >= 2 else b"", _MALFORMED, b"", "", "malformed")
+    domain, address, _, mechanism, *credentials = rest
+    shown = address[:64].decode("ascii", "replace")
+    if domain not in (*VERBS, JOIN):
+        return _verdict(number, _NO, b"", shown, "domain")
+    if mechanism != b"CURVE" or len(credentials) != 1 or len(credentials[0]) != KEY_BYTES:
+        return _verdict(number, _NOT_CURVE, b"", shown, "no-key")
+    key = to_z85(credentials[0])
+    if domain != JOIN and (refused := _refusal(table.find(key), VERBS[domain])) is not None:
+        return _verdict(number, refused[0], b"", shown, refused[1])
+    return _verdict(number, _WELL, key.encode(), shown, "ok")
+
+
+def _refusal(holder: Holder | None, verb: str) -> tuple[tuple[bytes, bytes], str] | None:
+    """What is answered to who may not come in, and why; None: it may."""
+    if holder is None:
+        return _NO, "unknown-key"
+    return (_DENIED, "role") if verb and not may(holder.roles, verb) else None
+
+
+def _verdict(number: bytes, said: tuple[bytes, bytes], user: bytes, address: str, why: str) -> Verdict:
+    return Verdict([VERSION, number, *said, user, b""], address, why)
