@@ -121,6 +121,7 @@ BUGS: list[tuple[Callable[[Patch], None], Callable[[], None]]] = [
 ]
 
 
+@pytest.mark.prove("a life for each bug")
 @pytest.mark.parametrize(("plant", "transcript"), BUGS, ids=[plant.__name__ for plant, _ in BUGS])
 def test_planted_bug_is_caught(
     plant: Callable[[Patch], None], transcript: Callable[[], None], monkeypatch: pytest.MonkeyPatch

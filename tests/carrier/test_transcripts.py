@@ -269,6 +269,7 @@ def collector_loses_disk() -> None:
     assert (6, 0) == (rolled_back.behind, rolled_back.lost)
 
 
+@pytest.mark.prove("a night")
 @pytest.mark.proves("CHN-031", "CHN-032", "MEA-024")
 def test_8_a_night(*, soak: bool) -> None:
     """The parent is away for 8 h; nothing is lost, nothing is doubled, and the order is kept."""
@@ -297,6 +298,7 @@ def test_8_a_night(*, soak: bool) -> None:
     assert (0, 0, 0) == (b.core.counters.known, b.core.counters.repeated, a.core.counters.spool_records)
 
 
+@pytest.mark.prove("a night")
 @pytest.mark.proves("CHN-039", "MEA-025")
 def test_8_a_night_with_a_small_spool() -> None:
     small_spool()

@@ -337,6 +337,7 @@ def test_a_burst_of_small_updates_of_a_large_record_is_no_batch_that_cannot_be_w
     assert broker.state() == broker.restart().state()
 
 
+@pytest.mark.prove("a burst of thousands")
 @pytest.mark.proves("CAT-081")
 def test_a_burst_of_returns_and_goodbyes_is_no_batch_that_cannot_be_written() -> None:
     broker = Broker()

@@ -266,6 +266,7 @@ CANARIES: list[tuple[int, Callable[[Patch], None], Callable[[], None]]] = [
 ]
 
 
+@pytest.mark.prove("a life for each bug")
 @pytest.mark.parametrize("number, plant, check", CANARIES, ids=[f"{n}-{plant.__name__}" for n, plant, _ in CANARIES])
 def test_a_planted_bug_is_caught(number: int, plant: Callable[[Patch], None], check: Callable[[], None]) -> None:
     check()

@@ -229,6 +229,7 @@ def left(of: FilterLink, groups: list[list[dict[str, Any]]], fmt: str) -> list[d
     return [record for what in found if what for record in (what if isinstance(what, list) else [what])]
 
 
+@pytest.mark.prove("many histories")
 @pytest.mark.proves("CHN-060")
 @settings(max_examples=300)
 @given(
@@ -308,6 +309,7 @@ def test_who_passed_longest_ago_is_forgotten_first_not_who_came_first() -> None:
     assert [passes for _, _, passes in times] == found
 
 
+@pytest.mark.prove("many histories")
 @pytest.mark.proves("CHN-064")
 @settings(max_examples=300)
 @given(

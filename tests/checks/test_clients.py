@@ -394,6 +394,7 @@ def wrong_answer(facts: list[Fact], chance: Chance) -> list[Fact]:
     return [*facts[:at], msgspec.structs.replace(facts[at], value=[client, number, 99]), *facts[at + 1 :]]
 
 
+@pytest.mark.prove("long histories")
 @pytest.mark.proves("CHK-004")
 def test_one_wrong_answer_among_five_hundred_is_found(soak: bool) -> None:
     count = 1_000 if soak else 100

@@ -144,6 +144,7 @@ PAIRS = {
 }
 
 
+@pytest.mark.prove("many histories")
 @pytest.mark.proves("CHK-004")
 @pytest.mark.parametrize("name", PAIRS)
 def test_a_checker_agrees_with_its_twin(name: str, soak: bool) -> None:

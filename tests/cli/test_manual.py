@@ -175,6 +175,7 @@ def test_the_manual_is_installed_for_a_user(
     assert r".SS weft config rollback [NUMBER] [PREFIX] [options]" in page.splitlines()
 
 
+@pytest.mark.prove("shells")
 @pytest.mark.proves("OPS-004", part="completion for bash, zsh and fish")
 @pytest.mark.parametrize(
     ("words", "expected"),

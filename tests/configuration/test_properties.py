@@ -240,6 +240,7 @@ def test_after_twelve_quiet_heartbeats_every_replica_equals_the_root(script: Scr
     converges(script)
 
 
+@pytest.mark.prove("many long lives")
 @pytest.mark.proves("CFG-032")
 @settings(max_examples=150)
 @given(st.lists(step, max_size=60))

@@ -54,6 +54,7 @@ def adopt_any_time(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(Times, "_compare", adopt)
 
 
+@pytest.mark.prove("a life for each bug")
 @pytest.mark.parametrize(
     ("plant", "check"),
     [

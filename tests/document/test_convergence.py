@@ -109,6 +109,7 @@ def test_a_source_that_dies_with_a_gap_holds_nobody_up_and_fills_it_when_it_is_b
     assert_all_is_the_same(net)
 
 
+@pytest.mark.prove("an hour")
 @pytest.mark.proves("DOC-012", "PEE-043")
 def test_three_groups_that_grew_apart_for_an_hour_merge_at_once() -> None:
     net = Net("islands")
@@ -204,6 +205,7 @@ def test_any_life_of_a_session_ends_with_the_same_for_all(soak: bool) -> None:
         live(Storm(seed), seed)
 
 
+@pytest.mark.prove("many nodes")
 def test_so_does_a_life_of_sixteen(soak: bool) -> None:
     for seed in range(40 if soak else 1):
         live(Storm(seed, nodes=16, faults=5), seed)

@@ -42,6 +42,7 @@ def test_the_example_is_short() -> None:
     assert sum(len(path.read_text("utf-8").splitlines()) for path in files) < 300
 
 
+@pytest.mark.prove("a process for each word")
 @pytest.mark.proves("HSE-007", part="its page, and its noun of the command line")
 def test_an_installed_annex_is_listed_with_its_page_and_its_command(packages: Path) -> None:
     said = "lease           weft-lease 1.0          Take a name for a while, so that nobody else of the fleet has it.\n"
@@ -70,6 +71,7 @@ def test_a_wrong_setting_is_said_when_the_file_is_read(packages: Path, tmp_path:
     assert (2, True) == (status, "E04 [lease]: Object contains unknown field `ports`" in said)
 
 
+@pytest.mark.prove("a process for each word")
 def test_a_broken_package_stops_nothing_but_what_needs_it(tmp_path: Path) -> None:
     (tmp_path / "broken-1.0.dist-info").mkdir()
     (tmp_path / "broken-1.0.dist-info" / "METADATA").write_text("Metadata-Version: 2.1\nName: broken\nVersion: 1.0\n")

@@ -105,6 +105,7 @@ def test_pairs_that_no_file_can_say_are_named() -> None:
     assert sorted(key for key, _ in pairs if key != "/TOPO/root") == [text.partition(": ")[0] for text in mistakes]
 
 
+@pytest.mark.prove("many files")
 @pytest.mark.proves("CFG-070")
 @given(fleets())
 def test_the_tree_reads_what_the_file_says(fleet: Fleet) -> None:

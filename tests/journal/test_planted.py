@@ -130,6 +130,7 @@ def test_without_a_bug_the_same_checks_find_nothing() -> None:
     _flips()
 
 
+@pytest.mark.prove("a life for each bug")
 @pytest.mark.proves("JRN-003", "JRN-005", "JRN-012", "JRN-041")
 @pytest.mark.parametrize("name", BUGS)
 def test_a_planted_bug_is_caught(name: str, monkeypatch: pytest.MonkeyPatch) -> None:

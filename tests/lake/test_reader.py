@@ -311,6 +311,7 @@ def test_behind_a_published_vector_only_the_newer_manifests_are_read(
     assert whole == vector_at(lake, "samples", DRAIN, 6)
 
 
+@pytest.mark.prove("ten thousand origins")
 @pytest.mark.proves("LAK-022")
 def test_the_vector_of_ten_thousand_origins_is_small(lake: Layout, monkeypatch: pytest.MonkeyPatch) -> None:
     chance = Random(7)

@@ -353,6 +353,7 @@ def gathered(entries: list[tuple[int, Record]]) -> Segment:
     return segment
 
 
+@pytest.mark.prove("many lakes")
 @given(parts=cuts())
 def test_any_partition_into_segments_gives_the_same_rows(parts: list[list[int]]) -> None:
     entries = list(enumerate(mixed(), 1))

@@ -37,6 +37,7 @@ PLANTED: dict[str, tuple[Any, str, Any]] = {
 """By core: a part that does nothing, or too early, which its machine must notice."""
 
 
+@pytest.mark.prove("many lives")
 @pytest.mark.parametrize("name", PLANTED)
 def test_planted_bug_is_found(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(*PLANTED[name])

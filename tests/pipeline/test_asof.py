@@ -177,6 +177,7 @@ BUGS = {
 }
 
 
+@pytest.mark.prove("a history for each bug")
 @pytest.mark.parametrize("bug", BUGS)
 def test_a_planted_bug_would_be_seen(bug: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     name, right, wrong, check = BUGS[bug]

@@ -62,6 +62,7 @@ def flipped(file: Path, at: int, bit: int = 0) -> bytes:
     return whole
 
 
+@pytest.mark.prove("every byte of a log")
 @pytest.mark.proves("FLD-030", part="logs of tables")
 def test_a_byte_that_changed_anywhere_in_the_log_of_a_table_is_named(lake: Layout, *, soak: bool) -> None:
     filled(lake)
@@ -92,6 +93,7 @@ def test_the_check_names_a_commit_that_still_reads_well(lake: Layout) -> None:
     assert [f"silver.samples: _delta_log/{2:020d}.json is changed"] == [found.what for found in verdict.differences]
 
 
+@pytest.mark.prove("whole batches in Spark")
 def test_a_driver_does_not_go_on_from_a_log_that_changed(lake: Layout) -> None:
     filled(lake)
     flipped(log_of(lake) / f"{50:020d}.json", 40)  # before the newest checkpoint: nothing rests on it

@@ -25,6 +25,8 @@ from weft.pipeline.mending.repair import Repair, repair
 from weft.pipeline.tables import SAMPLES
 from weft.pipeline.upkeep.log import Exchange, exchange
 
+pytestmark = pytest.mark.prove("a lake of an earlier version for each")
+
 STREAMS = ("samples", "messages", "events", "store", "logs")
 
 

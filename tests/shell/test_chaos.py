@@ -16,6 +16,8 @@ from weft.base.now import SECOND
 from weft.base.vectors import VersionVector
 from weft.testing.disk import CHANGES, Fault
 
+pytestmark = pytest.mark.prove("many nodes under drawn faults")
+
 STEPS = 150
 HOUR_NS = 3_600 * SECOND
 Act = Callable[[World, Host, Chance], None]

@@ -55,6 +55,7 @@ def test_the_story_of_one_node_between_two_instants(capsys: pytest.CaptureFixtur
     assert all(line[11:13] in ("s1", "  ") for line in lines)
 
 
+@pytest.mark.prove("nights of the simulator")
 def test_json_says_the_same_to_machines(capsys: pytest.CaptureFixture[str]) -> None:
     assert sim.run_one(seed=1, json=True) == 0
     told = json.loads(capsys.readouterr().out)
@@ -131,6 +132,7 @@ def test_a_soak_stops_at_the_first_broken_promise(capsys: pytest.CaptureFixture[
     assert "order: " in capsys.readouterr().out
 
 
+@pytest.mark.prove("nights of the simulator")
 def test_canaries_are_caught_and_listed(capsys: pytest.CaptureFixture[str]) -> None:
     assert sim.canaries("hack_before_persist", "newest_first") == 0
     said = capsys.readouterr().out

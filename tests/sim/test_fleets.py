@@ -77,6 +77,7 @@ def test_a_rule_that_is_broken_is_named_by_its_checker() -> None:
     assert [verdict.rule for verdict in outcome.verdicts] == ["wrong"]
 
 
+@pytest.mark.prove("many plans")
 def test_a_plan_can_lose_a_member_but_not_who_is_needed() -> None:
     plan = draw_plan("1", "quick")
     member = next(node.name for node in plan.nodes if node.name.startswith("m"))

@@ -129,6 +129,7 @@ def _trace(program: str, seed: str, hash_seed: str) -> str:
     return told.stdout.strip()
 
 
+@pytest.mark.prove("nights of the simulator")
 @pytest.mark.proves("SIM-011")
 def test_a_run_in_which_nothing_happened_is_void_not_green() -> None:
     plan = draw_plan("4")

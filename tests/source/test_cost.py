@@ -116,6 +116,7 @@ def peak(lake: Layout, stream: str, slices: list[Slice]) -> int:
     return most - before
 
 
+@pytest.mark.prove("wide rows")
 @pytest.mark.proves("PIP-007")
 def test_a_task_over_many_segments_of_wide_rows_holds_no_more_than_two_batches(tmp_path: Path) -> None:
     lake, wide = Layout(tmp_path / "lake"), b'"' + b"x" * (1 << 20) + b'"'

@@ -290,6 +290,7 @@ def seeds(soak: bool) -> Iterator[int]:
     return iter(range(300 if soak else 12))
 
 
+@pytest.mark.prove("many long lives")
 @pytest.mark.proves("PNG-011")
 @pytest.mark.parametrize("count", [2, 5, 9])
 def test_a_ping_passes_each_three_clocks_and_about_one_per_cycle(count: int, seeds: Iterator[int]) -> None:

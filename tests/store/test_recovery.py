@@ -362,6 +362,7 @@ def seeds(soak: bool) -> Iterator[int]:
     return iter(range(400 if soak else 24))
 
 
+@pytest.mark.prove("a long split")
 @pytest.mark.proves("HEA-001", "HEA-002", "PNG-012")
 def test_a_split_that_heals_unannounced_is_noticed_in_two_clocks_and_mended_in_twelve(seeds: Iterator[int]) -> None:
     """20 C apart, then both sides hear each other, at a loss of up to a tenth; nobody is told."""
@@ -410,6 +411,7 @@ def test_a_mended_split_is_told() -> None:
     assert [1] == [event.received for event in net["b"].told if isinstance(event, SplitHealed)]
 
 
+@pytest.mark.prove("a hundred thousand changes")
 @pytest.mark.proves("HEA-013", "HEA-005")
 def test_a_hundred_thousand_missed_changes_are_there_within_ten_seconds(soak: bool) -> None:
     """Of two nodes that had been cut from three, since each had its link again; without soak one in twenty of them."""

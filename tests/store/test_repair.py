@@ -334,6 +334,7 @@ def differing(seeds: range) -> list[int]:
 SEEDS = range(300)
 
 
+@pytest.mark.prove("many fleets")
 @pytest.mark.proves("STO-014", "STO-015")
 def test_mixed_fleets_with_deletions_end_equal() -> None:
     assert [] == differing(SEEDS)

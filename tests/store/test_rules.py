@@ -323,6 +323,7 @@ def test_rules_of_another_member_that_say_nonsense_check_nothing_and_end_nobody(
     assert "type-error" == rule(client, "match.c", {"type": [{}]})
 
 
+@pytest.mark.prove("large values")
 @pytest.mark.proves("ADM-010")
 @pytest.mark.parametrize(
     ("schema", "value"),

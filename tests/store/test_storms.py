@@ -5,6 +5,8 @@ import pytest
 from tests.store.storms import Storm
 from weft.cores.store.conflicts import Conflicts
 
+pytestmark = pytest.mark.prove("storms")
+
 SEEDS, SOAK_SEEDS = 8, 2_000
 
 

@@ -46,6 +46,7 @@ def stocked(count: int) -> Desk:
     return desk
 
 
+@pytest.mark.prove("large documents")
 @pytest.mark.proves("DOC-060")
 @pytest.mark.parametrize(
     ("verb", "reference", "inner"),
