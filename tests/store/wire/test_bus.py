@@ -293,3 +293,23 @@ def test_planted_bug_that_keys_may_stand_twice_is_seen(monkeypatch: pytest.Monke
     monkeypatch.setattr(pack, "_map", dict)
     with pytest.raises(AssertionError):
         test_broken_bytes_are_refused_by_their_name(BROKEN[0][0], "malformed")
+
+
+LONG = "\U0001f9f5" * 35
+"""Few characters, and 140 bytes: the journal, vectors and the lake take 128 of an origin."""
+
+
+@pytest.mark.proves("STO-001")
+@pytest.mark.parametrize(
+    "payload",
+    [
+        {"node": LONG},
+        {"chain": {"node": LONG, "tick": 1, "prev": None}},
+        {"prev": {"node": LONG, "tick": 1, "prev": None}},
+    ],
+)
+def test_the_name_of_a_node_is_counted_in_bytes_and_not_in_characters(payload: dict[str, Any]) -> None:
+    assert 140 == len(LONG.encode())
+    assert _code("update", pack.pack({**SAID, **payload})) in ("bad-field", "bad-chain")
+    assert "accepted" == _code("update", pack.pack({**SAID, "node": LONG[:16]}))
+    assert "bad-field" == _code("update", pack.pack({**SAID, "node": LONG[:17]}))
