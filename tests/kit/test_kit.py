@@ -4,10 +4,12 @@ from typing import Any
 
 import pytest
 
+from weft.base.chance import Chance
 from weft.base.effects import Confirm, Connect, Disconnect, Effect, Perform, Persist, Reply, Send, Tell
 from weft.base.now import SECOND, Now
 from weft.base.records import CoreRecord, Record
 from weft.cores.kit import limits
+from weft.cores.kit.backoff import BackOff
 from weft.cores.kit.outbox import Outbox
 from weft.cores.kit.refusals import Refusal
 from weft.cores.kit.tickets import Tickets
@@ -178,3 +180,12 @@ def test_a_refusal_says_its_code_and_why() -> None:
     refusal = Refusal("too-large", "9 bytes", "send less")
     assert ("too-large", "9 bytes", "send less") == (refusal.code, refusal.why, refusal.mend)
     assert ["too-large: 9 bytes", "closed"] == [str(refusal), str(Refusal("closed"))]
+
+
+@pytest.mark.proves("HSE-002", part="the pause before the next attempt")
+def test_a_pause_doubles_up_to_the_longest_and_differs_from_node_to_node() -> None:
+    plain = BackOff(1_000, 5_000, share=0.0)
+    assert [1_000, 2_000, 4_000, 5_000, 5_000] == [plain.pause_ns(Chance("a"), failed) for failed in (0, 1, 2, 3, 99)]
+    spread = BackOff(1_000, 5_000, share=0.2)
+    drawn = [spread.pause_ns(Chance(f"node {number}"), 0) for number in range(100)]
+    assert (True, True) == (800 <= min(drawn) < 900, 1_100 < max(drawn) <= 1_200)

@@ -46,7 +46,7 @@ class Child:
         """The node id of the parent that has welcomed us last."""
         self._chance = chance
         self._had: tuple[bytes, int] | None = None
-        self._pause = limits.BACK_OFF_NS
+        self._failed = 0
         self._win = self._winb = 0
         self._beat_ns, self._dead_ns = context.beat_ns, context.dead_ns
         self._greet_at: int | None = None
@@ -274,8 +274,8 @@ class Child:
             self._refused_with = (what.why, what.text)
             self.context.tell(ParentRefused(what.why, what.text))
         self._answer_by = None
-        self._greet_at = now.mono + self._chance.about(self._pause, limits.BACK_OFF_SHARE)
-        self._pause = min(2 * self._pause, limits.BACK_OFF_MAX_NS)
+        self._greet_at = now.mono + limits.BACK_OFF.pause_ns(self._chance, self._failed)
+        self._failed += 1
 
     def lose(self, what: Any, before: State, now: Now) -> None:
         """The link is broken."""
@@ -286,7 +286,7 @@ class Child:
     def join(self, welcome: Welcome, before: State, now: Now) -> None:
         """The parent has taken us."""
         self._answer_by = self._greet_at = None
-        self._pause = limits.BACK_OFF_NS
+        self._failed = 0
         self._refused_with, self._loop_told = None, False
         self.parent = welcome.node
         beat_ms = max(welcome.beat, limits.BEAT_MS_MIN)
@@ -355,7 +355,7 @@ class Child:
         self._say(Bye("moved"), now)
         self.context.tell(ParentLost("moved"))
         self.parent = None
-        self._pause = limits.BACK_OFF_NS
+        self._failed = 0
         self.greet(what, before, now)
 
     def let_go(self, what: Any, before: State, now: Now) -> None:
@@ -364,7 +364,7 @@ class Child:
             self._say(Bye(str(what)), now)
             self.context.tell(ParentLost(str(what)))
         self._greet_at = self._answer_by = None
-        self._pause = limits.BACK_OFF_NS
+        self._failed = 0
         self.parent = None
         self.endpoint = ""
         self.context.disconnect(UP)

@@ -3,6 +3,7 @@
 from typing import Final
 
 from weft.base.now import MILLISECOND, SECOND
+from weft.cores.kit.backoff import BackOff
 
 HOP_WINDOW: Final = 1_000  # messages unacknowledged: 20 s of a sensor, 2 round trips of a busy collector
 HOP_WINDOW_BYTES: Final = 8 << 20  # bytes unacknowledged: what a link of 10 MB/s holds in 0.8 s
@@ -31,9 +32,7 @@ VOLATILE_BYTES_MAX: Final = 16 << 20
 ROUTES_MAX: Final = 10_000  # nodes below children that are remembered, to find the way to them (RTE-003)
 FOREVER: Final = 1 << 63
 
-BACK_OFF_NS: Final = SECOND // 10  # first pause before knocking again
-BACK_OFF_MAX_NS: Final = 5 * SECOND
-BACK_OFF_SHARE: Final = 0.2  # spread, so that a fleet does not knock in unison
+BACK_OFF: Final = BackOff(SECOND // 10, 5 * SECOND, share=0.2)  # before knocking again
 BEAT_MS: Final = 1_000  # silence after which we say that we are here
 DEAD_MS: Final = 5_000  # silence after which the other side is given up (CLI-005)
 BEAT_MS_MIN: Final = 100  # below, a busy Raspberry Pi misses its own beat

@@ -262,9 +262,8 @@ class Bridges:
         if link.endpoint:
             self.context.disconnect(DIAL, link.peer)
             link.net = ""
-            wait = min(limits.DIAL_NS[0] << link.retries, limits.DIAL_NS[1])
-            link.retries = min(link.retries + 1, limits.DIALS_COUNTED)
-            link.retry_at = self.context.now.mono + self.context.chance.about(wait, limits.DIAL_SHARE)
+            link.retry_at = self.context.now.mono + limits.DIAL.pause_ns(self.context.chance, link.retries)
+            link.retries += 1
         else:
             self.links.pop((link.channel, link.peer), None)
 

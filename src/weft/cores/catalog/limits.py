@@ -3,6 +3,7 @@
 from typing import Final
 
 from weft.base.now import MILLISECOND, SECOND
+from weft.cores.kit.backoff import BackOff
 
 # Records
 NAME_BYTES_MAX: Final = 255  # CAT-014
@@ -115,10 +116,8 @@ BRIDGE_SILENCE_NS: Final = 3 * SECOND  # BRI-003
 GREET_NS: Final = (
     SECOND  # until a greeting without an answer is said on a new connection: networks that meet agree soon (BRI-013)
 )
-DIAL_NS: Final = (250 * MILLISECOND, SECOND)  # from the first wait between two tries to the longest
+DIAL: Final = BackOff(250 * MILLISECOND, SECOND, share=0.2)  # between two tries
 REFUSED_NS: Final = 8 * SECOND  # the same after a refusal
-DIAL_SHARE: Final = 0.2
-DIALS_COUNTED: Final = 4  # doublings, at most
 PART_OFFERS: Final = 128  # of a part of a snapshot
 PART_BYTES: Final = 1 << 20
 ASK_NS: Final = 2 * SECOND  # BRI-008

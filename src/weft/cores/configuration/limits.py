@@ -3,6 +3,7 @@
 from typing import Final
 
 from weft.base.now import MILLISECOND, SECOND
+from weft.cores.kit.backoff import BackOff
 
 HEARTBEAT_NS: Final = 2 * SECOND  # CFG-074
 HEARTBEAT_MIN_NS: Final = 50 * MILLISECOND  # below, a busy Raspberry Pi misses its own beat
@@ -13,9 +14,7 @@ ORPHAN_DEATHS: Final = (
 )
 
 SNAPSHOT_NS: Final = 2 * SECOND  # between two answers of a snapshot (CFG-074)
-RETRY_NS: Final = SECOND // 2  # first pause after an attempt that failed; doubles
-RETRY_SHARE: Final = 0.1  # spread, so that a fleet does not ask in unison
-RETRY_MAX_NS: Final = 30 * SECOND
+RETRY: Final = BackOff(SECOND // 2, 30 * SECOND, share=0.1)  # after an attempt that failed
 FAILING_AFTER: Final = 3  # attempts after which others are told
 RESYNC_NS: Final = SECOND  # between two resyncs; doubles while they come within CALM_NS (CFG-037)
 RESYNC_MAX_NS: Final = 30 * SECOND

@@ -116,7 +116,7 @@ class Replica:
             return
         if self.silence.hear(now) and self._is_retrying and self._ask_at is not None:
             self._ask_at = min(
-                self._ask_at, now.mono + limits.RETRY_NS
+                self._ask_at, now.mono + limits.RETRY.first_ns
             )  # it is back: the long pause was for its absence
         if type(message) is KvPub:
             self._turn(self.judge(message) if self.state is State.RUN else On.UPDATED, message, now)
@@ -351,8 +351,7 @@ class Replica:
     def drop_stage(self, on: On, failure: Failure, now: Now) -> None:
         """Nothing of this attempt counts; the next one comes after a pause that doubles."""
         self._begin(0)
-        doubled = min(limits.RETRY_NS << min(self._attempts - 1, 16), limits.RETRY_MAX_NS)
-        pause = self._chance.about(doubled, limits.RETRY_SHARE)
+        pause = limits.RETRY.pause_ns(self._chance, self._attempts - 1)
         self._is_retrying = True
         self._ask_at = now.mono + (pause if failure.pause_ns is None else failure.pause_ns)
         if failure.is_told or self._attempts >= limits.FAILING_AFTER:

@@ -367,9 +367,8 @@ class Service:
         self.taps.end("registered anew" if self.state is not State.STOPPED else "stopped", now)
 
     def _back_off(self, now: Now) -> None:
-        wait = min(limits.RETRY_MIN_NS << self._retries, limits.RETRY_MAX_NS)
-        self._retries = min(self._retries + 1, limits.RETRIES_COUNTED)
-        self._act_at = now.mono + self._chance.about(wait, limits.RETRY_SHARE)
+        self._act_at = now.mono + limits.RETRY.pause_ns(self._chance, self._retries)
+        self._retries += 1
 
     def _say(self, command: bytes, now: Now, *body: bytes) -> None:
         time = times.write("f64le" if self._brokers.is_f64 else "f32le", _wall(now))

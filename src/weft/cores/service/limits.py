@@ -3,6 +3,7 @@
 from typing import Final
 
 from weft.base.now import MILLISECOND, SECOND
+from weft.cores.kit.backoff import BackOff
 
 INTERVAL_MS: Final = 1_000  # I
 INTERVAL_MS_MAX: Final = 3_600_000  # what a broker may ask for at most (CAT-013)
@@ -13,10 +14,7 @@ DEAF_TENTHS: Final = 15  # of the longer of I and the beacon's interval, without
 
 ANSWER_NS: Final = 2 * SECOND  # until a registration has its answer (CAT-023)
 UPDATE_TRIES: Final = 3  # an existing broker answers no update at all
-RETRY_MIN_NS: Final = 250 * MILLISECOND
-RETRY_MAX_NS: Final = 8 * SECOND
-RETRY_SHARE: Final = 0.2
-RETRIES_COUNTED: Final = 8  # doublings, at most
+RETRY: Final = BackOff(250 * MILLISECOND, 8 * SECOND, share=0.2)
 RETURN_NS_MAX: Final = 8 * SECOND  # with an interval of an hour nobody may be away for an hour (BEA-021)
 PAUSE_NS: Final = 500 * MILLISECOND  # who stood still for longer has heard nothing because of that
 
@@ -32,5 +30,3 @@ TAPS_MAX: Final = 8  # as a broker has at most
 TAP_REPORT_NS: Final = SECOND
 TAP_SILENCE_NS: Final = 3 * SECOND  # of the monitor (MON-005)
 COPIES_WAITING_MAX: Final = 1_000  # that were noted and not yet said; what finds no room is counted (MON-004)
-
-assert RETRY_MIN_NS << RETRIES_COUNTED >= RETRY_MAX_NS, "else the longest wait is never reached"

@@ -3,6 +3,7 @@
 from typing import Final
 
 from weft.base.now import MILLISECOND, SECOND
+from weft.cores.kit.backoff import BackOff
 
 # Identity and order
 NAME_BYTES_MAX: Final = 64  # STO-001
@@ -49,7 +50,7 @@ BATCH_BYTES: Final = 256 << 10
 MESH_BEAT_NS: Final = SECOND
 MESH_SILENCE_NS: Final = 3 * SECOND  # LNK-021
 MESH_BUSY_NS: Final = 30 * SECOND  # of one that speaks and does not answer: it merges what came before the question
-MESH_RETRY_NS: Final = (SECOND, 5 * SECOND)  # a cut that ends is noticed soon; a hello costs nothing
+MESH_RETRY: Final = BackOff(SECOND, 5 * SECOND, share=0.2)  # a cut that ends is noticed soon; a hello costs nothing
 MESH_TRIES_MAX: Final = 360  # half an hour of greetings in vain, of a node that no file names
 REFUSED_NS: Final = 60 * SECOND
 

@@ -144,10 +144,8 @@ class Mesh:
             return
         if peer.tries and peer.tries % FRESH_TRIES == 0:
             self._hang_up(peer)
-        least, most = limits.MESH_RETRY_NS
-        wait = min(most, least << min(peer.tries, 8))
+        peer.due_at = now.mono + limits.MESH_RETRY.pause_ns(self._context.chance, peer.tries)
         peer.tries += 1
-        peer.due_at = now.mono + self._context.chance.about(wait, 0.2)
         self._send(peer, self._hello())
 
     def join(self, peer: Peer, now: Now, why: str) -> None:

@@ -3,6 +3,7 @@
 from typing import Final
 
 from weft.base.now import MILLISECOND, SECOND
+from weft.cores.kit.backoff import BackOff
 
 BEACON_YOUNG_NS: Final = 1 * SECOND  # a fleet that is being started should find itself within a second
 BEACON_NS: Final = 5 * SECOND  # later one small datagram per 5 s is enough to find a newcomer's parent
@@ -21,10 +22,9 @@ MARCO_BURST_NS: Final = tuple(tenth * 100 * MILLISECOND for tenth in (0, 1, 2, 4
 MARCO_GAP_NS: Final = 100 * MILLISECOND  # new connections of one moment share one call
 PROTOCOL: Final = 1  # the version that beacons say (TOP-003)
 ANSWER_NS: Final = 2 * SECOND  # how long a POLO waits for its answer (CFG-074)
-TIMEOUT_PAUSE_NS: Final = (SECOND // 2, 30 * SECOND)  # first and longest pause after silence (TOP-001 to TOP-017)
-BUSY_PAUSE_NS: Final = (1 * SECOND, 30 * SECOND)  # after WTF 5 and 7
-REFUSED_PAUSE_NS: Final = (30 * SECOND, 300 * SECOND)  # after any other WTF: a person has to do something first
-PAUSE_SHARE: Final = 0.1  # pauses differ by this share, so that a fleet does not ask in step
+TIMEOUT_PAUSE: Final = BackOff(SECOND // 2, 30 * SECOND, share=0.1)  # after silence (TOP-001 to TOP-017)
+BUSY_PAUSE: Final = BackOff(1 * SECOND, 30 * SECOND, share=0.1)  # after WTF 5 and 7
+REFUSED_PAUSE: Final = BackOff(30 * SECOND, 300 * SECOND, share=0.1)  # after any other WTF: a person has to act first
 REFERRALS_MAX: Final = 4  # from one node to the next; longer ways are rings
 
 ASKED_MAX: Final = 1_000  # POLOs that wait for their write; beyond them WTF 5
@@ -68,5 +68,5 @@ IWIN_REPEATS: Final = (0, 1, 2, 4)  # in tenths of a second, as MARCO
 CANDIDATES_MAX: Final = 100  # promises that may still make a root; more first-level collectors than a root has
 
 assert BEACON_YOUNG_NS <= BEACON_NS, "a young node speaks more often, not less"
-assert REFUSED_PAUSE_NS[0] >= BUSY_PAUSE_NS[0], "who is refused for good must not ask more often than who is busy"
+assert REFUSED_PAUSE.first_ns >= BUSY_PAUSE.first_ns, "who is refused for good must not ask more often than who is busy"
 assert WUTUP_REPEATS[-1] < 4, "the last repetition must leave time for an answer within W"

@@ -18,9 +18,9 @@ ASKED_MAX: Final = 64  # endpoints whose answers are still taken: the last ones 
 TIMEOUT: Final = -1
 """In place of a code of WTF: nobody answered."""
 PAUSES: Final = {
-    TIMEOUT: limits.TIMEOUT_PAUSE_NS,
-    BUSY: limits.BUSY_PAUSE_NS,
-    NOT_READY: limits.BUSY_PAUSE_NS,
+    TIMEOUT: limits.TIMEOUT_PAUSE,
+    BUSY: limits.BUSY_PAUSE,
+    NOT_READY: limits.BUSY_PAUSE,
 }
 
 
@@ -276,11 +276,10 @@ class Member:
 
     def back_off(self, heard: Heard, now: Now) -> None:
         """Ask again after a pause that grows; never given up."""
-        first, longest = PAUSES.get(heard.code, limits.REFUSED_PAUSE_NS)
         self._tries = self._tries + 1 if heard.code == self.pause_code else 1
         self.pause_code, self._answer_at = heard.code, None
-        pause = min(first << min(self._tries - 1, 16), longest)
-        self._retry_at = now.mono + self.context.chance.about(pause, limits.PAUSE_SHARE)
+        pause = PAUSES.get(heard.code, limits.REFUSED_PAUSE)
+        self._retry_at = now.mono + pause.pause_ns(self.context.chance, self._tries - 1)
 
     def ask_later(self, heard: Heard, now: Now) -> None:
         """As before, but with a place: work goes on."""
