@@ -138,7 +138,6 @@ def test_standard_input_is_read_where_a_hyphen_stands(typed: Typed, monkeypatch:
         (("set", "period=1"), 2, "duration=90"),
         (("show", "period=9", "jam=9"), 1, "weft doc show"),
         (("resolve", "77", "--first"), 1, "weft doc conflicts"),
-        (("verify", "--signatures"), 4, "Not yet"),
         (("import", "/nowhere"), 4, "another file"),
     ],
 )
@@ -367,10 +366,26 @@ def test_join_makes_the_settings_of_a_node_and_checks_them(
         "serve_host": "127.0.0.1",
     } == became[0]["doc"]["session"]["Hall 5"]
     assert "usable" in _said(["doc", "join", "Hall 5", "--check"], capsys)
-    for words in (["--listen", "0.0.0.0"], ["--key", "k"], ["--sign", "s"], ["--schema", "/nowhere"]):
+    for words in (["--listen", "0.0.0.0"], ["--key", "k"], ["--schema", "/nowhere"]):
         with pytest.raises(UserError):
             _said(["doc", "join", "Hall 5", "--check", *words], capsys)
     assert "usable" in _said(["doc", "join", "Hall 5", "--check", "--listen", "0.0.0.0", "--open"], capsys)
+
+
+@pytest.mark.proves("GSP-050", part="weft doc key new makes the file, and --key takes it")
+def test_a_key_is_made_and_taken_in_the_place_of_an_open_network(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    became: list[dict[str, Any]] = []
+    monkeypatch.setattr("weft.cli.up.become", became.append)
+    key = tmp_path / "hall5.key"
+    assert str(key) in _said(["doc", "key", "new", str(key)], capsys)
+    assert (0o600, True) == (key.stat().st_mode & 0o777, "secret-key" in key.read_text())
+    words = ["doc", "join", "Hall 5", "--listen", "0.0.0.0", "--key", str(key)]
+    assert "usable" in _said([*words, "--check"], capsys)
+    _said(words, capsys)
+    assert str(key) == became[0]["doc"]["session"]["Hall 5"]["key"]
+    assert "security" not in became[0]
 
 
 def _said(words: list[str], capsys: pytest.CaptureFixture[str]) -> str:

@@ -50,7 +50,6 @@ ENDLESS = {
     "catalog serve": "a broker until it is stopped",
     "doc join": "a node until it is stopped",
     "doc open": "a node until it is stopped",
-    "doc key": "not built yet",
     "debug dump": "prints lines of JSON",
     "completion": "prints a script",
     "man": "prints a page",

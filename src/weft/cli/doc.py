@@ -44,7 +44,7 @@ ROOMS: Final[dict[str, tuple[str, str]]] = {
     "import": ("weft.cli.doc_files:import_file", "Take a log, a document or a roster in."),
     "verify": ("weft.cli.doc_files:verify", "Check a log: numbers, hashes, document."),
     "rebuild": ("weft.cli.doc_files:rebuild", "Make the document again, from a file or a lake."),
-    "key": ("weft.cli.doc_files:key", "Keys of sessions (not built yet)."),
+    "key": ("weft.cli.doc_files:key", "Make the key of a session."),
 }
 for name, (where, what) in ROOMS.items():
     # Whoever asks for one command reads all of its own words, the list of commands shows these.

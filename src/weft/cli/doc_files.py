@@ -289,7 +289,6 @@ def verify(
     file: File | None = None,
     /,
     *,
-    signatures: Flag = False,
     node: Node = None,
     session: Session = "",
     json: Flag = False,
@@ -298,13 +297,10 @@ def verify(
 
     Args:
         file: of weft doc export; left out: what a node has, against what it says of it.
-        signatures: who has signed what (not built yet).
         node: a node's name, state directory or endpoint; default: WEFT_DOC, else the only one that runs here.
         session: its name, where the node has several.
         json: the findings as JSON.
     """
-    if signatures:
-        return _unbuilt("signatures (GSP-052) are")
     if file is not None:
         try:
             log = log_of_file(file_named(file), partial=True)
@@ -427,13 +423,22 @@ def log_of_lake(lake: Path, session: str, schema: str) -> "LogFile":
     return LogFile(Header(meant[0].name, name, text_of(schema) if schema else ""), entries, beyond)
 
 
-# Later
+def key(new: Literal["new"], file: Path, /, *, json: Flag = False) -> int:
+    """Make the key of a session: `weft doc key new hall5.key`; who has the file takes part, by `weft doc join --key hall5.key`.
 
+    Copy the file by a way that nobody else reads. Who has had it may take part until all use another one.
 
-def key(*_: Annotated[str, Parameter(allow_leading_hyphen=True)]) -> int:
-    """Keys of sessions are not built yet (GSP-050): an open network is asked for by --open."""
-    return _unbuilt("keys of sessions (GSP-050) are")
+    Args:
+        new: the word new.
+        file: where the pair is written, with mode 600.
+        json: the file and the public key as JSON.
+    """
+    from weft.shell.keymaking import write_session_key
 
-
-def _unbuilt(what: str) -> int:
-    return complain(f"unsupported: {what} not built yet\n  try: docs/doc.md, Not yet", DENIED)
+    del new  # there is no other word yet
+    pair = write_session_key(file)
+    if json:
+        print_json({"file": str(file), "public": pair.public})
+    else:
+        print(f"{file} holds the key of a session; others need a copy: weft doc join SESSION --key {file.name}")
+    return DONE

@@ -29,7 +29,6 @@ SAME: Final = ("listen", "advertise", "mdns", "operator", "serve", "serve_host",
 """What the table of a session calls as the options do."""
 LOOPBACK: Final = ("127.0.0.1", "localhost", "::1")
 Open = Annotated[bool, Parameter(name="--open", negative="", show_default=False)]
-Later = Annotated[str, Parameter(show=False)]
 
 
 @Parameter(name="*")
@@ -40,7 +39,7 @@ class Options:
     Attributes:
         schema: derby, plain, or a TOML file of your own; the same for everybody.
         peer: host:port of somebody who takes part already; several may be given.
-        listen: host or host:port for others; beyond 127.0.0.1 whoever reaches it may enter, so that needs --open.
+        listen: host or host:port for others; beyond 127.0.0.1 that needs --key, or --open, since whoever reaches it may enter.
         advertise: host or host:port that is said to others, where they reach it by another one.
         mdns: --no-mdns: neither found nor looking by mDNS.
         operator: who enters here; stands in every entry.
@@ -51,6 +50,7 @@ class Options:
         state: directory of its journal (~/.local/state/weft/weft/NAME).
         node_port: first of ten ports for status and metrics; default: free ones.
         is_open: yes, the network is trusted.
+        key: the file of weft doc key new; who has it takes part, and nobody else.
         check: say whether that can be used, and start nothing.
     """
 
@@ -67,8 +67,7 @@ class Options:
     state: Path | None = None
     node_port: int | None = None
     is_open: Open = False
-    key: Later = ""
-    sign: Later = ""
+    key: str = ""
     check: Flag = False
 
 
@@ -142,12 +141,13 @@ def _usable(session: str, options: Options) -> dict[str, Any]:
     """The settings of the node; UserError where it could not be one."""
     from weft.node.settings import settings_of
 
-    if options.key or options.sign:
-        what, number = ("--key", "GSP-050") if options.key else ("--sign", "GSP-052")
-        raise UserError("usage", f"{what} is not built yet ({number})", "without it, on a network that you trust")
-    if _host_of(options.listen) not in LOOPBACK and not options.is_open:
+    if options.key:
+        from weft.shell.keys import session_key
+
+        session_key(Path(options.key))
+    if _host_of(options.listen) not in LOOPBACK and not (options.is_open or options.key):
         text = f"whoever reaches {options.listen} could enter anything: this node has no keys"
-        mend = "--open, on a network that you trust; or the table [doc] of a node that has joined a closed fabric"
+        mend = "--key FILE of weft doc key new; --open, on a network that you trust; or the table [doc] of a node that has joined a closed fabric"
         raise UserError("usage", text, mend)
     document = document_of(session, options)
     settings_of(document, "the command line")
@@ -194,6 +194,7 @@ def document_of(session: str, options: Options) -> dict[str, Any]:
     table = {
         "schema": schema_of(options.schema),
         "peers": [numeric(peer) for peer in options.peer],
+        "key": str(Path(options.key).absolute()) if options.key else "",
         **{name: getattr(options, name) for name in SAME},
     }
     document: dict[str, Any] = {

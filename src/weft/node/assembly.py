@@ -240,7 +240,13 @@ def _check(table: CheckTable) -> CheckSettings:
 def _document(start: Start) -> Core:
     table = start.settings.doc or DocTable()
     return Documents(
-        settings_of_session(name, session, table.timing, fresh_uuid(start.chance(f"document/{name}")))
+        settings_of_session(
+            name,
+            session,
+            table.timing,
+            fresh_uuid(start.chance(f"document/{name}")),
+            is_closed=start.settings.is_closed,
+        )
         for name, session in table.session.items()
     )
 

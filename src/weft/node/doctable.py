@@ -37,6 +37,8 @@ class DocSessionTable(msgspec.Struct, frozen=True, forbid_unknown_fields=True, k
     """Host, or `host:port`; without a port any of 49152..65535."""
     advertise: str = ""
     """Host, or `host:port`, that is said to others; empty: where it listens."""
+    key: str = ""
+    """File of the session's key pair: who has it takes part, and nobody else (GSP-050); empty: no key of its own."""
     mdns: bool = True
     """Whether it is found, and finds others, by mDNS, as far as that is installed."""
     operator: str = ""
@@ -105,7 +107,9 @@ def _session_faults(where: str, session: DocSessionTable) -> Iterator[str]:
         yield f"E04 {where}.schema: {error}"
 
 
-def settings_of_session(name: str, session: DocSessionTable, timing: DocTimingTable, uuid: bytes) -> SessionSettings:
+def settings_of_session(
+    name: str, session: DocSessionTable, timing: DocTimingTable, uuid: bytes, *, is_closed: bool = False
+) -> SessionSettings:
     """What the core is told of a session."""
     spans = {f"{field}_ns": span_ns(getattr(timing, field)) or 0 for field in timing.__struct_fields__}
     return SessionSettings(
@@ -117,6 +121,7 @@ def settings_of_session(name: str, session: DocSessionTable, timing: DocTimingTa
         advertise=session.advertise,
         peers=session.peers,
         mdns=session.mdns,
+        is_closed=is_closed or bool(session.key),
         operator=session.operator,
         timing=Timing(**spans),
     )

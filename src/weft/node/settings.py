@@ -25,7 +25,7 @@ from weft.cores.measurement.settings import MetricSpec, parse_metrics
 from weft.node import installed
 from weft.node.catalogtable import CatalogTable
 from weft.node.catalogtable import faults_of as catalog_faults
-from weft.node.doctable import DocTable
+from weft.node.doctable import DocSessionTable, DocTable
 from weft.node.doctable import faults_of as doc_faults
 from weft.node.notifytable import NotifyTable
 from weft.node.notifytable import faults_of as notify_faults
@@ -268,15 +268,26 @@ class NodeSettings(msgspec.Struct, frozen=True, kw_only=True):
     @property
     def hosts(self) -> tuple[str, ...]:
         """Where the node listens: itself, its catalog, its documents."""
-        sessions = self.doc.session.values() if self.doc is not None else ()
-        listens = [host_of(each.listen) if is_address(each.listen) else each.listen for each in sessions]
+        listens = self._listens(is_keyed=True) + self._listens(is_keyed=False)
         catalog = [self.catalog.host] if self.catalog is not None and self.catalog.host else []
         return tuple(dict.fromkeys([self.node.host, *catalog, *listens]))
 
     @property
+    def sessions(self) -> dict[str, DocSessionTable]:
+        """Its sessions of documents, by name."""
+        return self.doc.session if self.doc is not None else {}
+
+    def _listens(self, *, is_keyed: bool) -> list[str]:
+        """Hosts of the sessions of documents that have a key of their own, or that have none."""
+        listens = [each.listen for each in self.sessions.values() if bool(each.key) == is_keyed]
+        return [host_of(each) if is_address(each) else each for each in listens]
+
+    @property
     def open_hosts(self) -> tuple[str, ...]:
         """Where other machines reach a node without keys; empty: nowhere."""
-        return () if self.is_closed else tuple(host for host in self.hosts if not is_loopback(host))
+        catalog = [self.catalog.host] if self.catalog is not None and self.catalog.host else []
+        asked = dict.fromkeys([self.node.host, *catalog, *self._listens(is_keyed=False)])
+        return () if self.is_closed else tuple(host for host in asked if not is_loopback(host))
 
     @property
     def is_closed(self) -> bool:

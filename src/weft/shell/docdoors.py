@@ -17,18 +17,19 @@ import zmq
 from weft.base.effects import Source
 from weft.base.endpoints import endpoint_of, host_of, is_address, port_of
 from weft.base.errors import UNREADABLE, UserError
-from weft.base.keys import KeyTable
+from weft.base.keys import Holder, Keys, KeyTable
 from weft.cores.document.messages import Begin, LinkFull, Opened, OpenSession
 from weft.node.doctable import DocSessionTable
 from weft.node.settings import NodeSettings
 from weft.shell.boards import Board
 from weft.shell.door import Door
 from weft.shell.ends import REBIND_S, REBIND_TRIES, said_of
+from weft.shell.keys import session_key
 from weft.shell.links import Links
 from weft.shell.mdns import Eyes
 from weft.shell.opendoors import OpenDoor, reached_by
 from weft.shell.runner import Runner
-from weft.shell.sockets import Context, Credentials, NoKey, Shape, Socket, make_socket
+from weft.shell.sockets import Context, Credentials, NoKey, Shape, Socket, connect_with, make_socket
 from weft.shell.trying import Entrance
 from weft.shell.zap import Gatekeeper
 from weft.wire.document.messages import FRAME_BYTES_MAX
@@ -204,10 +205,26 @@ class SessionLinks:
             if self._credentials.is_closed and proved is None:
                 self.refused += 1
                 continue
+            proved = proved or None  # a session's key is everybody's: it says that somebody may, not who
             said = [frame.bytes for frame in frames[:FRAMES_MAX]]
             peer = self.name.encode() + BETWEEN + said[0]
             self._hear(Source(CHANNEL, peer, proved, said_of(frames[-1], "Peer-Address")), said)
         asyncio.get_running_loop().call_soon(self.read)
+
+
+class SessionKey(Credentials):
+    """Of a session that has a key of its own: who has the pair is in, and nobody else (GSP-050)."""
+
+    def __init__(self, pair: Keys) -> None:
+        everybody = Holder(b"", "session", frozenset(), (), 0, (pair.public,))
+        super().__init__(pair, KeyTable([everybody]))
+        self._pair = pair
+
+    def pin(self, made: Socket, place: str) -> tuple[bytes, str] | None:
+        """Let the socket connect to who has the same pair; whose it is, it does not say."""
+        del place  # who stands there does not matter
+        connect_with(made, self._pair, self._pair.public)
+        return None
 
 
 class DocDoors:
@@ -225,6 +242,8 @@ class DocDoors:
         self.gatekeeper: Gatekeeper | None = None
         """Of that context."""
         self.sessions: dict[str, SessionLinks] = {}
+        self._keyed: dict[str, tuple[Gatekeeper, Context]] = {}
+        """Of sessions with a key of their own, by name."""
         self._boards: list[Board] = []
         self._eyes = Eyes(settings.node.name, lambda order: runner.order("document", order))
 
@@ -242,9 +261,7 @@ class DocDoors:
             self.gatekeeper = Gatekeeper(self._context, self._links.credentials.table)
             self.gatekeeper.open()
         for name, table in self._tables.items():
-            made = self.sessions[name] = SessionLinks(
-                self._context, name, self._runner.post, self._links.credentials, self.gatekeeper
-            )
+            made = self.sessions[name] = self._links_of(name, table)
             if not made.listen(table.listen, self._ports.get(name, 0)) and is_address(table.listen):
                 text = f"{table.listen} of session {name!r} cannot be bound: somebody listens there"
                 raise UserError("port-in-use", text, "another port in `listen`, or none: then any that is free")
@@ -256,6 +273,20 @@ class DocDoors:
             if table.serve:
                 self._boards.append(self._board_of(name, table))
 
+    def _links_of(self, name: str, table: DocSessionTable) -> SessionLinks:
+        """The sockets of a session; one with a key has a context of its own, since that has one handler of handshakes.
+
+        UserError `no-keys`, `open-keys`, `bad-keys`.
+        """
+        assert self._context is not None, "made in `open`"
+        if not table.key:
+            return SessionLinks(self._context, name, self._runner.post, self._links.credentials, self.gatekeeper)
+        context, credentials = zmq.Context(), SessionKey(session_key(Path(table.key)))
+        keeper = Gatekeeper(context, credentials.table)
+        keeper.open()
+        self._keyed[name] = keeper, context
+        return SessionLinks(context, name, self._runner.post, credentials, keeper)
+
     async def close(self) -> None:
         """Let go of everybody, after the last words."""
         for board in self._boards:
@@ -266,6 +297,9 @@ class DocDoors:
         self._door.close()
         if self.gatekeeper is not None:
             self.gatekeeper.close()
+        for keeper, context in self._keyed.values():
+            keeper.close()
+            await asyncio.to_thread(context.term)
         if self._context is not None:
             await asyncio.to_thread(self._context.term)
 
@@ -282,7 +316,8 @@ class DocDoors:
     def open_doors(self) -> Iterator[OpenDoor]:
         """Where sessions listen without keys."""
         if not self._links.credentials.is_closed:
-            for each in self.entrances():
+            keyed = {f"document {name}" for name in self._keyed}
+            for each in (one for one in self.entrances() if one.name not in keyed):
                 host, _, port = each.endpoint.removeprefix("tcp://").rpartition(":")
                 yield OpenDoor(each.name, f"{host}:{port}", reached_by(host))
 

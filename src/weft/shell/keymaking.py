@@ -35,6 +35,7 @@ from weft.shell.keys import (
 from weft.wire.enrolment import Welcome
 
 ADDRESS: Final = "address.json"
+SESSION: Final = "Who has this file takes part."
 BEACON_KEY_BYTES: Final = 32
 _PUBLIC: Final = """\
 # The public key of a node of Weft (a CURVE certificate in pyzmq's form). Anybody may read it.
@@ -78,6 +79,23 @@ def write_keys(state: Path, pair: Keys, name: str = SECRET) -> Keys:
             put_whole(Files(), folder / PUBLIC, _PUBLIC.format(public=pair.public).encode())
     except OSError as error:
         raise StorageFailed(f"the keys of {state} cannot be written: {error.strerror}") from error
+    return pair
+
+
+def write_session_key(path: Path) -> Keys:
+    """Make the pair of a session of documents in a new file; UserError `exists`, StorageFailed."""
+    pair = new_pair()
+    text = _SECRET.format(public=pair.public, secret=pair.secret).replace(
+        "Whoever reads this file is the node.", SESSION
+    )
+    try:
+        made = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
+        with open(made, "w", encoding="ascii") as file:
+            file.write(text.replace("of a node of Weft", "of a session of documents"))
+    except FileExistsError:
+        raise UserError("exists", f"{path} is there already", "another name, or that file") from None
+    except OSError as error:
+        raise StorageFailed(f"{path} cannot be written: {error.strerror}") from error
     return pair
 
 

@@ -101,6 +101,24 @@ def make_folder(state: Path) -> Path:
     return folder
 
 
+def session_key(path: Path) -> Keys:
+    """The pair in a file that only its owner may read; UserError `no-keys`, `open-keys`, `bad-keys`."""
+    again = "weft doc key new FILE; or the same file as the others of the session"
+    try:
+        mode = path.stat().st_mode
+        text = path.read_text("utf-8")[:FILE_BYTES_MAX]
+    except FileNotFoundError:
+        raise UserError("no-keys", f"{path} is not there", again) from None
+    except (OSError, UnicodeDecodeError) as error:
+        raise UserError("bad-keys", f"{path} cannot be read: {error}", again) from None
+    if mode & OTHERS:
+        raise UserError("open-keys", f"{path} can be read by others than its owner", f"chmod 600 {path}")
+    pair = pair_of(text)
+    if pair is None or not _is_pair(pair):
+        raise UserError("bad-keys", f"{path} holds no key pair", again)
+    return pair
+
+
 def _private_text(path: Path) -> str | None:
     """A file that only its owner may touch, in a folder of the same kind; None: it is not there."""
     try:

@@ -104,8 +104,12 @@ def state_directory(settings: NodeSettings) -> Path:
 
 
 def trusting(settings: NodeSettings, keys: Keys | None, known: Known) -> NodeSettings:
-    """The settings with whom the node knows, if it has keys; UserError `no-keys` if it needs some (SEC-001)."""
+    """The settings with whom the node knows, if it has keys; UserError `no-keys` if it needs some (SEC-001), `keys-twice`."""
     if keys is not None:
+        twice = [name for name, session in settings.sessions.items() if session.key]
+        if twice:
+            text = f"session {twice[0]!r} has a key of its own, and this node has keys: everybody in its fabric has one already"
+            raise UserError("keys-twice", text, "[doc.session.NAME] without `key`")
         return msgspec.structs.replace(settings, trust=Trust(bindings=known.bindings, places=known.places))
     beyond = settings.open_hosts
     if settings.security.mode == "curve" or (beyond and not settings.security.is_open):

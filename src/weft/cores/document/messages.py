@@ -41,6 +41,8 @@ class SessionSettings(msgspec.Struct, frozen=True, kw_only=True):
     """Of this start: version 4, its first byte not 0 (PEE-003)."""
     listen: str = "127.0.0.1"
     """Host, or `host:port`, of the ROUTER; without a port, one of 49152..65535."""
+    is_closed: bool = False
+    """Whether who takes part has a key: of the fabric, or of the session."""
     advertise: str = ""
     """Host, or `host:port`, that is said in HELO; empty: where it listens."""
     peers: tuple[str, ...] = ()

@@ -135,7 +135,7 @@ class Session:
         if not order.endpoint:
             context.tell(messages.NoPort(context.session, context.settings.listen))
             return
-        if not endpoints.is_loopback(endpoints.split(order.endpoint)[0]):
+        if not (context.settings.is_closed or endpoints.is_loopback(endpoints.split(order.endpoint)[0])):
             context.tell(messages.SessionExposed(context.session, order.endpoint))
         context.tell(messages.SessionOpened(context.session, context.uuid, order.endpoint, self.log.count))
 
