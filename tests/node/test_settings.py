@@ -10,6 +10,7 @@ from weft.cores.configuration import Configuration
 from weft.cores.configuration.store import Room
 from weft.node.assembly import build_node
 from weft.node.settings import DEFAULT_METRICS, read_document, settings_of
+from weft.node.storetable import StoreTable
 
 GOOD: dict[str, Any] = {"node": {"name": "a", "parent": "root"}}
 
@@ -118,11 +119,27 @@ def test_a_store_that_cannot_be_is_refused_in_words() -> None:
         "dialects": ["moat"],
         "broker": "10.0.0.1:1883",
         "cycle": "1s",
+        "absent_max": "59m",
     }
     text = refused(GOOD | {"store": wrong})
-    for part in ("store.name", "store.clock", "store.peers", "store.hostmap", "open = true", "store.cycle"):
+    for part in (
+        "store.name",
+        "store.clock",
+        "store.peers",
+        "store.hostmap",
+        "open = true",
+        "store.cycle",
+        "absent_max",
+    ):
         assert part in text
     assert "E03 store.broker" in refused(GOOD | {"store": {"dialects": ["moat"]}})
     assert "E03 store.broker" in refused(GOOD | {"store": {"mesh": False}})
     assert "say node.host" in refused(GOOD | {"store": {"peers": ["10.0.0.7:27500"]}})
     assert "E04 [store]" in refused(GOOD | {"store": {"dialects": ["serf"]}})
+
+
+def test_how_long_a_node_may_be_away_is_a_span_or_off() -> None:
+    assert "off" == StoreTable().absent_max
+    holds = settings_of(GOOD | {"store": {"absent_max": "90d"}})
+    assert holds.store is not None
+    assert "90d" == holds.store.absent_max

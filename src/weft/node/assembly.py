@@ -177,6 +177,7 @@ def _store(start: Start) -> Core:
         gap_ns=_span(table.gap),
         del_cycle_ns=_span(table.del_cycle),
         del_gap_ns=_span(table.del_gap),
+        absent_max_ns=0 if table.absent_max == "off" else _span(table.absent_max),
         serve_stale=table.serve_stale,
         is_open=table.open,
     )

@@ -16,6 +16,7 @@ CLIENTS: Final = 5  # of the node's block of ports
 PORT_MAX: Final = 65_535
 NAME_BYTES_MAX: Final = 64  # STO-001
 CLOCK_NS: Final = (50 * MILLISECOND, 3_600 * SECOND)
+ABSENT_NS: Final = (3_600 * SECOND, 3_650 * 86_400 * SECOND)
 EMBEDDED: Final = "embedded"
 LOOPBACK: Final = ("127.0.0.1", "localhost", "::1")
 
@@ -59,6 +60,8 @@ class StoreTable(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_onl
     gap: float | str = 2.0
     del_cycle: float | str = 100.0
     del_gap: float | str = 10.0
+    absent_max: float | str = "off"
+    """After how long a node that is away is dropped by itself (DEL-006)."""
     serve_stale: bool = False
     open: bool = False
     """Beyond this machine nobody is asked who they are: the moat dialect, and clients of other machines, have to be asked
@@ -84,6 +87,8 @@ def faults_of(table: StoreTable, host: str = "127.0.0.1") -> Iterator[str]:
     for what in ("clock", "cycle", "gap", "del_cycle", "del_gap"):
         if not CLOCK_NS[0] <= (span_ns(getattr(table, what)) or 0) <= CLOCK_NS[1]:
             yield f'E04 store.{what} {getattr(table, what)!r}: "50ms" to "1h"'
+    if table.absent_max != "off" and not ABSENT_NS[0] <= (span_ns(table.absent_max) or 0) <= ABSENT_NS[1]:
+        yield f'E04 store.absent_max {table.absent_max!r}: "off", or "1h" to "3650d"'
     if (span_ns(table.cycle) or 0) < 3 * (span_ns(table.gap) or 0):
         yield "E04 store.cycle: at least three times store.gap (PNG-030)"
     if not table.dialects:

@@ -78,6 +78,8 @@ class Deletion:
         self.orphans: list[Event] = []
         self._haves: dict[str, Ticks] = {}
         self._heard: dict[str, int] = {}
+        self._since: int | None = None
+        """Since when this node would know that another one is there."""
         self._buried: dict[Link, Buried] = {}
         self._said: Ticks = {}
         self._rounds = 0
@@ -132,6 +134,7 @@ class Deletion:
         self._rounds += 1
         if self.positions()[:1] == [self._context.name] and self.is_member():
             self._purge(now)
+            self._drop_absent(now)
 
     def deadline(self) -> int | None:
         """When something is due, in monotonic nanoseconds."""
@@ -146,7 +149,7 @@ class Deletion:
             dropped = self._replica.tree.get(path)
             if dropped is not None:
                 self._hear_dropped(dropped)
-        self._due_at = now.mono
+        self._due_at = self._since = now.mono
 
     # Forgetting deletions
 
@@ -281,6 +284,23 @@ class Deletion:
             self._context.reply(order.ticket, StoreRefused(error.code, error.why))
         else:
             self._context.reply(order.ticket, {"node": order.node, "tick": tick})
+
+    def _drop_absent(self, now: Now) -> None:
+        """Chain head: drop who was away for too long, while most are here: of two halves of a split neither drops the other."""
+        longest, context = self._context.settings.absent_max_ns, self._context
+        if not longest or self._since is None or context.foreign:
+            return
+        others = [name for name in self._replica.book.nodes() if name not in self.dropped and name != context.name]
+        lately = now.mono - limits.BURIED_CLOCKS * self._clock
+        here = [name for name in others if name in self._bus.members or self._heard.get(name, 0) > lately]
+        if 2 * (len(here) + 1) <= len(others) + 1:
+            return
+        for name in others:
+            if name not in here and max(self._since, self._heard.get(name, 0)) + longest <= now.mono:
+                try:
+                    self.drop_node(name)
+                except Refusal as error:
+                    context.count("deletion", error.code)
 
     def drop_node(self, node: str) -> int:
         """Nobody waits for that node any more, and nobody takes changes of it after this tick (DEL-006); Refusal."""

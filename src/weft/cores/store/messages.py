@@ -36,6 +36,8 @@ class StoreSettings(msgspec.Struct, frozen=True, kw_only=True):
     gap_ns: int = 2 * SECOND
     del_cycle_ns: int = 100 * SECOND
     del_gap_ns: int = 10 * SECOND
+    absent_max_ns: int = 0
+    """A node that was away so long is dropped (DEL-006); 0: none ever is but by order."""
     serve_stale: bool = False
     is_open: bool = False
     """Whether clients of other machines are served, who may then do everything (ADM-003)."""
