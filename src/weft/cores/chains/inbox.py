@@ -10,7 +10,7 @@ from typing import Any, Final
 
 import msgspec
 
-from weft.base.mail import INBOX, RCPT, Mail, of_record, to_record
+from weft.base.mail import INBOX, Mail, of_record, to_record
 from weft.base.now import Now
 from weft.base.records import CoreRecord, Record, StreamRecord
 from weft.cores.chains import limits, memory
@@ -22,7 +22,6 @@ from weft.cores.chains.messageview import MessageView
 from weft.cores.chains.order import Key
 from weft.cores.chains.parcel import GHOST, IN, Parcel
 from weft.cores.chains.readers import Readers
-from weft.cores.chains.receipts import RECEIPT, receipt_of
 from weft.cores.chains.relay import JournalLink
 from weft.cores.chains.roster import Chain, Roster
 from weft.cores.chains.waiting import Waiting
@@ -81,22 +80,6 @@ class Inbox:
         entry = self._open.get(mid_of(record))
         if entry is not None:
             return self._come_again(entry, record, now)
-        if record.key == RECEIPT:
-            self._context.receipted(record)
-        elif RCPT in record.attributes:
-            return self._receipted(record, now)
-        return self._come(record, now)
-
-    def _receipted(self, record: StreamRecord, now: Now) -> list[Record]:
-        """Mail whose origin wants to hear that it has come."""
-        refused = self._room.refused
-        made = self._come(record, now)
-        why = "overload" if self._room.refused > refused else "delivered"
-        self._context.dispatch(receipt_of(record, why, self._context, now), now)
-        return made
-
-    def _come(self, record: StreamRecord, now: Now) -> list[Record]:
-        """Mail that is new here goes down its chain."""
         chain = self._roster.chain(IN, record.key)
         if (
             len(chain.links) < 2

@@ -12,7 +12,7 @@ from typing import Final
 import msgspec
 
 from weft.base.errors import PeerError
-from weft.base.mail import INBOX, Mail
+from weft.base.mail import INBOX, RCPT, Mail
 from weft.base.now import Now
 from weft.base.records import LostRecord, Record, Stream, StreamRecord
 from weft.cores.chains.batches import Batches
@@ -22,6 +22,7 @@ from weft.cores.chains.inbox import Inbox
 from weft.cores.chains.messages import PassBatch
 from weft.cores.chains.messageview import MessageView
 from weft.cores.chains.parcel import IN, Parcel
+from weft.cores.chains.receipts import RECEIPT, receipt_of
 from weft.cores.chains.relay import RelayLink
 from weft.cores.chains.roster import Chain, Roster
 from weft.cores.chains.states import Verdict
@@ -44,7 +45,7 @@ class Screen:
     def judge(self, record: StreamRecord, now: Now) -> Sequence[Record]:
         """What to keep in place of this record; the record itself if nobody looks at its type."""
         if record.stream == INBOX:
-            return self._inbox.arrive(record, now)
+            return self._arrive(record, now)
         kind = TYPES.get(record.stream)
         if kind is None:
             return (record,)
@@ -54,6 +55,19 @@ class Screen:
         if record.stream == Stream.SAMPLES:
             return self._sift(record, chain, now)
         return self._look_at(record, chain, now)
+
+    def _arrive(self, record: StreamRecord, now: Now) -> Sequence[Record]:
+        """Mail; its origin hears that it has come, if it wants to (RTE-006)."""
+        if RCPT not in record.attributes:
+            if record.key == RECEIPT:
+                self._context.receipted(record)
+            return self._inbox.arrive(record, now)
+        room = self._context.budget.parts["inbox"]
+        refused = room.refused
+        made = self._inbox.arrive(record, now)
+        why = "overload" if room.refused > refused else "delivered"
+        self._context.dispatch(receipt_of(record, why, self._context, now), now)
+        return made
 
     # Batches
 
