@@ -196,7 +196,16 @@ class Process:
         self.runner.on_tell = self._told
         self.runner.on_durable = self.telemetry.note
         self.inside = Inside(self.runner)
-        asked = (annex.orders for annex in admitted(settings).values())
+        self._furnish(given)
+        self._has_begun = False
+        self._open_said_at: int | None = None
+        self._winding_down: asyncio.Task[None] | None = None
+        self._housekeeping: asyncio.Task[None] | None = None
+        self._watching: asyncio.Task[None] | None = None
+
+    def _furnish(self, given: NodeSettings) -> None:
+        """The desk and the doors at which others come in; `given`: the settings before anything was added to them."""
+        asked = (annex.orders for annex in admitted(self.settings).values())
         self.desk = Desk(
             self.runner.order, self.node.cores, {name: row for rows in asked for name, row in rows.items()}
         )
@@ -207,23 +216,11 @@ class Process:
         self.enrolling = Enrolling(self.settings, self.runner, self.links, self.state, self.identity)
         self.desk.finishers[enrolment.Invited] = self.enrolling.token_of
         self.door = Door(self.state)
-        self.store_doors = StoreDoors(
-            self.settings,
-            self.runner,
-            self.links,
-            self.state,
-            self.doors.seed,
-            bytes.fromhex(self.known.beacon_key),
-        )
-        self.catalog_doors = CatalogDoors(self.settings, self.runner, self.links, self.state)
-        self.doc_doors = DocDoors(self.settings, self.runner, self.links, self.state)
+        world = self.settings, self.runner, self.links, self.state
+        self.store_doors = StoreDoors(*world, self.doors.seed, bytes.fromhex(self.known.beacon_key))
+        self.catalog_doors, self.doc_doors = CatalogDoors(*world), DocDoors(*world)
         self.doorstep = Doorstep(self.links, self.runner.tell)
         self.telemetry.gatekeepers, self.telemetry.open_doors = lambda: (self.doc_doors.gatekeeper,), self._open_doors
-        self._has_begun = False
-        self._open_said_at: int | None = None
-        self._winding_down: asyncio.Task[None] | None = None
-        self._housekeeping: asyncio.Task[None] | None = None
-        self._watching: asyncio.Task[None] | None = None
 
     def _restored(self, settings: NodeSettings, now: Now) -> Node:
         """The node as its journal has it, read in pieces: however long it is, no more than one is held beside the node.
@@ -430,26 +427,11 @@ class Process:
         meters = Meters(wall_ns=lambda: self.clock.now().wall)
         performers[measurement.Measure] = Measuring(self.runner.order, meters).measure
         if "drain" in self.node.cores:
-            performers[drain.InspectLake] = performers[drain.WriteSegment] = self._recorder().perform
+            performers[drain.InspectLake] = performers[drain.WriteSegment] = _recorder_of(self).perform
         performers[SendNotice] = Notifying(self.runner.order, self.settings.notify).send
         performers |= self.store_doors.performers | self.doc_doors.performers | self.enrolling.performers
         performers |= self.doors.performers
         performers[ShowLine] = Showing().show
-
-    def _recorder(self) -> "Recorder":
-        from weft.shell.masking import mask_of
-        from weft.shell.recorder import Recorder  # only a root needs what it imports
-
-        loop, place = asyncio.get_running_loop(), Path(self.settings.lake.path or self.state / "lake")
-
-        def deliver(order: Any) -> None:
-            """What the recorder's thread has to say."""
-            with contextlib.suppress(RuntimeError):  # the loop is closed: nobody waits for it any more
-                loop.call_soon_threadsafe(self.runner.order, "drain", order)
-
-        recorder = Recorder(place, self.identity.node_id, self.journal.read, deliver, self.doors.lake)
-        recorder.mask = mask_of(self.state, self.settings.lake.secrets)
-        return recorder
 
     def _broken(self, loop: asyncio.AbstractEventLoop, context: dict[str, Any]) -> None:
         """A promise inside Weft is broken: stop at once, and let the next start restore (errors.OurFault)."""
@@ -564,3 +546,21 @@ class Process:
         ends_at = self.clock.now().mono + int(patience_s * SECOND)
         while not holds() and self.clock.now().mono < ends_at and not self.runner.ended.done():  # noqa: ASYNC110  # the condition lies in cores, which know no event loop
             await asyncio.sleep(POLL_S)
+
+
+def _recorder_of(process: Process) -> "Recorder":
+    """Who writes the lake of a root."""
+    from weft.shell.masking import mask_of
+    from weft.shell.recorder import Recorder  # only a root needs what it imports
+
+    settings, order = process.settings, process.runner.order
+    loop, place = asyncio.get_running_loop(), Path(settings.lake.path or process.state / "lake")
+
+    def deliver(said: Any) -> None:
+        """What the recorder's thread has to say."""
+        with contextlib.suppress(RuntimeError):  # the loop is closed: nobody waits for it any more
+            loop.call_soon_threadsafe(order, "drain", said)
+
+    recorder = Recorder(place, process.identity.node_id, process.journal.read, deliver, process.doors.lake)
+    recorder.mask = mask_of(process.state, settings.lake.secrets)
+    return recorder
