@@ -119,6 +119,19 @@ def missing_docstrings(source: Source) -> Iterator[Finding]:
         yield source.finding(node.lineno, f"`{node.name}` has no docstring", "promise, units, errors, requirement")
 
 
+SENTENCE: Final = re.compile(r"[.)](?:\s|$)")
+SENTENCES_MIN: Final = 3
+
+
+def packages_without_a_word(source: Source) -> Iterator[Finding]:
+    """A package says in three sentences what it is for, what it never does, and where to start reading (HSE-011)."""
+    if source.tree is None or not (source.path.startswith("src/weft/") and source.path.endswith("/__init__.py")):
+        return
+    said = len(SENTENCE.findall(ast.get_docstring(source.tree) or ""))
+    if said < SENTENCES_MIN and source.path != "src/weft/__init__.py":
+        yield source.finding(1, f"a package with {said} sentences", "what for, what never, where to start")
+
+
 def _public(source: Source, body: list[ast.stmt]) -> Iterator[Function]:
     """Public functions and methods of public classes, not those inside functions, nor overrides of a base's promise."""
     for node in body:

@@ -78,6 +78,7 @@ PLANTED = [
     (SHELL, "def _lonely():\n    return 1\n", 1, "`_lonely` is never called"),
     (SHELL, "class C:\n" + "    def f(self):\n        return 1\n" * 26 + USED, 1, "`C` has 26 methods in 53 lines"),
     (SHELL, "class C:\n" + "    a = 1\n" * 300, 1, "`C` has 0 methods in 301 lines"),
+    ("src/weft/one/__init__.py", '"""It is for this. It never does that."""\n', 1, "a package with 2 sentences"),
     # words
     ("Makefile", "i = https://py~pi.org/simple\n", 1, "a registry's host"),
     ("requirements/a.txt", "--index-url https://files.python~hosted.org\n", 1, "a registry's host"),

@@ -11,6 +11,7 @@ from tests.tidy.rules import findings
 @pytest.mark.proves("HSE-009", part="circles are answered, and classes that are too large do not grow")
 @pytest.mark.proves("HSE-004", part="one table, one complaint and one list of exit statuses for all nouns")
 @pytest.mark.proves("HSE-010", part="words that had to be guessed do not come back")
+@pytest.mark.proves("HSE-011", part="each package says what it is for, what it never does and where to start")
 @pytest.mark.proves("HSE-012", part="no text that is elsewhere is named")
 def test_tree_is_tidy() -> None:
     found = findings(ROOT)

@@ -1,4 +1,8 @@
-"""Histories in, verdicts out: each checker judges one promise."""
+"""Histories in, verdicts out: each checker judges one promise.
+
+A checker knows no core and shares no code with what it judges. Start with `checker.py` and `history.py`, then any
+rule, such as `order.py`.
+"""
 
 from weft.checks.bounded import Bounded
 from weft.checks.catalog import CATALOG_RULES

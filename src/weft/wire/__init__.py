@@ -1,0 +1,5 @@
+"""Bytes from and to typed messages, one codec per protocol, each with its grammar in its head.
+
+A codec keeps no state, and what it cannot read is refused with a code before anything is built of it. Start with
+`replication.py`; the vectors in `tests/vectors` hold the bytes.
+"""

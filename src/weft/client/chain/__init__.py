@@ -1,5 +1,7 @@
 """The client library of the chains: what a program beside a node says in Python (CLI-020 to CLI-026).
 
+It decides nothing that the node decides. Start with `client.py`.
+
 finding.py     which node: an endpoint, a state directory, a name, or the only one that runs here
 connection.py  hello, beats, death, and coming back
 sending.py     what was sent and has no final status yet, within the node's credit

@@ -1,5 +1,7 @@
 """The client library of the store: what a program says in Python to a node that holds it (CLN-030).
 
+It holds no state of the store but what is asked for. Start with `client.py`.
+
 finding.py   which node: host:port, a state directory, a name, or the one that runs here
 errors.py    what can go wrong, one type per code
 values.py    entries, changes, paths as they are typed

@@ -1,4 +1,7 @@
-"""What may pass, on the way out of this node and into it."""
+"""Messages of programs on their way through this node: filters, readers, rewriters, in order, out and in.
+
+No message is answered `spooled` before it is on the disk. Start with `walk.py` and `states.py`, then `sessions.py`.
+"""
 
 from weft.cores.chains.core import Chains
 

@@ -1,4 +1,7 @@
-"""The service's end of the catalog (CAT-023): it registers, beats, and comes back by itself."""
+"""The service's end of the catalog (CAT-023): it registers, beats, and comes back by itself.
+
+It never gives up, unless it was refused for good. Start with `states.py`, then `core.py`.
+"""
 
 from weft.cores.service.core import Service
 

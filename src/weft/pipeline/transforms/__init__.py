@@ -1,0 +1,4 @@
+"""Functions from DataFrame to DataFrame, each a few expressions that end in a select.
+
+They read no file, keep no state and call no Python per row. Start with `values.py`: samples become values.
+"""

@@ -1,4 +1,7 @@
-"""The journal of a node on disk (JRN): `Journal` writes and recovers it, `JournalReader` reads it from outside."""
+"""The journal of a node on disk (JRN): `Journal` writes and recovers it, `JournalReader` reads it from outside.
+
+What `write` has returned for is never lost. Start with `journal.py`, then `segment.py`.
+"""
 
 from weft.shell.journal.damage import DamageNote
 from weft.shell.journal.errors import StorageFull

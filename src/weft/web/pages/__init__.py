@@ -1,4 +1,7 @@
-"""The two pages, each in one piece: style and script stand in it, and the policy names them by hash, so nothing else runs."""
+"""The two pages of the board, each in one piece: style and script stand in it.
+
+The policy names both by hash, so nothing else runs. Start with `pages_of`.
+"""
 
 import base64
 import hashlib

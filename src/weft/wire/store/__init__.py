@@ -1,5 +1,7 @@
 """The store's dialects on the wire: what MoaT-KV servers and clients say, and Weft's own mesh (docs/store.md).
 
+A codec keeps no state. Start with `messages.py`.
+
 path, pack, ranges   elements of it all: paths, values, sets of ticks
 messages             what nodes tell one another, typed; bus: their bytes
 actor                the coordination of real MoaT-KV servers
