@@ -403,24 +403,6 @@ def test_after_twenty_wrong_proofs_in_a_minute_nobody_joins_for_its_rest() -> No
     assert "Welcome" == code_of(root.join(idents[4]))
 
 
-@pytest.mark.proves(
-    "SEC-053", part="five wrong tokens a minute of one address, which is not looked at for its rest; others are"
-)
-def test_an_address_that_was_wrong_five_times_keeps_nobody_else_waiting() -> None:
-    root = Root()
-    idents = [root.invite() for _ in range(3)]
-    heard = []
-    for n in range(40):
-        root.advance(SECOND)
-        heard.append(code_of(root.guess(idents[n % 2], "10.0.0.66")))
-    assert ["bad-proof"] * 5 + ["busy"] * 35 == heard
-    assert ["OPEN"] * 3 == [root.state(ident) for ident in idents]
-    assert "bad-proof" == code_of(root.guess(idents[0], "10.0.0.67"))
-    assert "Welcome" == code_of(root.join(idents[2]))
-    root.advance(21 * SECOND)
-    assert "bad-proof" == code_of(root.guess(idents[0], "10.0.0.66"))
-
-
 @pytest.mark.proves("SEC-023", part="a secret is kept as its SHA-256 only")
 def test_no_secret_is_kept_said_or_told() -> None:
     root = Root()

@@ -119,10 +119,7 @@ def test_a_crowd_that_holds_on_ends_its_own_connections_and_a_known_key_comes_in
         strangers = []
         try:
             async with asyncio.timeout(30):
-                for number in range(100):
-                    strangers.append(socket.create_connection(("127.0.0.1", port)))
-                    while keeper.decided["crowd"] < number - 63:  # noqa: ASYNC110  # sockets wake no event
-                        await asyncio.sleep(0.001)  # tidy: a monitor wakes no event; bounded above
+                strangers += [await _one_more(port, keeper, number - 63) for number in range(100)]
                 connect_with(own, known, server.public)
                 own.connect(f"tcp://127.0.0.1:{port}")
                 own.send(b"hello")
@@ -156,3 +153,11 @@ def _is_ended(link: socket.socket) -> bool:
     except OSError:
         return True
     return True
+
+
+async def _one_more(port: int, keeper: Gatekeeper, gone: int) -> socket.socket:
+    """A stranger who connects and says nothing; when so many have been sent away."""
+    made = socket.create_connection(("127.0.0.1", port))
+    while keeper.decided["crowd"] < gone:  # noqa: ASYNC110  # sockets wake no event
+        await asyncio.sleep(0.001)  # tidy: a monitor wakes no event; the caller has a bound
+    return made

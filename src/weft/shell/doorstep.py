@@ -1,6 +1,7 @@
 """Looks once a while whether whom this node has dialled refuses it, and lets its sockets rest as long as that is so (SEC-052)."""
 
 import asyncio
+import contextlib
 from collections.abc import Callable, Iterable
 from itertools import islice
 from typing import Any, Final, NamedTuple
@@ -8,6 +9,7 @@ from typing import Any, Final, NamedTuple
 import zmq
 from zmq.utils.monitor import parse_monitor_message
 
+from weft.base.endpoints import shifted
 from weft.node.securityevents import DoorOpened, DoorShut
 from weft.shell.keys import Keys
 from weft.shell.links import Links
@@ -92,8 +94,15 @@ class Doorstep:
             await asyncio.wait([self._look])
 
     def _silent(self, now: float) -> list[Place]:
-        ends = self._links.ends.values()
-        return list({each.endpoint: each for end in ends for each in end.silent(now)}.values())
+        places = {
+            endpoint: Place(endpoint, end.row.socket, self._keys_at(shifted(endpoint, -end.row.place)))
+            for end in self._links.ends.values()
+            for endpoint in end.awaited.silent(now)
+        }
+        return [each for each in places.values() if each.servers]
+
+    def _keys_at(self, place: str) -> tuple[str, ...]:
+        return tuple(key for _, key in self._links.credentials.pairs(place))
 
     async def _knock(self, places: list[Place]) -> None:
         credentials = self._links.credentials
@@ -106,5 +115,15 @@ class Doorstep:
     def _change(self, endpoint: str, outcome: str) -> None:
         is_shut = self._links.credentials.shut.is_shut(endpoint)
         for end in self._links.ends.values():
-            (end.rest if is_shut else end.dial_again)(endpoint)
+            for key in end.awaited.keys_at(endpoint):
+                if is_shut:
+                    _rest(end.sockets[key], endpoint)
+                else:
+                    end.dial(key, end.sockets[key], endpoint)
         self._tell(DoorShut(endpoint, outcome) if is_shut else DoorOpened(endpoint))
+
+
+def _rest(made: Socket, endpoint: str) -> None:
+    """The socket knocks there no more, and nothing waits in it for that door."""
+    with contextlib.suppress(zmq.ZMQError):  # it was not dialled
+        made.disconnect(f"tcp://{endpoint}")

@@ -19,8 +19,7 @@ from weft.base.effects import Connect
 from weft.base.endpoints import host_of, is_address, is_endpoint, is_loopback, shifted
 from weft.node.channels import BEAT, CHANNELS, KEEPS, LINK_QUEUE, Channel
 from weft.node.handshake import DOMAIN, DOMAINS
-from weft.shell.opendoors import INVITED, reached_by
-from weft.shell.shutdoors import SILENT_S, Place
+from weft.shell.shutdoors import Awaited
 from weft.shell.sockets import Context, Credentials, NoKey, Shape, Socket, make_socket
 from weft.shell.trying import Entrance
 
@@ -84,10 +83,8 @@ class End:
         """What is said of the other end of a message, by its first frame."""
         self._context, self._on_readable, self._dropped = context, on_readable, dropped
         self._credentials = credentials
-        self._awaited: dict[bytes, str] = {}
-        """Where something is dialled with keys, and is to be heard, by what `Source.peer` of it is."""
-        self._unheard: dict[str, float] = {}
-        """Since when nothing was heard of those places, through however many sockets; who is not here was heard since the last look."""
+        self.awaited = Awaited(credentials.shut)
+        """Where something is dialled with keys, and is to be heard."""
         self._proved: dict[bytes, bytes] = {}
         """The UUID whose key a connection has pinned, by what `Source.peer` of its messages is (SEC-013)."""
         self._places: list[tuple[str, int] | Path] = []
@@ -107,12 +104,6 @@ class End:
         """
         self._bind(path)
         self._places.append(path)
-
-    def lets_in(self, host: str) -> str:
-        """Who comes in at a port of that host without a key that the fabric knows; empty: nobody (SEC-055)."""
-        if not self._credentials.is_closed or (self.row.is_plain and is_loopback(host)):
-            return reached_by(host)
-        return INVITED if self.row.is_for_strangers else ""
 
     def _bind(self, place: tuple[str, int] | Path) -> None:
         made = self.sockets.get(b"") or self._open(b"", "" if isinstance(place, Path) else place[0])
@@ -179,7 +170,7 @@ class End:
         self._stir()
         for topic in effect.topics:
             made.setsockopt(zmq.SUBSCRIBE, topic)
-        self._dial(effect.tag, made, effect.endpoint)
+        self.dial(effect.tag, made, effect.endpoint)
 
     def unbind(self) -> None:
         """Wait for nobody any more."""
@@ -283,7 +274,7 @@ class End:
         """There may be more than this turn had room for."""
         self._stir()
 
-    def _dial(self, key: bytes, made: Socket, endpoint: str) -> tuple[bytes, str] | None:
+    def dial(self, key: bytes, made: Socket, endpoint: str) -> tuple[bytes, str] | None:
         """Connect to an endpoint; whose UUID and key are awaited there. By the first port there it is known who that is."""
         pair = None
         try:
@@ -291,7 +282,7 @@ class End:
             pair = None if is_plain else self._credentials.pin(made, shifted(endpoint, -self.row.place))
             if pair is not None:
                 self._proved[key] = pair[0]
-                if self._hears and self._is_refused(key, endpoint):
+                if self._hears and self.awaited.note(key, endpoint, asyncio.get_running_loop().time()):
                     self.drop("shut")
                     return pair
             made.connect(f"tcp://{endpoint}")
@@ -301,37 +292,9 @@ class End:
             self.drop(error.strerror or str(error))
         return pair
 
-    def _is_refused(self, key: bytes, endpoint: str) -> bool:
-        """Whether the door there refuses this node; something is awaited there either way."""
-        if len(self._unheard) >= CALLS_MAX:
-            del self._unheard[next(iter(self._unheard))]
-        self._awaited[key] = endpoint
-        self._unheard.setdefault(endpoint, asyncio.get_running_loop().time())
-        return self._credentials.shut.is_shut(endpoint)
-
-    def silent(self, now: float) -> Iterator[Place]:
-        """Where something is dialled with keys and was not heard for a while, or is not dialled since it refuses us (SEC-052)."""
-        for endpoint in self._awaited.values():
-            since = self._unheard.setdefault(endpoint, now)
-            if now - since >= SILENT_S or self._credentials.shut.is_shut(endpoint):
-                pairs = self._credentials.pairs(shifted(endpoint, -self.row.place))
-                if pairs:
-                    yield Place(endpoint, self.row.socket, tuple(key for _, key in pairs))
-
-    def rest(self, endpoint: str) -> None:
-        """That door refuses this node: its sockets knock there no more, and nothing waits for it."""
-        for key in [key for key, where in self._awaited.items() if where == endpoint]:
-            with contextlib.suppress(zmq.ZMQError):  # it was not dialled
-                self.sockets[key].disconnect(f"tcp://{endpoint}")
-
-    def dial_again(self, endpoint: str) -> None:
-        """It refuses us no more."""
-        for key in [key for key, where in self._awaited.items() if where == endpoint]:
-            self._dial(key, self.sockets[key], endpoint)
-
     def _close(self, key: bytes) -> None:
         self._proved.pop(key, None)
-        self._awaited.pop(key, None)
+        self.awaited.drop(key)
         made = self.sockets.pop(key)
         self._credentials.ignore(made)
         if self.row.socket != "PUB":
@@ -351,8 +314,8 @@ class End:
                 self.drop("frames")
                 continue
             heard.append(item)
-            if self._unheard:
-                self._unheard.pop(self._awaited.get(key, ""), None)
+            if self.awaited.unheard:
+                self.awaited.note_heard(key)
             left -= size_of(item)
             if left <= 0:
                 break
@@ -489,7 +452,7 @@ class Adds(End):
         self._reach(effect.endpoint)
 
     def _reach(self, endpoint: str) -> None:
-        self._dialled[endpoint] = (self._dial(b"", self.sockets[b""], endpoint), time.monotonic())
+        self._dialled[endpoint] = (self.dial(b"", self.sockets[b""], endpoint), time.monotonic())
 
     def send(self, peer: bytes, frames: list[bytes]) -> bool:
         """As `End.send`, to all who are there."""
@@ -549,7 +512,7 @@ class Calls(End):
             self.drop("too many calls")
         key = endpoint.encode()
         made = self._open(key, host_of(endpoint))
-        self._dial(key, made, shifted(endpoint, self.row.place))
+        self.dial(key, made, shifted(endpoint, self.row.place))
         return made
 
     def _use(self, key: bytes) -> None:

@@ -10,6 +10,7 @@ from typing import Final, NamedTuple, Protocol
 
 from weft.base.endpoints import HTTP as HTTP_PORT
 from weft.base.endpoints import endpoint_of, is_loopback
+from weft.node.channels import Channel
 from weft.node.settings import NodeSettings
 
 ANYBODY: Final = "whoever reaches it"
@@ -40,16 +41,24 @@ class Listener(Protocol):
     def places(self) -> list[tuple[str, int] | Path]:
         """Where it is bound."""
 
-    def lets_in(self, host: str) -> str:
-        """Who comes in at a port of that host without a key; empty: nobody."""
+    @property
+    def row(self) -> Channel:
+        """What that is."""
 
 
-def of_ends(ends: Iterable[Listener]) -> Iterator[OpenDoor]:
+def of_ends(ends: Iterable[Listener], *, is_closed: bool) -> Iterator[OpenDoor]:
     """Those of ZeroMQ sockets."""
     for end in ends:
         for place in end.places:
-            if not isinstance(place, Path) and end.lets_in(place[0]):
-                yield OpenDoor(end.name, endpoint_of(*place), end.lets_in(place[0]))
+            if not isinstance(place, Path) and (lets_in := _lets_in(end.row, place[0], is_closed=is_closed)):
+                yield OpenDoor(end.name, endpoint_of(*place), lets_in)
+
+
+def _lets_in(row: Channel, host: str, *, is_closed: bool) -> str:
+    """Who comes in at a port of that host without a key that the fabric knows; empty: nobody."""
+    if not is_closed or (row.is_plain and is_loopback(host)):
+        return reached_by(host)
+    return INVITED if row.is_for_strangers else ""
 
 
 def of_pages(settings: NodeSettings) -> Iterator[OpenDoor]:

@@ -177,21 +177,7 @@ class Process:
         self.runner = Runner(self.node, self.clock, self.journal, self.links)
         self.log = Log(settings.node.name)
         self.guard = MemoryGuard(settings.memory_bytes, {name: core.budget for name, core in self.node.cores.items()})
-        machine = Machine(resident_bytes, self._free_bytes, open_files)
-        self.telemetry = Telemetry(
-            settings,
-            self.node,
-            self.journal,
-            self.links,
-            self.clock,
-            self.log,
-            machine,
-            self.runner.timings,
-            self.runner.flight,
-            self.guard,
-            self.doors.files,
-            http_token(self.state) if self.keys is not None else "",
-        )
+        self.telemetry = self._telemetry_of(settings)
         self.watch = Watch(self.runner.order)
         self.runner.on_tell = self._told
         self.runner.on_durable = self.telemetry.note
@@ -221,6 +207,23 @@ class Process:
         self.catalog_doors, self.doc_doors = CatalogDoors(*world), DocDoors(*world)
         self.doorstep = Doorstep(self.links, self.runner.tell)
         self.telemetry.gatekeepers, self.telemetry.open_doors = lambda: (self.doc_doors.gatekeeper,), self._open_doors
+
+    def _telemetry_of(self, settings: NodeSettings) -> Telemetry:
+        """What shows this start to others."""
+        return Telemetry(
+            settings,
+            self.node,
+            self.journal,
+            self.links,
+            self.clock,
+            self.log,
+            Machine(resident_bytes, self._free_bytes, open_files),
+            self.runner.timings,
+            self.runner.flight,
+            self.guard,
+            self.doors.files,
+            http_token(self.state) if self.keys is not None else "",
+        )
 
     def _restored(self, settings: NodeSettings, now: Now) -> Node:
         """The node as its journal has it, read in pieces: however long it is, no more than one is held beside the node.
@@ -255,7 +258,7 @@ class Process:
 
     def _open_doors(self) -> Iterator[opendoors.OpenDoor]:
         """Where this node listens without asking for a key (SEC-055)."""
-        yield from opendoors.of_ends(self.links.ends.values())
+        yield from opendoors.of_ends(self.links.ends.values(), is_closed=self.links.credentials.is_closed)
         for doors in (self.store_doors, self.catalog_doors, self.doc_doors):
             yield from doors.open_doors()
         yield from opendoors.of_pages(self.settings)

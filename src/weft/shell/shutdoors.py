@@ -83,3 +83,42 @@ class ShutDoors:
             {"at": endpoint, "why": shut.why, "tries": shut.tries, "again_s": max(0, round(shut.again_at - now))}
             for endpoint, shut in self._shut.items()
         ]
+
+
+class Awaited:
+    """Where the sockets of one channel are dialled with keys, and since when nothing was heard there."""
+
+    def __init__(self, shut: ShutDoors) -> None:
+        self._shut = shut
+        self._at: dict[bytes, str] = {}
+        """By what `Source.peer` of a socket is."""
+        self.unheard: dict[str, float] = {}
+        """Since when nothing was heard, through however many sockets; who is not here was heard since the last look."""
+
+    def note(self, key: bytes, endpoint: str, now: float) -> bool:
+        """Something is to be heard there; whether that door refuses us, so that nothing is dialled."""
+        if len(self.unheard) >= KNOWN_MAX:
+            del self.unheard[next(iter(self.unheard))]
+        self._at[key] = endpoint
+        self.unheard.setdefault(endpoint, now)
+        return self._shut.is_shut(endpoint)
+
+    def note_heard(self, key: bytes) -> None:
+        """It said something."""
+        self.unheard.pop(self._at.get(key, ""), None)
+
+    def drop(self, key: bytes) -> None:
+        """The socket is closed."""
+        self._at.pop(key, None)
+
+    def keys_at(self, endpoint: str) -> list[bytes]:
+        """Whose sockets are dialled there."""
+        return [key for key, where in self._at.items() if where == endpoint]
+
+    def silent(self, now: float) -> list[str]:
+        """Where nothing was heard for a while, or nothing is dialled since that door refuses us."""
+        return [
+            endpoint
+            for endpoint in self._at.values()
+            if now - self.unheard.setdefault(endpoint, now) >= SILENT_S or self._shut.is_shut(endpoint)
+        ]

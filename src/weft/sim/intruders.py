@@ -5,6 +5,7 @@ They are plain, have a key that nobody knows, or that of another role, or say wi
 Scenario `intruders`: a fleet that places itself, with store and documents, whose nodes have keys; while faults befall it.
 """
 
+from collections import deque
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Final, NamedTuple
 
@@ -12,8 +13,10 @@ import msgspec
 
 from weft.base.chance import Chance
 from weft.base.effects import Source
+from weft.base.errors import PeerError
 from weft.base.now import SECOND
 from weft.node.authority import DENIED, NO_KEY, NOT_YOURS
+from weft.node.channels import CHANNELS
 from weft.node.handshake import KEY_BYTES
 from weft.sim.digest import state_digest
 from weft.sim.keys import GUESTS, knock
@@ -38,6 +41,7 @@ INTRUDER: Final = b"\x7fintruder-16byte"
 REFUSALS: Final = (b"WTF", b"refuse", b"denied")
 """What an answer has that says no."""
 TIMES: Final = (6, 16)
+RECORDED_MAX: Final = 3  # messages of each door
 CODES: Final = (DENIED, NOT_YOURS, NO_KEY)
 
 
@@ -56,9 +60,33 @@ class Knock(NamedTuple):
     """Whether any core remembers something else than before."""
 
 
-def is_refusal(frames: list[bytes]) -> bool:
-    """Whether an answer says no."""
-    return any(word in frame for frame in frames for word in REFUSALS)
+class Recorded:
+    """What the doors of a node have heard lately, for who says it again."""
+
+    def __init__(self) -> None:
+        self._heard: dict[str, deque[list[bytes]]] = {}
+
+    def note(self, channel: str, frames: list[bytes]) -> None:
+        """Something came in."""
+        self._heard.setdefault(channel, deque(maxlen=RECORDED_MAX)).append(frames)
+
+    def at(self, channel: str) -> list[list[bytes]]:
+        """What can be read of that: no cable has altered it."""
+        return [frames for frames in self._heard.get(channel, ()) if _is_read(channel, frames)]
+
+
+def _is_read(channel: str, frames: list[bytes]) -> bool:
+    try:
+        CHANNELS[channel].decode([INTRUDER, *frames] if channel == DOCUMENT else frames)
+    except PeerError:
+        return False
+    return True
+
+
+def answers(heard: list[tuple[str, list[bytes]]], channel: str) -> int:
+    """How many answers of a door did not say no."""
+    said = [frames for where, frames in heard if where == channel]
+    return sum(not any(word in frame for frame in frames for word in REFUSALS) for frames in said)
 
 
 def words_of(channel: str, uuid: bytes, name: str, fleet: str) -> list[list[bytes]]:
@@ -104,7 +132,7 @@ def intrude(machine: "Machine", kind: str) -> Iterator[Knock]:
         peer = machine.doors.peer_of(channel, INTRUDER)
         source = Source(channel, peer, holder.uuid if holder is not None else None)
         own = words_of(channel, uuid, kind, machine.plan.fleet or FLEET)
-        yield _say(machine, kind, source, machine.recorded_at(channel) if kind == RECORDED else own)
+        yield _say(machine, kind, source, machine.recorded.at(channel) if kind == RECORDED else own)
 
 
 def _say(machine: "Machine", kind: str, source: Source, words: list[list[bytes]]) -> Knock:

@@ -5,14 +5,12 @@ and sync, and only then say what stands behind it (JRN-001). While the disk sync
 what comes in meanwhile is one turn afterwards. A crash takes the process in the middle of anything.
 """
 
-from collections import deque
 from collections.abc import Callable, Iterator
 from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 
 from weft.base.chance import Chance
 from weft.base.effects import Confirm, Connect, Disconnect, Perform, Reply, Source, Tell
-from weft.base.errors import PeerError
 from weft.base.identity import NODE_ID_BYTES, next_era
 from weft.base.now import MILLISECOND, SECOND, Now
 from weft.base.records import Entry, Record
@@ -32,7 +30,7 @@ from weft.sim.disks import tell_start
 from weft.sim.documents import Editor
 from weft.sim.doors import Doors
 from weft.sim.garbage import probe
-from weft.sim.intruders import INTRUDER, intrude, is_refusal
+from weft.sim.intruders import INTRUDER, Recorded, answers, intrude
 from weft.sim.lake import Lake
 from weft.sim.links import size_of
 from weft.sim.meters import Meters
@@ -53,7 +51,6 @@ SLOW_SYNC_NS: Final = (SECOND, 10 * SECOND)
 TIDY_NS: Final = SECOND  # how often the process looks after its journal
 INBOX_MAX: Final = 20_000
 ROLE_NS: Final = (100 * MILLISECOND, 500 * MILLISECOND)  # from an end in another role to the start in it
-RECORDED_MAX: Final = 3  # messages of each door that an intruder has recorded
 RESTART_NS: Final = 5 * SECOND  # what a supervisor waits before it starts a process again
 
 
@@ -79,8 +76,7 @@ class Machine:
         self.lives = -1
         """How many disks it has lost."""
         self.node_id = self._live_anew()
-        self.recorded: dict[str, deque[list[bytes]]] = {}
-        """What its doors have heard, for who says it again."""
+        self.recorded = Recorded()
         self._intruder_heard: list[tuple[str, list[bytes]]] = []
         self.image: Image | None = None
         self.era = self.starts = 0
@@ -305,12 +301,7 @@ class Machine:
         knocks, self._intruder_heard = list(intrude(self, kind)), []
         self._act(self.clocks.now(self.world.at))
         for each in knocks:
-            answers = [frames for channel, frames in self._intruder_heard if channel == each.channel]
-            self.fabric.recorder.knocked(self, [*each, sum(not is_refusal(frames) for frames in answers)])
-
-    def recorded_at(self, channel: str) -> list[list[bytes]]:
-        """What a door has heard lately that can be read."""
-        return [frames for frames in self.recorded.get(channel, ()) if _is_read(channel, frames)]
+            self.fabric.recorder.knocked(self, [*each, answers(self._intruder_heard, each.channel)])
 
     def answerer(self, core: str) -> Callable[[Any], None]:
         """Gives orders to a core of this process, and to no later one."""
@@ -346,7 +337,7 @@ class Machine:
                     flow.read(size_of(frames))
                 self.fabric.recorder.heard(self, channel, peer, frames)
                 if self.fabric.keyring.is_closed and flow is not None:
-                    self.recorded.setdefault(channel, deque(maxlen=RECORDED_MAX)).append(frames)
+                    self.recorded.note(channel, frames)
             node.hear([self.doors.heard(channel, peer, frames, flow) for channel, peer, frames, flow in inbox], now)
         due = node.deadline()  # what this round has brought forward is due, too: as in the runner
         if due is not None and due <= now.mono:
@@ -607,12 +598,3 @@ class Machine:
         Reply: _heard_elsewhere,
         Ended: _ended,
     }
-
-
-def _is_read(channel: str, frames: list[bytes]) -> bool:
-    """Whether what was recorded is a message, and no cable has altered it."""
-    try:
-        CHANNELS[channel].decode([INTRUDER, *frames] if channel == "document" else frames)
-    except PeerError:
-        return False
-    return True
