@@ -111,6 +111,8 @@ class Run:
         left = len(planned)
         for mutants in by_room.values():
             now = time.monotonic()
+            if now > until:
+                break
             self._play_room(mutants, now + (until - now) * len(mutants) / left)
             left -= len(mutants)
         return self._outcomes()
