@@ -15,6 +15,7 @@ HOSTS = NAMES | st.ip_addresses().map(str) | st.ip_addresses(v=6).map(str)
 PORTS = st.integers(1, PORT_MAX)
 
 
+@pytest.mark.prove("many hosts")
 @given(HOSTS, PORTS)
 def test_host_and_port_make_an_endpoint_that_gives_them_back(host: str, port: int) -> None:
     endpoint = endpoint_of(host, port)

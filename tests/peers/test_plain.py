@@ -164,6 +164,7 @@ def test_nonsense_is_answered_counted_and_changes_nothing(fabric: PlacedFabric, 
     assert before == standing(fabric)
 
 
+@pytest.mark.prove("a fleet under noise")
 @pytest.mark.proves("CFG-008")
 def test_noise_where_nobody_answers_leaves_the_root_at_work(fabric: PlacedFabric) -> None:
     before = standing(fabric)

@@ -24,6 +24,7 @@ from weft.sim.canaries import load, planted
 from weft.sim.swarm import draw_plan
 
 
+@pytest.mark.prove("a night of the simulator")
 @pytest.mark.proves("SIM-014")
 def test_the_command_runs_a_seed_and_ends_with_0() -> None:
     told = subprocess.run(
