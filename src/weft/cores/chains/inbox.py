@@ -81,11 +81,8 @@ class Inbox:
         if entry is not None:
             return self._come_again(entry, record, now)
         chain = self._roster.chain(IN, record.key)
-        if (
-            len(chain.links) < 2
-            and self._context.trace is None
-            and (made := self._straight(chain, record, now)) is not None
-        ):
+        is_short = len(chain.links) < 2 and self._context.trace is None
+        if is_short and (made := self._straight(chain, record, now)) is not None:
             return made
         parcel = self._parcel(record)
         is_durable = not record.attributes.get("mem")

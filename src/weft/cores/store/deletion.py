@@ -78,8 +78,7 @@ class Deletion:
         self.orphans: list[Event] = []
         self._haves: dict[str, Ticks] = {}
         self._heard: dict[str, int] = {}
-        self._since: int | None = None
-        """Since when this node would know that another one is there."""
+        self._since: int | None = None  # this node would know that another one is there
         self._buried: dict[Link, Buried] = {}
         self._said: Ticks = {}
         self._rounds = 0
@@ -287,16 +286,15 @@ class Deletion:
 
     def _drop_absent(self, now: Now) -> None:
         """Chain head: drop who was away for too long, while most are here: of two halves of a split neither drops the other."""
-        longest, context = self._context.settings.absent_max_ns, self._context
-        if not longest or self._since is None or context.foreign:
+        context, since = self._context, self._since
+        if not (longest := context.settings.absent_max_ns) or since is None or context.foreign:
             return
         others = [name for name in self._replica.book.nodes() if name not in self.dropped and name != context.name]
         lately = now.mono - limits.BURIED_CLOCKS * self._clock
         here = [name for name in others if name in self._bus.members or self._heard.get(name, 0) > lately]
-        if 2 * (len(here) + 1) <= len(others) + 1:
-            return
-        for name in others:
-            if name not in here and max(self._since, self._heard.get(name, 0)) + longest <= now.mono:
+        are_most = 2 * (len(here) + 1) > len(others) + 1
+        for name in others if are_most else []:
+            if name not in here and max(since, self._heard.get(name, 0)) + longest <= now.mono:
                 try:
                     self.drop_node(name)
                 except Refusal as error:
