@@ -87,7 +87,7 @@ def texts_elsewhere(source: Source) -> Iterator[Finding]:
 
 def metaphors(source: Source) -> Iterator[Finding]:
     """Names are the field's words, so that an engineer who meets one knows what it is (HSE-010)."""
-    if source.path == "tests/tidy/words.py" or source.path.startswith("docs/requirements"):
+    if source.path == "tests/tidy/words.py" or source.path.startswith(("docs/requirements", "docs/decisions/")):
         return
     for number, line in enumerate(source.lines, 1):
         if (match := METAPHOR.search(line)) and not source.is_answered(number):
