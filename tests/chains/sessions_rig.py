@@ -15,7 +15,8 @@ from weft.cores.chains.messages import ChainsSettings
 from weft.cores.chains.order import after_all
 from weft.cores.chains.parcel import Parcel
 from weft.cores.chains.post import CLIENTS
-from weft.cores.chains.sessions import Session, Sessions
+from weft.cores.chains.session import Session
+from weft.cores.chains.sessions import Sessions
 from weft.wire import clients
 from weft.wire.clients import (
     Done,

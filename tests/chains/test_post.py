@@ -13,7 +13,7 @@ from weft.base.now import MILLISECOND
 from weft.base.records import CoreRecord
 from weft.cores.chains import limits
 from weft.cores.chains.messages import ClientLost
-from weft.cores.chains.sessions import Session
+from weft.cores.chains.session import Session
 from weft.wire import clients
 from weft.wire.clients import (
     Beat,

@@ -22,7 +22,8 @@ from weft.cores.chains.inbox import Inbox
 from weft.cores.chains.memory import Remembered, from_record
 from weft.cores.chains.readers import Readers
 from weft.cores.chains.relay import RelayLink
-from weft.cores.chains.sessions import Session, Sessions
+from weft.cores.chains.session import Session
+from weft.cores.chains.sessions import Sessions
 from weft.cores.chains.walk import Walker
 from weft.node.node import Node
 from weft.sim.canaries import canary

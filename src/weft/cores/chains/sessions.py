@@ -18,24 +18,23 @@ import msgspec
 from weft.base.effects import Source
 from weft.base.now import MILLISECOND, Now
 from weft.cores.chains import limits
-from weft.cores.chains.clientlink import ClientLink, HolderLink
+from weft.cores.chains.clientlink import HolderLink
 from weft.cores.chains.context import Context
 from weft.cores.chains.messages import (
-    ChainsSettings,
     ClientLost,
     ClientRefused,
     ClientWelcomed,
     Placed,
     ProcessAttached,
 )
-from weft.cores.chains.parcel import OUT, Parcel
+from weft.cores.chains.parcel import OUT
 from weft.cores.chains.post import CLIENTS, Copies, Post
 from weft.cores.chains.rights import READ, REWRITE, SEND, Rights
+from weft.cores.chains.session import Session, count_code
 from weft.cores.kit.timers import earliest
 from weft.wire import clients
 from weft.wire.clients import (
     VERSION,
-    Answered,
     Asked,
     Beat,
     Bye,
@@ -49,11 +48,9 @@ from weft.wire.clients import (
     Next,
     NextItem,
     Place,
-    RecItem,
     Refuse,
     Reg,
     SendItem,
-    StatusItem,
     Unreg,
     Welcome,
     each_with_frames,
@@ -78,119 +75,6 @@ class Counters(msgspec.Struct):
     """Multiparts that a client's socket did not take; they are said again."""
     copies_lost: int = 0
     """Copies discarded, of clients that are gone by now."""
-
-
-class Session:
-    """One client from its greeting until it leaves or falls silent; the engine knows it by its links."""
-
-    __slots__ = (
-        "_credit",
-        "_credit_bytes",
-        "_owed",
-        "_owed_bytes",
-        "_unwanted",
-        "errors",
-        "garbled",
-        "garbled_at",
-        "heard_at",
-        "id",
-        "is_gone",
-        "links",
-        "name",
-        "peer",
-        "pid",
-        "post",
-        "process",
-        "source",
-    )
-
-    def __init__(self, hello: Hello, post: Post, settings: ChainsSettings) -> None:
-        self.id, self.name, self.pid = hello.id, hello.name, hello.pid or 0
-        self.process = 0
-        """Its process as the kernel has it; 0: not known."""
-        self.source: Source | None = None
-        """Who it is, if it is not the node's own user, who may everything."""
-        self.peer, self.post = post.peer, post
-        self.links: dict[int, ClientLink] = {}
-        """By the client's own numbers; the engine fills and empties it."""
-        self.is_gone = False
-        self.heard_at = 0
-        self.errors: dict[str, int] = {}
-        """Errors said to it, by code."""
-        self.garbled = self.garbled_at = 0
-        self._credit, self._credit_bytes = settings.credit, settings.credit_bytes
-        self._owed: dict[int, int] = {}
-        """Payload bytes of each send without a final status, by tag."""
-        self._owed_bytes = 0
-        self._unwanted: set[int] = set()
-        """Tags whose status is not wanted (CHN-030)."""
-
-    # For the engine
-
-    def offer(self, reg: int, parcel: Parcel, *, re: bool = False) -> None:
-        """A message for a read-write or confirming link; it is lost only with the client."""
-        if not self.is_gone:
-            self.post.offer(reg, self._item(parcel, is_again=re or parcel.is_again), parcel.frames)
-
-    def copy(self, reg: int, parcel: Parcel) -> None:
-        """A copy for a read-only link; of one that does not take them the oldest are discarded (CHN-018)."""
-        if not self.is_gone:
-            self.post.copy(reg, self._item(parcel, is_again=parcel.is_again), parcel.frames)
-
-    def answer(self, tag: int, ok: bool, why: str, count: int | None = None, failed: int = 0) -> None:  # noqa: FBT001  # the wire's own order
-        """The final status of a send: frees its credit, and is said once, if it is wanted."""
-        size = self._owed.pop(tag, None)
-        if size is None:
-            return
-        self._owed_bytes -= size
-        if self._unwanted and tag in self._unwanted:
-            self._unwanted.discard(tag)
-        elif not self.is_gone:
-            self.post.status(StatusItem(tag=tag, ok=ok, why=why, count=count, failed=failed))
-
-    def say(self, message: Answered) -> None:
-        """Anything else that a client hears."""
-        if self.is_gone:
-            return
-        if type(message) is Error:
-            _count(self.errors, message.why)
-        self.post.say(message)
-
-    def _item(self, parcel: Parcel, *, is_again: bool) -> RecItem:
-        sender = parcel.sender
-        return RecItem(
-            id=parcel.id,
-            type=parcel.type,
-            mid=(parcel.origin, parcel.era, parcel.sequence),
-            own=sender is self or (sender is not None and sender.id == self.id),
-            to=parcel.to,
-            via=parcel.via,
-            depth=parcel.depth,
-            ts=parcel.at,
-            fmt=parcel.fmt,
-            re=is_again,
-            n=len(parcel.frames),
-        )
-
-    # Credit
-
-    def owe(self, item: SendItem, size: int) -> bool:
-        """Take a send into account; False: it is beyond the client's credit (CLI-007). A tag counts once."""
-        owed = self._owed
-        if item.tag in owed:
-            return True
-        if len(owed) >= self._credit or self._owed_bytes + size > self._credit_bytes:
-            return False
-        owed[item.tag] = size
-        self._owed_bytes += size
-        if item.want == "none":
-            self._unwanted.add(item.tag)
-        return True
-
-    def turn_down(self, item: SendItem, why: str) -> None:
-        """A send that never was: nothing is owed for it. What is owed under the same tag has its status to come."""
-        if item.want != "none" and item.tag not in self._owed:
-            self.post.status(StatusItem(tag=item.tag, ok=False, why=why))
 
 
 class Engine(Protocol):
@@ -317,7 +201,7 @@ class Sessions:
             self._refuse_stranger(peer, now)
             return
         session.heard_at = now.mono
-        _count(self._context.counters.errors, code)
+        count_code(self._context.counters.errors, code)
         session.say(Error(about="multipart", why=code))
         if code not in UNREADABLE:
             return
@@ -361,13 +245,13 @@ class Sessions:
             self._join(message, source, now)
             return
         why, text = fault
-        _count(self.counters.refused, why)
+        count_code(self.counters.refused, why)
         self._context.send(CLIENTS, peer, Refuse(why, text))
         user = self.rights.user_of(source) if why == DENIED else ""
         self._context.tell_seldom((user or message.name, why), ClientRefused(message.name, why, user), now.mono)
 
     def _refuse_stranger(self, peer: bytes, now: Now) -> None:
-        _count(self.counters.refused, "bad-hello")
+        count_code(self.counters.refused, "bad-hello")
         if self._strangers.may_answer(peer, now.mono):
             self._context.send(CLIENTS, peer, Refuse("bad-hello", "say hello first"))
 
@@ -439,7 +323,7 @@ class Sessions:
         if self._may(session, verb, reg.dir, reg.type, now):
             self._engine.stand(session, reg, now)
             return
-        _count(self._context.counters.errors, DENIED)
+        count_code(self._context.counters.errors, DENIED)
         session.say(Error(about="reg", why=DENIED, reg=reg.reg))
 
     def _may(self, session: Session, verb: str, direction: str, kind: str, now: Now) -> bool:
@@ -598,10 +482,6 @@ class Sessions:
         held = sum([len(link.pending) for link in session.links.values() if isinstance(link, HolderLink)])
         self._engine.lose(session, now)
         self._context.tell(ClientLost(session.name, why, held))
-
-
-def _count(counts: dict[str, int], code: str) -> None:
-    counts[code] = counts.get(code, 0) + 1
 
 
 def _place_of(placed: Placed) -> Place:
