@@ -20,13 +20,15 @@ HEARS_WHO = {
     "carrier/child.py",  # its parent is the node that it was welcomed by
     "carrier/parent.py",  # a link is of the node whose key it was opened with
     "catalog/serving.py",  # whether anybody was proved at all
+    "chains/rights.py",  # whose rules apply (CHN-080)
     "topology/beaconing.py",  # an older node of our name
 }
 KNOWS_OF_KEYS = {
+    "chains/rights.py": {"Holder", "Role"},  # whose key it is and what its role may; the node tells it (CHN-080)
     "configuration/root.py": {"bound_node"},  # a binding is no value that people write
     "configuration/writes.py": {"bound_node"},
 }
-OTHER_WORDS = {"gatekeeper", "credentials", "trust", "key_table", "holder"}
+OTHER_WORDS = {"gatekeeper", "credentials", "trust", "key_table"}
 
 
 def _modules() -> Iterator[tuple[str, ast.Module]]:

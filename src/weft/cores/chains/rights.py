@@ -70,8 +70,8 @@ class Rights:
         'uid:1000'
         """
         if source.proved is not None:
-            holder = self.holder_of(source.proved)
-            return NOBODY if holder is None else f"key:{holder.name}"
+            bound = self._bound(source)
+            return NOBODY if bound is None else f"key:{bound.name}"
         if source.kind.startswith(LOCAL):
             return f"uid:{source.kind.split(':')[1]}"
         return ANYBODY if source.kind else NOBODY
@@ -86,8 +86,8 @@ class Rights:
         user = self.user_of(source)
         if self.is_owner(source) or (user == ANYBODY and not self._is_closed):
             return True
-        holder = self.holder_of(source.proved) if source.proved is not None else None
-        if holder is not None and any(verb in OF_ROLES.get(role, ()) for role in holder.roles):
+        bound = self._bound(source)
+        if bound is not None and any(verb in OF_ROLES.get(role, ()) for role in bound.roles):
             return True
         return any(rule.allows(verb, direction, kind) for rule in self._rules.get(user, ()))
 
@@ -96,5 +96,9 @@ class Rights:
         user = self.user_of(source)
         if self.is_owner(source) or user in self._rules or (user == ANYBODY and not self._is_closed):
             return True
-        holder = self.holder_of(source.proved) if source.proved is not None else None
-        return holder is not None and not OF_ROLES.keys().isdisjoint(holder.roles)
+        bound = self._bound(source)
+        return bound is not None and not OF_ROLES.keys().isdisjoint(bound.roles)
+
+    def _bound(self, source: Source) -> Holder | None:
+        """Whose key it proved, if it proved one that is still bound."""
+        return None if source.proved is None else self.holder_of(source.proved)
