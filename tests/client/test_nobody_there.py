@@ -15,7 +15,7 @@ from weft.pipeline import arrow
 
 NODE = "weft up, or an endpoint, a state directory or a node's name as --node, node= or WEFT_NODE="
 STORE = "weft up with a [store] in the node's file; or node=, --node or WEFT_STORE= with HOST:PORT"
-BROKER = "weft up with a [catalog] in a node's file; or broker= or WEFT_CATALOG= with HOST:PORT"
+BROKER = "weft up with a [catalog] in a node's file; broker= or WEFT_CATALOG= with HOST:PORT; of a closed fabric keys= or WEFT_KEYS="
 DOC = "weft doc join SESSION starts one; --node NAME or DIRECTORY, or WEFT_DOC= says which"
 LAKE = "--lake DIR, or weft up with a root that drains"
 CLIENTS: dict[str, tuple[Callable[[], Any], type[WeftError], str]] = {

@@ -79,6 +79,9 @@ def test_the_page_says_every_setting_and_its_examples_are_settings() -> None:
     assert [] == [name for name in StoreTable.__struct_fields__ if f"`{name}`" not in table]
     examples = re.findall(r"```toml\n(.*?)```", PAGE, re.DOTALL)
     assert {"name", "broker", "dialects", "root", "keys", "port", "cycle", "gap", "hostmap"} == set(
+        tomllib.loads(examples[-2])["store"]
+    )
+    assert {"broker", "broker_tls", "broker_ca", "broker_user", "broker_password"} == set(
         tomllib.loads(examples[-1])["store"]
     )
 

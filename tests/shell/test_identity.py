@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from weft.base.errors import StorageFailed, UserError
+from weft.base.errors import UserError
 from weft.shell.identity import begin_start
 
 WALL = 1_795_000_000_000_000_000
@@ -34,7 +34,8 @@ def test_a_damaged_identity_is_said_and_not_replaced(tmp_path: Path, damage: byt
     assert damage == (tmp_path / "node.json").read_bytes()
 
 
-def test_a_state_directory_that_cannot_be_written_is_a_failed_disk(tmp_path: Path) -> None:
+def test_a_place_where_no_directory_can_be_is_a_mistake_and_no_failed_disk(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("")
-    with pytest.raises(StorageFailed):
+    with pytest.raises(UserError) as refused:
         begin_start(tmp_path / "file" / "s", "a", WALL)
+    assert ("no-state", True) == (refused.value.code, "--state DIR" in refused.value.try_this)

@@ -99,6 +99,11 @@ WANTED: list[tuple[dict[str, Any], str, Any]] = [
     ({"order": "rotate-key", "node": "pi7"}, "enrolment", enrolment.RotateKey(1, "pi7")),
     ({"order": "reset-root"}, "topology", topology.ResetRoot(1)),
     ({"order": "chains"}, "chains", chains.ShowChains(1)),
+    (
+        {"order": "trace", "type": "app.a", "direction": "in", "count": 3, "span_ms": 900},
+        "chains",
+        chains.TraceChains(1, "app.a", "in", 3, 900),
+    ),
     ({"order": "forget-reader", "reader": "screen"}, "chains", chains.ForgetReader(1, "screen")),
     ({"order": "store-found", "value": "a568656c6c6f"}, "store", store.Found(1, b"\xa5hello")),
     ({"order": "store-show", "what": "conflicts"}, "store", store.Show(1, "conflicts")),
