@@ -20,13 +20,14 @@ def test_there_are_bugs_of_keys() -> None:
 
 @pytest.mark.proves("CHK-021", part="intruders at every door of nodes with keys, in the simulator")
 @pytest.mark.proves("SEC-027", part="in virtual time, while faults befall the fabric")
-@pytest.mark.varies("seed", range(2), range(200))
+@pytest.mark.varies("seed", [0], range(200), prove=[1])
 def test_intruders_have_no_effect_and_the_fabric_comes_to_rest(seed: int) -> None:
     outcome = run(draw_plan(str(seed), INTRUDERS))
     assert () == outcome.verdicts
     assert outcome.counts["knocked"] > 10
 
 
+@pytest.mark.prove("a night of the simulator")
 @pytest.mark.proves(
     "CHK-021", part="who has no key comes in nowhere, others are let in, hear refusals and change nothing"
 )
@@ -44,6 +45,7 @@ def test_each_intruder_has_been_at_each_door_and_some_had_something_to_say() -> 
     assert min(said["bridge"], said["service"], said["recorded"]) > 10
 
 
+@pytest.mark.prove("nights of the simulator")
 @pytest.mark.proves("CHK-021", part="planted bugs are caught: nobody asked, every role allowed, any key known")
 @pytest.mark.parametrize("name", BUGS)
 def test_a_bug_of_keys_is_caught(name: str) -> None:
