@@ -130,7 +130,7 @@ def test_the_greeting_says_who_and_how_late() -> None:
     assert ("n1", 1, desk.node.context.tock, 10, [0, 71, 40]) == (
         *(greeting.node, greeting.tick, greeting.tock, greeting.qlen, greeting.version),
     )
-    assert {"v": 1, "caps": ["watch.since", "watch.latest", "batch", "ttl", "conv", "ack"]} == greeting.weft
+    assert {"v": 1, "caps": ["watch.since", "watch.latest", "batch", "ttl", "until", "conv", "ack"]} == greeting.weft
     assert UNSET is greeting.auth
 
 

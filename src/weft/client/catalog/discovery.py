@@ -91,7 +91,7 @@ def of_beacon(beacon: Beacon, ip: str) -> Found:
     """The broker that a beacon speaks of; it is where the beacon comes from.
 
     >>> of_beacon(Beacon(5246), "0.0.0.0")
-    Found(host='127.0.0.1', port=5246, hb=0, pub=0, epoch='', net='', caps=(), is_legacy=True)
+    Found(host='127.0.0.1', port=5246, hb=0, pub=0, epoch='', net='', caps=(), is_legacy=True, server='')
     """
     host = "127.0.0.1" if ip == "0.0.0.0" else ip  # noqa: S104  # BEA-003: it means this machine
     return Found(

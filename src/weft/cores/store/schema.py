@@ -17,10 +17,15 @@ from weft.wire.store.pack import PathValue, canonical, pack
 STEPS_MAX: Final = 20_000  # of one value: of 16,384 items each is looked at once
 BYTES_MAX: Final = 1 << 20  # that are compared or searched for one value: 16 times as much as a value has
 REF_DEPTH_MAX: Final = 64
+COMPARED_DEPTH_MAX: Final = 128  # levels of a value: members may nest deeper than users, who may 32
 
 
 class Misfit(Exception):
     """The value does not fit; the text says where and why."""
+
+
+class Unjudged(Misfit):
+    """It takes too much to say whether the value fits, so it does not, `not` or no `not`."""
 
 
 class BadSchema(Exception):
@@ -41,14 +46,12 @@ class Checker:
             self.apply(self._whole, value, "", 0)
         except (TypeError, ValueError, ArithmeticError) as error:
             raise BadSchema(str(error)[:80]) from None
-        except RecursionError:  # members may nest deeper than users
-            raise Misfit("the value: nested too deep to be compared") from None
 
     def apply(self, schema: Any, value: Any, where: str, depth: int) -> None:
         """Misfit, BadSchema: as `check`, of a part of both."""
         self._left -= 1
         if self._left < 0 or depth > REF_DEPTH_MAX:
-            raise Misfit(f"{where or 'the value'}: checking it takes too long")
+            raise Unjudged(f"{where or 'the value'}: checking it takes too long")
         if schema is True:
             return
         if schema is False:
@@ -60,16 +63,11 @@ class Checker:
             if rule is not None:
                 rule(Here(self, schema, value, where, depth), limit)
 
-    @property
-    def is_spent(self) -> bool:
-        """Whether it has taken too long."""
-        return self._left < 0 or self._bytes_left < 0
-
     def spend(self, size: int, where: str) -> None:
         """So many bytes are compared, or searched; Misfit if these are too many."""
         self._bytes_left -= size
         if self._bytes_left < 0:
-            raise Misfit(f"{where or 'the value'}: checking it takes too long")
+            raise Unjudged(f"{where or 'the value'}: checking it takes too long")
 
     def at(self, reference: Any) -> Any:
         """The part of the schema that a `$ref` names: `#`, `#/$defs/name`."""
@@ -108,9 +106,9 @@ class Here(NamedTuple):
         """Whether it fits."""
         try:
             self.apply(schema, value)
+        except Unjudged:
+            raise
         except Misfit:
-            if self.checker.is_spent:
-                raise
             return False
         return True
 
@@ -148,12 +146,14 @@ def _same(at: Here, value: Any) -> bytes:
         raise Misfit(f"a value that cannot be compared: {error.why}") from None
 
 
-def _whole(value: Any) -> Any:
+def _whole(value: Any, depth: int = 0) -> Any:
+    if depth > COMPARED_DEPTH_MAX:
+        raise Unjudged("the value: nested too deep to be compared")
     if isinstance(value, float) and value.is_integer():
         return int(value)
     if isinstance(value, dict):
-        return {key: _whole(item) for key, item in value.items()}
-    return [_whole(item) for item in value] if type(value) in (list, tuple) else value
+        return {key: _whole(item, depth + 1) for key, item in value.items()}
+    return [_whole(item, depth + 1) for item in value] if type(value) in (list, tuple) else value
 
 
 def _const(at: Here, limit: Any) -> None:
