@@ -149,6 +149,11 @@ def test_memory_that_goes_on_growing_is_told_and_a_cache_that_fills_is_not() -> 
     filled = [(float(at), min(300, 100 + at // 6) * mebi) for at in range(0, 3_600, 2)]
     restarted = [(float(at), (40 if at % 1_800 < 600 else 170) * mebi) for at in range(0, 3_600, 2)]
     assert [False, True, False, False] == [torture.grows(each) for each in (steady, grows, filled, restarted)]
+    written = [at / 24 for at in range(86_400)]  # 24 a second, 2,500 bytes each
+    document = [(float(at), 40 * mebi + 60_000 * at) for at in range(0, 3_600, 2)]
+    twice = [(float(at), 40 * mebi + 130_000 * at) for at in range(0, 3_600, 2)]
+    assert [True, True] == [torture.grows(each) for each in (document, twice)]
+    assert [False, True, True] == [torture.grows(each, written) for each in (document, twice, grows)]
     assert not torture.grows(grows[:300]), "too short to tell"
     assert not torture.grows([])
 
@@ -160,6 +165,8 @@ def test_the_book_counts_what_was_acknowledged_and_keeps_every_line(tmp_path: Pa
     book.asks("root", "store", "a", 2)
     book.close()
     assert {"store": 1} == book.acknowledged()
+    assert ([], 1) == (book.written("documents"), len(book.written("store")))
+    assert 0 < book.written("store")[0] < 600
     assert 3 == len((tmp_path / "history").read_bytes().splitlines())
 
 

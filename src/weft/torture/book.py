@@ -5,6 +5,7 @@ import time
 from pathlib import Path
 from typing import Any
 
+from weft.base.now import SECOND
 from weft.checks.history import Fact, write_lines
 
 
@@ -40,6 +41,14 @@ class Book:
         with self._lock:
             told = [fact.value[0] for fact in self.facts if (fact.kind, fact.what) == ("ok", "put")]
         return {protocol: told.count(protocol) for protocol in sorted(set(told))}
+
+    def written(self, protocol: str) -> list[float]:
+        """When each write was acknowledged, in order, in seconds since the beginning."""
+        with self._lock:
+            told = [
+                fact for fact in self.facts if (fact.kind, fact.what) == ("ok", "put") and fact.value[0] == protocol
+            ]
+        return [fact.at / SECOND for fact in told]
 
     def possible(self, protocol: str) -> dict[str, list[Any]]:
         """What may stand at each key: what was acknowledged last (None: nothing yet), and what was asked for since."""

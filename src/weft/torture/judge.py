@@ -5,8 +5,9 @@ ended; the tables are compared with the segments by `weft lake check`.
 """
 
 import json
+from bisect import bisect
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from hashlib import blake2b
 from pathlib import Path
 from typing import Any, Final, NamedTuple
@@ -291,15 +292,18 @@ def tables_differ(lake: Path) -> list[str]:
 # Memory
 
 
-def grows(memory: list[tuple[float, int]]) -> bool:
+def grows(memory: list[tuple[float, int]], entries: Sequence[float] = ()) -> bool:
     """Whether the last quarter of the faults is far above the one before.
 
-    Of each quarter the upper quartile counts: a process that was just started again is small.
+    Of each quarter the upper quartile counts: a process that was just started again is small. `entries`: when each entry of
+    the document was acknowledged, in order, in seconds, of a node that takes part in it; a document is held whole, so it may
+    grow by them.
     """
     if not memory or memory[-1][0] - memory[0][0] < limits.MEMORY_SPAN_S:
         return False
     quarter = len(memory) // 4
-    before, last = (sorted(size for _, size in memory[a:b]) for a, b in ((-2 * quarter, -quarter), (-quarter, None)))
+    sizes = [size - limits.ENTRY_BYTES * bisect(entries, at) for at, size in memory]
+    before, last = (sorted(sizes[a:b]) for a, b in ((-2 * quarter, -quarter), (-quarter, None)))
     low, high = before[len(before) * 3 // 4], last[len(last) * 3 // 4]
     return high > low * limits.GROWTH and high - low > limits.GROWTH_BYTES
 

@@ -33,6 +33,7 @@ EXCUSED_S: Final = 5.0  # a node that met a full disk may need so long to end on
 MEMORY_EVERY_S: Final = 2.0
 GROWTH: Final = 1.25  # of the last quarter over the one before; what caches fill is filled by then
 GROWTH_BYTES: Final = 48 << 20  # below that nobody is harmed
+ENTRY_BYTES: Final = 2_500  # of memory for each entry of the document: 2,600 to 3,600 were seen in runs of an hour
 MEMORY_SPAN_S: Final = 1_200.0  # shorter runs only show the figures: they are nearly all warming up
 
 # The clients

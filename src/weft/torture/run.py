@@ -333,8 +333,9 @@ class Run:
         self.wrong += self.book.strange + self.world.unexplained
         if PIPELINE in self.world.processes:
             self.wrong += judge.tables_differ(self.world.lake)
+        entries = self.book.written("documents")
         for name, process in self.world.processes.items():
-            if judge.grows(process.memory):
+            if judge.grows(process.memory, entries if name in DOCUMENTS else ()):
                 self.wrong.append(f"memory: {name} grew from {process.memory[0][1] >> 20} MB and goes on growing")
 
     def _figures(self) -> dict[str, Any]:
