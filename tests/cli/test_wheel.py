@@ -100,7 +100,7 @@ def test_the_base_brings_nothing_heavy_and_extras_bring_it(wheel: Path) -> None:
     assert asked_for(needs) == asked_for(needs, "console")
     with zipfile.ZipFile(wheel) as archive:
         names = set(archive.namelist())
-    pages = {str(path.relative_to(ROOT / "src")) for path in (ROOT / "src/weft").rglob("pages/*")}
+    pages = {str(path.relative_to(ROOT / "src")) for path in (ROOT / "src/weft").rglob("pages/*") if path.is_file()}
     assert pages <= names
 
 

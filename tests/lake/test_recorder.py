@@ -4,6 +4,7 @@ import subprocess
 import sys
 from pathlib import Path
 from queue import Queue
+from threading import Event
 from typing import Any
 
 import pytest
@@ -154,3 +155,26 @@ def test_the_journal_of_a_stopped_node_is_drained_by_hand(tmp_path: Path, capsys
     (tmp_path / "file").touch()
     with pytest.raises(StorageFailed):
         drain(tmp_path / "journal", lake=tmp_path / "file")
+
+
+@pytest.mark.proves("LAK-007", part="a start's recorder ends with it")
+def test_an_end_waits_for_the_segment_at_hand_begins_no_other_and_says_if_that_takes_too_long(tmp_path: Path) -> None:
+    may_read, is_reading = Event(), Event()
+    read_from: list[int] = []
+    said: Queue[Any] = Queue()
+
+    def read(after: int, _bytes_max: int) -> tuple[list[Entry], int]:
+        read_from.append(after)
+        is_reading.set()
+        assert may_read.wait(PATIENCE_S)
+        return [], 9
+
+    recorder = Recorder(tmp_path, NODE_B, read, said.put)
+    recorder.perform(WriteSegment(1, 1, 5, 9, NO_PRIOR))
+    recorder.perform(WriteSegment(1, 2, 10, 12, NO_PRIOR))
+    assert is_reading.wait(PATIENCE_S)
+    with pytest.raises(StorageFailed, match="is not written after"):
+        recorder.close(patience_s=0.05)
+    may_read.set()
+    recorder.close(PATIENCE_S)
+    assert ([4], 1) == (read_from, said.qsize())

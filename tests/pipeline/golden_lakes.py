@@ -22,5 +22,6 @@ def opened(packed: Path, home: Path) -> Layout:
     """The lake, unpacked below a directory."""
     data = zstandard.ZstdDecompressor().decompress(packed.read_bytes(), max_output_size=UNPACKED_MAX)
     with tarfile.open(fileobj=io.BytesIO(data)) as files:
-        files.extractall(home / packed.stem)  # its own files; `filter` is younger than Python 3.11.2
+        files.extraction_filter = getattr(tarfile, "data_filter", None)  # 3.11.2 has none; 3.13 warns without
+        files.extractall(home / packed.stem)
     return Layout(home / packed.stem)

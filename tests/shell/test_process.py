@@ -4,6 +4,7 @@ import asyncio
 import errno
 import json
 import os
+import threading
 from pathlib import Path
 from typing import Any
 
@@ -18,6 +19,7 @@ from weft.cli.asking import order
 from weft.cli.journal import accept_loss
 from weft.node.guard import MemoryExceeded
 from weft.node.roles import role_record
+from weft.node.securityevents import AddressChanged
 from weft.node.settings import NodeSettings, Role, settings_of
 from weft.shell import process, serve
 from weft.shell.files import File, Files
@@ -73,6 +75,17 @@ def test_an_order_that_comes_while_doors_still_open_finds_a_node_that_has_its_ke
 
     asyncio.run(main())
     assert ["only the root invites" in text for text in said] == [True], said
+
+
+def test_what_writes_the_lake_ends_with_its_start(tmp_path: Path) -> None:
+    async def main() -> Any:
+        made = Process(settings(tmp_path))
+        asyncio.get_running_loop().call_later(0.5, made.runner.tell, AddressChanged("127.0.0.1"))
+        async with asyncio.timeout(PATIENCE_S):
+            return await made.run()
+
+    assert AddressChanged("127.0.0.1") == asyncio.run(main())
+    assert "weft-recorder" not in {thread.name for thread in threading.enumerate()}
 
 
 @pytest.mark.parametrize("role", [Role(), Role("root", 3)])

@@ -179,6 +179,7 @@ class Process:
         self.guard = MemoryGuard(settings.memory_bytes, {name: core.budget for name, core in self.node.cores.items()})
         self.telemetry = self._telemetry_of(settings)
         self.watch = Watch(self.runner.order)
+        self.recorder: Recorder | None = None
         self.runner.on_tell = self._told
         self.runner.on_durable = self.telemetry.note
         self.inside = Inside(self.runner)
@@ -337,11 +338,9 @@ class Process:
     def close(self) -> None:
         """Let go of everything; StorageFailed if the journal cannot be closed in order."""
         self.rest()
-        self.watch.close()
-        self.links.close()
-        self.log.close()
-        if self.tape is not None:
-            self.tape.close()
+        for each in (self.recorder, self.watch, self.links, self.log, self.tape):
+            if each is not None:
+                each.close()
         self.journal.close(self.clock.now().wall)
 
     async def run(self) -> Any:
@@ -430,7 +429,8 @@ class Process:
         meters = Meters(wall_ns=lambda: self.clock.now().wall)
         performers[measurement.Measure] = Measuring(self.runner.order, meters).measure
         if "drain" in self.node.cores:
-            performers[drain.InspectLake] = performers[drain.WriteSegment] = _recorder_of(self).perform
+            self.recorder = _recorder_of(self)
+            performers[drain.InspectLake] = performers[drain.WriteSegment] = self.recorder.perform
         performers[SendNotice] = Notifying(self.runner.order, self.settings.notify).send
         performers |= self.store_doors.performers | self.doc_doors.performers | self.enrolling.performers
         performers |= self.doors.performers

@@ -12,7 +12,7 @@ from pathlib import Path
 from threading import Thread
 from typing import TYPE_CHECKING, Any, Final
 
-from weft.base.errors import WeftError
+from weft.base.errors import StorageFailed, WeftError
 from weft.base.records import Entry
 from weft.cores.drain.messages import (
     InspectLake,
@@ -63,6 +63,7 @@ class Recorder:
         self._swept_at: float | None = None
         self._work: queue.SimpleQueue[Any] = queue.SimpleQueue()
         self._thread: Thread | None = None
+        self._is_closing = False
 
     def perform(self, work: InspectLake | WriteSegment) -> None:
         """Do it later, in order, in the thread; never blocks."""
@@ -72,14 +73,22 @@ class Recorder:
         self._work.put(work)
 
     def close(self, patience_s: float = 10.0) -> None:
-        """End the thread behind what it was told to do."""
-        if self._thread is not None:
-            self._work.put(None)
-            self._thread.join(patience_s)
-            self._thread = None
+        """End the thread: the segment at hand is written, no other is begun; StorageFailed if that takes longer.
+
+        The next start of the node asks the lake how far it has come. Were a segment still being written then, the
+        lake would hold it twice.
+        """
+        if self._thread is None:
+            return
+        self._is_closing = True
+        self._work.put(None)
+        self._thread.join(patience_s)
+        if self._thread.is_alive():
+            raise StorageFailed(f"a segment of {self.lake.root} is not written after {patience_s:g} s")
+        self._thread = None
 
     def _run(self) -> None:
-        while (work := self._work.get()) is not None:
+        while (work := self._work.get()) is not None and not self._is_closing:
             self._deliver(self.outcome(work))
 
     def outcome(self, work: InspectLake | WriteSegment) -> Any:
