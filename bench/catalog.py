@@ -23,7 +23,7 @@ from typing import Any, Final, NamedTuple, Self
 from bench.peers import programs
 from bench.peers.stores import ROOT, Etcd, Said, cpu_s, told, until
 from bench.store import Bar, bare_rate, compared, show
-from weft.cli.fleet import free_blocks
+from weft.shell.blocks import free_blocks
 
 LOOKUPS, FLOWN, LISTS, CHANGES = 5_000, 20_000, 500, 500
 LISTED, MANY, FEW = 100, 10_000, 10

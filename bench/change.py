@@ -20,7 +20,7 @@ from typing import Any, Final
 
 from bench.hosts import Hosts, dealt, enter_own_network, load
 from weft.cli.asking import order
-from weft.cli.fleet import BLOCK
+from weft.shell.blocks import BLOCK
 
 BEAT_S, DEAD_AFTER, WAIT_S = 0.5, 5, 0.3
 D: Final = BEAT_S * DEAD_AFTER

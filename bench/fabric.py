@@ -15,10 +15,11 @@ from typing import Any
 
 from weft.base.errors import UserError
 from weft.cli.asking import status_of
-from weft.cli.fleet import Fleet, Member, free_blocks
+from weft.cli.fleet import Fleet, Member
 from weft.cores.carrier import Carrier
 from weft.cores.measurement.messages import NumberBatch, SampleBatch, Series
 from weft.node.settings import settings_of
+from weft.shell.blocks import free_blocks
 from weft.shell.process import Process
 from weft.torture.clients import Machine
 from weft.torture.files import enrol

@@ -24,7 +24,7 @@ from bench.peers import programs
 from bench.peers.stores import ROOT, until
 from tests.fabric import floods
 from weft.cli.asking import try_status
-from weft.cli.fleet import free_blocks
+from weft.shell.blocks import free_blocks
 
 CASES: Final = floods.CASES | floods.WORSE
 MEGABYTES: Final = 512

@@ -15,11 +15,12 @@ from typing import Final, Self
 
 from bench.fabric import wait_for
 from bench.lakes import KINDS
-from weft.cli.fleet import Fleet, Member, free_blocks
+from weft.cli.fleet import Fleet, Member
 from weft.cores.carrier import Carrier
 from weft.cores.measurement.messages import NumberBatch, SampleBatch, Series
 from weft.lake.layout import Layout
 from weft.node.settings import settings_of
+from weft.shell.blocks import free_blocks
 from weft.shell.process import Process
 from weft.wire.samples import Row
 

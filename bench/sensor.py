@@ -18,7 +18,8 @@ import urllib.request
 from pathlib import Path
 from typing import Final
 
-from weft.cli.fleet import Fleet, Member, free_blocks
+from weft.cli.fleet import Fleet, Member
+from weft.shell.blocks import free_blocks
 
 COLLECTD: Final = """
 BaseDir "{place}"

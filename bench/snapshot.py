@@ -21,7 +21,7 @@ from typing import Any, Final, NamedTuple
 
 from bench.hosts import Hosts, enter_own_network, load
 from bench.sensor import cpu_seconds
-from weft.cli.fleet import free_blocks
+from weft.shell.blocks import free_blocks
 
 VALUE_BYTES: Final = 64
 BATCH: Final = 10_000

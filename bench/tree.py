@@ -20,7 +20,7 @@ from pathlib import Path
 from typing import Any, Final, NamedTuple
 
 from bench.hosts import CONFIGURATION, Hosts, dealt, enter_own_network, load, loopback
-from weft.cli.fleet import BLOCK
+from weft.shell.blocks import BLOCK
 
 GROUP: Final = 25
 BEACONS: Final = 27_400

@@ -6,7 +6,8 @@ from pathlib import Path
 from typing import Any, Final, Self
 
 from weft.cli.asking import try_status
-from weft.cli.fleet import Fleet, Member, free_blocks
+from weft.cli.fleet import Fleet, Member
+from weft.shell.blocks import free_blocks
 
 FIRST_PORT: Final = 35_000
 PATIENCE_S: Final = 120.0

@@ -22,7 +22,8 @@ import msgpack
 from bench.peers import programs
 from bench.snapshot import resident_mb
 from weft.cli.asking import try_status
-from weft.cli.fleet import Fleet, Member, free_blocks
+from weft.cli.fleet import Fleet, Member
+from weft.shell.blocks import free_blocks
 
 ROOT: Final = Path(__file__).parents[2]
 MOAT: Final = ROOT / "var/peers/moat-new/bin/python"

@@ -10,8 +10,8 @@ from pathlib import Path
 import pytest
 
 from tests.client.node import in_loop
-from tests.shell.ports import free_blocks
 from weft import doc
+from weft.shell.blocks import free_blocks
 
 pytestmark = pytest.mark.prove("real nodes")
 

@@ -13,10 +13,10 @@ from weft.cli.doctor_fix import ALL_LOOKS, mended
 from weft.cli.doctor_fleet import findings, judged
 from weft.cli.doctor_node import Patient
 from weft.cli.doctor_node import findings as of_node
-from weft.cli.fleet import free_blocks
 from weft.cli.status import Member, Picture
 from weft.node.settings import settings_of
 from weft.pipeline.doctor import Finding
+from weft.shell.blocks import free_blocks
 
 
 @pytest.fixture

@@ -13,9 +13,9 @@ import pytest
 
 from weft.base.errors import UserError
 from weft.cli.asking import order, status_of, try_status
-from weft.cli.fleet import free_blocks
 from weft.cli.reload import reload
 from weft.node.settings import settings_of
+from weft.shell.blocks import free_blocks
 from weft.shell.http.messages import Request
 from weft.shell.reloading import Reloading
 

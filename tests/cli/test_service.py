@@ -10,13 +10,13 @@ from pathlib import Path
 
 import pytest
 
-from tests.shell.ports import free_blocks
 from weft.base.errors import UserError
 from weft.cli import service as module
 from weft.cli.asking import try_status
 from weft.cli.journal import backup
 from weft.cli.service import install, ls, remove, restart
 from weft.cli.service_units import Service, unit_of
+from weft.shell.blocks import free_blocks
 
 FLEET = '[metric.cpu]\ndetail = "CPU"\nrate = "200ms"\n'
 BOUND_S = 60

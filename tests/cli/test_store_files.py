@@ -13,11 +13,12 @@ import pytest
 
 from tests.cli.test_store_real import weft
 from tests.client.node import in_loop
-from tests.shell.ports import free_blocks, free_port
+from tests.shell.ports import free_port
 from weft import store
 from weft.cli.asking import try_status
 from weft.client.store import files
 from weft.node.settings import settings_of
+from weft.shell.blocks import free_blocks
 from weft.shell.process import Process
 from weft.wire.store.path import parse
 

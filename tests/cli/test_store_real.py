@@ -10,7 +10,7 @@ import pytest
 
 from tests.client.node import in_loop
 from tests.client.test_store_real import running
-from tests.shell.ports import free_blocks
+from weft.shell.blocks import free_blocks
 
 pytestmark = pytest.mark.prove("real nodes")
 

@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 
 import pytest
 
-from tests.shell.ports import free_blocks, free_port
+from tests.shell.ports import free_port
 from tests.shell.world import World
 from weft.base.errors import UserError
 from weft.cli import doctor_node
@@ -22,6 +22,7 @@ from weft.cli.chain_calls import send_once
 from weft.cli.doctor import doctor
 from weft.cli.main import app
 from weft.cli.trace import roads_of, trace
+from weft.shell.blocks import free_blocks
 from weft.shell.tracing import Tracer, Wanted, wanted_of
 
 PATIENCE_S = 90

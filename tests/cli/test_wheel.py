@@ -15,8 +15,8 @@ import pytest
 from packaging.requirements import Requirement
 
 from tests.house.requirements import ROOT
-from tests.shell.ports import free_blocks
 from weft.cli.asking import try_status
+from weft.shell.blocks import free_blocks
 
 pytestmark = pytest.mark.prove("a wheel is made and installed")
 

@@ -9,9 +9,10 @@ from typing import Any, NamedTuple, Self
 
 import zmq
 
-from tests.shell.ports import free_blocks, free_port
+from tests.shell.ports import free_port
 from weft.client.catalog.client import Client
 from weft.node.settings import settings_of
+from weft.shell.blocks import free_blocks
 from weft.shell.process import Process
 
 Answer = Callable[[list[bytes]], list[bytes] | None]

@@ -8,12 +8,13 @@ import pytest
 
 import weft
 from tests.client.node import until
-from tests.shell.ports import free_blocks, free_port
+from tests.shell.ports import free_port
 from weft.base.errors import UserError
 from weft.client.chain.finding import Node
 from weft.client.chain.message import Message
 from weft.cores.chains import Chains
 from weft.node.settings import settings_of
+from weft.shell.blocks import free_blocks
 from weft.shell.process import Process
 
 PATIENCE_S = 60

@@ -10,9 +10,10 @@ import pytest
 
 from tests.client.node import in_loop
 from tests.client.storeserver import FakeStore
-from tests.shell.ports import free_blocks, free_port
+from tests.shell.ports import free_port
 from weft import store
 from weft.node.settings import settings_of
+from weft.shell.blocks import free_blocks
 from weft.shell.process import Process
 
 

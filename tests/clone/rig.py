@@ -5,7 +5,6 @@ from collections.abc import Awaitable, Callable
 from types import SimpleNamespace
 from typing import Any
 
-from tests.shell.ports import free_blocks
 from weft.cores.clone import Clone
 from weft.cores.configuration import Configuration
 from weft.cores.configuration.messages import Write, WriteKeys
@@ -17,6 +16,7 @@ from weft.node.settings import NodeSettings, settings_of
 from weft.node.start import Start
 from weft.node.wires import index
 from weft.node.wiring import WIRES
+from weft.shell.blocks import free_blocks
 from weft.shell.clock import Clock
 from weft.shell.journal import State
 from weft.shell.links import Links

@@ -10,11 +10,12 @@ import pytest
 
 from tests.clone.peers import Client, Frames, Server, number_in
 from tests.clone.rig import until
-from tests.shell.ports import free_blocks, free_port
+from tests.shell.ports import free_port
 from weft.cores.configuration import Configuration
 from weft.cores.configuration.memory import Applied, to_record
 from weft.node.events import InputRefused
 from weft.node.settings import NodeSettings, settings_of
+from weft.shell.blocks import free_blocks
 from weft.shell.process import Process
 from weft.wire.replication import epoch_of, number_of
 

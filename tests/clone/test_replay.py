@@ -9,9 +9,9 @@ import zmq
 
 from tests.clone.peers import Client, Frames, bind
 from tests.clone.rig import Place, run, until
-from tests.shell.ports import free_blocks
 from tests.wire.strict import frames_of, lines
 from weft.cores.clone.states import State
+from weft.shell.blocks import free_blocks
 
 LINES = lines("config-chp.jsonl")
 SETS = "client PUB -> server SUB (P+2)"

@@ -7,9 +7,9 @@ import pytest
 
 from tests.clone.peers import Server
 from tests.clone.rig import Place, run, until
-from tests.shell.ports import free_blocks
 from weft.cores.clone.messages import KeyRefused, ServerFollowed, ServerLost
 from weft.cores.clone.states import State
+from weft.shell.blocks import free_blocks
 
 
 def held(place: Place) -> dict[str, bytes]:

@@ -4,8 +4,8 @@ from pathlib import Path
 from typing import Self
 
 from tests.fabric.edited import Edited
-from tests.shell.ports import free_blocks
 from weft.cli.demos import cable
+from weft.shell.blocks import free_blocks
 
 TABLE = """
 [doc.session.friday]

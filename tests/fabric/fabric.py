@@ -9,12 +9,12 @@ from typing import Any, Self
 
 import pyarrow.parquet as pq
 
-from tests.shell.ports import free_blocks
 from weft.base.identity import Origin
 from weft.base.records import Stream, StreamRecord
 from weft.base.vectors import VersionVector
 from weft.cli.asking import try_status
 from weft.cli.fleet import Fleet, Member
+from weft.shell.blocks import free_blocks
 from weft.shell.journal import JournalReader
 
 PATIENCE_S = 60.0

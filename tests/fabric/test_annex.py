@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from tests.fabric.fabric import FIRST_PORT, Fabric
-from tests.shell.ports import free_blocks
+from weft.shell.blocks import free_blocks
 
 ROOT = Path(__file__).parents[2]
 EXAMPLE = ROOT / "examples" / "annex"

@@ -14,8 +14,9 @@ import pytest
 
 from tests.fabric.fabric import Fabric
 from tests.fabric.test_chains import run, until
-from tests.shell.ports import free_blocks, free_port
+from tests.shell.ports import free_port
 from weft.catalog import Client, Unreachable
+from weft.shell.blocks import free_blocks
 
 TREE = {"root": ""}
 TABLE = """

@@ -10,9 +10,9 @@ from pathlib import Path
 import pytest
 
 from tests.client.node import in_loop
-from tests.shell.ports import free_blocks
 from weft.catalog import CallFailed, CatalogError, Client, NotFound
 from weft.cli.demos.cable import Cable
+from weft.shell.blocks import free_blocks
 
 pytestmark = pytest.mark.prove("three networks of the catalog")
 

@@ -40,10 +40,9 @@ from tests.fabric.catalogjudge import (
 from tests.fabric.catalogplayers import judged, name_of
 from tests.fabric.fabric import Fabric
 from tests.fabric.test_chain_rounds import script_of
-from tests.shell.ports import free_blocks
 from weft.base.chance import Chance
 from weft.catalog import CatalogError, Change, Client, Entry
-from weft.cli.fleet import BLOCK
+from weft.shell.blocks import BLOCK, free_blocks
 
 TABLE = f"""
 [catalog]

@@ -9,9 +9,10 @@ import pytest
 
 from tests.fabric.fabric import Fabric
 from tests.fabric.test_chains import run, until
-from tests.shell.ports import free_blocks, free_port
+from tests.shell.ports import free_port
 from weft.catalog import Client
 from weft.client.catalog.watch import Watch
+from weft.shell.blocks import free_blocks
 
 pytestmark = pytest.mark.prove("a second story of the catalog")
 

@@ -8,8 +8,8 @@ import pytest
 
 from tests.fabric.cable import Cabled
 from tests.fabric.edited import Edited
-from tests.shell.ports import free_blocks
 from weft.doc import DocError
+from weft.shell.blocks import free_blocks
 
 TREE = {"root": "", "sensor-a": "root", "sensor-b": "root"}
 TABLE = """

@@ -10,8 +10,8 @@ from typing import Self
 import pytest
 
 from tests.fabric.edited import Edited
-from tests.shell.ports import free_blocks
 from weft.doc import DocError, SyncClient
+from weft.shell.blocks import free_blocks
 
 pytestmark = pytest.mark.prove("sixteen processes")
 

@@ -13,8 +13,8 @@ from typing import Any, Self
 import pytest
 
 from tests.fabric.fabric import FIRST_PORT, FLEET
-from tests.shell.ports import free_blocks
 from weft.cli.asking import try_status
+from weft.shell.blocks import free_blocks
 from weft.shell.identity import identity_in
 from weft.shell.keys import load_keys, load_known
 from weft.wire import token

@@ -14,8 +14,8 @@ import pytest
 
 from tests.fabric import floods
 from tests.fabric.fabric import FLEET, Fabric
-from tests.shell.ports import free_blocks
 from weft.cli.fleet import Member
+from weft.shell.blocks import free_blocks
 
 pytestmark = pytest.mark.prove("a flood")
 

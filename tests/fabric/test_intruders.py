@@ -13,9 +13,9 @@ import zmq
 
 from tests.fabric.fabric import Fabric, numbered_in
 from tests.shell.hostile import Intruder
-from tests.shell.ports import free_blocks
 from weft.base.vectors import VersionVector
 from weft.cli.fleet import Member
+from weft.shell.blocks import free_blocks
 from weft.shell.sockets import FRAME_BYTES_MAX
 
 pytestmark = pytest.mark.prove("strangers at every socket")

@@ -8,7 +8,7 @@ import psutil
 import pytest
 
 from tests.fabric.closed import ClosedFabric
-from tests.shell.ports import free_blocks
+from weft.shell.blocks import free_blocks
 
 BEGINS = b"\xff" + bytes(8) + b"\x7f\x03\x00"
 """How every ZeroMQ peer greets, until it says its mechanism."""

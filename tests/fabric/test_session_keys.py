@@ -11,9 +11,9 @@ import zmq
 from tests.client.node import in_loop
 from tests.shell.ports import free_port
 from weft.base.errors import UserError
-from weft.cli.fleet import free_blocks
 from weft.client.doc.client import Client
 from weft.node.settings import settings_of
+from weft.shell.blocks import free_blocks
 from weft.shell.keymaking import new_pair, write_session_key
 from weft.shell.keys import Known, session_key
 from weft.shell.process import Process, trusting

@@ -8,10 +8,10 @@ from pathlib import Path
 import pytest
 
 from tests.interop.chromium import Chromium, Page
-from tests.shell.ports import free_blocks
 from weft.cli.asking import try_status
 from weft.cli.demo import NODES, ROOT, texts
 from weft.cli.fleet import Fleet, Member
+from weft.shell.blocks import free_blocks
 
 BOUND_S = 60.0
 VICTIM = "sensor-4"

@@ -20,9 +20,9 @@ import zmq
 
 from tests.fabric.fabric import SETTINGS
 from tests.interop.programs import needed
-from tests.shell.ports import free_blocks
 from weft.base.endpoints import LINK
 from weft.cli.asking import try_status
+from weft.shell.blocks import free_blocks
 from weft.wire import hop
 
 ANSWERS: Final = 100

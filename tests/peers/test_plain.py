@@ -13,7 +13,7 @@ import zmq
 from tests.fabric.fabric import FLEET
 from tests.fabric.placed import PlacedFabric
 from tests.peers import plain
-from tests.shell.ports import free_blocks
+from weft.shell.blocks import free_blocks
 
 NAMES: Final = ("root", "collector-1")
 LAB: Final = "/CONFIG/lab/"

@@ -10,7 +10,6 @@ from typing import Any
 import pytest
 import zmq
 
-from tests.shell.ports import free_blocks
 from weft.base.effects import Connect, Source
 from weft.base.errors import UserError
 from weft.client.catalog.discovery import Choice
@@ -20,6 +19,7 @@ from weft.node.channels import VALUES_BUDGET
 from weft.node.settings import settings_of
 from weft.shell import ends
 from weft.shell.beaconseal import Seal
+from weft.shell.blocks import free_blocks
 from weft.shell.catalogdoors import CatalogDoors, destinations_of
 from weft.shell.ends import Heard, kind_and_address
 from weft.shell.links import Links

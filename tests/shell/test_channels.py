@@ -11,7 +11,6 @@ from typing import Any
 import pytest
 import zmq
 
-from tests.shell.ports import free_blocks
 from weft.base.budget import Budget
 from weft.base.effects import Confirm, Confirmed, Connect, Disconnect, Effect, Reply, Send, SendFailed, Source
 from weft.base.endpoints import CONTROL, DATA, SNAPSHOTS, UPDATES, shifted
@@ -23,6 +22,7 @@ from weft.node.channels import ANSWER_QUEUE, CHANNELS, channels_of
 from weft.node.node import Node
 from weft.node.settings import settings_of
 from weft.shell import ends
+from weft.shell.blocks import free_blocks
 from weft.shell.clock import Clock
 from weft.shell.journal import State
 from weft.shell.links import Links

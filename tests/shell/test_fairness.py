@@ -6,10 +6,10 @@ from typing import Any
 import pytest
 import zmq
 
-from tests.shell.ports import free_blocks
 from tests.shell.test_channels import stranger
 from weft.base.endpoints import CONTROL, LINK
 from weft.shell import links
+from weft.shell.blocks import free_blocks
 from weft.shell.links import Links
 
 

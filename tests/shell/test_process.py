@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from tests.shell.ports import free_blocks, free_port
+from tests.shell.ports import free_port
 from tests.shell.world import World, samples_in
 from weft.base.errors import OurFault, StorageFailed, UserError
 from weft.base.now import SECOND
@@ -22,6 +22,7 @@ from weft.node.roles import role_record
 from weft.node.securityevents import AddressChanged
 from weft.node.settings import NodeSettings, Role, settings_of
 from weft.shell import process, serve
+from weft.shell.blocks import free_blocks
 from weft.shell.files import File, Files
 from weft.shell.http.messages import Route
 from weft.shell.identity import begin_start

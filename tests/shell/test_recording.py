@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 
-from tests.shell.ports import free_blocks, free_port
+from tests.shell.ports import free_port
 from weft.base.effects import Tell
 from weft.base.errors import UserError
 from weft.cli.asking import try_status
@@ -21,6 +21,7 @@ from weft.cli.sim import replay
 from weft.cores.measurement import Measurement
 from weft.node.recording import MAGIC, Replay, framed, rows
 from weft.shell import tape
+from weft.shell.blocks import free_blocks
 from weft.shell.tape import Tape
 
 PATIENCE_S = 60

@@ -6,8 +6,8 @@ import pytest
 import zmq
 
 from weft.base.keys import Binding, KeyTable
-from weft.cli.fleet import free_blocks
 from weft.node.handshake import PUBLISH
+from weft.shell.blocks import free_blocks
 from weft.shell.doorstep import knock
 from weft.shell.keys import Keys
 from weft.shell.shutdoors import Place, ShutDoors

@@ -6,9 +6,9 @@ from typing import Annotated, Any, Final
 from cyclopts import Parameter
 
 from weft.base.errors import UserError
-from weft.cli.fleet import free_blocks
 from weft.cli.kit.options import Flag
 from weft.node.settings import LOOPBACK, settings_of
+from weft.shell.blocks import free_blocks
 
 PORT: Final = 5_246
 BLOCKS_FROM: Final = 28_500

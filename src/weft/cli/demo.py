@@ -26,8 +26,9 @@ from weft.cli.answers import QUESTIONS
 from weft.cli.asking import order, page_of, try_status
 from weft.cli.console import address_of
 from weft.cli.demo_view import View
-from weft.cli.fleet import Fleet, Member, free_blocks
+from weft.cli.fleet import Fleet, Member
 from weft.cli.kit.exits import DONE, NOT_SO
+from weft.shell.blocks import free_blocks
 
 ROOT: Final = "root"
 COLLECTORS: Final = ("collector-1", "collector-2")

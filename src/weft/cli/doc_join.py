@@ -186,7 +186,7 @@ def name_of(session: str) -> str:
 
 def document_of(session: str, options: Options) -> dict[str, Any]:
     """The file of a node with only what a session needs."""
-    from weft.cli.fleet import free_blocks
+    from weft.shell.blocks import free_blocks
 
     state = {"state": str(options.state.absolute())} if options.state else {}
     name = options.name or name_of(session)

@@ -21,11 +21,11 @@ from weft import __version__
 from weft.base.endpoints import host_of, is_address, is_loopback, port_of
 from weft.base.errors import StorageFailed, UserError
 from weft.cli.asking import status_of
-from weft.cli.fleet import USED
 from weft.node.settings import MIB, NodeSettings
 from weft.pipeline.doctor import BROKEN, FINE, OLDEST_S, WARNING, Finding
 
 STATES_MAX: Final = 16  # nodes of this machine that are looked at if none is named
+USED: Final = (0, 1, 2, 3, 4, 6, 7)  # those of a block that every node binds
 FREE_WARN: Final = 1 << 30
 FREE_MIN: Final = 64 * MIB  # less counts as full (JRN-031)
 INODES_MIN: Final = 1_000  # a journal needs a dozen; a device without any takes no segment

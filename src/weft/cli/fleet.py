@@ -3,7 +3,6 @@
 import contextlib
 import os
 import signal
-import socket
 import subprocess
 import sys
 import time
@@ -12,10 +11,6 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final
 
-from weft.base.errors import UserError
-
-BLOCK: Final = 10  # ports of one node
-USED: Final = (0, 1, 2, 3, 4, 6, 7)  # those of a block that a node may bind
 RESTART_AFTER_S: Final = 1.0
 STOP_S: Final = 10.0
 
@@ -104,26 +99,3 @@ def _how(process: subprocess.Popen[bytes] | None) -> str:
     if code is not None and code < 0:
         return f"killed by {signal.Signals(-code).name}"
     return f"exit {code}"
-
-
-def free_blocks(count: int, start: int = 27_500, host: str = "127.0.0.1") -> list[int]:
-    """`count` bases of port blocks whose ports are free at an address of this machine now, from `start` upward."""
-    found: list[int] = []
-    for base in range(start, 60_000, BLOCK):
-        if all(_is_free(base + offset, host) for offset in USED):
-            found.append(base)
-            if len(found) == count:
-                return found
-    raise UserError(
-        "no-ports", f"there are no {count} free port blocks between {start} and 60000", "stop other fleets first"
-    )
-
-
-def _is_free(port: int, host: str) -> bool:
-    with socket.socket(socket.AF_INET6 if ":" in host else socket.AF_INET) as probe:
-        probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-        try:
-            probe.bind((host, port))
-        except OSError:
-            return False
-        return True

@@ -13,9 +13,9 @@ from weft import __version__
 from weft.base.endpoints import endpoint_of, host_of, port_of
 from weft.base.errors import PeerError, UserError
 from weft.base.settings import is_plain_name
-from weft.cli.fleet import free_blocks
 from weft.cli.kit.options import Flag
 from weft.cli.up import become, read_schemas, text_of
+from weft.shell.blocks import free_blocks
 from weft.wire.token import Token, decode
 
 PORT: Final = 27_500

@@ -4,7 +4,6 @@ import contextlib
 import os
 import shutil
 import signal
-import socket
 import subprocess
 import sys
 import time
@@ -14,6 +13,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from weft.base.errors import UserError
+from weft.shell.blocks import free_blocks
 from weft.torture import limits
 from weft.torture.cables import FAIR, Weather
 from weft.torture.clients import Machine
@@ -22,8 +22,8 @@ from weft.torture.plan import CABLES, DISKS, NODES, PIPELINE, PROCESSES, Event
 from weft.torture.room import Net, host_of, is_inside, run
 
 PORT: Final = 27_500
-BLOCK: Final = 10
 PORTS_FROM: Final = 31_000
+PORTS: Final = BEHIND + 2  # a node's ten, its catalog and the beacons of that
 CLONE: Final = "clone"
 BALLOON: Final = "balloon"
 PIECE: Final = 1 << 20
@@ -140,7 +140,7 @@ class World:
 
     def _machines(self) -> dict[str, Machine]:
         if self.net is None:
-            blocks = free_blocks(len(NODES))
+            blocks = free_blocks(len(NODES), PORTS_FROM, ports=PORTS)
             return {
                 name: Machine(name, "127.0.0.1", block, "", self.place / "states" / name)
                 for name, block in zip(NODES, blocks, strict=True)
@@ -406,24 +406,3 @@ def unpacked(wheel: str, place: Path) -> str:
     except (OSError, zipfile.BadZipFile) as error:
         raise UserError("usage", f"{wheel} is no wheel: {error}", "weft torture --with dist/weft-….whl") from None
     return str(code)
-
-
-def free_blocks(count: int) -> list[int]:
-    """Bases of blocks of ports that are free on loopback now; UserError if there are too few."""
-    found: list[int] = []
-    for base in range(PORTS_FROM, 60_000, 2 * BLOCK):
-        if all(map(_is_free, range(base, base + BEHIND + 2))):
-            found.append(base)
-            if len(found) == count:
-                return found
-    raise UserError("no-ports", f"there are no {count} free blocks of ports", "stop other fleets first")
-
-
-def _is_free(port: int) -> bool:
-    with socket.socket() as probe:
-        probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-        try:
-            probe.bind(("127.0.0.1", port))
-        except OSError:
-            return False
-        return True

@@ -12,8 +12,8 @@ from typing import Any, NamedTuple, Self, TypeVar
 
 from tests.interop.moat.peers import CYCLE_S, GAP_S, Member, Mosquitto, Real, Relay, free_ports, until
 from tests.interop.moat.speaker import Whole, living
-from tests.shell.ports import free_blocks
 from weft.cli.asking import try_status
+from weft.shell.blocks import free_blocks
 
 NODE = """
 [fleet]

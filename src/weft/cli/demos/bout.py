@@ -23,11 +23,12 @@ from rich.console import Console
 from weft.base.errors import UserError
 from weft.cli.demos.cable import Cable
 from weft.cli.demos.real import until
-from weft.cli.fleet import Fleet, Member, free_blocks
+from weft.cli.fleet import Fleet, Member
 from weft.cli.kit.exits import DONE, NOT_SO
 from weft.client.doc.errors import DocError
 from weft.client.doc.sync import SyncClient
 from weft.client.doc.values import Written
+from weft.shell.blocks import free_blocks
 
 SESSION: Final = "demo bout"
 NAMES: Final = ("ann", "bob")

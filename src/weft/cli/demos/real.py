@@ -35,8 +35,9 @@ from weft.cli.demos.rows import (
     large_differences,
 )
 from weft.cli.demos.walkthrough import Judged
-from weft.cli.fleet import Fleet, Member, free_blocks
+from weft.cli.fleet import Fleet, Member
 from weft.client.link.finding import endpoint_in
+from weft.shell.blocks import free_blocks
 
 BEGINS_IN_S: Final = 0.3  # until every program has heard when
 READY_S: Final = 30.0
