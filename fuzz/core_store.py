@@ -14,8 +14,8 @@ from weft.base.chance import Chance
 from weft.base.changes import Chain, Event, Link
 from weft.base.effects import Source
 from weft.base.ranges import RangeSet
-from weft.cores.store import Store
 from weft.cores.store.bus import MESH, MQTT
+from weft.cores.store.core import Store
 from weft.cores.store.mesh import HEARD
 from weft.cores.store.messages import (
     ClientCame,

@@ -27,6 +27,12 @@ flush_s = 0.1
 OFTEN = '{"detail": "CPU", "rate": "100ms"}'
 
 
+def leads(port: int) -> bool:
+    """Whether the root there has taken its office."""
+    status = try_status(port) or {}
+    return bool(status.get("cores", {}).get("configuration", {}).get("number"))
+
+
 class Measuring(Site):
     """A root, and machines that join it; all of them measure ten times a second."""
 
@@ -57,11 +63,6 @@ class Measuring(Site):
     def taken(self, name: str) -> int:
         status = try_status(self.port_of(name)) or {}
         return int(status.get("cores", {}).get("measurement", {}).get("numbered", 0))
-
-    def leads(self) -> bool:
-        """Whether the root has taken its office."""
-        status = try_status(self.port) or {}
-        return bool(status.get("cores", {}).get("configuration", {}).get("number"))
 
     def measure_on(self, samples: int = 20) -> None:
         before = {name: self.taken(name) for name in self.up}
@@ -102,7 +103,7 @@ class Measuring(Site):
 @pytest.fixture
 def measuring(tmp_path: Path) -> Iterator[Measuring]:
     with Measuring(tmp_path) as made:
-        made.until(made.leads, "the root may write")
+        made.until(lambda: leads(made.port), "the root may write")
         made.run("config", "set", "all/metric/cpu", OFTEN, "--port", str(made.port))
         made.bring_in("a", 0)
         made.bring_in("b", 1)

@@ -16,7 +16,7 @@ from weft.base.records import CoreRecord
 from weft.cores.configuration.messages import FollowParent
 from weft.cores.document import memory
 from weft.cores.document.fold.schema import Schema
-from weft.cores.store import Store
+from weft.cores.store.core import Store
 from weft.cores.store.messages import StoreSettings
 from weft.cores.topology.atlas import Atlas
 from weft.node.census import Census, report_of

@@ -34,6 +34,13 @@ def test_a_node_loads_nothing_of_the_simulator() -> None:
     assert count > 300
 
 
+def test_a_sensor_loads_none_of_the_large_cores_that_it_does_not_run() -> None:
+    program = "import sys, weft.shell.serve; print(*sys.modules)"
+    told = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
+    large = {f"weft.cores.{core}.core" for core in ("store", "catalog", "document")}
+    assert set() == large & set(told.stdout.split())
+
+
 def test_a_program_that_does_is_found() -> None:
     unwanted, _ = loaded(["weft.shell.meters"], "import weft.sim.disk\n")
     assert {"weft.sim", "weft.sim.disk"} <= set(unwanted.split())

@@ -17,7 +17,7 @@ from weft.cores.catalog.show import COUNTED as CATALOG_COUNTED
 from weft.cores.chains import Chains
 from weft.cores.configuration import Configuration
 from weft.cores.document.core import Documents
-from weft.cores.store import Store
+from weft.cores.store.core import Store
 from weft.cores.store.show import COUNTED
 from weft.cores.topology import Topology
 from weft.cores.topology.groups import Guest

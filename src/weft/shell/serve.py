@@ -3,9 +3,13 @@
 Or `fd:N`, the number of an open file with them, which no list of processes shows. `weft up` reads the file and becomes this process, which imports nothing that a sensor does not need.
 """
 
+import gc
+
+if __name__ == "__main__":
+    gc.disable()  # what is imported stays; looking for garbage in it is a sixth of a start, and `started` enables it again
+
 import asyncio
 import contextlib
-import gc
 import resource
 import sys
 from importlib.util import find_spec

@@ -11,16 +11,12 @@ import msgspec
 from weft import __version__
 from weft.base.now import SECOND, Now
 from weft.base.records import Record
-from weft.cores.alerts import Alerts
 from weft.cores.carrier import Carrier
-from weft.cores.catalog.core import Catalog
 from weft.cores.chains import Chains
 from weft.cores.configuration import Configuration
-from weft.cores.document.core import Documents
 from weft.cores.drain import Drain
 from weft.cores.drain.messages import DrainClosed, SegmentPublished
 from weft.cores.measurement import Measurement
-from weft.cores.store import Store
 from weft.cores.topology import Topology
 from weft.cores.topology.context import topics_of
 from weft.cores.topology.memory import Place
@@ -371,8 +367,8 @@ class Telemetry:
             facts["state"] = "ROOT" if core.root.is_root else facts["state"]
         if isinstance(core, Chains):
             facts["mail"] = core.totals()
-        if isinstance(core, Store | Catalog | Documents | Alerts):
-            facts |= core.facts()
+        if callable(more := getattr(core, "facts", None)):
+            facts |= more()
         if isinstance(core, Drain):
             rows, size = core.behind
             facts |= {"behind_rows": rows, "behind_bytes": size, "segments": self.segments, "rows": self.rows}

@@ -3,7 +3,3 @@
 A stale change never overwrites a newer one, and a deleted entry never comes back. Start with `replica.py`; `core.py`
 lists the parts.
 """
-
-from weft.cores.store.core import Store
-
-__all__ = ["Store"]

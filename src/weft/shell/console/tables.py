@@ -6,17 +6,19 @@ are not shown is said.
 
 from collections.abc import Callable, Iterable
 from itertools import islice
-from typing import Any, Final, NamedTuple
+from typing import TYPE_CHECKING, Any, Final, NamedTuple, cast
 
 import msgspec
 
 from weft.base.now import Now
-from weft.cores.catalog.core import Catalog
 from weft.cores.configuration import Configuration
-from weft.cores.store import Store
 from weft.node.node import Node
 from weft.shell.alertfacts import page_of
 from weft.wire.store.path import text_of
+
+if TYPE_CHECKING:
+    from weft.cores.catalog.core import Catalog
+    from weft.cores.store.core import Store
 
 ROWS_MAX: Final = 500  # of one table
 TEXT_MAX: Final = 300  # characters of one value
@@ -84,8 +86,8 @@ def _judged(row: dict[str, Any]) -> str:
 
 def catalog(node: Node, status: dict[str, Any], _: Now) -> list[Table]:
     """Services that are registered here, and how the broker stands."""
-    core = node.cores.get("catalog")
-    if not isinstance(core, Catalog):
+    core = cast("Catalog | None", node.cores.get("catalog"))
+    if core is None:
         return []
     signs = {"ACTIVE": "✔ active", "SUSPECT": "▲ suspect", "INACTIVE": "✖ inactive"}
     found = sorted(core.book.all(), key=lambda one: one.key)
@@ -96,8 +98,8 @@ def catalog(node: Node, status: dict[str, Any], _: Now) -> list[Table]:
 
 def store(node: Node, status: dict[str, Any], _: Now) -> list[Table]:
     """Entries of the shared store, and how it stands."""
-    core = node.cores.get("store")
-    if not isinstance(core, Store):
+    core = cast("Store | None", node.cores.get("store"))
+    if core is None:
         return []
     events = islice((event for event in core.replica.tree.walk() if event.value is not None), ROWS_MAX + 1)
     rows = [(text_of(event.path), _value(event.value), event.chain.head[0]) for event in events]
