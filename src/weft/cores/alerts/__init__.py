@@ -1,7 +1,7 @@
-"""What fires in the whole fleet, as its root knows it, and who is told outside (MET-004).
+"""All alerts that fire in the fleet, as known at its root, and the notices about them to sinks outside (MET-004).
 
-The core keeps what is active and a queue of notices per sink; it sends nothing itself and judges no value. Start with
-`core.py`, then `lane.py`.
+The core keeps the active alerts and a queue of notices per sink; it sends nothing itself and evaluates no metric. Start
+with `core.py`, then `lane.py`.
 """
 
 from weft.cores.alerts.core import Alerts

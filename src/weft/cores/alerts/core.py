@@ -1,8 +1,9 @@
-"""Alerts of the whole fleet, at its root: what fires, and who is told outside (MET-004).
+"""The root's list of active alerts, and the notices that go outside (MET-004).
 
-Nodes judge and journal; their events come up the road of everything else, and this core hears each of them in the turn
-that makes it durable here. Its own records are of the same turn. So a root that dies knows afterwards what fires and
-whom it has not told yet, and no condition is told twice but where a try was under way: at least once, with an id.
+Nodes evaluate alerts and journal them. Their events come up the road like all records, and this core gets each one in
+the turn that makes it durable at the root. The core's own records are written in the same turn, so after a crash the
+root knows what fires and which notices are still to be sent. Delivery is at least once: a notice is repeated only if
+its attempt was under way, and it has an id.
 """
 
 from collections import Counter, deque
@@ -46,17 +47,17 @@ class Alerts:
         self.counts: Counter[str] = Counter()
         self.active: dict[Key, Alert] = {}
         self.ended: deque[AlertCleared] = deque(maxlen=limits.ENDED_MAX)
-        """The last of this start."""
+        """Alerts that ended since the start, newest last; bounded."""
         self._outbox = Outbox()
         self.lanes = {sink.name: Lane(sink.name, settings, self._outbox, self.counts) for sink in settings.sinks}
         self._homeless: dict[int, Notice] = {}
-        """Notices for sinks that the file does not name any more."""
+        """Notices for sinks that the configuration file no longer names."""
         self._number = 0
 
     # The verbs of every core.
 
     def restore(self, entries: Iterable[Entry], now: Now) -> None:
-        """Take back what fires, and what is still to be sent."""
+        """Restore the active alerts and the unsent notices."""
         for _, record in entries:
             if isinstance(record, CoreRecord) and record.core == NAME:
                 self._RESTORERS[record.kind](self, record.data)
@@ -68,7 +69,7 @@ class Alerts:
             yield _record(NOTICE, notice)
 
     def receive(self, message: Any, source: Source, now: Now) -> None:
-        """Nobody speaks to this core."""
+        """PeerError: this core has no peers."""
         raise PeerError("not-spoken", "the alerts core hears no messages")
 
     def command(self, order: Any, now: Now) -> None:
@@ -81,7 +82,7 @@ class Alerts:
             self.lanes[order.sink].hear(order, now)
 
     def wake(self, now: Now) -> None:
-        """Send what is due; what nobody can be told of any more is given up."""
+        """Send what is due; give up the notices whose sink no longer exists."""
         for notice in self._homeless.values():
             Lane(notice.sink, self.settings, self._outbox, self.counts).give_up(
                 notice, "no such [notify.…] any more", now
@@ -141,7 +142,7 @@ class Alerts:
             self.counts["unreadable"] += 1
 
     def _raise(self, origin: bytes, alert: Alert, now: Now) -> None:
-        """It fires; told again, it is known by its beginning."""
+        """An alert was raised. A repetition is recognised by its start time."""
         key = key_of(origin, alert.name, alert.labels)
         known = self.active.get(key)
         if known is not None and known.since >= alert.since:
@@ -149,14 +150,17 @@ class Alerts:
             return
         self.counts["raised"] += 1
         if known is None and len(self.active) >= self.settings.active_max:
-            self.counts["unlisted"] += 1  # it is told all the same
+            self.counts["unlisted"] += 1  # a notice is sent all the same
         else:
             self.active[key] = _plain(alert)
             self._outbox.keep(_record(ACTIVE, (origin, _plain(alert))))
         self._notify("raised", origin, alert, alert.since, now)
 
     def _clear(self, origin: bytes, told: AlertCleared, now: Now) -> None:
-        """It fires no more. One that this root has not heard of began under another root: who was told is told its end."""
+        """An alert ended.
+
+        If this root does not know it, it began under an earlier root; the sinks are still notified.
+        """
         key = key_of(origin, told.name, told.labels)
         known = self.active.get(key)
         if known is not None and known.since > told.since:
@@ -170,7 +174,7 @@ class Alerts:
         self._notify("cleared", origin, told, told.at, now, told.why)
 
     def _forget(self, order: ForgetAlert, now: Now) -> None:
-        """An operator ends what its node cannot end any more."""
+        """An operator ends an alert that its node can no longer end."""
         found = [key for key, alert in self.active.items() if ident(key[0], alert) == order.ident]
         for key in found:
             fields = msgspec.structs.asdict(self.active[key])
@@ -178,7 +182,7 @@ class Alerts:
         self._outbox.reply(order.ticket, {"forgotten": len(found)})
 
     def _compare(self, origin: bytes, alerts: Iterable[Alert], now: Now) -> None:
-        """A node says everything that fires there: whatever else of it is known has ended."""
+        """A node reports all of its active alerts: any other alert known of this node has ended."""
         firing = {key_of(origin, alert.name, alert.labels): alert for alert in alerts}
         for key in [key for key in self.active if key[0] == origin and key not in firing]:
             fields = msgspec.structs.asdict(self.active[key])
@@ -210,18 +214,18 @@ class Alerts:
     # For people
 
     def facts(self) -> dict[str, Any]:
-        """What the status says of it."""
+        """Numbers for the status."""
         waiting = sum(len(lane.notices) for lane in self.lanes.values())
         counts = {name: self.counts[name] for name in COUNTED}
         return {"active": len(self.active), "waiting": waiting, **counts}
 
 
 COUNTED: Final = ("raised", "cleared", "repeated", "unlisted", "unreadable", "sent", "failed", "given_up", "stale")
-"""Names of all counts."""
+"""Names of all counters."""
 
 
 def key_of(origin: bytes, name: str, labels: Mapping[str, str]) -> Key:
-    """An alert at a series of a node."""
+    """Key of an alert: node, name, and the labels of its series."""
     return origin, name, tuple(sorted(labels.items()))
 
 
@@ -230,7 +234,7 @@ def _wants(sink: SinkSettings, alert: Alert) -> bool:
 
 
 def _plain(alert: Alert) -> Alert:
-    """Without what only its end says."""
+    """The alert without the fields that only AlertCleared has."""
     return Alert(**{name: getattr(alert, name) for name in Alert.__struct_fields__})
 
 

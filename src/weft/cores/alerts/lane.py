@@ -1,4 +1,4 @@
-"""The notices of one sink: durable before the first try, and until one succeeds (MET-004)."""
+"""The notices of one sink: each is durable before its first attempt, and until one succeeds (MET-004)."""
 
 from collections import Counter, deque
 from typing import Any, Final
@@ -14,21 +14,21 @@ from weft.cores.kit.outbox import Outbox
 
 NAME: Final = "alerts"
 NOTICE: Final = 3  # kind of the core record: a Notice
-DONE: Final = 4  # its number: it was sent, or is given up
+DONE: Final = 4  # its number: it was sent, or was given up
 
 
 class Lane:
-    """Sends the notices of one sink, one by one."""
+    """Sends the notices of one sink, one at a time."""
 
     def __init__(self, sink: str, settings: AlertsSettings, outbox: Outbox, counts: Counter[str]) -> None:
         self.sink, self.state = sink, State.IDLE
         self.notices: deque[Notice] = deque()
         self.tries = 0
-        """Failures of the first notice, one after the other."""
+        """Failed attempts in a row for the first notice."""
         self.why = ""
-        """Of the last failure; empty: the last try succeeded."""
+        """Reason of the last failure; empty: the last attempt succeeded."""
         self.due_at: int | None = None
-        """Monotonic ns of the next try, or of giving up the answer to this one."""
+        """Monotonic ns of the next attempt, or of the timeout of the attempt under way; None: nothing is due."""
         self._most = settings.notices_max
         self._outbox, self._counts = outbox, counts
         self._attempt = 0
@@ -36,12 +36,12 @@ class Lane:
     # Before the first wake
 
     def restored(self, notice: Notice) -> None:
-        """A notice that the journal has."""
+        """Restore a notice from the journal."""
         self.notices.append(notice)
         self.state, self.due_at = State.RESTING, 0
 
     def restored_done(self, number: int) -> None:
-        """And one that it has no more."""
+        """Restore that a notice is done."""
         self.notices = deque(notice for notice in self.notices if notice.number != number)
         if not self.notices:
             self.state, self.due_at = State.IDLE, None
@@ -49,7 +49,7 @@ class Lane:
     # Orders and time
 
     def add(self, notice: Notice, now: Now) -> None:
-        """One more; if there is no room, the oldest that is not under way is given up."""
+        """Queue a notice; if the queue is full, give up the oldest one that is not being sent."""
         if len(self.notices) >= self._most:
             oldest = self.notices[1] if self.state is State.SENDING else self.notices[0]
             self.notices.remove(oldest)
@@ -59,7 +59,7 @@ class Lane:
         self._turn(On.NOTICE, "", now)
 
     def hear(self, order: NoticeSent | NoticeFailed, now: Now) -> None:
-        """What became of a try; an answer to another one than the last is stale."""
+        """The result of an attempt; the result of any attempt but the last one is stale and ignored."""
         is_awaited = self.state is State.SENDING and order.attempt == self._attempt
         if not is_awaited or order.number != self.notices[0].number:
             self._counts["stale"] += 1
@@ -70,7 +70,7 @@ class Lane:
             self._failed(order.why[: limits.WHY_CHARS_MAX], now, is_final=order.is_final)
 
     def wake(self, now: Now) -> None:
-        """The next try is due, or the answer to this one is late."""
+        """Make the next attempt, or time out the one under way."""
         if self.due_at is None or self.due_at > now.mono:
             return
         if self.state is State.SENDING:
@@ -89,14 +89,14 @@ class Lane:
         self._turn(On.FAILED, why, now)
 
     def _done(self, now: Now) -> None:
-        """The first notice needs no try any more."""
+        """The first notice is done: remove it."""
         done = self.notices.popleft()
         self.tries, self.why = 0, ""
         self._outbox.keep(_done_record(done.number))
         self._turn(On.DONE_MORE if self.notices else On.DONE_ALL, "", now)
 
     def give_up(self, notice: Notice, why: str, now: Now) -> None:
-        """Let a notice go unsent, and say so."""
+        """Drop a notice unsent, and tell it."""
         self._counts["given_up"] += 1
         self._outbox.keep(_done_record(notice.number))
         self._outbox.tell_seldom((self.sink, "given up", why), self._not_sent(notice, why, is_given_up=True), now.mono)
@@ -120,11 +120,11 @@ class Lane:
         self._outbox.perform(SendNotice(self.notices[0], self._attempt))
 
     def rest(self, why: str, now: Now) -> None:
-        """Nothing waits any more."""
+        """No notice waits."""
         self.due_at = None
 
     def put_off(self, why: str, now: Now) -> None:
-        """Try again later, and later each time."""
+        """Retry later, with a pause that grows."""
         self.tries += 1
         wait_ns = min(limits.RETRY_NS << min(self.tries - 1, 16), limits.RETRY_MAX_NS)
         self.due_at = now.mono + wait_ns
@@ -132,7 +132,7 @@ class Lane:
         self._outbox.tell_seldom((self.sink, why), event, now.mono, limits.QUIET_NS)
 
     def facts(self, now_mono: int) -> dict[str, Any]:
-        """How it stands, for people."""
+        """Numbers for the status."""
         is_resting = self.state is State.RESTING and self.due_at is not None
         next_s = max(0, (self.due_at or 0) - now_mono) // 10**9 if is_resting else None
         return {

@@ -1,4 +1,4 @@
-"""What the alerts core hears and says."""
+"""Orders, work and events of the alerts core."""
 
 import msgspec
 
@@ -7,15 +7,15 @@ from weft.wire.alerts import Alert
 
 
 class SinkSettings(msgspec.Struct, frozen=True):
-    """Somebody outside who is told; the shell knows how."""
+    """A sink: a receiver of notices outside the fleet. The shell knows how to reach it."""
 
     name: str
     severity: str = "warning"
-    """The least that is told."""
+    """Lowest severity that is sent."""
 
 
 class AlertsSettings(msgspec.Struct, frozen=True, kw_only=True):
-    """Who is told of what."""
+    """The sinks, and limits."""
 
     fleet: str = ""
     sinks: tuple[SinkSettings, ...] = ()
@@ -24,10 +24,10 @@ class AlertsSettings(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Notice(msgspec.Struct, frozen=True, kw_only=True):
-    """One thing to tell one sink. A receiver knows by `ident` and `what` that it is told again."""
+    """One notice for one sink. A receiver recognises a repeated notice by `ident` and `what`."""
 
     number: int
-    """Of this root's journal."""
+    """Unique in this root's journal."""
     sink: str
     what: str
     """`raised` or `cleared`."""
@@ -37,16 +37,16 @@ class Notice(msgspec.Struct, frozen=True, kw_only=True):
     at: int
     """Wall-clock ms when it was raised or cleared."""
     why: str = ""
-    """Of what was cleared."""
+    """Why it ended; only for `cleared`."""
     made_at: int
-    """Wall-clock ms of this root."""
+    """Wall-clock ms when this root made the notice."""
 
 
 # Orders
 
 
 class Hear(msgspec.Struct, frozen=True, gc=False):
-    """Order: a node of the fleet, or this one, has journaled an event of `weft.wire.alerts`."""
+    """Order: a node of the fleet (this one included) has journaled an event of `weft.wire.alerts`."""
 
     origin: bytes
     key: str
@@ -54,7 +54,7 @@ class Hear(msgspec.Struct, frozen=True, gc=False):
 
 
 class ForgetAlert(msgspec.Struct, frozen=True, gc=False):
-    """Order: its node will not come back, so nobody else will end this alert; answered by a `Reply`."""
+    """Order: end this alert, since its node will not come back to end it; answered by a `Reply`."""
 
     ticket: int
     ident: str
@@ -69,32 +69,35 @@ class NoticeSent(msgspec.Struct, frozen=True, gc=False):
 
 
 class NoticeFailed(msgspec.Struct, frozen=True, gc=False):
-    """Order: it has it not."""
+    """Order: sending the notice failed."""
 
     sink: str
     number: int
     attempt: int
     why: str
     is_final: bool = False
-    """Whether the receiver will never take this very notice."""
+    """True if the receiver will never accept this notice."""
 
 
 # Work
 
 
 class SendNotice(msgspec.Struct, frozen=True):
-    """Work: tell a sink; answered by NoticeSent or NoticeFailed."""
+    """Work: send a notice to a sink; answered by NoticeSent or NoticeFailed."""
 
     notice: Notice
     attempt: int
-    """Since the start; the answer repeats it."""
+    """Number of the attempt since the start; the answer repeats it."""
 
 
 # Events
 
 
 class AlertNotSent(msgspec.Struct, frozen=True, gc=False):
-    """Event: a sink was not told. It waits for the next try, or is given up. At most one an hour and sink, but for those."""
+    """Event: a notice was not sent. It is tried again, or was given up.
+
+    Told at most once an hour per sink, except when a notice is given up.
+    """
 
     sink: str
     alert: str

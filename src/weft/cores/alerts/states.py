@@ -1,8 +1,9 @@
-"""When the notices of one sink are sent: one at a time, in the order in which things happened (MET-004).
+"""When the notices of one sink are sent: one at a time, in the order of what happened (MET-004).
 
-So nobody hears that an alert ended before hearing that it began. What fails is tried again, later each time; what the
-receiver refuses for good, or what has waited for a day, is given up and said. After a start a lane with notices RESTS
-and is due at once: a notice that was under way when the node died is sent again.
+So no receiver learns that an alert ended before it learns that it began. A failed attempt is repeated, with growing
+pauses. A notice that the receiver refuses for good, or that has waited for a day, is given up, and an event tells it.
+After a start, a lane with notices RESTS and is due at once: a notice that was being sent when the node died is sent
+again.
 """
 
 from enum import Enum
@@ -35,4 +36,4 @@ TABLE: Final[dict[tuple[State, On], Cell]] = {
     (State.SENDING, On.FAILED): Cell("put_off", State.RESTING),
     (State.RESTING, On.DUE): Cell("send_first", State.SENDING),
 }
-"""What has no row changes nothing: a notice that comes meanwhile waits in line."""
+"""Without a row nothing happens: a notice that comes meanwhile waits in the queue."""

@@ -1,4 +1,4 @@
-"""What the two sides of the clone core share: a copy of the configuration, what is counted, what is wanted done."""
+"""State that both sides of the clone core share: a copy of the configuration, counters, the outbox."""
 
 from typing import Final
 
@@ -14,38 +14,38 @@ from weft.wire.chp import Pair
 SERVE, PUBLISH, TAKE, ASK, FOLLOW = "clone-serve", "clone-publish", "clone-take", "clone-ask", "clone-follow"
 """The channels: three for clients, two to the server that is followed."""
 UPDATES: Final = 1
-"""Which port behind that of the snapshots says the updates."""
+"""Offset from the snapshot port to the port that publishes updates."""
 
 
 class Counters(msgspec.Struct):
     """Plain counts since the start."""
 
     served: int = 0
-    """Snapshots whose end was said."""
+    """Snapshots sent completely."""
     pairs_served: int = 0
     stuck: int = 0
-    """Clients given up because they took nothing."""
+    """Clients dropped because they accepted no messages."""
     published: int = 0
     beats: int = 0
     sets: int = 0
-    """Writes of clients that were wanted."""
+    """Writes that clients asked for."""
     questions: int = 0
-    """Snapshots asked for."""
+    """Snapshots that this node asked for."""
     snapshots: int = 0
-    """Snapshots taken over."""
+    """Snapshots adopted."""
     updates: int = 0
     """Updates of the server that were written."""
     leftovers: int = 0
-    """Updates that the snapshot had already."""
+    """Updates that the snapshot already contained."""
     late: int = 0
-    """Messages of a connection that was given up."""
+    """Messages that came over a connection that was already closed."""
     holes: int = 0
     keys_refused: int = 0
     writes_refused: int = 0
 
 
 def is_telling(count: int) -> bool:
-    """Whether the so-many-th of a kind is worth an event: 1, 2, 4, 8 and so on.
+    """Whether an event is told for this occurrence: the 1st, 2nd, 4th, 8th and so on.
 
     >>> [count for count in range(1, 20) if is_telling(count)]
     [1, 2, 4, 8, 16]
@@ -54,7 +54,7 @@ def is_telling(count: int) -> bool:
 
 
 def wanted(key: str, pair: Pair, now: Now) -> Wanted:
-    """A pair of the other side as a write under `key`; one that has ended is a deletion (CFG-064)."""
+    """A pair of the other side as a write under `key`; an expired pair becomes a deletion (CFG-064)."""
     ttl_s = pair.ttl_s
     if pair.expires_ms is not None:
         left_ms = pair.expires_ms - now.wall // MILLISECOND
@@ -66,7 +66,7 @@ def wanted(key: str, pair: Pair, now: Now) -> Wanted:
 
 
 class Context(Outbox):
-    """What both sides need."""
+    """State and outbox that both sides use."""
 
     def __init__(self, settings: CloneSettings, node: bytes) -> None:
         super().__init__()
@@ -74,19 +74,19 @@ class Context(Outbox):
         self.counters = Counters()
         self.budget = Budget()
         self.pairs: dict[str, KvSync] = {}
-        """The configuration as this core was told of it."""
+        """Copy of the configuration, as the configuration core last reported it."""
         self.number = 0
         self._ticket = 0
         self._keys: list[str] | None = None
 
     def sorted_keys(self) -> list[str]:
-        """All keys, in order; not to be changed."""
+        """All keys, sorted. Do not change the list."""
         if self._keys is None:
             self._keys = sorted(self.pairs)
         return self._keys
 
     def learn(self, pair: KvSync) -> None:
-        """A pair is another one; an empty value deletes."""
+        """Update the copy; an empty value deletes."""
         if not pair.value:
             if self.pairs.pop(pair.key, None) is not None:
                 self._keys = None
@@ -96,19 +96,19 @@ class Context(Outbox):
         self.pairs[pair.key] = pair
 
     def want(self, writes: tuple[Wanted, ...]) -> int:
-        """Ask the configuration for writes; the ticket under which it answers."""
+        """Ask the configuration core for writes; returns the ticket that its answer carries."""
         self._ticket += 1
         self.tell(WritesWanted(self._ticket, writes))
         return self._ticket
 
     def refuse(self, key: str, code: int) -> None:
-        """The configuration did not take a write."""
+        """Count and tell that the configuration refused a write."""
         self.counters.writes_refused += 1
         if is_telling(self.counters.writes_refused):
             self.tell(WriteRefused(key, code, self.counters.writes_refused))
 
 
 def numbered(order: LearnPairs) -> list[tuple[int, str, bytes]]:
-    """What an order tells, in the order of the writes: number, key, value; empty: deleted."""
+    """The writes that an order reports, in order: number, key, value; an empty value is a deletion."""
     numbers = order.numbers or (order.number,) * len(order.pairs)
     return sorted((number, key, value or b"") for number, (key, value) in zip(numbers, order.pairs, strict=True))

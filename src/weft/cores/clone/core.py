@@ -1,7 +1,7 @@
-"""The dialect of the Clone pattern on a root: its clients are served, and one of its servers may be followed.
+"""The Clone pattern at a root: the root serves Clone clients, and may follow one Clone server.
 
-The configuration itself is another core's: this one keeps a copy for snapshots, and wants writes done. Nothing here is
-durable, since a start is told everything anew, and a followed server is asked anew.
+The configuration itself belongs to another core: this one keeps a copy for snapshots and asks for writes. Nothing here
+is durable: after a start the configuration core reports everything again, and the server is asked again.
 """
 
 from collections.abc import Callable, Iterable
@@ -33,22 +33,22 @@ class Clone:
 
     @property
     def state(self) -> State:
-        """Where following stands."""
+        """The state of following."""
         return self.follower.state
 
     @property
     def counters(self) -> Counters:
-        """What was served, published, taken over."""
+        """Counters of both sides."""
         return self.context.counters
 
     def restore(self, entries: Iterable[Entry], now: Now) -> None:
-        """Nothing is kept: the configuration tells everything at its start."""
+        """Nothing to restore: the configuration core reports everything at the start."""
 
     def condense(self) -> Iterable[CoreRecord]:
         return ()
 
     def receive(self, message: Any, source: Source, now: Now) -> None:
-        """Hear a client or the server; PeerError for what may not be said, or not now."""
+        """Process a message of a client or of the server; PeerError if it is not allowed, or not in this state."""
         if source.channel == SERVE:
             self.server.hear_ask(message, source, now)
         elif source.channel == ASK:
@@ -85,7 +85,10 @@ class Clone:
         self.server.confirm(order, now)
 
     def _failed(self, order: SendFailed, now: Now) -> None:
-        """Portions of snapshots are confirmed, and nothing else is said on that channel."""
+        """Sending failed.
+
+        Nothing to do: snapshot portions are confirmed by `Confirm`, and nothing else is sent on that channel.
+        """
 
     def wake(self, now: Now) -> None:
         self._parts.wake(now)

@@ -1,4 +1,4 @@
-"""The side towards a Clone server: its snapshot and its updates become writes under a prefix (CFG-060, CFG-064)."""
+"""Follows a Clone server: its snapshot and its updates become writes under a prefix (CFG-060, CFG-064)."""
 
 from typing import Any
 
@@ -30,38 +30,40 @@ class Follower:
         self._context = context
         self.state = State.RESTING
         self.last = 0
-        """Number of the last update, or of the snapshot."""
+        """Number of the last update applied, or of the snapshot."""
         self._stage: dict[str, Wanted] = {}
         self._waiting: list[KvPub] = []
         self._stage_bytes = self._waiting_bytes = 0
         self._asked: dict[int, str] = {}
-        """Open orders by ticket, each with its first key."""
+        """Open write orders by ticket, each with its first key."""
         self._unanswered = self._holes = 0
-        """Questions since the last snapshot; holes since the server was followed in calm."""
+        """Unanswered questions since the last snapshot; gaps since the last calm period (CALM_NS without a gap)."""
         self._room = context.budget.part(
             "stage", limits.STAGE_PERCENT, lambda: self._stage_bytes + limits.PAIR_COST * len(self._stage)
         )
         self._tag = b""
         self._heard_at = self._adopted_at = 0
         self._due_at: int | None = None
-        """When to ask again."""
+        """When to ask again, monotonic ns; None: not waiting."""
         self._has_beat = self._is_lost = False
         self._is_subscribed = self._is_sure = False
-        """Sure: it was asked again after the subscription had surely arrived, in case that something was published before."""
+        """`_is_sure`: a second snapshot was asked for when the subscription had certainly arrived, so no early update
+        is missing.
+        """
 
     # Inputs
 
     def begin(self, now: Now) -> None:
-        """Follow, if there is whom."""
+        """Follow the configured server, if there is one."""
         if self._context.settings.source:
             self._turn(On.BEGUN, None, now)
 
     def end(self, now: Now) -> None:
-        """Follow nobody any more."""
+        """Stop following."""
         self._turn(On.ENDED, None, now)
 
     def hear_answer(self, message: KvSync | KThxBai, source: Source, now: Now) -> None:
-        """A part of the snapshot."""
+        """A message of the snapshot stream."""
         if source.peer != self._tag or (self.state, On.PAIR) not in TABLE:
             self._context.counters.late += 1
             return
@@ -69,7 +71,7 @@ class Follower:
         self._turn(On.END if type(message) is KThxBai else On.PAIR, message, now)
 
     def hear_update(self, message: KvPub | Hugz, source: Source, now: Now) -> None:
-        """What the server publishes."""
+        """An update or beat that the server published."""
         if source.peer != FOLLOW.encode() or self.state is State.RESTING:
             self._context.counters.late += 1
             return
@@ -85,7 +87,7 @@ class Follower:
             self._judge(message, now)
 
     def _judge(self, message: Any, now: Now) -> None:
-        """Whether an update is the next one, one that the snapshot had, or the sign of a hole."""
+        """Decide whether an update is the next one, is already in the snapshot, or shows a gap."""
         if message.number == self.last + 1:
             self._turn(On.UPDATE, message, now)
         elif self._is_apart(message.number - self.last, now):
@@ -94,11 +96,14 @@ class Follower:
             self._context.counters.leftovers += 1
 
     def _is_apart(self, ahead: int, now: Now) -> bool:
-        """Whether a number so far ahead of the last one shows that the two sides differ: also a lower one, later on."""
+        """Whether a number that differs by `ahead` shows that this node and the server disagree.
+
+        A lower number counts only once LEFTOVER_NS have passed since the snapshot.
+        """
         return ahead > 0 or (ahead < 0 and now.mono >= self._adopted_at + limits.LEFTOVER_NS)
 
     def done(self, ticket: int, code: int, now: Now) -> None:
-        """The configuration has answered writes of ours; one that was refused makes us ask again, in a while."""
+        """The configuration has answered our writes; if one was refused, ask for a snapshot again, after a pause."""
         key = self._asked.pop(ticket, None)
         if key is not None and code:
             self._context.refuse(key, code)
@@ -106,7 +111,7 @@ class Follower:
                 self._turn(On.HOLE, None, now)
 
     def wake(self, now: Now) -> None:
-        """Time has passed."""
+        """Do what is due."""
         due = self.deadline()
         if due is not None and now.mono >= due:
             self._turn(On.SILENCE, None, now)
@@ -127,9 +132,9 @@ class Follower:
     # What follows (methods named in states.TABLE)
 
     def subscribe_then_ask(self, message: None, now: Now) -> None:
-        """Ask for everything, on a fresh connection, so that no older answer is mistaken for this one's.
+        """Ask for a snapshot on a new connection, so that an answer to an older question is not mistaken for it.
 
-        What was heard before is dropped: it was published before the answer, which therefore has it.
+        Updates that waited so far are dropped: they were published before the answer, so it contains them.
         """
         context, source = self._context, self._context.settings.source
         if not self._is_subscribed:
@@ -147,7 +152,7 @@ class Follower:
         self._unanswered += 1
 
     def stage_pair(self, pair: KvSync, now: Now) -> None:
-        """A pair of the snapshot, for when it is whole."""
+        """Collect a pair of the snapshot until the snapshot is complete."""
         key = self._key_of(pair)
         if key is None:
             return
@@ -160,14 +165,17 @@ class Follower:
             self._turn(On.HOLE, None, now)
 
     def hold_update(self, update: KvPub, now: Now) -> None:
-        """An update that has to wait for the snapshot."""
+        """Keep an update until the snapshot is complete."""
         self._waiting.append(update)
         self._waiting_bytes += len(update.key) + len(update.value)
         if len(self._waiting) > limits.WAITING_UPDATES_MAX or self._waiting_bytes > limits.WAITING_BYTES_MAX:
             self._turn(On.HOLE, None, now)
 
     def adopt(self, end: KThxBai, now: Now) -> None:
-        """The snapshot is whole: what stands under the prefix becomes equal to it, and the updates above it follow."""
+        """Adopt the complete snapshot: the subtree under the prefix becomes equal to it.
+
+        Then apply the waiting updates.
+        """
         context = self._context
         context.counters.snapshots += 1
         self.last, self._adopted_at, self._heard_at = end.number, now.mono, now.mono
@@ -188,14 +196,14 @@ class Follower:
         self._stage_bytes = self._waiting_bytes = 0
 
     def _go_through(self, update: KvPub, now: Now) -> None:
-        """An update that has waited; a hole among them sends all that follow back to wait."""
+        """Apply an update that waited. After a gap, the remaining ones wait again."""
         if self.state is State.FOLLOWING:
             self._judge(update, now)
         else:
             self._turn(On.UPDATE, update, now)
 
     def write_update(self, update: KvPub, now: Now) -> None:
-        """The next update."""
+        """Write the next update."""
         self.last = update.number
         key = self._key_of(update)
         if key is not None:
@@ -203,7 +211,7 @@ class Follower:
             self._want([wanted(key, update, now)])
 
     def pause(self, message: None, now: Now) -> None:
-        """Something is missing: ask again, at once or after the pause that is due; what comes meanwhile waits."""
+        """Something is missing: ask again, at once for the first gap, else after a pause. Updates wait meanwhile."""
         self._context.counters.holes += 1
         self._drop_held()
         self._tag = b""
@@ -216,7 +224,10 @@ class Follower:
             self._due_at = now.mono + _pause_ns(self._holes - 2)
 
     def lose(self, message: None, now: Now) -> None:
-        """The server is silent: begin anew. One that never beats is only asked whether something was missed."""
+        """The server is silent: subscribe and ask again.
+
+        A server that never sent a beat is only asked for a snapshot.
+        """
         if self._has_beat:
             self._is_lost = True
             self._context.tell(ServerLost(self._context.settings.source, "silent"))
@@ -227,7 +238,7 @@ class Follower:
         self.subscribe_then_ask(message, now)
 
     def let_go(self, message: None, now: Now) -> None:
-        """Nobody to follow any more; what was written stays."""
+        """Stop following; values already written stay."""
         self._context.disconnect(FOLLOW)
         self._context.disconnect(ASK)
         self._drop_held()
@@ -238,7 +249,7 @@ class Follower:
     # Writing
 
     def _key_of(self, pair: Pair) -> str | None:
-        """The key under the prefix; None, counted and told, if it is none here."""
+        """The key under the prefix. None if it is no valid key here; that is counted and told."""
         key = self._context.settings.prefix + pair.key.removeprefix("/")
         if is_key(key) and not key.endswith("/HUGZ"):
             return key
@@ -251,7 +262,7 @@ class Follower:
         return None
 
     def _want(self, writes: list[Wanted]) -> None:
-        """Ask for writes, in orders that the configuration takes at once."""
+        """Ask for writes, in orders small enough for the configuration to accept."""
         order: list[Wanted] = []
         size = 0
         for write in writes:
@@ -265,5 +276,5 @@ class Follower:
 
 
 def _pause_ns(times: int) -> int:
-    """How long to wait, the so-many-th time: longer and longer."""
+    """The pause before attempt number `times`; it grows."""
     return min(limits.ANSWER_NS << min(times, 10), limits.ANSWER_MAX_NS)

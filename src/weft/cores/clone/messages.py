@@ -1,4 +1,4 @@
-"""What the clone core hears and says."""
+"""Orders and events of the clone core."""
 
 import msgspec
 
@@ -27,22 +27,22 @@ __all__ = [
 
 
 class CloneSettings(msgspec.Struct, frozen=True, kw_only=True):
-    """What `[chp]` of a node's file says."""
+    """The `[chp]` section of a node's configuration file."""
 
     serves: bool = False
-    """Whether it has ports for clients."""
+    """Whether it opens ports for clients."""
     writable: tuple[str, ...] = ()
     """Prefixes, or exact keys, that clients may write (CFG-063)."""
     loose_prefix: str = ""
-    """Where keys stand that do not begin with a slash; empty: they are refused."""
+    """Prefix for keys that do not begin with a slash; empty: such keys are refused."""
     source: str = ""
-    """`host:port` of the snapshots of the server to follow; empty: none."""
+    """`host:port` of the snapshot port of the server to follow; empty: none."""
     prefix: str = ""
-    """Where its pairs stand here."""
+    """Prefix under which the server's pairs are written."""
 
 
 class Wanted(msgspec.Struct, frozen=True, gc=False):
-    """One write that is wanted."""
+    """One requested write."""
 
     key: str
     value: bytes
@@ -54,27 +54,27 @@ class Wanted(msgspec.Struct, frozen=True, gc=False):
 
 
 class TakeRoot(msgspec.Struct, frozen=True, gc=False):
-    """Order: this node is the root: serve, and follow if there is whom; acting: only serve."""
+    """Order: this node is now the root: serve clients, and follow the configured server. `acting`: only serve."""
 
     is_acting: bool = False
 
 
 class StepDown(msgspec.Struct, frozen=True, gc=False):
-    """Order: this node is the root no longer: be mute, so that clients turn to another server."""
+    """Order: this node is no longer the root: stop serving, so that clients turn to another server."""
 
 
 class LearnPairs(msgspec.Struct, frozen=True, gc=False):
-    """Order: these pairs are durably others; None: deleted. What is heard here first is the whole configuration."""
+    """Order: these pairs have changed durably; None: deleted. The first such order carries the whole configuration."""
 
     pairs: tuple[tuple[str, bytes | None], ...]
     number: int
-    """Highest number there is."""
+    """Highest number of the configuration."""
     numbers: tuple[int, ...] = ()
-    """Of the pairs, in the same order; none: `number` for all."""
+    """Number of each pair, in the same order; empty: all have `number`."""
 
 
 class WritesDone(msgspec.Struct, frozen=True, gc=False):
-    """Order: the configuration has written what this core wanted; `code`: 0, or why not (CFG-007)."""
+    """Order: the answer to a WritesWanted; `code`: 0 for success, else the reason (CFG-007)."""
 
     ticket: int
     code: int = 0
@@ -84,14 +84,14 @@ class WritesDone(msgspec.Struct, frozen=True, gc=False):
 
 
 class WritesWanted(msgspec.Struct, frozen=True, gc=False):
-    """Event: a client, or the server that is followed, wants this written, all or none; `WritesDone` answers."""
+    """Event: a client or the followed server wants these writes, all or none; `WritesDone` answers."""
 
     ticket: int
     writes: tuple[Wanted, ...]
 
 
 class ServerFollowed(msgspec.Struct, frozen=True, gc=False):
-    """Event: the snapshot of the Clone server is taken over; its updates follow."""
+    """Event: the snapshot of the Clone server was adopted; updates follow."""
 
     endpoint: str
     number: int
@@ -99,14 +99,14 @@ class ServerFollowed(msgspec.Struct, frozen=True, gc=False):
 
 
 class ServerLost(msgspec.Struct, frozen=True, gc=False):
-    """Event: the Clone server is silent, or gives no snapshot; it is asked again and again."""
+    """Event: the Clone server is silent or sends no snapshot; it is asked repeatedly."""
 
     endpoint: str
     why: str
 
 
 class KeyRefused(msgspec.Struct, frozen=True, gc=False):
-    """Event: a key of the Clone server can be none here, so it is left out; told for the 1st, 2nd, 4th, 8th ..."""
+    """Event: a key of the Clone server is not valid here and was skipped; told for the 1st, 2nd, 4th, 8th ..."""
 
     key: str
     why: str
@@ -114,10 +114,10 @@ class KeyRefused(msgspec.Struct, frozen=True, gc=False):
 
 
 class WriteRefused(msgspec.Struct, frozen=True, gc=False):
-    """Event: the configuration did not take a write; told for the 1st, 2nd, 4th, 8th ..."""
+    """Event: the configuration refused a write; told for the 1st, 2nd, 4th, 8th ..."""
 
     key: str
-    """The first one of those that belong together."""
+    """First key of the writes that were refused together."""
     code: int
-    """Of WTF (CFG-007)."""
+    """Code of the WTF message (CFG-007)."""
     count: int

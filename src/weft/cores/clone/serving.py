@@ -1,9 +1,9 @@
-"""The side towards clients: snapshots, every write as it happens, beats, and their own writes (CFG-060..063).
+"""Serves Clone clients: snapshots, every write as it happens, beats, and the clients' own writes (CFG-060..063).
 
-There is no refusal in this dialect: who may not be answered is not, and is counted under the code of the PeerError.
-A snapshot is a list of immutable pairs, taken when it is asked for, and sent in portions, one at a time. A portion counts
-when the shell has confirmed it, and only as far as it left (FLD-001); the end is the last portion: so a client whose queue
-is full never gets an end without everything before it.
+This dialect has no refusal message: a request that must not be answered stays unanswered, and is counted under the code
+of its PeerError. A snapshot is a list of immutable pairs, taken when the client asks, and sent in portions, one at a
+time. The next portion starts at the first message that the shell did not confirm as sent (FLD-001). The end message is
+part of the last portion, so a client whose queue is full never gets the end before all pairs.
 """
 
 from collections import deque
@@ -31,29 +31,32 @@ class Cause(msgspec.Struct, frozen=True, gc=False):
 
 
 class Stream:
-    """A snapshot on its way out."""
+    """A snapshot that is being sent."""
 
     __slots__ = ("due_at", "end", "envelope", "moved_at", "pairs", "peer", "position", "sent", "token")
 
     def __init__(self, peer: bytes, envelope: Envelope, pairs: list[KvSync], end: KThxBai) -> None:
         self.peer, self.envelope, self.pairs, self.end = peer, envelope, pairs, end
         self.position = 0
-        """How many messages have left: pairs, then the end."""
+        """How many messages (pairs, then the end) have been sent and confirmed."""
         self.sent = 0
-        """How many have been said since, and are not confirmed."""
+        """How many messages were sent since then and are not confirmed yet."""
         self.token = 0
-        """Of the last `Confirm`: no other answer is for this stream."""
+        """Token of the last `Confirm`; an answer with another token is not for this stream."""
         self.due_at: int | None = None
-        """When to say more; None: not before the last portion is confirmed."""
+        """When to send more; None: after the last portion is confirmed."""
         self.moved_at = 0
 
     def portion(self) -> list[Any]:
-        """What to say next."""
+        """The messages to send next."""
         at = self.position
         return list(self.pairs[at : at + limits.PORTION]) or [self.end]
 
     def confirm(self, refused: int, now: Now) -> bool:
-        """The last portion has left, but for its last messages; whether all of the snapshot has."""
+        """The last portion was sent, except its last `refused` messages.
+
+        Returns whether the whole snapshot has been sent.
+        """
         taken, self.sent = self.sent - refused, 0
         assert taken >= 0, "no more is refused than was said"
         self.position += taken
@@ -64,7 +67,7 @@ class Stream:
 
 
 class Server:
-    """Answers clients, as long as this node is the root. Times are monotonic nanoseconds."""
+    """Answers clients while this node is the root. Times are monotonic nanoseconds."""
 
     def __init__(self, context: Context) -> None:
         self._context = context
@@ -72,19 +75,19 @@ class Server:
         self.streams: deque[Stream] = deque()
         self._causes: dict[int, Cause] = {}
         self._open_bytes = 0
-        """Of memory, for writes of clients that are not answered."""
+        """Bytes of the clients' writes that are not answered yet."""
         self._room = context.budget.part("writes", limits.WRITES_PERCENT, lambda: self._open_bytes)
         self._published_at = 0
         self._tokens = 0
 
     def begin(self, now: Now) -> None:
-        """Be heard from now on."""
+        """Start publishing and answering."""
         if self._context.settings.serves and not self.is_active:
             self.is_active = True
             self._beat(now)
 
     def end(self) -> None:
-        """Be mute from now on."""
+        """Stop publishing and answering."""
         self.is_active = False
         self.streams.clear()
 
@@ -95,7 +98,7 @@ class Server:
     # Snapshots
 
     def hear_ask(self, asked: Any, source: Source, now: Now) -> None:
-        """A client wants all pairs whose keys begin with something; PeerError `command`, `not-root`, `busy`."""
+        """A client asks for all pairs under a prefix; PeerError `command`, `not-root`, `busy`."""
         request = asked.message if type(asked) is Asked else None
         if type(request) is not ICanHaz:
             raise PeerError("command", type(asked).__name__)
@@ -120,7 +123,7 @@ class Server:
         return len(portion)
 
     def confirm(self, order: Confirmed, now: Now) -> None:
-        """A portion has left, or some of it was refused and is said again."""
+        """A portion was sent; messages that the queue refused are sent again."""
         for stream in self.streams:
             if stream.token == order.token and stream.sent:
                 if stream.confirm(order.refused, now):
@@ -139,7 +142,7 @@ class Server:
     # Writes of clients
 
     def hear_set(self, message: Any, now: Now) -> None:
-        """A client wants a write; PeerError `not-root`, `loose-key`, `key`, `not-writable`, `busy` (CFG-063)."""
+        """A client asks for a write; PeerError `not-root`, `loose-key`, `key`, `not-writable`, `busy` (CFG-063)."""
         assert type(message) is KvSet
         settings, key = self._context.settings, message.key
         self._check("not-root", key, holds=self.is_active)
@@ -168,7 +171,7 @@ class Server:
     # What is published
 
     def learn(self, order: LearnPairs, now: Now) -> None:
-        """Take over what was written, and publish it with the UUID of the client that wanted it (CFG-062)."""
+        """Apply the configuration's writes to the copy, and publish them with the UUID of the client (CFG-062)."""
         for number, key, value in numbered(order):
             cause = self._cause_of(key, value)
             uuid = cause.uuid if cause is not None else b""
@@ -190,7 +193,7 @@ class Server:
         self._context.send(PUBLISH, b"", message)
 
     def _beat(self, now: Now) -> None:
-        """Its number is 0, or reference clients would take it for a pair (CFG-061)."""
+        """Send a beat. Its number is 0: reference clients would take any other number for a pair (CFG-061)."""
         self._published_at = now.mono
         self._context.counters.beats += 1
         self._context.send(PUBLISH, b"", Hugz())
@@ -198,7 +201,7 @@ class Server:
     # Time
 
     def wake(self, now: Now) -> None:
-        """Time has passed: the next portions in turn, and a beat into each second of silence."""
+        """Send the next portions in turn, and a beat for each second without updates."""
         if self.is_active and now.mono >= self._published_at + limits.BEAT_NS:
             self._beat(now)
         budget = limits.TURN_MAX
@@ -214,7 +217,7 @@ class Server:
 
 
 def _end_of(cause: Pair | None, now: Now) -> int | None:
-    """When a pair ends, as an instant: what servers of the pattern say in a snapshot (CFG-064)."""
+    """When a pair expires, as an instant, which is what servers of the pattern send in a snapshot (CFG-064)."""
     if cause is None or cause.ttl_s is None or not cause.value:
         return cause.expires_ms if cause is not None else None
     return (now.wall + round(cause.ttl_s * SECOND)) // MILLISECOND

@@ -1,10 +1,11 @@
 """How a root follows a Clone server (CFG-060, CFG-064).
 
-It subscribes first and asks then, for everything. Updates wait until the snapshot is whole; those above its number
-follow it, each by one more than the one before. What leaves a hole, or begins anew, makes it ask again. A server may
-be mute at first, so a question without an answer is repeated, with longer and longer pauses.
+It first subscribes to updates, then asks for a snapshot of everything. Updates wait until the snapshot is complete;
+those with a higher number than the snapshot are applied after it, each exactly one above the last. A gap, or a number
+that starts over, makes it ask again. A server may not answer at first, so an unanswered question is repeated with
+growing pauses.
 
-Clients are served without a table: whoever asks the root is answered, and every write is published.
+Clients need no state table: the root answers every question and publishes every write.
 """
 
 from enum import Enum

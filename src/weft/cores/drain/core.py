@@ -1,13 +1,13 @@
-"""Decides which records of the journal become which segment of the lake, and keeps nothing but numbers.
+"""Decides which records of the journal become which segment of the lake. It holds numbers, not records.
 
-The records stay in the journal; this core notes, per stream, from which lsn to which lsn they wait, how many rows
-they hold, and since when. When a segment is due it names its lsn range, and the shell reads the journal itself. So
-the recorder's memory does not grow with the lake's troubles.
+The records stay in the journal. Per stream this core notes the range of lsn that waits, how many rows it holds, and
+since when. When a segment is due, the core names the range and the shell reads the journal. So a lake that fails for
+long does not make the recorder's memory grow.
 
-What is in the lake is known from the lake alone: at the start its manifests are looked at, and the journal is read
-again behind them (LAK-007). The own cursor, kept as a core record, only says where to begin reading. The same walk
-serves whoever falls behind: over a limit of waiting rows nothing is noted any more, and what was passed over is read
-again when there is room (LAK-015).
+What the lake already has is read from the lake alone: at the start the manifests are inspected, and the journal is read
+again from the end of the last segments (LAK-007). The core's own cursor, a core record, only says where to begin
+reading. The same reading serves a drain that falls behind: above a limit of waiting rows it notes no more records, and
+reads them from the journal later, when there is room (LAK-015).
 """
 
 from collections.abc import Callable, Iterable
@@ -48,11 +48,11 @@ CURSOR: Final = 1
 
 
 class Cursor(msgspec.Struct, frozen=True, array_like=True):
-    """Where to begin reading at the next start. A lake that has less than this says so, and wins."""
+    """Where to begin reading at the next start. If the lake has less than the cursor says, the lake is right."""
 
     released: int
     tips: tuple[tuple[int, int, int], ...]
-    """Stream, number and lsn of the last published segments."""
+    """Stream, number and last lsn of the last published segments."""
 
 
 class Drain:
@@ -67,15 +67,15 @@ class Drain:
         assert 1 <= chosen.rows_max <= limits.ROWS_MOST, chosen
         self.lanes = {int(stream): Lane(stream, chosen, self._outbox) for stream in Stream}
         self.seen = 0
-        """All records up to this lsn are noted, or in the lake."""
+        """All records up to this lsn are noted, or are in the lake."""
         self._cursor = Cursor(0, ())
-        self._heard = 0  # the last lsn that is known to be in the journal
-        self._born: int | None = None  # the first lsn of this start: nothing from here on is in the lake already
+        self._heard = 0  # the last lsn known to be in the journal
+        self._born: int | None = None  # the first lsn of this start: no record from here on can be in the lake already
         self._passed = 0
         self._inspect_ns = limits.RETRY_NS
         self._inspect_at: int | None = 0
         self._is_found = False
-        self._is_live = False  # nothing stands in the journal between `seen` and what is told
+        self._is_live = False  # no record stands in the journal between `seen` and the next one that is reported
         self._is_fetching = False
         self._fetch_at: int | None = None
         self._released = 0
@@ -87,7 +87,7 @@ class Drain:
     # The verbs of a core.
 
     def restore(self, entries: Iterable[Entry], now: Now) -> None:
-        """Take back the cursor; what waits in the journal is read when the lake has said how far it is."""
+        """Restore the cursor; the journal is read once the lake has said how much it has."""
         for _, record in entries:
             if isinstance(record, CoreRecord) and record.core == self.name:
                 assert record.kind == CURSOR, record.kind
@@ -100,7 +100,7 @@ class Drain:
         raise PeerError("unexpected", "the drain has no links")
 
     def command(self, order: Any, now: Now) -> None:
-        """Obey; an order of an unknown type is a broken promise inside the node (KeyError)."""
+        """Obey an order; KeyError for an unknown type, which is a defect of the node."""
         if not self._is_closed:
             self._ORDERS[type(order)](self, order, now)
             self._after(now)
@@ -128,14 +128,14 @@ class Drain:
 
     @property
     def behind(self) -> tuple[int, int]:
-        """Rows and bytes that are noted and not yet in the lake; the journal may hold more."""
+        """Rows and bytes noted and not yet in the lake; the journal may hold more."""
         lanes = self.lanes.values()
         return sum(lane.rows for lane in lanes), sum(lane.bytes for lane in lanes)
 
     # Orders.
 
     def _lake_found(self, order: LakeFound, now: Now) -> None:
-        """Begin reading behind what the lake has; it wins over the cursor."""
+        """Begin reading behind what the lake has. Where lake and cursor differ, the lake is right."""
         kept = {stream: (number, lsn) for stream, number, lsn in self._cursor.tips}
         self.seen = self._cursor.released
         for tip in order.tips:
@@ -148,7 +148,7 @@ class Drain:
         self._better(0)
 
     def _begin_behind(self, order: BeginBehind, now: Now) -> None:
-        """A new root's journal holds what the root before has in its lake."""
+        """Begin behind this lsn. The records up to it are for an earlier root to drain into its lake."""
         if not self._is_found and order.lsn > self._cursor.released:
             self._cursor = Cursor(order.lsn, self._cursor.tips)
             self._outbox.persist((self._cursor_record(),), limits.CURSOR_WITHIN_NS)
@@ -159,7 +159,7 @@ class Drain:
         self._worse(0, order.why, order.detail)
 
     def _journaled(self, order: Journaled, now: Now) -> None:
-        """Note new records, unless older ones have to be read first."""
+        """Note new records, unless older ones have to be read from the journal first."""
         self._heard = order.first_lsn + len(order.records) - 1
         if self._born is None:
             self._born = order.first_lsn
@@ -171,7 +171,7 @@ class Drain:
         self.seen = self._heard
 
     def _fetched(self, order: RecordsFetched, now: Now) -> None:
-        """Note what was read again; at its end the drain is live."""
+        """Note records that were read from the journal; once all are read, the drain is live."""
         self._is_fetching = False
         if order.after != self.seen:
             return
@@ -188,7 +188,7 @@ class Drain:
         assert order.number == lane.tip.number + 1, (order.number, lane.tip)
         lane.turn(On.WRITTEN_ALL if lane.is_empty else On.WRITTEN_MORE, Moment(now.mono))
         if lane.state is State.CLOSED:
-            return  # it came after the time to stop: the manifest speaks for it at the next start
+            return  # it came after the stop: the next start learns it from the manifest
         lane.tip = StreamTip(order.stream, order.number, order.last_lsn, order.digest)
         self._better(order.stream)
         self._publish(order)
@@ -224,7 +224,7 @@ class Drain:
                 lane.turn(On.DUE, Moment(now.mono))
 
     def _look_behind(self) -> None:
-        """Read the journal behind `seen`, if something stands there and there is room for it."""
+        """Read the journal behind `seen`, if records stand there and there is room for them."""
         if self._is_live or self._is_fetching or self._fetch_at is not None or self._stop_at is not None:
             return
         if not self._is_swamped():
@@ -244,7 +244,10 @@ class Drain:
     # Noting and releasing.
 
     def _note(self, lsn: int, record: Record, now: Now) -> None:
-        """Count a record into its lane, unless the lake had it when this start began. Mail under way has no lane."""
+        """Count a record into its lane, unless the lake had it when this start began.
+
+        Messages under way have no lane.
+        """
         if not isinstance(record, StreamRecord | LostRecord | EraRecord) or record.stream not in self.lanes:
             return
         lane = self.lanes[record.stream]
@@ -260,7 +263,7 @@ class Drain:
         return rows > limits.WAITING_ROWS_MAX or size > limits.WAITING_BYTES_MAX
 
     def _publish(self, order: SegmentWritten) -> None:
-        """The cursor first, then who hears of it (LAK-005)."""
+        """Write the cursor first, then tell (LAK-005)."""
         released = self._releasable()
         tips = tuple((s, lane.tip.number, lane.tip.lsn) for s, lane in self.lanes.items() if lane.tip.number)
         self._cursor = Cursor(released, tips)
@@ -270,7 +273,7 @@ class Drain:
         self._release()
 
     def _releasable(self) -> int:
-        """The lsn up to which every record is in a segment: a quiet stream holds nobody back."""
+        """The lsn up to which every record is in a segment. A stream without waiting records does not hold it back."""
         waiting = [first for lane in self.lanes.values() if (first := lane.first_waiting()) is not None]
         return min([self.seen, *(first - 1 for first in waiting)])
 
@@ -286,7 +289,7 @@ class Drain:
     # Trouble.
 
     def _worse(self, stream: int, why: str, detail: str) -> None:
-        """Say it once, until the lake is back."""
+        """Tell the failure once, until the lake works again."""
         if not self._trouble:
             self._outbox.tell(LakeFull(detail) if why == "full" else LakeFailed(detail))
         self._trouble.add(stream)
@@ -314,6 +317,6 @@ class Drain:
 
 
 def _rows(record: StreamRecord) -> int:
-    """How many rows a record says it holds; a count that nobody can mean is one."""
+    """The number of rows that a record states; an impossible number counts as 1."""
     count = record.attributes.get("n", 1)
     return count if type(count) is int and 1 <= count <= limits.ROWS_MOST else 1

@@ -1,4 +1,4 @@
-"""One stream on its way into the lake: which records wait, in which cuts, and what was published last."""
+"""One stream on its way into the lake: its waiting records, cut into segments, and the last segment published."""
 
 from collections import deque
 from typing import NamedTuple
@@ -11,7 +11,10 @@ from weft.cores.kit.outbox import Outbox
 
 
 class Cut(NamedTuple):
-    """Records of the stream that become one segment: only their extent is kept, they stay in the journal."""
+    """A range of the stream's records that becomes one segment.
+
+    Only the extent is kept; the records stay in the journal.
+    """
 
     first_lsn: int
     last_lsn: int
@@ -20,7 +23,7 @@ class Cut(NamedTuple):
 
 
 class Noted(NamedTuple):
-    """One record as its lane sees it."""
+    """One record, as far as its lane needs it."""
 
     lsn: int
     rows: int
@@ -37,7 +40,7 @@ class Moment(NamedTuple):
 
 
 class Lane:
-    """The state of one stream. `turn` is its only verb; what it wants done goes into the outbox of the core."""
+    """The state of one stream. `turn` is its only verb; its effects go into the core's outbox."""
 
     def __init__(self, stream: int, settings: DrainSettings, outbox: Outbox) -> None:
         self.stream, self.settings = stream, settings
@@ -54,11 +57,11 @@ class Lane:
         self._retry_at = 0
         self._retry_ns = limits.RETRY_NS
         self.rows = 0
-        """Noted and not yet in a segment."""
+        """Rows noted and not yet in a segment."""
         self.bytes = 0
 
     def turn(self, on: On, moment: Moment) -> None:
-        """Hear one input; the table decides."""
+        """Process one input, according to the table."""
         cell = TABLE.get((self.state, on))
         if cell is None:
             return
@@ -66,7 +69,7 @@ class Lane:
         getattr(self, cell.do)(moment)
 
     def due(self) -> int | None:
-        """When DUE comes, monotonic ns; None: not by time."""
+        """When the input DUE comes, monotonic ns; None: no time is set."""
         if self.state in (State.FULL, State.FAILED):
             return self._retry_at
         if self.state is not State.OPEN:
@@ -78,7 +81,7 @@ class Lane:
         return min(self._opened_at + seconds(age_s), self._heard_at + seconds(self.settings.idle_s))
 
     def first_waiting(self) -> int | None:
-        """The lowest lsn that is noted and not in an existing segment."""
+        """The lowest lsn that is noted and not in a published segment."""
         for cut in (self._writing, *list(self._cuts)[:1], self._open):
             if cut is not None:
                 return cut.first_lsn
@@ -91,7 +94,7 @@ class Lane:
     # What the table names.
 
     def note(self, moment: Moment) -> None:
-        """Count the record into the open cut, or close that one and open another."""
+        """Add the record to the open cut; if that is full, close it and open a new one."""
         record = moment.record
         assert record is not None
         self.rows += record.rows
@@ -107,7 +110,7 @@ class Lane:
         self._opened_at, self._opened_passed = moment.mono, record.passed
 
     def order_segment(self, moment: Moment) -> None:
-        """Have the oldest cut written; the one that waited for its retry comes first."""
+        """Order the oldest cut to be written; a cut that failed before is first."""
         if self._writing is None:
             if self._cuts:
                 self._writing = self._cuts.popleft()
@@ -119,7 +122,7 @@ class Lane:
         self._outbox.perform(work)
 
     def advance(self, moment: Moment) -> None:
-        """The segment exists: forget its cut."""
+        """The segment exists: drop its cut."""
         assert self._writing is not None
         self.rows -= self._writing.rows
         self.bytes -= self._writing.bytes
@@ -127,16 +130,16 @@ class Lane:
         self._retry_ns = limits.RETRY_NS
 
     def wait_longer(self, moment: Moment) -> None:
-        """Try again soon, then ever later."""
+        """Retry soon, with a pause that doubles each time."""
         self._retry_at = moment.mono + self._retry_ns
         self._retry_ns = min(2 * self._retry_ns, limits.RETRY_NS_MOST)
 
     def wait_long(self, moment: Moment) -> None:
-        """A broken device does not heal within a second."""
+        """Retry after the longest pause: a failed device does not recover within a second."""
         self._retry_at = moment.mono + limits.RETRY_NS_MOST
 
     def rest(self, moment: Moment) -> None:
-        """Nothing to do: what waits, stays in the journal."""
+        """Nothing to do: waiting records stay in the journal."""
 
     def _has_room(self, cut: Cut, record: Noted) -> bool:
         return (

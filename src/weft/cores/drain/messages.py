@@ -1,4 +1,4 @@
-"""What the drain core hears and says."""
+"""Orders, work and events of the drain core."""
 
 import msgspec
 
@@ -6,24 +6,24 @@ from weft.cores.drain import limits
 
 
 class DrainSettings(msgspec.Struct, frozen=True, kw_only=True):
-    """When a segment is cut: at whichever of these comes first (LAK-003)."""
+    """When a segment is closed: as soon as one of these limits is reached (LAK-003)."""
 
     rows_max: int = limits.ROWS_MAX
     bytes_max: int = limits.BYTES_MAX
     age_s: float = limits.AGE_S
-    """After its first row; a quarter of it once the segment has `limits.FULL_ROWS`."""
+    """Seconds after its first row; a quarter of it once the segment has `limits.FULL_ROWS`."""
     idle_s: float = limits.IDLE_S
-    """Without input."""
+    """Seconds without input."""
 
 
 class InspectLake(msgspec.Struct, frozen=True, gc=False):
-    """Work: clean up behind a crash and find the last segment of each stream; answered by LakeFound or LakeRefused."""
+    """Work: clean up after a crash and find the last segment of each stream; answered by LakeFound or LakeRefused."""
 
 
 class WriteSegment(msgspec.Struct, frozen=True, gc=False):
     """Work: publish the records of a stream between two lsn as a segment; answered by SegmentWritten or SegmentFailed.
 
-    What is already published under that number with those lsn counts as written, so the work may be repeated.
+    The work may be repeated: a segment already published with this number and these lsn counts as written.
     """
 
     stream: int
@@ -31,29 +31,29 @@ class WriteSegment(msgspec.Struct, frozen=True, gc=False):
     first_lsn: int
     last_lsn: int
     prior: str
-    """Digest of the manifest before it (LAK-010)."""
+    """Digest of the preceding manifest (LAK-010)."""
 
 
 class StreamTip(msgspec.Struct, frozen=True, gc=False):
-    """How far the lake has one stream of this drain."""
+    """How much of one stream the lake has from this drain."""
 
     stream: int
     number: int
-    """Of the last segment; 0: none."""
+    """Number of the last segment; 0: none."""
     lsn: int
-    """Last lsn in it."""
+    """Last lsn in that segment."""
     prior: str
-    """Its manifest's digest."""
+    """Digest of its manifest."""
 
 
 class LakeFound(msgspec.Struct, frozen=True, gc=False):
-    """Order: the lake is there, and has this much; a stream that is not named has no segment."""
+    """Order: the lake was inspected and has this much; a stream that is not named has no segment."""
 
     tips: tuple[StreamTip, ...]
 
 
 class LakeRefused(msgspec.Struct, frozen=True, gc=False):
-    """Order: the lake could not be looked at."""
+    """Order: the lake could not be inspected."""
 
     why: str
     """`full` or `failed`."""
@@ -61,36 +61,36 @@ class LakeRefused(msgspec.Struct, frozen=True, gc=False):
 
 
 class SegmentWritten(msgspec.Struct, frozen=True, gc=False):
-    """Order: the segment exists, durably."""
+    """Order: the segment exists durably."""
 
     stream: int
     number: int
     last_lsn: int
     rows: int
     bytes: int
-    """Of its Parquet file."""
+    """Size of its Parquet file."""
     digest: str
-    """Of its manifest: `prior` of the next."""
+    """Digest of its manifest; the next segment names it as `prior`."""
 
 
 class SegmentFailed(msgspec.Struct, frozen=True, gc=False):
-    """Order: the segment does not exist; nothing of it is left."""
+    """Order: the segment was not written; nothing of it is left on the device."""
 
     stream: int
     number: int
     why: str
-    """`full`: no space on the lake's device; `failed`: everything else."""
+    """`full`: no space on the lake's device; `failed`: any other reason."""
     detail: str = ""
 
 
 class BeginBehind(msgspec.Struct, frozen=True, gc=False):
-    """Order, before the lake is found: what stands in the journal up to this lsn is another root's to drain."""
+    """Order, before the lake is found: the records up to this lsn are for another root to drain."""
 
     lsn: int
 
 
 class Stop(msgspec.Struct, frozen=True, gc=False):
-    """Order: write what has been heard, and close; `DrainClosed` follows within ten seconds."""
+    """Order: write all noted records and close; `DrainClosed` follows within ten seconds."""
 
 
 class SegmentPublished(msgspec.Struct, frozen=True, gc=False):
@@ -104,13 +104,13 @@ class SegmentPublished(msgspec.Struct, frozen=True, gc=False):
 
 
 class LakeFull(msgspec.Struct, frozen=True, gc=False):
-    """Event: the lake's device is full; the journal keeps everything within its budget."""
+    """Event: the lake's device is full; the journal keeps the records, within its budget."""
 
     detail: str
 
 
 class LakeFailed(msgspec.Struct, frozen=True, gc=False):
-    """Event: the lake cannot be written; the journal keeps everything within its budget."""
+    """Event: the lake cannot be written; the journal keeps the records, within its budget."""
 
     detail: str
 
@@ -120,7 +120,7 @@ class LakeBack(msgspec.Struct, frozen=True, gc=False):
 
 
 class DrainClosed(msgspec.Struct, frozen=True, gc=False):
-    """Event: all that was heard before the order to stop is in the lake, or ten seconds are over."""
+    """Event: everything heard before the stop is in the lake, or ten seconds are over."""
 
     is_whole: bool
-    """Whether nothing was left behind; what was stays in the journal."""
+    """Whether everything is in the lake; if not, the rest stays in the journal."""

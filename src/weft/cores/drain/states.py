@@ -1,8 +1,8 @@
 """When the recorder of one stream may do what (LAK-001 to LAK-022).
 
-A stream is IDLE until a record comes, OPEN while a segment is gathered, WRITING while the shell publishes it. A full
-or failed lake holds the segment back and tries again; what comes meanwhile is only noted, and beyond a limit not
-even that: it stays in the journal, which is read again later. Nothing is dropped in any state.
+A stream is IDLE until a record comes, OPEN while a segment is collected, and WRITING while the shell publishes it. If
+the lake is full or fails, the segment is kept and tried again. Records that come meanwhile are only noted; above a
+limit they are not even noted, but stay in the journal and are read later. No state drops a record.
 """
 
 from enum import Enum
@@ -57,4 +57,4 @@ TABLE: Final[dict[tuple[State, On], Cell]] = {
     (State.FAILED, On.STOPPED): Cell("rest", State.CLOSED),
     (State.FAILED, On.OVERDUE): Cell("rest", State.CLOSED),
 }
-"""A state and input without a row: nothing happens. A closed stream hears nothing any more."""
+"""A state and input without a row: nothing happens. A closed stream ignores all input."""

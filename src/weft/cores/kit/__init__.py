@@ -1,4 +1,5 @@
-"""What every core is made of: an outbox, deadlines, back-off, refusals, tickets.
+"""The parts that every core is made of: outbox, timers, back-off, refusals, tickets.
 
-It holds no protocol and no state of one, and knows no core. Start with `outbox.py`; `weft.cores.template` uses it.
+The kit holds no protocol and no protocol state, and it imports no core. Start with `outbox.py`; `weft.cores.template`
+uses all of it.
 """

@@ -1,8 +1,8 @@
-"""What a core asks of the world in one turn: effects in order, and behind which wall they stand (JRN-001).
+"""The effects that a core produces in one turn, in order, and the wall that each stands behind (JRN-001).
 
-A record is made durable in one of two ways. `keep` puts it in front of all effects of the turn, in one Persist with the
-other records of the turn: nothing that the turn says leaves before it is on disk. `persist` puts a wall at this very
-place: what the turn said before leaves at once. A core uses the first, unless some of its words must not wait.
+A record is made durable in one of two ways. `keep` writes it ahead of all effects of the turn, in one Persist with the
+other kept records: nothing of the turn is sent before they are on disk. `persist` puts a wall at the current place:
+effects added earlier leave at once. Use `keep`, unless some of the effects must not wait for the disk.
 """
 
 from collections.abc import Iterable
@@ -14,18 +14,19 @@ from weft.cores.kit import limits
 
 
 class Outbox:
-    """Collects what a core wants done. The parts of one core share one outbox by reference.
+    """Collects the effects of a core. The parts of one core share one outbox.
 
-    A core of several parts has a `Context` of its own (`context.py`): an outbox that also knows what these parts share.
+    A core with several parts has its own `Context` (`context.py`): an outbox that also holds the state that the parts
+    share.
     """
 
     __slots__ = ("_soon", "_soon_ns", "_told", "effects", "records")
 
     def __init__(self) -> None:
         self.effects: list[Effect] = []
-        """What is wanted so far, in order; without what is kept."""
+        """Effects so far, in order, without the records of `keep`."""
         self.records: list[Record] = []
-        """What this turn has to make durable before it says anything."""
+        """Records that must be durable before any effect of this turn is performed."""
         self._soon: list[Record] = []
         self._soon_ns = 0
         self._told: dict[Any, int] = {}
@@ -33,11 +34,11 @@ class Outbox:
     # To peers, programs and the shell
 
     def send(self, channel: str, peer: bytes, message: Any) -> None:
-        """Say a message to a peer on a channel; `peer` is empty where the channel has only one other end."""
+        """Send a message to a peer on a channel; `peer` is empty where the channel has only one other end."""
         self.effects.append(Send(channel, peer, message))
 
     def confirm(self, channel: str, peer: bytes, count: int, token: int) -> None:
-        """Ask what became of the last `count` messages for that peer; the token returns with the answer."""
+        """Ask what became of the last `count` messages for this peer; the answer carries `token`."""
         self.effects.append(Confirm(channel, peer, count, token))
 
     def connect(self, channel: str, endpoint: str, tag: bytes = b"", topics: tuple[bytes, ...] = ()) -> None:
@@ -45,11 +46,14 @@ class Outbox:
         self.effects.append(Connect(channel, endpoint, tag, topics))
 
     def disconnect(self, channel: str, peer: bytes = b"") -> None:
-        """Close the outgoing side of a channel; `peer`: the endpoint whose socket is meant, where each has its own."""
+        """Close the outgoing side of a channel.
+
+        `peer` is the endpoint of the socket, where each endpoint has its own.
+        """
         self.effects.append(Disconnect(channel, peer))
 
     def perform(self, work: Any) -> None:
-        """Have the shell do work whose outcome returns as an order."""
+        """Let the shell do a piece of work; its result comes back as an order."""
         self.effects.append(Perform(work))
 
     def reply(self, ticket: int, answer: Any) -> None:
@@ -59,11 +63,14 @@ class Outbox:
     # To other cores
 
     def tell(self, event: Any) -> None:
-        """Tell an event."""
+        """Emit an event."""
         self.effects.append(Tell(event))
 
     def tell_seldom(self, about: Any, event: Any, mono: int, every_ns: int = limits.QUIET_NS) -> bool:
-        """Tell an event that a peer can provoke at will: once in a span for each `about`; whether it was told."""
+        """Emit an event that a peer can cause at will, at most once in `every_ns` for each `about`.
+
+        Returns whether it was emitted.
+        """
         told_at = self._told.get(about)
         if told_at is not None and mono < told_at + every_ns:
             return False
@@ -77,25 +84,27 @@ class Outbox:
     # To the journal
 
     def keep(self, *records: Record) -> None:
-        """Make records durable before anything that this turn says, also what it has said already."""
+        """Make records durable before any effect of this turn is performed, also effects that were added earlier."""
         self.records += records
 
     def keep_soon(self, record: Record, within_ns: int) -> None:
-        """Make a record durable within a span, and behind what this turn keeps; nothing waits for it.
+        """Make a record durable within `within_ns`, after the records that `keep` got in this turn.
 
-        So the mark "done with this" never survives a torn write without what it led to.
+        No effect waits for it.
+
+        A mark "this is done" is thus never on disk without the records of what was done, even after a torn write.
         """
         self._soon_ns = min(self._soon_ns, within_ns) if self._soon else within_ns
         self._soon.append(record)
 
     def persist(self, records: Iterable[Record], within_ns: int = 0) -> None:
-        """Make records durable at this place: a wall for what is said after it, unless `within_ns` > 0."""
+        """Make records durable at this place: effects added later wait for it, unless `within_ns` > 0."""
         self.effects.append(Persist(tuple(records), within_ns))
 
     # To the node
 
     def take(self) -> list[Effect]:
-        """All that is wanted, in order, the records that were kept first; asking empties the outbox."""
+        """All effects in order, behind one Persist of the kept records. Empties the outbox."""
         done, self.effects = self.effects, []
         if self.records or self._soon:
             done.insert(0, Persist((*self.records, *self._soon), 0 if self.records else self._soon_ns))

@@ -1,6 +1,6 @@
-"""What a core does not do for a program or a person who asked.
+"""How a core refuses an order or a question of a program or a person.
 
-A peer that breaks the protocol is another matter: that is a `PeerError` (`weft.base.errors`).
+A protocol error of a peer is not a refusal: it raises `PeerError` (`weft.base.errors`).
 """
 
 import msgspec
@@ -9,9 +9,10 @@ from weft.base.errors import WeftError
 
 
 class Refusal(WeftError):
-    """An order or question is refused. It is an answer and nobody's fault; nothing has changed.
+    """An order or question is refused. A refusal is a regular answer, not an error of anybody, and nothing has changed.
 
-    `code` is one of the closed list that the protocol names, `why` says what is wrong, `mend` what helps, if anything does.
+    `code` is from the protocol's closed list, `why` says what is wrong, `mend` says what would help; it is empty if
+    nothing does.
     """
 
     def __init__(self, code: str, why: str = "", mend: str = "") -> None:
@@ -20,7 +21,10 @@ class Refusal(WeftError):
 
 
 class Refused(msgspec.Struct, frozen=True, gc=False):
-    """Answer to an order of a person: it was not obeyed, and nothing has changed. A protocol may have its own."""
+    """Answer to a person's order: it was refused and nothing has changed.
+
+    A protocol may use an answer type of its own.
+    """
 
     code: str
     text: str

@@ -1,8 +1,8 @@
-"""Which messages of a socket are copied, and the accounts of that (MON-001, MON-004).
+"""Decides which messages of a socket are copied to a tap, and counts all of them (MON-001, MON-004).
 
-    seen = copied + dropped + sampled
+seen = copied + dropped + sampled
 
-Nothing here knows sockets or the wire: a service and a broker count in the same way.
+This module knows neither sockets nor the wire format; services and brokers count in the same way.
 """
 
 from collections.abc import Sequence
@@ -11,29 +11,31 @@ from typing import Final, NamedTuple
 from weft.base.now import SECOND
 
 WINDOW_NS: Final = SECOND // 10
-"""In each there is its share of `rate`: what comes beyond it waits for the next one, and costs almost nothing until then."""
+"""Length of a window. Each window may copy its share of `rate`; once the share is used up, messages pass uncopied, at
+almost no cost, until the next window.
+"""
 FAR: Final = 1 << 62
 
 
 class Cut(NamedTuple):
-    """What is told of a message: frames, each as far as it is told, and whether something is missing."""
+    """The copied part of a message: its frames, each possibly truncated, and whether anything is missing."""
 
     frames: tuple[bytes, ...]
     sizes: tuple[int, ...]
-    """Of the frames, where only these are told."""
+    """Lengths of the frames, when only lengths are copied."""
     bytes: int
     is_cut: bool
 
 
 class Idle(NamedTuple):
-    """So many messages may pass without a look, but not beyond that instant."""
+    """How many of the next messages need no look, and until which instant (monotonic ns) that holds."""
 
     messages: int
     until: int
 
 
 class Sampler:
-    """Counts messages, and says which of them are to be copied."""
+    """Counts messages and decides which of them are copied."""
 
     __slots__ = (
         *("_ends_at", "_left", "_sample", "_share", "_sockets", "_span_ns", "_ways"),
@@ -47,11 +49,11 @@ class Sampler:
         self._span_ns = max(WINDOW_NS, SECOND // rate)
         self._share = max(1, rate * self._span_ns // SECOND)
         self._ends_at = self._left = 0
-        """Of this window: when it ends, and how many copies are left in it."""
+        """When this window ends, and how many copies it may still make."""
         self.seen = self.copied = self.dropped = self.sampled = 0
 
     def takes(self, way: str, socket: str, mono: int) -> bool:
-        """Count a message; True: it is to be copied, and counts as copied until `lose` says otherwise."""
+        """Count a message. True: copy it; it counts as copied unless `lose` is called."""
         if not self._wants(way, socket):
             return False
         self.seen += 1
@@ -71,30 +73,27 @@ class Sampler:
         return way in self._ways and (not self._sockets or socket in self._sockets)
 
     def skip(self, way: str, socket: str, count: int) -> None:
-        """So many messages passed of which `idle` had said that none is to be copied."""
+        """Count `count` messages that passed while `idle` said that none is copied."""
         if self._wants(way, socket):
             self.seen += count
             self.sampled += count
 
     def idle(self, mono: int) -> "Idle":
-        """How many of the messages that come next are not copied in any case, and until when that holds."""
+        """How many of the next messages will not be copied, and until when that holds."""
         if not self._left and mono < self._ends_at:
             return Idle(FAR, self._ends_at)
         return Idle((-self.seen) % self._sample, FAR)
 
     def lose(self, count: int = 1) -> None:
-        """There was no room for copies that were to be made."""
+        """Count copies as dropped: there was no room for them."""
         self.copied -= count
         self.dropped += count
 
 
 def cut(frames: Sequence[bytes], frame_max: int) -> Cut:
-    """A message, each frame cut to so many bytes; 0: their lengths only.
+    """Truncate each frame to `frame_max` bytes; 0: keep only the lengths.
 
     >>> cut([b"abc", b"d"], 2)
-    Cut(frames=(b'ab', b'd'), sizes=(), bytes=4, is_cut=True)
-    >>> cut([b"abc", b"d"], 0)
-    Cut(frames=(), sizes=(3, 1), bytes=4, is_cut=True)
     """
     size = sum(map(len, frames))
     if not frame_max:

@@ -1,4 +1,4 @@
-"""What waits for an answer of another core or of the shell, by the number that the answer brings back."""
+"""Requests that wait for an answer of another core or of the shell, by the number that the answer carries."""
 
 from typing import Generic, TypeVar
 
@@ -6,7 +6,7 @@ T = TypeVar("T")
 
 
 class Tickets(Generic[T]):
-    """Open tickets, from 1 in every start; a number is never given twice.
+    """Open tickets. Numbers begin at 1 in every start and are never reused within it.
 
     >>> tickets = Tickets[str]()
     >>> tickets.open("a write")
@@ -25,19 +25,19 @@ class Tickets(Generic[T]):
         return len(self._open)
 
     def __getitem__(self, number: int) -> T:
-        """What waits under a number; KeyError: nothing does."""
+        """What waits under this number; KeyError: nothing."""
         return self._open[number]
 
     def open(self, waiting: T) -> int:
-        """The number under which this waits."""
+        """Keep `waiting` under a new number, and return the number."""
         self._last += 1
         self._open[self._last] = waiting
         return self._last
 
     def close(self, number: int) -> T | None:
-        """What waited under a number, once; None: nothing does, or not any more."""
+        """Remove and return what waits under this number; None: nothing, or it was removed already."""
         return self._open.pop(number, None)
 
     def clear(self) -> None:
-        """Nobody waits any more; numbers go on."""
+        """Drop all open tickets; numbers go on."""
         self._open.clear()

@@ -1,7 +1,7 @@
-"""When a core wants to be woken: deadlines by name, and the parts that have some.
+"""When a core wants to be woken: deadlines by name, and the parts that have deadlines.
 
-All instants are monotonic nanoseconds. A deadline that follows from other state (heard last, plus the silence limit) is
-computed where it is asked for, and joined to others with `earliest`: a second copy of it could be forgotten.
+All instants are monotonic nanoseconds. A deadline that follows from other state (last heard plus the silence limit) is
+not stored: it is computed when asked for and combined with others by `earliest`, so that no second copy can go stale.
 """
 
 from collections.abc import Iterator
@@ -11,7 +11,7 @@ from weft.base.now import Now
 
 
 def earliest(*instants: int | None) -> int | None:
-    """The first of these instants; None stands for never.
+    """The earliest of these instants; None means never.
 
     >>> earliest(7, None, 5)
     5
@@ -19,14 +19,14 @@ def earliest(*instants: int | None) -> int | None:
     True
     """
     first: int | None = None
-    for at in instants:  # asked for after every turn: `min` of a list takes four times as long
+    for at in instants:  # runs after every turn: `min` of a list takes four times as long
         if at is not None and (first is None or at < first):
             first = at
     return first
 
 
 class Timers:
-    """Deadlines by name. Their owner has a table from each name to what is then done.
+    """Deadlines by name. The owner has a table from each name to the action that is then due.
 
     >>> timers = Timers()
     >>> timers.set("beat", 5)
@@ -45,37 +45,39 @@ class Timers:
         self._at: dict[str, int] = {}
 
     def set(self, name: str, at: int) -> None:
-        """Let it be due at an instant, whenever it was due before."""
+        """Set the deadline `name`, replacing an earlier setting."""
         self._at[name] = at
 
     def start(self, name: str, at: int) -> None:
-        """Let it be due at an instant, unless it is due at one already."""
+        """Set the deadline `name`, unless it is set already."""
         self._at.setdefault(name, at)
 
     def stop(self, *names: str) -> None:
-        """Let them not be due; nothing happens to those that are not."""
+        """Remove these deadlines; names without a deadline are ignored."""
         for name in names:
             self._at.pop(name, None)
 
     def clear(self) -> None:
-        """Let nothing be due."""
+        """Remove all deadlines."""
         self._at.clear()
 
     def __contains__(self, name: str) -> bool:
         return name in self._at
 
     def __getitem__(self, name: str) -> int:
-        """When it is due; KeyError: it is not."""
+        """When this deadline is due; KeyError: it is not set."""
         return self._at[name]
 
     def earliest(self) -> int | None:
-        """When the first is due."""
+        """When the first deadline is due; None: none is set."""
         return min(self._at.values(), default=None)
 
     def due(self, now: Now) -> Iterator[str]:
-        """Names of what is due, in the order in which they were set; each is stopped before it is named.
+        """Names of the deadlines that are due, in the order in which they were set.
 
-        What was stopped or put off by the one before is not named.
+        Each is removed before it is yielded.
+
+        A deadline that the action for an earlier name removed or postponed is not yielded.
         """
         for name in [name for name, at in self._at.items() if at <= now.mono]:
             if self._at.get(name, now.mono + 1) <= now.mono:
@@ -84,17 +86,17 @@ class Timers:
 
 
 class Part(Protocol):
-    """A part of a core that minds the time, as the core does."""
+    """A part of a core that has deadlines."""
 
     def wake(self, now: Now) -> None:
-        """Time has passed."""
+        """Do what is due."""
 
     def deadline(self) -> int | None:
         """When to be woken; None: never."""
 
 
 class Parts:
-    """The parts of a core that mind the time, in the order in which they are woken."""
+    """The parts of a core that have deadlines, in the order in which they are woken."""
 
     __slots__ = ("_parts",)
 
@@ -102,12 +104,12 @@ class Parts:
         self._parts = parts
 
     def wake(self, now: Now) -> None:
-        """Wake those whose deadline has come."""
+        """Wake the parts whose deadline has come."""
         for part in self._parts:
             due = part.deadline()
             if due is not None and due <= now.mono:
                 part.wake(now)
 
     def deadline(self) -> int | None:
-        """When the first of them wants to be woken."""
+        """When the first part wants to be woken; None: never."""
         return earliest(*[part.deadline() for part in self._parts])

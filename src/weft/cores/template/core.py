@@ -1,7 +1,7 @@
-"""Presence as a core: it pings, answers, counts meetings, and notices silence.
+"""Presence as a core: it pings the other end, answers pings, counts meetings, and notices silence.
 
-The number of meetings is what must survive a crash: it is persisted before anyone hears it, so a number is never
-told twice for two meetings. Everything else is only believed, and found out again after a start.
+Only the number of meetings must survive a crash. It is persisted before anyone is told, so no number is ever told for
+two meetings. All other state is found out again after a start.
 """
 
 from collections.abc import Callable, Iterable
@@ -21,7 +21,7 @@ from weft.cores.template.states import TABLE, On, State
 
 CHANNEL: Final = "template"
 MEETINGS: Final = 1
-"""Kind of the one record that this core keeps: the number of meetings, as text."""
+"""Kind of the only record of this core: the number of meetings, as text."""
 
 
 class Template:
@@ -40,7 +40,7 @@ class Template:
         self._outbox = Outbox()
 
     def restore(self, entries: Iterable[Entry], now: Now) -> None:
-        """Take the number of meetings back; nobody is believed to be there."""
+        """Restore the number of meetings; the other end counts as absent."""
         for _, record in entries:
             if isinstance(record, CoreRecord) and record.core == self.name and record.kind == MEETINGS:
                 self.meetings = int(record.data)
@@ -49,7 +49,10 @@ class Template:
         return [CoreRecord(self.name, MEETINGS, str(self.meetings).encode())] if self.meetings else []
 
     def receive(self, message: Message, source: Source, now: Now) -> None:
-        """Hear the other end; PeerError `unknown-serial` for an answer to what was never asked."""
+        """Process a message of the other end.
+
+        PeerError `unknown-serial` for an answer to a ping that was never sent.
+        """
         if isinstance(message, Pong) and not 0 < message.serial <= self._serial:
             raise PeerError("unknown-serial", str(message.serial))
         self._heard_at = now.mono
@@ -86,29 +89,29 @@ class Template:
         getattr(self, cell.do)(message, now)
 
     def meet(self, message: Message, now: Now) -> None:
-        """A meeting: counted durably, then told."""
+        """Count a meeting durably, then tell it."""
         self.meetings += 1
         self._outbox.persist(self.condense())
         self._outbox.tell(PeerArrived(self.meetings))
 
     def meet_and_answer(self, message: Ping, now: Now) -> None:
-        """A meeting by being called. The answer carries the new number, so it stands below the wall."""
+        """Meet because the other end pinged. The answer carries the new number, so it stands behind the wall."""
         self.meet(message, now)
         self.answer(message, now)
 
     def answer(self, message: Ping, now: Now) -> None:
-        """Say that we are here."""
+        """Answer a ping."""
         self._outbox.send(CHANNEL, b"", Pong(message.serial, self.meetings))
 
     def hear(self, message: Pong, now: Now) -> None:
-        """The other end is still there: that it was heard is noted already."""
+        """Nothing to do: `receive` has noted already when the other end was last heard."""
 
     def miss(self, message: None, now: Now) -> None:
-        """Nobody there any more."""
+        """The other end has been silent for too long."""
         self._outbox.tell(PeerVanished(now.mono - self._heard_at))
 
     def rest(self, message: None, now: Now) -> None:
-        """Call no more, and have no opinion."""
+        """Stop pinging, and forget whether the other end is there."""
         self._timers.stop("ping", "silence")
 
 

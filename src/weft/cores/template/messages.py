@@ -1,4 +1,4 @@
-"""What the template core hears and says."""
+"""Orders and events of the template core."""
 
 import msgspec
 
@@ -8,21 +8,21 @@ __all__ = ["Message", "PeerArrived", "PeerVanished", "Ping", "Pong", "Rest", "Wa
 
 
 class Watch(msgspec.Struct, frozen=True, gc=False):
-    """Order: call the other end, and tell when it comes and goes."""
+    """Order: ping the other end, and tell when it comes and goes."""
 
 
 class Rest(msgspec.Struct, frozen=True, gc=False):
-    """Order: call no more. Whoever calls is still answered."""
+    """Order: stop pinging. Pings of the other end are still answered."""
 
 
 class PeerArrived(msgspec.Struct, frozen=True, gc=False):
-    """Event: the other end is there. Told once per meeting, in number order, also across restarts."""
+    """Event: the other end is there. Told once per meeting, in the order of the numbers, also across restarts."""
 
     meetings: int
     """How often they have met, this meeting included; durable before it is told."""
 
 
 class PeerVanished(msgspec.Struct, frozen=True, gc=False):
-    """Event: the other end has not been heard for the silence limit."""
+    """Event: nothing was heard of the other end for the silence limit."""
 
     silent_ns: int

@@ -1,7 +1,7 @@
-"""When an end believes that the other one is there.
+"""When an end considers the other one present.
 
-Whatever is heard makes it PRESENT; a whole silence limit without anything makes it ABSENT. An end that rests has no
-opinion, so it is ABSENT too, until it hears something.
+Any message makes it PRESENT; silence for the whole limit makes it ABSENT. An end that rests does not watch, so the
+other one is ABSENT until a message comes.
 """
 
 from enum import Enum
@@ -34,4 +34,4 @@ TABLE: Final[dict[tuple[State, On], Cell]] = {
     (State.PRESENT, On.SILENCE): Cell("miss", State.ABSENT),
     (State.PRESENT, On.RESTED): Cell("rest", State.ABSENT),
 }
-"""A state and input without a row cannot happen: who is absent is not missed again."""
+"""A pair of state and input without a row cannot happen: an absent end is not missed a second time."""
