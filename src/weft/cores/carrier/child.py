@@ -1,4 +1,4 @@
-"""The side towards the parent: knocks, sends what the outbox holds, hears what has arrived."""
+"""The child's side of the link to its parent: connects, sends what the outbox holds, processes acknowledgements."""
 
 from collections.abc import Callable
 from typing import Any, Final
@@ -43,7 +43,7 @@ class Child:
         self.state = State.NONE
         self.endpoint = self.parent_name = ""
         self.parent: bytes | None = None
-        """The node id of the parent that has welcomed us last."""
+        """The node id of the parent that welcomed us last."""
         self._chance = chance
         self._had: tuple[bytes, int] | None = None
         self._failed = 0
@@ -56,37 +56,40 @@ class Child:
         self._refused_with: tuple[str, str] | None = None
         self._loop_told = False
         self.is_full = False
-        """Whether this node has no room for mail from above."""
+        """Whether this node has no room for mail from its parent."""
         self._down_era = 0
         self._owed: Hack | None = None
         self._garbled = 0
         self._garbled_at = 0
         self._unbelieved: Welcome | Hack | None = None
-        """The last word about what is safe that was not of the root of record; it may be so later."""
+        """The last Welcome or Hack whose `safe` was ignored, because it did not name the root of record; kept, since
+        that root may become it.
+        """
 
     # Orders
 
     def root_is(self) -> None:
-        """Another root is the root of record: perhaps the one that the parent spoke of."""
+        """The root of record has changed: it may be the one that the ignored message named."""
         said = self._unbelieved
         if said is not None and self._is_open():
             self._release(said)
 
     def assign(self, order: AssignParent, now: Now) -> None:
-        """Knock at another endpoint; the same one again changes nothing."""
+        """Connect to another endpoint; the same endpoint again changes nothing."""
         if order.endpoint == self.endpoint and self.state is not State.NONE:
             return
         self.endpoint, self.parent_name = order.endpoint, order.name
         self._turn(On.ASSIGNED, "moved", now)
 
     def dismiss(self, why: str, now: Now) -> None:
-        """Say goodbye, if there is somebody to say it to."""
+        """Say goodbye to the parent, if there is one."""
         self._turn(On.DISMISSED, why, now)
 
     def garbled(self, code: str, now: Now) -> None:
-        """The parent sent what cannot be read; ten times in a minute ends the link.
+        """The parent sent an unreadable multipart; ten of them in a minute end the link.
 
-        So does at once what was altered on the way: nobody knows what it was, so both begin anew behind what was kept.
+        One message that was altered on the way ends it at once: what it said is unknown, so both sides start again
+        after the last record that the parent has kept.
         """
         if now.mono > self._garbled_at + limits.GARBLED_NS:
             self._garbled, self._garbled_at = 0, now.mono
@@ -99,7 +102,10 @@ class Child:
     # Messages
 
     def receive(self, message: Any, source: Source, now: Now) -> None:
-        """Hear the parent; PeerError for what it may not say now, and then nothing has changed."""
+        """Process a message of the parent.
+
+        PeerError if it is not allowed in this state, and then nothing has changed.
+        """
         hear = _HEAR.get(type(message))
         if hear is None or self.state is State.NONE:
             raise PeerError("not-now", f"{type(message).__name__} from a parent")
@@ -131,7 +137,7 @@ class Child:
         self._turn(On.REFUSED, refuse, now)
 
     def _hop(self, hop: Hop, source: Source, now: Now) -> None:
-        """Mail from above, on the parent's stream downward; it has no promise."""
+        """Mail on the parent's downward stream, which is volatile."""
         if not self._is_open() or self.parent is None:
             raise PeerError("not-now", "before the welcome")
         if not hop.mem:
@@ -146,7 +152,7 @@ class Child:
             self._owe(self.intake.take_volatile(hop, self.parent, None, now))
 
     def _owe(self, no: list[tuple[int, str]], *, back: bool = False) -> None:
-        """Answer the mail from above with this turn's words."""
+        """Prepare the acknowledgement of mail from above; it is sent at the end of this turn."""
         if self._owed is not None:
             no = [*self._owed.no, *no]
         if self.parent is not None and self._is_open():
@@ -155,18 +161,18 @@ class Child:
             self._owed = Hack(era=self._down_era, upto=upto, win=win, winb=limits.HOP_WINDOW_BYTES, no=no, back=back)
 
     def hold_back(self, *, is_full: bool) -> None:
-        """Take no mail from above, or go on where it stopped (CHN-040)."""
+        """Stop taking mail from above, or go on where it stopped (CHN-040)."""
         if is_full is not self.is_full:
             self.is_full = is_full
             self.turn()
 
     def turn(self) -> None:
-        """Say to the parent whether it may send mail."""
+        """Tell the parent whether it may send mail."""
         self._owe([], back=not self.is_closed)
 
     @property
     def is_closed(self) -> bool:
-        """Whether no mail is taken from above; the parent keeps it, and sends it again."""
+        """Whether mail from above is not taken now; the parent keeps it and sends it again."""
         return self.is_full or self.context.awaits_filters
 
     def _hack(self, hack: Hack, source: Source, now: Now) -> None:
@@ -180,13 +186,13 @@ class Child:
         self._turn(On.ROOM if hack.win else On.NO_ROOM, hack, now)
 
     def _beat(self, beat: Beat, source: Source, now: Now) -> None:
-        """Being heard is all there is to it."""
+        """Nothing to do: `receive` notes when the parent was heard."""
 
     def _bye(self, bye: Bye, source: Source, now: Now) -> None:
         self._turn(On.BROKEN, f"bye: {bye.why}", now)
 
     def _release(self, said: Welcome | Hack) -> None:
-        """Forget what is safe at the root of record; of any other root nothing is believed (FLD-012)."""
+        """Forget records that are safe at the root of record; a `safe` of any other root is ignored (FLD-012)."""
         safe = self._safe_of(said) if isinstance(said, Hack) else said.upto if said.safe is None else said.safe
         self._unbelieved = None
         if self.context.believes(said.root):
@@ -196,19 +202,19 @@ class Child:
             self.context.counters.refuse("not-the-root")
 
     def _safe_of(self, hack: Hack) -> int:
-        """A parent that does not say what is safe promises what it holds."""
+        """The safe number of an acknowledgement; without one, everything that the parent holds counts as safe."""
         return max(hack.upto, self.outbox.held) if hack.safe is None else hack.safe
 
     # Time
 
     def forgive(self, now: Now) -> None:
-        """This machine has slept long: all silences begin anew (REC-001)."""
+        """The machine has slept long: start all silence timers again (REC-001)."""
         self._heard_at = self._moved_at = now.mono
         if self._answer_by is not None:
             self._answer_by = now.mono + self._dead_ns
 
     def wake(self, now: Now) -> None:
-        """Time has passed."""
+        """Do what is due."""
         if self._greet_at is not None and now.mono >= self._greet_at:
             self._turn(On.DUE, None, now)
         elif self._answer_by is not None and now.mono >= self._answer_by:
@@ -232,7 +238,7 @@ class Child:
         return self._greet_at if self._greet_at is not None else self._answer_by
 
     def _stalled_at(self) -> int:
-        """When a window that does not move counts as broken: its frames or their answers were lost."""
+        """When a window that does not move counts as broken, because frames or acknowledgements were lost."""
         waits = self.state is State.OPEN and self.outbox.in_flight() > 0
         return self._moved_at + self._dead_ns if waits else self._heard_at + self._dead_ns
 
@@ -249,10 +255,10 @@ class Child:
         getattr(self, cell.do)(what, before, now)
 
     def stay(self, what: Any, before: State, now: Now) -> None:
-        """Nothing follows."""
+        """Nothing to do."""
 
     def greet(self, what: Any, before: State, now: Now) -> None:
-        """Knock through a fresh socket: an old one may be dead without knowing it (SIM-021)."""
+        """Send `hello` through a new socket: the old one may be dead without an error (SIM-021)."""
         outbox = self.outbox
         self._greet_at, self._answer_by = None, now.mono + self._dead_ns
         self.context.connect(UP, self.endpoint)
@@ -269,7 +275,7 @@ class Child:
         self._say(hello, now)
 
     def back_off(self, what: Any, before: State, now: Now) -> None:
-        """Knock again after a pause that doubles."""
+        """Send `hello` again after a pause that doubles."""
         if isinstance(what, Refuse) and (what.why, what.text) != self._refused_with:
             self._refused_with = (what.why, what.text)
             self.context.tell(ParentRefused(what.why, what.text))
@@ -284,7 +290,7 @@ class Child:
         self.back_off(what, before, now)
 
     def join(self, welcome: Welcome, before: State, now: Now) -> None:
-        """The parent has taken us."""
+        """The parent has welcomed us."""
         self._answer_by = self._greet_at = None
         self._failed = 0
         self._refused_with, self._loop_told = None, False
@@ -296,7 +302,7 @@ class Child:
         self.take_up(welcome, before, now)
 
     def take_up(self, welcome: Welcome, before: State, now: Now) -> None:
-        """Go on behind what the parent has."""
+        """Continue behind the last number that the parent has."""
         self._had = (welcome.node, welcome.upto)
         self._down_era, self._owed = welcome.era, None
         self.dispatch.begin_up(welcome.node)
@@ -304,7 +310,7 @@ class Child:
         self._moved_at = now.mono
 
     def advance(self, hack: Hack, before: State, now: Now) -> None:
-        """The window moves; `safe` is what may be forgotten, `upto` is not (MEA-024)."""
+        """Move the window. Only records up to `safe` may be forgotten; those up to `upto` may not (MEA-024)."""
         outbox = self.outbox
         self._answer_refusals(hack)
         moved = outbox.acknowledge(hack.upto)
@@ -320,16 +326,18 @@ class Child:
         self._release(hack)
 
     def _answer_senders(self) -> None:
-        """Who waits for it hears what became of its mail (CHN-030)."""
+        """Tell waiting senders what became of their mail (CHN-030)."""
         if self.outbox.answers:
             answers, self.outbox.answers = self.outbox.answers, []
             for answer in answers:
                 self.context.tell(answer)
 
     def _answer_refusals(self, hack: Hack) -> None:
-        """A loop means that the parent had it before; whatever else it refuses for good is lost, and announced.
+        """Process refused numbers. `loop`: the parent already had the record.
 
-        Mail that it refuses is counted by the reason: its numbers are not waited for.
+        Anything else that it refuses for good is lost, and announced.
+
+        Refused mail is only counted, by reason: nobody waits for its numbers.
         """
         lost: list[LostRecord] = []
         for number, why in hack.no:
@@ -351,7 +359,7 @@ class Child:
             self.context.tell(LoopFound(self.parent_name))
 
     def move(self, what: Any, before: State, now: Now) -> None:
-        """Another parent: goodbye to the old one, hello to the new (RTE-007)."""
+        """Change to another parent: say goodbye to the old one, hello to the new one (RTE-007)."""
         self._say(Bye("moved"), now)
         self.context.tell(ParentLost("moved"))
         self.parent = None
@@ -359,7 +367,7 @@ class Child:
         self.greet(what, before, now)
 
     def let_go(self, what: Any, before: State, now: Now) -> None:
-        """No parent any more."""
+        """There is no parent any more."""
         if before is not State.GREETING:
             self._say(Bye(str(what)), now)
             self.context.tell(ParentLost(str(what)))
@@ -372,7 +380,7 @@ class Child:
     # What goes up
 
     def pump(self, now: Now) -> None:
-        """Answer the mail from above, send what the window has room for, and ask for what memory lacks."""
+        """Acknowledge mail from above, send what the window has room for, and fetch what is missing in memory."""
         if self._owed is not None and self._is_open():
             self._say(self._owed, now)
             self._owed = None
@@ -396,7 +404,7 @@ class Child:
                 self._say(hop, now)
 
     def pause_fetching(self, span: int, now: Now) -> None:
-        """The journal had nothing new yet."""
+        """The journal had nothing new: wait before the next fetch."""
         self._fetch_at = now.mono + span if span else 0
 
     def _announce_left_out(self, left_out: list[tuple[Any, str]]) -> None:
@@ -416,7 +424,7 @@ class Child:
 
 
 def announce(record: StreamRecord, why: str) -> LostRecord:
-    """The announcement that a record's numbers will never come."""
+    """The record that announces that these numbers will never come."""
     return LostRecord(record.stream, record.origin, record.era, record.sequence, record.last, why[:64])
 
 

@@ -1,7 +1,7 @@
-"""How far each child's streams are held here, and how far that is safe (CHN-032, MEA-024).
+"""How much of each child's streams this node holds, and how much of that is safe (CHN-032, MEA-024).
 
-It changes only by records of the journal, so that a restart finds exactly the same. A child's numbers are
-safe when our own safe cursor has passed the place in our journal where they ended: its `mark`.
+All changes come from records of the journal, so a restart restores exactly the same state. A child's numbers are safe
+when this node's own safe cursor has passed the lsn behind their last record: their `mark`.
 """
 
 from collections import deque
@@ -12,7 +12,7 @@ from weft.cores.carrier.memory import ChildKept, EraKept, Held
 
 
 class Progress:
-    """One start of a child. All are hop numbers but the lsn in `marks`."""
+    """One start of a child. All fields are hop numbers, except the lsn in `marks`."""
 
     __slots__ = ("marks", "safe", "upto")
 
@@ -22,7 +22,10 @@ class Progress:
         """`(upto, lsn)`: the numbers up to `upto` are safe when everything up to `lsn` is."""
 
     def mark(self, upto: int, lsn: int) -> None:
-        """Numbers up to `upto` end at `lsn`. When there are too many marks, every second one goes: safe, only later."""
+        """Numbers up to `upto` end at `lsn`.
+
+        If there are too many marks, every second one is dropped; its numbers become safe later.
+        """
         self.upto = upto
         self.marks.append((upto, lsn))
         if len(self.marks) > limits.MARKS_MAX:
@@ -30,7 +33,7 @@ class Progress:
             self.marks.reverse()
 
     def pass_on(self, frontier: int) -> bool:
-        """Everything up to `frontier` is safe; returns whether that is news for the child."""
+        """Everything up to lsn `frontier` is safe; returns whether the child's safe number grew."""
         before = self.safe
         marks = self.marks
         while marks and marks[0][1] <= frontier:
@@ -38,7 +41,10 @@ class Progress:
         return self.safe != before
 
     def postpone(self, upto: int, until: int) -> None:
-        """What ends up to `upto` was given up: it counts as safe when its announcement is, which ends at `until`."""
+        """The numbers up to `upto` were given up.
+
+        They count as safe once the announcement, which ends at lsn `until`, is safe.
+        """
         self.marks = deque((number, until if lsn <= upto else lsn) for number, lsn in self.marks)
 
     def state(self) -> EraKept:
@@ -46,7 +52,7 @@ class Progress:
 
 
 class ChildProgress:
-    """The children by node id, the one heard longest ago first; of each the last eras."""
+    """The children by node id, the one not heard for longest first; for each, its last eras."""
 
     def __init__(self, *, is_safe_at_once: bool) -> None:
         self._is_safe_at_once = is_safe_at_once
@@ -54,18 +60,21 @@ class ChildProgress:
         self._as_of: dict[bytes, int] = {}
 
     def find(self, node: bytes, era: int) -> Progress | None:
-        """The progress of one start of a child, if anything is known of it."""
+        """The progress of one start of a child; None if nothing is known."""
         return self._children.get(node, {}).get(era)
 
     def latest_era(self, node: bytes) -> int:
-        """The highest era of a child of which anything is held; 0: none."""
+        """The highest era of a child of which this node holds anything; 0: none."""
         return max(self._children.get(node, ()), default=0)
 
     def note(self, held: Held, lsn: int, last: int) -> None:
-        """What we hold, from a record in our journal at `lsn`; the last carried record before it stands at `last`."""
+        """Note what this node holds, from the record at `lsn`.
+
+        `last` is the lsn of the last carried record before it.
+        """
         known = self.find(held.node, held.era)
         if lsn <= self._as_of.get(held.node, 0) or (known is not None and held.upto <= known.upto):
-            return  # a snapshot has it, or it was noted when it was said
+            return  # a snapshot contains it, or it was noted when it was sent
         eras = self._children.pop(held.node, None)
         if eras is None:
             eras = {}
@@ -86,7 +95,7 @@ class ChildProgress:
         self._as_of.pop(node, None)
 
     def pass_on(self, frontier: int) -> list[tuple[bytes, int]]:
-        """Everything in our journal up to `frontier` is safe: the starts of children for which that is news."""
+        """Everything up to `frontier` is safe; returns the starts of children whose safe number grew."""
         return [
             (node, era)
             for node, eras in self._children.items()
@@ -95,19 +104,19 @@ class ChildProgress:
         ]
 
     def postpone(self, upto: int, until: int) -> None:
-        """Children may forget what was given up only when everybody above knows of the loss."""
+        """Delay: children may forget records that were given up only when all nodes above know of the loss."""
         for eras in self._children.values():
             for progress in eras.values():
                 progress.postpone(upto, until)
 
     def condense(self, seen_lsn: int) -> Iterator[ChildKept]:
-        """One record for each child, as of `seen_lsn`, in the order in which `adopt` wants them."""
+        """One record per child, as of `seen_lsn`, in the order that `adopt` needs."""
         for node, eras in self._children.items():
             kept = [EraKept(era, p.upto, p.safe, list(p.marks)) for era, p in eras.items()]
             yield ChildKept(node, seen_lsn, kept)
 
     def adopt(self, kept: ChildKept) -> None:
-        """Take back a child from a snapshot."""
+        """Restore a child from a snapshot."""
         self._children.pop(kept.node, None)
         eras = self._children[kept.node] = {}
         self._as_of[kept.node] = kept.lsn

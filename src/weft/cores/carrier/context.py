@@ -1,4 +1,4 @@
-"""What both sides of a carrier share: who we are, what we count, and what we want done."""
+"""State that both sides of a carrier share: its identity, counters, and the outbox of effects."""
 
 from typing import Final
 
@@ -25,21 +25,21 @@ MAIL_ENDS: Final = frozenset(
         "unreachable",
     }
 )
-"""Why mail ends before it has arrived, as counted here; a peer may say anything else, and that is `refused`."""
+"""Reasons why mail ends before it arrives, as counted here; any other word of a peer is counted as `refused`."""
 
 
 class Counters(msgspec.Struct):
-    """Plain counts since the start, and a few present values; rates are for others to derive.
+    """Counts since the start, and a few current values.
 
-    Of what came from children, and of mail from the parent: `received` = `accepted` + `repeated` + `ahead` + `known` + `expired` + `turned_away`
-    + `held_back`.
+    Of what came from children, and of mail from the parent: `received` = `accepted` + `repeated` + `ahead` + `known` +
+    `expired` + `turned_away` + `held_back`.
     """
 
     sent: int = 0
     """Hop messages sent for the first time."""
     resent: int = 0
     held: int = 0
-    """Hop messages that a parent has acknowledged."""
+    """Hop messages that the parent has acknowledged."""
     safe: int = 0
     """Hop messages that are durable at the root."""
     batches: int = 0
@@ -47,7 +47,7 @@ class Counters(msgspec.Struct):
     dropped: int = 0
     """Records given up because the spool was full."""
     uncarriable: int = 0
-    """Own records that no hop can carry, announced as lost."""
+    """Records of this node that fit into no hop; announced as lost."""
     refused_above: int = 0
     """Hop messages that a parent refused for good."""
     spool_records: int = 0
@@ -55,24 +55,24 @@ class Counters(msgspec.Struct):
     spool_bytes: int = 0
     """Bytes of them on disk, estimated."""
     oldest_at: int = 0
-    """When the oldest record that is not safe was made, wall ns by its origin; 0: none, or none in memory."""
+    """Origin's time, wall ns, of the oldest record that is not safe; 0: none, or none in memory."""
     children: int = 0
     """Live links to children."""
     received: int = 0
     accepted: int = 0
     repeated: int = 0
-    """Hop numbers that were here already (CHN-032)."""
+    """Hop numbers that this node already had (CHN-032)."""
     ahead: int = 0
-    """Hop numbers behind a gap, discarded."""
+    """Hop numbers after a gap; discarded."""
     known: int = 0
-    """Identities that were here already (MEA-027, CHN-036)."""
+    """Records and mail with identities that were here already (MEA-027, CHN-036)."""
     expired: int = 0
     turned_away: int = 0
-    """Hop messages that we refused for good."""
+    """Hop messages that this node refused for good."""
     held_back: int = 0
-    """Hop messages discarded because we are full, or know no filters yet; they come again."""
+    """Hop messages discarded because this node is full or has no filters yet; the child sends them again."""
     unsure: int = 0
-    """Identities too old to be compared, kept (CHN-035)."""
+    """Records whose identities are too old to be checked; kept (CHN-035)."""
     refused: dict[str, int] = {}
     """Everything refused, by code."""
 
@@ -81,7 +81,7 @@ class Counters(msgspec.Struct):
         self.refused[code] = self.refused.get(code, 0) + count
 
     def lose_mail(self, why: str) -> None:
-        """Count mail that has ended here without having arrived: `mail-` and the reason."""
+        """Count mail that ended here before it arrived: `mail-` and the reason."""
         self.refuse(f"mail-{why if why in MAIL_ENDS else REFUSED}")
 
 
@@ -108,14 +108,15 @@ class Context(Outbox):
         self.root: tuple[bytes, int] | None = None
         """The root of record: node id and epoch; None: not known yet."""
         self.awaits_filters = settings.awaits_filters
-        """Nothing is taken from other nodes yet."""
+        """While true, nothing is taken from other nodes."""
         self.beat_ns = settings.beat_ms * MILLISECOND
         self.dead_ns = settings.dead_ms * MILLISECOND
 
     def believes(self, root: tuple[bytes, int] | None) -> bool:
-        """Whether what is safe at `root` may be forgotten here (FLD-012). `None`: the parent does not say which root.
+        """Whether records that are safe at `root` may be forgotten here (FLD-012). `None`: the parent names no root.
 
-        A parent whose address a person has written down may be older than this key, or of another make.
+        A parent that a person configured by its address may run an older version, or other software, that does not name
+        it.
         """
         if root is None or self.root is None:
             return self.settings.trusts_parent

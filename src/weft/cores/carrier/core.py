@@ -1,12 +1,12 @@
-"""The one reliable link between a child and its parent, both sides of it.
+"""Both sides of the reliable link between a child and its parent.
 
-The journal is the outbox: what stands in it behind the safe cursor goes up in lsn order, in batches, through a window.
-The parent writes it into its own journal and only then says so; from there it goes on in the same way, and when it
-is durable at the root, that news comes back down as `safe`. Nothing is forgotten before (CHN-030..043, MEA-023..028).
+The journal is the outbox: records behind the safe cursor go up in lsn order, in batches, through a window. The parent
+writes them into its own journal before it acknowledges them, and sends them on in the same way. When they are durable
+at the root, `safe` comes back down, and only then may a child forget them (CHN-030..043, MEA-023..028).
 
-Samples never expire on the way (CHN-041 is used for mail), and replay does not overtake: live records wait behind the
-backlog, since all travel in lsn order. Mail rides the same stream for one hop: what becomes of it where it arrives is
-decided by `screen`, and what that keeps stands in one Persist with the news that the hop is done.
+Samples never expire on the way (CHN-041 applies to mail), and live records do not overtake the backlog, since all
+travel in lsn order. Mail uses the same stream for one hop: `screen` decides what becomes of it where it arrives, and
+the records that `screen` returns stand in one Persist with the record that the hop is done.
 """
 
 from collections.abc import Callable, Iterable
@@ -67,7 +67,7 @@ from weft.wire.carried import is_mail
 
 
 class Carrier:
-    """The carrier core of node `node` in its start `era`; what is durable at a root is safe."""
+    """The carrier core of node `node` in its start `era`. A record that is durable at the root is safe."""
 
     name = CORE
 
@@ -85,12 +85,12 @@ class Carrier:
         self._settle_ns = 0 if chance.rarely("what is safe is passed on at once") else limits.SETTLE_NS
         self._is_root = settings.is_root
         self._rooted = 0
-        """The epoch as root of which this node knows what it has."""
+        """The epoch in which this node, as root, has learned what it has."""
         self._is_looking = False
         self._dropping: Dropping | None = None
         self._damages = Damages()
         self._promised_lsn = 0
-        """Where the mail stands for which nothing could be given up the last time."""
+        """The lsn of the mail that stopped the last drop; 0: none did."""
         self._now = Now(0, 0)
         self._settle_at: int | None = None
         self._asked_for: int | None = None
@@ -98,7 +98,7 @@ class Carrier:
 
     @property
     def screen(self) -> Screen:
-        """Asked about each record and each piece of mail that is new here: what to keep in its place (CHN-033)."""
+        """Called for each new record and each new piece of mail; returns the records to keep in its place (CHN-033)."""
         return self.intake.screen
 
     @screen.setter
@@ -107,12 +107,12 @@ class Carrier:
 
     @property
     def state(self) -> State:
-        """Where the link to the parent stands."""
+        """The state of the link to the parent."""
         return self.child.state
 
     @property
     def counters(self) -> Counters:
-        """What has been sent, held, made safe, refused; a few present values (CHN-082)."""
+        """Counters of records sent, held, safe and refused, and a few current values (CHN-082)."""
         counters = self.context.counters
         counters.children = len(self.parent.links)
         counters.oldest_at = 0 if self._is_root else self.outbox.oldest_at()
@@ -121,7 +121,7 @@ class Carrier:
     # Memory
 
     def restore(self, entries: Iterable[Entry], now: Now) -> None:
-        """Take back cursors and progress; what was not safe is read from the journal when it is sent."""
+        """Restore cursors and progress; unsafe records are read from the journal when they are sent."""
         for lsn, record in entries:
             if type(record) is CoreRecord:
                 if record.core == CORE:
@@ -200,7 +200,7 @@ class Carrier:
     # Verbs
 
     def receive(self, message: Any, source: Source, now: Now) -> None:
-        """Hear the parent (`up`) or a child (`down`); PeerError, counted, for what may not be said now."""
+        """Process a message of the parent (`up`) or of a child (`down`); PeerError, counted, if it is not allowed."""
         self._look_at_clock(now)
         try:
             if source.channel == UP:
@@ -231,7 +231,7 @@ class Carrier:
         obey(self, order, now)
 
     def wake(self, now: Now) -> None:
-        """Time has passed; a wake-up much later than asked for lets all silences begin anew (REC-001)."""
+        """Do what is due. If the wake-up comes much later than asked for, all silence timers start again (REC-001)."""
         self._look_at_clock(now)
         self.child.wake(now)
         self._know_parent()
@@ -242,9 +242,10 @@ class Carrier:
         self._look_back()
 
     def _look_at_clock(self, now: Now) -> None:
-        """Whoever speaks first after a long sleep of the machine: what was asked for before it says that it was one.
+        """Recognise that the machine has slept, by a wake-up that is long overdue, whichever input comes first.
 
-        Silences are forgiven at once and once: kept for the next wake-up, that would forgive a death of much later.
+        The silence timers are restarted at once, and only once: otherwise the next wake-up would restart them too, and
+        hide that a peer died long after the sleep.
         """
         self._now = now
         if self._asked_for is not None and now.mono > self._asked_for + self.context.dead_ns // 2:
@@ -259,7 +260,7 @@ class Carrier:
         return self._asked_for
 
     def effects(self) -> list[Effect]:
-        """What to do, in order. What one turn brought becomes one `Persist`, one `hack` per child, and full hops."""
+        """All effects, in order. One turn makes one `Persist`, one `hack` per child, and full hops."""
         self.parent.flush(self._now)
         self.child.pump(self._now)
         self.parent.pump(self._now)
@@ -324,15 +325,18 @@ class Carrier:
                 self.parent.seen.take(record)
 
     def _drained(self, order: Drained, now: Now) -> None:
-        """A root that is none after its next start goes on behind what its lake has (REC-015)."""
+        """Note what is in the lake.
+
+        A root that is no root after its next start sends the records behind that (REC-015).
+        """
         if self._is_root and order.upto > self.outbox.safe_lsn:
             self.outbox.resume(order.upto, 0)
             self._settle_soon(now)
 
     def _look_back(self) -> None:
-        """Learn what this new root has: what in its journal was not safe at the root before, since that will be drained.
+        """Learn what this new root has, from the records of its journal that were not safe at the earlier root.
 
-        What was safe there is in its lake, or comes again when it returns.
+        They will be drained here. What was safe there is in its lake, or comes again when that root returns.
         """
         if self.parent.is_waiting and not self._is_looking and not self.context.awaits_filters:
             self._is_looking, self.parent.seen = True, Seen()
@@ -376,12 +380,15 @@ class Carrier:
             self.context.perform(dropping.work(CORE))
 
     def _drop(self, order: DropOldest, now: Now) -> None:
-        """Give up the oldest records. What is lost is read from the journal, since `spans` also name what is safe."""
+        """Give up the oldest records.
+
+        The losses are read from the journal, since `spans` also contains records that are safe.
+        """
         if self._is_root:
             raise OurFault("a root has no spool")
         frontier = self.outbox.frontier()
         if frontier < self._promised_lsn <= order.upto and not self.outbox.is_taken(self._promised_lsn):
-            return  # found the last time: it is not looked for again
+            return  # the last drop stopped at this mail: do not read for it again
         if self._dropping is not None:
             self._dropping.upto = max(self._dropping.upto, order.upto)
         elif order.upto > frontier:
@@ -391,9 +398,11 @@ class Carrier:
             self._settle()
 
     def _finish_drop(self, dropping: Dropping) -> None:
-        """Announce what is lost; our children keep it until the announcement is at the root: our disk may die first.
+        """Announce what is lost.
 
-        Nothing is, if mail stands there that somebody was promised.
+        Children keep their records until the announcement is safe at the root: our disk may fail first.
+
+        Nothing is given up if mail stands there whose sender was told `spooled`.
         """
         self._dropping = None
         self._promised_lsn = dropping.promised_lsn
@@ -409,10 +418,10 @@ class Carrier:
         self.context.persist(records)
         self.context.tell(SpoolDropped(dropping.records, dropping.spans()))
         if kind is Safe:
-            self._settle()  # else when the journal has said where the announcements stand
+            self._settle()  # otherwise when the journal says at which lsn the announcements stand
 
     def _announce(self, order: AnnounceDamage, now: Now) -> None:
-        """What could not be read will never come: say so, unless all of it has arrived (JRN-023)."""
+        """Announce numbers that could not be read and will never come, unless all of them have arrived (JRN-023)."""
         fresh = self._damages.fresh(order) if order.end_lsn > self.outbox.safe_lsn + 1 else ()
         if fresh:
             self.context.persist(fresh)
@@ -445,7 +454,7 @@ class Carrier:
             self._settle_at = now.mono + self._settle_ns
 
     def _settle(self) -> None:
-        """Pass on what has become safe: to the journal, to our memory, to our children."""
+        """Tell the journal, the memory of this core and the children what has become safe."""
         self._settle_at = None
         outbox = self.outbox
         frontier = self._unneeded_lsn()
@@ -460,7 +469,7 @@ class Carrier:
             self.parent.pass_on(durable)
 
     def _unneeded_lsn(self) -> int:
-        """Up to where we need nothing of the journal. A new root has to look through what was not safe before."""
+        """The lsn up to which this core no longer needs the journal. A new root needs all that was not safe before."""
         if not self._is_root:
             return self.outbox.frontier()
         return self.outbox.safe_lsn if self.parent.is_waiting else max(self.outbox.seen_lsn, self._heard_lsn)

@@ -1,6 +1,6 @@
 """Sends volatile mail: to the parent, to children, and on to other nodes (CHN-031, RTE-003).
 
-A piece of mail has the same number on all streams downward, so that mail to every child is one run of numbers.
+A piece of mail has the same number on all downward streams, so mail to every child is one run of numbers.
 """
 
 from typing import Any, Final
@@ -18,11 +18,11 @@ from weft.wire.carried import Uncarriable, is_past, mail_item
 DIRECT: Final = "DIRECT"
 LOCAL: Final = (None, "LOCAL", "LOCALNODE", "NODE_LOCAL")
 UP: Final = b""
-"""The way to the parent; every other way is the id of a child."""
+"""The route to the parent; every other route is the id of a child."""
 
 
 class Post:
-    """One order: to how many nodes its mail is still under way, and what became of the others."""
+    """One order: the number of nodes where its mail is still under way, and the outcome at the others."""
 
     __slots__ = ("failed", "pending", "reached", "why")
 
@@ -31,17 +31,17 @@ class Post:
 
 
 class Dispatch:
-    """All volatile streams that leave this node."""
+    """All volatile streams that start at this node."""
 
     def __init__(self, context: Context, links: Links) -> None:
         self._context, self._links = context, links
-        self.up = Stream(context.era + 1)  # an era that is not that of the stream with a promise
+        self.up = Stream(context.era + 1)  # any era other than that of the durable stream
         self.down: dict[bytes, Stream] = {}
-        """By child, as long as there is something for it."""
+        """By child, while mail for it waits."""
         self.ready: dict[bytes, None] = {}
-        """Children for which there may be something to send now."""
+        """Children to which mail may be ready to be sent."""
         self._waiting = 0
-        """Bytes of memory of all that waits."""
+        """Bytes of memory that all waiting mail takes."""
         self._room = context.budget.part("volatile", limits.VOLATILE_PERCENT, lambda: self._waiting)
         self._due: int | None = None
         self.has_parent = False
@@ -51,7 +51,7 @@ class Dispatch:
     # What is to go
 
     def obey(self, order: PostMail, now: Now) -> None:
-        """Send it on all ways that it goes; one event answers the ticket."""
+        """Send the mail by all its routes; one event answers the ticket."""
         try:
             ways = order.nodes or (self._way_of(order.mail),)
             letters = [self._letter(order.mail, order.ticket, now) for _ in ways]
@@ -62,7 +62,7 @@ class Dispatch:
         self._send(list(zip(ways, letters, strict=True)))
 
     def relay(self, mail: Mail, way: bytes, now: Now) -> None:
-        """Send on what is for another node; PeerError if it cannot go."""
+        """Forward mail for another node; PeerError if that is not possible."""
         self._send([(way, self._letter(mail, None, now))])
 
     def _way_of(self, mail: Mail) -> bytes:
@@ -74,14 +74,20 @@ class Dispatch:
         return UP
 
     def elsewhere(self, to: Any) -> bytes | str | None:
-        """The other node that mail is for; None: it is for the node that receives it. Only DIRECT goes further."""
+        """The other node that the mail is for; None: it is for the node that receives it.
+
+        Only DIRECT mail is forwarded.
+        """
         node: bytes | str | None = to[1] if len(to) > 1 else None
         if to[0] != DIRECT or node in (*LOCAL, self._context.node, self._context.settings.name):
             return None
         return node
 
     def way(self, node: bytes | str, since: Link | None = None, *, is_from_parent: bool = False) -> bytes:
-        """Where a node is: below a child, else above; never where the mail came from. PeerError `no-route`."""
+        """The route to a node: the child above it, else the parent; never the route the mail came by.
+
+        PeerError `no-route`.
+        """
         link = self._links.toward(node)
         if link is not None and link is not since:
             return link.node
@@ -124,12 +130,12 @@ class Dispatch:
     # What became of it
 
     def begin_up(self, parent: bytes) -> None:
-        """A parent has taken us."""
+        """The parent has welcomed us."""
         for letter in self.up.begin(parent):
             self._settle(letter, "unreachable")
 
     def begin_down(self, child: bytes) -> tuple[int, int]:
-        """A child is welcomed: its stream goes on from `first`, and will give `next` (CHN-038)."""
+        """A child was welcomed: its stream continues at `first`; the next new number is `next` (CHN-038)."""
         upcoming = self._numbers[False] + 1
         stream = self.down.get(child)
         if stream is None:
@@ -139,13 +145,13 @@ class Dispatch:
         return stream.first(upcoming), upcoming
 
     def hear_parent(self, hack: Hack) -> None:
-        """The parent has acknowledged; PeerError `bad-upto` for what it cannot have."""
+        """The parent has acknowledged; PeerError `bad-upto` for a number that was not sent."""
         if hack.upto > self._numbers[True]:
             raise PeerError("bad-upto", f"{hack.upto} was not sent")
         self._settle_all(self.up, hack)
 
     def hear_child(self, child: bytes, hack: Hack) -> None:
-        """A child has acknowledged; PeerError `bad-era` or `bad-upto` for what it cannot have."""
+        """A child has acknowledged; PeerError `bad-era` or `bad-upto` for a number that was not sent."""
         if hack.era != self._context.era:
             raise PeerError("bad-era", str(hack.era))
         if hack.upto > self._numbers[False]:
@@ -161,7 +167,7 @@ class Dispatch:
             self._settle(letter, why)
 
     def _settle(self, letter: Letter, why: str) -> None:
-        """One way of a post has ended; relayed mail has nobody here who waits, so it is counted."""
+        """One route of a post has ended. For forwarded mail nobody here waits, so the end is only counted."""
         if letter.is_counted:
             letter.is_counted = False
             self._waiting -= letter.size
@@ -191,7 +197,7 @@ class Dispatch:
     # Time
 
     def wake(self, now: Now) -> None:
-        """Give up what has waited too long."""
+        """Give up mail that has waited too long."""
         if self._due is None or now.mono < self._due:
             return
         for way, stream in [(UP, self.up), *self.down.items()]:
@@ -207,7 +213,7 @@ class Dispatch:
         return self._due
 
     def stop(self) -> None:
-        """Nothing of this start will arrive any more."""
+        """The node stops: no mail of this start will arrive any more."""
         for stream in (self.up, *self.down.values()):
             for letter in stream.expire(limits.FOREVER):
                 self._settle(letter, "unreachable")

@@ -1,9 +1,9 @@
-"""Which mail has been here already, by identity: for what comes by two ways or again after a start (CHN-035).
+"""Which mail was here already, by identity: mail may come by two routes, or again after a restart (CHN-035).
 
-Per origin and era a node remembers the highest sequence and, of the window below it, which ones it has met.
-Remembering never expires by time. What is below the window is taken and counted `unsure`: a second copy is better than
-none. The order in which numbers are met does not matter to what is remembered in the end, so that a journal can be
-replayed behind a snapshot that has a part of it already.
+Per origin and era a node remembers the highest sequence, and which sequences of the window below it it has met. Nothing
+expires by time. Mail below the window is accepted and counted as `unsure`: a second copy is better than none. The
+remembered state does not depend on the order of the sequences, so journal records that a snapshot already contains can
+be replayed on top of it.
 """
 
 from collections import OrderedDict
@@ -16,7 +16,7 @@ from weft.cores.carrier import limits
 from weft.cores.carrier.memory import Met, MetKept
 
 Pair = tuple[bytes, int]
-PAGE_SHIFT: Final = 11  # 2,048 numbers: 32 pages are the window
+PAGE_SHIFT: Final = 11  # 2,048 numbers; a window has 32 pages
 PAGE_MASK: Final = (1 << PAGE_SHIFT) - 1
 
 
@@ -27,10 +27,10 @@ class Meeting(Enum):
 
 
 class Window:
-    """One origin's era: the highest sequence met, and a bit for each that was. O(1) for the next number in line.
+    """One origin's era: the highest sequence met, and one bit for each sequence met. O(1) for the next sequence.
 
-    The bits stand in pages, so that a number costs one page and not the window. What is below the window goes page by
-    page. Memory: 12 KiB for a window full of holes.
+    The bits are kept in pages, so one sequence costs one page and not the whole window. Pages below the window are
+    dropped. Memory: 12 KiB for a window full of gaps.
     """
 
     __slots__ = ("high", "pages")
@@ -40,7 +40,7 @@ class Window:
         self.pages: dict[int, int] = {}
 
     def meet(self, sequence: int, width: int) -> Meeting:
-        """Judge a sequence, and remember it if it is NEW."""
+        """Classify a sequence, and remember it if it is NEW."""
         if sequence <= self.high - width:
             return Meeting.UNSURE
         page, bit = sequence >> PAGE_SHIFT, 1 << (sequence & PAGE_MASK)
@@ -62,7 +62,7 @@ class Window:
         return limits.WINDOW_COST + limits.PAGE_COST * len(self.pages)
 
     def bits(self, width: int) -> int:
-        """What was met within the window: bit k is its lowest number + k."""
+        """The sequences met within the window: bit k stands for the lowest number + k."""
         base = min(self.pages)
         whole = 0
         for page, bits in self.pages.items():
@@ -71,7 +71,7 @@ class Window:
         return whole >> below if below > 0 else whole << -below
 
     def adopt(self, high: int, bits: int, width: int) -> None:
-        """Take back what `bits` gave."""
+        """Restore what `bits` returned."""
         lowest = self._lowest(width, high)
         first = lowest >> PAGE_SHIFT
         bits <<= lowest & PAGE_MASK
@@ -86,7 +86,7 @@ class Window:
 
 
 class Identities:
-    """All windows, the one longest without anything new first. Equal contents are equal values."""
+    """All windows, the one without news for longest first. Equal contents are equal values."""
 
     def __init__(self, width: int = limits.IDENTITIES, *, is_durable: bool = True) -> None:
         self._width, self._is_durable = width, is_durable
@@ -95,10 +95,10 @@ class Identities:
         self.bytes = 0
         """Of memory."""
         self.room = Part("met", lambda: self.bytes)
-        """Of the core's budget; here, all there is."""
+        """Its part of the core's budget; the whole of it here."""
 
     def meet(self, origin: bytes, era: int, sequence: int) -> Meeting:
-        """Judge an identity, and remember it if it is NEW; `news` names it then."""
+        """Classify an identity, and remember it if it is NEW; `news` then includes it."""
         pair = (origin, era)
         window = self._windows.get(pair)
         before = 0 if window is None else window.cost
@@ -121,12 +121,12 @@ class Identities:
             self.bytes -= self._windows.popitem(last=False)[1].cost
 
     def news(self) -> list[Met]:
-        """What was met since the last question: to be made durable with whatever became of it."""
+        """The identities met since the last call, to be made durable together with what became of the mail."""
         news, self._news = self._news, {}
         return [Met(origin, era, numbers) for (origin, era), numbers in news.items()]
 
     def replay(self, met: Met) -> None:
-        """Take back what was met; what is known of it already changes nothing."""
+        """Restore met identities; those known already change nothing."""
         pair = (met.origin, met.era)
         known = self._windows.get(pair)
         before, window = (0, Window()) if known is None else (known.cost, known)
@@ -134,13 +134,13 @@ class Identities:
             self._use(pair, window, before)
 
     def condense(self) -> Iterator[MetKept]:
-        """A piece for each pair, in the order in which `adopt` wants them."""
+        """One piece per origin and era, in the order that `adopt` needs."""
         for (origin, era), window in self._windows.items():
             bits = window.bits(self._width)
             yield MetKept(origin, era, window.high, bits.to_bytes((bits.bit_length() + 7) // 8, "big"))
 
     def adopt(self, kept: MetKept) -> None:
-        """Take back a piece of a snapshot."""
+        """Restore a piece of a snapshot."""
         window = Window()
         window.adopt(kept.high, int.from_bytes(kept.bits, "big"), self._width)
         pair = (kept.origin, kept.era)

@@ -1,4 +1,4 @@
-"""Decides about records and mail that have arrived: whether they came before, whom they are for, what is written."""
+"""Decides about arriving records and mail: whether they are repeated, whom they are for, what is written."""
 
 from collections.abc import Callable, Sequence
 
@@ -21,16 +21,16 @@ from weft.wire import carried
 from weft.wire.carried import hops_max, is_mail, is_over, is_past
 
 Screen = Callable[[StreamRecord, Now], Sequence[Record]]
-"""What to keep in the journal in place of a record that has arrived."""
+"""Returns the records to keep in the journal in place of a record that has arrived."""
 
 
 def keep_all(record: StreamRecord, _now: Now) -> Sequence[Record]:
-    """The screen of a node without chains."""
+    """The screen of a node without chains: keeps every record."""
     return (record,)
 
 
 class Intake:
-    """Judges arrivals. `screen` is asked about each that is new here and not on its way to another node (RTE-003)."""
+    """Classifies arrivals. `screen` is called for each one that is new and not for another node (RTE-003)."""
 
     def __init__(self, context: Context) -> None:
         self._context = context
@@ -41,10 +41,13 @@ class Intake:
         met.room = volatile.room = context.budget.part("met", limits.MET_PERCENT, lambda: met.bytes + volatile.bytes)
         self._heard = Heard()
         self.volatile: list[Record] = []
-        """What is to be kept of volatile mail."""
+        """Records to keep because of volatile mail."""
 
     def pass_record(self, record: StreamRecord, now: Now) -> Sequence[Record]:
-        """What to keep in place of a record. A root that does not keep all its numbers remembers that it has seen them."""
+        """The records to keep in place of a record.
+
+        A root whose screen drops numbers also notes that it has seen them.
+        """
         kept = self.screen(record, now)
         if (kept and kept[0] is record) or not self._context.settings.is_root:
             return kept
@@ -53,7 +56,10 @@ class Intake:
         return (*kept, to_record(seen_of(record)))
 
     def pass_mail(self, record: StreamRecord, link: Link, now: Now) -> Sequence[Record]:
-        """What to keep in place of mail; PeerError for what must not come. It is met once, by whatever way (CHN-035)."""
+        """The records to keep in place of mail; PeerError for mail that is not allowed.
+
+        Mail is accepted once, whatever route it takes (CHN-035).
+        """
         way = self._way(record, link)
         if not self._is_new(self.met, record):
             return ()
@@ -65,7 +71,7 @@ class Intake:
         return ()
 
     def take_home(self, record: StreamRecord, now: Now) -> Sequence[Record]:
-        """What to keep in place of mail for the parent, if this node is the root now and so its own parent."""
+        """The records to keep in place of mail for the parent, at a root: a root is its own parent."""
         if is_past(record.attributes.get("exp", 0), now.wall):
             self._context.counters.lose_mail("expired")
             return ()
@@ -79,7 +85,7 @@ class Intake:
         return ()
 
     def _way(self, record: StreamRecord, link: Link | None) -> bytes | None:
-        """Where mail goes on to; None: it is for this node."""
+        """The node to forward the mail to; None: it is for this node."""
         if record.origin == self._context.node:
             raise PeerError("loop", "what this node has sent itself")
         to = record.attributes["to"]
@@ -103,7 +109,10 @@ class Intake:
     # Without a promise
 
     def take_volatile(self, hop: Hop, node: bytes, link: Link | None, now: Now) -> list[tuple[int, str]]:
-        """Mail of a child by its link, or of the parent: `node`; returns what is refused for good, and why."""
+        """Accept volatile mail of a child (`link`) or of the parent (`node`).
+
+        Returns the numbers refused for good, with reasons.
+        """
         upto = self._heard.upto(node, hop.era, is_child=link is not None)
         counters = self._context.counters
         counters.received += len(hop.m)
@@ -123,7 +132,7 @@ class Intake:
         return no
 
     def heard_upto(self, node: bytes, era: int, *, is_child: bool) -> int:
-        """How far a node's volatile stream has come."""
+        """The last number received on a node's volatile stream."""
         return self._heard.upto(node, era, is_child=is_child)
 
     def _take(self, item: HopItem, frames: list[bytes], link: Link | None, now: Now) -> None:
@@ -154,11 +163,11 @@ class Intake:
 
 
 def _has_all(kept: Record, record: StreamRecord) -> bool:
-    """Whether the numbers of a record stand in the journal by what is kept, changed or not."""
+    """Whether `kept` writes all numbers of the record to the journal, changed or not."""
     numbers = (record.stream, record.sequence, record.last)
     return type(kept) is StreamRecord and (kept.stream, kept.sequence, kept.last) == numbers
 
 
 def _is_inbox(record: Record) -> bool:
-    """Volatile mail gets no promise here either."""
+    """Whether a record is mail for this node; volatile mail gets no durability here either."""
     return type(record) is StreamRecord and record.stream == INBOX

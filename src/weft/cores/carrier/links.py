@@ -1,4 +1,4 @@
-"""The live links to children, by routing id, by node and by name; and the strangers that knock without one."""
+"""The live links to children, by routing id, node and name; and the peers without a link."""
 
 from collections.abc import Iterable, Iterator
 from typing import Any
@@ -43,7 +43,7 @@ class Link:
         self.back = self.gap_told = False
         self.garbled = self.garbled_at = 0
         self.below: dict[bytes, None] = {}
-        """Nodes whose records or mail came by this link."""
+        """Nodes whose records or mail came over this link."""
         self.is_down_open = True
         """Whether the child has room for mail."""
         self.volatile_era = 0
@@ -51,7 +51,7 @@ class Link:
 
 
 class Links:
-    """All live links, and which nodes stand below them."""
+    """All live links, and the nodes below each of them."""
 
     def __init__(self) -> None:
         self._by_peer: dict[bytes, Link] = {}
@@ -75,14 +75,14 @@ class Links:
         self._by_peer[link.peer] = self._by_node[link.node] = self._by_name[link.name] = link
 
     def remove(self, link: Link) -> None:
-        """The link has ended; what stands below it is nowhere now."""
+        """Remove a link that has ended; the route to the nodes below it is unknown now."""
         del self._by_peer[link.peer], self._by_node[link.node], self._by_name[link.name]
         for node in link.below:
             del self._below[node]
         link.below.clear()
 
     def learn(self, link: Link, nodes: Iterable[Any]) -> None:
-        """What these nodes have made or transmitted came by this link: they stand below it (RTE-001)."""
+        """Note that these nodes are below this link: their records or mail came over it (RTE-001)."""
         for node in nodes:
             before = self._below.get(node)
             if before is link or type(node) is not bytes or node == link.node:
@@ -96,7 +96,7 @@ class Links:
             link.below[node] = None
 
     def toward(self, node: bytes | str) -> Link | None:
-        """The child that is, or that has below it, a node of that id or name."""
+        """The child with this id or name, or the child above the node with it."""
         if isinstance(node, str):
             return self._by_name.get(node)
         return self._by_node.get(node) or self._below.get(node)
@@ -105,29 +105,29 @@ class Links:
         return len(self._by_peer)
 
     def __iter__(self) -> Iterator[Link]:
-        """The links as they are now; they may be removed on the way."""
+        """Iterates over a copy: links may be removed meanwhile."""
         return iter(list(self._by_peer.values()))
 
 
 class Strangers:
-    """Peers without a link: when each may be answered again, and who is not heard for a while."""
+    """Peers without a link: when each may be answered again, and which are ignored for a while."""
 
     def __init__(self) -> None:
         self._deaf_until: dict[bytes, int] = {}
 
     def may_answer(self, peer: bytes, mono: int) -> bool:
-        """Whether to answer this peer; then not again for a second."""
+        """Whether to answer this peer now; at most once a second."""
         if mono < self._deaf_until.get(peer, 0):
             return False
         self.mute(peer, mono + limits.STRANGER_NS)
         return True
 
     def is_muted(self, peer: bytes, mono: int) -> bool:
-        """Whether this peer was cut off lately."""
+        """Whether this peer is ignored, because it was cut off recently."""
         return self._deaf_until.get(peer, 0) > mono + limits.STRANGER_NS
 
     def mute(self, peer: bytes, until: int) -> None:
-        """Do not hear this peer until then."""
+        """Ignore this peer until then."""
         if peer not in self._deaf_until and len(self._deaf_until) >= limits.STRANGERS_MAX:
             del self._deaf_until[next(iter(self._deaf_until))]
         self._deaf_until[peer] = until

@@ -24,7 +24,7 @@ CORE: Final = "carrier"
 
 
 class Safe(msgspec.Struct, array_like=True, frozen=True, gc=False):
-    """`lsn`: all carried records up to it are safe, at a root drained; then `records` of `bytes` are not."""
+    """Everything carried up to `lsn` is safe (at a root: drained). Behind it are `records` of `bytes`."""
 
     lsn: int
     records: int
@@ -49,7 +49,7 @@ class EraKept(msgspec.Struct, array_like=True, frozen=True, gc=False):
 
 
 class ChildKept(msgspec.Struct, array_like=True, frozen=True, gc=False):
-    """One child as of `lsn`."""
+    """All that is known of one child, as of `lsn`."""
 
     node: bytes
     lsn: int
@@ -57,7 +57,7 @@ class ChildKept(msgspec.Struct, array_like=True, frozen=True, gc=False):
 
 
 class SeenKept(msgspec.Struct, array_like=True, frozen=True, gc=False):
-    """Numbers of a stream that the root has, as a WV1 version vector."""
+    """The numbers of a stream that the root has, as a WV1 version vector."""
 
     stream: int
     vector: bytes
@@ -73,7 +73,7 @@ class SpoolKept(msgspec.Struct, array_like=True, frozen=True, gc=False):
 
 
 class GivenUp(msgspec.Struct, array_like=True, frozen=True, gc=False):
-    """Everything up to `lsn` is safe or given up; then `records` of `bytes` are not."""
+    """Everything up to `lsn` is safe or given up. Behind it are `records` of `bytes`."""
 
     lsn: int
     records: int
@@ -81,7 +81,7 @@ class GivenUp(msgspec.Struct, array_like=True, frozen=True, gc=False):
 
 
 class Rooted(msgspec.Struct, array_like=True, frozen=True, gc=False):
-    """What was seen before does not count any more: from here on this node is the root of `epoch`."""
+    """From here on this node is the root of `epoch`; SEEN records before this one no longer count."""
 
     epoch: int
 
@@ -104,7 +104,7 @@ class MetKept(msgspec.Struct, array_like=True, frozen=True, gc=False):
 
 
 class Home(msgspec.Struct, array_like=True, frozen=True, gc=False):
-    """Mail in the outbox up to `lsn` does not go up any more: this root has taken it as its own parent."""
+    """This root has taken the mail in its outbox up to `lsn` itself, as its own parent; it does not go up."""
 
     lsn: int
 

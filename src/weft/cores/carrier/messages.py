@@ -1,4 +1,4 @@
-"""What the carrier hears and says: wire messages, orders, works, events."""
+"""Orders, work and events of the carrier, and its wire messages."""
 
 from typing import Final
 
@@ -53,36 +53,37 @@ __all__ = [
 
 
 class CarrierSettings(msgspec.Struct, frozen=True, kw_only=True):
-    """How this node stands on its links."""
+    """The role of this node and the limits of its links."""
 
     name: str
     level: str
     """`root`, `collector` or `sensor`."""
     addr: str = ""
-    """What a child may show as the address of its parent."""
+    """The address that children may show for their parent."""
     epoch: int = 0
-    """At a root that was elected: its epoch; what it has seen is counted from there."""
+    """The epoch of an elected root; SEEN records count from there."""
     boot: int = 0
     """How many starts this node has had."""
     beat_ms: int = limits.BEAT_MS
     dead_ms: int = limits.DEAD_MS
     memory_bytes: int = limits.MEMORY_BYTES
-    """Most bytes of recent records kept in memory."""
+    """Maximum bytes of recent records in memory."""
     is_drained_first: bool = False
-    """At a root: only what is in the lake is safe (LAK-006)."""
+    """At a root: a record is safe only when it is in the lake (LAK-006)."""
     trusts_parent: bool = True
-    """Whether a person has named the parent by its address: then it is believed as long as no root of record is known."""
+    """Whether a person configured the parent's address: then its `safe` is believed while no root of record is known.
+    """
     awaits_filters: bool = False
-    """Whether nothing is taken from other nodes before `FiltersKnown`: what to keep of it cannot be judged yet."""
+    """Whether to take nothing from other nodes before `FiltersKnown`, because nothing can be screened yet."""
 
     @property
     def is_safe_at_once(self) -> bool:
-        """Whether what is durable here is safe."""
+        """Whether a record is safe as soon as it is durable here."""
         return self.is_root and not self.is_drained_first
 
     @property
     def is_root(self) -> bool:
-        """At the root nothing is kept twice, and nothing goes further up."""
+        """Whether this node is a root: it keeps no record twice and sends nothing up."""
         return self.level == "root"
 
 
@@ -97,7 +98,10 @@ class AssignParent(msgspec.Struct, frozen=True, gc=False):
 
 
 class AnnounceDamage(msgspec.Struct, frozen=True, gc=False):
-    """Order: records `first_lsn` to before `end_lsn` of the journal cannot be read, and these numbers stood there (JRN-023)."""
+    """Order: journal records from `first_lsn` up to but not including `end_lsn` cannot be read.
+
+    They held these numbers (JRN-023).
+    """
 
     first_lsn: int
     end_lsn: int
@@ -105,30 +109,33 @@ class AnnounceDamage(msgspec.Struct, frozen=True, gc=False):
 
 
 class DismissParent(msgspec.Struct, frozen=True, gc=False):
-    """Order: there is no parent any more; what is unsafe waits for the next."""
+    """Order: there is no parent any more; unsafe records wait for the next one."""
 
 
 class RootIs(msgspec.Struct, frozen=True, gc=False):
-    """Order: this is the root of record, as the topology and the replicated configuration have it (FLD-012)."""
+    """Order: the root of record, according to the topology and the replicated configuration (FLD-012)."""
 
     node: bytes
     epoch: int
 
 
 class HoldBack(msgspec.Struct, frozen=True, gc=False):
-    """Order: take nothing from children while `is_full` (`hack` with `win` 0, CHN-040), then go on."""
+    """Order: take nothing from children while `is_full` (`hack` with `win` 0, CHN-040); afterwards go on."""
 
     is_full: bool
 
 
 class Drained(msgspec.Struct, frozen=True, gc=False):
-    """Order, at a root: everything up to this lsn is in the lake; what is not goes up if this node is no root any more."""
+    """Order, at a root: everything up to this lsn is in the lake.
+
+    If this node stops being a root, it sends the rest up.
+    """
 
     upto: int
 
 
 class FiltersKnown(msgspec.Struct, frozen=True, gc=False):
-    """Order: the filters of this node are in force: what other nodes send can be screened from now on (CHN-033)."""
+    """Order: the filters of this node are in force; records of other nodes can be screened from now on (CHN-033)."""
 
 
 class Garbled(msgspec.Struct, frozen=True, gc=False):
@@ -144,19 +151,19 @@ class Stop(msgspec.Struct, frozen=True, gc=False):
 
 
 class PostMail(msgspec.Struct, frozen=True, gc=False):
-    """Order: send this without the outbox, on the streams that have no promise; answered by one of two events."""
+    """Order: send this as volatile mail, without the outbox; answered by MailReached or MailFailed."""
 
     ticket: int
     mail: Mail
     nodes: tuple[bytes, ...] = ()
-    """Children to go to. None: to the parent; or, if the mail is DIRECT to another node, wherever that one is."""
+    """Children to send to. Empty: to the parent, or, for DIRECT mail to another node, to that node."""
 
 
 # Events
 
 
 class MailReached(msgspec.Struct, frozen=True, gc=False):
-    """Event: so many of the nodes that a post went to have acknowledged it; `failed` have not in time."""
+    """Event: `reached` nodes of a post have acknowledged it; `failed` nodes have not in time."""
 
     ticket: int
     count: int
@@ -164,10 +171,10 @@ class MailReached(msgspec.Struct, frozen=True, gc=False):
 
 
 class MailFailed(msgspec.Struct, frozen=True, gc=False):
-    """Event: a post reached nobody: `unreachable`, `no-parent`, `no-route`, `ttl`, `loop`, `expired`, `too-big`.
+    """Event: a post reached no node: `unreachable`, `no-parent`, `no-route`, `ttl`, `loop`, `expired`, `too-big`.
 
-    Also `overload` if too much waits already; and what the next node says of mail that is none: `bad-type`,
-    `bad-record`, `unimplemented`, or `refused` for a reason that nobody knows.
+    `overload` if too much mail waits already. If the next node refuses it as invalid: `bad-type`, `bad-record`,
+    `unimplemented`, or `refused` for any other reason.
     """
 
     ticket: int
@@ -175,50 +182,50 @@ class MailFailed(msgspec.Struct, frozen=True, gc=False):
 
 
 class TookOver(msgspec.Struct, frozen=True, gc=False):
-    """Event: this node begins to be the root; what stands in its journal behind `after` was not safe before."""
+    """Event: this node has become the root; the journal records behind lsn `after` were not safe before."""
 
     after: int
 
 
 class ParentJoined(msgspec.Struct, frozen=True, gc=False):
-    """Event: the parent has taken us."""
+    """Event: the parent has welcomed us."""
 
     name: str
     node: bytes
 
 
 DAMAGED: Final = "damaged"
-"""Why a link ends on which a message was altered: both ends begin anew behind what was kept (FLD-030)."""
+"""Why a link ends when a message was altered: both sides start again after the last record that was kept (FLD-030)."""
 
 
 class ParentLost(msgspec.Struct, frozen=True, gc=False):
-    """Event: the link to the parent is broken; the carrier knocks again by itself."""
+    """Event: the link to the parent is broken; the carrier reconnects by itself."""
 
     why: str
 
 
 class ParentRefused(msgspec.Struct, frozen=True, gc=False):
-    """Event: the parent does not take us; told once until it does, or says something else."""
+    """Event: the parent refuses us; told once, until it accepts us or refuses for another reason."""
 
     why: str
     text: str
 
 
 class LoopFound(msgspec.Struct, frozen=True, gc=False):
-    """Event: the parent sends back what it has had already: it stands below us (RTE-004, RTE-008)."""
+    """Event: the parent sends back what it received from us: it is below us in the tree (RTE-004, RTE-008)."""
 
     name: str
 
 
 class ChildJoined(msgspec.Struct, frozen=True, gc=False):
-    """Event: a child has been welcomed."""
+    """Event: a child was welcomed."""
 
     node: bytes
     name: str
 
 
 class ChildLost(msgspec.Struct, frozen=True, gc=False):
-    """Event: a child's link has ended: `silent`, `replaced`, `garbled`, `damaged` or what its `bye` said."""
+    """Event: a child's link has ended: `silent`, `replaced`, `garbled`, `damaged`, or the reason in its `bye`."""
 
     node: bytes
     name: str
@@ -226,9 +233,10 @@ class ChildLost(msgspec.Struct, frozen=True, gc=False):
 
 
 class ChildRefused(msgspec.Struct, frozen=True, gc=False):
-    """Event: a node was not taken as a child; told once a minute.
+    """Event: a node was refused as a child; told once a minute.
 
-    `version`, `bad-hello`, `not-yours`, `myself`, `two-nodes-one-id`, `era-jump`, `name-taken`, `full`, `garbled`, `loop`.
+    `version`, `bad-hello`, `not-yours`, `myself`, `two-nodes-one-id`, `era-jump`, `name-taken`, `full`, `garbled`,
+    `loop`.
     """
 
     name: str
@@ -236,15 +244,17 @@ class ChildRefused(msgspec.Struct, frozen=True, gc=False):
 
 
 class RolledBack(msgspec.Struct, frozen=True, gc=False):
-    """Event: a child was told more than we know: our own disk went back (CHN-038)."""
+    """Event: a child has had acknowledgements beyond what this node has: our own disk lost records (CHN-038)."""
 
     node: bytes
     name: str
     era: int
     behind: int
-    """Hop messages that we had acknowledged and do not have."""
+    """Hop messages that we had acknowledged and no longer have."""
     lost: int
-    """Those of them that the child has let go, because they were safe at the root; not lost if we are not the root."""
+    """Those that the child has already forgotten, because they were safe at the root; if we are not the root, they are
+    there.
+    """
 
 
 class MessageRefused(msgspec.Struct, frozen=True, gc=False):
@@ -256,7 +266,7 @@ class MessageRefused(msgspec.Struct, frozen=True, gc=False):
 
 
 class SpoolDropped(msgspec.Struct, frozen=True, gc=False):
-    """Event: the spool was full, its oldest records are given up and announced as lost."""
+    """Event: the spool was full; its oldest records were given up and announced as lost."""
 
     records: int
     spans: tuple[Span, ...]

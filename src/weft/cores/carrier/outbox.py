@@ -1,7 +1,7 @@
 """The journal as an outbox: which of its records go up next, and which have arrived (CHN-032, CHN-039, MEA-025).
 
-Every carried record behind the safe cursor waits here, in lsn order; nothing overtakes, so what was spooled is replayed
-before what is measured now. A record gets its hop number when it is sent for the first time.
+Every carried record behind the safe cursor waits here, in lsn order. None overtakes another, so spooled records are
+sent before new ones. A record gets its hop number when it is sent for the first time.
 
     safe <= given,  held <= sent <= given      (hop numbers of this era; a drop may move safe beyond held)
 
@@ -9,8 +9,8 @@ before what is measured now. A record gets its hop number when it is sent for th
     ─────────────────────────┬───────────────────────┬──────────────────┬────────────────────────►
                             safe                    held               sent          lsn order
 
-In memory are the records behind `held` up to `_upto` (an lsn), as far as the limit allows; all others are read back
-with `fetch`. Of the numbers between safe and given it is remembered which lsn they have.
+The records behind `held` up to `_upto` (an lsn) are in memory, as far as the limit allows; all others are read back
+with `fetch`. For each number between safe and given, its lsn is remembered.
 """
 
 from array import array
@@ -34,11 +34,11 @@ from weft.wire.multipart import ITEM_FRAMES_MAX, MULTIPART_FRAMES_MAX
 
 _CARRIED = (StreamRecord, LostRecord, EraRecord)
 Slot = tuple[int, Carried | None, int]
-"""lsn, record (None: nothing to send any more, only a hop number to keep), bytes."""
+"""lsn, record, bytes. The record is None if there is nothing to send any more and only the hop number counts."""
 
 
 def is_carried(record: Record) -> TypeGuard[Carried]:
-    """Whether a record goes up the tree. Of mail only what is going up, and never the news that it was lost."""
+    """Whether a record goes up the tree. Of mail, only mail to the parent, and never the record that it was lost."""
     if not isinstance(record, _CARRIED):
         return False
     return record.stream not in MAIL_STREAMS or (record.stream == OUTBOX and type(record) is StreamRecord)
@@ -50,7 +50,7 @@ def weight(record: Carried) -> int:
 
 
 def header_bytes(item: HopItem) -> int:
-    """Bytes that an item takes in the header of its batch, estimated; of mail at most."""
+    """Bytes that an item takes in the header of its batch, estimated; for mail, an upper bound."""
     size = limits.VIA_BYTES * len(item.via)
     if item.to is None:
         return size + limits.ITEM_HEADER_BYTES
@@ -66,7 +66,7 @@ class Ledger:
         self._lsns, self._weights, self._ats = array("Q"), array("I"), array("q")
 
     def append(self, lsn: int, size: int, at: int) -> None:
-        """Note the next number."""
+        """Append the next number."""
         self._lsns.append(lsn)
         self._weights.append(size)
         self._ats.append(at)
@@ -82,7 +82,7 @@ class Ledger:
         return self.base + bisect_right(self._lsns, lsn, self._skip) - self._skip
 
     def forget(self, upto: int) -> int:
-        """Let go all numbers up to `upto`; returns their weight."""
+        """Drop all numbers up to `upto`; returns the sum of their weights."""
         end = self._skip + upto - self.base
         freed = sum(self._weights[self._skip : end])
         self.base, self._skip = upto, end
@@ -93,21 +93,21 @@ class Ledger:
 
 
 class Batch(msgspec.Struct):
-    """What one `take` gives: a hop, and what had to be left out of it."""
+    """The result of one `take`: a hop, and the records that had to be left out of it."""
 
     hop: Hop
     left_out: list[tuple[Carried, str]]
 
 
 class FirstAcknowledged:
-    """Which parent was the first to acknowledge which hop numbers: spans, ascending, each with its parent.
+    """Which parent was the first to acknowledge which hop numbers: ascending spans, each with its parent.
 
-    Mail goes to one parent only (CHN-031, RTE-007).
+    It keeps mail from going to a second parent (CHN-031, RTE-007).
     """
 
     def __init__(self) -> None:
         self._spans: deque[tuple[int, bytes]] = deque()
-        """`(upto, parent)`: the numbers behind the span before, up to `upto`."""
+        """`(upto, parent)`: the numbers after the preceding span, up to `upto`."""
 
     @property
     def upto(self) -> int:
@@ -115,7 +115,7 @@ class FirstAcknowledged:
         return self._spans[-1][0] if self._spans else 0
 
     def note(self, upto: int, parent: bytes) -> None:
-        """A parent acknowledges all up to `upto`; what another has had before stays that one's."""
+        """A parent has acknowledged all numbers up to `upto`; spans of other parents stay theirs."""
         spans = self._spans
         if spans and upto <= spans[-1][0]:
             return
@@ -123,17 +123,17 @@ class FirstAcknowledged:
             spans.pop()
         spans.append((upto, parent))
         if len(spans) > limits.PARENT_SPANS_MAX:
-            spans.popleft()  # mail that comes twice is known by its identity where both ways meet
+            spans.popleft()  # if mail then arrives twice, the node where both routes meet recognises its identity
 
     def has_other(self, number: int, parent: bytes | None) -> bool:
-        """Whether another parent than this one has acknowledged a number first."""
+        """Whether a parent other than this one was the first to acknowledge a number."""
         for upto, first in self._spans:
             if number <= upto:
                 return first != parent
         return False
 
     def forget(self, safe: int) -> None:
-        """Numbers up to `safe` are never sent again."""
+        """Drop the spans up to `safe`: these numbers are never sent again."""
         while self._spans and self._spans[0][0] <= safe:
             self._spans.popleft()
 
@@ -152,35 +152,37 @@ class Outbox:
         self._slots: list[Slot] = []
         self._bytes = self._flight_bytes = 0
         self.room = Part("records", lambda: self._bytes, cap=memory_bytes)
-        """How much of what waits stands in memory, too. It does not shrink when memory is short: what waits has to leave."""
+        """The memory for waiting records, a part of the budget. It does not shrink when memory is short: the records
+        have to be sent.
+        """
         self.is_on_disk_only = False
-        """Whether what comes waits in the journal, although there is room in memory."""
+        """Whether new records wait only in the journal, although there is room in memory."""
         self._upto = 0
         self._fetching: int | None = None
         self._late: list[Slot] = []
         self._late_from = self._late_bytes = 0
         self._fruitless = 0
         self.answers: list[MailReached | MailFailed] = []
-        """What senders of mail are to hear; whoever tells it empties the list."""
+        """Answers for senders of mail; whoever sends them empties the list."""
         self._first = FirstAcknowledged()
         self._parent: bytes | None = None
         self.home_lsn = 0
-        """Mail up to here was given to this node's own `in` chain when it was a root."""
+        """Mail up to this lsn was given to this node's own `in` chain while it was a root."""
 
     @property
     def cost(self) -> int:
-        """Of the records in memory."""
+        """Bytes of the records in memory."""
         return self._bytes
 
     # What the journal has
 
     def resume(self, safe_lsn: int, seen_lsn: int) -> None:
-        """After a restart: everything behind `safe_lsn` is unsent again (CHN-032)."""
+        """After a restart: everything behind `safe_lsn` counts as unsent (CHN-032)."""
         self.safe_lsn = self._upto = max(self.safe_lsn, safe_lsn)
         self.seen_lsn = max(self.seen_lsn, seen_lsn)
 
     def add(self, first_lsn: int, records: tuple[Record, ...]) -> None:
-        """Records that the journal has now; kept in memory unless there is a backlog on disk."""
+        """Add records that the journal has now; they stay in memory unless a backlog is on disk."""
         is_at_end = self._upto >= self.seen_lsn
         counters = self._counters
         for lsn, record in enumerate(records, first_lsn):
@@ -208,7 +210,7 @@ class Outbox:
             self._late_bytes += slot[2]
 
     def fetch(self, holder: str) -> FetchRecords | None:
-        """What to read back now, if memory runs dry; one at a time."""
+        """What to read back now, if memory has run out of records; one fetch at a time."""
         if self._fetching is not None or self._upto >= self.seen_lsn:
             return None
         if self._bytes - self._flight_bytes >= limits.FETCH_BYTES or self._bytes >= self.room.full_max:
@@ -219,13 +221,13 @@ class Outbox:
         return FetchRecords(holder, self._upto, limits.FETCH_BYTES)
 
     def fetched(self, order: RecordsFetched) -> int:
-        """Take in what was read back; returns nanoseconds to wait before the next fetch if there was nothing new."""
+        """Add records that were read back. Returns ns to wait before the next fetch, if there was nothing new."""
         if order.after != self._fetching:
             return 0
         self._fetching = None
         late, self._late = self._late, []
         if order.after != self._upto:
-            return 0  # the link has begun elsewhere meanwhile
+            return 0  # the link has continued elsewhere meanwhile
         if order.upto <= order.after:
             self._fruitless += 1
             return min(limits.FETCH_RETRY_NS << min(self._fruitless - 1, 10), limits.FETCH_RETRY_MAX_NS)
@@ -251,7 +253,7 @@ class Outbox:
             self.seen_lsn = max(self.seen_lsn, slots[-1][0])
 
     def _fill(self, slots: list[Slot], number: int, last: int) -> list[Slot]:
-        """Numbers that were given to records which cannot be read any more keep their place (CHN-041)."""
+        """Keep the place of numbers whose records cannot be read any more (CHN-041)."""
         found = {slot[0]: slot for slot in slots}
         given = [self._ledger.lsn(each) for each in range(number + 1, last + 1)]
         end = given[-1]
@@ -260,7 +262,10 @@ class Outbox:
     # What goes up
 
     def take(self, room: int, room_bytes: int, wall: int = 0) -> Batch | None:
-        """The next batch to send at `wall`, at most `room` messages and `room_bytes` unacknowledged in all."""
+        """The next batch to send at `wall`.
+
+        At most `room` messages and `room_bytes` are then unacknowledged in total.
+        """
         start = self.sent - self.held
         room = min(room - start, limits.BATCH_MESSAGES_MAX)
         if room <= 0 or start >= len(self._slots):
@@ -315,16 +320,16 @@ class Outbox:
         return gone_item(self._node, self._era, self.sent), []
 
     def _is_elsewhere(self, lsn: int) -> bool:
-        """Whether the mail of the number just given was first acknowledged by another parent than the one that would get it now."""
+        """Whether another parent than the current one first acknowledged the mail of the last given number."""
         return lsn <= self.home_lsn or self._first.has_other(self.sent, self._parent)
 
     def is_taken(self, lsn: int) -> bool:
-        """Whether mail at that place has arrived at a parent, or at this node itself."""
+        """Whether the mail at this lsn has arrived at a parent, or at this node itself."""
         upto = self._first.upto
         return lsn <= self.home_lsn or (upto > self.safe and lsn <= self._ledger.lsn(upto))
 
     def queue(self) -> dict[str, int]:
-        """Recent records in memory that a parent has not acknowledged, and how many bytes of them may be."""
+        """Records in memory that the parent has not acknowledged: number, bytes, and the limit of the bytes."""
         return {"items": len(self._slots), "bytes": self._bytes, "bytes_max": self.room.full_max}
 
     def stage(self, lsn: int) -> str:
@@ -337,18 +342,18 @@ class Outbox:
         return "waiting"
 
     def in_flight(self) -> int:
-        """How many messages are sent on this link and not acknowledged."""
+        """How many messages were sent on this link and are not acknowledged."""
         return self.sent - self.held
 
     def record_of(self, number: int) -> Carried | None:
-        """The record of a number that is in flight."""
+        """The record of a number in flight."""
         index = number - self.held - 1
         return self._slots[index][1] if 0 <= index < self.sent - self.held else None
 
     # What has arrived
 
     def begin(self, upto: int, parent: bytes | None = None) -> None:
-        """A link begins: `parent` has all up to `upto`; PeerError `bad-upto` if that cannot be."""
+        """A link begins: `parent` has everything up to `upto`; PeerError `bad-upto` if that is impossible."""
         if not self.safe <= upto <= self.given:
             raise PeerError("bad-upto", f"{upto} is not in {self.safe}..{self.given}")
         self._parent = parent
@@ -365,14 +370,14 @@ class Outbox:
         self._flight_bytes = 0
 
     def check(self, upto: int, safe: int) -> None:
-        """PeerError `bad-upto` or `bad-safe` for an acknowledgement that cannot be."""
+        """PeerError `bad-upto` or `bad-safe` for impossible numbers in an acknowledgement."""
         if upto > self.sent:
             raise PeerError("bad-upto", f"{upto} was not sent")
         if safe > max(upto, self.held):
             raise PeerError("bad-safe", f"{safe} is above {upto}")
 
     def acknowledge(self, upto: int) -> int:
-        """The parent holds all up to `upto`; returns how many of them are news."""
+        """The parent holds everything up to `upto`; returns how many of these were not acknowledged before."""
         count = upto - self.held
         if count <= 0:
             return 0
@@ -386,7 +391,7 @@ class Outbox:
         return count
 
     def _hand_over(self, count: int) -> int:
-        """The first slots are with the parent; returns their bytes."""
+        """Remove the first slots: the parent holds them; returns their bytes."""
         size = 0
         for _, record, weight_ in self._slots[:count]:
             size += weight_
@@ -396,25 +401,25 @@ class Outbox:
         return size
 
     def _answer(self, record: Carried, why: str) -> None:
-        """Whoever waits until mail of this start has arrived is to hear that it has, or why not."""
+        """Tell whoever waits for this mail that it has arrived, or why not."""
         assert type(record) is StreamRecord, record
         ticket = record.attributes.get(TICKET)
         if ticket is not None and record.era == self._era and record.origin == self._node:
             self.answers.append(MailFailed(ticket, why) if why else MailReached(ticket, 1))
 
     def refuse(self, number: int, why: str) -> None:
-        """The parent does not want the mail of a number that is in flight."""
+        """The parent refused the mail with this number, which is in flight."""
         record = self.record_of(number)
         if record is not None:
             self._answer(record, why)
 
     def go_back(self) -> None:
-        """Send everything behind `held` again."""
+        """Mark everything behind `held` as unsent."""
         self.sent = self.held
         self._flight_bytes = 0
 
     def release(self, safe: int) -> bool:
-        """All up to number `safe` is durable at the root; returns whether that is news."""
+        """Everything up to number `safe` is durable at the root; returns whether that is new."""
         count = safe - self.safe
         if count <= 0:
             return False
@@ -431,7 +436,7 @@ class Outbox:
         self._first.forget(number)
 
     def drop(self, upto_lsn: int, records: int, size: int) -> None:
-        """Give up everything up to `upto_lsn`: so many records of so many bytes. Numbers in flight keep their place."""
+        """Give up everything up to `upto_lsn`: `records` of `size` bytes. Numbers in flight keep their place."""
         number = max(self.safe, min(self.given, self._ledger.number_at(upto_lsn)))
         loaded = self.held + len(self._slots)
         self._slots += [(self._ledger.lsn(n), None, 0) for n in range(max(loaded, self.safe) + 1, number + 1)]
@@ -461,7 +466,7 @@ class Outbox:
         return max(self.safe_lsn, self._slots[unsent][0] - 1 if unsent < len(self._slots) else self._upto)
 
     def oldest_at(self) -> int:
-        """The origin's time of the oldest record that is not safe, as far as it is in memory; 0: none known."""
+        """The origin's time of the oldest unsafe record in memory; 0: none known."""
         if self.safe < self.given:
             return self._ledger.at(self.safe + 1)
         unsent = self.given - self.held

@@ -1,7 +1,8 @@
-"""The side towards the children: welcomes them, keeps what they send, says what is durable and what is safe.
+"""The parent's side of the links to its children: welcomes them, keeps and acknowledges their records.
 
-What one turn brings is kept until `flush`: then all records of all children go into one `Persist`, each child's
-followed by how far it is held, and only below that wall each child gets its `hack` (CHN-033b).
+Everything that one turn receives is collected until `flush`. Then the records of all children go into one `Persist`,
+each child's records followed by the number up to which they are held, and behind this wall each child gets its `hack`
+(CHN-033b).
 """
 
 from collections.abc import Callable
@@ -45,7 +46,7 @@ DOWN: Final = "down"
 
 
 class Parent:
-    """All links to children. `last_lsn` says where the last carried record stands in our journal."""
+    """All links to children. `last_lsn` returns where the last carried record stands in our journal."""
 
     def __init__(self, context: Context, last_lsn: Callable[[], int], intake: Intake) -> None:
         self.context, self.last_lsn, self.intake = context, last_lsn, intake
@@ -53,14 +54,14 @@ class Parent:
         self.progress, self.seen = ChildProgress(is_safe_at_once=context.settings.is_safe_at_once), Seen()
         self.links, self.dispatch = intake.links, intake.dispatch
         self.parent: bytes | None = None
-        """The node id of our own parent, who cannot be our child."""
+        """The node id of our own parent, which cannot be our child."""
         self.parent_name = ""
         self.is_full = self.is_stopped = False
         self.window = limits.HOP_WINDOW
         self.is_waiting = context.settings.is_root and context.settings.epoch > 0
         self.given: dict[int, int] = {}
-        """The last number of each own stream in this start."""
-        """A new root that does not know yet what it has: nothing is taken meanwhile."""
+        """The last number of each stream of this node in this start."""
+        """A new root that has not yet learned what it has takes nothing meanwhile."""
         self._strangers = Strangers()
         self._notes = Notes()
         self._dirty: dict[bytes, Link] = {}
@@ -71,7 +72,7 @@ class Parent:
     # Messages
 
     def receive(self, message: Any, source: Source, now: Now) -> None:
-        """Hear a child; PeerError for what it may not say, and then nothing has changed."""
+        """Process a message of a child; PeerError if it is not allowed, and then nothing has changed."""
         if self.is_stopped:
             raise PeerError("not-now", "stopped")
         link = self.links.of_peer(source.peer)
@@ -91,7 +92,7 @@ class Parent:
         link.heard_at = now.mono
 
     def _stranger(self, message: Any, source: Source, now: Now) -> None:
-        """Anything but hello first is refused (CLI-005); a goodbye needs no answer."""
+        """Refuse every first message but hello (CLI-005); a goodbye needs no answer."""
         if type(message) is Bye:
             return
         self.context.counters.refuse("bad-hello")
@@ -99,7 +100,7 @@ class Parent:
             self.context.send(DOWN, source.peer, Refuse("bad-hello", "say hello first"))
 
     def _beat(self, link: Link, beat: Beat, now: Now) -> None:
-        """Being heard is all there is to it."""
+        """Nothing to do: the time of any message is noted already."""
 
     def _bye(self, link: Link, bye: Bye, now: Now) -> None:
         self.flush(now)
@@ -122,7 +123,7 @@ class Parent:
         self._join(hello, source, now)
 
     def _fault_of(self, hello: Hello, source: Source) -> tuple[str, str, str] | None:
-        """What is wrong with the greeting itself: what to answer (why, text), and what to tell."""
+        """What is wrong with the hello itself: the answer (why, text) and the event."""
         if hello.v != VERSION:
             return "version", f"this node speaks {VERSION}", "version"
         if hello.role != "node" or not is_plain_name(hello.name) or hello.first > hello.next:
@@ -136,7 +137,7 @@ class Parent:
         return None
 
     def _conflict_of(self, hello: Hello, now: Now) -> tuple[str, str, str] | None:
-        """Who else is in the way: only live links count (CHN-037)."""
+        """Which other link is in conflict; only live links count (CHN-037)."""
         twin = self.links.of_node(hello.id)
         known = self.progress.latest_era(hello.id)
         if hello.era > known + limits.ERA_STEP_MAX:
@@ -170,11 +171,14 @@ class Parent:
         self.context.tell(ChildJoined(hello.id, hello.name))
 
     def _compare(self, hello: Hello, held: int, now: Now) -> None:
-        """The child was told more than we know: our own disk went back (CHN-038)."""
+        """Check whether the child has acknowledgements beyond what we have.
+
+        Then our own disk lost records (CHN-038).
+        """
         if hello.had is not None:
             told = hello.had[1] if hello.had[0] == self.context.node else 0
         else:
-            told = hello.first - 1 if held else 0  # one who does not say whose word it was
+            told = hello.first - 1 if held else 0  # a child that does not name the root
         if told > held:
             lost = max(0, min(hello.first - 1, told) - held)
             event = RolledBack(hello.id, hello.name, hello.era, told - held, lost if self.is_root else 0)
@@ -230,7 +234,7 @@ class Parent:
             self._owe(link)
 
     def _hop_volatile(self, link: Link, hop: Hop, now: Now) -> None:
-        """Volatile mail: acknowledged without a disk, unless something of it is kept."""
+        """Volatile mail: acknowledged without a disk write, unless some of it is kept."""
         if self.is_closed:
             self.context.counters.received += len(hop.m)
             self.context.counters.held_back += len(hop.m)
@@ -240,7 +244,7 @@ class Parent:
         self._volatile[link.peer] = link
 
     def _hack(self, link: Link, hack: Hack, now: Now) -> None:
-        """The child has mail that we sent down."""
+        """The child has acknowledged mail that we sent down."""
         self.dispatch.hear_child(link.node, hack)
         link.is_down_open = hack.win > 0
 
@@ -276,7 +280,9 @@ class Parent:
         if type(record) is not StreamRecord:
             is_new = self._notes.is_new(frames[0])
         elif self.is_root:
-            record.attributes.pop("via", None)  # the way ends here; if this root becomes none, another one begins
+            record.attributes.pop(
+                "via", None
+            )  # the route ends here; if this node is the root no longer, a new one begins
             verdict = self.seen.take(record)
             if verdict is Verdict.OVERLAPS:
                 self._split(link, record)
@@ -292,7 +298,12 @@ class Parent:
             self.context.counters.known += 1
 
     def _may_return(self, record: Carried) -> bool:
-        """A former root, now below us, sends up what it took from us and called safe: of a start before, or given."""
+        """Whether a child may send up records of this node.
+
+        A former root, now below us, returns what it took from us as safe.
+
+        They are of an earlier start, or were given a number in this one.
+        """
         own = self.context.era
         if type(record) is LostRecord or (record.era is not None and record.era < own):
             return True
@@ -300,7 +311,7 @@ class Parent:
         return record.era == own and is_given and not self.is_root
 
     def _split(self, link: Link, record: StreamRecord) -> None:
-        """A batch is immutable, so one that repeats a part is wrong: the numbers that are not here are lost."""
+        """Announce the missing numbers of an overlapping batch as lost: batches are immutable, so it is invalid."""
         for first, last in self.seen.missing(record):
             link.pending.append(LostRecord(record.stream, record.origin, record.era, first, last, "overlap"))
 
@@ -317,7 +328,7 @@ class Parent:
         self._dirty[link.peer] = link
 
     def flush(self, now: Now) -> None:
-        """Make durable what this turn brought, and below that wall answer it."""
+        """Make durable what this turn received, and acknowledge it behind that wall."""
         if not (self._dirty or self._volatile or self.intake.volatile):
             return
         records: list[Record] = []
@@ -334,7 +345,7 @@ class Parent:
         self.intake.volatile = []
         if records:
             self.context.persist(records)
-        if all(type(record) is CoreRecord for record in records):  # nobody will tell us its place in the journal
+        if all(type(record) is CoreRecord for record in records):  # nobody will tell us their lsn
             for held in noted:
                 self.note(held, self.last_lsn() + 1, self.last_lsn())
         for link in self._dirty.values():
@@ -377,57 +388,61 @@ class Parent:
 
     @property
     def is_closed(self) -> bool:
-        """Whether nothing is taken from children; they keep it, and send it again."""
+        """Whether nothing is taken from children; they keep their records and send them again."""
         return self.is_full or self.is_waiting or self.context.awaits_filters
 
     def _safe(self, link: Link) -> int:
-        """At the root, what is durable is safe, or what is drained; elsewhere what our own parent says is."""
+        """The safe number for a child.
+
+        At the root: what is durable, or what is drained; elsewhere: what our own parent says is safe.
+        """
         if self.context.settings.is_safe_at_once:
             return link.upto
         progress = self.progress.find(link.node, link.era)
         return max(link.floor, progress.safe if progress is not None else 0)
 
     def note(self, held: Held, lsn: int, last: int) -> None:
-        """Our journal has it at `lsn`; the last carried record before it stands at `last`."""
+        """Our journal has this record at `lsn`; the last carried record before it stands at `last`."""
         self.progress.note(held, lsn, last)
         if self._underway.get((held.node, held.era), 0) <= held.upto:
             self._underway.pop((held.node, held.era), None)
 
     def pass_on(self, frontier: int) -> None:
-        """Everything in our journal up to `frontier` is safe: say so to those for whom it is news."""
+        """Everything up to `frontier` in our journal is safe: tell the children whose numbers became safe."""
         for node, era in self.progress.pass_on(frontier):
             link = self.links.of_node(node)
             if link is not None and link.era == era:
                 self._owe(link)
 
     def root_is(self) -> None:
-        """Another root is the root of record: children hear whose word they have."""
+        """The root of record has changed: tell the children which root `safe` is from."""
         for link in self.links:
             self._owe(link)
 
     def hold_back(self, *, is_full: bool) -> None:
-        """Stop all children, or let them go on where they were (CHN-040)."""
+        """Stop all children, or let them continue (CHN-040)."""
         if is_full is self.is_full:
             return
         self.is_full = is_full
         self.turn_all()
 
     def begin(self) -> None:
-        """This root knows what it has: children may go on."""
+        """This root has learned what it has: children may continue."""
         self.is_waiting = False
         self.turn_all()
 
     def turn_all(self) -> None:
-        """Say to all children whether they may send."""
+        """Tell all children whether they may send."""
         for link in self.links:
             link.back = not self.is_closed
             link.gap_told = False
             self._owe(link)
 
     def garbled(self, peer: bytes, code: str, now: Now) -> None:
-        """A child sent what cannot be read; ten times in a minute cut it off (CLI-006).
+        """A child sent an unreadable multipart; ten of them in a minute cut it off (CLI-006).
 
-        So does at once what was altered on the way: nobody knows what it was, so both begin anew behind what was kept.
+        One message that was altered on the way cuts it off at once: what it said is unknown, so both sides start again
+        after the last record that was kept.
         """
         link = self.links.of_peer(peer)
         if link is None:
@@ -444,12 +459,15 @@ class Parent:
             self._lose(link, why)
 
     def _garbled_stranger(self, peer: bytes, code: str, now: Now) -> None:
-        """What was altered on the way was a hello, likely: without an answer a child waits until we count as silent."""
+        """An altered message of a peer without a link was probably its hello.
+
+        Without an answer it would wait until we count as silent.
+        """
         if code == BAD_SUM and self._strangers.may_answer(peer, now.mono):
             self.context.send(DOWN, peer, Bye(DAMAGED))
 
     def stop(self, now: Now) -> None:
-        """Goodbye to all children."""
+        """Say goodbye to all children."""
         self.flush(now)
         self.is_stopped = True
         for link in self.links:
@@ -457,12 +475,12 @@ class Parent:
             self._lose(link, "stopping")
 
     def forgive(self, now: Now) -> None:
-        """This machine has slept long: all silences begin anew (REC-001)."""
+        """The machine has slept long: start all silence timers again (REC-001)."""
         for link in self.links:
             link.heard_at = now.mono
 
     def wake(self, now: Now) -> None:
-        """One look at all children: who is silent, who has to hear that we are here."""
+        """Look at all children: find the silent ones, and send beats."""
         if self._sweep_at is None or now.mono < self._sweep_at:
             return
         self.flush(now)

@@ -1,8 +1,8 @@
-"""What the root has seen, so that nothing is kept twice (CHN-035, CHN-036, MEA-027).
+"""Which records the root has seen, so that none is kept twice (CHN-035, CHN-036, MEA-027).
 
-Per stream and origin a set of ranges. Remembering never expires by time; it is bounded by the number of starts of
-one origin and of holes in its numbers. What is too old to be compared is kept and counted `unsure`: a second copy is
-better than none.
+A set of ranges per stream and origin. Nothing expires by time; bounds are the number of starts of one origin and the
+number of gaps in its numbers. A record too old to be checked is kept and counted as `unsure`: a second copy is better
+than none.
 """
 
 from collections.abc import Iterator
@@ -34,7 +34,7 @@ class Seen:
         self._eras: dict[tuple[int, Any], list[int]] = {}
 
     def take(self, record: StreamRecord) -> Verdict:
-        """Judge a record, and remember it if it is NEW. O(1) for the next numbers in line."""
+        """Classify a record, and remember it if it is NEW. O(1) for consecutive numbers."""
         ranges = self._ranges.get((record.stream, record.origin, record.era))
         if ranges is None:
             ranges = self._open(record.stream, record.origin, record.era)
@@ -52,13 +52,13 @@ class Seen:
         return Verdict.NEW
 
     def missing(self, record: StreamRecord) -> list[tuple[int, int]]:
-        """The numbers of a record that are not here."""
+        """The numbers of a record that were not seen."""
         ranges = self._ranges.get((record.stream, record.origin, record.era))
         first, last = record.sequence, record.last
         return [(first, last)] if ranges is None else ranges.gaps(last, since=first)
 
     def _open(self, stream: int, origin: Any, era: int | None) -> RangeSet | None:
-        """Room for one more start of an origin; None if it is older than all that are remembered."""
+        """Make room for one more start of an origin; None if it is older than all remembered ones."""
         if era is not None:
             eras = self._eras.setdefault((stream, origin), [])
             if len(eras) >= limits.SEEN_ERAS_MAX:
@@ -71,7 +71,7 @@ class Seen:
         return ranges
 
     def condense(self) -> Iterator[SeenKept]:
-        """Pieces that `adopt` puts together again."""
+        """Pieces from which `adopt` restores the contents."""
         streams: dict[int, list[tuple[Origin, RangeSet]]] = {}
         for (stream, origin, era), ranges in self._ranges.items():
             streams.setdefault(stream, []).append((Origin(origin, era), ranges))
@@ -80,7 +80,7 @@ class Seen:
                 yield SeenKept(stream, VersionVector(entries[at : at + ORIGINS_PER_RECORD]).encode())
 
     def adopt(self, kept: SeenKept) -> None:
-        """Take back a piece of a snapshot."""
+        """Restore a piece of a snapshot."""
         for origin, numbers in VersionVector.decode(kept.vector):
             key = (kept.stream, origin.node, origin.era)
             ranges = self._ranges.get(key)
@@ -101,19 +101,19 @@ class Seen:
 
 
 def seen_of(record: StreamRecord) -> SeenKept:
-    """What to write down of a record that is not kept as it came, so that `adopt` knows its numbers."""
+    """The record to write when a record is not kept as it came, so that `adopt` knows its numbers."""
     numbers = RangeSet([(record.sequence, record.last)])
     return SeenKept(record.stream, VersionVector([(record.source, numbers)]).encode())
 
 
 class Notes:
-    """Losses and era links that were kept lately: saying them again changes nothing, so they are kept once."""
+    """Losses and era links kept recently. Repeating one changes nothing, so each is kept once."""
 
     def __init__(self) -> None:
         self._lately: dict[bytes, None] = {}
 
     def is_new(self, note: bytes) -> bool:
-        """Whether these bytes were not seen among the last ones; they are from now on."""
+        """Whether these bytes are not among the last ones; remembers them."""
         if note in self._lately:
             return False
         if len(self._lately) >= limits.NOTES_MAX:

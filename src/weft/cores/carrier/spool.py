@@ -1,7 +1,7 @@
-"""Giving up the oldest records of a full spool: read them once more, and announce exactly what is lost (MEA-025).
+"""Gives up the oldest records of a full spool: reads them once more and announces exactly what is lost (MEA-025).
 
-Mail that no parent has taken is never given up: whoever sent it has heard `spooled`. Where it stands, nothing is (`full`
-is `block`, CHN-039): the node becomes full, and says so to those who send and measure.
+Mail that no parent has is never given up: its sender was told `spooled`. If such mail is in the way, nothing is given
+up (`full` is `block`, CHN-039): the node becomes full and tells so to senders and measurement.
 """
 
 from collections.abc import Callable
@@ -20,16 +20,16 @@ DAMAGE = "damage"
 
 
 class Dropping:
-    """One drop under way: everything behind `after` up to `upto` is read and its identities are noted.
+    """A drop under way: everything behind `after` up to `upto` is read and its identities are collected.
 
-    Announcements of earlier losses and era links among it are kept: they are said again.
+    Announcements of earlier losses and era links in that range are collected too, and sent again.
     """
 
     def __init__(self, order: DropOldest, after: int, is_taken: Callable[[int], bool]) -> None:
         self.upto, self.after, self._is_taken = order.upto, after, is_taken
         self.records = self.bytes = 0
         self.promised_lsn = 0
-        """Where mail stands that must not be given up; 0: none was found."""
+        """The lsn of mail that must not be given up; 0: none found."""
         self._lost: dict[tuple[int, Any, int | None, str], RangeSet] = {}
         self._new: dict[tuple[int, Any, int | None], RangeSet] = {}
         self._links: list[EraRecord] = []
@@ -39,7 +39,7 @@ class Dropping:
         return FetchRecords(holder, self.after, limits.FETCH_BYTES)
 
     def take(self, order: RecordsFetched, safe_lsn: int) -> bool:
-        """Note what was read, but for what is safe by now; returns whether that was all, or all that matters.
+        """Collect what was read, except what is safe by now; returns whether reading is over.
 
         If the journal has nothing more to read, no more is given up.
         """
@@ -70,7 +70,7 @@ class Dropping:
         self.bytes += weight(record)
 
     def announcements(self) -> list[Record]:
-        """What has to be said upward in place of what is given up."""
+        """The announcements to send up in place of the records that are given up."""
         lost = [
             LostRecord(stream, origin, era, first, last, why)
             for (stream, origin, era, why), ranges in self._lost.items()
@@ -88,18 +88,21 @@ class Dropping:
 
 
 class Damages:
-    """What a damage of the journal took, announced once: the loss is told of again at each start until it is accepted."""
+    """The losses by journal damage, each announced once.
+
+    The damage itself is reported at every start until a person accepts it.
+    """
 
     def __init__(self) -> None:
         self._said: dict[LostRecord, None] = {}
 
     def note(self, record: Carried) -> None:
-        """A restored record: it may be an announcement."""
+        """Process a restored record, which may be such an announcement."""
         if type(record) is LostRecord and record.why == DAMAGE:
             self._said[record] = None
 
     def fresh(self, order: AnnounceDamage) -> tuple[LostRecord, ...]:
-        """What has to be announced now. Mail under way has no numbers that anybody could miss."""
+        """The losses to announce now. Mail under way has no numbers that a receiver could miss."""
         lost = [
             LostRecord(span.stream, span.origin, span.era, span.first, span.last, DAMAGE)
             for span in order.spans

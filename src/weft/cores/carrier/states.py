@@ -1,9 +1,9 @@
 """When a child may do what on the link to its parent (CHN-030 to CHN-043).
 
-A child knocks with `hello` through a fresh socket. `welcome` says up to which hop number the parent has its
-stream; from there it sends as long as the window has room. Silence, a refusal or a stalled window end the link: after
-a pause that doubles it knocks again. `hack` with `win` 0 means: the parent is full, wait. What is heard in a state
-without a row here is the parent's fault: refused, counted, without effect.
+A child sends `hello` through a new socket. `welcome` names the last hop number that the parent has; the child sends the
+following ones while the window has room. Silence, a refusal or a stalled window end the link; the child sends `hello`
+again after a pause that doubles. `hack` with `win` 0 means that the parent is full and the child waits. A message in a
+state without a row here is an error of the parent: it is refused and counted, and has no effect.
 """
 
 from enum import Enum
@@ -59,4 +59,4 @@ TABLE: Final[dict[tuple[State, On], Cell]] = {
     (State.STOPPED, On.NO_ROOM): Cell("advance", State.STOPPED),
     (State.STOPPED, On.BROKEN): Cell("lose", State.GREETING),
 }
-"""Without a row: anything heard while there is no parent, and a pause that ends while the link is open."""
+"""Without a row: any message while there is no parent, and a pause that ends while the link is open."""

@@ -1,7 +1,7 @@
-"""A volatile stream: numbered mail in order, a window of it in flight, none of it on disk (CHN-032).
+"""A volatile stream: numbered mail in order, a window of it in flight, nothing on disk (CHN-032).
 
-Mail that is not acknowledged in time is given up and leaves a hole in the numbers, so the receiver takes any number
-above the last one it has. After a link has broken, everything in flight is sent again.
+Mail that is not acknowledged in time is given up and leaves a gap in the numbers, so the receiver accepts any number
+above the last one. After a link has broken, everything in flight is sent again.
 """
 
 from collections import OrderedDict, deque
@@ -24,16 +24,16 @@ class Letter:
         self.size = limits.RECORD_BYTES + sum(map(len, frames))
         self.number = 0
         self.is_counted = False
-        """Whether its bytes are among those that wait."""
+        """Whether its bytes are counted as waiting."""
         self.until = 0
-        """Monotonic nanoseconds at which it is given up; `why` is the reason then."""
+        """Monotonic ns at which it is given up; the reason is then `why`."""
         self.why = "unreachable"
         self.to: bytes | None = None
-        """The node that it was sent to, whether or not it has arrived."""
+        """The node that it was sent to, arrived or not."""
 
 
 class Stream:
-    """The sending side. `due` is when `expire` is wanted, or earlier; 0: not at all."""
+    """The sending side. `due` is when `expire` is wanted, or earlier; 0: never."""
 
     def __init__(self, era: int) -> None:
         self.era = era
@@ -46,24 +46,27 @@ class Stream:
         return len(self._letters)
 
     def add(self, letter: Letter) -> None:
-        """Behind all others; its number is higher than theirs."""
+        """Add a letter at the end; its number must be the highest."""
         self._letters.append(letter)
         self.bytes += letter.size
         self.due = min(self.due, letter.until) if self.due else letter.until
 
     def first(self, number: int) -> int:
-        """The lowest number that is not acknowledged; `number` if there is none."""
+        """The lowest unacknowledged number; `number` if there is none."""
         return self._letters[0].number if self._letters else number
 
     def begin(self, peer: bytes) -> list[Letter]:
-        """A link begins; returns what is given up: it went to another node, and may be there."""
+        """A link to `peer` begins.
+
+        Returns the letters that are given up: they were sent to another node and may have arrived there.
+        """
         lost = [letter for letter in self._letters if letter.to not in (None, peer)]
         self._keep(lambda letter: letter.to in (None, peer))
         self.go_back()
         return lost
 
     def go_back(self) -> None:
-        """Send everything again."""
+        """Mark everything as unsent."""
         self._flight = self._flight_bytes = 0
 
     def take(self, peer: bytes) -> Hop | None:
@@ -93,7 +96,7 @@ class Stream:
         return self._flight < limits.HOP_WINDOW and self._flight_bytes < limits.HOP_WINDOW_BYTES
 
     def acknowledge(self, hack: Hack) -> list[tuple[Letter, str]]:
-        """What has arrived (reason empty), or was refused for good, and why."""
+        """The letters that have arrived (empty reason) and those refused for good, with the reason."""
         whys = dict(hack.no)
         done: list[tuple[Letter, str]] = []
         while self._letters and self._letters[0].number <= hack.upto and self._letters[0].to is not None:
@@ -108,7 +111,7 @@ class Stream:
         return done
 
     def expire(self, mono: int) -> list[Letter]:
-        """What has waited too long; each says why it is given up."""
+        """Give up letters that have waited too long; each with its reason."""
         late = [letter for letter in self._letters if letter.until <= mono]
         if late:
             self._keep(lambda letter: letter.until > mono)
@@ -116,7 +119,7 @@ class Stream:
         return late
 
     def _keep(self, is_kept: Callable[[Letter], bool]) -> None:
-        """Only these are left; those of them in flight stay there, since they are the first."""
+        """Keep only these letters; those in flight stay so, since they are the first."""
         flight = [letter for letter in islice(self._letters, self._flight) if is_kept(letter)]
         self._letters = deque(letter for letter in self._letters if is_kept(letter))
         self._flight, self._flight_bytes = len(flight), sum(letter.size for letter in flight)
@@ -124,18 +127,18 @@ class Stream:
 
 
 class Heard:
-    """The receiving side: how far each node's stream has come. Lost with the process, as all of it may be."""
+    """The receiving side: the last number of each node's stream. Lost with the process, like the mail itself."""
 
     def __init__(self) -> None:
         self._streams: OrderedDict[tuple[bytes, bool], tuple[int, int]] = OrderedDict()
 
     def upto(self, node: bytes, era: int, *, is_child: bool) -> int:
-        """The last number taken of that era; of any other than the last one heard nothing is known."""
+        """The last number accepted of that era; 0 for any era but the last one heard."""
         known, upto = self._streams.get((node, is_child), (era, 0))
         return upto if era == known else 0
 
     def note(self, node: bytes, era: int, upto: int, *, is_child: bool) -> None:
-        """Numbers up to `upto` of that stream are taken."""
+        """Numbers up to `upto` of that stream were accepted."""
         self._streams[node, is_child] = (era, upto)
         self._streams.move_to_end((node, is_child))
         if len(self._streams) > limits.CHILDREN_KNOWN_MAX:

@@ -1,5 +1,5 @@
-"""The broker of the Distributive Broker Protocol: who is out there, where, and is it alive (docs/catalog.md).
+"""The broker of the Distributive Broker Protocol: which services exist, where, and whether they live (docs/catalog.md).
 
-It calls nobody gone on its own silence: if most are silent at once, it doubts itself. Start with `states.py`, then
-`registry.py`.
+It never declares many services dead at once: if most are silent at the same time, it assumes that the fault is its own.
+Start with `states.py`, then `registry.py`.
 """

@@ -1,4 +1,4 @@
-"""What a lookup is answered, in bytes that are kept until something changes (CAT-017, CAT-030..033)."""
+"""Answers to lookups, as bytes that are kept until something changes (CAT-017, CAT-030..033)."""
 
 from bisect import bisect_left
 from collections.abc import Iterable
@@ -17,14 +17,14 @@ from weft.cores.catalog.states import State
 encode: Final = msgspec.json.Encoder().encode
 _RANK: Final = {health: rank for rank, health in enumerate(records.HEALTHS)}
 _BESIDE: Final = ("instances", "more")
-"""The broker's own keys beside those of the best instance, where a name has several (CAT-030)."""
+"""Keys that the broker adds to the best instance's record when a name has several instances (CAT-030)."""
 
 
 class Answers:
-    """Lookups. A name's answer is made once after each change of one of its instances, and then only copied.
+    """Answers lookups. A name's answer is built once after each change of one of its instances, then only copied.
 
-    `_records` keeps each instance's JSON, `_names` each name's `"name":{…}` (empty: nobody would be found), `_all` the
-    whole list: O(answer) for one name, O(bytes) for all of them.
+    `_records` keeps each instance's JSON, `_names` each name's `"name":{…}` (empty: no usable instance), `_all` the
+    whole list. Cost: O(answer) for one name, O(bytes) for all names.
     """
 
     def __init__(self, context: Context, book: Book) -> None:
@@ -37,7 +37,10 @@ class Answers:
     # Lookups
 
     def of(self, frames: tuple[bytes, ...]) -> bytes:
-        """The answer to a REQUEST that is no query: its names as they came; none, or only empty ones, means all (R16)."""
+        """The answer to a REQUEST that is not a query: the names in its frames.
+
+        No frames, or only empty ones, means all names (R16).
+        """
         if len(frames) == 1 and frames[0]:
             return self.one(frames[0])
         names = [frame for frame in frames if frame]
@@ -46,7 +49,7 @@ class Answers:
         return self.one(names[0]) if len(names) == 1 else self.several(names)
 
     def one(self, name: bytes) -> bytes:
-        """One name: its best instance, and the others of it; else why there is none."""
+        """One name: its best instance and the others; if there is none, the reason."""
         try:
             text = name.decode()
         except UnicodeDecodeError:
@@ -59,14 +62,17 @@ class Answers:
         return b"{%b}" % kept if kept else encode(_absence(text, *self._became(text)))
 
     def _give_place(self, name: str) -> None:
-        """An entry of another network that is looked up can be called from here (BRI-011)."""
+        """Note that an entry of another network was looked up, so that it gets an address here for calls (BRI-011)."""
         if "@" in name or self._context.settings.lookup_scope == "all":
             for instance in self._found(name)[:1]:
                 if instance.is_imported and self._context.relays is not None:
                     self._context.relays.looked_up(instance)
 
     def _found(self, name: str) -> list[Instance]:
-        """The usable instances of a name here; if there are none and the settings say so, those of other networks (CAT-036)."""
+        """The usable instances of a name here.
+
+        If there are none and the settings allow it, those of other networks (CAT-036).
+        """
         found = self.best(name)
         if found or "@" in name or self._context.settings.lookup_scope != "all":
             return found
@@ -75,7 +81,7 @@ class Answers:
         return sorted((one for other in others for one in self.best(other)), key=_order)
 
     def all(self) -> bytes:
-        """Every name that has an instance one could use, sorted."""
+        """Every name with a usable instance, sorted."""
         if not self._all:
             kept, make = self._names.get, self._named
             found = [kept(name) or make(name) for name in self._book.names()]
@@ -83,7 +89,7 @@ class Answers:
         return self._all
 
     def several(self, names: Iterable[bytes]) -> bytes:
-        """Those found, each once, the others in `_dbp.missing` (CAT-032)."""
+        """The names that were found, each once; the others in `_dbp.missing` (CAT-032)."""
         found, missing = [], []
         for name in dict.fromkeys(names):
             text = name.decode("utf-8", "replace")
@@ -100,7 +106,7 @@ class Answers:
     # Records
 
     def shown(self, instance: Instance) -> dict[str, Any]:
-        """A record as answers show it: the sender's keys less `name`, the address one can reach, and `_dbp` (CAT-017)."""
+        """A record as answers show it: the sender's keys without `name`, a usable address, and `_dbp` (CAT-017)."""
         settings = self._context.settings
         record, declared = records.rewritten(instance.record, instance.observed_ip, settings.rewrite)
         about: dict[str, Any] = {
@@ -127,7 +133,7 @@ class Answers:
         return kept
 
     def records(self, instances: Iterable[Instance]) -> bytes:
-        """A JSON list of `{"name", "instance", "record"}`, joined of what is kept: the `records` of queries and watches."""
+        """A JSON list of `{"name", "instance", "record"}`, joined from kept records, as queries and watches answer it."""
         rows = [
             b'{"name":%b,"instance":%b,"record":%b}' % (encode(found.name), encode(found.id), self.record(found))
             for found in instances
@@ -135,12 +141,12 @@ class Answers:
         return joined(b"[", rows, b"]")
 
     def best(self, name: str) -> list[Instance]:
-        """The instances of a name that one could use, best first (CAT-030)."""
+        """The usable instances of a name, best first (CAT-030)."""
         found = [one for one in self._book.of_name(name) if one.is_live and one.health != "critical"]
         return sorted(found, key=_order) if len(found) > 1 else found
 
     def forget(self, instance: Instance) -> None:
-        """It has changed, or is gone: what was kept of it and its name is old."""
+        """The instance changed or was removed: drop the kept answers for it and its name."""
         self._records.pop(instance.key, None)
         self._names.pop(instance.name, None)
         if instance.is_imported:
@@ -150,7 +156,10 @@ class Answers:
     # Making
 
     def _named(self, name: str) -> bytes:
-        """`"name":{…}` of a name, kept from now on; empty where nobody is found. Names that nobody has are not kept."""
+        """`"name":{…}` of a name, kept from now on; empty if no instance is usable.
+
+        Nothing is kept for names without any instance.
+        """
         kept = self._names.get(name)
         if kept is None:
             found = self._found(name)
@@ -170,7 +179,7 @@ class Answers:
         return b'%b,"instances":[%b],"more":%d}' % (best[:-1], listed, max(0, len(found) - limits.LISTED_MAX))
 
     def _became(self, name: str) -> tuple[str, float | None]:
-        """What became of a name that is not found, and when one of it was heard last."""
+        """Why a name was not found, and when one of its instances was last heard."""
         known = self._book.of_name(name)
         if not known:
             return "unknown", None
@@ -182,14 +191,19 @@ class Answers:
         return ("left" if known[-1].reason == "left" else "inactive"), seen
 
     def last_seen(self, instance: Instance) -> float:
-        """Unix seconds, by the wall clock of now; of one that did not speak since the start: of its last change of state."""
+        """Unix seconds by today's wall clock when it was last heard.
+
+        If not since the start, when its state last changed.
+        """
         if not instance.heard_at:
             return instance.since
         return round(self._context.wall - (self._context.now.mono - instance.heard_at) / 1e9, 3)
 
 
 def joined(opening: bytes, pieces: list[bytes], closing: bytes) -> bytes:
-    """Pieces with commas between, in brackets; long ones are copied once, which is most of what a list costs.
+    """Join pieces with commas, inside brackets.
+
+    Long pieces are copied only once; copying is most of the cost of a list.
 
     >>> joined(b"[", [b"1", b"2"], b"]"), joined(b"{", [], b"}")
     (b'[1,2]', b'{}')
@@ -202,12 +216,12 @@ def joined(opening: bytes, pieces: list[bytes], closing: bytes) -> bytes:
 
 
 def state_word(instance: Instance) -> str:
-    """A state as answers call it: `active`, `suspect`, `inactive`."""
+    """The word that answers use for an instance's state: `active`, `suspect`, `inactive`."""
     return instance.state.name.lower()
 
 
 def _absence(name: str, state: str, last_seen: float | None) -> dict[str, Any]:
-    """Why a lookup finds nothing (CAT-033)."""
+    """The answer for a name that was not found, with the reason (CAT-033)."""
     service = name[: limits.NAME_BYTES_MAX]
     text = (
         f"there is no service {service}" if state == "unknown" else f"no service {service} can be used: it is {state}"

@@ -11,7 +11,7 @@ T = TypeVar("T")
 
 
 def read_argument(args: tuple[bytes, ...], position: int, decoder: msgspec.json.Decoder[T]) -> T:
-    """The argument at a position; none, or an empty one, says nothing. Raises Refusal `bad-argument`."""
+    """Decode the argument at a position; a missing or empty one gives the defaults. Raises Refusal `bad-argument`."""
     frame = args[position] if position < len(args) else b""
     try:
         return decoder.decode(frame or b"{}")

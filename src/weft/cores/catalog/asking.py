@@ -1,4 +1,4 @@
-"""Lookups of entries of another network that were not imported: its broker is asked (BRI-008)."""
+"""Lookups of entries of another network that are not imported: the broker asks that network's broker (BRI-008)."""
 
 from collections.abc import Callable, Iterable
 from typing import Any
@@ -18,7 +18,7 @@ from weft.wire.catalog.messages import REPLY, Message
 
 
 class Waiting:
-    """A lookup that another broker has been asked."""
+    """A lookup that was sent to another broker."""
 
     __slots__ = ("asker", "due_at", "link", "name", "net")
 
@@ -27,7 +27,7 @@ class Waiting:
 
 
 class Asking:
-    """Whoever asks is answered later, at the latest after two seconds."""
+    """Passes lookups on. The asker is answered later, after two seconds at most."""
 
     def __init__(  # tidy: what a lookup here and one from there need
         self,
@@ -43,7 +43,7 @@ class Asking:
         self._ids = 0
 
     def asks(self, body: tuple[bytes, ...]) -> tuple[str, str] | None:
-        """Name and network of a lookup that only another broker can answer."""
+        """Name and network of a lookup that only another broker can answer; None for any other."""
         if len(body) != 1 or b"@" not in body[0]:
             return None
         name, _, net = body[0].decode("utf-8", "replace").rpartition("@")
@@ -57,7 +57,7 @@ class Asking:
         return name, net
 
     def ask(self, asker: Asker, name: str, net: str) -> None:
-        """Ask it; whoever asked is answered later, at the latest after two seconds (BRI-008)."""
+        """Ask the other broker; the asker is answered later, after two seconds at most (BRI-008)."""
         link = self._link_to(net)
         waiting = Waiting(asker, name, net, self.context.now.mono + limits.ASK_NS, link)
         if link is None:
@@ -80,7 +80,7 @@ class Asking:
         self.context.say(asker.peer, Message(REPLY, time, (body,), asker.envelope))
 
     def hear_ask(self, link: Link, header: wire.Ask, frames: tuple[bytes, ...], now: Now) -> None:
-        """Another broker asks: it is told what is exported."""
+        """Another broker asks for a name: answer with the exported instances."""
         names = tuple(
             name for name in frames if name and self.context.bridging.exports_name(name.decode("utf-8", "replace"))
         )
@@ -102,15 +102,15 @@ class Asking:
         self._answer(waiting, canonical(told))
 
     def lost(self, net: str) -> None:
-        """Its bridge is down."""
+        """The bridge to this network is down: answer all who wait for it."""
         for number in [number for number, waiting in self._asked.items() if waiting.net == net]:
             self._unanswered(self._asked.pop(number), "unreachable")
 
     def wake(self, now: Now) -> None:
-        """Who has waited for too long is told."""
+        """Answer those who have waited too long."""
         for number in [number for number, waiting in self._asked.items() if waiting.due_at <= now.mono]:
             self._unanswered(self._asked.pop(number), "unreachable")
 
     def deadline(self) -> int | None:
-        """When that is."""
+        """When the first waiting asker times out."""
         return next((waiting.due_at for waiting in self._asked.values()), None)

@@ -1,4 +1,4 @@
-"""The beacon: where the broker is, said once a second to everybody (BEA-001, BEA-007)."""
+"""The beacon: a broadcast of where the broker is, once a second (BEA-001, BEA-007)."""
 # tidy: a part of the core, with a deadline of its own
 
 from weft.base.now import Now
@@ -9,7 +9,7 @@ from weft.wire.catalog.messages import Beacon
 
 
 class Beacons:
-    """Silent until the ports are known, and after `stop`; where they go is the shell's affair (BEA-002)."""
+    """Silent until the ports are known, and after `stop`. The shell decides where beacons are sent (BEA-002)."""
 
     def __init__(self, context: Context) -> None:
         self._context = context
@@ -17,7 +17,7 @@ class Beacons:
         self._next_at: int | None = None
 
     def open(self, now: Now) -> None:
-        """The ports stand in the context: say them at once, and each interval from now on."""
+        """The context has the ports now: send a beacon at once, then one per interval."""
         context = self._context
         if not context.settings.beacon_ns:
             return
@@ -35,7 +35,7 @@ class Beacons:
         self._next_at = now.mono
 
     def wake(self, now: Now) -> None:
-        """Say it, if it is time; what was missed is not made up for."""
+        """Send a beacon if one is due; missed beacons are not made up for."""
         if self._said is not None and self._next_at is not None and now.mono >= self._next_at:
             self._context.send(BEACON, b"", self._said)
             self._context.count("beacons")
@@ -45,5 +45,5 @@ class Beacons:
         return self._next_at
 
     def stop(self) -> None:
-        """Say nothing more."""
+        """Stop sending beacons."""
         self._next_at = None

@@ -1,4 +1,4 @@
-"""Who is registered: by name, by owner, by observed address, and counted by state."""
+"""All registered instances: by name, by owner, by observed address, and counted by state."""
 
 from bisect import bisect_left, insort
 from collections import Counter
@@ -14,7 +14,7 @@ Key = tuple[str, str]
 
 
 class _Noted(NamedTuple):
-    """What an instance was when it was counted last: the same is taken off again."""
+    """The values under which an instance was last counted; the next change subtracts exactly these."""
 
     state: State
     owner: str
@@ -25,13 +25,16 @@ _index_of: Final = attrgetter("index")
 
 
 class Book:
-    """All instances, in the order of their coming. Every count is kept as it changes: asking costs nothing."""
+    """All instances, in the order of registration.
+
+    Counts are updated with each change, so reading them costs nothing.
+    """
 
     def __init__(self, context: Context) -> None:
         self.counts: Counter[State] = Counter()
         """Instances by state."""
         self.forgetters: list[Callable[[Instance], None]] = []
-        """Told after any change of an instance, and when it goes: what was kept of its name is old."""
+        """Called after any change or removal of an instance; what they keep for its name is then out of date."""
         self._instances: dict[Key, Instance] = {}
         self._by_name: dict[str, dict[str, Instance]] = {}
         self._names: list[str] = []
@@ -40,11 +43,11 @@ class Book:
         self._addresses: dict[str, dict[Key, Instance]] = {}
         self._states_at: dict[str, Counter[State]] = {}
         self.bytes = 0
-        """Of memory, for all instances."""
+        """Bytes of memory that all instances take."""
         self.live_addresses = 0
         """Observed addresses with an ACTIVE or SUSPECT instance."""
         self.silent_addresses = 0
-        """Those of them all of whose live instances are SUSPECT (BEA-023)."""
+        """Those of them where every live instance is SUSPECT (BEA-023)."""
         context.listeners.insert(0, self._hear)
 
     def __len__(self) -> int:
@@ -61,15 +64,15 @@ class Book:
         return sorted(found.values(), key=_index_of) if len(found) > 1 else list(found.values())
 
     def any_of_name(self, name: str) -> Iterable[Instance]:
-        """The same in no order that means anything, and without making a list of them."""
+        """The same as a view, in no particular order; no list is made."""
         return self._by_name.get(name, {}).values()
 
     def all(self) -> Iterable[Instance]:
-        """Every instance, in every state. Who changes the book meanwhile copies first."""
+        """Every instance, in every state. Copy first if you change the book while iterating."""
         return self._instances.values()
 
     def names(self) -> list[str]:
-        """Every name that has an instance, sorted; the book's own list: read it, and keep none of it."""
+        """Every name that has an instance, sorted. This is the book's own list: do not change or keep it."""
         return self._names
 
     def by_owner(self, owner: str) -> int:
@@ -81,7 +84,7 @@ class Book:
         return self._addresses
 
     def put(self, instance: Instance) -> None:
-        """Enter an instance; one of the same name and id is replaced."""
+        """Add an instance; one with the same name and id is replaced."""
         key = instance.key
         before = self._instances.get(key)
         if before is not None and before is not instance:
@@ -95,13 +98,13 @@ class Book:
         self.changed(instance)
 
     def weigh(self, instance: Instance, cost: int) -> None:
-        """It takes so many bytes of memory from now on."""
+        """Set the bytes of memory that an instance takes."""
         if self._instances.get(instance.key) is instance:
             self.bytes += cost - instance.cost
         instance.cost = cost
 
     def drop(self, instance: Instance) -> None:
-        """Strike an instance out; one that is not in the book is no fault."""
+        """Remove an instance; nothing happens if it is not in the book."""
         key = instance.key
         if self._instances.get(key) is not instance:
             return
@@ -116,7 +119,10 @@ class Book:
         self._forget(instance)
 
     def changed(self, instance: Instance) -> None:
-        """To be said after any change of its record, state, health, owner or index; an announced change says it itself."""
+        """Update the counts after a change of an instance's record, state, health, owner or index.
+
+        `announce` calls it by itself.
+        """
         if self._instances.get(instance.key) is instance:
             noted = self._noted.get(instance.key)
             if not instance.is_imported and noted != (instance.state, instance.owner, instance.observed_ip):
@@ -134,7 +140,7 @@ class Book:
     # Counting
 
     def _count(self, instance: Instance) -> None:
-        if instance.is_imported:  # nobody here watches over it (BEA-023), and nobody here owns it
+        if instance.is_imported:  # its liveness is not watched here (BEA-023), and it has no owner here
             return
         noted = self._noted[instance.key] = _Noted(instance.state, instance.owner, instance.observed_ip)
         self.counts[noted.state] += 1
@@ -157,7 +163,7 @@ class Book:
             del self._addresses[noted.address], self._states_at[noted.address]
 
     def _recount(self, address: str, state: State, by: int) -> None:
-        """The states at one address have changed, and with them perhaps what the address counts as."""
+        """The states at one address have changed: count the address again."""
         states = self._states_at.setdefault(address, Counter())
         self._tally(states, -1)
         states[state] += by

@@ -1,4 +1,4 @@
-"""One bridge: who is at its other end, and what may still be said to it (BRI-008)."""
+"""One bridge: the broker at its other end, and the credit for messages to it (BRI-008)."""
 
 from collections import OrderedDict
 from collections.abc import Sequence
@@ -11,52 +11,52 @@ from weft.wire.catalog import bridges as wire
 from weft.wire.catalog import times
 
 COUNTED: Final = (wire.Change, wire.Pub, wire.Ask, wire.Call)
-"""What needs credit; all else is small, or an answer to what had it."""
+"""Messages that need credit. All others are small, or answer one that had credit."""
 Key = tuple[str, str, str]
 
 
 class Link:
-    """A connection to another broker. `channel` and `peer`: where it is spoken to."""
+    """A connection to another broker; `channel` and `peer` are its address here."""
 
     def __init__(self, context: Context, channel: str, peer: bytes, endpoint: str = "") -> None:
         self._context = context
         self.channel, self.peer = channel, peer
         self.endpoint = endpoint
-        """Where it is dialled; empty: it dials."""
+        """The endpoint that we dial; empty: the other side dials."""
         self.state = Bridge.DOWN
         self.net = ""
         self.epoch = ""
-        """Of the run whose index is counted."""
+        """Epoch of the other broker's run; `index` counts within it."""
         self.index = self.said_index = 0
-        """Of the last change that was heard, and that was said."""
+        """Index of the last change received, and of the last change sent."""
         self.heard_at = self.beat_at = self.since = context.now.mono
         self.retry_at = context.now.mono
         self.retries = 0
         self.window = (0, 0)
         self._open = (0, 0)
-        """Messages and bytes that were said and not acknowledged."""
+        """Messages and bytes sent and not acknowledged."""
         self._taken = (0, 0)
-        """What was heard and not acknowledged yet."""
+        """Messages and bytes received and not acknowledged yet."""
         self.parts = 0
-        """Of the snapshot that comes: how many are here."""
+        """Parts of the incoming snapshot received so far."""
         self.snapshot: set[Key] = set()
-        """What was in these parts."""
+        """Entries in the parts received so far."""
         self.offered: dict[Key, bytes] = {}
-        """What was said of each entry last."""
+        """What was last sent of each entry."""
         self.wants: set[tuple[str, str]] = set()
-        """(network, prefix) that the other end has subscribed to."""
+        """(network, prefix) pairs that the other end has subscribed to."""
         self.late: OrderedDict[Key, None] = OrderedDict()
-        """Entries whose change waits for credit: the newest state of each will be said."""
+        """Entries whose change waits for credit; only the newest state of each is sent."""
         self.waiting: OrderedDict[tuple[str, str, str, bytes], tuple[wire.Pub, tuple[bytes, ...]]] = OrderedDict()
         """The last value of each topic that waits for credit."""
 
     @property
     def is_on(self) -> bool:
-        """Whether entries are said over it."""
+        """Whether entries are exchanged over it."""
         return self.state in (Bridge.SYNCING, Bridge.UP)
 
     def begin_anew(self) -> None:
-        """Nothing is known of the other end."""
+        """Forget all that is known of the other end."""
         self.epoch, self.index, self.said_index, self.parts = "", 0, 0, 0
         self._open = self._taken = self.window = (0, 0)
         self.offered, self.wants = {}, set()
@@ -64,12 +64,12 @@ class Link:
         self.waiting.clear()
 
     def has_credit(self, size: int) -> bool:
-        """Whether one more message of so many bytes may be said now."""
+        """Whether one more message of `size` bytes may be sent now."""
         messages, total = self._open
         return messages < self.window[0] and (total == 0 or total + size <= self.window[1])
 
     def say(self, header: wire.Header, frames: Sequence[bytes] = ()) -> None:
-        """Say it, whatever the credit is; what needs some is counted."""
+        """Send a message, with or without credit; messages that need credit are counted."""
         if type(header) in COUNTED:
             self._open = (self._open[0] + 1, self._open[1] + sum(map(len, frames)))
         message = wire.message_of(header, times.write("f64le", self._context.wall), frames)
@@ -77,7 +77,7 @@ class Link:
         self._context.count("bridge_said", type(header).__name__.lower())
 
     def take(self, header: wire.Header, frames: Sequence[bytes]) -> None:
-        """It was heard: acknowledged, a good part of a window at a time."""
+        """A message was received: acknowledge, once a good part of the window has been received."""
         if type(header) not in COUNTED:
             return
         messages, size = self._taken = (self._taken[0] + 1, self._taken[1] + sum(map(len, frames)))
@@ -85,11 +85,11 @@ class Link:
             self.acknowledge()
 
     def acknowledge(self) -> None:
-        """Say how much was taken, if anything was."""
+        """Acknowledge what was received, if anything."""
         if self._taken != (0, 0):
             self.say(wire.Credit(*self._taken))
             self._taken = (0, 0)
 
     def credit(self, given: wire.Credit) -> None:
-        """The other end has taken something."""
+        """The other end has acknowledged messages: their credit is free again."""
         self._open = (max(0, self._open[0] - given.messages), max(0, self._open[1] - given.bytes))

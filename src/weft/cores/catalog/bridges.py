@@ -1,10 +1,11 @@
-"""Bridges to brokers of other networks: entries, lookups, calls and publications over one connection each (BRI-001 to 014).
+"""Bridges to brokers of other networks: all that crosses uses one connection per network (BRI-001 to 014).
 
-    links      one for each network: bridgestates says what each word does to it, bridgelinks what may be said
-    routes     entries of others, and by which link each is had
+    links one per network: its states in bridgestates, its credit in bridgelinks
+    routes     entries of other networks, and the link each comes by
     crossing   publications; relays: calls
 
-Nothing crosses unless both sides list it. Networks that are split go on alone, and say all anew when they meet.
+An entry crosses only if the settings of both sides list it. Networks that are cut apart go on alone, and exchange
+everything again when they reconnect.
 """
 
 from collections.abc import Callable
@@ -37,7 +38,7 @@ from weft.wire.catalog.messages import Message
 
 
 class Bridges:
-    """All bridges of this broker; a broker that neither dials nor listens for any has none."""
+    """All bridges of this broker. It has none if it neither dials nor listens for any."""
 
     def __init__(  # tidy: all the parts that entries, values and calls go through
         self,
@@ -66,11 +67,11 @@ class Bridges:
 
     @property
     def is_on(self) -> bool:
-        """Whether there may be bridges."""
+        """Whether the settings allow bridges."""
         return bool(self.context.settings.net and (self.context.settings.bridge_to or self.context.bridge_port))
 
     def open(self, now: Now) -> None:
-        """Dial whom the settings name."""
+        """Dial the brokers named in the settings."""
         if not self.context.settings.net:
             return
         self._is_open = True
@@ -83,13 +84,13 @@ class Bridges:
             self.relays.prepare()
 
     def stop(self) -> None:
-        """The broker ends: say so."""
+        """The broker stops: send a goodbye on every bridge."""
         for link in self.links.values():
             if link.is_on:
                 link.say(wire.Bye())
 
     def link_to(self, net: str) -> Link | None:
-        """The bridge by which a network is reached: its own, else that by which its entries come."""
+        """The bridge to a network: its own, else the one over which its entries come."""
         direct = next((link for link in self.links.values() if link.net == net and link.is_on), None)
         if direct is not None or not self.context.settings.transit:
             return direct or self._through(net)
@@ -103,7 +104,7 @@ class Bridges:
     # Hearing
 
     def hear(self, message: Message, source: Source, now: Now) -> None:
-        """Something came over a bridge."""
+        """Process a message of a bridge."""
         try:
             header, frames = wire.read(message)
         except PeerError:
@@ -124,7 +125,7 @@ class Bridges:
         self.sharing.settle()
 
     def _meet(self, header: wire.Header, source: Source) -> Link | None:
-        """Somebody dials; who says anything else first is told that nobody knows him."""
+        """A broker dials. Any other first message is refused, since the sender is not known."""
         if source.channel != BRIDGE:
             return None
         link = Link(self.context, source.channel, source.peer)
@@ -145,13 +146,13 @@ class Bridges:
             self._refuse(link, header, code)
             return
         if link.is_on and link.net != header.net:
-            self._turn(link, Word.ENDED)  # another broker now: what came under the old name goes
+            self._turn(link, Word.ENDED)  # it is another broker now: entries under its old name are removed
             if link.endpoint:
                 return
             self.links[link.channel, link.peer] = link
         for other in [each for each in self.links.values() if each.net == header.net and each is not link]:
             if other.is_on:
-                self._turn(other, Word.ENDED)  # it has dialled anew, or both have dialled
+                self._turn(other, Word.ENDED)  # it dialled again, or both sides dialled
             if not other.endpoint:
                 self.links.pop((other.channel, other.peer), None)
         link.net, link.window = header.net, (header.messages, header.bytes)
@@ -201,7 +202,7 @@ class Bridges:
             link.since = self.context.now.mono
 
     def greet(self, link: Link) -> None:
-        """Dial, and say who is there."""
+        """Dial, and send a greeting."""
         link.begin_anew()
         link.heard_at = self.context.now.mono
         self._say_hello(link)
@@ -217,42 +218,42 @@ class Bridges:
         link.say(hello)
 
     def answer_greeting(self, link: Link) -> None:
-        """The other has dialled."""
+        """Answer the greeting of the broker that dialled."""
         self._say_hello(link)
         self.begin(link)
 
     def begin(self, link: Link) -> None:
-        """Both have greeted."""
+        """Both sides have greeted."""
         link.beat_at = self.context.now.mono
         self.say_all(link)
         self.crossing.spread()
 
     def say_all(self, link: Link) -> None:
-        """Say all that is exported."""
+        """Send all exported entries."""
         self.sharing.say_all(link)
 
     def join(self, link: Link) -> None:
-        """The other's entries are all here."""
+        """All entries of the other side are here."""
         link.retries = 0
         self.context.tell(BridgeUp(link.net, len(self.routes.of_link(link.net)), len(link.offered)))
         self.crossing.spread()
 
     def stay(self, link: Link) -> None:
-        """The snapshot that was asked for again is here."""
+        """The snapshot that was asked for again is complete."""
         self.context.count("bridge_resyncs")
 
     def ask_again(self, link: Link) -> None:
-        """Something was missed: greeting again asks for all."""
+        """A change was missed: greet again, which asks for a snapshot."""
         self._say_hello(link)
         link.parts = 0
 
     def lose(self, link: Link) -> None:
-        """What came by it is unreachable, unless there is another way."""
+        """The link is lost: its entries are unreachable, unless another link has them."""
         self.context.tell(BridgeDown(link.net, "silent or gone"))
         self.let_go(link)
 
     def let_go(self, link: Link) -> None:
-        """Close it; the dialler tries again later."""
+        """Close it; the side that dials tries again later."""
         for key in self.routes.of_link(link.net):
             self.routes.withdraw(link.net, key, "link")
         self.crossing.lost(link)
@@ -270,7 +271,7 @@ class Bridges:
     # Questions
 
     def query(self, args: tuple[bytes, ...], asker: Asker) -> tuple[bytes, ...]:
-        """`dbp.bridge`: how each bridge is."""
+        """`dbp.bridge`: the state of each bridge."""
         mono = self.context.now.mono
         rows = [
             {
@@ -290,14 +291,17 @@ class Bridges:
     # Time
 
     def failed(self, order: SendFailed) -> None:
-        """A word found no room: nobody knows any more what the other end has, nor its credit, so all begins anew."""
+        """A message found no room in the queue.
+
+        The other end's state and the credit are unknown now, so start again.
+        """
         self.context.count("bridge_dropped", "unsent")
         link = self.links.get((order.channel, order.peer))
         if link is not None and link.is_on:
             self._turn(link, Word.ENDED)
 
     def wake(self, now: Now) -> None:
-        """Beat, notice silence, dial again."""
+        """Send beats, notice silence, dial again."""
         for link in list(self.links.values()):
             self._look_after(link, now.mono)
         self.asking.wake(now)

@@ -1,8 +1,9 @@
-"""What a bridge to another broker is, and what each word does to it (BRI-003).
+"""The states of a bridge to another broker, and what each message does (BRI-003).
 
-Whoever dials greets first; whoever listens answers the greeting. Both then send all that they export, and the link is up
-when the other's is there. A second greeting on a link asks for the snapshot again. After three seconds of silence, a
-refusal or a goodbye the link is down: what came by it is unreachable, and the dialler tries again later.
+The side that dials greets first; the listening side answers the greeting. Both then send everything they export, and
+the link is up when the snapshot of the other side is complete. A second greeting on a link asks for the snapshot again.
+After three seconds of silence, a refusal or a goodbye the link is down: its entries are unreachable, and the dialling
+side tries again later.
 """
 
 from enum import Enum

@@ -1,13 +1,14 @@
-"""Active checks: the broker looks itself whether a service works (BEA-024).
+"""Active checks: the broker itself tests whether a service works (BEA-024).
 
-    {"tcp": "10.0.0.5:80"}     it accepts connections; empty: where it is called
+    {"tcp": "10.0.0.5:80"}     it accepts connections; empty: at its calling address
     {"http": "/health"}        it answers a GET with one of `status` (200); a path, or a whole URL
     {"zmq": ""}                it answers a ping
     command                    by the broker's file only: exit status 0 is passing, 1 warning, all else critical
 
-Each has `interval`, `timeout`, `fall` and `rise`: so many results in a row change what is believed. The health of an
-instance is the worst of its checks and of what it says itself; it never changes whether the instance is there. Nobody is
-called at an address that was only claimed. So many at once, and no more: what waits is late, and counted.
+Each has `interval` and `timeout`, and `fall` and `rise`: the number of equal results in a row that changes the check's
+health. The health of an instance is the worst of its checks and of the health that it reports itself; it never affects
+the instance's state. A check never goes to an address that the service only claims and that the broker has not
+observed. The number of checks at once is bounded; a check that has to wait is late, and that is counted.
 """
 
 import heapq
@@ -33,7 +34,7 @@ from weft.cores.catalog.registry import Registry
 
 RANK: Final = {health: rank for rank, health in enumerate(HEALTHS)}
 KINDS: Final = ("tcp", "http", "zmq")
-"""That a record may ask for."""
+"""Kinds that a record may ask for."""
 PASSING, UNKNOWN, CRITICAL = "passing", "unknown", "critical"
 Seconds = Annotated[float, Meta(ge=1, le=86_400)]
 Count = Annotated[int, Meta(ge=1, le=100)]
@@ -53,7 +54,7 @@ class Wanted(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
 
 
 class Check:
-    """One check of one instance, and what its last results were."""
+    """One check of one instance, with its last results."""
 
     __slots__ = ("fall", "health", "instance", "interval_ns", "is_over", "rise", "row", "run", "seen")
 
@@ -61,11 +62,11 @@ class Check:
         self.instance, self.run = instance, run
         self.interval_ns, self.fall, self.rise = interval_ns, fall, rise
         self.health, self.seen, self.row = UNKNOWN, UNKNOWN, 0
-        """What is believed; the last result, and how many of it came in a row."""
+        """The check's health; the last result, and how many equal results came in a row."""
         self.is_over = False
 
     def judge(self, outcome: str) -> bool:
-        """Another result; whether something else is believed now."""
+        """Add a result; returns whether the check's health changed."""
         is_same = (outcome == PASSING) == (self.seen == PASSING) and self.seen != UNKNOWN
         self.row = self.row + 1 if is_same else 1
         self.seen = outcome
@@ -76,7 +77,7 @@ class Check:
 
 
 class Checks:
-    """All checks of all instances here."""
+    """All checks of all instances of this broker."""
 
     def __init__(self, context: Context, book: Book, registry: Registry) -> None:
         self.context, self.book, self.registry = context, book, registry
@@ -84,7 +85,7 @@ class Checks:
         self._allowed = [ip_network(network, strict=False) for network in context.settings.probe_allow]
         self._of: dict[tuple[str, str], list[Check]] = {}
         self._said: dict[tuple[str, str], Any] = {}
-        """What a record wanted when its checks were made."""
+        """The `checks` of each record for which checks were made."""
         self._heap: list[tuple[int, int, Check]] = []
         self._waiting: deque[Check] = deque()
         self._running: dict[int, Check] = {}
@@ -94,13 +95,13 @@ class Checks:
         context.listeners.append(self.changed)
 
     def open(self, now: Now) -> None:
-        """Begin with what was restored."""
+        """Start the checks of restored instances."""
         self._is_open = True
         for instance in self.book.all():
             self._follow(instance)
 
     def changed(self, change: Change) -> None:
-        """Instances come, change and go."""
+        """An instance was added, changed or removed."""
         instance = change.instance
         if not instance.is_imported:
             if change.op == "remove" or not instance.is_live:
@@ -109,7 +110,10 @@ class Checks:
                 self._follow(instance)
 
     def health_of(self, instance: Instance, own: str) -> str:
-        """The worst of what it says itself and of its checks; `own`: unknown, if it says nothing."""
+        """The worst of its checks and of `own`, the health that it reports itself.
+
+        `own` is `unknown` if it reports none.
+        """
         checks = [check.health for check in self._of.get(instance.key, ())]
         if not checks:
             return own
@@ -166,7 +170,7 @@ class Checks:
         return Check(instance, run, round(wanted.interval * SECOND), wanted.fall, wanted.rise)
 
     def _located(self, run: RunCheck, place: str) -> RunCheck | None:
-        """With the address of the service where the check names none."""
+        """The check with the address of the service, where it names none."""
         target = run.target
         if run.kind == "http" and (not target or target.startswith("/")):
             target = f"http://{place}{target or '/'}" if place else ""
@@ -175,11 +179,11 @@ class Checks:
         return msgspec.structs.replace(run, target=target) if target else None
 
     def _may(self, instance: Instance, run: RunCheck) -> bool:
-        """Whether it goes to where the service was observed, or into a network that may be probed (BEA-016)."""
+        """Whether the target is where the service was observed, or in a network that may be probed (BEA-016)."""
         try:
             host = _host_of(run)
             address = ip_address(host)
-        except ValueError:  # no place at all, or a name, which may become any address
+        except ValueError:  # no address, or a host name, which may resolve to any address
             return False
         return host == instance.observed_ip or any(address in network for network in self._allowed)
 
@@ -190,7 +194,7 @@ class Checks:
         heapq.heappush(self._heap, (at, self._serial, check))
 
     def wake(self, now: Now) -> None:
-        """Begin what is due, as far as there is room."""
+        """Start the checks that are due, as far as there is room."""
         while self._heap and self._heap[0][0] <= now.mono:
             check = heapq.heappop(self._heap)[2]
             if not check.is_over:
@@ -211,7 +215,7 @@ class Checks:
         return self._heap[0][0] if self._heap else None
 
     def done(self, order: CheckDone, now: Now) -> None:
-        """One has a result."""
+        """A check has its result."""
         check = self._running.pop(order.id, None)
         if check is None:
             return
@@ -231,7 +235,7 @@ class Checks:
 
 
 def _host_of(run: RunCheck) -> str:
-    """Where a check goes to; empty: nowhere. ValueError for a URL that is none."""
+    """The host that a check goes to; empty: none. ValueError for an invalid URL."""
     if run.kind != "http":
         return host_of(run.target) if is_address(run.target) else ""
     parts = urlsplit(run.target)

@@ -1,7 +1,7 @@
-"""Connections: what is known of the peers on the ROUTER, by routing id (CAT-020, CAT-080).
+"""What is known of the peers on the ROUTER, by routing id (CAT-020, CAT-080).
 
-Only what is out of the ordinary is remembered: a peer of which nothing is known is NEW. Every memory is bounded, and of
-each the oldest goes first; who is forgotten is NEW again, and what it says next puts that right.
+Only peers with something out of the ordinary are remembered; any other peer is NEW. Each memory is bounded, and drops
+its oldest entry first. A peer that was dropped is NEW again, and its next message restores the state.
 """
 
 from array import array
@@ -15,9 +15,9 @@ from weft.cores.catalog.refusals import Refusal
 from weft.cores.catalog.states import Link
 
 EVENTS_MAX: Final = (
-    100  # of refusals and malformed messages in `TELL_NS`, of all peers together: new peers cost nothing
+    100  # of refusals and malformed messages in `TELL_NS`, of all peers together: inventing new peers is free
 )
-TIME_BYTES_KEPT: Final = 21  # of a time frame: no format is that long, and a frame may have a megabyte
+TIME_BYTES_KEPT: Final = 21  # of a time frame: no valid format is longer, but a frame may have a megabyte
 
 
 class _Bound:
@@ -30,24 +30,24 @@ class _Bound:
 
 
 class Connections:
-    """By routing id: its state, whom it speaks for, and how often it said what is no message."""
+    """By routing id: its state, the instance it speaks for, and how many malformed messages it sent."""
 
     def __init__(self, context: Context) -> None:
         self.context = context
         self._bound: dict[bytes, _Bound] = {}
         self._closed: dict[bytes, int] = {}
         self._ignored: dict[bytes, int] = {}
-        """Until when."""
+        """Until which instant each peer is ignored."""
         self._garbled: dict[bytes, array[int]] = {}
-        """When the last ones came, at most `MALFORMED_MAX`."""
+        """Instants of its last malformed messages, at most `MALFORMED_MAX`."""
         self._told: dict[str, tuple[int, int]] = {}
-        """Of a peer: when its last event was, and how many things since."""
+        """Per peer: when its last event was told, and how many refusals came since."""
         self._window = (0, 0)
 
     # States
 
     def state_of(self, peer: bytes) -> Link:
-        """What a peer is at this moment."""
+        """The state of a peer's connection."""
         if peer in self._bound:
             return Link.BOUND
         if peer in self._ignored:
@@ -61,30 +61,30 @@ class Connections:
         return Link.NEW
 
     def is_over(self, peer: bytes) -> bool:
-        """Whether a peer was ignored for long enough."""
+        """Whether the time for which a peer is ignored is over."""
         return self.context.now.mono >= self._ignored[peer]
 
     def bind(self, asker: Asker, instance: Instance) -> None:
-        """The connection speaks for this instance."""
-        self._bound.pop(asker.peer, None)  # who was heard last is forgotten last
+        """From now on the connection speaks for this instance."""
+        self._bound.pop(asker.peer, None)  # moves it to the end: the peer heard last is dropped last
         _room(self._bound, limits.PEERS_MAX)
         self._bound[asker.peer] = _Bound(instance.key, asker.time[:TIME_BYTES_KEPT])
 
     def close(self, peer: bytes) -> None:
-        """Nothing is said to it any more."""
+        """Nothing is sent to it any more."""
         self.clear(peer)
         _room(self._closed, limits.CLOSED_MAX)
         self._closed[peer] = self.context.now.mono
 
     def ignore(self, peer: bytes) -> None:
-        """It is not heard for a minute."""
+        """Ignore it for a minute."""
         self.clear(peer)
         _room(self._ignored, limits.PEERS_MAX)
         self._ignored[peer] = self.context.now.mono + limits.MALFORMED_NS
         self.context.tell(PeerIgnored(peer.hex(), limits.MALFORMED_NS // 1_000_000_000))
 
     def clear(self, peer: bytes) -> None:
-        """It is as if it had never been heard."""
+        """Forget everything about the peer."""
         for memory in (self._bound, self._closed, self._ignored, self._garbled):
             memory.pop(peer, None)
 
@@ -96,7 +96,7 @@ class Connections:
         return bound.key if bound else None
 
     def note_time(self, asker: Asker) -> None:
-        """How a connection writes the time: what is pushed to it has the same format (CAT-011)."""
+        """Note the time format of a connection: messages pushed to it use the same one (CAT-011)."""
         bound = self._bound.get(asker.peer)
         if bound is not None:
             bound.time = asker.time[:TIME_BYTES_KEPT]
@@ -109,7 +109,7 @@ class Connections:
     # Refusals
 
     def count_garbled(self, peer: bytes, code: str) -> bool:
-        """Something of it was no message; whether that was the twentieth within a minute (R14)."""
+        """Count a malformed message; returns whether it was the twentieth within a minute (R14)."""
         self.context.count("malformed")
         self._tell(peer.hex(), lambda name, count: PeerMalformed(name, code, count))
         if self.state_of(peer) in (Link.CLOSED, Link.IGNORED):
@@ -123,13 +123,16 @@ class Connections:
         return len(times) == limits.MALFORMED_MAX and now - times[0] < limits.MALFORMED_NS
 
     def count_denied(self, asker: Asker, refusal: Refusal) -> None:
-        """It was refused something."""
+        """Count a refusal."""
         self.context.count("denied", refusal.code)
         told = (refusal.code, refusal.service)
         self._tell(asker.owner, lambda name, count: RequestDenied(name, *told, count))
 
     def _tell(self, name: str, event_of: Any) -> None:
-        """One event per peer in ten seconds, that says how often; and not too many of all (CAT-080)."""
+        """Tell one event per peer in ten seconds, with the count since the last one.
+
+        Bounded for all peers together (CAT-080).
+        """
         now = self.context.now.mono
         told_at, count = self._told.pop(name, (-limits.TELL_NS, 0))
         count += 1
@@ -148,6 +151,6 @@ class Connections:
 
 
 def _room(memory: dict[Any, Any], most: int) -> None:
-    """Make room for one more: the oldest goes."""
+    """Make room for one more entry by dropping the oldest."""
     while len(memory) >= most:
         del memory[next(iter(memory))]

@@ -1,7 +1,7 @@
-"""What all parts of the catalog core share: who we are, the index of changes, and what we want done.
+"""State that all parts of the catalog core share: identity, the index of changes, and the outbox.
 
-All records of a turn stand in one Persist in front of everything that the turn says: no approval, no acknowledgement and
-no event leaves before its change is durable (CAT-050).
+All records of a turn stand in one Persist ahead of all effects of the turn: no approval, acknowledgement or event
+leaves before its change is durable (CAT-050).
 """
 
 import hashlib
@@ -36,70 +36,73 @@ ROUTER, EVENTS, BEATS, BEACON, PROBE, VALUES, MONITOR, BRIDGE, DIAL, RELAY, CALL
 
 
 MICROSECONDS = 1_000_000.0
-"""Of a second: the wire has Unix seconds as a float, which holds no more of them anyhow."""
+"""Microseconds per second. The wire carries Unix seconds as a float, which has no finer resolution."""
 
 
 class Asker(NamedTuple):
-    """Who said a message on the ROUTER."""
+    """The sender of a message on the ROUTER."""
 
     peer: bytes
     kind: str
-    """Of its socket: `DEALER`, `REQ`, …; empty: not said."""
+    """Type of its socket: `DEALER`, `REQ`, …; empty: not stated."""
     address: str
-    """Its observed ip; empty for who is on this machine's own file system."""
+    """Its observed IP; empty for a peer that comes through this machine's file system."""
     envelope: Envelope
     time: bytes
     """The time frame that it sent."""
     is_proved: bool = False
-    """Whether its key is known: then its role was judged before it was heard (CAT-060)."""
+    """Whether its key is known; then its role was checked before the message came here (CAT-060)."""
 
     @property
     def is_admin(self) -> bool:
-        """Whether it may order what others may not: only through the socket in the state directory (CAT-061)."""
+        """Whether it may give administrator's orders: only peers on the socket in the state directory (CAT-061)."""
         return not self.address
 
     @property
     def is_dealer(self) -> bool:
-        """Whether it has a connection, and may be told things unasked (CAT-006)."""
+        """Whether it has a connection, and may get messages it did not ask for (CAT-006)."""
         return self.kind == "DEALER" and not self.envelope
 
     @property
     def owner(self) -> str:
-        """Whose instances are its own."""
+        """The owner under which its instances are registered."""
         return self.address or "127.0.0.1"
 
 
 class OwnMessages(Protocol):
-    """Who copies the broker's own messages: `taps.Taps`."""
+    """Copies the broker's own messages: `taps.Taps`."""
 
     def heard(self, message: Message, asker: Asker) -> None:
-        """One that came to the ROUTER."""
+        """A message that came to the ROUTER."""
 
     def said(self, peer: bytes, message: Message) -> None:
-        """One that leaves it."""
+        """A message that leaves the ROUTER."""
 
     def published(self, publication: Publication) -> None:
-        """One for whoever has subscribed."""
+        """A publication for subscribers."""
 
 
 class Crosses(Protocol):
-    """What goes over bridges: `sharing.Lists`."""
+    """What crosses bridges: `sharing.Lists`."""
 
     def exports_name(self, name: str, /) -> bool:
-        """Whether others are told of a service of this name."""
+        """Whether services of this name are offered to other networks."""
 
     def imports_name(self, name: str, /) -> bool:
-        """Whether those of others are taken: then all that they export is here, and nobody need be asked."""
+        """Whether services of this name are taken from other networks.
+
+        Then all exported entries are here, and no broker need be asked.
+        """
 
     def exports_topic(self, topic: bytes, /) -> bool:
-        """Whether others may have what is published under it."""
+        """Whether publications under this topic are offered to other networks."""
 
     def imports_topic(self, topic: bytes, /) -> bool:
-        """Whether it is taken from others."""
+        """Whether publications under this topic are taken from other networks."""
 
 
 class Nothing:
-    """Nothing crosses."""
+    """Nothing crosses: for a broker without bridges."""
 
     def exports_name(self, name: str, /) -> bool:
         return False
@@ -115,53 +118,56 @@ class Nothing:
 
 
 class Doors(Protocol):
-    """Where imported services are called: `relays.Relays`."""
+    """Addresses here for calls of imported services: `relays.Relays`."""
 
     def place_of(self, key: tuple[str, str]) -> dict[str, Any]:
-        """The keys of a record that say it."""
+        """The keys of a record that name the address of an imported instance."""
 
     def looked_up(self, instance: Instance) -> None:
-        """Somebody wants to call it."""
+        """An imported instance was looked up, so a client may call it."""
 
 
 class Context(Outbox):
-    """Shared by reference; the parts of the core change it, nobody else does."""
+    """Shared by reference; only parts of the core change it."""
 
     def __init__(self, settings: CatalogSettings, node: bytes, era: int, chance: Chance) -> None:
         super().__init__()
         self.settings, self.node, self.era, self.chance = settings, node, era, chance
         self.budget = Budget()
         self.epoch = hashlib.sha256(node + era.to_bytes(8, "big")).hexdigest()[:16]
-        """Of this run of the broker: no two runs share it (CAT-051)."""
+        """Epoch of this run of the broker; no two runs share one (CAT-051)."""
         self.index = 0
-        """Of the last change of this epoch."""
+        """Index of the last change in this epoch."""
         self.is_full = False
-        """The journal has no room: nothing is registered or updated (JRN-030)."""
+        """The journal has no room: no registration or update is accepted (JRN-030)."""
         self.beats_port = self.events_port = self.monitor_port = 0
         self.bridge_port = 0
         self.bridging: Crosses = Nothing()
-        """What goes over bridges (BRI-004)."""
+        """What may cross bridges (BRI-004)."""
         self.relays: Doors | None = None
-        """Where services of other networks are called from here; None: there are none."""
+        """Where services of other networks can be called; None: nowhere."""
         self.tap: OwnMessages | None = None
-        """Whoever copies what this broker hears and says (MON-007); usually nobody."""
+        """Copies what this broker receives and sends (MON-007); usually None."""
         self.now = Now(0, 0)
         self.counters: Counter[tuple[str, str]] = Counter()
-        """What has happened, by metric and label: `("requests", "u_U")`, `("dropped", "closed")` (CAT-082)."""
+        """Counts by metric and label: `("requests", "u_U")`, `("dropped", "closed")` (CAT-082)."""
         self.listeners: list[Callable[[Change], None]] = []
-        """Hear every indexed change, in order, within its turn."""
+        """Called for every indexed change, in order, in the turn of the change."""
         self.lasts: dict[int, int] = {}
-        """By stream: the last number that this start gave."""
+        """By stream: the last number given in this start."""
         self.befores: dict[int, tuple[int, int]] = {}
-        """By stream: era and last number of the start before this one."""
+        """By stream: era and last number of the preceding start."""
 
     @property
     def wall(self) -> float:
-        """Unix seconds; for showing only (CAT-012)."""
+        """Unix seconds, for display only (CAT-012)."""
         return self.now.wall // 1_000 / MICROSECONDS
 
     def announce(self, op: str, instance: Instance, reason: str = "") -> Change:
-        """The next indexed change of an instance that is as it should be by now: kept, and heard by who listens."""
+        """Give an instance's change the next index: make it durable, and call the listeners.
+
+        The instance must already have its new state.
+        """
         self.index += 1
         instance.index = self.index
         change = Change(self.index, op, instance, self.wall, reason)
@@ -172,7 +178,10 @@ class Context(Outbox):
         return change
 
     def keep_numbered(self, record: StreamRecord) -> None:
-        """Make a record of a stream durable with this turn; the first of a start is behind the link to the start before."""
+        """Make a stream record durable with this turn.
+
+        The first one of a start is preceded by the link to the preceding start.
+        """
         stream = record.stream
         if stream not in self.lasts and stream in self.befores:
             self.keep(EraRecord(stream, self.node, self.era, *self.befores[stream]))
@@ -184,18 +193,18 @@ class Context(Outbox):
         return self.lasts.get(stream, 0) + 1
 
     def note_before(self, stream: int, era: int, last: int) -> None:
-        """A start before this one had given this number."""
+        """Note that an earlier start gave this number."""
         if era != self.era:
             self.befores[stream] = max(self.befores.get(stream, (0, 0)), (era, last))
 
     def say(self, peer: bytes, message: Message) -> None:
-        """Say a message on the ROUTER."""
+        """Send a message on the ROUTER."""
         self.send(ROUTER, peer, message)
         if self.tap is not None:
             self.tap.said(peer, message)
 
     def publish(self, publication: Publication) -> None:
-        """Say something on the XPUB of events."""
+        """Publish on the XPUB of events."""
         self.send(EVENTS, b"", publication)
         if self.tap is not None:
             self.tap.published(publication)

@@ -1,13 +1,13 @@
-"""The broker of services: who provides what, where, and whether it is alive (docs/catalog.md; seed: Core Catalog Service).
+"""The broker of services: which services exist, where they are, and whether they are alive (docs/catalog.md.
 
-registry      what is registered, by the table of instances; records: what may be; memory: what the journal keeps
-serving       what is said on the ROUTER, by the table of connections; queries: `dbp.…`; answers: lookups
-checks        whether a service works, as the broker sees it
-liveness      beats, probes, silence, and when not to believe it; beacons: where the broker is
-publishing    every change, to who watches
-sources       publishers: values keeps the last word of each topic, logs gathers warnings
-taps          copies of messages of services, for who looks at them
-bridges       other networks: their entries, calls and publications
+Seed: Core Catalog Service).
+
+registry what is registered, by the table of instances; records: what may be; memory: what the journal keeps serving
+what is said on the ROUTER, by the table of connections; queries: `dbp.…`; answers: lookups checks whether a service
+works, as the broker sees it liveness beats, probes, silence, and when not to believe it; beacons: where the broker is
+publishing every change, to who watches sources publishers: values keeps the last word of each topic, logs gathers
+warnings taps copies of messages of services, for who looks at them bridges other networks: their entries, calls and
+publications
 """
 
 from collections.abc import Callable, Iterable
@@ -88,7 +88,7 @@ class Catalog:
     # Memory
 
     def restore(self, entries: Iterable[Entry], now: Now) -> None:
-        """Take back what was registered; all of it is given time to speak (CAT-051)."""
+        """Restore registered instances; each gets time to send a sign of life (CAT-051)."""
         self.context.now = now
         self.registry.restore(self.logs.noting(entries), now)
 
@@ -97,16 +97,16 @@ class Catalog:
         yield from self.logs.condense()
 
     def facts(self) -> dict[str, Any]:
-        """How it stands, for status and metrics; plain data."""
+        """Numbers for status and metrics, as plain data."""
         return facts(self)
 
     # Hearing
 
     def receive(self, message: Any, source: Source, now: Now) -> None:
-        """Hear a message of one of the channels."""
+        """Process a message of one of the channels."""
         self._begin(now)
         HEARD[source.channel](self, message, source, now)
-        # A lookup that brings nobody back makes nothing due earlier; what it makes later is seen at the next tick.
+        # A lookup can make nothing due earlier, unless it finds an instance again; the next tick then notices it.
         is_lookup = source.channel == ROUTER and message.command == REQUEST and not self.context.records
         self._is_due_known = self._is_due_known and is_lookup
 
@@ -115,12 +115,12 @@ class Catalog:
             part.subscribed(message, now)
 
     def _probed(self, message: Any, source: Source, now: Now) -> None:
-        self.liveness.probed(message, source.peer, now)  # whatever it says, it is there
+        self.liveness.probed(message, source.peer, now)  # any answer shows that it is alive
         if message.command != PONG:
             self.logs.hear_refill(message, source.peer, now)
 
     def _begin(self, now: Now) -> None:
-        """Each verb begins here: who was called too late has stood still (BEA-022)."""
+        """Every verb starts here: a turn that comes too late shows that the process stood still (BEA-022)."""
         self.liveness.note_late(now)
         self.context.now = now
 
@@ -132,10 +132,10 @@ class Catalog:
         ORDERS[type(order)](self, order, now)
 
     def _open(self, order: messages.Ports, now: Now) -> None:
-        """The sockets are there: be found."""
+        """The sockets are open: send beacons."""
         context, settings = self.context, self.context.settings
         context.beats_port, context.events_port, context.monitor_port = order.beats, order.events, order.monitor
-        self.answers.all()  # after a restart all fragments are made anew: before anybody waits for them
+        self.answers.all()  # after a restart, build all answers before the first lookup needs them
         context.bridge_port = order.bridge
         self.beacons.open(now)
         self.bridges.open(now)
@@ -189,7 +189,7 @@ HEARD: Final[dict[str, Callable[[Catalog, Any, Source, Now], None]]] = {
     CALLS: lambda catalog, message, source, now: catalog.bridges.relays.answered(message, source, now),
     VALUES: lambda catalog, message, source, now: catalog.sources.hear(message, source.peer, now),
 }
-"""Who hears what, by channel."""
+"""Which method processes a message, by channel."""
 
 ORDERS: Final[dict[type, Callable[[Catalog, Any, Now], None]]] = {
     messages.Ports: Catalog._open,

@@ -1,8 +1,8 @@
-"""Publications across bridges: only what somebody there wants, each at most once (BRI-009, BRI-014).
+"""Publications across bridges: only those that a subscriber there wants, each at most once (BRI-009, BRI-014).
 
 Who subscribes to `net/green/room/` at this broker gets what services of `green` publish under `room/`, as
-`net/green/room/temp`; the last values are kept under the publisher's name `thermo@green`. A publication is known by its
-network, publisher, instance and number: whoever has seen it drops it.
+`net/green/room/temp`; the last values are kept under the publisher's name `thermo@green`. A publication is identified
+by network, publisher, instance and number; a broker that has seen it before drops it.
 """
 
 from collections import Counter
@@ -24,7 +24,7 @@ Seen = tuple[str, str, str, int]
 
 
 class Crossing:
-    """Who wants what, and what was seen."""
+    """Subscriptions across bridges, and publications seen."""
 
     def __init__(
         self,
@@ -37,16 +37,16 @@ class Crossing:
         self._context, self._publishing, self._values = context, publishing, values
         self._links, self._link_to = links, link_to
         self._own: dict[bytes, tuple[str, str]] = {}
-        """By topic that somebody here has subscribed to: (network, prefix); network empty: all."""
+        """By topic subscribed to here: (network, prefix); an empty network means all networks."""
         self._said: set[tuple[str, str, str]] = set()
-        """(network of the link, network, prefix) that was asked for."""
+        """(network of the link, network, prefix) subscriptions that were sent."""
         self._numbers: Counter[tuple[str, str]] = Counter()
         self._seen: dict[Seen, None] = {}
 
     # Subscriptions
 
     def subscribed(self, subscription: Subscription, now: Now) -> None:
-        """Somebody here subscribes, or nobody is left who does."""
+        """A client here subscribes, or the last subscriber of a topic has left."""
         if not subscription.topic.startswith(PREFIX) or len(subscription.topic) > limits.SUBSCRIPTION_BYTES_MAX:
             return
         net, slash, prefix = subscription.topic[len(PREFIX) :].decode("utf-8", "replace").partition("/")
@@ -57,7 +57,10 @@ class Crossing:
         self.spread()
 
     def spread(self) -> None:
-        """Ask each network for what is wanted of it, here or behind another bridge; take back what is not any more."""
+        """Subscribe at each network to what is wanted from it, here or behind another bridge.
+
+        Unsubscribe from what is not wanted any more.
+        """
         wanted = {
             (link.net, net, prefix)
             for net, prefix in self._all_wanted()
@@ -78,7 +81,7 @@ class Crossing:
         return own | passed if self._context.settings.transit else own
 
     def wanted(self, link: Link, header: wire.Sub | wire.Unsub) -> None:
-        """Another network wants something, or no more; what is kept of it goes at once."""
+        """Another network subscribes or unsubscribes. When it subscribes, the kept values are sent at once."""
         want = (header.net, header.topic)
         if isinstance(header, wire.Unsub):
             link.wants.discard(want)
@@ -89,7 +92,7 @@ class Crossing:
         self.spread()
 
     def lost(self, link: Link) -> None:
-        """A bridge is down: all has to be asked for again."""
+        """A bridge is down: its subscriptions have to be sent again."""
         self._said = {each for each in self._said if each[0] != link.net}
         self.spread()
 
@@ -154,7 +157,7 @@ class Crossing:
         return link.is_on and any(each == net and topic.startswith(prefix.encode()) for each, prefix in link.wants)
 
     def _say(self, link: Link, header: wire.Pub, frames: tuple[bytes, ...]) -> None:
-        """Now, or with the next credit: then only the last value of each topic (BRI-008)."""
+        """Send at once, or when there is credit again; then only the last value of each topic (BRI-008)."""
         if link.has_credit(sum(map(len, frames))) and not link.waiting:
             link.say(header, frames)
             return

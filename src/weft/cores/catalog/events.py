@@ -1,4 +1,4 @@
-"""What stands in the second frame of an event (CAT-040, CAT-042), and one change as `dbp.changes` lists it."""
+"""The second frame of an event (CAT-040, CAT-042), and one change as `dbp.changes` lists it."""
 
 from typing import Final
 
@@ -10,13 +10,13 @@ TICK: Final = "tick"
 
 
 class Event(msgspec.Struct, frozen=True, gc=False, omit_defaults=True):
-    """Of a change: on `catalog/` by name, on `watch/` by topic."""
+    """The event of a change: on `catalog/` per name, on `watch/` per topic."""
 
     v: int
     epoch: str
     index: int
     prev: int
-    """Index of the event before it of the same name, or of the same topic; 0: there was none."""
+    """Index of the preceding event of the same name or topic; 0: none."""
     op: str
     name: str
     instance: str
@@ -26,16 +26,16 @@ class Event(msgspec.Struct, frozen=True, gc=False, omit_defaults=True):
 
 
 class Tick(msgspec.Struct, frozen=True, gc=False, omit_defaults=True):
-    """Of a tick."""
+    """The event of a tick."""
 
     v: int
     epoch: str
     index: int
-    """Of the last change at all."""
+    """Index of the last change of any instance."""
     op: str
     ts: float
     last: int | None = None
-    """Of a filter's topic: the index of its last event."""
+    """On a filter's topic: the index of its last event."""
 
 
 class Kept(msgspec.Struct, frozen=True, gc=False, omit_defaults=True):
@@ -43,7 +43,7 @@ class Kept(msgspec.Struct, frozen=True, gc=False, omit_defaults=True):
 
     index: int
     prev: int
-    """Of the same name, as on `catalog/`."""
+    """Index of the preceding event of the same name, as on `catalog/`."""
     op: str
     name: str
     instance: str
@@ -54,7 +54,7 @@ class Kept(msgspec.Struct, frozen=True, gc=False, omit_defaults=True):
 
 
 class Heard(msgspec.Struct, frozen=True, gc=False):
-    """Either, as a watcher reads it; what it does not know of it ignores."""
+    """Event or tick, as a watcher decodes it; unknown keys are ignored."""
 
     epoch: str
     index: int

@@ -1,4 +1,4 @@
-"""What a query or a watch looks for (CAT-035, CAT-041)."""
+"""The filter of a query or a watch (CAT-035, CAT-041)."""
 
 import hashlib
 import re
@@ -12,12 +12,12 @@ from weft.cores.catalog.states import State
 
 Condition = Callable[[Instance], bool]
 STATES: Final = {"active": State.ACTIVE, "suspect": State.SUSPECT, "inactive": State.INACTIVE}
-"""The words of answers for states."""
+"""The words that answers use for states."""
 _WILD: Final = re.compile(r"[*?]")
 
 
 class Filter:
-    """Conditions that must all hold; none: everything is meant."""
+    """Conditions that must all hold; an empty filter matches every instance."""
 
     __slots__ = ("_conditions", "canonical", "exact_name", "first_tag", "given")
 
@@ -28,9 +28,9 @@ class Filter:
         """The filter as canonical JSON."""
         name, tags = given.get("name"), given.get("tags")
         self.exact_name: str | None = None if name is None or _WILD.search(name) else name
-        """The only name that can match; None: several can."""
+        """The only name that can match; None: several names can."""
         self.first_tag: str | None = tags[0] if tags else None
-        """A tag that everything that matches has; None: there is no such."""
+        """A tag that every match must have; None: there is none."""
 
     @property
     def topic(self) -> str:
@@ -42,12 +42,12 @@ class Filter:
         return "watch/" + hashlib.sha256(self.canonical).hexdigest()[:16]
 
     def matches(self, instance: Instance) -> bool:
-        """Whether an instance is meant, as it is now: O(length · pattern) for the name, else O(tags and metadata)."""
+        """Whether the instance matches as it is now: O(length · pattern) for the name, else O(tags and metadata)."""
         return all(condition(instance) for condition in self._conditions)
 
 
 def parse(body: bytes) -> Filter:
-    """A filter as it came; no bytes: everything. Raises Refusal `bad-argument`."""
+    """Decode a filter; empty bytes match everything. Raises Refusal `bad-argument`."""
     if not body:
         return Filter({})
     if len(body) > limits.RECORD_BYTES_MAX:
@@ -74,9 +74,12 @@ def _bad(why: str) -> Refusal:
 
 
 def glob(pattern: str) -> Callable[[str], bool]:
-    """Whether a whole name is as `pattern` says: `*` any text, `?` one character. O(length · pattern), for any of both.
+    """A function that tests whether a whole name matches `pattern`: `*` any text, `?` one character.
 
-    Between two stars the first place that fits is as good as any later one, so no place is tried twice.
+    O(length · pattern) in all cases.
+
+    Text between two stars is matched at its first possible place; a later place would never help, so no place is tried
+    twice.
 
     >>> [glob("*a?c")(name) for name in ("abc", "xaabc", "abcd")]
     [True, True, False]

@@ -1,8 +1,8 @@
-"""Records of one publisher in the order of their numbers, and what is missing of them (LOG-006, LOG-009).
+"""Puts one publisher's log records in order and finds missing ones (LOG-006, LOG-009).
 
-What comes behind a hole waits until the hole is filled by the one answer to the one request, or its time is over: so what
-leaves here is in order, and each number leaves at most once. Numbers count per run of the publisher: one that is lower
-than expected, and in no hole, is of a new run.
+Records behind a hole wait until the one answer to the one request fills the hole, or its time is over. So records leave
+in order, and each number at most once. Numbers count within one run of the publisher: a number that is lower than
+expected and lies in no hole starts a new run.
 """
 
 from collections import deque
@@ -14,14 +14,14 @@ from weft.cores.catalog.logforms import Line
 
 
 class Lost(NamedTuple):
-    """Numbers whose records nobody has."""
+    """Numbers of records that will not come."""
 
     first: int
     last: int
 
 
 class Hole:
-    """Numbers that were not heard, yet."""
+    """Consecutive numbers that have not been received yet."""
 
     __slots__ = ("due_at", "first", "found", "is_closed", "last", "owner", "peer")
 
@@ -29,11 +29,11 @@ class Hole:
         self.first, self.last, self.due_at = first, last, due_at
         self.found: dict[int, Any] = {}
         self.is_closed = False
-        """Nothing more is hoped for."""
+        """No longer waited for."""
         self.peer = b""
-        """Who was asked for it."""
+        """The peer that was asked for it."""
         self.owner: Any = None
-        """Whose records they are; its keeper says who."""
+        """The owner of the records; set by the part that keeps the hole."""
 
     @property
     def is_over(self) -> bool:
@@ -43,7 +43,7 @@ class Hole:
         return self.first <= number <= self.last
 
     def take(self) -> list[Any]:
-        """What was found, in order, and between it what was lost."""
+        """The records found, in order, with `Lost` for the numbers between them."""
         done: list[Any] = []
         expected = self.first
         for number in sorted(self.found):
@@ -57,32 +57,34 @@ class Hole:
 
 
 class Run:
-    """The numbers of one publisher. Hearing the next one costs O(1)."""
+    """The numbers of one run of a publisher. The next number in order costs O(1)."""
 
     def __init__(self, top: int = 0, *, is_old: bool = False) -> None:
         self.is_old = is_old
-        """It was there before the broker started: what it said before, and is not known of, is none of this start's."""
+        """The publisher existed before the broker started: earlier records that are not known do not belong to this
+        start.
+        """
         self.top = top
-        """The highest number of this run that was heard; 0: none yet."""
+        """The highest number received in this run; 0: none yet."""
         self.held = 0
-        """How many records wait."""
+        """Number of waiting records."""
         self.held_bytes = 0
         self.newest_hole: Hole | None = None
         self._waiting: deque[Hole | list[Any]] = deque()
-        """Holes, and behind each what came after it."""
+        """Holes, and behind each hole the records that came after it."""
 
     @property
     def settled(self) -> int:
-        """Up to here everything has left."""
+        """Everything up to this number has left."""
         head = self._waiting[0] if self._waiting else None
         return head.first - 1 if isinstance(head, Hole) else self.top
 
     def holes(self) -> list[Hole]:
-        """What is hoped for, first numbers first."""
+        """Open holes, lowest numbers first."""
         return [part for part in self._waiting if isinstance(part, Hole) and not part.is_over]
 
     def hear(self, number: int, item: Any, now: int) -> list[Any]:
-        """What may leave now that this number came: items, and `Lost` between them."""
+        """Add a record. Returns what may leave now: records, and `Lost` between them."""
         if number == self.top + 1 and not self._waiting:
             self.top = number
             return [item]
@@ -114,7 +116,7 @@ class Run:
         self.held_bytes += _size(item)
 
     def _hear_again(self, number: int, item: Any, now: int) -> list[Any]:
-        """A number that is no news: of a hole, or of a new run."""
+        """A number not above the highest: it fills a hole, or starts a new run."""
         for hole in self.holes():
             if number in hole:
                 return self.fill(hole, {number: item})
@@ -123,7 +125,7 @@ class Run:
         return done + self.hear(number, item, now)
 
     def fill(self, hole: Hole, found: dict[int, Any]) -> list[Any]:
-        """Some of a hole's records came; who has already one of a number keeps that."""
+        """Add records to a hole; a number that is already filled keeps its record."""
         for number, item in found.items():
             if number in hole and number not in hole.found:
                 hole.found[number] = item
@@ -131,18 +133,18 @@ class Run:
         return self.drain()
 
     def close(self, hole: Hole) -> list[Any]:
-        """Nothing more comes for this hole."""
+        """Stop waiting for this hole."""
         hole.is_closed = True
         return self.drain()
 
     def end(self) -> list[Any]:
-        """All that waits, since nothing more comes at all."""
+        """Stop waiting for all holes; returns everything that waited."""
         for hole in self.holes():
             hole.is_closed = True
         return self.drain()
 
     def drain(self) -> list[Any]:
-        """What nothing is missing in front of."""
+        """Everything that has no open hole in front of it."""
         done: list[Any] = []
         while self._waiting:
             head = self._waiting[0]
@@ -163,5 +165,5 @@ class Run:
 
 
 def _size(item: Any) -> int:
-    """The bytes of a record; of one that was not sampled, none."""
+    """The bytes of a record; 0 for one that was not sampled."""
     return len(item.data) if isinstance(item, Line) else 0

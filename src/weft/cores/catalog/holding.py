@@ -1,8 +1,9 @@
-"""When so many fall silent at once that the fault may be here, nobody is called dead for now (BEA-023).
+"""Holds evictions when so many instances fall silent at once that the fault may be here (BEA-023).
 
-An instance that is due is let go at once, as long as that is not so. Else a hold begins: whoever is due waits. It ends when
-enough are heard again, or after its time. Then those that still wait go, few per second; who waits when a network heals is
-given as long as a silence may last, since not all are heard in the same instant.
+Normally an instance that is due is evicted at once. During a hold, due instances wait. The hold ends when enough
+instances are heard again, or after its maximum time. Those that still wait are then evicted, a few per second. If the
+hold ended because instances were heard again, each waiting one first gets the time of a normal silence, since not all
+are heard at the same instant.
 """
 
 from itertools import islice
@@ -18,7 +19,7 @@ from weft.cores.catalog.states import State
 
 CALM, HELD, LETTING_GO = "calm", "held", "letting go"
 LEAST_PER_SECOND: Final = 10
-PARTS: Final = 10  # of a second, for many: a turn with all of them would be long (CAT-081)
+PARTS: Final = 10  # of a second, over which evictions are spread: all at once would make a long turn (CAT-081)
 
 
 class Holding:
@@ -28,22 +29,22 @@ class Holding:
         self._context, self._book = context, book
         self.state = CALM
         self._waiting: dict[Instance, int] = {}
-        """Who is due, in that order, and from when on it may go."""
+        """Due instances in order, each with the instant from which it may be evicted."""
         self._next_at = 0
-        """HELD: when that ends at the latest. LETTING_GO: when the next may go."""
+        """HELD: when the hold ends at the latest. LETTING_GO: when the next eviction may happen."""
         self._per_second = 0
 
     def __len__(self) -> int:
-        """How many wait."""
+        """How many instances wait."""
         return len(self._waiting)
 
     @property
     def due_at(self) -> int | None:
-        """When something is to be done."""
+        """When the hold or the next eviction is due; None: nothing is."""
         return None if self.state == CALM else self._next_at
 
     def lets_go(self, instance: Instance, clock: int) -> bool:
-        """Whether an instance that is due is INACTIVE now; otherwise it waits here until `released`, or `forget`."""
+        """Whether a due instance becomes INACTIVE now; if not, it waits here until `released` or `forget`."""
         if self.state == CALM:
             if not self._context.settings.hold or not self._is_blind():
                 return True
@@ -54,11 +55,11 @@ class Holding:
         return False
 
     def forget(self, instance: Instance) -> None:
-        """It was heard, or is gone otherwise."""
+        """The instance was heard, or is removed: it does not wait any more."""
         self._waiting.pop(instance, None)
 
     def look(self, clock: int) -> None:
-        """Somebody was heard, or has gone: what was so may be so no more. O(1), unless a hold ends by that."""
+        """An instance was heard or has gone: check whether the hold still applies. O(1), unless that ends the hold."""
         if self.state == HELD and not self._is_blind():
             self._end(clock)
             self._next_at = clock + SECOND
@@ -67,7 +68,7 @@ class Holding:
                 self._waiting[instance] = clock + min(instance.interval_ns * 3 // 2, most)
 
     def released(self, clock: int) -> list[Instance]:
-        """Who goes now."""
+        """The instances to evict now."""
         if self.state == HELD and clock >= self._next_at:
             self._end(clock)
         if self.state != LETTING_GO or clock < self._next_at:
@@ -84,7 +85,7 @@ class Holding:
         return due
 
     def _is_blind(self) -> bool:
-        """More than half of the live instances (at least 10) are SUSPECT, at more than half of the addresses (at least 3)."""
+        """Whether most live instances (at least 10) are SUSPECT, and all of them at most addresses (at least 3)."""
         suspects, addresses = self._book.counts[State.SUSPECT], self._book.silent_addresses
         return (
             suspects >= limits.HOLD_INSTANCES

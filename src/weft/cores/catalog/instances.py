@@ -8,7 +8,7 @@ from weft.cores.catalog.states import State
 
 
 class Instance:
-    """Shared by reference; only `Registry` changes what stands above `heard_at`, only `Liveness` what stands below."""
+    """Shared by reference. Only `Registry` changes the fields above `heard_at`, only `Liveness` those from there on."""
 
     __slots__ = (
         "bound",
@@ -40,30 +40,30 @@ class Instance:
     def __init__(self, name: str, instance_id: str, owner: str, observed_ip: str) -> None:
         self.name, self.id = name, instance_id
         self.owner = owner
-        """The observed address; a key, once there are keys."""
+        """The observed address; with keys, the key."""
         self.observed_ip = observed_ip
         self.record: dict[str, Any] = {}
-        """The sender's keys less `name`, and only those."""
+        """The sender's keys without `name`, and nothing else."""
         self.cost = 0
-        """Bytes of memory that it takes, about; kept by `Book.weigh`."""
+        """Estimated bytes of memory; set by `Book.weigh`."""
         self.state = State.ACTIVE
         self.reason = ""
         """Why it is INACTIVE: `silent`, `left`."""
         self.health = "unknown"
         self.since = 0.0
-        """Unix seconds of its last change of state."""
+        """Unix seconds when its state last changed."""
         self.index = 0
-        """Of its last change."""
+        """Index of its last change."""
         self.interval_ns = 0
         self.net = ""
         self.is_imported = False
-        """It is of another network: it lives by what is said of it there (BRI-005)."""
+        """It belongs to another network: its state follows what that network's broker reports (BRI-005)."""
         self.bound = b""
         """The routing id of its DEALER; empty: none."""
-        # Liveness, never kept
+        # Liveness; never persisted
         self.heard_at = 0
         self.via = "tcp"
-        """What it was heard by last: `udp`, `tcp` or `probe`."""
+        """How it was last heard: `udp`, `tcp` or `probe`."""
         self.due_at = 0
         self.probe_at = 0
         self.probes = 0
@@ -78,7 +78,7 @@ class Instance:
 
     @property
     def is_live(self) -> bool:
-        """Whether it is counted as there."""
+        """Whether it is ACTIVE or SUSPECT."""
         return self.state in (State.ACTIVE, State.SUSPECT)
 
 
@@ -89,7 +89,7 @@ class Change(msgspec.Struct, frozen=True, gc=False):
     op: str
     """`register update suspect active inactive health remove`."""
     instance: Instance
-    """As it is after the change; of `remove`, as it was."""
+    """As it is after the change; for `remove`, as it was before."""
     ts: float
     """Unix seconds."""
     reason: str = ""

@@ -1,10 +1,10 @@
-"""Which instances are there: beats, silence, and what follows from it (BEA-010 to BEA-023).
+"""Decides which instances are alive: beats, silence, and their consequences (BEA-010 to BEA-023).
 
-An instance has one timer at most, in a heap, and a beat does not touch it: it only notes until when its instance is not
-missed. A timer that finds that this is later than thought is set again (O(1) per beat, O(log n) per silence).
+An instance has at most one timer in the heap, and a beat does not change it: a beat only notes until when silence is
+allowed. A timer that finds that this instant has moved is set again. Costs: O(1) per beat, O(log n) per silence.
 
-All instants here, but `Instance.heard_at`, are those of a clock that stood still whenever the broker did: being late by an
-hour is one addition (BEA-022). What others say of the time decides nothing (CAT-012).
+All instants here, except `Instance.heard_at`, are of a clock that stopped while the broker stood still, so a pause of
+an hour is one addition (BEA-022). Times that other nodes report decide nothing (CAT-012).
 """
 
 import heapq
@@ -25,44 +25,47 @@ from weft.wire.catalog.messages import AWK, DISCONNECT, HEARTBEAT, Beat, Beats, 
 UDP, TCP, PROBE = "udp", "tcp", "probe"
 NEVER: Final = 1 << 62
 LEFT: Final = "left"
-JITTER_BUCKETS: Final = 16  # powers of two of a millisecond: up to half a minute
-STALE_MIN: Final = 64  # timers of who is gone, before it is worth looking for them
-TURN_MAX: Final = 512  # timers in one turn: with an eviction each that is 30 ms (CAT-081)
+JITTER_BUCKETS: Final = 16  # powers of two of a millisecond, up to half a minute
+STALE_MIN: Final = 64  # stale timers, before it is worth removing them
+TURN_MAX: Final = 512  # timers in one turn: if each evicts, that takes 30 ms (CAT-081)
 
 
 class Registrar(Protocol):
-    """What liveness needs of `registry.Registry`: the one place that changes what an instance is."""
+    """The part of `registry.Registry` that liveness needs: the only place that changes an instance's state."""
 
     @property
     def is_busy(self) -> bool:
-        """Whether enough has changed in this turn."""
+        """Whether this turn has made enough changes."""
 
     @property
     def free_at(self) -> int:
-        """When what waits because of that can go on; 0: nothing waits."""
+        """When waiting changes may go on, monotonic ns; 0: nothing waits."""
 
     def move(self, instance: Instance, on: On, reason: str = "") -> None:
-        """Something happened to it: what the table says is done."""
+        """An input for an instance: do what the table says."""
 
     def leave(self, instance: Instance, reason: str = ...) -> None:
-        """It said goodbye, and can be trusted."""
+        """It sent a goodbye that can be trusted."""
 
     def remove(self, instance: Instance, reason: str) -> None:
-        """It is forgotten."""
+        """Remove it from the catalog."""
 
     def of_beat(self, name: str, instance_id: str | None, asker_owner: str) -> Instance | None:
         """The one instance that a beat of this owner means."""
 
 
 class Pusher(Protocol):
-    """What liveness needs of `serving.Serving`: words to the DEALER that an instance is bound to."""
+    """The part of `serving.Serving` that liveness needs: messages to the DEALER that an instance is bound to."""
 
     def push(self, instance: Instance, message: Message) -> bool:
-        """False: it has none, or that is closed. A message without a time gets one in the peer's format."""
+        """Send a message. False: it is bound to no DEALER, or that is closed.
+
+        If `message` has no time, it gets one in the peer's format.
+        """
 
 
 class Watch:
-    """What is known of the life of one instance, besides what it shows."""
+    """The liveness of one instance, besides the fields of the instance itself."""
 
     __slots__ = (
         "answered_at",
@@ -82,22 +85,22 @@ class Watch:
     def __init__(self, instance: Instance, clock: int) -> None:
         self.instance = instance
         self.armed_at = NEVER
-        """Of its one timer that counts; any other in the heap is old."""
+        """Instant of its only valid timer; other timers in the heap are stale."""
         self.critical_at = NEVER
-        """Since when its health is critical, if that matters."""
+        """Since when its health has been critical, if that matters."""
         self.udp_at = self.tcp_at = -NEVER
-        """Of its last beat by UDP; of its last command, or beat, over a connection."""
+        """Instant of its last beat by UDP, and of its last command or beat over a connection."""
         self.answered_at = -NEVER
-        """When a beat by UDP was answered by one."""
+        """When one of its UDP beats was last answered."""
         self.is_over_tcp = False
-        """It was asked over its connection, or beats over it: once UDP works it is told so."""
+        """It was asked over its connection, or beats over it; when UDP works again it is told."""
         self.began_at = self.last_at = clock
         self.beats = 0
         self.jitter = [0] * JITTER_BUCKETS
         self.round_trip_ns = 0
 
     def note_beat(self, clock: int) -> None:
-        """For who wants to see how regularly it beats (MON-008)."""
+        """Note how regularly it beats (MON-008)."""
         off = abs(clock - self.last_at - self.instance.interval_ns) // MILLISECOND
         self.jitter[min(off.bit_length(), JITTER_BUCKETS - 1)] += 1
         self.last_at = clock
@@ -114,28 +117,28 @@ class Liveness:
         self.holding = Holding(context, book)
         self._liveness = context.settings.liveness
         self._stood_ns = 0
-        """How long the broker has stood still altogether."""
+        """Total time that the broker stood still."""
         self._watches: dict[Instance, Watch] = {}
         self._heap: list[tuple[int, int, Watch]] = []
         self._serial = 0
         self._returning: Instance | None = None
-        """Whom the registry is just told to be back: it is the same as before."""
+        """The instance that `move` is just bringing back; it is the same process as before."""
         if context.settings.reap_critical_ns:
             context.listeners.append(self._note_health)
 
     @property
     def is_held(self) -> bool:
-        """Whether nobody is called dead for now (BEA-023)."""
+        """Whether evictions are held (BEA-023)."""
         return self.holding.state == HELD
 
     @property
     def _clock(self) -> int:
         return self._context.now.mono - self._stood_ns
 
-    # What the registry says
+    # Calls of the registry
 
     def began(self, instance: Instance) -> None:
-        """It is registered, registered again, back, or (`is_restored`) known from before this start: it gets its time."""
+        """It was registered, registered again, came back, or was restored (`is_restored`): start its silence timer."""
         clock = self._clock
         watch = self._watches.get(instance)
         if watch is None:
@@ -167,7 +170,7 @@ class Liveness:
         self.holding.look(self._clock)
 
     def _spare(self, watch: Watch, clock: int) -> None:
-        """From now on it is missed; what was restored has some time more (CAT-051)."""
+        """Start its silence timer; a restored instance gets more time (CAT-051)."""
         instance = watch.instance
         self.holding.forget(instance)
         self.holding.look(clock)
@@ -178,14 +181,14 @@ class Liveness:
         instance.probe_at = clock if is_suspect else 0
 
     def _forget_path(self, watch: Watch) -> None:
-        """Who registers may be another process: it counts from one, and its beats come as they come."""
+        """A registration may come from a new process: its sequence starts again, and its path is unknown."""
         instance = watch.instance
         instance.seq, instance.udp_in_row, instance.path_told = None, 0, ""
         watch.udp_at = watch.tcp_at = -NEVER
         watch.is_over_tcp = False
 
     def _rest(self, watch: Watch, clock: int) -> None:
-        """It is away: sometimes it is asked, unless it said so itself, and one day it is forgotten (BEA-017)."""
+        """It is INACTIVE: probe it now and then, unless it said goodbye; forget it after `reap_ns` (BEA-017)."""
         instance, reap_ns = watch.instance, self._context.settings.reap_ns
         instance.due_at = clock + reap_ns if reap_ns else NEVER
         instance.probe_at = 0 if instance.reason == LEFT else clock + _idle_ns(instance)
@@ -193,7 +196,10 @@ class Liveness:
     # Signs of life
 
     def heard(self, instance: Instance, via: str, now: Now) -> bool:
-        """It gave a sign of life by `udp` or `tcp`, or answered a `probe`: O(1). False: it does not count, it had left."""
+        """A sign of life came by `udp` or `tcp`, or it answered a `probe`. O(1).
+
+        False: ignored, since it had said goodbye.
+        """
         watch = self._watches.get(instance)
         if watch is None or (instance.state is State.INACTIVE and instance.reason == LEFT):
             return False
@@ -215,7 +221,7 @@ class Liveness:
         return True
 
     def _is_back(self, instance: Instance, via: str) -> bool:
-        """It was missed, and is there, as it was before; False: somebody else has its name by now."""
+        """It was silent and is back. False: another instance has its name by now."""
         self._returning = instance
         self._registry.move(instance, On.PROBED if via == PROBE else On.BEAT)
         self._returning = None
@@ -234,7 +240,7 @@ class Liveness:
             self._return_to_udp(watch)
 
     def _return_to_udp(self, watch: Watch) -> None:
-        """Its beats come by UDP again: those over TCP may end (BEA-018)."""
+        """Its beats come by UDP again, so it may stop those over TCP (BEA-018)."""
         instance = watch.instance
         watch.is_over_tcp = False
         instance.udp_in_row = 0
@@ -253,7 +259,7 @@ class Liveness:
             instance.probe_at = 0 if does_beat else clock + instance.interval_ns
         else:
             instance.probe_at = 0
-            is_in_row = clock - watch.tcp_at <= _suspect_ns(instance)  # one alone may be any other command
+            is_in_row = clock - watch.tcp_at <= _suspect_ns(instance)  # a single one may be any other command
             watch.is_over_tcp |= is_in_row and not does_beat
             watch.tcp_at = clock
         if instance.path_told == UDP and clock - watch.udp_at >= self._liveness * instance.interval_ns:
@@ -266,7 +272,10 @@ class Liveness:
     # Datagrams
 
     def beats(self, beats: Beats, peer: bytes, now: Now) -> None:
-        """A datagram came: at most one instance per line, of that address, is alive; nobody is registered by it (BEA-011)."""
+        """A datagram with beats came.
+
+        Each line counts for at most one instance, of that address; it registers none (BEA-011).
+        """
         if beats.malformed:
             self._context.count("udp_malformed", by=beats.malformed)
         owner = peer.rpartition(b":")[0].decode("ascii", "replace")
@@ -276,7 +285,7 @@ class Liveness:
                 self._context.count("dropped", reason)
 
     def _hear_line(self, line: Beat, owner: str, peer: bytes, now: Now) -> str:
-        """Why it does not count; empty: it did."""
+        """Process one line. Returns why it does not count; empty: it counted."""
         if line.word not in (HEARTBEAT, DISCONNECT):
             return "udp-unexpected"
         instance = self._registry.of_beat(line.name, line.id, owner)
@@ -284,7 +293,7 @@ class Liveness:
             return "udp-unknown"
         if line.seq is not None:
             if instance.seq is not None and line.seq <= instance.seq:
-                return "udp-old"  # late or twice: nobody is raised from the dead by it
+                return "udp-old"  # old or repeated: it brings no instance back
             instance.seq = line.seq
         if line.word == DISCONNECT:
             return self._hear_goodbye(instance, owner)
@@ -296,7 +305,7 @@ class Liveness:
         return ""
 
     def _hear_goodbye(self, instance: Instance, owner: str) -> str:
-        """On this machine nobody else says it; from elsewhere anybody may have (BEA-013)."""
+        """On this machine only the owner can send a goodbye; from elsewhere anybody could have (BEA-013)."""
         if not instance.is_live:
             return "udp-left"
         if owner.startswith("127.") or owner == "::1":
@@ -307,7 +316,7 @@ class Liveness:
         return ""
 
     def _answer(self, instance: Instance, peer: bytes) -> None:
-        """It hears no beacon: its beats are answered, not too often (BEA-020)."""
+        """It receives no beacon: answer its beats, but not too often (BEA-020)."""
         watch, clock = self._watches[instance], self._clock
         if clock - watch.answered_at >= instance.interval_ns:
             watch.answered_at = clock
@@ -316,7 +325,7 @@ class Liveness:
     # Probes
 
     def probed(self, message: Message, peer: bytes, now: Now) -> None:
-        """Who was asked at that address answers; whatever he says, he is there (BEA-016)."""
+        """A probed address answered: whatever the answer is, the instance is alive (BEA-016)."""
         for ping in self.probing.hear(message, peer):
             watch = self._watches.get(ping.instance)
             if watch is not None and self.heard(ping.instance, PROBE, now):
@@ -336,7 +345,10 @@ class Liveness:
     # Time
 
     def note_late(self, now: Now) -> None:
-        """Said first in every turn: who is called later than he asked for has stood still, and with him all deadlines (BEA-022)."""
+        """Called first in every turn: a turn later than its deadline shows that the process stood still.
+
+        All deadlines move by that time (BEA-022).
+        """
         due_at = self.deadline()
         if due_at is not None and now.mono - due_at > self._context.settings.pause_ns:
             late_ns = now.mono - due_at
@@ -346,8 +358,8 @@ class Liveness:
 
     def wake(self, now: Now) -> None:
         clock, heap = now.mono - self._stood_ns, self._heap
-        self.probing.wake(clock)  # first: who did not answer can be asked again
-        for _ in range(TURN_MAX):  # the others are due at once, in the next turn
+        self.probing.wake(clock)  # first: an instance that did not answer may then be asked again
+        for _ in range(TURN_MAX):  # further timers stay due, for the next turn
             if not heap or heap[0][0] > clock or self._registry.is_busy:
                 break
             at, _, watch = heapq.heappop(heap)
@@ -366,7 +378,7 @@ class Liveness:
         return None if due_at == NEVER else max(due_at + self._stood_ns, self._registry.free_at)
 
     def _look(self, watch: Watch, clock: int) -> None:
-        """Its timer is due, or was set too early."""
+        """Its timer is due, or was set too early: do what is due and set it again."""
         instance = watch.instance
         if instance.due_at <= clock:
             DUE[instance.state](self, watch)
@@ -382,7 +394,7 @@ class Liveness:
         self._suspect(watch, On.SILENT)
 
     def _suspect(self, watch: Watch, on: On) -> None:
-        """It is asked from now on, and has until L intervals after its last sign of life."""
+        """Make it SUSPECT: it is probed, and has until L intervals after its last sign of life."""
         instance = watch.instance
         self._registry.move(instance, on)
         instance.due_at += self._liveness * instance.interval_ns - _suspect_ns(instance)
@@ -402,7 +414,7 @@ class Liveness:
         self._registry.remove(watch.instance, "reaped")
 
     def _arm(self, watch: Watch) -> None:
-        """Set its timer, if it has none that is early enough."""
+        """Set its timer, unless it has one that is early enough."""
         instance = watch.instance
         at = min(instance.due_at, instance.probe_at or NEVER)
         if watch.critical_at != NEVER:
@@ -431,7 +443,7 @@ class Liveness:
     # Shown
 
     def shown(self, instance: Instance, now: Now) -> dict[str, Any]:
-        """What `dbp.liveness` says of an instance (MON-008)."""
+        """The answer of `dbp.liveness` for an instance (MON-008)."""
         watch = self._watches.get(instance)
         shown = {
             "state": instance.state.name.lower(),
@@ -458,7 +470,7 @@ DUE: Final[dict[State, Callable[[Liveness, Watch], None]]] = {
     State.SUSPECT: Liveness._overdue,
     State.INACTIVE: Liveness._reap,
 }
-"""What it means that nothing was heard of an instance for as long as it may be silent."""
+"""What follows when an instance was silent until `due_at`, by state."""
 
 
 def _suspect_ns(instance: Instance) -> int:
@@ -466,12 +478,12 @@ def _suspect_ns(instance: Instance) -> int:
 
 
 def _idle_ns(instance: Instance) -> int:
-    """Between two questions to one that is INACTIVE."""
+    """Time between two probes of an INACTIVE instance."""
     return min(10 * instance.interval_ns, limits.PROBE_IDLE_NS)
 
 
 def _share_ms(buckets: list[int], percent: int) -> int | None:
-    """What so many percent of the deviations are at most, in ms; None: there are none yet."""
+    """The jitter in ms that `percent` of the beats do not exceed; None: no beats yet."""
     wanted, seen = sum(buckets) * percent / 100, 0
     for number, count in enumerate(buckets):
         seen += count

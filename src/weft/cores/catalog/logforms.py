@@ -1,4 +1,4 @@
-"""The two forms of a log record on a publisher's socket, and the one that it has from then on (LOG-002, LOG-003, LOG-005).
+"""The two forms of a log record on a publisher's socket, and the normal form that it gets (LOG-002, LOG-003, LOG-005).
 
 topic = "log." service "." level *("." sub)     ; level: the first token that is one
 body  = text                                    ; pyzmq's `PUBHandler`
@@ -15,12 +15,12 @@ from weft.cores.catalog.refusals import Refusal
 
 PREFIX: Final = b"log."
 LEVELS: Final = {"DEBUG": 10, "INFO": 20, "WARN": 30, "WARNING": 30, "ERROR": 40, "CRITICAL": 50, "FATAL": 50}
-"""What a topic may say, and how severe it is."""
+"""Levels that a topic may name, with their severity."""
 NAMES: Final = {"WARN": "WARNING", "FATAL": "CRITICAL"}
-"""Two levels have two names each."""
+"""Second names of two levels."""
 SEVERE: Final = LEVELS["WARNING"]
-"""From here on a record goes before others."""
-TS_MAX: Final = 1 << 33  # Unix seconds: what claims to be later than the year 2242 has no time
+"""Records from this severity on have priority."""
+TS_MAX: Final = 1 << 33  # Unix seconds; a time after the year 2242 is treated as missing
 Number = Annotated[int, msgspec.Meta(ge=1, lt=1 << 53)]
 
 
@@ -32,12 +32,12 @@ class Span(msgspec.Struct, frozen=True, gc=False, rename={"first": "from", "last
 
 
 class Log(msgspec.Struct, frozen=True, kw_only=True):
-    """A record in its normal form; with these names it stands in the journal, on the XPUB and in answers (LOG-005)."""
+    """A record in its normal form; these are its keys in the journal, on the XPUB and in answers (LOG-005)."""
 
     ts: float | None
-    """Unix seconds as the service says; None: it did not."""
+    """Unix seconds as the service states; None: not stated."""
     received: float
-    """Unix seconds, here."""
+    """Unix seconds when the broker received it."""
     net: str
     level: str
     """`DEBUG INFO WARNING ERROR CRITICAL`."""
@@ -48,7 +48,7 @@ class Log(msgspec.Struct, frozen=True, kw_only=True):
     seq: int | None
     fields: dict[str, Any]
     repeated: int | msgspec.UnsetType = msgspec.UNSET
-    """This one stands for so many that were equal (LOG-007)."""
+    """How many equal records this one stands for (LOG-007)."""
     lost: Span | msgspec.UnsetType = msgspec.UNSET
 
     @property
@@ -57,16 +57,18 @@ class Log(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Line(NamedTuple):
-    """A record and its JSON, which is the same wherever it goes."""
+    """A record with its JSON, which is the same everywhere."""
 
     log: Log
     data: bytes
     is_local: bool = False
-    """It is below what its publisher wants on the bus: remembered here, neither published nor kept (LOG-004)."""
+    """It is below the level that its publisher wants on the bus: only remembered here, not published or journaled
+    (LOG-004).
+    """
 
 
 class OwnForm(msgspec.Struct, frozen=True):
-    """What a service of this library says (LOG-003)."""
+    """The form that services of this library use (LOG-003)."""
 
     v: Literal[1]
     message: str
@@ -80,7 +82,7 @@ class OwnForm(msgspec.Struct, frozen=True):
 
 
 class Topic(NamedTuple):
-    """What a topic says of its records."""
+    """What a topic states about its records."""
 
     service: str
     level: str
@@ -88,7 +90,7 @@ class Topic(NamedTuple):
 
 
 class Origin(NamedTuple):
-    """Who says it, whatever the record claims."""
+    """The sender as the broker knows it, whatever the record claims."""
 
     name: str
     instance: str
@@ -101,12 +103,12 @@ decode: Final = msgspec.json.Decoder(Log).decode
 
 
 def line_of(log: Log, *, is_local: bool = False) -> Line:
-    """A record on its way."""
+    """A record with its JSON."""
     return Line(log, encode(log), is_local)
 
 
 def severity_of(level: Any) -> int:
-    """What `bus_level` of a record means: a name or a number; anything else WARNING (LOG-004).
+    """The severity for `bus_level` of a record: a name or a number; anything else means WARNING (LOG-004).
 
     >>> severity_of("info"), severity_of(10), severity_of(None)
     (20, 10, 30)
@@ -117,7 +119,7 @@ def severity_of(level: Any) -> int:
 
 
 def read_topic(topic: bytes) -> Topic | None:
-    """What a topic means; None: it is none of a log.
+    """Parse a topic; None: it is no topic of a log.
 
     >>> read_topic(b"log.Rohan.arm.WARN.motor.left")
     Topic(service='Rohan.arm', level='WARNING', sub='motor.left')
@@ -135,7 +137,7 @@ def read_topic(topic: bytes) -> Topic | None:
 
 
 def read(topic: Topic, body: tuple[bytes, ...], origin: Origin, received: float) -> Log:
-    """The record of a message, in either form: what is no JSON of ours is text."""
+    """The record in a message, in either form. A body that is not JSON of our form is taken as text."""
     if len(body) == 1 and body[0].startswith(b"{") and (own := _own(body[0])) is not None:
         return read_own(own, len(body[0]), origin, received, topic)
     text = b" ".join(body).decode(errors="replace").removesuffix("\n")
@@ -155,7 +157,7 @@ def read(topic: Topic, body: tuple[bytes, ...], origin: Origin, received: float)
 
 
 def read_own(own: OwnForm, size: int, origin: Origin, received: float, topic: Topic) -> Log:
-    """The record of our own form; `size` is that of its JSON."""
+    """The record of a body in our own form; `size` is the length of its JSON."""
     level = own.level.upper()
     service = own.service or topic.service
     service = service if is_name(service) else origin.name
@@ -184,7 +186,7 @@ def _own(body: bytes) -> OwnForm | None:
 
 
 def _fields(own: OwnForm, size: int) -> dict[str, Any]:
-    """What else it says, if that is short, flat and finite enough to be read by anybody (CAT-009)."""
+    """Its other fields, if they are short, flat and finite, so that any reader can use them (CAT-009)."""
     if not own.fields or size > limits.LOG_BYTES_MAX:
         return {}
     try:
@@ -194,7 +196,7 @@ def _fields(own: OwnForm, size: int) -> dict[str, Any]:
 
 
 class Refill(msgspec.Struct, frozen=True):
-    """A service's answer to `dbp.logs {"from", "to"}`: records in its own form, as far as it still has them."""
+    """A service's answer to `dbp.logs {"from", "to"}`: the records it still has, in its own form."""
 
     logs: list[msgspec.Raw]
 
@@ -203,7 +205,7 @@ _REFILL: Final = msgspec.json.Decoder(Refill)
 
 
 def read_refill(body: tuple[bytes, ...], origin: Origin, received: float) -> dict[int, Log]:
-    """The records of an answer by their number; what is none is left out."""
+    """The records of an answer by number; invalid ones are left out."""
     try:
         answer = _REFILL.decode(body[0]) if body else Refill([])
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):

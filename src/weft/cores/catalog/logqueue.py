@@ -1,4 +1,4 @@
-"""Log records on their way into the journal: bounded, and what is severe goes before what is not."""
+"""Log records on their way into the journal: bounded, severe ones with priority."""
 
 from collections import deque
 from collections.abc import Callable
@@ -9,27 +9,27 @@ from weft.cores.catalog.logforms import SEVERE, Line
 
 
 class LogQueue:
-    """Records in the order of their coming; each step is O(1)."""
+    """Records in the order of arrival; each step is O(1)."""
 
     def __init__(self, dropped: Callable[[Line], None]) -> None:
         self._dropped = dropped
         self._lines: tuple[deque[tuple[int, Line]], deque[tuple[int, Line]]] = (deque(), deque())
-        """Below WARNING, and from there on; each entry with its number."""
+        """Records below WARNING, and the others; each with its number."""
         self._number = 0
         self._bytes = 0
         self.room = Part("logs-queued", lambda: self.cost)
-        """Of the core's budget; here, all there is."""
+        """Its part of the core's budget; the whole of it here."""
 
     @property
     def cost(self) -> int:
-        """Of memory."""
+        """Bytes of memory."""
         return self._bytes + limits.LOG_COST * len(self)
 
     def __len__(self) -> int:
         return len(self._lines[0]) + len(self._lines[1])
 
     def put(self, entry: Line) -> None:
-        """Add one; beyond the limits the oldest below WARNING goes, then the oldest."""
+        """Add a record. Beyond the limits the oldest one below WARNING is dropped, or else the oldest."""
         self._number += 1
         self._lines[entry.log.severity >= SEVERE].append((self._number, entry))
         self._bytes += len(entry.data)
@@ -37,7 +37,7 @@ class LogQueue:
             self._dropped(self._pop(self._lines[0] or self._lines[1]))
 
     def next(self) -> Line:
-        """The one that has waited longest."""
+        """Remove the record that has waited longest."""
         low, high = self._lines
         return self._pop(low if low and (not high or low[0][0] < high[0][0]) else high)
 

@@ -1,12 +1,13 @@
-"""Log records of all services: in one form, in order, kept, published and remembered (LOG-001..009).
+"""Log records of all services: brought into one form and order, journaled, published and remembered (LOG-001..009).
 
-A record passes: its form → sampling (LOG-008) → the order of its publisher's numbers (LOG-006) → equal ones become one
-(LOG-007) → the ring for `dbp.logs`, the XPUB as `logs/LEVEL/SERVICE`, the journal's stream `logs` (LOG-005). What a plain
-`PUBHandler` says below its record's `bus_level`, WARNING if it has none, is in the ring only (LOG-004).
+A record passes: its form → sampling (LOG-008) → the order of its publisher's numbers (LOG-006) → merging equal records
+(LOG-007) → the ring for `dbp.logs`, the XPUB as `logs/LEVEL/SERVICE`, the journal's stream `logs` (LOG-005). Records of
+a plain `PUBHandler` below the `bus_level` of its service (WARNING if it has none) are in the ring only (LOG-004).
 
     dbp.logs {"level", "service", "since", "contains", "limit"}    {"logs": [normal form…], "more"}
 
-Oldest first: the newest `limit` of those that match. `level` means that one and above, `since` Unix seconds of `received`.
+Oldest first: the newest `limit` of those that match. `level` means that one and above, `since` Unix seconds of
+`received`.
 """
 
 from collections import deque
@@ -81,11 +82,11 @@ class Talker:
         self.key, self.run = key, run
         self.origin = Origin(*key, net)
         self.second = self.spoken = 0
-        """How many records it said in which second (LOG-008)."""
+        """How many records it sent in the current second, and which second that is (LOG-008)."""
 
 
 class Logs:
-    """What services warn of, in one place."""
+    """Log records of services, in one place."""
 
     def __init__(self, context: Context, book: Book, queries: Queries, publishing: Publishing) -> None:
         self.context, self.book, self.publishing = context, book, publishing
@@ -93,25 +94,25 @@ class Logs:
         self._ring_bytes = 0
         self._talkers: dict[Key, Talker] = {}
         self._tops: dict[Key, int] = {}
-        """Of starts before: how far each instance was heard."""
+        """From earlier starts: the last number received of each instance."""
         self._repeats = Repeats()
         self._wanted = SubscribedTopics(PREFIX)
         self._holes: deque[Hole] = deque()
-        """In the order of their ends, since all have the same time."""
+        """In the order of their deadlines, which is the order of creation."""
         self._asked: dict[bytes, list[Hole]] = {}
-        """By endpoint: what was asked there, and is not answered."""
+        """By endpoint: holes that were asked for there and are not answered."""
         self._allowed = [ip_network(network, strict=False) for network in context.settings.probe_allow]
         self._held = self._held_bytes = 0
-        """Records behind holes, of all publishers."""
+        """Number and bytes of records behind holes, of all publishers."""
         self._queue = LogQueue(lambda _: context.count("log_dropped", "queue"))
         self._rooms = self._parts_of(context)
         self._turn_at = self._turn_bytes = 0
-        """How much was kept in the turn of this instant: all messages of a turn come with one."""
+        """Bytes journaled in the turn of this instant; all messages of a turn have the same instant."""
         context.listeners.append(self.changed)
         queries.add("dbp.logs", self.answer)
 
     def _parts_of(self, context: Context) -> dict[str, Part]:
-        """What of the core's budget is for records: each gives up its oldest for what is new."""
+        """The parts of the core's budget for log records; each drops its oldest records to make room."""
         part, waiting = context.budget.part, limits.LOGS_WAITING_PERCENT
         self._queue.room = part("logs-queued", waiting, lambda: self._queue.cost)
         self._repeats.room = part("logs-repeated", waiting, lambda: self._repeats.cost)
@@ -122,7 +123,7 @@ class Logs:
     # Memory
 
     def noting(self, entries: Iterable[Entry]) -> Iterator[Entry]:
-        """The same entries; what they say of log records is remembered on the way: how far each instance was heard."""
+        """Yields the same entries, and notes from them the last number received of each instance."""
         for lsn, record in entries:
             if isinstance(record, StreamRecord) and record.stream == Stream.LOGS and record.origin == self.context.node:
                 self._note(record.payload)
@@ -144,13 +145,16 @@ class Logs:
             self._tops[key] = number
 
     def condense(self) -> Iterator[CoreRecord]:
-        """Up to which number each instance was heard, as far as that left here."""
+        """The last number of each instance whose records have left in order."""
         for key, talker in list(self._talkers.items()):
             if talker.run.settled:
                 yield heard_of(*key, talker.run.settled)
 
     def open(self) -> None:
-        """Whom the book knows by now was there before: what it said is in the journal, or of no start of ours."""
+        """Mark all restored instances as old.
+
+        Their earlier records are in the journal, or belong to no start of ours.
+        """
         for instance in self.book.all():
             run = Run(self._tops.get(instance.key, 0), is_old=True)
             self._talkers.setdefault(instance.key, Talker(instance.key, self.context.settings.net, run))
@@ -159,7 +163,7 @@ class Logs:
     # Hearing
 
     def hear(self, key: Key, topic: Topic, body: tuple[bytes, ...], now: Now) -> None:
-        """A publisher said a record."""
+        """A publisher sent a record."""
         talker = self._talkers.get(key)
         if talker is None:
             talker = self._talkers[key] = Talker(key, self.context.settings.net, Run())
@@ -171,14 +175,17 @@ class Logs:
             self._order(talker, log.seq, entry, now)
 
     def _is_local(self, log: Log, key: Key) -> bool:
-        """Whether nobody wants it on the bus (LOG-004): who has our own form has judged for itself, others say all."""
+        """Whether it stays off the bus (LOG-004).
+
+        Services with our own form filter for themselves; others send every record.
+        """
         if log.severity >= SEVERE or log.seq is not None:
             return False
         instance = self.book.get(*key)
         return instance is None or log.severity < severity_of(instance.record.get("bus_level"))
 
     def _is_sample(self, talker: Talker, now: Now) -> bool:
-        """Whether this is of the first thousand of its publisher in this second (LOG-008)."""
+        """Whether it is within the first thousand records of its publisher in this second (LOG-008)."""
         second = now.mono // SECOND
         if talker.second != second:
             talker.second, talker.spoken = second, 0
@@ -189,7 +196,7 @@ class Logs:
         return False
 
     def changed(self, change: Change) -> None:
-        """Who is removed says nothing more."""
+        """A removed instance sends no more records: release what waits of it."""
         if change.op != "remove" or (talker := self._talkers.pop(change.instance.key, None)) is None:
             return
         holes = talker.run.holes()
@@ -219,7 +226,10 @@ class Logs:
             self._give_up(self._holes.popleft(), now)
 
     def _ask(self, talker: Talker, hole: Hole, now: Now) -> None:
-        """One request for what is missing; who must not be asked, or has no endpoint, cannot fill it."""
+        """Ask once for the missing records.
+
+        A publisher that must not be asked, or has no endpoint, cannot fill the hole.
+        """
         instance = self.book.get(*talker.key)
         address = (
             calling_address(instance.record, instance.observed_ip, self.context.settings.rewrite) if instance else None
@@ -235,17 +245,17 @@ class Logs:
         self.context.count("log_refills")
 
     def _may_ask(self, instance: Instance, ip: str) -> bool:
-        """Only who is where it registered from, or where the broker may probe (BEA-016)."""
+        """Whether it is at the address it registered from, or where the broker may probe (BEA-016)."""
         if ip == instance.observed_ip:
             return True
         try:
             address = ip_address(ip)
-        except ValueError:  # a name: where that leads only its resolver knows
+        except ValueError:  # a host name: only its resolver knows where that leads
             return False
         return any(address in network for network in self._allowed)
 
     def hear_refill(self, message: Message, peer: bytes, now: Now) -> None:
-        """A service has said records again that were asked for (LOG-006); what it leaves out, it does not have."""
+        """A service has sent missing records again (LOG-006); those that it leaves out it does not have."""
         asked = [hole for hole in self._asked.get(peer, []) if not hole.is_over]
         if not asked:
             self.context.count("log_dropped", "unasked")
@@ -268,7 +278,7 @@ class Logs:
         self._let_go(ready, hole.owner, now)
 
     def _give_up(self, hole: Hole, now: Now) -> None:
-        """What is missing stays so."""
+        """Stop waiting: the records stay missing."""
         self._fill(hole, {}, now)
 
     def _forget(self, hole: Hole) -> None:
@@ -279,7 +289,7 @@ class Logs:
                 del self._asked[hole.peer]
 
     def _let_go(self, items: list[Any], talker: Talker, now: Now) -> None:
-        """What is in order by now: records, what is lost, and None for what was not sampled."""
+        """Process what is in order: records, `Lost`, and None for a record that was not sampled."""
         for item in items:
             if isinstance(item, Lost):
                 self._lose(item, talker, now)
@@ -287,7 +297,7 @@ class Logs:
                 self._collapse(item, now)
 
     def _lose(self, lost: Lost, talker: Talker, now: Now) -> None:
-        """Say that records are missing for ever: a record of its own, an event, a figure (LOG-006)."""
+        """Report that records are missing for good: by a record, an event and a counter (LOG-006)."""
         name, instance, net = talker.origin
         self.context.count("log_gaps")
         self.context.tell(LogsLost(name, instance, lost.first, lost.last))
@@ -320,7 +330,7 @@ class Logs:
             self._write(entry, now)
 
     def _write(self, entry: Line, now: Now) -> None:
-        """Remember it, publish it, keep it."""
+        """Remember, publish and journal a record."""
         log = entry.log
         self.context.count("log_records", log.level)
         self._remember(entry)
@@ -340,7 +350,7 @@ class Logs:
             self._ring_bytes -= len(self.ring.popleft().data)
 
     def _keep(self, now: Now) -> None:
-        """Hand the journal what it takes in one turn; the rest waits (JRN-030)."""
+        """Hand the journal as much as fits into one turn; the rest waits (JRN-030)."""
         context = self.context
         if self._turn_at != now.mono:
             self._turn_at, self._turn_bytes = now.mono, 0
@@ -353,7 +363,7 @@ class Logs:
         context, log = self.context, entry.log
         received = round(log.received * 1_000_000) * 1_000
         at = received if log.ts is None else round(log.ts * 1_000_000) * 1_000
-        if abs(at - received) > limits.LOG_TS_NS:  # a wrong clock; what it said stands in the record
+        if abs(at - received) > limits.LOG_TS_NS:  # a wrong clock; the record keeps the stated time
             at = received
         number = context.next_number(Stream.LOGS)
         about = {"level": log.level, "fmt": "json"}
@@ -364,9 +374,9 @@ class Logs:
     # Time
 
     def wake(self, now: Now) -> None:
-        """Holes that were not filled are reported; repetitions become one record; the journal takes what waited."""
+        """Report holes that were not filled, merge repetitions, and journal what waited."""
         while self._holes and (self._holes[0].is_over or self._holes[0].due_at <= now.mono):
-            self._give_up(self._holes.popleft(), now)  # of one that is over only the question is left
+            self._give_up(self._holes.popleft(), now)  # an expired hole: only its question is left
         self._close_repeats(now)
         self._keep(now)
 
@@ -378,7 +388,7 @@ class Logs:
     # Those who ask
 
     def subscribed(self, subscription: Subscription, now: Now) -> None:
-        """Which of `logs/…` is wanted."""
+        """Notes which topics below `logs/` are wanted."""
         self._wanted.note(subscription)
 
     def answer(self, args: tuple[bytes, ...], asker: Asker) -> tuple[bytes, ...]:

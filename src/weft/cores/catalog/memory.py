@@ -1,12 +1,12 @@
-"""What the broker keeps of its instances: journal records, and back (CAT-050, CAT-051).
+"""The journal records of the broker's instances, and back (CAT-050, CAT-051).
 
-Every indexed change is a record of the stream `catalog`: it travels up and becomes a row, and it is what a restart is
-made from. Its origin and era are the node and its start, so (broker, index) of the protocol is its origin and sequence. Each
-says how the instance is from then on, so hearing one again that is in force already changes nothing.
+Every indexed change is a record of the stream `catalog`: it goes up to the lake as a row, and a restart restores from
+it. Its origin and era are the node and its start, so the protocol's (broker, index) is its origin and sequence. Each
+record holds the whole new state of the instance, so applying one twice changes nothing.
 
     InstanceKept  an instance, in a snapshot
     StreamEnded   the last number that was given in a stream, in a snapshot
-    LogsHeard     up to which of its numbers the log records of an instance are kept, in a snapshot
+    LogsHeard     the last number of an instance's log records that are journaled, in a snapshot
 """
 
 from typing import Any, Final
@@ -23,7 +23,7 @@ from weft.cores.catalog.states import State
 CORE: Final = "catalog"
 REMOVE: Final = "remove"
 STREAMS: Final = (Stream.CATALOG, Stream.LOGS)
-"""Streams of this core: each links its first record of a start to the start before."""
+"""Streams of this core; the first record of a start in each links to the preceding start."""
 
 
 class InstanceKept(msgspec.Struct, array_like=True, frozen=True, gc=False):
@@ -32,7 +32,7 @@ class InstanceKept(msgspec.Struct, array_like=True, frozen=True, gc=False):
     name: str
     id: str
     record: bytes
-    """The sender's keys less `name`, as JSON."""
+    """The sender's keys without `name`, as JSON."""
     state: str
     reason: str
     owner: str
@@ -59,12 +59,12 @@ class LogsHeard(msgspec.Struct, array_like=True, frozen=True, gc=False):
 MemoryKind = InstanceKept | StreamEnded | LogsHeard
 MEMORIES: Final[Memories[MemoryKind]] = Memories(CORE, {1: InstanceKept, 2: StreamEnded, 3: LogsHeard})
 _encode_record: Final = msgspec.json.Encoder().encode
-"""In the sender's order: which interface is the first one matters (CAT-016)."""
+"""In the sender's order, since the first interface has a meaning (CAT-016)."""
 _decode_record: Final = msgspec.json.Decoder(dict[str, Any]).decode
 
 
 def record_of(change: Change, node: bytes, era: int, epoch: str, wall: int) -> StreamRecord:
-    """The record of an indexed change: with the instance as it is, without its keys if it is removed; `wall`: now."""
+    """The record of an indexed change: the instance as it is now, without its keys if it was removed; `wall`: now."""
     instance = change.instance
     attributes = {
         "op": change.op,
@@ -100,17 +100,17 @@ def kept_of(instance: Instance) -> CoreRecord:
 
 
 def ended_of(stream: int, era: int, last: int) -> CoreRecord:
-    """The record of where a stream stands."""
+    """The record of a stream's last number."""
     return MEMORIES.to_record(StreamEnded(stream, era, last))
 
 
 def heard_of(name: str, instance_id: str, top: int) -> CoreRecord:
-    """The record of how far the log records of an instance were heard."""
+    """The record of the last number received of an instance's log records."""
     return MEMORIES.to_record(LogsHeard(name, instance_id, top))
 
 
 def memory_of(record: Record, node: bytes) -> MemoryKind | tuple[str, str] | None:
-    """What a record keeps: an instance, where a stream ended, or the (name, id) of what was removed.
+    """Decode a record: an instance, the end of a stream, or the (name, id) of a removed instance.
 
     None: it is not of this core, or of another broker. OurFault for one of a later version.
     """
@@ -131,7 +131,7 @@ def memory_of(record: Record, node: bytes) -> MemoryKind | tuple[str, str] | Non
 
 
 def instance_of(kept: InstanceKept) -> Instance:
-    """The instance that was kept; its life is believed, and not known (CAT-051)."""
+    """The instance of a record; it is assumed to be alive, not known to be (CAT-051)."""
     instance = Instance(kept.name, kept.id, kept.owner, kept.observed_ip)
     try:
         instance.record = _decode_record(kept.record)

@@ -1,4 +1,4 @@
-"""What the catalog core hears and says: settings, orders, events. Its wire messages stand in `weft.wire.catalog`."""
+"""Settings, orders, work and events of the catalog core. Its wire messages stand in `weft.wire.catalog`."""
 
 from typing import Final, Literal
 
@@ -9,10 +9,10 @@ from weft.cores.catalog import limits
 
 
 class CheckSettings(msgspec.Struct, frozen=True, kw_only=True):
-    """A check of the broker's own file: of all services whose name fits (BEA-024)."""
+    """A check in the broker's own file, for all services whose name matches (BEA-024)."""
 
     service: str
-    """A name, with `*` and `?`."""
+    """A name pattern, with `*` and `?`."""
     kind: str
     """`tcp`, `http`, `zmq`, `command`."""
     target: str = ""
@@ -25,14 +25,14 @@ class CheckSettings(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class CatalogSettings(msgspec.Struct, frozen=True, kw_only=True):
-    """Who the broker is, and `[catalog]` of its node's file (docs/catalog.md)."""
+    """The identity of the broker, and `[catalog]` of its node's file (docs/catalog.md)."""
 
     fabric: str = "weft"
     host: str = "127.0.0.1"
     is_closed: bool = False
-    """Whether whoever comes from elsewhere needs a key (CAT-060)."""
+    """Whether clients of other machines need a key (CAT-060)."""
     port: int = 5246
-    """Of the ROUTER."""
+    """Port of the ROUTER."""
     net: str = ""
     strict: bool = False
     """A registration must have the seed's five fields (CAT-013)."""
@@ -40,12 +40,12 @@ class CatalogSettings(msgspec.Struct, frozen=True, kw_only=True):
     rewrite: Literal["loopback", "never", "always"] = "loopback"
     liveness: int = limits.LIVENESS
     beacon_ns: int = limits.BEACON_NS
-    """0: no beacon."""
+    """Nanoseconds; 0: no beacon."""
     beacon_key: str = ""
     hold: bool = True
     hold_max_ns: int = limits.HOLD_MAX_NS
     reap_ns: int = limits.REAP_NS
-    """0: never."""
+    """Nanoseconds; 0: never."""
     reap_critical_ns: int = 0
     pause_ns: int = limits.PAUSE_NS
     probe_allow: tuple[str, ...] = ()
@@ -53,16 +53,16 @@ class CatalogSettings(msgspec.Struct, frozen=True, kw_only=True):
     checks: tuple[CheckSettings, ...] = ()
     lvc_keep: bool = True
     lookup_scope: Literal["local", "all"] = "local"
-    """Whether a plain name that nobody has here means one of another network (CAT-036)."""
+    """Whether a plain name without an instance here may mean one of another network (CAT-036)."""
     bridge_to: tuple[str, ...] = ()
     """Brokers of other networks, `host:port` of their bridge ports."""
     exports: tuple[str, ...] = ()
     imports: tuple[str, ...] = ()
-    """Names, with `*` and `?` (BRI-004)."""
+    """Name patterns, with `*` and `?` (BRI-004)."""
     export_topics: tuple[str, ...] = ()
     import_topics: tuple[str, ...] = ()
     transit: bool = False
-    """Whether what is imported is exported again (BRI-006)."""
+    """Whether imported entries are exported again (BRI-006)."""
     instances_max: int = limits.INSTANCES_MAX
     per_name_max: int = limits.PER_NAME_MAX
     per_owner_max: int = limits.PER_OWNER_MAX
@@ -76,34 +76,34 @@ class CatalogSettings(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def is_exposed(self) -> bool:
-        """Whether it listens beyond this machine, and asks nobody who they are (CAT-061)."""
+        """Whether it listens beyond this machine without requiring keys (CAT-061)."""
         return not (self.is_closed or is_loopback(self.host))
 
 
 class Ports(msgspec.Struct, frozen=True, gc=False):
-    """The shell has bound what belongs to the catalog: these are in the beacon from now on (CAT-002)."""
+    """Order: the shell has bound the catalog's ports; beacons name them from now on (CAT-002)."""
 
     beats: int
     events: int
     monitor: int = 0
     bridge: int = 0
-    """0: no bridge is waited for."""
+    """0: the broker does not listen for bridges."""
 
 
 class OpenRelay(msgspec.Struct, frozen=True, gc=False):
-    """Work: bind a door for calls that go over a bridge; `RelayOpened` says where (BRI-011)."""
+    """Work: bind a ROUTER for calls that go over a bridge; answered by `RelayOpened` (BRI-011)."""
 
     tag: bytes
 
 
 class CloseRelay(msgspec.Struct, frozen=True, gc=False):
-    """Work: close a door."""
+    """Work: close such a ROUTER."""
 
     tag: bytes
 
 
 class RelayOpened(msgspec.Struct, frozen=True, gc=False):
-    """A door is bound; port 0: there was none left."""
+    """Order: a relay's ROUTER is bound; port 0: no port was free."""
 
     tag: bytes
     host: str
@@ -111,7 +111,7 @@ class RelayOpened(msgspec.Struct, frozen=True, gc=False):
 
 
 class RunCheck(msgspec.Struct, frozen=True, gc=False):
-    """Work: look whether a service works; `CheckDone` says what came of it, at the latest after its time."""
+    """Work: test whether a service works; answered by `CheckDone`, at the latest when the timeout is over."""
 
     id: int
     kind: str
@@ -119,19 +119,19 @@ class RunCheck(msgspec.Struct, frozen=True, gc=False):
     """`host:port`, or a URL."""
     timeout_ns: int
     status: tuple[int, ...] = ()
-    """Of HTTP: those that are good."""
+    """HTTP status codes that count as success."""
     command: tuple[str, ...] = ()
 
 
 class CheckDone(msgspec.Struct, frozen=True, gc=False):
-    """A check has ended: `passing`, `warning`, `critical`."""
+    """Order: a check has ended: `passing`, `warning`, `critical`."""
 
     id: int
     outcome: str
 
 
 class Garbled(msgspec.Struct, frozen=True, gc=False):
-    """A message came that is none (CAT-080): counted against its peer."""
+    """Order: an unreadable message came; it counts against its peer (CAT-080)."""
 
     channel: str
     peer: bytes
@@ -139,20 +139,23 @@ class Garbled(msgspec.Struct, frozen=True, gc=False):
 
 
 class HoldBack(msgspec.Struct, frozen=True, gc=False):
-    """The journal has no room, or has again: nothing that must be kept is taken meanwhile (JRN-030)."""
+    """Order: the journal has no room, or has room again.
+
+    Without room, nothing that must be journaled is accepted (JRN-030).
+    """
 
     is_full: bool
 
 
 class Stop(msgspec.Struct, frozen=True, gc=False):
-    """The node ends: the beacon is silent from now on."""
+    """Order: the node stops: send no more beacons."""
 
 
 # Events: indexed changes are records of stream `catalog`; these go to the stream of events (CAT-083)
 
 
 class CatalogOpened(msgspec.Struct, frozen=True, gc=False):
-    """The broker serves: under this epoch, with so many instances from before."""
+    """The broker serves under this epoch; `instances` were restored."""
 
     epoch: str
     port: int
@@ -160,17 +163,17 @@ class CatalogOpened(msgspec.Struct, frozen=True, gc=False):
 
 
 class RequestDenied(msgspec.Struct, frozen=True, gc=False):
-    """A registration, an update or an order was refused, for the reason that `code` says."""
+    """A registration, update or order was refused; `code` is the reason."""
 
     peer: str
     code: str
     name: str
     count: int
-    """Refusals of that peer since the event before."""
+    """Refusals of that peer since its last event."""
 
 
 class PeerMalformed(msgspec.Struct, frozen=True, gc=False):
-    """A peer said what is no message; told at most once in ten seconds each."""
+    """A peer sent a malformed message; told at most once in ten seconds per peer."""
 
     peer: str
     code: str
@@ -178,20 +181,23 @@ class PeerMalformed(msgspec.Struct, frozen=True, gc=False):
 
 
 class PeerIgnored(msgspec.Struct, frozen=True, gc=False):
-    """A peer said too much that is no message: for a minute it is not heard."""
+    """A peer sent too many malformed messages: it is ignored for a minute."""
 
     peer: str
     seconds: int
 
 
 class Paused(msgspec.Struct, frozen=True, gc=False):
-    """The broker stood still; all deadlines were moved by that (BEA-022)."""
+    """The broker stood still; all deadlines were moved by that time (BEA-022)."""
 
     late_ns: int
 
 
 class EvictionsHeld(msgspec.Struct, frozen=True, gc=False):
-    """So much is silent at once that the fault may be here: nobody is called dead for now (BEA-023); or that is over."""
+    """So many instances are silent at once that the fault may be here: no instance is evicted for now (BEA-023).
+
+    Or that is over.
+    """
 
     is_held: bool
     suspects: int
@@ -199,7 +205,7 @@ class EvictionsHeld(msgspec.Struct, frozen=True, gc=False):
 
 
 class PathChanged(msgspec.Struct, frozen=True, gc=False):
-    """Beats of an instance are lost by UDP and come by TCP, or come by UDP again (BEA-018)."""
+    """An instance's beats are lost by UDP and come by TCP, or come by UDP again (BEA-018)."""
 
     name: str
     instance: str
@@ -207,13 +213,13 @@ class PathChanged(msgspec.Struct, frozen=True, gc=False):
 
 
 class CatalogExposed(msgspec.Struct, frozen=True, gc=False):
-    """The catalog listens beyond this machine, and asks nobody who they are (CAT-061)."""
+    """The catalog listens beyond this machine without requiring keys (CAT-061)."""
 
     host: str
 
 
 class LogsLost(msgspec.Struct, frozen=True, gc=False):
-    """Log records of an instance are missing, and it could not say them again (LOG-006)."""
+    """Log records of an instance are missing, and it could not send them again (LOG-006)."""
 
     name: str
     instance: str
@@ -222,13 +228,13 @@ class LogsLost(msgspec.Struct, frozen=True, gc=False):
 
 
 class TapStarted(msgspec.Struct, frozen=True, gc=False):
-    """Messages of a service are copied from now on, since somebody asked for it (MON-001)."""
+    """A client asked for copies of a service's messages; copying has begun (MON-001)."""
 
     tap: str
     service: str
     instances: int
     by: str
-    """Address of who asked."""
+    """Address of the client."""
 
 
 class TapEnded(msgspec.Struct, frozen=True, gc=False):
@@ -245,7 +251,7 @@ class TapEnded(msgspec.Struct, frozen=True, gc=False):
 
 
 class BridgeUp(msgspec.Struct, frozen=True, gc=False):
-    """A bridge to another network is up: both have what the other exports (BRI-003)."""
+    """A bridge to another network is up: both sides have the other's exports (BRI-003)."""
 
     net: str
     imported: int
@@ -253,14 +259,14 @@ class BridgeUp(msgspec.Struct, frozen=True, gc=False):
 
 
 class BridgeDown(msgspec.Struct, frozen=True, gc=False):
-    """A bridge is down: what came by it is unreachable, unless there is another way."""
+    """A bridge is down: its entries are unreachable, unless another bridge has them."""
 
     net: str
     why: str
 
 
 class BridgeRefused(msgspec.Struct, frozen=True, gc=False):
-    """No bridge came about: `same-net`, `unsupported`, `limit`."""
+    """A bridge was refused: `same-net`, `unsupported`, `limit`."""
 
     other: str
     code: str
@@ -270,4 +276,4 @@ JOURNALED: Final = (
     *(CatalogOpened, RequestDenied, PeerMalformed, PeerIgnored, Paused, EvictionsHeld, PathChanged, CatalogExposed),
     *(LogsLost, TapStarted, TapEnded, BridgeUp, BridgeDown, BridgeRefused),
 )
-"""Events that are written into the stream of events."""
+"""Events that are journaled in the stream of events."""

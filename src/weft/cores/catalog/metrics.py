@@ -1,4 +1,4 @@
-"""What the catalog counts, as Prometheus reads it (CAT-082)."""
+"""The catalog's counters in the format of Prometheus (CAT-082)."""
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import TYPE_CHECKING, Final, NamedTuple
@@ -7,16 +7,16 @@ if TYPE_CHECKING:
     from prometheus_client.core import Metric
 
 Counters = Mapping[tuple[str, str], int]
-"""By metric and label; several labels stand in one text, with commas between: `("requests", "u_U,answered")`."""
+"""By metric and label; several labels are one text with commas: `("requests", "u_U,answered")`."""
 Gauge = Callable[[], Mapping[str, float]]
-"""Figures of now by label; `""` where there is none."""
+"""Current values by label; `""` where there is no label."""
 
 
 class Spread(NamedTuple):
-    """A histogram of now."""
+    """A histogram of current values."""
 
     buckets: list[tuple[str, float]]
-    """Upper bound as text, `+Inf` last; and how many are not above it."""
+    """Upper bound as text (`+Inf` last), and how many values are not above it."""
     total: float
 
 
@@ -38,18 +38,18 @@ LABELS: Final[dict[str, tuple[str, ...]]] = {
     "log_dropped": ("reason",),
     "log_records": ("level",),
 }
-"""What the labels of a metric are called."""
+"""Names of the labels of each metric."""
 ALWAYS: Final = (
     *("requests", "malformed", "udp_malformed", "dropped", "unroutable", "faults", "beats", "evictions", "pauses"),
     *("denied", "changes", "queries"),
 )
-"""Counters that are there before anything was counted: at 0 where they have no label."""
+"""Counters that are always shown; those without a label begin at 0."""
 OWN: Final = ("beacon_", "lvc_", "log_", "bridge_", "tap_")
-"""Metrics that begin so are no part of `weft_catalog_`."""
+"""Prefixes of metrics that do not get `weft_catalog_` in front."""
 
 
 def exposition(counters: Counters, gauges: Mapping[str, Gauge], histograms: Mapping[str, Histogram]) -> bytes:
-    """Everything as text."""
+    """All metrics as text."""
     from prometheus_client import CollectorRegistry, generate_latest  # 4 MB that only a scraped broker needs
     from prometheus_client.registry import Collector
 
@@ -63,7 +63,7 @@ def exposition(counters: Counters, gauges: Mapping[str, Gauge], histograms: Mapp
 
 
 def full_name(metric: str) -> str:
-    """What Prometheus calls a metric.
+    """The name of a metric in Prometheus.
 
     >>> full_name("requests"), full_name("log_gaps")
     ('weft_catalog_requests', 'weft_log_gaps')
@@ -101,7 +101,7 @@ def _by_metric(counters: Counters) -> dict[str, dict[str, int]]:
 
 
 def _labels(metric: str, by_label: Mapping[str, float]) -> tuple[str, ...]:
-    """What its labels are called; one that no table names has a `kind`, if it has a label at all."""
+    """The names of its labels; a metric that is not in the table has `kind`, if it has a label."""
     return LABELS.get(metric) or (("kind",) if any(by_label) else ())
 
 

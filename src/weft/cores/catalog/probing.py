@@ -1,7 +1,7 @@
-"""Asking an instance whether it is there (BEA-016, BEA-017).
+"""Asks an instance whether it is alive (BEA-016, BEA-017).
 
-One that has a connection is sent `<3` on it, and its `u.u` comes back the same way. Any other is called where it serves:
-`[d, ping, T, ""]`, and whatever it answers is a sign of life. Nobody is called at an address that he only claims to have.
+An instance with a connection is sent `<3` on it, and its `u.u` comes back the same way. Any other is called at its
+service address, and any answer is a sign of life. The broker never calls an address that an instance only claims.
 """
 
 import heapq
@@ -19,7 +19,7 @@ LOOPBACK: Final = "127.0.0.1"
 
 
 class Ping:
-    """One call that is under way."""
+    """A call that is under way."""
 
     __slots__ = ("asked_at", "endpoint", "instance", "is_over")
 
@@ -29,7 +29,7 @@ class Ping:
 
 
 class Probing:
-    """Calls to addresses, not too many at once. Instants are those of the clock of `liveness.Liveness`."""
+    """Calls to addresses, bounded in number. Instants are of the clock of `liveness.Liveness`."""
 
     def __init__(self, context: Context) -> None:
         self._context = context
@@ -43,11 +43,11 @@ class Probing:
         self._turn_calls = 0
 
     def __len__(self) -> int:
-        """Calls under way."""
+        """Number of calls under way."""
         return len(self._pings)
 
     def ask(self, instance: Instance, clock: int) -> None:
-        """Call an instance where it serves; later, if too many are called already."""
+        """Call an instance at its service address; later, if too many calls are under way."""
         if instance in self._pings:
             return
         if self._may_call(clock):
@@ -57,15 +57,15 @@ class Probing:
             self._waiting[instance] = None
 
     def forget(self, instance: Instance) -> None:
-        """What it answers does not matter any more."""
+        """Ignore its answer."""
         self._waiting.pop(instance, None)
         if (ping := self._pings.get(instance)) is not None:
             self._end(ping)
 
     def hear(self, message: Message, peer: bytes) -> list[Ping]:
-        """Something came from an address that was called: the calls that it answers.
+        """An answer came from a called address. Returns the calls that it answers.
 
-        A pong that names another service is none: that one has the port by now.
+        A pong that names another service does not count: that service has the port by now.
         """
         name = message.body[0] if message.command == PONG and message.body else b""
         answered = [ping for ping in self._at.get(peer, ()) if not name or name == ping.instance.name.encode()]
@@ -75,14 +75,14 @@ class Probing:
         return answered
 
     def wake(self, clock: int) -> None:
-        """Who has not answered by now is not waited for; who waits has his turn."""
+        """Drop calls without an answer in time, and make those that wait for room."""
         timeouts = self._timeouts
         while timeouts and timeouts[0][0] <= clock:
             ping = heapq.heappop(timeouts)[2]
             if not ping.is_over:
                 self._context.count("probes", "silent")
                 self._end(ping)
-                if ping.endpoint not in self._at:  # what waits there unsaid would all be said on its return
+                if ping.endpoint not in self._at:  # messages left in its queue would all be sent when it returns
                     self._context.disconnect(PROBE, ping.endpoint)
         while self._waiting and self._may_call(clock):
             instance = next(iter(self._waiting))
@@ -91,7 +91,7 @@ class Probing:
 
     @property
     def due_at(self) -> int | None:
-        """When somebody is waited for no longer, or who waits for a turn has it."""
+        """When the first call times out, or a waiting one may be made."""
         due_at = self._timeouts[0][0] if self._timeouts else None
         if not self._waiting or len(self._pings) >= limits.PROBES_MAX:
             return due_at
@@ -99,7 +99,7 @@ class Probing:
         return turn_at if due_at is None else min(due_at, turn_at)
 
     def _may_call(self, clock: int) -> bool:
-        """Whether there is room for one more: not too many at once, and not too many in one go (CAT-081)."""
+        """Whether one more call may be made: bounded at once, and bounded per turn (CAT-081)."""
         if clock - self._turn_at >= limits.PROBES_TURN_NS:
             self._turn_at, self._turn_calls = clock, 0
         return len(self._pings) < limits.PROBES_MAX and self._turn_calls < limits.PROBES_TURN
@@ -128,7 +128,7 @@ class Probing:
             del self._at[ping.endpoint]
 
     def _endpoint(self, instance: Instance) -> bytes | None:
-        """Where it serves, if that is where it was seen, or where anybody may be called; None: nowhere."""
+        """Its service address, if that is where it was observed or where probing is allowed; None: no such address."""
         observed = instance.observed_ip or LOOPBACK
         address = calling_address(instance.record, observed, self._context.settings.rewrite)
         if address is None or not (address.ip == observed or self._is_allowed(address.ip)):
@@ -141,6 +141,6 @@ class Probing:
             return False
         try:
             address = ip_address(ip)
-        except ValueError:  # a name: where that leads only its resolver knows
+        except ValueError:  # a host name: only its resolver knows where that leads
             return False
         return any(address in network for network in self._allowed)

@@ -1,11 +1,11 @@
-"""What the broker publishes: every change, and ticks by which a watcher notices that it missed one (CAT-040..044).
+"""Publishes every change, and ticks by which a watcher notices that it missed one (CAT-040..044).
 
     catalog/NAME 00 INSTANCE   every change of it; `prev` by name
     watch/HASH                 changes of what matches a filter; `prev` by topic, `enter` and `leave`
-    tick                       the index, each second, and at once to who subscribes to it
+    tick                       the index, each second, and at once after a subscription
 
-The order of things at a watcher: it subscribes to its topic, then to `tick`; the tick that follows says that both
-subscriptions stand; only then it asks for the snapshot. So whatever the snapshot lacks is published to it.
+A watcher first subscribes to its topic, then to `tick`. The next tick shows that both subscriptions are active, and
+only then it asks for the snapshot. So every change that the snapshot lacks is published to it.
 """
 
 from typing import Final
@@ -29,18 +29,18 @@ TICK: Final = events.TICK.encode()
 
 
 class Since(msgspec.Struct, frozen=True):
-    """What `dbp.changes` is asked with."""
+    """The argument of `dbp.changes`."""
 
     epoch: str
     since: int
-    """The last index that is known."""
+    """The last index that the client knows."""
 
 
 _SINCE: Final = msgspec.json.Decoder(Since)
 
 
 class Publishing:
-    """The XPUB of events, as far as the core knows it."""
+    """The XPUB of events, from the core's side."""
 
     def __init__(self, context: Context, book: Book, queries: Queries) -> None:
         self._context, self._book, self._answers = context, book, queries.answers
@@ -50,7 +50,9 @@ class Publishing:
         self._names: dict[str, int] = {}
         """Index of the last event of each name that has an instance, or an event in the ring."""
         self._forgotten = 0
-        """The highest index that was forgotten with its name: any name may have had an event up to there."""
+        """The highest index dropped together with its name: a name that is not known may have had events up to this
+        index.
+        """
         self._tick_at: int | None = None
         self._asked_at = 0
         self._asked = 0
@@ -60,18 +62,18 @@ class Publishing:
         queries.gauges["filter_topics"] = lambda: {"": len(self._watching)}
 
     def open(self, now: Now) -> None:
-        """From now on there are ticks."""
+        """Start the ticks."""
         if self._tick_at is None:
             self._tick_at = now.mono + limits.TICK_NS
 
     def publish(self, topic: bytes, *frames: bytes) -> None:
-        """Say something to whoever subscribed to the topic."""
+        """Publish on a topic."""
         self._context.publish(Publication(topic, frames))
 
     # Changes
 
     def changed(self, change: Change) -> None:
-        """An instance changed: publish it, and keep it for who misses that (CAT-040)."""
+        """An instance changed: publish the change, and keep it for watchers that miss it (CAT-040)."""
         self.open(self._context.now)
         instance = change.instance
         record = b"" if change.op == "remove" else self._answers.record(instance)
@@ -97,7 +99,7 @@ class Publishing:
             self._forget(index, gone)
 
     def _forget(self, index: int, name: str) -> None:
-        """A change has left the ring; if nothing followed it and nobody has that name, so does the name."""
+        """A change has left the ring. Drop its name too, if it had no later event and no instance has it."""
         if self._names[name] == index and not self._book.of_name(name):
             del self._names[name]
             self._forgotten = index
@@ -105,7 +107,7 @@ class Publishing:
     # Queries
 
     def watch(self, args: tuple[bytes, ...], asker: Asker) -> tuple[bytes, ...]:
-        """`dbp.watch filter`: its topic, and what matches now (CAT-041)."""
+        """`dbp.watch filter`: its topic, and the instances that match now (CAT-041)."""
         context = self._context
         self.open(context.now)
         found = filters.parse(args[0] if args else b"")
@@ -120,10 +122,9 @@ class Publishing:
         return [instance for instance in candidates if found.matches(instance)]
 
     def changes(self, args: tuple[bytes, ...], asker: Asker) -> tuple[bytes, ...]:
-        """`dbp.changes {"epoch","since"}`: the changes behind an index, or that they are not here any more (CAT-044).
+        """`dbp.changes {"epoch","since"}`: the changes after an index, or that they are no longer kept (CAT-044).
 
-        `index` says up to where the answer goes, and `more` how many changes are behind that: they are asked for in
-        the same way.
+        `index` is the last change in the answer, and `more` how many follow; the client asks for them in the same way.
         """
         context, ring = self._context, self._ring
         asked = read_argument(args, 0, _SINCE)
@@ -138,14 +139,17 @@ class Publishing:
     # Subscriptions and ticks
 
     def subscribed(self, subscription: Subscription, now: Now) -> None:
-        """Somebody subscribed, or nobody is left who does."""
+        """A client subscribed, or the last subscriber of a topic has left."""
         self.open(now)
         self._watching.subscribed(subscription.topic, now.mono, is_on=subscription.is_on)
         if subscription.is_on and TICK.startswith(subscription.topic):
             self._tick_at_once(now)
 
     def _tick_at_once(self, now: Now) -> None:
-        """At most so many in a second; who gets none has one within a second anyway (CAT-042)."""
+        """Send a tick at once, at most TICKS_MAX per second.
+
+        Otherwise the subscriber gets one within a second anyway (CAT-042).
+        """
         if now.mono - self._asked_at >= SECOND:
             self._asked_at, self._asked = now.mono, 0
         self._asked += 1
@@ -163,7 +167,7 @@ class Publishing:
         )
 
     def wake(self, now: Now) -> None:
-        """Ticks are due, or a topic that nobody watches goes."""
+        """Send ticks that are due; drop topics that nobody watches."""
         due = self.deadline()
         if due is not None and now.mono - due > self._context.settings.pause_ns:
             self._watching.postpone(now.mono - due)
@@ -175,5 +179,5 @@ class Publishing:
         self._context.count("topics_dropped", by=self._watching.expire(now.mono))
 
     def deadline(self) -> int | None:
-        """When the next tick is due, or a topic goes."""
+        """When the next tick, or the end of a topic, is due."""
         return earliest(self._tick_at, self._watching.deadline())

@@ -1,4 +1,4 @@
-"""Questions about the broker itself: names that begin with `dbp.` (CAT-034)."""
+"""Queries about the broker itself: names that begin with `dbp.` (CAT-034)."""
 
 from bisect import bisect_right
 from collections.abc import Callable, Iterable
@@ -20,15 +20,15 @@ from weft.cores.catalog.states import State
 
 PREFIX: Final = b"dbp."
 CAPS: Final = ("f64", "lvc", "log", "tap")
-"""What this broker can beyond the seed: the same in its beacon, its status and its approvals (BEA-001)."""
+"""What this broker supports beyond the seed; the same list in beacon, status and approvals (BEA-001)."""
 STATES: Final = (State.ACTIVE, State.SUSPECT, State.INACTIVE)
 
 Arguments = tuple[bytes, ...]
-"""The frames behind the name of a query."""
+"""The frames after the name of a query."""
 Answer = tuple[bytes, ...]
-"""The body frames behind the time: JSON, then what is raw."""
+"""The body frames after the time: JSON, then raw frames."""
 Query = Callable[[Arguments, Asker], Answer]
-"""Raises Refusal, which is its answer then."""
+"""A function that answers a query. If it raises Refusal, that is the answer."""
 
 
 class Page(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -42,17 +42,20 @@ _PAGE: Final = msgspec.json.Decoder(Page)
 
 
 class Queries:
-    """The table of questions; other parts add theirs, and their figures for `dbp.metrics`."""
+    """The table of queries. Other parts of the core add theirs, and their metrics for `dbp.metrics`."""
 
     def __init__(
         self, context: Context, book: Book, answers: Answers, alive: Callable[[Instance], dict[str, Any]] | None = None
     ) -> None:
-        """`alive`: what `dbp.liveness` says of an instance; the part that listens to beats knows more (MON-008)."""
+        """`alive`: returns what `dbp.liveness` shows of an instance.
+
+        The part that receives beats knows it (MON-008).
+        """
         self._context, self._book, self.answers = context, book, answers
         self.gauges: dict[str, Gauge] = {}
-        """By metric (`held`): figures of now by label."""
+        """By metric (`held`): current values by label."""
         self.histograms: dict[str, Histogram] = {}
-        """By metric (`persist_seconds`): who has a clock measures them."""
+        """By metric (`persist_seconds`): filled by parts that have a clock."""
         self._alive = alive or self._heard_of
         self._table: dict[str, Query] = {
             "dbp.status": self.status,
@@ -64,13 +67,14 @@ class Queries:
         }
 
     def add(self, name: str, function: Query) -> None:
-        """Answer a question (`dbp.topics`); the last who says so answers it."""
+        """Register the function for a query (`dbp.topics`); a later one replaces an earlier one."""
         self._table[name] = function
 
     def answer(self, body: tuple[bytes, ...], asker: Asker) -> Answer:
-        """The body frames behind the time for any REQUEST: names, or a query.
+        """The body frames after the time, for any REQUEST: names, or a query.
 
-        What a query refuses is its answer, `Error` and `code`; only `not-authorised` is raised, for the asker to be denied.
+        A query's Refusal becomes its answer, with `Error` and `code`; only `not-authorised` is raised, so that the
+        asker is denied.
         """
         if not body or not body[0].startswith(PREFIX):
             return (self.answers.of(body),)
@@ -89,7 +93,7 @@ class Queries:
     # What can be asked
 
     def status(self, args: Arguments, asker: Asker) -> Answer:
-        """Who the broker is, where its ports are, and how many it knows (CAT-002, BEA-004)."""
+        """The broker's identity, its ports, and how many instances it knows (CAT-002, BEA-004)."""
         context, settings, counts = self._context, self._context.settings, self._book.counts
         told = {
             "dbp": 1,
@@ -110,7 +114,7 @@ class Queries:
         return (encode(told),)
 
     def metrics(self, args: Arguments, asker: Asker) -> Answer:
-        """Everything that is counted, for Prometheus, behind a frame of JSON (CAT-082)."""
+        """All metrics for Prometheus, after a frame of JSON (CAT-082)."""
         gauges: dict[str, Gauge] = {
             "held": dict,
             "index": lambda: {"": self._context.index},
@@ -121,13 +125,13 @@ class Queries:
         return encode({**self._head(), "content_type": "text/plain; version=0.0.4; charset=utf-8"}), text
 
     def query(self, args: Arguments, asker: Asker) -> Answer:
-        """All instances that a filter means, in every state (CAT-035)."""
+        """All instances that match a filter, in every state (CAT-035)."""
         wanted = filters.parse(args[0] if args else b"")
         among = self._book.all() if wanted.exact_name is None else self._book.of_name(wanted.exact_name)
         return (self._listed(instance for instance in among if wanted.matches(instance)),)
 
     def list(self, args: Arguments, asker: Asker) -> Answer:
-        """The best instance of each name that has one, by name; `after` is where the next page begins, or null."""
+        """The best instance of each name, sorted by name; `after` is where the next page begins, or null."""
         page = _page_of(args, 0)
         names, limit = self._book.names(), min(page.limit, limits.LIST_MAX)
         start = bisect_right(names, page.after) if page.after else 0
@@ -137,7 +141,7 @@ class Queries:
         return (self._listed(listed[:limit], after=after),)
 
     def instances(self, args: Arguments, asker: Asker) -> Answer:
-        """Every instance of a name, and how it is heard: what lookups do not say, since it changes without an index."""
+        """Every instance of a name, and how it is heard. Lookups leave that out, since it changes without an index."""
         name = _name_of(args)
         if not name:
             raise Refusal("bad-argument", "of which name?")
@@ -148,10 +152,10 @@ class Queries:
         return (encode({**self._head(), "records": rows}),)
 
     def liveness(self, args: Arguments, asker: Asker) -> Answer:
-        """How each instance is heard, used or idle; of one name, or of all (MON-008).
+        """How each instance is heard, for one name or for all (MON-008).
 
-        Of all, a page at a time, as `dbp.list` (`dbp.liveness "" {"limit", "after"}`): a row costs far more than a kept
-        record, and nobody waits for ten thousand of them (CAT-081).
+        For all, a page at a time like `dbp.list` (`dbp.liveness "" {"limit", "after"}`): a row costs far more than a
+        kept record, so ten thousand in one answer would take too long (CAT-081).
         """
         name, page = _name_of(args), _page_of(args, 1)
         all_names = self._book.names()
@@ -173,7 +177,7 @@ class Queries:
         return {"epoch": self._context.epoch, "index": self._context.index}
 
     def _listed(self, found: Iterable[Instance], **more: Any) -> bytes:
-        """Joined of what is kept: O(bytes)."""
+        """Joined from kept records: O(bytes)."""
         head = encode({**self._head(), **more})[:-1]
         return b"".join((head, b',"records":', self.answers.records(found), b"}"))
 
@@ -195,7 +199,7 @@ class Queries:
 
 
 def _via(instance: Instance) -> str:
-    """A probe is answered by TCP (2.4)."""
+    """The path as shown; a probe is answered by TCP (2.4)."""
     return "udp" if instance.via == "udp" else "tcp"
 
 

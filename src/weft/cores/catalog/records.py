@@ -1,4 +1,4 @@
-"""What a service says of itself: read, judged, changed, and where it can be reached (CAT-009, CAT-013..018; limits of 2.7)."""
+"""The record of a service: decoded, validated, merged, and the address in it (CAT-009, CAT-013..018; limits of 2.7)."""
 
 import re
 from collections.abc import Callable, Iterable
@@ -23,31 +23,31 @@ WEIGHT_DEFAULT: Final = 1
 RESERVED_KEY: Final = "_dbp"
 RESERVED_NAMES: Final = frozenset({"Error", RESERVED_KEY})
 UNSPECIFIED: Final = frozenset({"", "*", "localhost"})
-"""What people write for an address that is none in particular, besides `0.0.0.0` and `::`; and loopback's name."""
+"""Texts that people write for "no particular address", besides `0.0.0.0` and `::`; and the loopback's name."""
 _ABSENT: Final[Any] = object()
 _PLACE: Final = ("ip", "port")
 _INT64: Final = 1 << 63
 _LONG_NUMBER: Final = re.compile(rb"\d{19}")
-"""Without one no whole number can be beyond 64 bits."""
+"""Without 19 digits in a row, no integer can exceed 64 bits."""
 SEED_FIELDS: Final = ("ip", "port", "function", "heartbeat")
-"""What `strict` demands besides the name: the seed's own list (CAT-013)."""
+"""Fields that `strict` requires besides the name, from the seed's list (CAT-013)."""
 
 
 class Address(NamedTuple):
-    """Where a service can be reached, as answers say it."""
+    """Where a service can be reached, as answers state it."""
 
     ip: str
     port: int
 
 
 class Registration(NamedTuple):
-    """A record that may be entered (CAT-013)."""
+    """A valid record (CAT-013)."""
 
     name: str
     id: str | None
-    """As its sender gave it; None: it follows from the address."""
+    """As the sender gave it; None: it follows from the address."""
     record: dict[str, Any]
-    """The sender's keys less `name`."""
+    """The sender's keys without `name`."""
 
     @property
     def interval_ns(self) -> int:
@@ -66,21 +66,21 @@ class Registration(NamedTuple):
 
 
 class Update(NamedTuple):
-    """What an UPDATE asks for: whose record, and which of its keys (CAT-018)."""
+    """The request of an UPDATE: which instance, and which keys change (CAT-018)."""
 
     name: str | None
-    """None: the one that is bound."""
+    """None: the bound instance."""
     id: str | None
-    """None: the bound one, else the only one."""
+    """None: the bound instance, else the only one of the name."""
     changes: dict[str, Any]
-    """Top-level keys less `name` and `id`; None deletes."""
+    """Top-level keys without `name` and `id`; None deletes a key."""
 
 
 # JSON
 
 
 def parse_object(body: bytes) -> dict[str, Any]:
-    """One JSON object, within the limits of CAT-009; raises Refusal `bad-json` for anything else."""
+    """Decode one JSON object within the limits of CAT-009; raises Refusal `bad-json` for anything else."""
     if not body:
         raise Refusal("bad-json", "there is no body")
     try:
@@ -104,7 +104,7 @@ def _is_shallow(found: dict[str, Any]) -> bool:
 
 
 def _is_64_bit(found: dict[str, Any]) -> bool:
-    """Of something that is known to be shallow."""
+    """Whether all integers fit 64 bits; the value is known to be shallow."""
     level: list[Any] = [found]
     while level:
         level = [inner for outer in level for inner in _within(outer)]
@@ -122,7 +122,7 @@ def _within(value: Any) -> Iterable[Any]:
 
 
 def registration(body: bytes, *, is_strict: bool = False) -> Registration:
-    """The body of a registration; raises Refusal with the one code that says what is wrong (CAT-013, CAT-014).
+    """Decode a registration; raises Refusal with the code of the first error (CAT-013, CAT-014).
 
     >>> registration(b'{"name": "thermo", "ip": "10.0.0.4", "port": 5555}').instance_id("10.0.0.4")
     '10.0.0.4:5555'
@@ -133,13 +133,16 @@ def registration(body: bytes, *, is_strict: bool = False) -> Registration:
 
 
 def of_another_network(name: str, body: bytes, hidden: Iterable[str]) -> dict[str, Any]:
-    """What a broker of another network says of a service, less these keys; judged as a registration is. Refusal."""
+    """Decode a record that another network's broker sent, without the keys in `hidden`; validated like a registration.
+
+    Raises Refusal.
+    """
     record = {key: value for key, value in _sized_object(body).items() if key not in hidden}
     return _judged(name, record, is_strict=False).record
 
 
 def update(body: bytes) -> Update:
-    """The body of an UPDATE; whether it may be applied only `merge` can say."""
+    """Decode an UPDATE; only `merge` can decide whether it is allowed."""
     changes = _sized_object(body)
     name, instance_id = changes.pop("name", _ABSENT), changes.pop("id", _ABSENT)
     for key, value in (("name", name), ("id", instance_id)):
@@ -155,7 +158,7 @@ def update(body: bytes) -> Update:
 
 
 def merge(name: str, record: dict[str, Any], changes: dict[str, Any], *, is_strict: bool = False) -> Registration:
-    """The record with the changes laid over it, judged as a whole; `record` itself stays as it is (CAT-018)."""
+    """The record with the changes applied, validated as a whole; `record` itself is not changed (CAT-018)."""
     merged = {**record, **changes}
     merged = {key: value for key, value in merged.items() if value is not None or key not in changes}
     if len(canonical(merged)) > limits.RECORD_BYTES_MAX:
@@ -164,19 +167,19 @@ def merge(name: str, record: dict[str, Any], changes: dict[str, Any], *, is_stri
 
 
 def is_same(record: dict[str, Any], other: dict[str, Any]) -> bool:
-    """Whether two records say the same: `1`, `1.0` and `true` do not, the order of keys does not matter."""
+    """Whether two records are equal: `1`, `1.0` and `true` differ, the order of keys does not matter."""
     return canonical(record) == canonical(other)
 
 
 def cost_of(record: dict[str, Any]) -> int:
-    """Bytes of memory that an instance with this record takes, at most about (FLD-032). O(record)."""
+    """Estimated maximum bytes of memory of an instance with this record (FLD-032). O(record)."""
     text = canonical(record)
     values = text.count(b",") + text.count(b"[") + text.count(b"{")
     return limits.INSTANCE_BYTES + limits.COPIES * len(text) + limits.TOKEN_BYTES * values
 
 
 def is_name(name: str) -> bool:
-    r"""Whether a service may be called so (CAT-014).
+    r"""Whether this is a valid name of a service (CAT-014).
 
     >>> [is_name(name) for name in ("door bell 2", "küche", "", "a@b", "Error", "_dbp", "dbp.x", "a\n")]
     [True, True, False, False, False, False, False, False]
@@ -202,7 +205,7 @@ def _reserved() -> Refusal:
 
 
 def _judged(name: Any, record: dict[str, Any], *, is_strict: bool) -> Registration:
-    """The record, if nothing speaks against it; the first of these to find fault names the code."""
+    """The record, if it is valid; otherwise the first check that fails gives the code of the Refusal."""
     if RESERVED_KEY in record:
         raise _reserved()
     _refuse_missing(name, record, is_strict=is_strict)
@@ -237,7 +240,7 @@ def _refuse_large(name: str, record: dict[str, Any]) -> None:
         raise Refusal("too-large", text, service=name, fields=("metadata",))
 
 
-# Fields, each with what it holds
+# Fields, each with its check
 
 
 def _is_text(value: Any) -> bool:
@@ -299,7 +302,7 @@ FIELDS: Final[dict[str, Callable[[Any], bool]]] = {
 
 
 def effective_address(record: dict[str, Any], observed_ip: str, rewrite: Rewrite = "loopback") -> Address | None:
-    """Where to reach who registered this, as answers say it: with the observed ip where that replaces another (CAT-016).
+    """The address of a service, as answers state it; the observed ip replaces a local one (CAT-016).
 
     >>> effective_address({"ip": "127.0.0.1", "port": 9}, "10.0.0.4")
     Address(ip='10.0.0.4', port=9)
@@ -309,7 +312,7 @@ def effective_address(record: dict[str, Any], observed_ip: str, rewrite: Rewrite
 
 
 def calling_address(record: dict[str, Any], observed_ip: str, rewrite: Rewrite = "loopback") -> Address | None:
-    """The same of who answers there: the first interface may be any socket, and a PUB answers nothing (BEA-016).
+    """The address for calls; None: none. The first interface may be any socket, and a PUB answers nothing (BEA-016).
 
     >>> calling_address({"interfaces": {"pub": {"ip": "127.0.0.1", "port": 9}}}, "10.0.0.4") is None
     True
@@ -326,7 +329,7 @@ def _first_address(places: Iterable[Any], observed_ip: str, rewrite: Rewrite) ->
 
 
 def rewritten(record: dict[str, Any], observed_ip: str, rewrite: Rewrite) -> tuple[dict[str, Any], str | None]:
-    """The record as answers show it, and the declared ip where another one stands in its place; `record` stays as it is."""
+    """The record as answers show it, and the declared ip if the observed one replaces it. `record` is not changed."""
     declared: str | None = None
     shown = record
     interfaces = {}
@@ -348,15 +351,15 @@ def _interfaces(record: dict[str, Any]) -> dict[str, Any]:
 
 
 def _is_replaced(declared: str, observed_ip: str, rewrite: Rewrite) -> bool:
-    """Whether answers say the observed ip instead. Who came by way of the file system was not observed anywhere."""
+    """Whether answers state the observed ip instead. A client that came through the file system has no observed ip."""
     if rewrite == "never" or not observed_ip or declared == observed_ip:
         return False
     return rewrite == "always" or (is_local(declared) and not is_local(observed_ip))
 
 
-@lru_cache(maxsize=4096)  # a few hosts say the same of themselves again and again
+@lru_cache(maxsize=4096)  # a few hosts state the same addresses again and again
 def is_local(ip: str) -> bool:
-    """Whether an address means something on its own machine only: loopback, or none in particular.
+    """Whether an address is valid only on its own machine: loopback, or no particular address.
 
     >>> [is_local(ip) for ip in ("127.8.0.1", "::1", "0.0.0.0", "*", "localhost", "10.0.0.4", "::ffff:127.0.0.1")]
     [True, True, True, True, True, False, True]

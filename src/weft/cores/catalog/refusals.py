@@ -1,10 +1,10 @@
-"""What the catalog denies, as its protocol words it."""
+"""Refusals of the catalog, as its protocol words them."""
 
 from weft.cores.kit import refusals
 
 
 class Refusal(refusals.Refusal):
-    """What is denied: exactly one code of CAT-080, and which service and fields it is about; nothing has changed."""
+    """A refused request: one code of CAT-080, and the service and fields it is about; nothing has changed."""
 
     def __init__(self, code: str, why: str, *, service: str = "", fields: tuple[str, ...] = ()) -> None:
         super().__init__(code, why)

@@ -1,7 +1,7 @@
-"""Who is registered, and what becomes of it: the table of instances, obeyed (CAT-013 to CAT-022, CAT-050, CAT-051).
+"""The registered instances and all changes of them, by the table of instances (CAT-013 to CAT-022, CAT-050, CAT-051).
 
-A command is planned first, and every refusal comes out of the plan; what is done afterwards cannot fail. So a refusal
-leaves everything as it was, and an index is given only to what happens (CAT-080).
+A command is planned first, and only planning can refuse it; carrying it out cannot fail. So a refusal changes nothing,
+and an index is given only to a change that happens (CAT-080).
 """
 
 from collections.abc import Callable, Iterable, Iterator
@@ -22,85 +22,86 @@ from weft.cores.catalog.refusals import Refusal
 from weft.cores.catalog.states import TABLE, Cell, On, State
 
 RETURNS: Final = frozenset({On.BEAT, On.PROBED, On.LEFT})
-"""What is nothing any more from one that stays away."""
+"""Inputs that are ignored once an instance has said goodbye, or another one has its name."""
 HEARD: Final = RETURNS | {On.GOODBYE}
-"""What others say, as often as they like: who is not heard once will be heard again, or missed."""
+"""Inputs that peers repeat. Losing one is harmless: it comes again, or the liveness timer notices the silence."""
 REASONS: Final = {On.OVERDUE: "silent", On.LEFT: "left", On.REAPED: "reaped"}
 
 
 class Watcher(Protocol):
-    """Who watches over lives: `liveness.Liveness`."""
+    """Watches liveness: `liveness.Liveness`."""
 
     def heard(self, instance: Instance, via: str, now: Now) -> bool:
-        """It gave a sign of life; False: it does not count, it had left."""
+        """A sign of life came; False: it does not count, since the instance had said goodbye."""
 
     def began(self, instance: Instance) -> None:
-        """It was registered, came back, was restored or has another interval: it is expected from now on."""
+        """It was registered, came back, was restored, or has another interval: its silence timer starts."""
 
     def ended(self, instance: Instance) -> None:
-        """It is INACTIVE, or removed."""
+        """It became INACTIVE, or was removed."""
 
 
 class Said(NamedTuple):
-    """What a row of the table is done with, as far as there is any of it."""
+    """The input of a row of the table; fields are empty where the input has none."""
 
     asker: Asker | None = None
     registration: Registration | None = None
-    """The whole record from then on; of an update, already merged."""
+    """The complete new record; for an update, the merged one."""
     reason: str = ""
 
     @property
     def entry(self) -> Registration:
-        """The record, where there must be one."""
+        """The record, in rows that require one."""
         assert self.registration is not None, "only a registration or an update leads here"
         return self.registration
 
     @property
     def sender(self) -> Asker:
-        """Who said it, where somebody must have."""
+        """The sender, in rows that require one."""
         assert self.asker is not None, "only who says something leads here"
         return self.asker
 
 
 class Plan(NamedTuple):
-    """A command that will be obeyed."""
+    """A command that was checked and will be carried out."""
 
     instance: Instance
-    """NONE: one that would be new."""
+    """In state NONE if it would be new."""
     cell: Cell
     said: Said
 
 
 class Registry:
-    """All changes of instances pass here."""
+    """All changes of instances are made here."""
 
     def __init__(self, context: Context, book: Book, watcher: Callable[[], Watcher]) -> None:
-        """`watcher`: it is made later, since it changes instances through this registry."""
+        """`watcher`: returns it later, since it is built with this registry."""
         self.context, self.book, self.watcher = context, book, watcher
         self.judge: Callable[[Instance, str], str] = lambda _, own: own
-        """What the health of an instance is that says this of itself: checks know more (BEA-024)."""
+        """The health of an instance, given the health that it reports itself; checks replace this function (BEA-024).
+        """
         self._room = context.budget.part("records", limits.RECORDS_PERCENT, lambda: book.bytes)
         self._turn_at = self._turn_bytes = 0
-        """When this turn is, and what has changed in it."""
+        """The instant of this turn, and the bytes of changes in it."""
 
     @property
     def is_busy(self) -> bool:
-        """Whether enough has changed in this turn: all of it is one batch of the journal, which has a limit.
+        """Whether this turn has enough changes: they are written as one batch of the journal, whose size is limited.
 
-        One small update of a large record makes a large change, so counting what came in is not enough (CAT-081). Verbs
-        of one turn are called with the same `now`, and those of the next with a later one.
+        One small update of a large record makes a large change, so counting input bytes is not enough (CAT-081). All
+        verbs of one turn get the same `now`, those of the next a later one.
         """
         return self._turn_bytes >= limits.CHANGES_BYTES and self._turn_at == self.context.now.mono
 
     @property
     def free_at(self) -> int:
-        """When there is another turn for what waits because of that: nanoseconds; 0: nothing need wait."""
+        """When waiting changes may go on, monotonic ns; 0: nothing has to wait."""
         return self._turn_at + MILLISECOND if self.is_busy else 0
 
     # Commands
 
     def plan(self, body: bytes, asker: Asker) -> Plan:
-        """What `UwU` would do; Refusal if it is none that can be accepted. `enter` does it, within the same turn."""
+        """Check a `UwU`; Refusal if it cannot be accepted. `enter` carries the plan out, within the same turn."""
         registration = records.registration(body, is_strict=self.context.settings.strict)
         instance_id = registration.instance_id(asker.owner, self.context.settings.rewrite)
         instance = self.book.get(registration.name, instance_id)
@@ -114,7 +115,7 @@ class Registry:
         return plan
 
     def update(self, body: bytes, asker: Asker, bound: Instance | None = None) -> Instance:
-        """Obey `UoU` (CAT-018); `bound`: the instance of the connection that it came by. Refusal: nothing has changed."""
+        """Carry out a `UoU` (CAT-018); `bound`: the instance of its connection. Refusal: nothing has changed."""
         asked = records.update(body)
         instance = self._meant(asked, asker, bound)
         on = On.UPDATED if instance.state is State.NONE or owns(asker, instance) else On.MEDDLED
@@ -129,7 +130,7 @@ class Registry:
         return self.enter(plan)
 
     def deregister(self, arguments: tuple[bytes, ...], asker: Asker) -> tuple[bytes, ...]:
-        """Obey `dbp.deregister name [instance]` of an administrator (CAT-034)."""
+        """Carry out `dbp.deregister name [instance]` of an administrator (CAT-034)."""
         if not (asker.is_admin or asker.is_proved):
             raise Refusal("not-authorised", "only an administrator removes services")
         name, instance_id = _arguments(arguments)
@@ -140,7 +141,7 @@ class Registry:
         return (msgspec.json.encode(gone),)
 
     def enter(self, plan: Plan) -> Instance:
-        """Do what was planned, within the same turn."""
+        """Carry out a plan, within the same turn."""
         self._do(plan.cell, plan.instance, plan.said)
         return plan.instance
 
@@ -161,7 +162,7 @@ class Registry:
     # Lives
 
     def move(self, instance: Instance, on: On, reason: str = "") -> None:
-        """Something happened to an instance: what the table says is done. Without a row nothing is, and that is counted."""
+        """An input for an instance: do what the table says. Without a row nothing happens, and that is counted."""
         if on in RETURNS and self.stays_away(instance):
             on = On.AFTERWARDS
         cell = None if instance.state is State.NONE else TABLE.get((instance.state, on))
@@ -174,17 +175,18 @@ class Registry:
         self._do(cell, instance, Said(reason=reason or REASONS.get(on, "")))
 
     def leave(self, instance: Instance, reason: str = "left") -> None:
-        """It said goodbye, and can be trusted."""
+        """It sent a goodbye that can be trusted."""
         self.move(instance, On.LEFT, reason)
 
     def remove(self, instance: Instance, reason: str) -> None:
-        """It is forgotten."""
+        """Remove it from the catalog."""
         self.move(instance, On.REAPED, reason)
 
     def of_beat(self, name: str, instance_id: str | None, asker_owner: str | None) -> Instance | None:
         """The one instance that a beat of this owner means; None: none, or several (CAT-021, BEA-011).
 
-        An administrator's (None) may mean anybody's. Who left counts as none. Two of them end the search.
+        An administrator (None) may mean an instance of any owner. Instances that said goodbye do not count. The search
+        ends at the second match.
         """
         found = self.book.get(name, instance_id) if instance_id is not None else None
         known = (found,) if found is not None else self.book.any_of_name(name) if instance_id is None else ()
@@ -193,7 +195,7 @@ class Registry:
         return first if next(own, None) is None else None
 
     def stays_away(self, instance: Instance) -> bool:
-        """Whether no beat brings it back: it said goodbye, or its name may be had only once and somebody has it."""
+        """Whether a beat cannot bring it back: it said goodbye, or its name is unique and another instance has it."""
         if instance.state is not State.INACTIVE:
             return False
         return instance.reason == "left" or (self.context.settings.unique_names and self._has_rival(instance))
@@ -201,9 +203,9 @@ class Registry:
     # Memory
 
     def restore(self, entries: Iterable[Entry], now: Now) -> None:
-        """Take back what the journal kept, in one or several pieces (CAT-051).
+        """Restore instances from the journal, in one or several pieces (CAT-051).
 
-        What is restored stands before everything that this start will number, in the order of its last changes.
+        Restored instances come before all that this start will number, in the order of their last changes.
         """
         found: dict[tuple[str, str], InstanceKept | None] = {}
         for _, record in entries:
@@ -212,17 +214,17 @@ class Registry:
             if isinstance(memory, StreamEnded):
                 self.context.note_before(memory.stream, memory.era, memory.last)
             elif isinstance(memory, InstanceKept):
-                found.pop((memory.name, memory.id), None)  # the latest change stands last
+                found.pop((memory.name, memory.id), None)  # the instance changed last is last
                 found[memory.name, memory.id] = memory
             elif isinstance(memory, tuple):
                 found[memory] = None
-            if type(record) is DamageRecord:  # it may tell of changes of any: who is there registers again (JRN-023)
+            if type(record) is DamageRecord:  # any instance may be affected: those alive register again (JRN-023)
                 found = dict.fromkeys([*((each.name, each.id) for each in self.book.all()), *found])
         for key, kept in found.items():
             self._take_back(key, kept)
 
     def condense(self) -> Iterator[CoreRecord]:
-        """Records from which `restore` gives the same instances."""
+        """Records from which `restore` makes the same instances."""
         for instance in sorted(self.book.all(), key=lambda instance: instance.index):
             if instance.is_imported:
                 continue
@@ -248,19 +250,19 @@ class Registry:
             instance.net = self.context.settings.net
             self.book.weigh(instance, records.cost_of(instance.record))
             self.book.put(instance)
-            self.watcher().began(instance)  # also what is INACTIVE: it is forgotten one day
+            self.watcher().began(instance)  # INACTIVE ones too: they are forgotten one day
 
     # Planning
 
     def _planned(self, instance: Instance, on: On, said: Said) -> Plan:
-        """The row for a command; one that denies raises here, before anything is done."""
+        """The row for a command. A row that denies raises its Refusal here, before anything is changed."""
         cell = TABLE[instance.state, on]
         if cell.do.startswith("deny_"):
             self._do(cell, instance, said)
         return Plan(instance, cell, said)
 
     def _meant(self, asked: Update, asker: Asker, bound: Instance | None) -> Instance:
-        """The instance that an update is for; NONE: one that is not registered."""
+        """The instance that an update is for; one in state NONE if none is registered."""
         name = asked.name or (bound.name if bound else None)
         if name is None:
             raise Refusal("missing-field", "which service? no name was given", fields=("name",))
@@ -285,7 +287,7 @@ class Registry:
         return known[0] if known else None
 
     def _check_room(self, instance: Instance, on: On, asker: Asker) -> None:
-        """Refuse what would be too many."""
+        """Refuse a registration beyond the limits."""
         settings, name = self.context.settings, instance.name
         if instance.state is not State.ACTIVE:
             self._check_unique(instance)
@@ -299,7 +301,10 @@ class Registry:
             raise Refusal("limit", f"{settings.per_owner_max} instances are yours", service=name)
 
     def _check_memory(self, plan: Plan) -> None:
-        """Refuse what there is no memory for; who takes no more than before is always obeyed (FLD-032)."""
+        """Refuse what memory has no room for.
+
+        An instance that takes no more than before is always accepted (FLD-032).
+        """
         more = records.cost_of(plan.said.entry.record) - plan.instance.cost
         if not self._room.has_room(more) and not _is_known(plan):
             self._room.refuse()
@@ -310,7 +315,7 @@ class Registry:
             raise Refusal("name-taken", "another instance has this name", service=instance.name)
 
     def _check_journal(self, plan: Plan) -> None:
-        """Refuse what cannot be kept; who only says again what is known may do that at any time."""
+        """Refuse while the journal has no room, unless nothing would change."""
         if not (self.context.is_full or self.is_busy) or _is_known(plan):
             return
         why = (
@@ -330,7 +335,7 @@ class Registry:
         assert instance.state is cell.then, (cell, instance.state)
 
     def add(self, instance: Instance, said: Said) -> None:
-        """It is new."""
+        """Add a new instance."""
         instance.net = self.context.settings.net
         self._describe(instance, said.entry)
         self._become(instance, State.ACTIVE)
@@ -338,26 +343,26 @@ class Registry:
         self._announce_begin("register", instance)
 
     def replace_if_changed(self, instance: Instance, said: Said) -> None:
-        """It registers again: nobody need know unless it says something else of itself."""
+        """It registers again: a change is announced only if its record differs."""
         if not records.is_same(instance.record, said.entry.record):
             self._describe(instance, said.entry)
             self.announce("register", instance)
         self.watcher().began(instance)
 
     def replace(self, instance: Instance, said: Said) -> None:
-        """It is back, and says all of itself anew."""
+        """It is back, with a new record."""
         self._describe(instance, said.entry)
         self._become(instance, State.ACTIVE)
         self._announce_begin("register", instance)
 
     def take_over(self, instance: Instance, said: Said) -> None:
-        """Another owner has what was left behind."""
+        """Another owner takes over an instance whose owner has gone."""
         instance.owner = instance.observed_ip = said.sender.owner
         instance.bound = b""
         self.replace(instance, said)
 
     def merge(self, instance: Instance, said: Said) -> None:
-        """Some of what it says of itself is another now; if it is not, that is no change."""
+        """Change some of its keys; if they are equal, nothing is announced."""
         if records.is_same(instance.record, said.entry.record):
             return
         interval_ns = instance.interval_ns
@@ -367,30 +372,30 @@ class Registry:
             self.watcher().began(instance)
 
     def merge_and_return(self, instance: Instance, said: Said) -> None:
-        """The same, and so it is there."""
+        """Change some of its keys; the update also shows that it is alive."""
         self.merge(instance, said)
         self.come_back(instance, said)
 
     def return_merged(self, instance: Instance, said: Said) -> None:
-        """It was gone, even if it had said so: it is back, as it is now."""
+        """It was INACTIVE, perhaps after a goodbye: it is back, with the new keys."""
         self._describe(instance, said.entry)
         self.come_back(instance, said)
 
     def refresh(self, instance: Instance, said: Said) -> None:
-        """It is there, as was believed: who watches over lives has noted when."""
+        """It is alive, as expected; liveness has noted when."""
 
     def come_back(self, instance: Instance, said: Said) -> None:
-        """It was silent, and is there."""
+        """It was silent, and is heard again."""
         self._become(instance, State.ACTIVE)
         self._announce_begin("active", instance)
 
     def suspect(self, instance: Instance, said: Said) -> None:
-        """It may be gone."""
+        """It is silent for too long, and may be dead."""
         self._become(instance, State.SUSPECT)
         self.announce("suspect", instance, said.reason)
 
     def end(self, instance: Instance, said: Said) -> None:
-        """It is gone; nothing is pushed to it any more."""
+        """It is INACTIVE; nothing is pushed to it any more."""
         self._become(instance, State.INACTIVE, said.reason)
         instance.bound = b""
         self.context.count("evictions", said.reason)
@@ -398,11 +403,11 @@ class Registry:
         self.watcher().ended(instance)
 
     def stay_away(self, instance: Instance, said: Said) -> None:
-        """It said that it is gone: a late beat is none."""
+        """It said goodbye: a late beat does not count."""
         self.context.count("dropped", "stays away")
 
     def forget(self, instance: Instance, said: Said) -> None:
-        """It is in the book no more."""
+        """Remove it from the book."""
         instance.bound = b""
         self.context.count("evictions", said.reason)
         self.book.drop(instance)
@@ -411,15 +416,15 @@ class Registry:
         self.watcher().ended(instance)
 
     def deny_unknown(self, instance: Instance, said: Said) -> None:
-        """Refuse: there is none."""
+        """Refuse: it is not registered."""
         raise Refusal("not-registered", "service is not registered", service=instance.name)
 
     def deny_taken(self, instance: Instance, said: Said) -> None:
-        """Refuse: somebody else has it, and is there."""
+        """Refuse: a live instance of another owner has it."""
         raise Refusal("name-taken", "another owner has this instance", service=instance.name)
 
     def deny_foreign(self, instance: Instance, said: Said) -> None:
-        """Refuse: it is somebody else's."""
+        """Refuse: it belongs to another owner."""
         raise Refusal("not-owner", "the instance is another owner's", service=instance.name)
 
     # What rows share
@@ -436,7 +441,7 @@ class Registry:
         instance.state, instance.reason = state, reason
 
     def announce(self, op: str, instance: Instance, reason: str = "") -> None:
-        """The next indexed change, counted among those of this turn."""
+        """Announce the next indexed change, and add its size to this turn."""
         records, now = self.context.records, self.context.now.mono
         before = len(records)
         self.context.announce(op, instance, reason)
@@ -451,25 +456,25 @@ class Registry:
 
 
 def owns(asker: Asker, instance: Instance) -> bool:
-    """Whether an instance is the asker's own."""
+    """Whether the asker owns the instance."""
     return asker.is_admin or instance.owner == asker.owner
 
 
 def _is_known(plan: Plan) -> bool:
-    """Whether nothing would be another."""
+    """Whether the plan would change nothing."""
     is_active = plan.instance.state is State.ACTIVE
     return is_active and records.is_same(plan.instance.record, plan.said.entry.record)
 
 
 def _unknown(name: str, instance_id: str, asker: Asker) -> Instance:
-    """One that is not registered."""
+    """An instance in state NONE, for a name that is not registered."""
     instance = Instance(name, instance_id, asker.owner, asker.owner)
     instance.state = State.NONE
     return instance
 
 
 def _arguments(arguments: tuple[bytes, ...]) -> tuple[str, str | None]:
-    """Name and instance, as arguments of a query."""
+    """Name and instance from the arguments of a query."""
     try:
         words = [argument.decode() for argument in arguments]
     except UnicodeDecodeError:

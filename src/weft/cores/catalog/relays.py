@@ -1,9 +1,9 @@
-"""Calls across bridges: a door here for each imported service that is looked up (BRI-011).
+"""Calls across bridges: a ROUTER here ("door") for each imported service that is looked up (BRI-011).
 
-A client that knows nothing of bridges calls `thermo@green` at the address that a lookup gives: a ROUTER of this broker. What
-comes there goes over the bridge, is called once by the broker of its network, and its answer comes back. Nothing is said
-twice: whoever hears `unreachable` or `busy` decides himself. Doors are bound before they are needed, one ahead, and closed
-when nobody has called for ten minutes; a closed one is never another service's.
+A client that knows nothing of bridges calls `thermo@green` at the address that a lookup gives: a ROUTER of this broker.
+A call there goes over the bridge, the broker of that network calls the service once, and the answer comes back. No call
+is repeated: a client that gets `unreachable` or `busy` decides for itself. One spare door is always bound ahead. A door
+is closed after ten minutes without a call, and a closed door is never used for another service.
 """
 
 from collections import OrderedDict
@@ -32,7 +32,7 @@ ANSWERS: Final = (REPLY, DENIED, PONG)
 
 
 class Door(NamedTuple):
-    """A ROUTER of this broker."""
+    """A ROUTER of this broker that stands for an imported service."""
 
     tag: bytes
     host: str
@@ -40,37 +40,37 @@ class Door(NamedTuple):
 
 
 class Asked(NamedTuple):
-    """A call of a client here that is under way."""
+    """A call of a client here that is under way over a bridge."""
 
     peer: bytes
     message: Message
     net: str
     link: Link
-    """Over which it went, and from where alone its answer is taken."""
+    """The link it was sent over; an answer over any other link is ignored."""
     due_at: int
 
 
 class Carried(NamedTuple):
-    """A call of another network that a service here is doing, or a network behind this one."""
+    """A call of another network that is under way: at a service here, or at a network behind this one."""
 
     link: Link
     id: int
     due_at: int
     onward: Link | None = None
-    """To the network behind this one."""
+    """The link to the network behind this one; None: a service here does the call."""
 
 
 class Relays:
-    """Doors, and calls under way in both directions."""
+    """All doors, and the calls under way in both directions."""
 
     def __init__(self, context: Context, book: Book, registry: Registry, link_to: Callable[[str], Link | None]) -> None:
-        """`link_to`: the bridge by which a network is reached."""
+        """`link_to`: returns the bridge to a network."""
         self._context, self._book, self._registry, self._link_to = context, book, registry, link_to
         self._spare: list[Door] = []
         self._doors: dict[InstanceKey, Door] = {}
         self._used_at: OrderedDict[InstanceKey, int] = OrderedDict()
         self._owners: dict[bytes, InstanceKey] = {}
-        """By tag of a door."""
+        """By tag of the door."""
         self._ordered = self._tags = self._ids = 0
         self._asked: OrderedDict[int, Asked] = OrderedDict()
         self._carried: OrderedDict[int, Carried] = OrderedDict()
@@ -81,7 +81,7 @@ class Relays:
     # Doors
 
     def place_of(self, key: InstanceKey) -> dict[str, Any]:
-        """The keys of a record that say where an imported instance is called from here; none, if it has no door."""
+        """The keys of a record with the address of an imported instance here; empty if it has no door."""
         door = self._doors.get(key)
         if door is None:
             return {}
@@ -89,20 +89,20 @@ class Relays:
         return {**place, "interfaces": {"router": place}}
 
     def prepare(self) -> None:
-        """Have a door ready, if there are entries that may want one."""
+        """Bind a spare door, if there are entries that may need one."""
         if not self._spare and not self._ordered and len(self._doors) < limits.RELAYS_MAX:
             self._ordered += 1
             self._tags += 1
             self._context.perform(OpenRelay(b"%d" % self._tags))
 
     def opened(self, order: RelayOpened, now: Now) -> None:
-        """A door is bound; port 0: there is no port left."""
+        """A door is bound; port 0: no port was free."""
         self._ordered -= 1
         if order.port:
             self._spare.append(Door(order.tag, order.host, order.port))
 
     def looked_up(self, instance: Instance) -> None:
-        """Somebody wants to call it: give it a door."""
+        """An imported instance was looked up: give it a door."""
         mono = self._context.now.mono
         if instance.key in self._doors:
             self._touch(instance.key, mono)
@@ -132,7 +132,7 @@ class Relays:
     # Calls of clients here
 
     def hear(self, message: Message, source: Source, now: Now) -> None:
-        """A client says something at a door: a call."""
+        """A client sent a call to a door."""
         tag = source.peer.partition(b"\0")[0]
         key = self._owners.get(tag)
         if message.command in ANSWERS or key is None:
@@ -171,7 +171,7 @@ class Relays:
         self._context.send(RELAY, peer, Message(command, asked.time, body, asked.envelope))
 
     def returned(self, link: Link, header: wire.Return, frames: tuple[bytes, ...]) -> None:
-        """A call is answered: the client's, or one that was only passed on."""
+        """A call was answered: a client's call, or one that was only passed on."""
         asked, carried = self._asked.get(header.id), self._carried.get(header.id)
         if asked is not None and asked.link is link:
             del self._asked[header.id]
@@ -189,7 +189,7 @@ class Relays:
     def carry(
         self, link: Link, call: wire.Call, frames: tuple[bytes, ...], instance: Instance | None, now: Now
     ) -> None:
-        """Another network calls: an instance here, or, where imports go on, one behind another bridge."""
+        """A call of another network: for an instance here or, with transit, for one behind another bridge."""
         if instance is None or not instance.is_live:
             self._return(link, call.id, "unreachable", f"there is no {call.name} to call")
             return
@@ -217,7 +217,7 @@ class Relays:
         self._context.send(CALLS, endpoint_of(address.ip, address.port).encode(), said)
 
     def answered(self, message: Message, source: Source, now: Now) -> None:
-        """A service here answers a call of another network."""
+        """A service here answered a call of another network."""
         number = message.envelope[0][1:] if message.envelope else b""
         carried = self._carried.get(int(number)) if number.isdigit() else None
         if carried is None or carried.onward is not None or message.command not in ANSWERS:
@@ -232,7 +232,7 @@ class Relays:
     # Ends
 
     def lost(self, net: str) -> None:
-        """A bridge is down: what was asked over it has no answer, and what was asked by it none wants."""
+        """A bridge is down: calls sent over it fail, and calls received over it need no answer."""
         for number in [number for number, asked in self._asked.items() if self._link_to(asked.net) is None]:
             asked = self._asked.pop(number)
             self._refuse(asked.peer, asked.message, "unreachable", f"the bridge to {net} is down")
@@ -240,7 +240,7 @@ class Relays:
             del self._carried[number]
 
     def wake(self, now: Now) -> None:
-        """Calls without an answer, and doors without a caller."""
+        """Fail calls without an answer in time, and close unused doors."""
         while self._asked and (first := next(iter(self._asked.items())))[1].due_at <= now.mono:
             del self._asked[first[0]]
             self._refuse(first[1].peer, first[1].message, "unreachable", f"{first[1].net} has not answered")
@@ -250,7 +250,7 @@ class Relays:
             self._close(used[0])
 
     def deadline(self) -> int | None:
-        """When the first of these is due."""
+        """When the first call or door times out."""
         asked, carried = next(iter(self._asked.values()), None), next(iter(self._carried.values()), None)
         used = next(iter(self._used_at.values()), None)
         return earliest(

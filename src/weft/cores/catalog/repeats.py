@@ -1,4 +1,4 @@
-"""Equal records: the first ten of ten seconds pass, the rest becomes one that says how many (LOG-007)."""
+"""Equal records: the first ten in ten seconds pass; the rest become one record with their number (LOG-007)."""
 
 from hashlib import sha256
 from typing import Final
@@ -9,7 +9,7 @@ from weft.base.budget import Part
 from weft.cores.catalog import limits
 from weft.cores.catalog.logforms import Line, Log, line_of
 
-MESSAGE_MAX: Final = 128  # characters; longer messages are told apart by their digest
+MESSAGE_MAX: Final = 128  # characters; longer messages are compared by their digest
 Key = tuple[str, str, str, str | bytes]
 
 
@@ -21,19 +21,19 @@ class Window:
     def __init__(self, ends_at: int) -> None:
         self.ends_at, self.count = ends_at, 0
         self.last: Line | None = None
-        """Of those that did not pass."""
+        """The last record that did not pass."""
 
 
 class Repeats:
-    """Windows in the order of their ends, since all are equally long."""
+    """Windows in the order of their ends; all have the same length."""
 
     def __init__(self) -> None:
         self._windows: dict[Key, Window] = {}
         self._bytes = 0
         self.room = Part("logs-repeated", lambda: self.cost)
-        """Of the core's budget; here, all there is."""
+        """Its part of the core's budget; the whole of it here."""
         self._speaking = 0
-        """Windows with something to say at their end."""
+        """Windows that will produce a record at their end."""
 
     @property
     def cost(self) -> int:
@@ -41,7 +41,7 @@ class Repeats:
         return self._bytes + limits.LOG_COST * len(self._windows)
 
     def passes(self, entry: Line, now: int) -> bool:
-        """Whether a record goes on by itself."""
+        """Whether a record passes by itself."""
         key = _key(entry.log)
         window = self._windows.get(key)
         if window is None:
@@ -55,7 +55,7 @@ class Repeats:
         return False
 
     def due(self, now: int) -> list[Line]:
-        """What windows that are over, or too many, leave behind."""
+        """The merged records of windows that are over, or too many."""
         done: list[Line] = []
         while self._windows:
             key = next(iter(self._windows))
@@ -73,7 +73,7 @@ class Repeats:
         return done
 
     def deadline(self) -> int | None:
-        """When the next window is over, if one has something to say; the others go with the next record."""
+        """When the next window with merged records ends; windows without any end with the next record."""
         return next(iter(self._windows.values())).ends_at if self._speaking else None
 
 

@@ -12,20 +12,23 @@ class Stretch(NamedTuple):
     texts: list[bytes]
     """Each a JSON object."""
     upto: int
-    """Index of the last of them; of none, the one that was asked behind."""
+    """Index of the last one; if there is none, the index that was asked for."""
 
 
 class Ring:
-    """Bounded by count and by bytes; the oldest goes first. Indices have no holes, so each is found at once."""
+    """Bounded by count and by bytes; the oldest change is dropped first.
+
+    Indices are consecutive, so each is found in O(1).
+    """
 
     def __init__(self, count_max: int, bytes_max: int = limits.RING_BYTES_MAX) -> None:
         self._count_max, self._bytes_max = count_max, bytes_max
         self._kept: dict[int, tuple[str, bytes]] = {}
         self._bytes = 0
         self.room = Part("changes", lambda: self.cost)
-        """Of the core's budget; here, all there is."""
+        """Its part of the core's budget; the whole of it here."""
         self.first = 1
-        """Index of the oldest that is kept, or would be."""
+        """Index of the oldest change, or of the next one if there is none."""
 
     def __len__(self) -> int:
         return len(self._kept)
@@ -41,7 +44,7 @@ class Ring:
         return self.first + len(self._kept) - 1
 
     def add(self, index: int, name: str, text: bytes) -> list[tuple[int, str]]:
-        """Keep the next change; returns index and name of those that had to go for it."""
+        """Add the next change; returns index and name of those dropped to make room."""
         assert index == self.last + 1, (index, self.last)
         self._kept[index] = (name, text)
         self._bytes += len(text)
@@ -54,11 +57,11 @@ class Ring:
         return gone
 
     def has(self, index: int) -> bool:
-        """Whether everything behind this index is kept."""
+        """Whether every change after this index is kept."""
         return self.first - 1 <= index <= self.last
 
     def behind(self, index: int) -> Stretch:
-        """What follows an index: as much as one answer may hold, and one change in any case. O(answer)."""
+        """The changes after an index: as much as fits into one answer, at least one. O(answer)."""
         assert self.has(index), (index, self.first, self.last)
         texts: list[bytes] = []
         room = limits.CHANGES_BYTES_MAX

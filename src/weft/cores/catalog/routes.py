@@ -1,8 +1,9 @@
-"""Entries of other networks: by which link each is had, and what stands of it in the book (BRI-005, BRI-006).
+"""Entries of other networks: the link each one is taken from, and its instance in the book (BRI-005, BRI-006).
 
-An entry may be offered over several links. The shortest path counts, of equal ones the network whose name comes first; when
-its link goes, the next best takes its place. So what is gone everywhere goes, and nothing circles: an offer that has
-crossed this network is no offer, but takes back what the same link has offered before.
+An entry may be offered over several links. The shortest path wins; between equal ones, the link to the network whose
+name sorts first. When that link goes down, the next best offer replaces it. An offer whose path contains this network
+is not an offer, and withdraws what the same link offered before. So nothing circulates, and an entry that has gone
+everywhere disappears.
 """
 
 from collections import OrderedDict
@@ -21,7 +22,7 @@ from weft.wire.catalog.bridges import Offer
 Key = tuple[str, str, str]
 STATES: Final = {state.name.lower(): state for state in (State.ACTIVE, State.SUSPECT, State.INACTIVE)}
 HIDDEN: Final = ("ip", "port", "interfaces", "name", "id", "checks", records.RESERVED_KEY)
-"""Keys of a record that mean nothing beyond its network: nodes never connect across (BRI-001)."""
+"""Keys of a record that have no meaning outside its network: nodes never connect across (BRI-001)."""
 
 
 def local_name(key: Key) -> tuple[str, str]:
@@ -34,33 +35,33 @@ def local_name(key: Key) -> tuple[str, str]:
 
 
 class Routes:
-    """All offers, and the imported instances that they make."""
+    """All offers, and the imported instances made from them."""
 
     def __init__(self, context: Context, book: Book, registry: Registry) -> None:
         self._context, self._book, self._registry = context, book, registry
         self._offers: dict[Key, dict[str, Offer]] = {}
         """By entry, by network of the link."""
         self._dirty: OrderedDict[Key, str] = OrderedDict()
-        """Entries to look at, and why they may be gone."""
+        """Entries to update, with the reason in case they are gone."""
         self._gone: OrderedDict[Key, int] = OrderedDict()
-        """Unreachable ones, and when each is forgotten."""
+        """Unreachable entries, and when each is forgotten."""
 
     def __len__(self) -> int:
         return len(self._offers)
 
     def best(self, key: Key) -> tuple[str, Offer] | None:
-        """The network by which an entry is had, and as what."""
+        """The network over which an entry is taken, and its offer."""
         offers = self._offers.get(key)
         if not offers:
             return None
         return min(offers.items(), key=lambda item: (len(item[1].path), item[0]))
 
     def all_best(self) -> list[Offer]:
-        """Every entry, as it is had."""
+        """The best offer of every entry."""
         return [found[1] for key in self._offers if (found := self.best(key)) is not None]
 
     def of_link(self, net: str) -> list[Key]:
-        """What a link offers."""
+        """All offers of a link."""
         return [key for key, offers in self._offers.items() if net in offers]
 
     def of_net(self, net: str) -> list[Key]:
@@ -68,7 +69,7 @@ class Routes:
         return [key for key in self._offers if key[0] == net]
 
     def put(self, net: str, offer: Offer) -> None:
-        """A link offers this; Refusal if it is none that can be entered."""
+        """A link offers an entry; Refusal if it is not valid."""
         if offer.state not in STATES or offer.health not in records.HEALTHS:
             raise Refusal("bad-field", "no entry")
         records.of_another_network(offer.name, bytes(offer.record), HIDDEN)
@@ -78,7 +79,7 @@ class Routes:
         self._dirty[offer.key] = "withdrawn"
 
     def withdraw(self, net: str, key: Key, why: str) -> None:
-        """A link offers it no more: `withdrawn`, or the link is gone (`link`)."""
+        """A link no longer offers an entry: `withdrawn`, or the link is down (`link`)."""
         offers = self._offers.get(key)
         if offers is None or net not in offers:
             return
@@ -90,7 +91,7 @@ class Routes:
     # The book
 
     def settle(self) -> list[Key]:
-        """Make the book as the offers are, as far as one turn may change; what has changed."""
+        """Make the book match the offers, as far as one turn may change; returns the changed entries."""
         changed = []
         while self._dirty and not self._registry.is_busy:
             key, why = self._dirty.popitem(last=False)
@@ -134,11 +135,14 @@ class Routes:
         elif is_another or health != instance.health:
             self._registry.announce("update" if before != instance.record else "health", instance)
         else:
-            return True  # the way to it may be another
+            return True  # the path to it may have changed
         return True
 
     def _describe(self, instance: Instance, offer: Offer) -> bool:
-        """What its origin says of it, and where it is called from here; whether that is something new."""
+        """Update an instance's record from its offer, with its address here for calls.
+
+        Returns whether anything changed.
+        """
         record = records.of_another_network(offer.name, bytes(offer.record), HIDDEN)
         relay = self._context.relays.place_of(instance.key) if self._context.relays is not None else {}
         record |= relay
@@ -162,7 +166,7 @@ class Routes:
     # Time
 
     def wake(self, mono: int) -> None:
-        """Forget what was unreachable for long enough."""
+        """Forget entries that have been unreachable for long enough."""
         while self._gone and (due := next(iter(self._gone.items())))[1] <= mono:
             instance = self._book.get(*local_name(due[0]))
             del self._gone[due[0]]

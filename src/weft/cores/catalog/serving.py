@@ -1,7 +1,7 @@
-"""The ROUTER: what peers say, the table of connections, at most one answer each (CAT-005 to CAT-011, CAT-018 to CAT-021).
+"""The ROUTER: messages, connections, and at most one answer per message (CAT-005 to CAT-011, CAT-018 to CAT-021).
 
-A peer that is no DEALER has no connection: it is as if NEW each time, gets `u.u` where a DEALER gets silence, and nothing
-unasked, ever (CAT-006).
+A peer that is no DEALER has no connection: it is treated as NEW each time, gets `u.u` where a DEALER gets no answer,
+and never gets a message it did not ask for (CAT-006).
 """
 
 from collections.abc import Callable
@@ -27,25 +27,25 @@ from weft.wire.catalog import times
 from weft.wire.catalog.messages import Message
 
 NOBODY: Final = (Link.CLOSED, Link.IGNORED)
-"""Who is not heard."""
+"""States in which messages are ignored."""
 OF_DEALERS: Final = (Link.BOUND, Link.CLOSED)
-"""What no other socket can be."""
+"""States that only a DEALER can have."""
 OUTCOMES: Final = {"acknowledge": "acknowledged", "disconnect": "closed", "part": "parted", "note": "noted"}
-"""What became of a request, by row; of the others it is said with the answer (CAT-082)."""
+"""The outcome of a request, for rows that fix it; elsewhere it comes with the answer (CAT-082)."""
 
 
 class Said(NamedTuple):
-    """What a row of the table is done with, as far as there is any of it."""
+    """The input of a row of the table; fields are empty where the input has none."""
 
     instance: Instance | None = None
     command: bytes = b""
-    """Of the answer."""
+    """Command of the answer."""
     body: tuple[bytes, ...] = ()
     outcome: str = "answered"
 
 
 class Serving:
-    """Answers who asks, registers who comes, and closes who breaks the rules."""
+    """Answers requests, registers instances, and closes connections that break the rules."""
 
     def __init__(
         self, context: Context, book: Book, registry: Registry, connections: Connections, queries: Queries
@@ -53,20 +53,20 @@ class Serving:
         self.context, self.book, self.registry = context, book, registry
         self.connections, self.queries = connections, queries
         self.asking: Asking | None = None
-        """Who answers for other networks; None: nobody."""
+        """Passes lookups on to other networks; None: there is no bridge."""
         queries.add("dbp.deregister", registry.deregister)
 
     # Hearing
 
     def hear(self, message: Message, source: Source, now: Now) -> None:
-        """A message on the ROUTER: done, and answered at most once."""
+        """Process a message of the ROUTER; it gets at most one answer."""
         self.context.now = now
         kind, _, address = source.kind.partition(" ")
         asker = Asker(source.peer, kind, address, message.envelope, message.time, source.proved is not None)
         if self.context.tap is not None:
             self.context.tap.heard(message, asker)
         link = self._link_of(asker.peer)
-        if kind != "DEALER" and link in OF_DEALERS:  # another socket that has its identity
+        if kind != "DEALER" and link in OF_DEALERS:  # another socket with the same identity
             self._unbind(asker.peer)
             self.connections.clear(asker.peer)
             link = Link.NEW
@@ -76,14 +76,14 @@ class Serving:
         if link is Link.BOUND:
             self.connections.note_time(asker)
         hearer = HEARERS.get(message.command)
-        if hearer is None:  # the codec lets none through
+        if hearer is None:  # the codec lets no other command through
             self._garbled(asker, "unknown-command")
             return
         heard, said = hearer(self, asker, message)
         self._turn(asker, heard, said, message.command)
 
     def garbled(self, order: Garbled, now: Now) -> None:
-        """Something came that is no message: counted, and after too many its peer is ignored (R14)."""
+        """An unreadable message: counted; after too many, the peer is ignored (R14)."""
         self.context.now = now
         self._link_of(order.peer)
         self._garbled(Asker(order.peer, "", "", (), b""), order.code)
@@ -102,7 +102,7 @@ class Serving:
     # Unasked
 
     def push(self, instance: Instance, message: Message) -> bool:
-        """Say something unasked, to the bound DEALER only; False: there is none (CAT-006)."""
+        """Send a message that was not asked for, only to the bound DEALER; False: there is none (CAT-006)."""
         peer = instance.bound
         if not peer or self.connections.state_of(peer) is not Link.BOUND:
             return False
@@ -111,7 +111,7 @@ class Serving:
         return True
 
     def failed(self, peer: bytes) -> None:
-        """What was said last to a peer could not be sent: nothing is pushed to it until it is heard again."""
+        """The last message to a peer could not be sent: nothing is pushed to it until it is heard again."""
         self._unbind(peer)
 
     # Commands: what each is, by the table, and what there is to say
@@ -131,7 +131,7 @@ class Serving:
         except Refusal as refusal:
             return self._denied(asker, refusal)
         if asker.is_dealer and self.connections.state_of(asker.peer) is Link.BOUND:
-            return Heard.REGISTERED, Said()  # R12: the table closes it, and nothing is entered
+            return Heard.REGISTERED, Said()  # R12: the table closes the connection, and nothing is registered
         instance = self.registry.enter(plan)
         return Heard.REGISTERED, Said(instance, wire.APPROVED, (self.registry.approval(instance),), "approved")
 
@@ -162,7 +162,7 @@ class Serving:
         return self._denied(asker, Refusal("unsupported", "this broker has no bridges and no taps"))
 
     def _denied(self, asker: Asker, refusal: Refusal) -> tuple[Heard, Said]:
-        """The answer that says why not (CAT-008, CAT-080)."""
+        """The answer with the reason of a refusal (CAT-008, CAT-080)."""
         self.connections.count_denied(asker, refusal)
         why: dict[str, Any] = {"Error": refusal.why, "code": refusal.code}
         if refusal.service:
@@ -174,7 +174,10 @@ class Serving:
     # Rows of the table
 
     def _turn(self, asker: Asker, heard: Heard, said: Said, command: bytes) -> None:
-        """Do what the table says. Without a row nothing is, and that is counted; only DEALERs change state by what they say."""
+        """Do what the table says. Without a row nothing happens, and that is counted.
+
+        Only a DEALER's messages change its state.
+        """
         before = self.connections.state_of(asker.peer) if asker.is_dealer or not command else Link.NEW
         cell = LINK_TABLE.get((before, heard))
         if cell is None:
@@ -191,24 +194,24 @@ class Serving:
         self._say(asker, said.command, said.body)
 
     def answer(self, asker: Asker, said: Said) -> None:
-        """Whoever asks is answered; and what its owner says shows that it is there (BEA-011)."""
+        """Answer a request; a request of an instance's owner is also a sign of life (BEA-011)."""
         self._heard(asker, said.instance)
-        if said.command:  # else another broker is asked first
+        if said.command:  # otherwise another broker is asked first
             self._say(asker, said.command, said.body)
 
     def acknowledge(self, asker: Asker, said: Said) -> None:
-        """A beat: `u.u`, and this connection speaks for the instance (BEA-019, CAT-021)."""
+        """Answer a beat with `u.u`; from now on this connection speaks for the instance (BEA-019, CAT-021)."""
         self._heard(asker, said.instance)
         self._bind(asker, said.instance)
         self._say(asker, wire.AWK)
 
     def disconnect(self, asker: Asker, said: Said) -> None:
-        """`</3`, and nothing more; the instance stays as it is."""
+        """Send `</3`, and nothing after it; the instance is not changed."""
         self._say(asker, wire.DISCONNECT)
         self._close(asker)
 
     def part(self, asker: Asker, said: Said) -> None:
-        """It goes, and its instance with it (R11, R17)."""
+        """Close the connection; its instance leaves too (R11, R17)."""
         if said.instance is not None:
             self.registry.move(said.instance, On.LEFT)
         if not asker.is_dealer:
@@ -216,11 +219,11 @@ class Serving:
         self._close(asker)
 
     def note(self, asker: Asker, said: Said) -> None:
-        """It answers our `<3`, and is never answered (BEA-016, BEA-019)."""
+        """It answers our `<3`; that needs no answer (BEA-016, BEA-019)."""
         self._heard(asker, said.instance, "probe")
 
     def ignore(self, asker: Asker, said: Said) -> None:
-        """It is not heard for a minute."""
+        """Ignore it for a minute."""
         self._unbind(asker.peer)
         self.connections.ignore(asker.peer)
 
@@ -237,7 +240,7 @@ class Serving:
         self.context.say(asker.peer, Message(command, time, body, asker.envelope))
 
     def _heard(self, asker: Asker, instance: Instance | None, via: str = "tcp") -> None:
-        """Its owner has said something valid: it is there."""
+        """The owner sent a valid message, which is a sign of life."""
         if instance is None or instance.state is State.NONE or self.registry.stays_away(instance):
             return
         self.registry.watcher().heard(instance, via, self.context.now)
@@ -245,13 +248,16 @@ class Serving:
             self.registry.move(instance, On.BEAT)
 
     def _bound(self, asker: Asker) -> Instance | None:
-        """The instance that a connection speaks for, if it is still registered, and its owner's."""
+        """The instance that a connection speaks for, if it is still registered and has the same owner."""
         key = self.connections.key_of(asker.peer) if asker.is_dealer else None
         instance = self.book.get(*key) if key else None
         return instance if instance is not None and owns(asker, instance) else None
 
     def _named(self, asker: Asker, message: Message) -> Instance | None:
-        """The own instance that a beat or a goodbye names; without a name, the bound one; None: none, or several (CAT-021)."""
+        """The asker's own instance that a beat or goodbye names; without a name, the bound one.
+
+        None: none, or several (CAT-021).
+        """
         try:
             name, instance_id = (*(frame.decode() for frame in message.body[:2]), "", "")[:2]
         except UnicodeDecodeError:
@@ -280,12 +286,12 @@ class Serving:
 
 @cache
 def _label(command: bytes, outcome: str) -> str:
-    """Of a request that is counted; there are few commands, and fewer outcomes."""
+    """The label under which a request is counted; the number of labels is small."""
     return f"{command.decode('latin-1')},{outcome}"
 
 
 def _first(message: Message) -> bytes:
-    """The JSON of a registration or an update; what follows it is ignored."""
+    """The JSON of a registration or update; further frames are ignored."""
     return message.body[0] if message.body else b""
 
 
@@ -304,4 +310,4 @@ HEARERS: Final[dict[bytes, Callable[[Serving, Asker, Message], tuple[Heard, Said
         (wire.REPLY, wire.APPROVED, wire.DENIED, wire.DENIED_TOO, wire.PING, wire.PONG), Serving._hear_misplaced
     ),
 }
-"""What each command is to a broker."""
+"""The method for each command."""

@@ -1,4 +1,4 @@
-"""Entries that cross: what is offered to each bridge, and what is taken from it (BRI-004 to BRI-007)."""
+"""Entries that cross bridges: offers to other networks, and offers of theirs (BRI-004 to BRI-007)."""
 
 from collections.abc import Callable, Iterable, Iterator
 
@@ -23,7 +23,7 @@ OFFERED, REMOVED = "offer", "remove"
 
 
 class Lists:
-    """What crosses, by the settings (BRI-004)."""
+    """What the settings let cross (BRI-004)."""
 
     def __init__(self, context: Context) -> None:
         settings = context.settings
@@ -35,7 +35,7 @@ class Lists:
 
 
 class Sharing:
-    """What other networks know of this one's entries, and the other way round."""
+    """Keeps other networks informed of this network's entries, and the other way round."""
 
     def __init__(
         self,
@@ -45,7 +45,7 @@ class Sharing:
         links: Callable[[], Iterable[Link]],
         turn: Callable[[Link, Word], None],
     ) -> None:
-        """`turn`: tells a link what has happened to it."""
+        """`turn`: reports an input to a link's state table."""
         self.context, self.book, self.routes, self.lists = context, book, routes, Lists(context)
         self._links, self._turn = links, turn
         context.listeners.append(self.changed)
@@ -53,7 +53,7 @@ class Sharing:
     # What comes
 
     def hear_snapshot(self, link: Link, header: wire.Snapshot, frames: tuple[bytes, ...], now: Now) -> None:
-        """A part of all that the other end exports; what is in none of them it exports no more."""
+        """A part of the other end's complete list of exports; entries in none of its parts are no longer exported."""
         if header.part == 0:
             link.epoch, link.parts, link.snapshot = header.epoch, 0, set()
         if header.part != link.parts or header.epoch != link.epoch:
@@ -73,7 +73,7 @@ class Sharing:
             self._turn(link, Word.WHOLE)
 
     def hear_change(self, link: Link, header: wire.Change, frames: tuple[bytes, ...], now: Now) -> None:
-        """One entry is another now; with a gap in the numbers all is asked for anew (BRI-007)."""
+        """One entry has changed; a gap in the numbers makes us ask for the complete list again (BRI-007)."""
         if header.epoch != link.epoch or header.index != link.index + 1:
             self._turn(link, Word.LOST)
             return
@@ -84,7 +84,7 @@ class Sharing:
             self.routes.withdraw(link.net, (header.net, header.name, header.instance), "withdrawn")
 
     def _take(self, link: Link, frame: bytes) -> Key | None:
-        """Enter an offer; None: it is none for us, and what this link offered of that entry before is none any more."""
+        """Apply an offer; an offer that is not for us withdraws this link's earlier offer of the entry."""
         try:
             offer = wire.read_offer(frame)
         except PeerError:
@@ -109,12 +109,12 @@ class Sharing:
     # What goes
 
     def changed(self, change: Change) -> None:
-        """An instance here has changed: whoever may know of it is told."""
+        """An instance here has changed: send it to the networks that may know it."""
         if not change.instance.is_imported:
             self._offer_all((self.context.settings.net, *change.instance.key))
 
     def settle(self) -> None:
-        """Enter what has come, as far as a turn may change; what goes on from here is told."""
+        """Update the book from received offers, as far as one turn may change, and pass changes on to other bridges."""
         for key in self.routes.settle():
             if self.context.settings.transit:
                 self._offer_all(key)
@@ -125,7 +125,10 @@ class Sharing:
                 self._offer(link, key)
 
     def _offer(self, link: Link, key: Key) -> None:
-        """Say what an entry is to this link now, if that is another than before; late, if there is no credit."""
+        """Send an entry's present state to a link, if it differs from the last one sent.
+
+        Later, if there is no credit.
+        """
         offer = self._offer_of(link, key)
         said = wire.encode_offer(offer) if offer is not None else None
         if said == link.offered.get(key):
@@ -148,7 +151,7 @@ class Sharing:
         link.say(header, () if said is None else (said,))
 
     def say_late(self, link: Link) -> None:
-        """Say what has waited for credit: the newest of each."""
+        """Send entries that waited for credit, the newest state of each."""
         for key in list(link.late):
             self._offer(link, key)
             if key in link.late:
@@ -183,7 +186,7 @@ class Sharing:
         return msgspec.structs.replace(found[1], path=(*found[1].path, self.context.settings.net))
 
     def say_all(self, link: Link) -> None:
-        """Say all that is exported, in parts; the same run of this broker counts on."""
+        """Send the complete list of exports, in parts; numbers go on within one run of this broker."""
         offers = {offer.key: wire.encode_offer(offer) for offer in self._offers_to(link)}
         link.offered = offers
         link.late.clear()
@@ -213,7 +216,7 @@ def _any(patterns: tuple[str, ...]) -> Callable[[str], bool]:
 
 
 def _parted(offers: Iterable[bytes]) -> Iterator[list[bytes]]:
-    """Parts of a snapshot: at least one, none too long."""
+    """Parts of a complete list: at least one, each of bounded size."""
     part: list[bytes] = []
     size = 0
     for offer in offers:

@@ -1,4 +1,4 @@
-"""What the catalog says about itself in its node's status: plain data (CAT-082)."""
+"""The catalog's part of its node's status, as plain data (CAT-082)."""
 
 from collections import Counter
 from typing import TYPE_CHECKING, Any, Final
@@ -9,11 +9,11 @@ if TYPE_CHECKING:
     from weft.cores.catalog.core import Catalog  # tidy: it shows the whole core
 
 COUNTED: Final = ("changes", "dropped", "denied", "beats", "evictions")
-"""What is shown by its label; of everything else the sum."""
+"""Metrics shown by label; of all others the sum is shown."""
 
 
 def facts(catalog: "Catalog") -> dict[str, Any]:
-    """How the catalog stands, and what has happened since its start."""
+    """The catalog's state, and what has happened since its start."""
     context, book = catalog.context, catalog.book
     by_label: dict[str, dict[str, int]] = {metric: {} for metric in COUNTED}
     sums = Counter[str]()

@@ -1,7 +1,7 @@
-"""Publishers: whom the broker listens to, for last values and logs (LVC-001, LOG-001).
+"""Publishers that the broker subscribes to, for last values and logs (LVC-001, LOG-001).
 
-Each interface named `pub`, or of type `PUB`, of each instance that is not INACTIVE has a socket of its own; its tag is
-name, instance and interface. What it says is a record of the logs, or else a last value.
+Each interface named `pub`, or of type `PUB`, of each instance that is not INACTIVE gets a socket; its tag is name,
+instance and interface. A message from it is a log record, or else a last value.
 """
 
 from ipaddress import ip_address
@@ -24,14 +24,14 @@ ALL: Final = (b"",)
 
 
 class Feed(NamedTuple):
-    """One publisher's socket, and what it is subscribed to."""
+    """One publisher's socket, and its subscriptions."""
 
     key: Key
     endpoint: str
     topics: tuple[bytes, ...]
 
     def has(self, topic: bytes) -> bool:
-        """Whether the instance itself wants it kept: `log.` is subscribed to beside what it says."""
+        """Whether the instance wants its values on this topic kept; `log.` is subscribed to in addition."""
         return any(topic.startswith(prefix) for prefix in self.topics)
 
     @property
@@ -40,25 +40,25 @@ class Feed(NamedTuple):
 
 
 class Sources:
-    """Who is subscribed to, and for what."""
+    """All sockets to publishers."""
 
     def __init__(self, context: Context, book: Book, values: Values, logs: Logs) -> None:
         self.context, self.book, self.values, self.logs = context, book, values, logs
         self.feeds: dict[bytes, Feed] = {}
-        """By tag; those with a socket."""
+        """By tag; those that have a socket."""
         self._waiting: dict[bytes, Feed] = {}
-        """Those beyond the limit, in the order of their coming."""
+        """Those beyond the limit, in the order of arrival."""
         self._tags: dict[Key, list[bytes]] = {}
         context.listeners.append(self.changed)
 
     def open(self, now: Now) -> None:
-        """Listen to all that were restored; what changes later is heard by `changed`."""
+        """Subscribe to all restored publishers; `changed` handles later changes."""
         self.logs.open()
         for instance in self.book.all():
             self._follow(instance)
 
     def changed(self, change: Change) -> None:
-        """Listen to who is new or back, no longer to who is gone, anew to who moved."""
+        """Subscribe to new and returned instances, unsubscribe from lost ones, reconnect to those that moved."""
         instance = change.instance
         if instance.is_imported:  # nodes never connect across (BRI-001)
             return
@@ -68,7 +68,7 @@ class Sources:
             self._follow(instance)
 
     def hear(self, taken: Taken, tag: bytes, now: Now) -> None:
-        """A publisher has said something; O(1)."""
+        """A publisher sent a message; O(1)."""
         feed = self.feeds.get(tag)
         if feed is None:
             self.context.count("dropped", "no-source")
@@ -88,7 +88,7 @@ class Sources:
         self._replace(instance.key, feeds)
 
     def _replace(self, key: Key, feeds: dict[bytes, Feed]) -> None:
-        """An instance has these publishers now; sockets of the same ones stay as they are."""
+        """The present publishers of an instance; unchanged ones keep their sockets."""
         for tag in self._tags.pop(key, []):
             if tag not in feeds:
                 self._close(tag)
@@ -117,7 +117,7 @@ class Sources:
 
 
 def feeds_of(instance: Instance, rewrite: Any) -> dict[bytes, Feed]:
-    """The publishers of an instance by tag: one for each endpoint (LVC-001)."""
+    """The publishers of an instance by tag, one per endpoint (LVC-001)."""
     interfaces = instance.record.get("interfaces")
     topics = topics_of(instance.record)
     found: dict[bytes, Feed] = {}
@@ -135,19 +135,19 @@ def feeds_of(instance: Instance, rewrite: Any) -> dict[bytes, Feed]:
 
 
 def _endpoint(interface: Any, observed_ip: str, rewrite: Any) -> str | None:
-    """Where a publisher is, as answers would say it (CAT-016)."""
+    """A publisher's endpoint, as answers would state it (CAT-016)."""
     if not isinstance(interface, dict):
         return None
     own = {"ip": interface.get("ip"), "port": interface.get("port")}
     address = effective_address(own, observed_ip, rewrite)
     try:
         return endpoint_of(str(ip_address(address.ip)), address.port) if address else None
-    except ValueError:  # a name is no address
+    except ValueError:  # a host name, not an address
         return None
 
 
 def topics_of(record: dict[str, Any]) -> tuple[bytes, ...]:
-    """The prefixes whose values are kept: missing or null means all, an empty list none (LVC-001)."""
+    """The topic prefixes whose values are kept: missing or null means all, an empty list none (LVC-001)."""
     topics = record.get("topics")
     if not isinstance(topics, list):
         return ALL

@@ -1,12 +1,13 @@
-"""What the broker believes of an instance, and of a connection (CAT-020).
+"""The states of an instance, and of a connection (CAT-020).
 
-An instance is ACTIVE while it is heard, SUSPECT once it was silent for one and a half of its intervals, INACTIVE once it
-was silent for its whole liveness, or left. Own is what the same owner says, or an administrator. What is told in a state
-without a row here is dropped and counted, and changes nothing.
+An instance is ACTIVE while it is heard, SUSPECT once it was silent for one and a half of its intervals, INACTIVE once
+it was silent for its whole liveness, or said goodbye. A message counts as its own if it comes from the same owner or an
+administrator. An input in a state without a row here is dropped and counted, and changes nothing.
 
-A connection is a DEALER and its routing id. It is NEW until an instance speaks through it, BOUND from then on, and CLOSED
-after either end has said `</3`: from then on nothing is said to it. Whoever says too much that is no message is IGNORED
-for a minute, whatever its socket. Peers that are no DEALER have no connection: each is as if NEW, and stays so.
+A connection is a DEALER and its routing id. It is NEW until an instance speaks through it, BOUND from then on, and
+CLOSED after either end has sent `</3`: from then on nothing is sent to it. A peer that sends too many malformed
+messages is IGNORED for a minute, whatever its socket. Peers that are no DEALER have no connection: each is treated as
+NEW, always.
 """
 
 from enum import Enum

@@ -1,25 +1,25 @@
-"""Which topics somebody has subscribed to: what nobody wants costs nothing."""
+"""Which topics have subscribers, so that topics without one cost nothing."""
 
 from weft.cores.catalog import limits
 from weft.wire.catalog.messages import Subscription
 
 
 class SubscribedTopics:
-    """Subscriptions that can match topics of one prefix (`lcv/`, `logs/`)."""
+    """The subscriptions that can match topics of one prefix (`lcv/`, `logs/`)."""
 
     def __init__(self, prefix: bytes) -> None:
         self._prefix = prefix
         self._topics: set[bytes] = set()
         self._lengths: dict[int, int] = {}
-        """How many of them have which length: so many questions a topic costs."""
+        """How many subscriptions have which length; a topic is looked up once per length."""
         self._is_all = False
-        """There were too many to tell apart."""
+        """There were too many to distinguish: every topic counts as subscribed to."""
 
     def note(self, subscription: Subscription) -> None:
-        """Somebody subscribed, or the last who did is gone."""
+        """A client subscribed, or the last subscriber of a topic has left."""
         topic = subscription.topic[: limits.SUBSCRIPTION_BYTES_MAX]
         if topic != subscription.topic and not subscription.is_on:
-            return  # another one may begin so
+            return  # a longer one of the same beginning may still have subscribers
         if not (topic.startswith(self._prefix) or self._prefix.startswith(topic)):
             return
         if (topic in self._topics) == subscription.is_on:

@@ -1,12 +1,13 @@
-"""Copies of a service's messages, without its help: who talks to whom, how often, how fast (MON-001 to MON-007).
+"""Copies of a service's messages, which show who talks to whom, how often, how fast (MON-001 to MON-007).
 
     dbp.tap {"service", "instance", "sockets", "dir", "sample", "max_frame", "rate", "seconds", "id"}   {"tap", "endpoint"}
     dbp.tap {"stop": TAP}                                                                              {"tap", "stopped"}
     dbp.tap {"list": true}                                                                             {"taps": […]}
 
-The library at the other end copies; it is asked over the connection by which the service is registered, and says its
-copies to the monitor port. Each is published on `tap/ID` as it came: header, frames. The last publication of a tap is
-an empty one behind its accounts. The broker itself is `dbp.broker`; what belongs to taps is never copied.
+The service's library makes the copies, without a change of the service. It is asked over the connection by which the
+service is registered, and sends the copies to the monitor port. Each copy is published on `tap/ID` as it came: header,
+frames. The last publication of a tap has its counts as header and an empty frame. The broker itself is `dbp.broker`;
+messages that belong to taps are never copied.
 """
 
 from collections.abc import Iterator
@@ -46,7 +47,7 @@ class Asked(taps.Wanted, frozen=True, kw_only=True, forbid_unknown_fields=True):
     service: taps.Name = ""
     instance: taps.Name = ""
     id: Annotated[str, Meta(pattern="^[0-9a-f]{0,32}$")] = ""
-    """What the tap is to be called: who subscribes first misses nothing."""
+    """The id for the tap; with it a client can subscribe first and miss nothing."""
     stop: taps.Name = ""
     list: bool = False
 
@@ -60,19 +61,19 @@ class Member:
 
     key: Key
     address: str
-    """Where it was registered from: only from there its copies are believed."""
+    """The address it registered from; only copies from there are accepted."""
     heard_at: int
     proof: str = ""
-    """What it alone was told over its connection: whoever reports without it is another one."""
+    """A secret sent only to it, over its connection; reports without it are refused."""
     peer: bytes = b""
-    """At the monitor port."""
+    """Its peer id at the monitor port."""
     report: taps.Report | None = None
     ended: str = ""
 
 
 @dataclass(slots=True)
 class Tap:
-    """What somebody wanted copied."""
+    """One running tap."""
 
     id: str
     service: str
@@ -80,7 +81,7 @@ class Tap:
     ends_at: int
     members: dict[Key, Member] = field(default_factory=dict)
     closing_at: int | None = None
-    """It is over; last reports are waited for so long."""
+    """It is over; monotonic ns until which last reports are accepted."""
     why: str = ""
 
     @property
@@ -88,14 +89,14 @@ class Tap:
         return TOPIC + self.id.encode()
 
     def accounts(self) -> dict[str, int]:
-        """Of all members."""
+        """The sums over all members."""
         reports = [member.report for member in self.members.values() if member.report is not None]
         names = ("seen", "copied", "dropped", "sampled")
         return {name: sum(getattr(report, name) for report in reports) for name in names}
 
 
 class OwnTap:
-    """The broker's own messages, sampled as a service's are (MON-007)."""
+    """The broker's own messages, sampled like those of a service (MON-007)."""
 
     def __init__(self, tap: Tap) -> None:
         asked = tap.asked
@@ -112,14 +113,14 @@ class Taps:
         self._taps: dict[str, Tap] = {}
         self._own: dict[str, OwnTap] = {}
         self._hidden = (b"", 0)
-        """Whom what is said at this instant belongs to a tap."""
+        """The peer whose messages at this instant belong to a tap."""
         queries.add("dbp.tap", self.ask)
         queries.gauges["tap_running"] = lambda: {"": len(self._taps)}
 
     # Queries
 
     def ask(self, args: tuple[bytes, ...], asker: Asker) -> tuple[bytes, ...]:
-        """`dbp.tap`: begin, end, or list."""
+        """`dbp.tap`: start, stop, or list."""
         if not (asker.is_admin or asker.is_proved or is_loopback(asker.address)):
             raise Refusal("not-authorised", "messages are copied for who is on the broker's machine, or has a key")
         self._hidden = (asker.peer, self.context.now.mono)
@@ -192,7 +193,7 @@ class Taps:
     # Services
 
     def hear(self, message: Message, source: Source, now: Now) -> None:
-        """A copy or a report of a service at the monitor port; what belongs to no tap is counted."""
+        """A copy or report of a service at the monitor port; those that belong to no tap are counted."""
         try:
             said = taps.read_said(message)
         except PeerError:
@@ -217,7 +218,10 @@ class Taps:
             self.context.send(MONITOR, source.peer, taps.message_of(taps.Beat(tap.id), message.time))
 
     def _is_of(self, member: Member, said: taps.Said, source: Source) -> bool:
-        """Whether the member said it: who has its proof, and comes from where it was registered; its copies follow."""
+        """Whether the message is the member's: with its proof, and from the address it registered from.
+
+        Its copies follow then.
+        """
         address = source.kind.partition(" ")[2] or "127.0.0.1"
         if isinstance(said, taps.Report) and said.proof == member.proof and address == member.address:
             member.peer = source.peer
@@ -226,7 +230,7 @@ class Taps:
     # The broker's own messages
 
     def heard(self, message: Message, asker: Asker) -> None:
-        """A message on the ROUTER; none that belongs to taps is told."""
+        """A message on the ROUTER; messages that belong to taps are not copied."""
         if message.command == REQUEST and message.body[:1] == (QUERY,):
             return
         if message.command != TAP:
@@ -277,7 +281,7 @@ class Taps:
     # Ends
 
     def _end(self, tap: Tap, why: str) -> None:
-        """Ask all members to stop; their last reports are waited for, for a moment."""
+        """Ask all members to stop, and wait a moment for their last reports."""
         if tap.closing_at is not None:
             return
         tap.closing_at, tap.why = self.context.now.mono + limits.TAP_CLOSING_NS, why
@@ -299,7 +303,7 @@ class Taps:
             self._close(tap)
 
     def _close(self, tap: Tap) -> None:
-        """Say its accounts, and forget it."""
+        """Publish its counts, and forget it."""
         del self._taps[tap.id]
         ends = {member.ended for member in tap.members.values()} - {""}
         why = tap.why or ", ".join(sorted(ends)) or "silent"
@@ -313,7 +317,7 @@ class Taps:
     # Time
 
     def wake(self, now: Now) -> None:
-        """Taps end by themselves, and members that say nothing are given up."""
+        """End taps whose time is over, and give up silent members."""
         for tap in list(self._taps.values()):
             self._look_after(tap, now.mono)
 
@@ -332,7 +336,7 @@ class Taps:
             self._close_if_over(tap)
 
     def _due_of(self, tap: Tap) -> int:
-        """When something is to be done about it."""
+        """When the tap needs attention."""
         if tap.closing_at is not None:
             return tap.closing_at
         span = limits.TAP_REPORT_NS if tap.id in self._own else limits.TAP_SILENCE_NS
@@ -344,6 +348,6 @@ class Taps:
 
 
 def can_be_tapped(instance: Instance) -> bool:
-    """Whether the program behind it copies when it is asked (MON-002)."""
+    """Whether its program can make copies (MON-002)."""
     caps = instance.record.get("caps")
     return isinstance(caps, list) and CAP in caps

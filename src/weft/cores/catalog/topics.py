@@ -10,14 +10,14 @@ Key = tuple[str, str]
 
 
 class Publisher:
-    """Whose values they are."""
+    """The publisher of values."""
 
     __slots__ = ("is_stale", "key", "values")
 
     def __init__(self, key: Key) -> None:
         self.key = key
         self.is_stale = False
-        """It is INACTIVE: nobody knows whether its values still hold (LVC-007)."""
+        """It is INACTIVE: its values may no longer hold (LVC-007)."""
         self.values: dict[bytes, Value] = {}
 
 
@@ -29,7 +29,7 @@ class Value:
     def __init__(self, topic: bytes, publisher: Publisher) -> None:
         self.topic, self.publisher = topic, publisher
         self.frames: tuple[bytes, ...] = ()
-        """All of it, the topic first, verbatim (LVC-002)."""
+        """The whole message, topic first, unchanged (LVC-002)."""
         self.size = self.count = self.at = 0
         self.received = 0.0
 
@@ -39,17 +39,17 @@ class Value:
 
 
 class Topics:
-    """Adding and dropping cost O(1) amortised; a question by prefix sorts what is new since the last one."""
+    """Adding and removing cost O(1) amortised; a lookup by prefix sorts the topics added since the last one."""
 
     def __init__(self) -> None:
         self._by_topic: dict[bytes, dict[Key, Value]] = {}
-        """Empty dicts stand for topics that are gone from here, and not yet from `_sorted`."""
+        """Empty dicts are topics without values that are not removed from `_sorted` yet."""
         self._sorted: list[bytes] = []
         self._fresh: list[bytes] = []
         self._gone = self._gone_bytes = 0
 
     def add(self, value: Value) -> None:
-        """A topic of a publisher that had none there."""
+        """Add a value; the publisher must have none for this topic."""
         values = self._by_topic.get(value.topic)
         if values is None:
             values = self._by_topic[value.topic] = {}
@@ -60,7 +60,7 @@ class Topics:
         values[value.publisher.key] = value
 
     def drop(self, value: Value) -> None:
-        """One that was added."""
+        """Remove a value that was added."""
         values = self._by_topic[value.topic]
         del values[value.publisher.key]
         if not values:
@@ -75,20 +75,20 @@ class Topics:
         self._gone = self._gone_bytes = 0
 
     def of_topic(self, topic: bytes) -> Iterator[Value]:
-        """The values of one topic, of every publisher that has one."""
+        """The values of one topic, of all publishers."""
         yield from self._by_topic.get(topic, {}).values()
 
     def count(self, prefix: bytes) -> int:
-        """How many values have a topic that begins so; a look at each, and no more."""
+        """How many values have a topic with this prefix; one step each."""
         return sum(map(len, map(self._by_topic.__getitem__, self._span(prefix))))
 
     def with_prefix(self, prefix: bytes) -> Iterator[Value]:
-        """The values whose topic begins so, in the order of their topics."""
+        """The values whose topic has this prefix, ordered by topic."""
         for topic in self._span(prefix):
             yield from self._by_topic[topic].values()
 
     def lasting(self, prefix: bytes) -> Iterator[Value]:
-        """The same, to be read over several turns: what goes meanwhile is left out."""
+        """The same, for reading over several turns: values removed meanwhile are left out."""
         span = self._span(prefix)
         return (value for topic in span for value in tuple(self._by_topic.get(topic, {}).values()))
 
@@ -98,7 +98,7 @@ class Topics:
             self._sorted.sort()
             self._fresh = []
         stem = prefix.rstrip(b"\xff")
-        # the first text behind all that begin so
+        # the first text after all that have this prefix
         after = stem[:-1] + bytes([stem[-1] + 1]) if stem else None
         start = bisect_left(self._sorted, prefix)
         return self._sorted[start : None if after is None else bisect_left(self._sorted, after)]

@@ -1,10 +1,10 @@
-"""The last value of each topic, for who comes late (LVC-002..008).
+"""The last value of each topic, for late subscribers (LVC-002..008).
 
     dbp.lcv TOPIC [{"publisher"}]   {"values": [{topic, publisher, instance, frames, received, stale}…], "more"}, frames…
     dbp.topics {"prefix"}           {"topics": [{topic, publisher, instance, count, bytes, age_s, stale}…], "more", …}
 
-Each `frames` says how many of the frames behind the JSON are that value's: the whole message, its topic first. A topic that
-ends in `*` asks for all that begin so. On the XPUB `lcv/TOPIC` carries what follows the topic in the message.
+`frames` is the number of frames after the JSON that belong to the value: the whole message, topic first. A topic that
+ends in `*` asks for all topics with that prefix. On the XPUB, `lcv/TOPIC` carries the message without its topic.
 """
 
 from collections import OrderedDict, deque
@@ -28,7 +28,7 @@ from weft.cores.catalog.topics import Key, Publisher, Topics, Value
 from weft.wire.catalog.messages import Subscription
 
 PREFIX: Final = b"lcv/"
-REPLAYS_TURN: Final = 16  # begun in one turn; the others in the next ones
+REPLAYS_TURN: Final = 16  # started in one turn; the others in the next turns
 
 
 class OfPublisher(msgspec.Struct, forbid_unknown_fields=True):
@@ -48,33 +48,36 @@ _OF_PREFIX: Final = msgspec.json.Decoder(OfPrefix)
 
 
 class Found(NamedTuple):
-    """Values in the order of their topics, and how many they are."""
+    """Values ordered by topic, and how many there are."""
 
     values: Iterator[Value]
     total: int
 
 
 class Values:
-    """Last messages by (name, instance, topic), all frames verbatim (LVC-002). Hearing one costs O(1), eviction included."""
+    """Last messages by (name, instance, topic), all frames unchanged (LVC-002).
+
+    A new message costs O(1), including eviction.
+    """
 
     def __init__(self, context: Context, book: Book, queries: Queries, publishing: Publishing) -> None:
         self.context, self.book, self.publishing = context, book, publishing
         self.bytes = self.evicted = 0
         self.published: Callable[[Key, tuple[bytes, ...]], None] | None = None
-        """Who else wants what services here publish: bridges."""
+        """Called for each publication of a service here: bridges need them."""
         self._room = context.budget.part(
             "values", limits.VALUES_PERCENT, lambda: self.bytes + limits.VALUE_COST * len(self._order)
         )
         self._publishers: dict[Key, Publisher] = {}
         self._topics = Topics()
         self._order: OrderedDict[tuple[Key, bytes], Value] = OrderedDict()
-        """The one that was heard longest ago first: it is evicted next."""
+        """The value received longest ago is first, and is evicted next."""
         self._wanted = SubscribedTopics(PREFIX)
         self._replays: deque[Iterator[Value]] = deque()
-        """What subscribers are still to get of what is kept."""
+        """The kept values that new subscribers still have to get."""
         self._replayed_at = 0
         self._replayed: set[bytes] = set()
-        """Which subscriptions were answered at this instant."""
+        """Subscriptions that were answered at this instant."""
         context.listeners.append(self.changed)
         queries.add("dbp.lcv", self.lcv)
         queries.add("dbp.topics", self.topics)
@@ -85,10 +88,10 @@ class Values:
     # Hearing
 
     def hear(self, key: Key, frames: tuple[bytes, ...], now: Now) -> None:
-        """The last message of its topic is another one now."""
+        """Keep a message as the last one of its topic."""
         topic, size = frames[0], sum(map(len, frames))
         self.context.count("lvc_messages")
-        if topic.startswith(PREFIX):  # of a broker, perhaps of this one: its echo would have an echo
+        if topic.startswith(PREFIX):  # of a broker, perhaps this one: its echo would be echoed again
             self.context.count("lvc_dropped", "echo")
             return
         if (live := PREFIX + topic) in self._wanted:
@@ -97,7 +100,7 @@ class Values:
         if publisher is None:
             publisher = self._publishers[key] = Publisher(key)
         value = publisher.values.get(topic)
-        if size > limits.VALUE_BYTES_MAX:  # what was kept before is not the last one any more
+        if size > limits.VALUE_BYTES_MAX:  # too large to keep, and the value kept before is no longer the last
             self.context.count("lvc_dropped", "too-large")
             self._drop(value)
             self._tidy(publisher)
@@ -114,7 +117,7 @@ class Values:
             self.published(key, frames)
 
     def kept(self, prefix: bytes, most: int) -> Iterator[tuple[Key, tuple[bytes, ...]]]:
-        """The last values whose topic begins so, and whose they are; so many at most."""
+        """The last values whose topic has this prefix, with their publishers; at most `most`."""
         found = islice(self._topics.with_prefix(prefix), most)
         return ((value.publisher.key, value.frames) for value in found if not value.publisher.is_stale)
 
@@ -134,12 +137,12 @@ class Values:
         self._tidy(value.publisher)
 
     def _tidy(self, publisher: Publisher) -> None:
-        """One without values is forgotten, for publishers of other networks have any name; but not that it is stale."""
+        """Drop a publisher without values, since publishers of other networks may have any name; a stale one stays."""
         if not publisher.values and not publisher.is_stale:
             self._publishers.pop(publisher.key, None)
 
     def _evict(self) -> None:
-        """What was heard longest ago makes room (LVC-008)."""
+        """Evict the value received longest ago (LVC-008)."""
         settings = self.context.settings
         while self._order and (
             len(self._order) > settings.values_max or self.bytes > settings.values_bytes_max or self._room.is_over
@@ -149,7 +152,7 @@ class Values:
             self.context.count("lvc_evicted")
 
     def changed(self, change: Change) -> None:
-        """Values of who is INACTIVE are stale; of who is removed, gone (LVC-007)."""
+        """An INACTIVE instance's values become stale; a removed instance's values are removed (LVC-007)."""
         publisher = self._publishers.get(change.instance.key)
         if publisher is None:
             return
@@ -162,12 +165,12 @@ class Values:
     # Subscribers
 
     def subscribed(self, subscription: Subscription, now: Now) -> None:
-        """Who subscribes to `lcv/…` gets what is kept at once (LVC-005); a lot of it over several turns."""
+        """A subscriber of `lcv/…` gets the kept values at once (LVC-005); many of them over several turns."""
         self._wanted.note(subscription)
         if not subscription.is_on or not subscription.topic.startswith(PREFIX):
             return
         if self._replayed_at == now.mono and subscription.topic in self._replayed:
-            return  # all subscribers hear what was just said
+            return  # all subscribers got what was just published
         if len(self._replays) >= limits.REPLAYS_MAX:
             self.context.count("lvc_dropped", "replay")
             return
@@ -179,7 +182,10 @@ class Values:
             self._replays.append(rest)
 
     def _replay(self, values: Iterator[Value]) -> Iterator[Value] | None:
-        """Say a turn's share of what is kept, each as it is by now; what is left of them, None: nothing."""
+        """Publish one turn's share of the kept values, each with its latest message.
+
+        Returns the rest, None if nothing is left.
+        """
         count = size = 0
         for value in values:
             if not value.is_kept:
@@ -191,7 +197,7 @@ class Values:
         return None
 
     def wake(self, now: Now) -> None:
-        """The rest of what subscribers were promised."""
+        """Continue the replays for subscribers."""
         if self._replays and (rest := self._replay(self._replays.popleft())) is not None:
             self._replays.append(rest)
 
@@ -212,7 +218,7 @@ class Values:
         return (msgspec.json.encode(head), *chain.from_iterable(value.frames for value in chosen))
 
     def _matching(self, topic: bytes, name: str | None) -> Found:
-        """All values of a topic, or of a prefix that ends in a star; of one publisher only, if it is named."""
+        """All values of a topic, or of a prefix that ends in `*`; of one publisher only, if named."""
         prefix = topic.removesuffix(b"*")
         if prefix == topic:
             found = [value for value in self._topics.of_topic(topic) if name in (None, value.publisher.key[0])]
@@ -238,7 +244,7 @@ class Values:
 
 
 def _first(values: Iterator[Value]) -> list[Value]:
-    """As many as one answer holds; one at least, however long it is."""
+    """As many as fit into one answer; at least one, however long."""
     chosen: list[Value] = []
     size = 0
     for value in islice(values, limits.VALUES_LISTED_MAX):
@@ -250,7 +256,7 @@ def _first(values: Iterator[Value]) -> list[Value]:
 
 
 def _named(value: Value) -> dict[str, Any]:
-    """Whose value of what; a topic that is no text stands verbatim in its frames."""
+    """Publisher and topic of a value; a topic that is not text stands only in its frames."""
     name, instance = value.publisher.key
     return {"topic": value.topic.decode(errors="replace"), "publisher": name, "instance": instance}
 

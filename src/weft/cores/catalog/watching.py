@@ -1,8 +1,8 @@
-"""Topics of filters that somebody watches (CAT-041).
+"""Topics of watched filters (CAT-041).
 
-Which topics an instance is in stands in the bits of one number per instance: so a change finds in one go what it
-enters, leaves or stays in, whatever its record was before. Filters are looked up by exact name or first tag; only the
-rest is tried on every change.
+The topics that an instance matches are the bits of one number per instance. A change compares old and new bits to find
+the topics that the instance enters, leaves or stays in. Filters are found by exact name or first tag; only filters
+without either are tried on every change.
 """
 
 from collections.abc import Iterable, Iterator
@@ -30,11 +30,11 @@ class Topic:
         self.last = last
         """Index of its last event; 0: none."""
         self.is_watched = False
-        """Somebody subscribed to just this."""
+        """A client has subscribed to exactly this topic."""
 
 
 class Touch(NamedTuple):
-    """A change concerns a topic: under this op, behind that event."""
+    """A change concerns a topic: the op, and the index of the topic's preceding event."""
 
     topic: Topic
     op: str
@@ -42,7 +42,7 @@ class Touch(NamedTuple):
 
 
 class Watching:
-    """All topics of filters, what is in them, and who subscribed."""
+    """All topics of filters, the instances in them, and their subscriptions."""
 
     def __init__(self, topics_max: int) -> None:
         self._topics_max = topics_max
@@ -53,11 +53,11 @@ class Watching:
         self._by_tag: dict[str, int] = {}
         self._general = 0
         self._idle: dict[Topic, int] = {}
-        """Those that nobody subscribed to by name, and since when: the longest first."""
+        """Topics without a subscription of their own name, and since when; the longest first."""
         self._ticking: dict[Topic, int] = {}
-        """When each gets its next tick: the soonest first."""
+        """When each topic gets its next tick; the soonest first."""
         self._others: dict[bytes, None] = {}
-        """Subscriptions that may be of a topic that is not there yet, or of many."""
+        """Subscriptions to topics that do not exist yet, or to many topics."""
         self._has_dropped = False
 
     def __len__(self) -> int:
@@ -68,9 +68,9 @@ class Watching:
     def open(self, found: Filter, instances: Iterable[Instance], index: int, mono: int) -> Topic:
         """The topic of a filter, from now on kept at least as long as an idle one; raises Refusal `limit`.
 
-        `instances` are all that match now. A topic that was dropped has missed what happened since; since any topic
-        may have been there before, once one was dropped, a new one then says that its last event was just now: who
-        has seen less takes a snapshot.
+        `instances` are all that match now. A topic that was dropped and opened again has missed changes. Any topic may
+        have existed before; so once a topic was dropped, a new one reports that its last event was just now, and a
+        watcher that has seen less takes a snapshot.
         """
         topic = self._topics.get(found.topic.encode())
         if topic is None:
@@ -105,7 +105,7 @@ class Watching:
             self._general |= topic.bit
 
     def _drop(self, topics: list[Topic]) -> None:
-        """Forget them, in one pass over what is matched."""
+        """Forget topics, in one pass over all matches."""
         dead = 0
         for topic in topics:
             dead |= topic.bit
@@ -160,7 +160,7 @@ class Watching:
     # Subscribers
 
     def subscribed(self, name: bytes, mono: int, *, is_on: bool) -> None:
-        """Somebody subscribed to a topic or a prefix, or nobody is left who does."""
+        """A client subscribed to a topic or prefix, or the last subscriber has left."""
         topic = self._topics.get(name)
         if topic is not None:
             topic.is_watched = is_on
@@ -170,20 +170,20 @@ class Watching:
         elif not is_on:
             self._others.pop(name, None)
         elif len(name) > NAME_BYTES:
-            return  # no topic is called so
+            return  # no topic has such a name
         elif name.startswith(b"watch/") or b"watch/".startswith(name):
             self._others[name] = None
             if len(self._others) > self._topics_max:
                 del self._others[next(iter(self._others))]
 
     def _is_covered(self, topic: Topic) -> bool:
-        """Whether somebody subscribed to a prefix of it."""
+        """Whether a subscription to a prefix of it exists."""
         return any(topic.name[:size] in self._others for size in range(len(topic.name)))
 
     # Time
 
     def ticks(self, mono: int) -> list[Topic]:
-        """Those whose tick is due; the next one of each is so much later."""
+        """The topics whose tick is due; sets the next tick of each."""
         found = []
         while self._ticking and (due := next(iter(self._ticking.items())))[1] <= mono:
             found.append(due[0])
@@ -192,7 +192,7 @@ class Watching:
         return found
 
     def expire(self, mono: int) -> int:
-        """Drop what nobody has subscribed to for a minute; returns how many."""
+        """Drop topics without a subscription for a minute; returns how many."""
         gone = []
         for topic, since in list(self._idle.items()):
             if since + limits.TOPIC_IDLE_NS > mono:
@@ -207,18 +207,18 @@ class Watching:
         return len(gone)
 
     def postpone(self, late_ns: int) -> None:
-        """The broker stood still: nobody could subscribe meanwhile (BEA-022)."""
+        """The broker stood still: no client could subscribe meanwhile (BEA-022)."""
         self._idle = {topic: since + late_ns for topic, since in self._idle.items()}
 
     def deadline(self) -> int | None:
-        """When something is to be done here."""
+        """When a tick or the end of a topic is due."""
         tick_at = next(iter(self._ticking.values()), None)
         since = next(iter(self._idle.values()), None)
         return earliest(tick_at, None if since is None else since + limits.TOPIC_IDLE_NS)
 
 
 def _clear(table: dict[Key, int], dead: int) -> None:
-    """Take bits out of every number of a table; what is nothing then goes."""
+    """Clear these bits in every number of a table; numbers that become 0 are removed."""
     for key, bits in [(key, bits) for key, bits in table.items() if bits & dead]:
         if bits & ~dead:
             table[key] = bits & ~dead

@@ -1,6 +1,6 @@
-"""Messages of programs on their way through this node: filters, readers, rewriters, in order, out and in.
+"""Messages of programs on their way through this node: they pass filters, readers and rewriters in order, out and in.
 
-No message is answered `spooled` before it is on the disk. Start with `walk.py` and `states.py`, then `sessions.py`.
+No message is answered `spooled` before it is on disk. Start with `walk.py` and `states.py`, then `sessions.py`.
 """
 
 from weft.cores.chains.core import Chains

@@ -1,11 +1,11 @@
-"""Links that take messages in and tell something else later: `aggregate` and `batch` (CHN-067, CHN-068).
+"""Filters that collect messages and emit a result later: `aggregate` and `batch` (CHN-067, CHN-068).
 
-What was taken is kept in the inbox until what became of it is told (CHN-033c), so a crash loses nothing and counts nothing
-twice: the messages go down the chain again and fill the windows anew. What is told and what it was made of stand in one
-record, EMITTED; a message of which one window is told and another is still open brings only the other one back.
+A collected message stays in the inbox until the result that contains it is emitted (CHN-033c). After a crash the
+messages go down the chain again and fill the windows anew, so nothing is lost or counted twice. A result and the list
+of messages it was made of stand in one record, EMITTED. A message that is part of one emitted window and of one open
+window comes back only for the open one.
 
-    on `out`         what is told goes on behind the link; what was taken is durable before its sender hears `deleted`
-    on `in`          what is told goes to the parent; at the root it goes on behind the link
+on `out` the result goes on behind the link; a collected message is durable before its sender hears `deleted`
 """
 
 from collections.abc import Iterable, Iterator
@@ -32,11 +32,11 @@ from weft.cores.chains.windows import Cell, CellKey, Windows, are_plain, is_aggr
 from weft.cores.kit.timers import earliest
 
 NO_GROUP: Final = b"\x90"
-"""The bytes of no fields."""
+"""Group key of records without group fields."""
 
 
 class Hold:
-    """A message that is kept as long as something that it is a part of is open."""
+    """A message that is kept while any window that it is part of is open."""
 
     __slots__ = ("open", "parcel")
 
@@ -46,28 +46,28 @@ class Hold:
 
 
 class Absorbing:
-    """All such links of a node."""
+    """All such filters of a node."""
 
     def __init__(self, context: Context, roster: Roster, walker: Walker, inbox: Inbox) -> None:
         self.context, self._roster, self._walker, self._inbox = context, roster, walker, inbox
         self._links: list[AbsorbingLink] = []
 
     def stand(self, links: Iterable[FilterLink]) -> None:
-        """These are the filters now."""
+        """Set the filters in force."""
         self._links = [link for link in links if isinstance(link, AbsorbingLink)]
 
     def deadline(self, now: Now) -> int | None:
-        """When the next of them has something to tell, on the monotonic clock; never in the past."""
+        """When the next filter has a result to emit, on the monotonic clock; never in the past."""
         due = earliest(*[link.due(now) for link in self._links])
         return None if due is None else max(due, now.mono)
 
     def wake(self, now: Now) -> None:
-        """Tell what is due."""
+        """Emit the results that are due."""
         for link in self._links:
             self._tell_all(link, link.close(now), now)
 
     def close(self, link: "AbsorbingLink", now: Now) -> None:
-        """It will stand no more, or as another one: everything that is open is told, `partial` (CHN-070)."""
+        """A filter is removed or changed: emit everything open, marked `partial` (CHN-070)."""
         self._tell_all(link, link.close_all(), now)
 
     def _tell_all(self, link: "AbsorbingLink", parts: Iterator["Part"], now: Now) -> None:
@@ -75,7 +75,7 @@ class Absorbing:
             self._emit(link, mail, holds, which, now)
 
     def hold(self, parcel: Parcel, view: MessageView) -> Hold | None:
-        """Keep a message of which something is taken; None: it is one that nobody promised to keep."""
+        """Keep a message that was collected; None if it need not be kept, since nobody was promised that it is safe."""
         if parcel.direction == OUT:
             if parcel.keep != "disk":
                 return None
@@ -86,18 +86,18 @@ class Absorbing:
         return Hold(parcel)
 
     def _take_in(self, sent: Parcel, frames: tuple[bytes, ...]) -> Parcel:
-        """Something of a message on `out` is taken in: it stands in the inbox until that is told.
+        """A message on `out` was collected: it stands in the inbox until its result is emitted.
 
-        Its number is negative there: what is left of the message may arrive at this very node.
+        Its number there is negative, since the rest of the message may arrive at this very node under the positive one.
         """
         record = to_record(msgspec.structs.replace(sent.mail(), frames=frames), INBOX, sent.at)
         record.attributes[TAKEN] = True
         return self._inbox.keep_taken(record)
 
     def take_again(self, parcel: Parcel, now: Now) -> None:
-        """After a restart: what links of `out` had taken of a message comes to them again.
+        """After a restart: give a message that filters of `out` had collected to them again.
 
-        If none of them is there any more it goes up as it is.
+        If none of these filters exists any more, the message goes up unchanged.
         """
         view, before = MessageView(parcel), parcel.unconfirmed
         for link in self._roster.chain(OUT, parcel.type).links:
@@ -110,7 +110,10 @@ class Absorbing:
     # Telling
 
     def _emit(self, link: "AbsorbingLink", mail: Mail, holds: list[Hold], which: tuple[int, bytes], now: Now) -> None:
-        """What is told goes its way; at its bottom, in front of the records that it becomes, stands what it was made of."""
+        """Send a result on its way.
+
+        The record of what it was made of stands ahead of the records that the result becomes.
+        """
 
         def settle() -> None:
             self._note(link.name, mail, holds, which)
@@ -147,7 +150,7 @@ class Absorbing:
         self._walker.resume(parcel, key, now)
 
     def send_again(self, emitted: Emitted, now: Now) -> None:
-        """A crash has cut the record of what was told off from what it became: it becomes that now."""
+        """Send a result again, when a crash came between its EMITTED record and the records that it becomes."""
         mail = emitted.mail(self.context.node)
         link = next((link for link in self._links if link.name == emitted.filter), None)
         direction, key = (OUT, (-1, 0, 0, 0)) if link is None else (link.direction, link.key)
@@ -155,22 +158,25 @@ class Absorbing:
 
 
 def _nothing() -> None:
-    """All that it was made of has ended already."""
+    """Do nothing: all messages that the result was made of have ended already."""
 
 
 Part = tuple[Mail, list[Hold], tuple[int, bytes]]
-"""What is told, what it was made of, and which part of the filter's work it is."""
+"""A result, the messages it was made of, and the window and group it belongs to."""
 
 
 class AbsorbingLink(FilterLink):
-    """A filter that takes messages in."""
+    """A filter that collects messages."""
 
     def __init__(self, spec: FilterSpec, hub: Absorbing) -> None:
         super().__init__(spec)
         self.hub = hub
 
     def absorb(self, view: MessageView, parcel: Parcel, now: Now) -> Verdict:
-        """Take in what it sees; what it cannot count stays, goes, or fails all (`on_error`)."""
+        """Collect the records that the filter sees.
+
+        Records it cannot count stay, are dropped, or fail the message (`on_error`).
+        """
         kept, counters = view.kept, self.counters
         counters.offered += len(kept)
         if self._reads and not view.is_readable:
@@ -186,7 +192,7 @@ class AbsorbingLink(FilterLink):
         raise AssertionError(self)
 
     def _keep(self, view: MessageView, parcel: Parcel, parts: Iterable[Any]) -> None:
-        """The message is kept until all of these are told."""
+        """Keep the message until the results of all these parts are emitted."""
         hold = self.hub.hold(parcel, view)
         for part in parts:
             part.depth = max(part.depth, parcel.depth + 1)
@@ -209,15 +215,15 @@ class AbsorbingLink(FilterLink):
         )
 
     def due(self, now: Now) -> int | None:
-        """When it has something to tell, on the monotonic clock."""
+        """When it has a result to emit, on the monotonic clock."""
         raise AssertionError(self)
 
     def close(self, now: Now) -> Iterator[Part]:
-        """What is due."""
+        """The results that are due."""
         raise AssertionError(self)
 
     def close_all(self) -> Iterator[Part]:
-        """All that is open."""
+        """The results of everything open."""
         raise AssertionError(self)
 
 
@@ -232,7 +238,7 @@ class AggregateLink(AbsorbingLink):
         self._wall = 0
 
     def follow(self, old: FilterLink) -> None:
-        """Its counters go on, and its open windows if they still mean the same."""
+        """Take over the counters of the old filter, and its open windows if they still mean the same."""
         self.counters = old.counters
         if isinstance(old, AggregateLink) and self.spec.state == old.spec.state:
             self.windows = old.windows
@@ -263,7 +269,7 @@ class AggregateLink(AbsorbingLink):
         return Judgement(list(good), erred)
 
     def _values(self, view: MessageView, plain: list[int]) -> tuple[list[float], list[int]]:
-        """The number of each record that has one, and the records that have none."""
+        """The number of each record that has one, and the records without one."""
         found = view.fields(self._options.field, plain)
         if are_plain(found):
             return found, []
@@ -290,7 +296,10 @@ class AggregateLink(AbsorbingLink):
     def _parted(
         self, view: MessageView, good: list[int], values: list[float]
     ) -> Iterator[tuple[int, tuple[list[float], list[int], int]]]:
-        """Values and times by window and group, and where the first of each stands; nearly always there is one window."""
+        """Values and times by window and group, and the first record of each.
+
+        Nearly always there is only one window.
+        """
         window_ns, times = self._options.window_ns, view.times(good)
         starts = dict.fromkeys([at - at % window_ns for at in (min(times, default=0), max(times, default=0))])
         groups = self._groups(view, good)
@@ -308,7 +317,7 @@ class AggregateLink(AbsorbingLink):
             yield at - at % window_ns, found
 
     def _groups(self, view: MessageView, good: list[int]) -> list[Any]:
-        """What tells the groups of records apart: a text that stands in the one field, else the bytes of all of them."""
+        """The group key of each record: the text of a single group field, else the MessagePack bytes of all."""
         fields = self._options.group
         if len(fields) != 1:
             return view.keys(fields, good) if fields else [NO_GROUP] * len(good)
@@ -350,7 +359,7 @@ class AggregateLink(AbsorbingLink):
 
 
 class Pile:
-    """Messages that become one."""
+    """Messages that become one message."""
 
     __slots__ = ("depth", "due", "frames", "holds", "size", "which")
 
@@ -362,7 +371,7 @@ class Pile:
 
 
 class BatchLink(AbsorbingLink):
-    """`batch`: up to so many messages, or what comes in so much time, as the frames of one."""
+    """`batch`: combines messages, up to a number or a span of time, into the frames of one message."""
 
     def __init__(self, spec: FilterSpec, hub: Absorbing) -> None:
         super().__init__(spec, hub)
@@ -373,13 +382,13 @@ class BatchLink(AbsorbingLink):
         self._wall = 0
 
     def follow(self, old: FilterLink) -> None:
-        """Its counters go on, and what it has in hand."""
+        """Take over the counters of the old filter, and the messages it has collected."""
         self.counters = old.counters
         if isinstance(old, BatchLink):
             self._open, self._full = old._open, old._full
 
     def _take(self, view: MessageView, parcel: Parcel, seen: list[int], now: Now) -> Judgement:
-        """A message is taken as a whole if one of its records is seen."""
+        """Collect a whole message if the filter sees one of its records."""
         self._wall = now.wall
         if not parcel.told:
             frames = view.close()

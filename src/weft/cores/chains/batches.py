@@ -1,8 +1,8 @@
 """Batches of samples on their way down a chain (CHN-071).
 
-A batch walks as a batch: an empty chain hands back the same object, a filter opens only what it looks at, and only a
-batch that has lost rows is made anew. Clients that read `weft.metric` get a copy as it travels: the body of MEA-022.
-On `out` that is before the samples are numbered, so their message has no number, either.
+A batch stays one object: an empty chain returns it unchanged, a filter decodes only what it looks at, and a new batch
+is built only if rows were dropped. Clients that read `weft.metric` get a copy in wire format, the body of MEA-022. On
+`out`, samples have no numbers yet at that point, so the copy has none either.
 """
 
 from bisect import bisect_right
@@ -45,7 +45,7 @@ class Walk:
         self.state = State.WALKING
         self.link: Link | None = None
         self.before = len(view.kept)
-        """Rows that were in before the present link."""
+        """Rows left before the present link."""
 
 
 class Batches:
@@ -57,7 +57,7 @@ class Batches:
         self.histories: dict[tuple[str, str], History] = {}
 
     def walk(self, order: PassBatch, now: Now, after: Key | None = None) -> None:
-        """Send a batch down its chain, from the top or from behind the key of a link where it waited (CHN-012)."""
+        """Send a batch down its chain, from the top or from behind the key of the link where it waited (CHN-012)."""
         rows = len(order.batch.rows)
         self.counters.accepted += rows if after is None else 0
         chain = self._roster.chain(order.direction, order.type)
@@ -80,7 +80,7 @@ class Batches:
         self._turn(walk, Verdict.BOTTOM)
 
     def view_of(self, order: PassBatch) -> View:
-        """The batch as filters see it, with what its series were before."""
+        """The batch as filters see it, with the last samples of its series."""
         return View(order.batch, order.origin, self._history(order), order.type)
 
     def _history(self, order: PassBatch) -> History:
@@ -93,7 +93,7 @@ class Batches:
         return history
 
     def _copy(self, link: ClientLink, walk: Walk) -> None:
-        """What is left of the batch, to a reader."""
+        """Give a reader a copy of what is left of the batch."""
         context, order = self._context, walk.order
         batch = walk.view.close()
         for piece, body in samples.encode_pieces(batch) if batch.rows else ():
@@ -118,23 +118,23 @@ class Batches:
         getattr(self, cell.do)(walk)
 
     def walk_on(self, walk: Walk) -> None:
-        """The link has let everything pass."""
+        """The link has let every row pass."""
 
     def tell_drops(self, walk: Walk) -> None:
-        """The link has taken rows out, perhaps all."""
+        """The link has dropped rows, perhaps all."""
         assert walk.link is not None, walk.state
         count = walk.before - len(walk.view.kept)
         self.counters.dropped += count
         self._context.tell(RowsDropped(walk.link.name, count))
 
     def tell_refusal(self, walk: Walk) -> None:
-        """The link must not let the batch pass unjudged."""
+        """The link could not judge the batch, and must not let it pass."""
         assert walk.link is not None, walk.state
         self.counters.refused += walk.before
         self._context.tell(BatchFailed(walk.link.name, walk.before, "filter-failed"))
 
     def deliver(self, walk: Walk) -> None:
-        """What is left has passed the chain."""
+        """The rest of the batch has reached the end of the chain."""
         order, batch = walk.order, walk.view.close()
         self.counters.delivered += len(batch.rows)
         self._context.tell(BatchPassed(order.direction, order.type, batch, order.origin))

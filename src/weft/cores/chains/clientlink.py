@@ -1,8 +1,8 @@
-"""A client's place in a chain: a reader is handed copies, a holder is handed the message and gives it back.
+"""A client's link in a chain: a reader gets copies; a holder gets the message itself and has to return it.
 
-A holder either rewrites (the message waits for it) or confirms (the message goes on, but its entry in the inbox is
-kept until the reader has said that it is done, CHN-019). What may happen when is the table `states.LINK_TABLE`; this
-module only knows what a link holds.
+A holder either rewrites (the message waits for its answer) or confirms (the message goes on, but its inbox entry is
+kept until the reader says that it is done, CHN-019). The table `states.LINK_TABLE` says what may happen when; this
+module only keeps what a link holds.
 """
 
 from collections import OrderedDict
@@ -25,7 +25,7 @@ RESERVED: Final = "weft."
 
 
 class Session(Protocol):
-    """One attached client, as the engine knows it; `sessions.Session` is the one that there is."""
+    """One attached client, as the engine sees it; implemented by `sessions.Session`."""
 
     id: bytes
     name: str
@@ -33,16 +33,16 @@ class Session(Protocol):
     is_gone: bool
 
     def offer(self, reg: int, parcel: Parcel, *, re: bool = False) -> None:
-        """Hand it a message that it has to give back or confirm."""
+        """Give it a message that it has to return or confirm."""
 
     def copy(self, reg: int, parcel: Parcel) -> None:
-        """Hand it a copy; the oldest may be discarded for it (CHN-018)."""
+        """Give it a copy; the oldest waiting copy may be discarded to make room (CHN-018)."""
 
     def answer(self, tag: int, ok: bool, why: str, count: int | None = None, failed: int = 0) -> None:  # noqa: FBT001 - as a status says it
         """The final status of one of its sends."""
 
     def say(self, message: clients.Answered) -> None:
-        """Anything else."""
+        """Send it any other message."""
 
 
 class ClientCounters(msgspec.Struct):
@@ -50,35 +50,35 @@ class ClientCounters(msgspec.Struct):
 
     offered: int = 0
     passed: int = 0
-    """Handed back unchanged, or confirmed."""
+    """Messages returned unchanged, or confirmed."""
     changed: int = 0
     dropped: int = 0
     failed: int = 0
     timed_out: int = 0
     late: int = 0
-    """Answers for messages that it did not hold any more."""
+    """Answers for messages that it no longer held."""
     released: int = 0
-    """Went on without an answer, because the client left or was bypassed."""
+    """Messages that went on without an answer, because the client left or was bypassed."""
     lost: int = 0
-    """Ended here because the policy is `closed`."""
+    """Messages that ended here because the policy is `closed`."""
     ignored: int = 0
-    """Destinations changed on `in`."""
+    """Changes of a destination on `in`, which have no effect."""
     waited_ns: int = 0
-    """From offering to answer, summed over all that were answered."""
+    """Time from offer to answer, summed over all answered messages, ns."""
 
 
 class Answer(NamedTuple):
-    """What a client has said about a message that it holds."""
+    """A client's answer for a message that it holds."""
 
     how: str
     """`next`, `drop`, `fail`, `conf`."""
     frames: tuple[bytes, ...] | None = None
-    """None: as they were."""
+    """The new frames; None: unchanged."""
     to: Any = None
 
 
 class Held:
-    """One message at a holder."""
+    """One message that a holder has."""
 
     __slots__ = ("after", "answer", "due", "frames", "has_overflowed", "is_copy", "offered_at", "parcel")
 
@@ -87,18 +87,18 @@ class Held:
         self.after = after
         """It goes on behind this key (CHN-012)."""
         self.is_copy = is_copy
-        """The message has gone on; this is what the reader has yet to confirm."""
+        """The message itself has gone on; this is the copy that the reader still has to confirm."""
         self.frames = parcel.frames
-        """What a confirming reader has been handed; a link behind it may change the message."""
+        """The frames given to a confirming reader; a later link may change the message's own."""
         self.has_overflowed = False
-        """It waits because there was no room in line behind the window of its reader, which is there."""
+        """It waits because the line behind the window of its reader, which is attached, was full."""
         self.offered_at = 0
         self.due: int | None = None
         self.answer: Answer | None = None
-        """What was answered, as long as an earlier message of an ordered link is not."""
+        """The answer, kept while an earlier message of an ordered link has none."""
 
     def shown(self) -> Parcel:
-        """The message as its reader is to see it."""
+        """The message as its reader gets it."""
         parcel = self.parcel
         if not self.is_copy or parcel.frames is self.frames:
             return parcel
@@ -108,11 +108,11 @@ class Held:
 
 
 NOBODY: Final = Held(Parcel(0, "in", Mail(origin=b"", era=0, sequence=0, type="", frames=(), to=())), (0, 0, 0, 0))
-"""For inputs of a link that are about no message."""
+"""Stands for "no message", in inputs that concern the link only."""
 
 
 class ClientLink:
-    """What every link of a client has."""
+    """The base of all clients' links."""
 
     __slots__ = ("copy", "counters", "direction", "key", "name", "noself", "place", "reg", "said", "session", "type")
 
@@ -134,13 +134,13 @@ class ClientLink:
 
 
 class ReaderLink(ClientLink):
-    """It gets copies, and delays nobody (CHN-018)."""
+    """It gets copies and delays no message (CHN-018)."""
 
     __slots__ = ()
 
 
 class AwayLink:
-    """Stands in the chain in the place of a confirming reader that is away: what would be its turn waits for it."""
+    """Takes the place of a confirming reader that is away: messages for the reader wait for it."""
 
     __slots__ = ("counters", "direction", "key", "name", "noself", "place", "type")
 
@@ -150,7 +150,7 @@ class AwayLink:
         self.counters = ClientCounters()
 
     def covers(self, kind: str) -> bool:
-        """As the link of the reader itself."""
+        """Like the link of the reader itself."""
         return covers(self.type, kind) and (self.type != "*" or not kind.startswith(RESERVED))
 
 
@@ -182,28 +182,28 @@ class HolderLink(ClientLink):
         self.confirms, self.is_ordered = said.confirm, said.ordered
         self.policy = said.fail or (WAIT if said.confirm else "open")
         self.has_deadline = not (said.confirm and self.policy == WAIT)
-        """A confirming reader that is remembered may take its time (CHN-019)."""
+        """False for a confirming reader that is remembered: it may take any time (CHN-019)."""
         self.pending: OrderedDict[int, Held] = OrderedDict()
-        """Offered and unanswered, in the order of offering."""
+        """Messages offered and not answered, in the order of the offers."""
         self.backlog: OrderedDict[int, Held] = OrderedDict()
-        """In line behind a full window, in the order of their arrival."""
+        """Messages behind a full window, in the order of arrival."""
         self.misses = 0
         """Deadlines missed in a row."""
         self.missed_at = 0
         self.armed_at: int | None = None
-        """When the engine looks at its deadlines next, if it does."""
+        """When the engine looks at its deadlines next; None: not scheduled."""
         self.resolved: OrderedDict[int, None] = OrderedDict()
         self.untold: dict[str, int] = {}
         self.latency = [0] * limits.LATENCY_CLASSES
-        """How many answers took less than 1, 2, 4, 8 … ms; the last class holds all that took longer (CHN-082)."""
+        """Number of answers that took less than 1, 2, 4, 8 … ms; the last class counts all slower ones (CHN-082)."""
 
     def covers(self, kind: str) -> bool:
-        """Weft's own types are not rewritten by whoever rewrites everything (CHN-081)."""
+        """A rewriter of everything does not rewrite Weft's own types (CHN-081)."""
         return covers(self.type, kind) and (self.type != "*" or not kind.startswith(RESERVED))
 
     @property
     def is_remembered(self) -> bool:
-        """Whether what would be its turn waits for it while it is away."""
+        """Whether messages wait for it while it is away."""
         return self.confirms and self.policy == WAIT
 
     @property
@@ -212,11 +212,11 @@ class HolderLink(ClientLink):
         return len(self.pending) < self.window
 
     def has(self, number: int) -> bool:
-        """Whether it holds this message, or has it in line."""
+        """Whether it holds this message, in the window or in line."""
         return number in self.pending or number in self.backlog
 
     def take(self, number: int) -> Held:
-        """It does not hold this any more; it is remembered that it did (CHN-017)."""
+        """Remove a message that it holds, and remember that it held it (CHN-017)."""
         resolved = self.resolved
         resolved[number] = None
         if len(resolved) > limits.RESOLVED_MAX:
@@ -224,12 +224,12 @@ class HolderLink(ClientLink):
         return self.pending.pop(number)
 
     def note_latency(self, span_ns: int) -> None:
-        """An answer came so long after its offer."""
+        """Count how long an answer took."""
         self.counters.waited_ns += span_ns
         self.latency[min((span_ns // MILLISECOND).bit_length(), limits.LATENCY_CLASSES - 1)] += 1
 
     def due(self) -> int | None:
-        """When the first deadline passes: that of whoever was offered first and has not been answered."""
+        """The first deadline: that of the unanswered message offered first; None: none."""
         for held in self.pending.values():
             if held.answer is None:
                 return held.due

@@ -1,4 +1,4 @@
-"""What all parts of the chains core share: who we are, where we stand, what we count, and what we want done."""
+"""State that all parts of the chains core share: identity, place in the tree, counters, outbox."""
 
 from collections import OrderedDict
 from collections.abc import Callable
@@ -25,10 +25,10 @@ class Flow(msgspec.Struct):
     accepted: int = 0
     delivered: int = 0
     ended: dict[str, int] = {}
-    """Those that did not get through, by reason."""
+    """Messages that did not reach the end of the chain, by reason."""
 
     def end(self, why: str) -> None:
-        """One message has come to its end."""
+        """Count the end of a message."""
         if why == "delivered":
             self.delivered += 1
         else:
@@ -40,7 +40,7 @@ class Flow(msgspec.Struct):
         return self.accepted - self.delivered - sum(self.ended.values())
 
     def add(self, other: "Flow") -> None:
-        """Count what another has counted, too."""
+        """Add another node's or chain's counts."""
         self.accepted += other.accepted
         self.delivered += other.delivered
         for why, count in other.ended.items():
@@ -48,27 +48,27 @@ class Flow(msgspec.Struct):
 
 
 class MailCounters(msgspec.Struct):
-    """Messages of clients and of other nodes, since the start; a few present values."""
+    """Messages of clients and of other nodes since the start, and a few current values."""
 
     heard: int = 0
-    """Sends of clients."""
+    """Sends received from clients."""
     refused: dict[str, int] = {}
-    """Sends refused at once, by reason: no chain has seen them."""
+    """Sends refused at once, by reason; they entered no chain."""
     errors: dict[str, int] = {}
-    """What clients asked for in vain, by code."""
+    """Errors answered to clients, by code."""
     repeated_tags: int = 0
     duplicates: int = 0
-    """Messages of this node's journal that had come to their end already."""
+    """Messages of this node's journal that had ended already."""
     ignored: int = 0
-    """Destinations changed on `in` (CHN-006)."""
+    """Changes of a destination on `in`, which have no effect (CHN-006)."""
     forwarded: int = 0
     emitted: int = 0
-    """Aggregates and batches told."""
+    """Results of `aggregate` and `batch`."""
     journaled: int = 0
     not_forwarded: dict[str, int] = {}
 
     def refuse(self, why: str) -> None:
-        """Count a send that was refused at once."""
+        """Count a send refused at once."""
         self.refused[why] = self.refused.get(why, 0) + 1
 
 
@@ -81,7 +81,10 @@ def _nowhere(mail: Mail, now: Now) -> None:
 
 
 class Context(Outbox):
-    """Who this node is, where it stands, and what is counted; all records of a turn stand in front of what it says."""
+    """This node's identity and place, its counters, and its outbox.
+
+    All records of a turn stand ahead of its effects.
+    """
 
     __slots__ = (
         "_deep",
@@ -110,17 +113,19 @@ class Context(Outbox):
         self.budget = Budget()
         self.placed = Placed(settings.level, "")
         self.dispatch: Callable[[Mail, Now], None] = _nowhere
-        """Sends what a filter has made: the bottom of `out`."""
+        """Sends a message that a filter has made: the end of `out`."""
         self.receipted: Callable[[StreamRecord], None] = _unheard
-        """Hears that a message has come to where it was for (RTE-006)."""
+        """Called when a message has arrived at its destination (RTE-006)."""
         self.counters = MailCounters()
         self.copies = Flow()
-        """What confirming readers are to confirm; `delivered`: they have."""
+        """Copies that readers have to confirm; `delivered`: confirmed."""
         self.trace: Trace | None = None
-        """Somebody asks what becomes of single messages: they go the long way."""
+        """A running trace; while there is one, messages take the slow path, which records each link."""
         self.is_full = self.is_stopping = False
         self.awaits_filters = settings.awaits_filters
-        """A chain without its filters would let end what one of them is to send on: messages wait in the inbox."""
+        """The filters are not known yet: messages wait in the inbox, since a missing filter might lose what it should
+        forward.
+        """
         self._deep: OrderedDict[int, int] = OrderedDict()
         self._given_up: dict[tuple[str, str], dict[tuple[bytes, int], RangeSet]] = {}
         """What this turn has given up: by reader and reason, then by origin and era."""
@@ -128,37 +133,37 @@ class Context(Outbox):
 
     @property
     def is_root(self) -> bool:
-        """Whether this node is its own parent."""
+        """Whether this node is the root, and thus its own parent."""
         return self.placed.level == "root"
 
     def next_id(self) -> int:
-        """The number of a message between this node and its clients, from 1 (CHN-005)."""
+        """The next number of a message between this node and its clients, from 1 (CHN-005)."""
         self._last_id += 1
         return self._last_id
 
     def next_attach(self) -> int:
-        """The number of a client's link, from 1 in every start: the order of attaching (CHN-010)."""
+        """The next number of a client's link, from 1 in every start: the order of attaching (CHN-010)."""
         self._last_attach += 1
         return self._last_attach
 
     def next_sequence(self) -> int:
-        """The number of a message that this node sends, from 1 in every start (CHN-004)."""
+        """The next number of a message that this node sends, from 1 in every start (CHN-004)."""
         self._last_sequence += 1
         return self._last_sequence
 
     def note_depth(self, number: int, depth: int) -> None:
-        """How many messages brought this one about; most have none, and need no memory."""
+        """Note a message's depth: how many messages, one caused by the other, led to it. Depth 0 is not stored."""
         if depth:
             self._deep[number] = depth
             if len(self._deep) > limits.CAUSES_MAX:
                 self._deep.popitem(last=False)
 
     def depth_after(self, cause: int) -> int:
-        """The depth of a message that this one brings about (RTE-005)."""
+        """The depth of a message that this one causes (RTE-005)."""
         return self._deep.get(cause, 0) + 1
 
     def mail_of(self, item: SendItem, frames: tuple[bytes, ...], now: Now, depth: int = 0) -> Mail:
-        """A send as mail of this node, with the next identity (CHN-004)."""
+        """The mail for a send, with this node's next identity (CHN-004)."""
         return Mail(
             origin=self.node,
             era=self.era,
@@ -187,7 +192,7 @@ class Context(Outbox):
                 self.tell(MessagesGivenUp(reader, why, count, part))
 
     def take(self) -> list[Effect]:
-        """What this turn has given up is told in one event for each reader and reason."""
+        """The effects of the turn, with one event per reader and reason for everything given up."""
         if self._given_up:
             self._tell_given_up()
         return super().take()

@@ -1,12 +1,9 @@
-"""Ordered chains of clients and filters through which messages pass on their way out of, or into, this node (docs/chains.md).
+"""Ordered chains of clients and filters that messages pass on their way out of this node, or into it (docs/chains.md).
 
-roster     who stands on which chain, in which order
-walk       a message goes down a chain; holding: links at which it waits
-engine     what clients ask for; sessions: who they are, and what they hear
-sending    the `out` chain and its bottom; inbox: the `in` chain, and what the journal keeps of it
-screen     what the carrier has received, before it is kept
-batches    samples, which walk as batches
-readers    confirming readers, remembered while they are away
+roster who stands on which chain, in which order walk a message goes down a chain; holding: links at which it waits
+engine what clients ask for; sessions: who they are, and what they hear sending the `out` chain and its bottom; inbox:
+the `in` chain, and what the journal keeps of it screen what the carrier has received, before it is kept batches
+samples, which walk as batches readers confirming readers, remembered while they are away
 """
 
 from collections.abc import Callable, Iterable, Sequence
@@ -93,13 +90,13 @@ class Chains:
 
     @property
     def counters(self) -> Counters:
-        """Rows of batches; messages are counted by chain (`ShowChains`)."""
+        """Counters of rows of batches; messages are counted per chain (`ShowChains`)."""
         return self.batches.counters
 
     # Memory
 
     def restore(self, entries: Iterable[Entry], now: Now) -> None:
-        """Take back what had not ended on `in`, and the tags of what was sent (CHN-034, CHN-042)."""
+        """Restore the open messages of `in`, and the tags of sends (CHN-034, CHN-042)."""
         record: Record | None = None
         for _, record in entries:
             if type(record) is CoreRecord:
@@ -112,7 +109,10 @@ class Chains:
             self._again_at = now.mono
 
     def _emitted(self, last: Record | None) -> Emitted | None:
-        """What a filter has told, if a crash has cut it off from what it became: that stands right behind it."""
+        """A filter's last result: if a crash came before its own record, that record is missing.
+
+        Then send the result again.
+        """
         if not isinstance(last, CoreRecord) or last.core != memory.CORE:
             return None
         kept = memory.from_record(last)
@@ -149,7 +149,7 @@ class Chains:
         self.sessions.receive(message, source, now)
 
     def screen(self, record: StreamRecord, now: Now) -> Sequence[Record]:
-        """What to keep in the journal in place of a record that another node has sent (CHN-033)."""
+        """The records to keep in place of one that another node has sent (CHN-033)."""
         assert not self.context.awaits_filters, "the carrier waits for the filters, too"
         self._now = now
         self._go_on(now)
@@ -190,7 +190,7 @@ class Chains:
         self.sending.note_post(order)
 
     def totals(self) -> dict[str, Any]:
-        """What has become of all messages, and what there is at present; plain data."""
+        """What has become of all messages, and current values, as plain data."""
         return totals(self.context, self.roster, self.inbox, self.engine, self.sessions)
 
     def _show(self, order: ShowChains, now: Now) -> None:
@@ -199,7 +199,7 @@ class Chains:
         self.context.reply(order.ticket, shown)
 
     def _trace(self, order: TraceChains, now: Now) -> None:
-        """One at a time: a second question is answered with nothing, and says so."""
+        """Start a trace. Only one runs at a time: a second request is answered with an empty result that says so."""
         if self.context.trace is not None:
             self.context.reply(order.ticket, {"messages": [], "is_busy": True})
             return
@@ -214,7 +214,7 @@ class Chains:
             self.context.reply(trace.ticket, trace.told())
 
     def _forget(self, order: ForgetReader, now: Now) -> None:
-        """Forget a reader that is away; it says how many messages that cost."""
+        """Forget a reader that is away; answers how many messages were given up."""
         before = len(self.engine.readers)
         count = 0 if self.context.is_full else self.engine.readers.forget(order.name, "forgotten", now)
         forgotten = before - len(self.engine.readers)
@@ -225,7 +225,7 @@ class Chains:
 
     @property
     def is_ending(self) -> bool:
-        """Whether it was told to stop, and still waits for what clients hold."""
+        """Whether it was told to stop, and still waits for messages that clients hold."""
         return self._stop_at is not None
 
     def _stop(self, order: Stop, now: Now) -> None:
@@ -251,7 +251,7 @@ class Chains:
         self._end_stop(now)
 
     def _go_on(self, now: Now) -> None:
-        """What an earlier run has left goes down its chain before anything new does."""
+        """Send the messages of the earlier run down their chains, before any new message."""
         if self._again_at is not None and not self.context.awaits_filters:
             self._again_at = None
             self.inbox.walk_again(self.engine.readers, self.absorbing.take_again, now)
@@ -276,11 +276,11 @@ class Chains:
     # Links
 
     def attach(self, link: Standing, kinds: tuple[str, ...] = ("*",)) -> None:
-        """Put a link at the place of its key; every chain that it covers has it from the next message on."""
+        """Add a link at the place of its key; every chain that it covers has it from the next message on."""
         self.roster.attach(link, kinds)
 
     def detach(self, link: Standing, kinds: tuple[str, ...] = ("*",)) -> None:
-        """Take a link out of all chains."""
+        """Remove a link from all chains."""
         self.roster.detach(link, kinds)
 
     def chain(self, direction: str, kind: str) -> list[Any]:

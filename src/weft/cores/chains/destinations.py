@@ -1,4 +1,4 @@
-"""Which destinations a message can have at all (RTE-002)."""
+"""Which destinations a message can have (RTE-002)."""
 
 from typing import Any, Final
 
@@ -12,7 +12,7 @@ UNIMPLEMENTED: Final = frozenset(
 
 
 def flaw(to: Any) -> str:
-    """Why no node could ever send to this: `bad-destination`, `unimplemented`; empty: it can be tried."""
+    """Why this destination is impossible at every node: `bad-destination`, `unimplemented`; empty: it can be tried."""
     if not isinstance(to, (list, tuple)) or not 1 <= len(to) <= limits.TO_PARTS_MAX:
         return "bad-destination"
     kind = to[0]

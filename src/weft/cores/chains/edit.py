@@ -2,8 +2,8 @@ r"""`edit`: changes fields, step by step (CHN-065).
 
     edits = [["rename", "msg", "text"], ["replace", "text", '\d{4,}', "****"], ["remove", "token"], ["hash", "user"]]
 
-A step on a field that is not there does nothing; only `set` makes one. A step that cannot be done on this record (a map
-is needed where something else stands, a text would become too long) is an error, and then no step is.
+A step on a missing field does nothing; only `set` creates one. A step that is impossible for a record (a map is needed
+and the value is none, a text would become too long) is an error, and then no step is applied to that record.
 """
 
 from collections.abc import Callable
@@ -22,7 +22,7 @@ from weft.cores.chains.settings import FilterSpec
 from weft.cores.chains.viewed import Viewed
 
 Step = Callable[[Fields], bool | None]
-"""Changes a record and says whether it has; None: it cannot."""
+"""Changes a record and returns whether it did; None: the step is impossible."""
 
 MASK: Final = "***"
 HASH_BYTES: Final = 16
@@ -74,7 +74,7 @@ def _remove(path: str) -> Step:
 
 
 def _changed(path: str, change: Callable[[Any], Any]) -> Step:
-    """A step that puts something else in the place of what is there; the change says None if it cannot."""
+    """A step that replaces a value; `change` returns None if it cannot."""
 
     def step(record: Fields) -> bool | None:
         place = place_of(record, path)
@@ -94,7 +94,10 @@ def _mask(path: str) -> Step:
 
 
 def _hash(path: str, house: House) -> Step:
-    """32 hex digits that only this node's secret leads to. A node without one masks: a digest that all can make hides nothing."""
+    """Replace a value by 32 hex digits, computed with this node's secret.
+
+    A node without a secret masks the value: a hash that anybody can compute hides nothing.
+    """
     if not house.secret:
         return _mask(path)
     key = blake2b(house.secret, digest_size=32, person=b"weft.edit.hash").digest()
@@ -131,17 +134,19 @@ STEPS: Final[dict[str, Callable[..., Step]]] = {
 
 
 class Edit:
-    """The filter; it takes nothing out."""
+    """The filter; it drops no record."""
 
     def __init__(self, spec: FilterSpec, options: EditOptions, house: House) -> None:
         self._steps = [_hash(said[0], house) if verb == "hash" else STEPS[verb](*said) for verb, *said in options.edits]
         paths = [path for verb, *rest in options.edits for path in rest[: 2 if verb == "rename" else 1]]
         self._depth = max([path.count(".") + 1 for path in paths])
-        """How many maps deep the steps go: so deep is a record copied, and one that cannot be edited stays as it was."""
+        """How many levels of maps the steps change: a record is copied to this depth, so a failed edit leaves it
+        unchanged.
+        """
         self._growth = sum([_growth(step) for step in options.edits])
 
     def judge(self, view: Viewed, seen: list[int], now: Now) -> Judgement:
-        """Records that cannot be edited are errors, and unchanged. Samples are not edited: settings say so."""
+        """Records that cannot be edited are errors and stay unchanged. Samples are never edited: settings refuse it."""
         if not isinstance(view, MessageView):
             return FINE
         if view.parcel.fmt not in ENCODERS or not view.is_readable:
@@ -179,8 +184,8 @@ class Edit:
 
 
 CHANGED: Final = Judgement([], [], is_changed=True)
-HEAD_BYTES: Final = 16  # of a key and a value, with what JSON puts around them
-ESCAPED: Final = 6  # bytes that JSON may need for one
+HEAD_BYTES: Final = 16  # of a key and a value, for what JSON puts around them
+ESCAPED: Final = 6  # bytes that JSON may need for one character
 
 
 def _copied(record: Fields, depth: int) -> Fields:
@@ -190,7 +195,7 @@ def _copied(record: Fields, depth: int) -> Fields:
 
 
 def _done(steps: list[Step], record: Fields) -> bool | None:
-    """Whether the steps have changed the record; None if one cannot be done."""
+    """Apply the steps. Returns whether the record changed; None if a step is impossible."""
     is_changed = False
     try:
         for step in steps:
@@ -199,12 +204,12 @@ def _done(steps: list[Step], record: Fields) -> bool | None:
                 return None
             is_changed = is_changed or changed
     except (TypeError, ValueError, OverflowError, RecursionError):
-        return None  # a value that has no text form to be hashed
+        return None  # the value has no text form to hash
     return is_changed
 
 
 def _growth(step: tuple[Any, ...]) -> int:
-    """How many bytes a step may add to a record, in the longest encoding."""
+    """The most bytes that a step may add to a record, in the longest encoding."""
     verb, *rest = step
     texts = [rest[0], _bytes_of(rest[1])] if verb == "set" else rest[1:2] if verb == "rename" else []
     added = sum([ESCAPED * len(text) + HEAD_BYTES * (str(text).count(".") + 1) for text in texts])

@@ -1,8 +1,7 @@
-"""What clients ask of the chains: to stand in one, to send, to hand back (CHN-010 to CHN-043).
+"""Clients' requests to the chains: to register, to send, to return a message (CHN-010 to CHN-043).
 
-stand, leave, lose     a client's links come and go
-accept                 a send starts at the top of `out`
-hand_back, delete, fail, confirm    an answer for a message that a link holds
+stand, leave, lose a client's links come and go accept a send starts at the top of `out` hand_back, delete, fail,
+confirm an answer for a message that a link holds
 """
 
 from collections.abc import Sequence
@@ -30,7 +29,7 @@ POLICIES: Final = (None, "open", "closed", "drop", "wait")
 
 
 class Engine:
-    """The chains of a node, as its clients use them."""
+    """The chains of a node, from the side of its clients."""
 
     def __init__(self, context: Context, roster: Roster, walker: Walker, waiting: Waiting, sending: Sending) -> None:
         self._context, self._roster, self._waiting = context, roster, waiting
@@ -42,12 +41,15 @@ class Engine:
 
     @property
     def parked(self) -> int:
-        """Messages that wait for a client to answer, or to come back."""
+        """Number of messages that wait for a client to answer or to come back."""
         held = sum([len(link.pending) + len(link.backlog) for link in self._holders])
         return held + len(self._waiting)
 
     def held(self, direction: str) -> int:
-        """Messages of this direction that are somewhere: in hand, in line, waiting for a client, or posted without an outbox."""
+        """Messages of this direction in the node.
+
+        They are held by a link, in line, waiting for a client, or posted without the outbox.
+        """
         links = [link for link in self._holders if link.direction == direction]
         held = [one for link in links for one in (*link.pending.values(), *link.backlog.values())]
         held += self._waiting.of(direction)
@@ -56,14 +58,17 @@ class Engine:
 
     @property
     def copies(self) -> int:
-        """Messages that readers hold, or that wait for them, and are to be confirmed."""
+        """Copies that readers hold, or that wait for readers, until they are confirmed."""
         held = [held for link in self._holders for held in (*link.pending.values(), *link.backlog.values())]
         return sum([one.is_copy for one in held]) + self._waiting.copies
 
     # Links
 
     def stand(self, session: Session, reg: clients.Reg, now: Now) -> None:
-        """Register: from the next message on, it stands there; what has waited for it is offered again."""
+        """Register a link: it stands in the chain from the next message on.
+
+        Messages that waited for it are offered again.
+        """
         why = self._fault(session, reg)
         if why:
             self._refuse(session, "reg", why, reg.reg)
@@ -85,7 +90,7 @@ class Engine:
             self._holding.return_to(link, now)
 
     def leave(self, session: Session, reg: int, now: Now, *, forget: bool = False) -> None:
-        """Unregister: what it held goes on as its policy says; a reader that is not to be forgotten is away."""
+        """Unregister a link: messages it held go on as its policy says; a reader that is remembered becomes away."""
         link = session.links.pop(reg, None)
         if link is None:
             self._refuse(session, "unreg", "unknown-reg", reg)
@@ -99,7 +104,7 @@ class Engine:
         session.say(clients.Done("unreg", reg))
 
     def lose(self, session: Session, now: Now) -> None:
-        """The client is gone: first all its links, then what they held, in id order (CHN-016)."""
+        """The client is gone: first remove all its links, then release what they held, in id order (CHN-016)."""
         links = list(session.links.values())
         session.links.clear()
         for link in links:
@@ -108,7 +113,10 @@ class Engine:
         self._pass_on(links, now)
 
     def _pass_on(self, gone: Sequence[ClientLink], now: Now) -> None:
-        """What was left to wait for a name goes to whoever stands under it already: nobody else may ever come."""
+        """Give messages that wait for the name to another link of that name, if one is attached.
+
+        No other client may ever come.
+        """
         names = {link.name for link in gone if isinstance(link, HolderLink) and link.policy == WAIT}
         for link in [link for link in self._holders if link.name in names]:
             self._holding.return_to(link, now)
@@ -121,7 +129,7 @@ class Engine:
                 self.readers.leave(link, now)
 
     def _fault(self, session: Session, reg: clients.Reg) -> str:
-        """Why a registration is refused; empty: it is not."""
+        """Why a registration is refused; empty: it is accepted."""
         is_rw, stem = reg.access == "rw", reg.type.removesuffix(".*")
         is_type = reg.type == "*" or (TYPE.fullmatch(stem) and len(reg.type) <= limits.TYPE_BYTES_MAX)
         is_known = reg.access in ACCESSES and reg.fail in POLICIES
@@ -147,26 +155,26 @@ class Engine:
     def hand_back(
         self, session: Session, reg: int, item: clients.NextItem, frames: tuple[bytes, ...], now: Now
     ) -> None:
-        """A message goes on, perhaps another than it came."""
+        """A client returns a message, changed or not."""
         if sum(map(len, frames)) > limits.PAYLOAD_BYTES_MAX:
             self._refuse(session, "next", "limit", reg, item.id)
             return
         self._answer(session, ("next", reg, item.id), Answer("next", frames or None, item.to), now)
 
     def delete(self, session: Session, reg: int, item: clients.GiveUp, now: Now) -> None:
-        """A message ends here."""
+        """A client ends a message."""
         self._answer(session, ("drop", reg, item.id), Answer("drop"), now)
 
     def fail(self, session: Session, reg: int, item: clients.GiveUp, now: Now) -> None:
-        """A message could not be handled: the policy decides at once."""
+        """A client could not handle a message: the policy decides at once."""
         self._answer(session, ("fail", reg, item.id), Answer("fail"), now)
 
     def confirm(self, session: Session, reg: int, number: int, now: Now) -> None:
-        """A message was dealt with (CHN-019)."""
+        """A reader confirms a message (CHN-019)."""
         self._answer(session, ("conf", reg, number), Answer("conf"), now)
 
     def _answer(self, session: Session, about: tuple[str, int, int], answer: Answer, now: Now) -> None:
-        """Only who holds a message can say what becomes of it (CHN-017)."""
+        """Only the holder of a message can answer for it (CHN-017)."""
         how, reg, number = about
         link = session.links.get(reg)
         if not isinstance(link, HolderLink):
@@ -193,7 +201,10 @@ class Engine:
         return earliest(self._holding.deadline(), self.readers.deadline())
 
     def give_up_all(self, now: Now) -> None:
-        """The node stops: what is still held goes on as the policies say; what is kept for a client comes again."""
+        """The node stops: messages still held go on as the policies say.
+
+        Those kept for a client come again after the restart.
+        """
         links = list(self._holders)
         for link in links:
             self._unlink(link, now)

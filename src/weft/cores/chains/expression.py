@@ -1,11 +1,11 @@
-"""`when`: one expression of the Common Expression Language over what is known of a message (CHN-061).
+"""`when`: one expression in the Common Expression Language, over the facts and fields of a message (CHN-061).
 
     when = 'type == "app.alert" && f.level > 3 && has(f.host)'
 
-Variables: `type`, `dir`, `origin` (the node's id in hex), `size` (payload bytes), `depth`, `ts` (nanoseconds since 1970), `f` (the
-fields of the record). The library parses when configured, and evaluates without loops of its own; what could still take
-long is bounded here: length, brackets, macros, and how many elements a macro may go through. A result that is not true
-or false is an error, as is one that cannot be found.
+Variables: `type`, `dir`, `origin` (the node's id in hex), `size` (payload bytes), `depth`, `ts` (nanoseconds since
+1970), `f` (the fields of the record). The library parses when configured, and evaluates without loops of its own; what
+could still take long is bounded here: length, brackets, macros, and how many elements a macro may go through. A result
+other than true or false is an error, and so is an evaluation that fails.
 """
 
 import re
@@ -31,10 +31,10 @@ _TOKEN: Final = re.compile(
 
 @cache
 def engine() -> Any:
-    """The compiled half of the library; loaded when the first expression is, and without its command line.
+    """The compiled part of the library, without its command line; loaded with the first expression.
 
-    `import cel` would load a prompt, a terminal library and a parser of options, 8 MB in 0.4 s. The extension module alone
-    takes 20 ms. It stands where the package would put it, since it can be set up once only.
+    `import cel` would load a prompt, a terminal library and an option parser: 8 MB in 0.4 s. The extension module alone
+    takes 20 ms. It is registered where the package would put it, since it can be initialised only once.
     """
     name = "cel.cel"
     if name not in sys.modules:
@@ -49,7 +49,7 @@ def engine() -> Any:
 
 
 def mistakes(source: str) -> list[str]:
-    """What is wrong with an expression, each as code and sentence."""
+    """The errors of an expression, each as code and sentence."""
     size = len(source.encode("utf-8", "replace"))
     if size > limits.EXPRESSION_BYTES_MAX:
         return [f"E04 is {size} bytes long, {limits.EXPRESSION_BYTES_MAX} at most"]
@@ -90,18 +90,18 @@ def _depth(tokens: list[str]) -> int:
 
 
 def _macros(tokens: list[str]) -> list[int]:
-    """Where macros stand: `.name(`."""
+    """Positions of macros: `.name(`."""
     triples = zip(tokens, tokens[1:], tokens[2:], strict=False)
     return [at for at, (dot, name, bracket) in enumerate(triples) if dot == "." and name in MACROS and bracket == "("]
 
 
 def _bound_names(tokens: list[str]) -> list[str]:
-    """Names that a macro makes: the first word behind its bracket."""
+    """Variables that a macro defines: the first word after its bracket."""
     return [tokens[at + 3] for at in _macros(tokens) if at + 3 < len(tokens)]
 
 
 def _fields(tokens: list[str]) -> tuple[str, ...] | None:
-    """The fields that follow `f.`; None if `f` is used as a whole, so that all of them are needed."""
+    """The fields used as `f.NAME`; None if `f` is used as a whole, so that all fields are needed."""
     found: dict[str, None] = {}
     for at, word in enumerate(tokens):
         if word != "f" or (at and tokens[at - 1] == "."):
@@ -115,7 +115,7 @@ def _fields(tokens: list[str]) -> tuple[str, ...] | None:
 
 
 class Expression:
-    """A compiled expression; raises nothing."""
+    """A compiled expression; evaluating it raises nothing."""
 
     def __init__(self, source: str, direction: str) -> None:
         tokens = _tokens(source)
@@ -125,11 +125,11 @@ class Expression:
         self._names = tuple([name for name in VARIABLES if name in names and name not in ("dir", "f")])
         self._fields = _fields(tokens)
         self.reads_fields = "f" in names
-        """Whether it looks into the record, and not only at the message."""
+        """Whether it uses the fields of the record."""
         self._has_macro = bool(_macros(tokens))
 
     def parted(self, view: Viewed, seen: list[int]) -> tuple[list[int], list[int]]:
-        """The records of `seen` for which it is true, and those for which it has no answer."""
+        """The records of `seen` for which it is true, and those for which it gives no answer."""
         if view.is_one and not self.reads_fields and seen:
             answer = self._answer(view, seen[0])
             return (seen, []) if answer else ([], seen if answer is None else [])

@@ -1,6 +1,6 @@
 """Fields of a record by their path: `name`, or `labels.cpu` for the `cpu` in the map `labels` (CHN-060).
 
-A key that has the dots in itself, as `service.name` in many JSON dialects, is found first.
+A key that itself contains the dots, such as `service.name` in many JSON dialects, is tried first.
 """
 
 from collections.abc import Callable
@@ -25,7 +25,7 @@ def is_path(path: str) -> bool:
 
 @lru_cache(maxsize=4_096)
 def reader(path: str) -> Read:
-    """Reads the field at `path`; None if it is not there.
+    """A function that reads the field at `path`; it returns None if the field is missing.
 
     >>> read = reader("labels.cpu")
     >>> read({"labels": {"cpu": 0}}), read({"labels.cpu": 1}), read({"labels": 5}), read({})
@@ -50,7 +50,7 @@ def reader(path: str) -> Read:
 
 
 def place_of(record: Fields, path: str, *, make: bool = False) -> tuple[Fields, str] | None:
-    """The map that holds the field at `path`, and its key there; None if there is no such map and none is to be made.
+    """The map that contains the field at `path`, and its key there; None if there is no such map and `make` is false.
 
     >>> place_of({"a": {"b": 1}}, "a.b"), place_of({}, "a.b"), place_of({"a": 5}, "a.b", make=True)
     (({'b': 1}, 'b'), None, None)

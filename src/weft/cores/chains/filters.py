@@ -1,8 +1,8 @@
 """The built-in filters: pure functions of records and time, one class per kind (CHN-060 to CHN-072).
 
-A filter is handed the records that its `where` and `when` let it see and says which it takes out and which it could not
-judge; the link decides what happens to the latter. Its state is by key, bounded, and survives a change of the
-configuration that leaves kind, key and window as they were (CHN-070).
+A filter gets the records that its `where` and `when` select. It returns which ones to drop and which ones it could not
+judge; the link decides about the latter. Its state is by key and bounded. It survives a change of the configuration
+that leaves kind, key and window as they were (CHN-070).
 """
 
 from collections import OrderedDict
@@ -27,26 +27,26 @@ from weft.cores.chains.viewed import Value, Viewed
 
 
 class Judgement(NamedTuple):
-    """Records by their index."""
+    """The verdict: indices of records."""
 
     dropped: list[int]
     erred: list[int]
     is_changed: bool = False
-    """Whether some of those that stay are not what they were."""
+    """Whether any record that stays was changed."""
 
 
 FINE: Final = Judgement([], [])
 
 
 class House(NamedTuple):
-    """What filters may know of their node."""
+    """What filters may use of their node."""
 
     secret: bytes = b""
-    """Known to nobody else; from it the key of `hash` is made."""
+    """Known to this node only; the key for `hash` is derived from it."""
     node: bytes = b""
-    """Its id: the origin of what it has made itself."""
+    """The node's id: the origin of messages that the filter makes."""
     functions: Mapping[str, Callable[[dict[Any, Any]], Any]] = {}
-    """Of this machine, by `module:function`."""
+    """Functions of this machine, by `module:function`."""
 
 
 NOWHERE: Final = House()
@@ -56,20 +56,20 @@ class Filter(Protocol):
     """One filter with its state."""
 
     def judge(self, view: Viewed, seen: list[int], now: Now) -> Judgement:
-        """Which of the records in `seen` go."""
+        """Which of the records in `seen` to drop."""
 
     def inherit(self, old: Any) -> None:
-        """Take over the state of the filter of the same name, kind, key and window before it."""
+        """Take over the state of the preceding filter with the same name, kind, key and window."""
 
 
 class Match:
-    """`match`: takes out what does not fulfil `where` and `when`, or with `invert` what does (CHN-065)."""
+    """`match`: drops records that do not fulfil `where` and `when`, or with `invert` those that do (CHN-065)."""
 
     def __init__(self, spec: FilterSpec, options: MatchOptions, house: House) -> None:
         self._invert = options.invert
 
     def judge(self, view: Viewed, seen: list[int], now: Now) -> Judgement:
-        """Nothing can go wrong here: who is seen matches."""
+        """Cannot fail: every selected record matches."""
         if self._invert:
             return Judgement(list(seen), []) if seen else FINE
         if len(seen) == len(view.kept):
@@ -82,10 +82,10 @@ class Match:
 
 
 class Python:
-    """`python`: a function of a program on this machine's disk judges each record (CHN-069).
+    """`python`: a function on this machine's disk judges each record (CHN-069).
 
-    It is handed a copy of the record and says it back, as it was or changed; None, and the record goes. What it raises,
-    and what it says else, is an error of that record.
+    It gets a copy of the record and returns it, changed or not, or None to drop it. An exception, or any other result,
+    is an error of that record.
     """
 
     def __init__(self, spec: FilterSpec, options: PythonOptions, house: House) -> None:
@@ -100,7 +100,7 @@ class Python:
             record = view.record(index)
             try:
                 said = self._function(deepcopy(record))
-            except Exception:  # noqa: BLE001 - a function of somebody else may raise whatever it likes
+            except Exception:  # noqa: BLE001 - a foreign function may raise anything
                 erred.append(index)
                 continue
             if said is None:
@@ -115,17 +115,17 @@ class Python:
         return Judgement(dropped, erred, is_changed)
 
     def inherit(self, old: Filter) -> None:
-        """Its state, if it has one, is its own."""
+        """The function's state, if any, is its own."""
 
 
 class HandOver:
-    """`forward` and `journal`: the engine does the work, for the messages that the link takes (CHN-068)."""
+    """`forward` and `journal`: the link itself does the work, for the messages that it selects (CHN-068)."""
 
     def __init__(self, spec: FilterSpec, options: object, house: House) -> None:
-        """Nothing can be set."""
+        """It has no options."""
 
     def judge(self, view: Viewed, seen: list[int], now: Now) -> Judgement:
-        """Nothing is taken out."""
+        """Drops nothing."""
         return FINE
 
     def inherit(self, old: Filter) -> None:
@@ -133,12 +133,12 @@ class HandOver:
 
 
 def short(key: bytes) -> bytes:
-    """A key to be remembered: long ones by their digest, so that states stay small."""
+    """A state's key; a long one is replaced by its digest, so that states stay small."""
     return key if len(key) <= limits.KEY_BYTES_MAX else blake2b(key, digest_size=limits.KEY_BYTES_MAX).digest()
 
 
 def mixed(value: int) -> int:
-    """The last step of MurmurHash3, which spreads what crc32 leaves in neighbours (CHN-062)."""
+    """The last step of MurmurHash3: spreads values that crc32 leaves close together (CHN-062)."""
     value ^= value >> 16
     value = value * 0x85EBCA6B & 0xFFFF_FFFF
     value ^= value >> 13
@@ -149,8 +149,8 @@ def mixed(value: int) -> int:
 class Sample:
     """`sample`: keeps a share of the identities (`rate`), or the first of each n (`every`); CHN-062.
 
-    A rate decides by the identity, or by the fields of `key`, and by nothing else: the same again is decided the same
-    way, here, after a restart and at every other node.
+    A rate decides only by the identity, or by the fields of `key`: the same record gets the same decision always, also
+    after a restart and at every other node.
     """
 
     def __init__(self, spec: FilterSpec, options: SampleOptions, house: House) -> None:
@@ -161,7 +161,7 @@ class Sample:
         self._counts: OrderedDict[bytes, int] = OrderedDict()
 
     def judge(self, view: Viewed, seen: list[int], now: Now) -> Judgement:
-        """No error is possible: a field that is missing is nil."""
+        """Cannot fail: a missing field counts as nil."""
         key = self._options.key
         if self._is_of_identity and view.is_one and seen:
             which = view.identities(seen[:1], self._node)[0]
@@ -184,12 +184,15 @@ class Sample:
         return count == 0
 
     def inherit(self, old: "Sample") -> None:
-        """Go on counting."""
+        """Take over the counters."""
         self._counts = old._counts
 
 
 def _make_room(states: OrderedDict[Any, Any]) -> None:
-    """For one more: the oldest goes. A plain dict looks for its first entry among all that were deleted before it."""
+    """Make room for one more state by dropping the oldest.
+
+    A plain dict would search for its first entry among all deleted ones.
+    """
     if len(states) >= limits.KEYS_MAX:
         states.popitem(last=False)
 
@@ -210,12 +213,12 @@ class Bucket:
         self._at: int | None = None
 
     def retune(self, count: int, burst: int) -> None:
-        """Another rate from now on; what has been spent stays spent."""
+        """Change the rate; tokens already spent stay spent."""
         self._count, self._capacity = count, burst * self._cost
         self.units = min(self.units, self._capacity)
 
     def take(self, at: int, wanted: int = 1) -> int:
-        """How many of `wanted` may pass at `at`, in ns that never run backwards."""
+        """How many of `wanted` records may pass at `at`; instants in ns must never run backwards."""
         elapsed = 0 if self._at is None else max(0, at - self._at)
         self._at = at
         self.units = min(self._capacity, self.units + elapsed * self._count)
@@ -232,7 +235,7 @@ class RateLimit:
         self._buckets: OrderedDict[bytes, Bucket] = OrderedDict()
 
     def judge(self, view: Viewed, seen: list[int], now: Now) -> Judgement:
-        """Take a token for every record, or it out; by the monotonic clock, which stands still within a batch."""
+        """Take a token for every record, or drop it; the monotonic clock stands still within a batch."""
         key = self._options.key
         if not key:
             return self._taken({b"": seen}, now)
@@ -255,7 +258,7 @@ class RateLimit:
         return bucket
 
     def inherit(self, old: "RateLimit") -> None:
-        """Go on with its buckets, at the new rate."""
+        """Take over the buckets, at the new rate."""
         self._buckets = old._buckets
         for bucket in self._buckets.values():
             bucket.retune(self._options.count, self._options.burst)
@@ -264,8 +267,8 @@ class RateLimit:
 class Dedupe:
     """`dedupe`: lets a key pass that last passed `within` ago, or is not remembered any more (CHN-064).
 
-    Who passed longest ago is forgotten first. A key that is held back is not refreshed: it passes again `within` after
-    it last passed, however often it comes.
+    The key that passed longest ago is forgotten first. Dropping a record does not extend the time: its key passes again
+    `within` after it last passed, however often it comes.
     """
 
     def __init__(self, spec: FilterSpec, options: DedupeOptions, house: House) -> None:
@@ -274,7 +277,7 @@ class Dedupe:
         """When each key last passed, monotonic nanoseconds; in that order."""
 
     def judge(self, view: Viewed, seen: list[int], now: Now) -> Judgement:
-        """By the monotonic clock, which stands still within a batch."""
+        """Drop repeated records; the monotonic clock stands still within a batch."""
         options, passed, mono = self._options, self._passed, now.mono
         since = mono - options.within_ns
         dropped = []
@@ -293,7 +296,7 @@ class Dedupe:
         return Judgement(dropped, []) if dropped else FINE
 
     def inherit(self, old: "Dedupe") -> None:
-        """Go on with what it remembers, or the newest part of it."""
+        """Take over the remembered keys, or the newest of them."""
         self._passed = old._passed
         while len(self._passed) > self._options.max_keys:
             self._passed.popitem(last=False)
@@ -307,14 +310,15 @@ class Edge:
     def __init__(self) -> None:
         self.is_on = False
         self.since: int | None = None
-        """When the value came above, if it has not stayed there long enough yet."""
+        """When the value rose above the limit, while it has not stayed there long enough."""
 
 
 class Threshold:
     """`threshold`: lets records pass whose value is `above` (or `below`) a limit (CHN-066).
 
-    Mode `pass`: all of them. Mode `edge`, for each key: only the one that completes `for` above, and then the first
-    that is back at or under `clear`. Time is that of the records, so a batch is judged as its rows would be singly.
+    Mode `pass`: all such records. Mode `edge`, per key: only the record that completes the time `for` above the limit,
+    and then the first one back at or under `clear`. Time is that of the records, so a batch gives the same result as
+    its rows one by one.
     """
 
     def __init__(self, spec: FilterSpec, options: ThresholdOptions, house: House) -> None:
@@ -327,7 +331,7 @@ class Threshold:
         self._edges: OrderedDict[Any, Edge] = OrderedDict()
 
     def judge(self, view: Viewed, seen: list[int], now: Now) -> Judgement:
-        """A record without a value is not above anything; a value that is no number is an error."""
+        """A record without a value is dropped; a value that is not a number is an error."""
         values, erred = view.numbers(self._options.field, seen)
         if self._options.mode == "edge":
             is_kept = self._kept_edges(view, seen, values)
@@ -372,5 +376,5 @@ class Threshold:
         return edge.is_on
 
     def inherit(self, old: "Threshold") -> None:
-        """Go on with its edges."""
+        """Take over the edge states."""
         self._edges = old._edges

@@ -1,4 +1,4 @@
-"""The filters of a node: all of a set or none of it, between two messages (CHN-070)."""
+"""The filters of a node: a set is applied as a whole or not at all, between two messages (CHN-070)."""
 
 from collections.abc import Sequence
 
@@ -16,7 +16,7 @@ from weft.cores.chains.settings import FilterSpec
 
 
 class FilterSet:
-    """Those that stand; their links in the roster, their counters with those of batches."""
+    """The filters in force; their links stand in the roster."""
 
     def __init__(self, context: Context, roster: Roster, absorbing: Absorbing, counters: Counters) -> None:
         self._context, self._roster, self._absorbing, self._counters = context, roster, absorbing, counters
@@ -24,7 +24,7 @@ class FilterSet:
         self._links: dict[str, FilterLink] = {}
 
     def change(self, specs: Sequence[FilterSpec], now: Now) -> None:
-        """Let these stand instead, and tell what is different."""
+        """Apply another set, and tell what is different."""
         before = {link.name: link.spec for link in self._links.values()}
         if not self.replace(specs, now):
             return
@@ -36,7 +36,7 @@ class FilterSet:
             self._context.tell(FiltersApplied(len(names), tuple(changed[:shown]), tuple(gone[:shown])))
 
     def replace(self, specs: Sequence[FilterSpec], now: Now) -> bool:
-        """All at once, never a mixture of two sets; whether there was room for all of them."""
+        """Replace all filters at once, never a mixture of two sets; returns whether there was room for all."""
         old, fresh = self._links, [self._link(spec) for spec in specs]
         self._close_changed({spec.name: spec for spec in specs}, now)
         for link in old.values():
@@ -61,14 +61,14 @@ class FilterSet:
         return FilterLink(spec, self._house) if relay is None else relay(spec, self._context)
 
     def _close_changed(self, specs: dict[str, FilterSpec], now: Now) -> None:
-        """Whatever is open of a filter that goes, or counts otherwise from now on, is told first."""
+        """Emit the open results of filters that are removed or that count in another way from now on."""
         for link in self._links.values():
             spec = specs.get(link.name)
             if isinstance(link, AbsorbingLink) and (spec is None or spec.state != link.spec.state):
                 self._absorbing.close(link, now)
 
     def _attach_all(self, links: list[FilterLink]) -> str:
-        """Why there is no room for all of them, and then none of them stands; empty: there is."""
+        """Attach all links. Returns why there is no room, and then none is attached; empty: all are."""
         for number, link in enumerate(links):
             try:
                 self._roster.attach(link, link.spec.types)

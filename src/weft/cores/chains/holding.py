@@ -1,7 +1,7 @@
-"""What links that hold messages do with them: the actions of `states.LINK_TABLE` (CHN-012..019).
+"""What holder links do with messages: the actions of `states.LINK_TABLE` (CHN-012..019).
 
-Whatever takes a message out of a link's hands ends in one of three ways: it goes on behind the link's key, it has come
-to its end, or it waits for a client to come back.
+A message leaves a link in one of three ways: it goes on behind the link's key, it ends, or it waits for a client to
+come back.
 """
 
 from collections.abc import Callable, Iterable
@@ -21,19 +21,19 @@ from weft.cores.kit.timers import earliest
 
 
 class Road(Protocol):
-    """Where messages go when no link holds them; `walk.Walker`."""
+    """Where messages go when no link holds them: `walk.Walker`."""
 
     def resume(self, parcel: Parcel, after: Key, now: Now) -> None:
-        """Go on behind this key."""
+        """Continue behind this key."""
 
     def end(self, parcel: Parcel, why: str) -> None:
-        """It goes no further."""
+        """End the message."""
 
     def settle(self, parcel: Parcel) -> None:
-        """One confirming reader less is waited for."""
+        """One confirming reader fewer has to confirm it."""
 
     def forget(self, parcel: Parcel, name: str) -> None:
-        """It is kept for this reader no longer."""
+        """It is no longer kept for this reader."""
 
 
 class Holding:
@@ -45,23 +45,26 @@ class Holding:
         self._arms = 0
         self._left: list[tuple[int, HolderLink, Held]] = []
 
-    # What a walk, a client, and the clock do to a link.
+    # Inputs: a walk, a client, the clock
 
     def arrive(self, link: HolderLink, parcel: Parcel, now: Now) -> bool:
-        """A message comes to a link; whether it goes on at once, as it does if the link has it already."""
+        """A message comes to a link. Returns whether it goes on at once; it does if the link has it already."""
         if link.has(parcel.id):
             return True
         return self._turn(link, self._arriving(link, now), Held(parcel, link.key), now)
 
     def answer(self, link: HolderLink, held: Held, answer: Answer, now: Now) -> None:
-        """A client has said what to do with a message that it holds."""
+        """A client answers for a message that it holds."""
         held.answer = answer
         link.misses = 0
         if not link.is_ordered or held is next(iter(link.pending.values())):
             self._turn(link, On.ANSWERED, held, now)
 
     def held_by(self, link: HolderLink, number: int) -> Held | None:
-        """What a link holds, and what waits for no other: its deadline has passed, its client is there (`wait`)."""
+        """The message with this number that a link holds, or that waits for it after its deadline (`wait`).
+
+        None: there is none.
+        """
         held = link.pending.get(number)
         if held is None and link.policy == WAIT and number in link.resolved:
             held = self._waiting.take_back(link, number)
@@ -71,9 +74,9 @@ class Holding:
         return held
 
     def keep_for(self, link: AwayLink, parcel: Parcel, now: Now) -> None:
-        """A message comes to a reader that is away: it waits for it, and goes on at once."""
+        """A message comes to a reader that is away: it is kept for the reader, and goes on at once."""
         if (link.name, True) in parcel.waits:
-            return  # for whoever comes back under that name
+            return  # waits for the next client of that name
         link.counters.offered += 1
         held = Held(parcel, link.key)
         self._split(held)
@@ -82,7 +85,7 @@ class Holding:
             self.forgo(link.name, held, "no-room")
 
     def forgo(self, name: str, held: Held, why: str) -> None:
-        """A reader will never get this; counted, and told with all that end in this turn."""
+        """A reader will never get this message: counted, and told at the end of the turn."""
         parcel = held.parcel
         self._context.give_up(name, why, parcel)
         parcel.waits = tuple([wait for wait in parcel.waits if wait != (name, True)])
@@ -90,12 +93,12 @@ class Holding:
         self._road.forget(parcel, name)
 
     def return_to(self, link: HolderLink, now: Now, *, overflowed: bool = False) -> None:
-        """A client of a name that messages have waited for is there: they are offered again, marked (CHN-019)."""
+        """A client has come back under a name that messages wait for: offer them again, marked (CHN-019)."""
         for held in self._waiting.claim(link, overflowed=overflowed):
             parcel = held.parcel
             parcel.is_again = True
             if held.is_copy and link.has(parcel.id):
-                parcel.unconfirmed -= 1  # two registrations of that name had it; one is there again
+                parcel.unconfirmed -= 1  # two registrations of that name had it, and one is attached again
                 self._context.copies.end("merged")
             elif (
                 link.has(parcel.id)
@@ -105,7 +108,7 @@ class Holding:
                 self._road.resume(parcel, held.after, now)
 
     def leave(self, links: Iterable[HolderLink], why: str, now: Now) -> None:
-        """These links are gone from their chains: what they held is released in id order (CHN-016)."""
+        """These links have left their chains: release what they held, in id order (CHN-016)."""
         for link in links:
             self._turn(link, On.LEFT, NOBODY, now)
         left, self._left = self._left, []
@@ -116,7 +119,7 @@ class Holding:
                 self._release(link, held, why, now)
 
     def wake(self, now: Now) -> None:
-        """Deadlines that have passed, and those who have waited long enough."""
+        """Process deadlines, and messages that have waited long enough."""
         while self._armed and self._armed[0][0] <= now.mono:
             link = heappop(self._armed)[2]
             link.armed_at = None
@@ -153,17 +156,17 @@ class Holding:
         self._turn(link, On.SICKENED if may_sicken and link.misses >= limits.MISSES_MAX else On.MISSED, held, now)
 
     def _arm(self, link: HolderLink) -> None:
-        """Look at the first deadline of a link when it passes; later ones need no entry of their own."""
+        """Schedule a look at a link's first deadline; later deadlines need no entry of their own."""
         due = link.due() if link.has_deadline else None
         if due is not None and link.armed_at is None:
             link.armed_at = due
             self._arms += 1
             heappush(self._armed, (due, self._arms, link))
 
-    # The actions of the table: whether the message goes on at once.
+    # The actions of the table; each returns whether the message goes on at once.
 
     def offer(self, link: HolderLink, held: Held, now: Now) -> bool:
-        """The client gets it; the deadline counts from here."""
+        """Offer the message to the client; its deadline counts from here."""
         parcel = held.parcel
         goes_on = link.confirms and not held.is_copy
         if goes_on:
@@ -179,7 +182,7 @@ class Holding:
         return goes_on
 
     def line_up(self, link: HolderLink, held: Held, now: Now) -> bool:
-        """It waits behind the window; when even that is full, the policy decides."""
+        """Queue the message behind the full window; if the queue is full too, the policy decides."""
         if len(link.backlog) >= limits.BACKLOG_MAX or (link.confirms and self._waiting.line(link.name).overflowed):
             held.has_overflowed = link.is_remembered
             return self._goes_on(link, held, "backlog", now)
@@ -188,18 +191,18 @@ class Holding:
         return False
 
     def bypass(self, link: HolderLink, held: Held, now: Now) -> bool:
-        """The client is not asked."""
+        """Do not ask the client."""
         return self._goes_on(link, held, "bypassed", now)
 
     def resolve(self, link: HolderLink, held: Held, now: Now) -> bool:
-        """What was answered takes effect; with an ordered link, also what was answered after it."""
+        """Apply an answer; for an ordered link, also the later ones that it held up."""
         link.note_latency(now.mono - held.offered_at)
         self._apply(link, link.take(held.parcel.id), now)
         self._follow(link, now)
         return False
 
     def recover(self, link: HolderLink, held: Held, now: Now) -> bool:
-        """It answers again."""
+        """The link answers again: end the bypass."""
         self._context.tell(LinkRecovered(link.name, link.reg, link.direction, link.type))
         return self.resolve(link, held, now)
 
@@ -212,7 +215,7 @@ class Holding:
         return False
 
     def sicken(self, link: HolderLink, held: Held, now: Now) -> bool:
-        """From now on it is bypassed, and nobody waits for it in line."""
+        """Bypass the link from now on; its queue is released."""
         self._context.tell(LinkSickened(link.name, link.reg, link.direction, link.type))
         self.give_up(link, held, now)
         while link.backlog:
@@ -220,11 +223,11 @@ class Holding:
         return False
 
     def take_more(self, link: HolderLink, held: Held, now: Now) -> bool:
-        """Messages are offered as they come."""
+        """Offer waiting messages again."""
         return False
 
     def let_go(self, link: HolderLink, held: Held, now: Now) -> bool:
-        """It holds nothing any more; what it held is released when all links of the client are gone."""
+        """The link is gone; what it held is released when all links of the client are gone."""
         self._left += [(one.parcel.id, link, one) for one in (*link.pending.values(), *link.backlog.values())]
         link.pending.clear()
         link.backlog.clear()
@@ -233,19 +236,19 @@ class Holding:
     # What comes of it
 
     def _split(self, held: Held) -> None:
-        """From here on the message goes its way, and what is held is the copy that is to be confirmed."""
+        """The message itself goes on; the link holds only the copy that has to be confirmed."""
         held.is_copy = True
         held.frames = held.parcel.frames
         held.parcel.unconfirmed += 1
         self._context.copies.accepted += 1
 
     def _note_wait(self, link: HolderLink, parcel: Parcel) -> None:
-        """Should this node end now, the message waits for the client to come back."""
+        """Journal that the message waits for the client, in case the node stops now."""
         if link.policy == WAIT and (link.name, link.confirms) not in parcel.waits:
             parcel.waits = (*parcel.waits, (link.name, link.confirms))
 
     def _follow(self, link: HolderLink, now: Now) -> None:
-        """Behind a message that is gone: the answered ones of an ordered link, then those in line (canary 5)."""
+        """A message has gone: continue with the answered ones of an ordered link, then with the queue (canary 5)."""
         while link.is_ordered and link.pending and (held := next(iter(link.pending.values()))).answer is not None:
             self._apply(link, link.take(held.parcel.id), now)
         while link.state is LinkState.FULL and link.backlog and link.has_room:
@@ -278,7 +281,7 @@ class Holding:
         self._road.resume(parcel, held.after, now)
 
     def ignore(self, link: HolderLink, parcel: Parcel) -> None:
-        """A destination was changed on `in`, where nobody goes by it any more (CHN-006)."""
+        """A destination was changed on `in`, where it has no effect any more (CHN-006)."""
         link.counters.ignored += 1
         self._context.counters.ignored += 1
 
@@ -296,7 +299,7 @@ class Holding:
         self._settle(held.parcel, "delivered")
 
     def _settle(self, parcel: Parcel, why: str) -> None:
-        """One copy less that is to be confirmed."""
+        """One copy fewer has to be confirmed."""
         self._context.copies.end(why)
         self._road.settle(parcel)
 
@@ -307,9 +310,9 @@ class Holding:
     # Policies
 
     def _goes_on(self, link: HolderLink, held: Held, why: str, now: Now) -> bool:
-        """Whether a message without an answer goes on, as the registration's `fail` says.
+        """Whether an unanswered message goes on, by the registration's `fail`.
 
-        What is in line for a reader goes on in any case, and in its order: `fail` is about the copy (CHN-019).
+        Messages queued for a reader always go on, in order: for them `fail` concerns only the copy (CHN-019).
         """
         if link.confirms and not held.is_copy:
             self._split(held)
@@ -322,7 +325,7 @@ class Holding:
                 self._settle(held.parcel, "released")
             return not held.is_copy
         if link.policy == WAIT and self._waiting.admit(_place(link, held.parcel), held, link, now):
-            held.answer = None  # whoever gets it next has not said anything
+            held.answer = None  # the next link that gets it has not answered
             return False
         if link.is_remembered:
             self.forgo(link.name, held, "no-room")
@@ -334,7 +337,7 @@ class Holding:
         return False
 
     def lose(self, link: HolderLink | None, held: Held, why: str, now: Now) -> None:
-        """It ends here, because nobody may let it pass unseen (`closed`)."""
+        """End the message: the policy `closed` forbids that it passes unseen."""
         parcel = held.parcel
         self._end(held, "filter-failed" if parcel.direction == OUT else "lost")
         if link is None:

@@ -1,8 +1,8 @@
-"""Messages that have arrived: down the `in` chain, and kept in the journal as long as that takes (CHN-033, CHN-034).
+"""Arrived messages: they go down the `in` chain, and stay in the journal until that is finished (CHN-033, CHN-034).
 
-arrive    walk at once; nothing is left: nothing to keep; it waits at a link: its record is kept
-end       an entry that has ended is DONE, within a second: at worst it comes again, marked
-restart   what is open goes down the chain again from the top; what a client of some name was to have waits for it
+arrive walk at once; nothing is left: nothing to keep; it waits at a link: its record is kept end an entry that has
+ended is DONE, within a second: at worst it comes again, marked restart what is open goes down the chain again from the
+top; what a client of some name was to have waits for it
 """
 
 from collections.abc import Callable, Iterator
@@ -29,10 +29,10 @@ from weft.cores.chains.walk import Walker
 
 Mid = tuple[bytes, int, int]
 TOP: Final[Key] = (-1, 0, 0, 0)
-"""In front of every link."""
+"""The key above every link."""
 TAKEN: Final = "taken"
-"""Attribute of what a filter on `out` has taken in."""
-RELIEF: Final = 0.8  # of the inbox's room: below it sends are taken again (CHN-040)
+"""Attribute of a record that a filter on `out` has collected."""
+RELIEF: Final = 0.8  # of the inbox's room: below it, sends are accepted again (CHN-040)
 
 
 class Entry:
@@ -43,13 +43,13 @@ class Entry:
     def __init__(self, record: StreamRecord, waits: list[tuple[str, bool]], *, is_under_way: bool = False) -> None:
         self.record, self.waits = record, waits
         self.is_under_way = is_under_way
-        """Not left by an earlier run, or sent down again already."""
+        """False for a message of an earlier run that has not been sent down its chain again."""
         self.told: list[tuple[str, int, bytes]] = []
-        """What a filter that took it in has told of it."""
+        """The results of filters that contain it."""
         self.is_handed = False
-        """`forward` or `journal` has taken it."""
+        """`forward` or `journal` has made a record of it."""
         self.is_home = False
-        """What `forward` had made of it came home, since its node is the root now."""
+        """The copy that `forward` had made came back, since its node is the root now."""
 
 
 class Inbox:
@@ -59,9 +59,9 @@ class Inbox:
         self._context, self._roster, self._walker, self._waiting = context, roster, walker, waiting
         self._open: dict[Mid, Entry] = {}
         self.bytes = 0
-        """Payload bytes of what is open."""
+        """Payload bytes of all open messages."""
         self._volatile = 0
-        """Bytes of memory of the messages at links that no entry stands for."""
+        """Bytes of memory of messages at links that have no entry here."""
         self._room = context.budget.part("inbox", limits.INBOX_PERCENT, lambda: self.cost)
         self._is_high = False
 
@@ -76,7 +76,7 @@ class Inbox:
     # Arriving
 
     def arrive(self, record: StreamRecord, now: Now) -> list[Record]:
-        """Mail from another node walks down the chain; what to keep in place of its record."""
+        """Mail from another node goes down the chain; returns the records to keep in its place."""
         entry = self._open.get(mid_of(record))
         if entry is not None:
             return self._come_again(entry, record, now)
@@ -97,17 +97,17 @@ class Inbox:
         return [*self._keep(parcel, record, made), *made] if is_durable else self._hold(parcel, made)
 
     def _hold(self, parcel: Parcel, made: list[Record]) -> list[Record]:
-        """It waits at a link, and is lost if this node ends."""
+        """It waits at a link without a journal record, and is lost if this node ends."""
         parcel.weight = weight_of(parcel)
         self._volatile += parcel.weight
         self._feel_pressure()
         return made
 
     def _come_again(self, entry: Entry, record: StreamRecord, now: Now) -> list[Record]:
-        """Mail that is here and has not ended: nothing new, unless it comes home.
+        """Mail came that is here already and has not ended: nothing is new, unless it comes home.
 
-        What this node had forwarded lies one deeper in its outbox. Now that it is the root it is its own parent, and takes
-        that into its journal; whoever still stands in the way of the message is handed it by what is here (REC-015).
+        What this node had forwarded stands in its outbox, one deeper. As root, this node is its own parent and takes
+        that mail into its own journal; links that still hold the message get it from the entry here (REC-015).
         """
         is_home = self._context.is_root and entry.is_handed and _depth(record) > _depth(entry.record)
         if not is_home or entry.is_home:
@@ -123,7 +123,7 @@ class Inbox:
         return [record for record in made if record is not None]
 
     def _straight(self, chain: Chain, record: StreamRecord, now: Now) -> list[Record] | None:
-        """What most messages meet, without the making of a parcel: nobody, or at the root the `journal` filter alone."""
+        """The usual case, without building a parcel: no link at all, or at the root only the `journal` filter."""
         made: list[Record] = []
         if chain.links:
             link = chain.links[0]
@@ -138,21 +138,24 @@ class Inbox:
         return made
 
     def has_room(self, parcel: Parcel) -> bool:
-        """Whether a message of this node's own programs may come in; what another one brought about always may (CHN-040)."""
+        """Whether a message of this node's own programs may come in.
+
+        One that another message caused always may (CHN-040).
+        """
         if parcel.depth or self._room.has_room(weight_of(parcel)):
             return True
         self._room.refuse()
         return False
 
     def receive_own(self, sent: Parcel, by: list[Any] | None, now: Now) -> bool:
-        """A message that this node has sent to itself; what came of it is durable before the sender hears `local`.
+        """Process a message that this node sent to itself; its records are durable before the sender hears `local`.
 
-        Whether anything is: then the journal knows by whom it was sent, too.
+        Returns whether there are any: then the journal also knows by whom it was sent.
         """
         mail = sent.mail()
         if self._context.awaits_filters and sent.keep == "disk":
             record = self._record_of(mail, by, now)
-            self.restore(record)  # as what an earlier run has left: it goes down its chain when the filters are known
+            self.restore(record)  # as if an earlier run had left it: it goes down its chain when the filters are known
             self._context.keep(record)
             return True
         parcel = Parcel(self._context.next_id(), IN, mail)
@@ -192,34 +195,34 @@ class Inbox:
         return [record, *self._waits(parcel), *self._handed(parcel, made)]
 
     def keep_taken(self, record: StreamRecord) -> Parcel:
-        """Keep what a filter on `out` has taken in, until that is told; `taken_of` knows it from what arrives."""
+        """Keep a record that a filter on `out` has collected, until the result is emitted; `taken_of` recognises it."""
         self._put(mid_of(record), Entry(record, [], is_under_way=True))
         self._context.keep(record)
         parcel = self._parcel(record)
         parcel.is_kept = parcel.is_over = True
         return parcel
 
-    # What happens to it on its way
+    # Steps on its way
 
     def deliver(self, parcel: Parcel, now: Now) -> None:
-        """It has passed all links, and is discarded."""
+        """It has passed all links: discard it."""
         self.end(parcel, "delivered")
 
     def end(self, parcel: Parcel, why: str) -> None:
-        """It goes no further."""
+        """End it."""
         parcel.let_go()
         parcel.is_over = True
         parcel.flow.end(why)
         self._finish(parcel)
 
     def after(self, parcel: Parcel, made: list[Record]) -> None:
-        """A part of its way is behind it: keep what came of it, in one Persist with its end (CHN-033c)."""
+        """It has finished a part of its way: keep the resulting records, in one Persist with its end (CHN-033c)."""
         if made:
             self._context.keep(*made, *self._handed(parcel, made))
         if parcel.sender is GHOST and parcel.carries is None and not parcel.is_kept and self._is_held(parcel):
             self._context.keep(*self._keep(parcel, to_record(parcel.mail(), INBOX, parcel.at), []))
         if parcel.is_kept and parcel.waits:
-            self._context.keep(*self._waits(parcel))  # a wall: whoever is to confirm it is not forgotten by a crash
+            self._context.keep(*self._waits(parcel))  # behind a wall: a crash does not forget who has to confirm it
         self._finish(parcel)
 
     def _finish(self, parcel: Parcel) -> None:
@@ -234,7 +237,7 @@ class Inbox:
             self._context.keep_soon(memory.to_record(Done(*mid)), limits.DONE_WITHIN_NS)
 
     def _waits(self, parcel: Parcel) -> list[CoreRecord]:
-        """For whom it is kept, as far as no record says so yet."""
+        """The records that say for whom it is kept, as far as they are not written yet."""
         entry = self._open.get(parcel.sent.mid)
         if entry is None:
             return []
@@ -243,7 +246,7 @@ class Inbox:
         return [memory.to_record(Waits(*parcel.sent.mid, name, confirms)) for name, confirms in fresh]
 
     def _handed(self, parcel: Parcel, made: list[Record]) -> list[CoreRecord]:
-        """Something was made of a message that is still kept: its walk after a restart makes that no second time."""
+        """A record was made of a message that is still open: after a restart its walk must not make a second one."""
         entry = self._open.get(parcel.sent.mid)
         if not made or entry is None or not parcel.is_kept or not self._is_held(parcel):
             return []
@@ -251,7 +254,7 @@ class Inbox:
         return [memory.to_record(Handed(*parcel.sent.mid))]
 
     def forget(self, parcel: Parcel, name: str) -> None:
-        """It is kept for others, but for this reader no longer."""
+        """It is no longer kept for this reader, but for others."""
         entry = self._open.get(parcel.sent.mid)
         if parcel.is_kept and entry is not None and (name, True) in entry.waits:
             entry.waits.remove((name, True))
@@ -260,11 +263,11 @@ class Inbox:
     # Memory
 
     def restore(self, record: StreamRecord) -> None:
-        """A record of the journal: it is open until something says otherwise."""
+        """A record of the journal: the message is open until another record ends it."""
         self._put(mid_of(record), Entry(record, []))
 
     def recall_told(self, emitted: Emitted) -> None:
-        """Of these messages a filter has told something."""
+        """Note the messages that are part of an emitted result."""
         for origin, era, numbers in emitted.taken:
             for sequence in numbers:
                 entry = self._open.get((origin, era, sequence))
@@ -272,7 +275,7 @@ class Inbox:
                     entry.told.append((emitted.filter, emitted.start, emitted.group))
 
     def recall(self, kept: Done | Waits | Handed | InboxKept | GaveUp) -> None:
-        """What this core has noted."""
+        """Process one of this core's own records."""
         mid = (kept.origin, kept.era, kept.sequence)
         entry = self._open.get(mid)
         if isinstance(kept, InboxKept):
@@ -292,13 +295,13 @@ class Inbox:
             entry.waits.append((kept.name, kept.confirms))
 
     def condense(self) -> Iterator[InboxKept]:
-        """What is open, for a snapshot."""
+        """The open messages, for a snapshot."""
         for mid, entry in self._open.items():
             record, more = entry.record, (entry.waits, entry.is_handed, entry.told)
             yield InboxKept(*mid, record.at, record.received, record.key, record.payload, record.attributes, *more)
 
     def walk_again(self, readers: Readers, take_again: Callable[[Parcel, Now], None], now: Now) -> None:
-        """After a restart: what is open goes down its chain from the top, marked (CHN-034)."""
+        """After a restart: send open messages down their chains from the top, marked as repeated (CHN-034)."""
         for entry in self._open.values():
             for name in [name for name, confirms in entry.waits if confirms and not entry.is_under_way]:
                 readers.expect(name, entry.record.key, now)
@@ -316,7 +319,7 @@ class Inbox:
                 self._walk_again(parcel, now)
         here = [link for chain in self._roster if chain.direction == IN for link in chain.links]
         for link in here:
-            if isinstance(link, HolderLink):  # quicker to come back than this node to look at its inbox
+            if isinstance(link, HolderLink):  # the client came back before this node has read its inbox
                 self._walker.holding.return_to(link, now)
 
     def _walk_again(self, parcel: Parcel, now: Now) -> None:
@@ -355,7 +358,7 @@ class Inbox:
 
 
 def weight_of(parcel: Parcel) -> int:
-    """Bytes of memory that a message takes while it waits."""
+    """Bytes of memory of a waiting message."""
     return limits.PARCEL_COST + sum(map(len, parcel.frames))
 
 
@@ -364,6 +367,6 @@ def _depth(record: StreamRecord) -> int:
 
 
 def mid_of(record: StreamRecord) -> Mid:
-    """The identity of the message that a record holds; of one that `take_in` has made it is negative."""
+    """The identity of a record's message; the sequence is negative for a record that `keep_taken` has kept."""
     sequence = -abs(record.sequence) if TAKEN in record.attributes else record.sequence
     return record.origin, record.era or 0, sequence

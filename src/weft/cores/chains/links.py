@@ -1,7 +1,7 @@
-"""One link of a chain: where it stands, what stands there, and what it has done.
+"""One link of a chain: its place, its filter or client, and its counters.
 
-A link is whatever answers `offer` with a verdict. Filters from configuration answer at once; a client's link, which
-lets a message wait, will stand in the same order with the same counters.
+A link answers `offer` with a verdict. Filters from configuration answer at once. A client's link, which lets a message
+wait, stands in the same order and has the same counters.
 """
 
 from collections.abc import Callable
@@ -51,7 +51,7 @@ MAKERS: Final[dict[str, Callable[..., Filter]]] = {
 
 
 def make(spec: FilterSpec, house: House = NOWHERE) -> Filter:
-    """The filter of a specification, with a fresh state."""
+    """The filter for a specification, with fresh state."""
     return MAKERS[spec.kind](spec, spec.options, house)
 
 
@@ -61,14 +61,14 @@ class LinkCounters(msgspec.Struct):
     offered: int = 0
     passed: int = 0
     changed: int = 0
-    """Batches that left it with fewer rows than they came with."""
+    """Batches that left with fewer rows than they came with."""
     dropped: int = 0
     failed: int = 0
-    """Rows that the filter could not judge; they are among the passed or the dropped, as `on_error` says."""
+    """Rows that the filter could not judge; they are among the passed or dropped ones, by `on_error`."""
 
 
 class Link(Protocol):
-    """What a chain is made of."""
+    """One place in a chain."""
 
     key: Key
     name: str
@@ -79,15 +79,15 @@ class Link(Protocol):
         """Whether it stands on the chain of this type."""
 
     def offer(self, view: Viewed, now: Now) -> Verdict:
-        """Let it act on a batch."""
+        """Process a batch."""
 
 
-PASSED: Final = Verdict.PASSED  # looked up once: a member of an Enum costs as much as a stage that does nothing
+PASSED: Final = Verdict.PASSED  # looked up once: reading a member of an Enum takes as long as a link that does nothing
 NOBODY: Final[list[int]] = []
 
 
 class FilterLink:
-    """A built-in filter at its place. It acts on views: of samples, or of a message."""
+    """A built-in filter at its place. It works on views: of samples, or of a message."""
 
     def __init__(self, spec: FilterSpec, house: House = NOWHERE) -> None:
         self.spec = spec
@@ -106,13 +106,16 @@ class FilterLink:
         return any(covers(pattern, kind) for pattern in self.spec.types)
 
     def follow(self, old: "FilterLink") -> None:
-        """Stand in for the filter of the same name: its counters go on, and its state if that still means the same."""
+        """Replace the old filter of the same name: take over its counters, and its state if that is still valid."""
         self.counters = old.counters
         if self.spec.state == old.spec.state:
             self.filter.inherit(old.filter)
 
     def offer(self, view: Viewed, now: Now) -> Verdict:
-        """Take out, or change, what the filter says; what it cannot judge stays, goes, or fails all (`on_error`)."""
+        """Drop or change records as the filter says.
+
+        What it cannot judge stays, is dropped, or fails all (`on_error`).
+        """
         kept, counters = view.kept, self.counters
         counters.offered += len(kept)
         if self._reads and not view.is_readable:
@@ -127,8 +130,8 @@ class FilterLink:
     def takes(self, view: Viewed) -> Verdict | None:
         """For `forward` and `journal`: None if the message is to be taken, else what becomes of it here.
 
-        It is taken if one of its records is seen. What cannot be judged is taken as well, unless `on_error` says
-        otherwise: a mistake in an expression must not keep an alert from its parent.
+        It is taken if the filter selects one of its records. A message that cannot be judged is taken as well, unless
+        `on_error` says otherwise: a mistake in an expression must not keep an alert from the parent.
         """
         self.counters.offered += len(view.kept)
         readable = view.is_readable or not self._reads
@@ -145,7 +148,7 @@ class FilterLink:
         return None if seen else Verdict.PASSED
 
     def _seen(self, view: Viewed) -> tuple[list[int], list[int]]:
-        """The records that `where` and `when` let it see, and those for which `when` has no answer."""
+        """The records that `where` and `when` select, and those for which `when` gives no answer."""
         seen = view.kept if self._where is None else view.matching(self._where)
         if self._when is None or not seen:
             return seen, []
@@ -185,4 +188,4 @@ class FilterLink:
 
 
 class ChainFull(WeftError):
-    """A node has no place for a further link."""
+    """The node has no room for another link."""

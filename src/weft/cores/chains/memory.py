@@ -1,12 +1,12 @@
 """The chains core's own records in the journal, and back.
 
-    DONE   a message of the inbox has come to its end
-    WAITS  a message of the inbox is kept for a client of this name, which has not confirmed it, or is to come back
+    DONE   a message of the inbox has ended
+    WAITS  a message of the inbox is kept for a client of this name, which has to confirm it or to come back
     INBOX  one message of the inbox that has not ended, for snapshots
-    TAGS   sends of one client that are known again: for snapshots, and where no other record says so
+    TAGS   tags of one client's sends: for snapshots, and where no other record has them
     HANDED a message of the inbox was forwarded or journaled, and has not ended
-    REMEMBERED, FORGOTTEN   a confirming reader that what arrives is kept for while it is away
-    EMITTED what a filter has told, and which messages of the inbox it was made of
+    REMEMBERED, FORGOTTEN   a confirming reader for which messages are kept while it is away, or no longer
+    EMITTED a result of a filter, and the messages of the inbox it was made of
     GAVEUP a message of the inbox is not kept for this reader any more, but for others
 
 Replaying a record that a snapshot contains already has no effect.
@@ -42,7 +42,7 @@ class Waits(msgspec.Struct, array_like=True, frozen=True, gc=False):
 
 
 class Handed(msgspec.Struct, array_like=True, frozen=True, gc=False):
-    """The message with this identity was forwarded or journaled, and is kept for what stands behind that."""
+    """The message with this identity was forwarded or journaled, and is still open for later links."""
 
     origin: bytes
     era: int
@@ -50,7 +50,7 @@ class Handed(msgspec.Struct, array_like=True, frozen=True, gc=False):
 
 
 class InboxKept(msgspec.Struct, array_like=True, frozen=True, gc=False):
-    """One message that has not ended: its record of the journal, and for whom it is kept."""
+    """One open message: its record of the journal, and the clients it is kept for."""
 
     origin: bytes
     era: int
@@ -66,25 +66,25 @@ class InboxKept(msgspec.Struct, array_like=True, frozen=True, gc=False):
 
 
 class Remembered(msgspec.Struct, array_like=True, frozen=True, gc=False):
-    """What arrives with a type that this pattern covers is kept for the reader of this name while it is away."""
+    """Messages whose type matches the pattern are kept for the reader of this name while it is away."""
 
     name: str
     type: str
     at: int | str
-    """Its place in the chain, as it asked for it."""
+    """Its place in the chain, as it was asked for."""
     away_ms: int
-    """How long it may stay away."""
+    """How long it may stay away, ms."""
 
 
 class Forgotten(msgspec.Struct, array_like=True, frozen=True, gc=False):
-    """It is not."""
+    """Messages are no longer kept for this reader."""
 
     name: str
     type: str
 
 
 class GaveUp(msgspec.Struct, array_like=True, frozen=True, gc=False):
-    """The message with this identity is not kept for the reader of this name any more."""
+    """The message with this identity is no longer kept for the reader of this name."""
 
     origin: bytes
     era: int
@@ -93,11 +93,11 @@ class GaveUp(msgspec.Struct, array_like=True, frozen=True, gc=False):
 
 
 class Emitted(msgspec.Struct, array_like=True, frozen=True, gc=False):
-    """A filter has told this; whatever of these messages belongs to it is told, too (CHN-033c)."""
+    """A filter's result, and the messages whose share in it is done (CHN-033c)."""
 
     filter: str
     start: int
-    """Of the window."""
+    """Start of the window."""
     group: bytes
     taken: list[tuple[bytes, int, list[int]]]
     """Origin, era, numbers."""
@@ -109,13 +109,13 @@ class Emitted(msgspec.Struct, array_like=True, frozen=True, gc=False):
     attributes: dict[str, Any]
 
     def mail(self, node: bytes) -> Mail:
-        """What was told; the next record is that of this mail, if a crash has not cut it off."""
+        """The result. Its own record is the next one, unless a crash came between."""
         said = self.type, self.payload, self.attributes
         return of_record(StreamRecord(OUTBOX, node, self.era, self.sequence, self.at, self.at, *said))
 
 
 class TagsKept(msgspec.Struct, array_like=True, frozen=True, gc=False):
-    """Tags of one client, oldest first, with the status that they had."""
+    """Tags of one client, oldest first, with their final status."""
 
     client: bytes
     tags: list[tuple[int, str]]

@@ -1,4 +1,4 @@
-"""What the chains core hears and says: orders, events. Its wire messages stand in `weft.wire.clients`."""
+"""Orders, work and events of the chains core. Its wire messages stand in `weft.wire.clients`."""
 
 from collections.abc import Callable
 from typing import Any
@@ -50,7 +50,7 @@ __all__ = [
 
 
 class ChainsSettings(msgspec.Struct, frozen=True, kw_only=True):
-    """Who the node is, as its clients see it, and `[chains]` of its file."""
+    """The node as its clients see it, and `[chains]` of its file."""
 
     name: str = "node"
     level: str = "root"
@@ -59,7 +59,7 @@ class ChainsSettings(msgspec.Struct, frozen=True, kw_only=True):
     beat_ms: int = 1_000
     dead_ms: int = 5_000
     credit: int = 1_024
-    """How many sends of one client may be without a final status."""
+    """How many sends of one client may be without final status."""
     credit_bytes: int = 8 << 20
     clients: int = 1_000
     links_per_client: int = 256
@@ -67,21 +67,21 @@ class ChainsSettings(msgspec.Struct, frozen=True, kw_only=True):
     stop_ms: int = 2_000
     inbox_bytes: int = 256 << 20
     reader_messages: int = limits.READER_MESSAGES_MAX
-    """How many messages may wait for one confirming reader that is away."""
+    """Messages that may wait for one confirming reader that is away."""
     reader_bytes: int = limits.READER_BYTES_MAX
-    """How many bytes of payload."""
+    """Payload bytes that may wait for it."""
     allow: tuple[Allow, ...] = ()
-    """Who else may what (CHN-081)."""
+    """Rules: who may do what (CHN-081)."""
     uid: int | None = None
-    """Whose the node is, as the kernel counts users; None: everybody is its owner."""
+    """The user id that owns the node, as the kernel reports it; None: every user counts as owner."""
     is_closed: bool = False
-    """Whether who comes from elsewhere has proved a key."""
+    """Whether clients of other machines have to prove a key."""
     secret: bytes = b""
-    """Of this node: `edit` hashes with it (CHN-065); empty: it masks."""
+    """This node's secret: `edit` hashes with it (CHN-065); empty: `edit` masks instead."""
     functions: dict[str, Callable[[dict[Any, Any]], Any]] = {}
     """Of this machine, by `module:function`, for `python` filters (CHN-069)."""
     awaits_filters: bool = False
-    """Whether nothing goes down an `in` chain before the first `PlanFilters`."""
+    """Whether `in` chains wait for the first `PlanFilters`."""
 
 
 class PassBatch(msgspec.Struct, frozen=True):
@@ -92,17 +92,17 @@ class PassBatch(msgspec.Struct, frozen=True):
     type: str
     batch: SampleBatch
     origin: bytes | str = b""
-    """Whose samples they are; empty: this node's own. Series of two origins are two series."""
+    """Origin of the samples; empty: this node. Series of two origins are two series."""
 
 
 class PlanFilters(msgspec.Struct, frozen=True):
-    """Order: these are the filters from now on; one that keeps its kind, keys and window keeps its state (CHN-070)."""
+    """Order: the filters from now on; a filter that keeps its kind, keys and window keeps its state (CHN-070)."""
 
     filters: tuple[FilterSpec, ...]
 
 
 class BatchPassed(msgspec.Struct, frozen=True):
-    """Event: what reached the bottom of a chain; the very batch that came in, if no filter took anything out."""
+    """Event: a batch has reached the end of a chain; it is the same object if no filter dropped rows."""
 
     direction: str
     type: str
@@ -111,7 +111,7 @@ class BatchPassed(msgspec.Struct, frozen=True):
 
 
 class RowsDropped(msgspec.Struct, frozen=True, gc=False):
-    """Event: a filter took samples out of a batch."""
+    """Event: a filter dropped samples of a batch."""
 
     filter: str
     count: int
@@ -126,25 +126,25 @@ class BatchFailed(msgspec.Struct, frozen=True, gc=False):
 
 
 class FiltersRefused(msgspec.Struct, frozen=True, gc=False):
-    """Event: a set of filters was not taken, and the set before it stands (`chains.config.refused`)."""
+    """Event: a set of filters was refused; the old set stays in force (`chains.config.refused`)."""
 
     mistakes: tuple[str, ...]
-    """Each with the place where it was said; the first of them, if there are many."""
+    """Each with its place in the file; only the first ones, if there are many."""
     count: int
 
 
 class FiltersApplied(msgspec.Struct, frozen=True, gc=False):
-    """Event: the filters are others than they were (`chains.config.applied`)."""
+    """Event: the set of filters has changed (`chains.config.applied`)."""
 
     count: int
     """Filters in force."""
     changed: tuple[str, ...]
-    """Names of those that came or are different; the first of them, if there are many."""
+    """Names of new or changed filters; only the first ones, if there are many."""
     gone: tuple[str, ...]
 
 
 class FiltersPlanned(msgspec.Struct, frozen=True, gc=False):
-    """Event: it is known which filters are in force, though they may be those that were."""
+    """Event: the filters in force are known, changed or not."""
 
     count: int
 
@@ -153,11 +153,11 @@ class FiltersPlanned(msgspec.Struct, frozen=True, gc=False):
 
 
 class Placed(msgspec.Struct, frozen=True, gc=False):
-    """Order: this is the place of the node in the tree (RTE-001)."""
+    """Order: the node's place in the tree (RTE-001)."""
 
     level: str
     parent: str
-    """Its name; empty: none is assigned."""
+    """Name of the parent; empty: none is assigned."""
     children: tuple[tuple[bytes, str], ...] = ()
     """Live links: node id and name."""
 
@@ -177,13 +177,13 @@ class Garbled(msgspec.Struct, frozen=True, gc=False):
 
 
 class ProcessEnded(msgspec.Struct, frozen=True, gc=False):
-    """Order: that process of this machine is dead, and everything that it said has been heard (CLI-005)."""
+    """Order: this process of this machine has died, and all its messages have been received (CLI-005)."""
 
     process: int
 
 
 class Stop(msgspec.Struct, frozen=True, gc=False):
-    """Order: refuse sends, wait for what is parked, apply the policies, say goodbye (CHN-043)."""
+    """Order: refuse sends, wait for parked messages, apply the policies, say goodbye (CHN-043)."""
 
 
 class ShowChains(msgspec.Struct, frozen=True, gc=False):
@@ -193,7 +193,10 @@ class ShowChains(msgspec.Struct, frozen=True, gc=False):
 
 
 class TraceChains(msgspec.Struct, frozen=True, gc=False):
-    """Order: what the links do to the next messages of a type; answered by a `Reply` when these have ended, or time is over."""
+    """Order: trace the next messages of a type through the links.
+
+    Answered by a `Reply` when they have ended, or time is over.
+    """
 
     ticket: int
     type: str
@@ -218,23 +221,23 @@ class ShowLine(msgspec.Struct, frozen=True, gc=False):
     type: str
     origin: bytes
     payload: bytes
-    """Its first frame."""
+    """Its first payload frame."""
 
 
-# Mail that no journal keeps: downward, and with `keep` memory
+# Mail without a journal record: downward, and with `keep` memory
 
 
 class MailPosted(msgspec.Struct, frozen=True, gc=False):
-    """Event: this is to go, not by the outbox: the carrier answers `PostReached` or `PostFailed` to the ticket."""
+    """Event: send this mail without the outbox; the carrier answers the ticket with `PostReached` or `PostFailed`."""
 
     ticket: int
     mail: Mail
     nodes: tuple[bytes, ...] = ()
-    """Children to go to. None: to the parent; or, if the mail is DIRECT to another node, wherever that one is."""
+    """Children to send to. Empty: to the parent, or, for DIRECT mail to another node, to that node."""
 
 
 class PostReached(msgspec.Struct, frozen=True, gc=False):
-    """Order: so many nodes have it."""
+    """Order: `count` nodes have received it."""
 
     ticket: int
     count: int
@@ -242,7 +245,7 @@ class PostReached(msgspec.Struct, frozen=True, gc=False):
 
 
 class PostFailed(msgspec.Struct, frozen=True, gc=False):
-    """Order: nobody has it: `unreachable`, `no-parent`, `no-route`, `ttl`, `loop`, `expired`."""
+    """Order: no node has received it: `unreachable`, `no-parent`, `no-route`, `ttl`, `loop`, `expired`."""
 
     ticket: int
     why: str
@@ -256,11 +259,14 @@ class ClientWelcomed(msgspec.Struct, frozen=True, gc=False):
 
     name: str
     pid: int
-    """As it says itself."""
+    """Its process id, as it states it."""
 
 
 class ProcessAttached(msgspec.Struct, frozen=True, gc=False):
-    """Event: a client of this process of this machine has attached, as the kernel says: somebody may watch it."""
+    """Event: a client of this local process has attached, by the kernel's information.
+
+    The shell may watch the process.
+    """
 
     process: int
 
@@ -271,20 +277,20 @@ class ClientLost(msgspec.Struct, frozen=True, gc=False):
     name: str
     why: str
     held: int
-    """Messages that it had not handed back."""
+    """Messages that it held and had not returned."""
 
 
 class ClientRefused(msgspec.Struct, frozen=True, gc=False):
-    """Event: somebody was not taken as a client, or may not do what it asked for; told once a minute."""
+    """Event: a peer was refused as a client, or a client's request was refused; told once a minute."""
 
     name: str
     why: str
     user: str = ""
-    """Who it is, by the kernel's word or by its key; empty: it was not asked."""
+    """The user, by the kernel's information or by its key; empty: not determined."""
 
 
 class LinkStood(msgspec.Struct, frozen=True, gc=False):
-    """Event: a client stands in a chain (`chains.registered`)."""
+    """Event: a client has registered in a chain (`chains.registered`)."""
 
     client: str
     direction: str
@@ -294,7 +300,7 @@ class LinkStood(msgspec.Struct, frozen=True, gc=False):
 
 
 class LinkSickened(msgspec.Struct, frozen=True, gc=False):
-    """Event: a client has missed its time too often in a row; its link is bypassed (`chains.sick`)."""
+    """Event: a client has missed too many deadlines in a row; its link is bypassed (`chains.sick`)."""
 
     client: str
     reg: int
@@ -303,7 +309,7 @@ class LinkSickened(msgspec.Struct, frozen=True, gc=False):
 
 
 class LinkRecovered(msgspec.Struct, frozen=True, gc=False):
-    """Event: it has answered the probe (`chains.recovered`)."""
+    """Event: a sick link has answered a trial message (`chains.recovered`)."""
 
     client: str
     reg: int
@@ -312,7 +318,7 @@ class LinkRecovered(msgspec.Struct, frozen=True, gc=False):
 
 
 class MessagesLost(msgspec.Struct, frozen=True, gc=False):
-    """Event: messages ended at a link whose policy is `closed`; told at most once a minute for each link and reason."""
+    """Event: messages ended at a link with the policy `closed`; told at most once a minute per link and reason."""
 
     client: str
     reg: int
@@ -323,11 +329,11 @@ class MessagesLost(msgspec.Struct, frozen=True, gc=False):
 
 
 class ReaderForgotten(msgspec.Struct, frozen=True, gc=False):
-    """Event: what arrives is not kept for this reader any more (`chains.reader-forgotten`)."""
+    """Event: messages are no longer kept for this reader (`chains.reader-forgotten`)."""
 
     reader: str
     type: str
-    """What it had registered for."""
+    """The type it had registered for."""
     why: str
     """`time-over`, `forgotten`."""
     count: int
@@ -342,10 +348,10 @@ class MessagesGivenUp(msgspec.Struct, frozen=True, gc=False):
     """`time-over`, `forgotten`, `no-room`, or what `MessagesLost` says."""
     count: int
     spans: tuple[tuple[bytes, int, int, int], ...]
-    """Which: origin, era, first and last sequence."""
+    """The messages: origin, era, first and last sequence."""
 
 
 class PressureChanged(msgspec.Struct, frozen=True, gc=False):
-    """Event: programs hold more of what has arrived than there is room for, or no longer (CHN-040)."""
+    """Event: open messages at this node exceed the limit, or no longer do (CHN-040)."""
 
     is_high: bool

@@ -1,8 +1,8 @@
 """The payload of a message as filters see it: decoded once, encoded once, and only if one of them has changed it.
 
-Frame 1 is read by the message's `fmt`. A map is one record; an array of maps is one record each, filtered one by one, and the
-message is deleted when none is left (CHN-060). Text, XML and raw bytes are one record without fields. Any other frames
-are not looked at. What was handed out before is never touched: records are made here, and frames are made anew.
+Frame 1 is read by the message's `fmt`. A map is one record; an array of maps is one record each, filtered one by one,
+and the message is deleted when none is left (CHN-060). Text, XML and raw bytes are one record without fields. Other
+frames are not examined. Frames that were given out before are never modified: a change makes new frames.
 """
 
 from collections.abc import Callable
@@ -29,11 +29,11 @@ ENCODERS: Final[dict[str, Callable[[Any], bytes]]] = {
 UNREADABLE: Final = (msgspec.DecodeError, ValueError, TypeError, RecursionError, OverflowError)
 pack: Final = msgspec.msgpack.Encoder().encode
 TIME: Final = "t"
-"""The field in which a record says its own time, nanoseconds since 1970 (CHN-071)."""
+"""The field with a record's own time, nanoseconds since 1970 (CHN-071)."""
 
 
 class MessageView:
-    """One message on its way down one chain; made when it comes to its first filter."""
+    """One message on its way down one chain; built at the first filter."""
 
     __slots__ = ("_grown", "_is_array", "is_changed", "is_readable", "kept", "parcel", "records")
 
@@ -43,11 +43,11 @@ class MessageView:
         self.parcel = parcel
         self.records: list[Fields] = [{}]
         self.is_changed = False
-        """Whether what leaves is not what came."""
+        """Whether the message was changed."""
         self._is_array = False
         self.is_readable = True
         self._grown = 0
-        """At most so many bytes larger than it came."""
+        """Upper bound of the bytes that the payload has grown by."""
         self.kept: list[int] = [0]
         decode = DECODERS.get(parcel.fmt)
         if decode is not None:
@@ -68,7 +68,7 @@ class MessageView:
             self.kept = list(range(len(content)))
 
     def matching(self, where: Where) -> list[int]:
-        """The records still in that fulfil the conditions."""
+        """The records left that fulfil the conditions."""
         found, records = self.kept, self.records
         for read, test in where.of_records:
             found = [index for index in found if test(read(records[index]))]
@@ -78,11 +78,11 @@ class MessageView:
         return self.records[index]
 
     def facts(self, index: int, names: tuple[str, ...]) -> dict[str, Any]:
-        """Of the message: the same for all its records."""
+        """Facts about the message: the same for all its records."""
         return {name: FACTS[name](self.parcel) for name in names}
 
     def keys(self, fields: tuple[str, ...], seen: list[int]) -> list[bytes]:
-        """Fields of the records as they are now."""
+        """The fields' values of the records, as they are now."""
         records = self.records
         if len(fields) == 1:
             read = reader(fields[0])
@@ -91,22 +91,22 @@ class MessageView:
         return [_packed([read(records[index]) for read in reads]) for index in seen]
 
     def fields(self, field: str, seen: list[int]) -> list[Any]:
-        """What stands in a field, whatever it is; None where it is missing."""
+        """The values in a field, of any type; None where it is missing."""
         read, records = reader(field), self.records
         return [read(records[index]) for index in seen]
 
     def identities(self, seen: list[int], node: bytes) -> list[bytes]:
-        """The identity of the message; its records stay or go together."""
+        """The identity of the message, so its records stay or are dropped together."""
         parcel = self.parcel
         origin = parcel.origin or node
         return [origin + parcel.era.to_bytes(8, "big") + parcel.sequence.to_bytes(8, "big")] * len(seen)
 
     def groups(self, seen: list[int]) -> list[Any]:
-        """One for all records of a message."""
+        """One group for all records of a message."""
         return [(self.parcel.type, self.parcel.origin)] * len(seen)
 
     def numbers(self, field: str, seen: list[int]) -> tuple[list[Value], list[int]]:
-        """A text is no number, and neither is true."""
+        """Texts and booleans are not numbers."""
         read, records = reader(field), self.records
         values = [read(records[index]) for index in seen]
         wrong = [
@@ -115,13 +115,13 @@ class MessageView:
         return [value if type(value) in NUMBERS else None for value in values] if wrong else values, wrong
 
     def times(self, seen: list[int]) -> list[int]:
-        """What the record says in `t`, else when the message was sent."""
+        """The time in field `t`, else the time when the message was sent."""
         at, records = self.parcel.at, self.records
         said = [records[index].get(TIME) for index in seen]
         return [value if type(value) is int else at for value in said]
 
     def take_out(self, dropped: list[int]) -> None:
-        """These records are out."""
+        """Drop these records."""
         if len(dropped) == len(self.kept):
             self.kept = []
         else:
@@ -130,7 +130,7 @@ class MessageView:
         self.is_changed = True
 
     def put(self, index: int, record: Fields) -> bool:
-        """Another record in the place of this one; false, and nothing has changed, if no frame could say it."""
+        """Replace a record; False, and nothing has changed, if the payload could not hold it."""
         encode = ENCODERS.get(self.parcel.fmt)
         try:
             more = 0 if encode is None else len(encode(record)) - len(encode(self.records[index]))
@@ -143,23 +143,23 @@ class MessageView:
         return True
 
     def has_room(self, more: int) -> bool:
-        """Whether the payload certainly is none too large when it grows by so many bytes."""
+        """Whether the payload can grow by `more` bytes without being encoded to check."""
         self._grown += more
         return self.parcel.size + self._grown <= limits.PAYLOAD_BYTES_MAX
 
     def fits(self) -> bool:
-        """Whether the payload is none too large as it is now: it is encoded to see."""
+        """Whether the payload is within the limit; encodes it to find out."""
         self._grown = len(self._encoded()) - len(self.parcel.frames[0])
         return self.parcel.size + self._grown <= limits.PAYLOAD_BYTES_MAX
 
     def _encoded(self) -> bytes:
-        """Frame 1 of what is left."""
+        """Frame 1 with the records left."""
         records = self.records
         content = [records[index] for index in self.kept] if self._is_array else records[0]
         return ENCODERS[self.parcel.fmt](content)
 
     def close(self) -> tuple[bytes, ...]:
-        """The frames of what is left: the very frames that came, if nothing was changed."""
+        """The frames of what is left: the original ones, if nothing was changed."""
         if not self.is_changed or not self.kept:
             return self.parcel.frames
         return (self._encoded(), *self.parcel.frames[1:])
@@ -169,7 +169,7 @@ def _packed(values: list[Any]) -> bytes:
     try:
         return pack(values)
     except (ValueError, TypeError, RecursionError, OverflowError):
-        return b""  # of no type that MessagePack knows: they are all alike
+        return b""  # not a type of MessagePack: all such values count as equal
 
 
 FACTS: Final[dict[str, Callable[[Parcel], Any]]] = {

@@ -1,4 +1,4 @@
-"""What can be set for each kind of filter, and how it is read; every mistake with its code (CFG-071)."""
+"""The options of each kind of filter, and how they are read; every error has a code (CFG-071)."""
 
 import re
 from collections.abc import Callable
@@ -32,7 +32,7 @@ class SampleOptions(msgspec.Struct, frozen=True, tag="sample"):
     salt: str = ""
     """Two filters with different salts decide independently."""
     key: tuple[str, ...] = ()
-    """Fields that decide together; none: each message, or sample, by itself."""
+    """Fields whose values decide together; none: each message or sample by itself."""
 
 
 class RateOptions(msgspec.Struct, frozen=True, tag="rate-limit"):
@@ -63,14 +63,14 @@ class ThresholdOptions(msgspec.Struct, frozen=True, tag="threshold"):
     clear: float | int | None = None
     for_ns: int = 0
     key: tuple[str, ...] = ()
-    """Fields; none: each series by itself, or each type and origin of messages."""
+    """Fields; none: per series, or per type and origin of messages."""
 
 
 class EditOptions(msgspec.Struct, frozen=True, tag="edit"):
     """Keys of `edit`."""
 
     edits: tuple[tuple[Any, ...], ...]
-    """Each a verb, a field and what the verb needs besides."""
+    """Each is a verb, a field, and the verb's arguments."""
 
 
 class NoOptions(msgspec.Struct, frozen=True, tag="none"):
@@ -84,10 +84,10 @@ class AggregateOptions(msgspec.Struct, frozen=True, tag="aggregate"):
     group: tuple[str, ...] = ()
     field: str = VALUE
     functions: tuple[str, ...] = ()
-    """`mean`, `p50`, `p99.9`; what else can be asked for is always told."""
+    """`mean`, `p50`, `p99.9`; all other functions are always included."""
     grace_ns: int = 2_000_000_000
     name: str = ""
-    """Type of what is told; empty: that of what came."""
+    """Type of the result; empty: the type of the collected messages."""
 
 
 class BatchOptions(msgspec.Struct, frozen=True, tag="batch"):
@@ -126,7 +126,7 @@ Options = (
 
 
 def state_of(options: Options) -> tuple[object, ...]:
-    """What a filter's state depends on, besides its kind (CHN-070)."""
+    """The options that a filter's state depends on, besides its kind (CHN-070)."""
     if isinstance(options, SampleOptions):
         return options.key, options.every
     if isinstance(options, RateOptions):
@@ -141,7 +141,7 @@ def state_of(options: Options) -> tuple[object, ...]:
 
 
 def reads_fields(options: Options) -> bool:
-    """Whether a filter looks into the payload; if not, one that cannot be read is a record like any other."""
+    """Whether a filter uses the payload; if not, an unreadable payload is an ordinary record."""
     if isinstance(options, SampleOptions | RateOptions):
         return bool(options.key)
     return isinstance(options, DedupeOptions | ThresholdOptions | EditOptions | AggregateOptions)
@@ -151,7 +151,7 @@ def reads_fields(options: Options) -> bool:
 
 
 class Of(Enum):
-    """What is filtered: it decides which fields there can be."""
+    """What is filtered, samples or messages; decides which fields exist."""
 
     SAMPLES = "samples only, whose fields are known"
     MESSAGES = "messages, perhaps samples among them: fields are free"
@@ -252,7 +252,7 @@ FORMS: Final = {
     "hash": ("field",),
     "replace": ("field", "pattern", "text"),
 }
-"""The steps of an edit, and what follows each verb."""
+"""The steps of an edit, with the arguments of each verb."""
 
 
 def _step(table: Table, at: int, said: Any) -> tuple[Any, ...] | None:
@@ -380,4 +380,4 @@ KINDS: Final[dict[str, Callable[..., Options]]] = {
 }
 HANDOVERS: Final = ("forward", "journal")
 OF_MESSAGES: Final = ("edit", "aggregate", "batch", "route", "absorb", "stdout", "python")
-"""Kinds that samples pass."""
+"""Kinds that let samples pass."""

@@ -3,9 +3,9 @@
     before-all (0, 0, 0, -a)     number p (1, p, 0, name) from configuration     after-all (2, 0, 0, a)
                                           (1, p, 1, a) of a client
 
-`a` is the attach number, increasing per node run. Three strict bands; inside a band and among equal numbers it is
-the order of attaching that counts, the newest before-all in front. Filters from configuration stand by number and
-name, so their order does not depend on when the configuration arrived.
+`a` is the attach number, which increases within a node's run. There are three strict bands. Within a band, and among
+equal numbers, the order of attaching decides; the newest before-all is first. Filters from configuration stand by
+number and name, so their order does not depend on when the configuration arrived.
 """
 
 import re
@@ -22,7 +22,7 @@ AFTER_ALL: Final = 2
 
 
 def before_all(attach: int) -> Key:
-    """In front of everything that is there."""
+    """Ahead of every present link."""
     return BEFORE_ALL, 0, 0, -attach
 
 
@@ -32,12 +32,12 @@ def by_filter(place: int, name: str) -> Key:
 
 
 def by_client(place: int, attach: int) -> Key:
-    """A client that asked for a number; behind the filters of the same number."""
+    """A client that asked for a number; after the filters with the same number."""
     return NUMBERED, place, 1, attach
 
 
 def after_all(attach: int) -> Key:
-    """Behind everything that is there."""
+    """After every present link."""
     return AFTER_ALL, 0, 0, attach
 
 
@@ -45,7 +45,7 @@ BANDS: Final = {"before-all": before_all, "after-all": after_all}
 
 
 def key_of(at: int | str, attach: int) -> Key | None:
-    """The key of a client that asked for this place; None: there is no such place.
+    """The key of a client that asked for this place; None: the place is invalid.
 
     >>> key_of("after-all", 7), key_of(5, 7), key_of("behind", 7), key_of(0, 7)
     ((2, 0, 0, 7), (1, 5, 1, 7), None, None)
@@ -57,7 +57,7 @@ def key_of(at: int | str, attach: int) -> Key | None:
 
 
 def is_type(kind: str) -> bool:
-    """Whether messages can have this type (CHN-002).
+    """Whether this is a valid message type (CHN-002).
 
     >>> is_type("demo.report"), is_type("*"), is_type("Demo"), is_type("")
     (True, False, False, False)

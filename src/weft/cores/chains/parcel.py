@@ -9,7 +9,7 @@ OUT, IN = "out", "in"
 
 
 class Ghost:
-    """The sender of what nobody has sent: it hears nothing."""
+    """The sender of a message without a client; it ignores its status."""
 
     id = bytes(16)
     is_gone = True
@@ -19,53 +19,55 @@ GHOST: Final = Ghost()
 
 
 class Parcel:
-    """What walks down a chain. Only `frames`, `to` and the engine's own marks ever change (CHN-006).
+    """A message on its way down a chain. Only `frames`, `to` and the engine's own marks change (CHN-006).
 
-    Marks that most messages never have set stand in the class: there are two parcels per message, and their making is
-    most of what a message costs.
+    Marks that most messages never set are class attributes: there are two parcels per message, and creating them is
+    most of a message's cost.
     """
 
     sender: Any = None
-    """The client that has sent it, as long as it is attached to this node (CHN-013, CHN-030)."""
+    """The client that sent it, while it is attached to this node (CHN-013, CHN-030)."""
     tag = 0
     want, keep = "none", "disk"
     is_kept = False
-    """Whether a record of it stands in the inbox of the journal."""
+    """Whether the journal has an inbox record of it."""
     is_again = False
-    """It was offered before, by an earlier run of this node or to an earlier client (`re`)."""
+    """It was offered before, in an earlier run of this node or to an earlier client (`re`)."""
     is_handed = False
-    """`forward` or `journal` has taken it: none of them does so again (CHN-036)."""
+    """`forward` or `journal` has made a record of it; no second one is made (CHN-036)."""
     weight = 0
-    """Bytes of memory that it is counted with while it waits."""
+    """Bytes of memory counted for it while it waits."""
     is_over = False
     """Its walk has ended."""
     unconfirmed = 0
-    """Confirming readers that have it and have not said so (CHN-019)."""
+    """Confirming readers that have not confirmed it yet (CHN-019)."""
     waits: tuple[tuple[str, bool], ...] = ()
-    """Names of clients for whom it is kept until they come back, and whether they are to confirm it."""
+    """Names of clients that it is kept for, and whether each has to confirm it."""
     carries: Callable[[], None] | None = None
-    """What is done when it comes to its bottom or its end: what it was made of is not kept any longer."""
+    """Called when it reaches the bottom or ends: the messages it was made of are then no longer kept."""
     taken: "Parcel | None" = None
-    """What is kept in the inbox of a message on `out` of which a filter has taken something in."""
+    """For a message on `out` that a filter has collected: its parcel in the inbox."""
     told: frozenset[tuple[str, int, bytes]] = frozenset()
-    """Filter, window and group: what an earlier run has told of it, and nobody counts again."""
+    """Filter, window and group of results of an earlier run that contain it; it is not counted there again."""
     flow: Any = None
-    """Where it is counted (CHN-082)."""
+    """The counters of its chain (CHN-082)."""
 
     def __init__(self, number: int, direction: str, mail: Mail) -> None:
         self.id = number
-        """Between node and clients (CHN-005)."""
+        """Its number between node and clients (CHN-005)."""
         self.sent = mail
-        """As it came to the top of the chain."""
+        """As it was at the top of the chain."""
         self.direction, self.type = direction, mail.type
         self.origin, self.era, self.sequence = mail.origin, mail.era, mail.sequence
         self.frames: tuple[bytes, ...] = mail.frames
-        """Never changed in place: a new tuple takes its place, so that no copy handed out before changes (CHN-014)."""
+        """Never changed in place: a change sets a new tuple, so that copies given out before stay as they are
+        (CHN-014).
+        """
         self.fmt, self.to = mail.fmt, mail.to
         self.via, self.depth, self.at, self.exp = mail.via, mail.depth, mail.at, mail.exp
 
     def let_go(self) -> None:
-        """It has come to its bottom or its end: let go of what it was made of, in front of what it becomes."""
+        """It has reached the bottom or ended: release the messages it was made of, ahead of the records it becomes."""
         if self.carries is not None:
             carried, self.carries = self.carries, None
             carried()
@@ -76,7 +78,7 @@ class Parcel:
         return sum(map(len, self.frames))
 
     def mail(self) -> Mail:
-        """What travels; the very object that came, if nothing has changed."""
+        """The mail to send on; the original object, if nothing has changed."""
         sent = self.sent
         if self.frames is sent.frames and self.to is sent.to:
             return sent

@@ -1,7 +1,7 @@
-r"""Regular expressions of linear time (CHN-065): a pattern that somebody types cannot stop a node.
+r"""Regular expressions with linear running time (CHN-065): no pattern that a person types can stop a node.
 
-The library's own templates take text for Latin-1 as soon as there is a letter beyond it; so what stands in the place of
-a match is put together here: text, `\1` to `\9` for groups, `\0` for the whole match, and `\\` for a backslash.
+The library's own templates treat text as Latin-1 if the template contains a letter beyond it. So replacements are built
+here: text, `\1` to `\9` for groups, `\0` for the whole match, and `\\` for a backslash.
 """
 
 import re
@@ -21,7 +21,7 @@ def regular_expressions() -> Any:
 
 
 def replacer(pattern: str, text: str) -> Callable[[str], str]:
-    r"""Replaces every match of `pattern` by `text`; ValueError says why it cannot.
+    r"""A function that replaces every match of `pattern` by `text`; ValueError if either is invalid.
 
     >>> replacer(r"(\w+)@\w+", r"…@\1 \\")("to ada@lab")
     'to …@ada \\'
@@ -60,7 +60,7 @@ def _filled(pieces: list[str | int], match: Any) -> str:
 
 
 def mistake(pattern: str, text: str) -> str:
-    r"""Why this cannot be looked for, or `text` not stand in its place; empty if it can.
+    r"""Why `pattern` or its replacement `text` is invalid; empty if both are valid.
 
     >>> mistake(r"(\d+)", r"<\1>"), mistake("x", r"\1"), mistake("x", "\\d") != "", mistake("(", "") != ""
     ('', 'there is no group 1', True, True)

@@ -1,10 +1,10 @@
-"""What waits to be said to one client, in order, and what was said lately and may come back unsent.
+"""Messages that wait to be sent to one client, in order, and those sent recently, which may come back unsent.
 
-One turn's messages for a registration, and its statuses, gather in batches (CLI-008). A client whose queue in the
-shell is full takes nothing: what was said last comes back, one by one from its end, takes its old place at the head,
-and is said again after a pause that grows. Whoever is behind keeps every offer and every answer; of copies it keeps
-the newest, and the first one left says how many before it are lost (CHN-018). What one turn makes for a client that is
-not behind does not wait, and has no such bound.
+The messages of one turn for a registration, and its statuses, are combined into batches (CLI-008). A client whose queue
+in the shell is full accepts nothing: the messages sent last come back one by one from the end, take their old places at
+the head, and are sent again after a pause that grows. Such a client is "behind": all offers and answers for it are
+kept, but only the newest copies, and the first copy left says how many before it were lost (CHN-018). The messages of
+one turn for a client that is not behind do not wait, so this bound does not apply to them.
 """
 
 from collections import deque
@@ -20,18 +20,18 @@ from weft.wire.clients import Answered, Rec, RecItem, Status, StatusItem
 CLIENTS: Final = "clients"
 """The channel."""
 STATUSES: Final = -1
-"""Where a registration's number stands: no client has this one."""
+"""The registration number that stands for statuses; no client has it."""
 
 
 class Copies:
-    """What copies take that wait for any client."""
+    """Memory of the copies that wait for all clients."""
 
     __slots__ = ("bytes", "count", "room")
 
     def __init__(self) -> None:
         self.bytes = self.count = 0
         self.room = Part("copies", lambda: self.cost)
-        """Of the core's budget; here, all there is."""
+        """Its part of the core's budget; the whole of it here."""
 
     @property
     def cost(self) -> int:
@@ -40,7 +40,7 @@ class Copies:
 
 
 class Batch:
-    """Messages of one registration, or statuses, that will leave as one multipart."""
+    """Messages of one registration, or statuses, for one multipart."""
 
     __slots__ = ("bytes", "frames", "is_copies", "is_said", "items", "nodes", "reg")
 
@@ -49,11 +49,11 @@ class Batch:
         self.items: list[RecItem] = []
         self.frames: list[bytes] = []
         self.bytes = self.nodes = 0
-        """Of the payload; and in all the `via`, which are what makes a header long."""
+        """Payload bytes, and the number of nodes in all `via`, which make a header long."""
         self.is_said = False
 
     def has_room(self, size: int, frames: int, nodes: int) -> bool:
-        """Whether one more message of that size leaves it within a multipart."""
+        """Whether one more message of that size fits into the multipart."""
         return (
             len(self.items) < limits.BATCH_MESSAGES_MAX
             and self.bytes + size <= limits.BATCH_BYTES_MAX
@@ -62,14 +62,14 @@ class Batch:
         )
 
     def again(self) -> "Batch":
-        """The same once more; what was handed out of it stays as it was."""
+        """A copy to be sent again; what was given out of this one stays unchanged."""
         fresh = Batch(self.reg, is_copies=self.is_copies)
         fresh.items, fresh.frames = self.items.copy(), self.frames.copy()
         fresh.bytes, fresh.nodes = self.bytes, self.nodes
         return fresh
 
     def discard_first(self) -> tuple[RecItem, int]:
-        """Take the oldest message out; it, and its bytes."""
+        """Remove the oldest message; returns it and its bytes."""
         first = self.items.pop(0)
         size = sum(map(len, self.frames[: first.n]))
         del self.frames[: first.n]
@@ -81,7 +81,7 @@ Said = Batch | Answered
 
 
 class Post:
-    """All that waits for one client. `dirty` holds those who have something new, by peer."""
+    """Everything that waits for one client. `dirty` maps peers to posts with something new."""
 
     __slots__ = (
         "_all",
@@ -107,37 +107,37 @@ class Post:
     )  # fmt: skip
 
     def __init__(self, peer: bytes, dirty: dict[bytes, "Post"], copies: Copies | None = None) -> None:
-        """`copies`: those of all clients."""
+        """`copies`: shared by all clients."""
         self.peer, self._dirty, self._all = peer, dirty, copies or Copies()
         self.retry_at: int | None = None
-        """When to speak again to a client that is behind; None: it is not."""
+        """When to try a client that is behind again; None: it is not behind."""
         self.said_at = 0
         self.answers = 0
-        """Statuses and other messages, without those of chains, that wait."""
+        """Number of waiting statuses and other messages that do not come from chains."""
         self.copies_lost = 0
         """Copies discarded so far."""
         self._queue: deque[Said] = deque()
         self._open: dict[int, Batch] = {}
         self._statuses: list[StatusItem] | None = None
         self._copies: deque[Batch] = deque()
-        """The batch of each copy that waits, oldest first; those of batches that were said do not count."""
+        """The batch of each waiting copy, oldest first; batches that were sent do not count."""
         self._copies_count = self._copies_bytes = 0
         self._lost: dict[int, int] = {}
         self._said: list[Said] = []
         self._before: list[Said] = []
-        """What was said in this turn, and in the one before: no other can come back."""
+        """What was sent in this turn and in the turn before; nothing older can come back."""
         self._turn = 0
         self._has_failed = False
         self._pause, self._portion = 0, limits.PORTION_MAX
 
-    # What is to be said
+    # Adding messages
 
     def offer(self, reg: int, item: RecItem, frames: tuple[bytes, ...]) -> None:
-        """A message that is the client's to answer: never discarded."""
+        """A message that the client has to answer: never discarded."""
         self._gather(reg, item, frames, is_copies=False)
 
     def copy(self, reg: int, item: RecItem, frames: tuple[bytes, ...]) -> None:
-        """A copy: the oldest ones of a client that is behind make room for it."""
+        """A copy; if the client is behind, its oldest copies make room."""
         batch, size = self._gather(reg, item, frames, is_copies=True)
         self._copies.append(batch)
         self._count_out(-1, -size)
@@ -154,14 +154,14 @@ class Post:
         statuses.append(item)
 
     def say(self, message: Answered) -> None:
-        """Anything else, in its place between what is there and what will come."""
+        """Any other message; it keeps its place in the order."""
         self.answers += 1
-        self._open.clear()  # so a number that is registered anew begins a batch of its own, of its own kind
+        self._open.clear()  # a number that is registered again then starts a batch of its own kind
         self._statuses = None
         self._append(message)
 
     def forget(self, reg: int) -> None:
-        """That registration is over: what was lost of it is no news to the next one of the same number."""
+        """The registration has ended: a later one with the same number is not told of its lost copies."""
         self._lost.pop(reg, None)
 
     def _gather(self, reg: int, item: RecItem, frames: tuple[bytes, ...], *, is_copies: bool) -> tuple[Batch, int]:
@@ -205,13 +205,13 @@ class Post:
         self._all.bytes -= size
 
     def close(self) -> None:
-        """Its client is gone: nothing waits for it any more."""
+        """The client is gone: drop everything."""
         self._count_out(self._copies_count, self._copies_bytes)
 
     # Saying it
 
     def speak(self, effects: list[Effect], turn: int, mono: int) -> None:
-        """Say what waits, in order; one who has fallen behind gets a portion that doubles as long as it is taken."""
+        """Send what waits, in order; a client that is behind gets a portion that doubles while it accepts all."""
         self._settle(turn)
         if not self._has_failed:
             self._pause, self._portion = 0, min(2 * self._portion, limits.PORTION_MAX)
@@ -236,7 +236,7 @@ class Post:
             self._copies.clear()
 
     def _leave(self, entry: Said) -> Answered | None:
-        """The message of an entry that is said now; None if nothing is left of it."""
+        """The message to send for an entry; None if nothing is left of it."""
         if not isinstance(entry, Batch):
             self.answers -= _answers_in(entry)
             return entry
@@ -248,13 +248,16 @@ class Post:
         return Rec(entry.reg, entry.items, entry.frames) if entry.items else None
 
     def _settle(self, turn: int) -> None:
-        """Another turn: what was said before the last one has left for good; a beat at the latest lets it go."""
+        """A new turn: messages sent before the last turn cannot come back any more.
+
+        At the latest a beat lets them go.
+        """
         if turn != self._turn:
             self._before = self._said if turn == self._turn + 1 else []
             self._said, self._turn = [], turn
 
     def take_back(self, mono: int) -> bool:
-        """What was said last was not sent: it waits again, in front of all that waits. Whether there was anything."""
+        """What was sent last did not leave: put it back in front. Returns whether there was anything."""
         said = self._said or self._before
         if not said:
             return False

@@ -1,9 +1,8 @@
-"""Confirming readers are remembered: what arrives while they, or their node, are away waits for them (FLD-020).
+"""Confirming readers are remembered: messages that arrive while they, or their node, are away wait for them (FLD-020).
 
-stand     a reader has registered: it is remembered before it hears `done`
-leave     it has left its chain, or is lost: from here on an `AwayLink` stands in its place
-restore   after a restart every reader that is remembered is away
-forget    it has stayed away for too long, or somebody says that it will not come back: what waits is given up
+stand a reader has registered: it is remembered before it hears `done` leave it has left its chain, or is lost: from
+here on an `AwayLink` stands in its place restore after a restart every reader that is remembered is away forget it has
+stayed away for too long, or somebody says that it will not come back: what waits is given up
 
 A reader is known by its client's name and by what it has registered for. What waits for it waits under the name
 (`waiting`), within a bound of messages and bytes; the messages themselves are kept in the inbox.
@@ -22,9 +21,9 @@ from weft.cores.chains.order import Key, covers, key_of
 from weft.cores.chains.roster import Roster
 from weft.cores.chains.waiting import Waiting
 
-AWAY_MS_USUAL = 600_000  # of a reader of a journal that did not say it yet
+AWAY_MS_USUAL = 600_000  # for a reader in a journal that has no such value yet
 Name = tuple[str, str]
-"""Of the client, and what it has registered for."""
+"""Name of the client, and the type it registered for."""
 
 
 class Reader:
@@ -35,14 +34,14 @@ class Reader:
     def __init__(self, said: Remembered) -> None:
         self.said = said
         self.here = 0
-        """Links of it that stand in their chain."""
+        """Number of its links that are in their chain."""
         self.away: AwayLink | None = None
         self.since = 0
-        """Since when it is away, or this node runs without it; monotonic."""
+        """Since when it is away, or this node runs without it; monotonic ns."""
 
     @property
     def until(self) -> int:
-        """When it is forgotten, if it stays away."""
+        """When it is forgotten, if it does not come back."""
         return self.since + self.said.away_ms * MILLISECOND
 
 
@@ -59,17 +58,17 @@ class Readers:
 
     @property
     def away(self) -> int:
-        """How many of them are away."""
+        """Number of readers that are away."""
         return sum([reader.away is not None for reader in self._all.values()])
 
     # Coming and going
 
     def has_room(self, name: str, kind: str) -> bool:
-        """Whether one more could be remembered, or this one is."""
+        """Whether this reader is remembered, or one more could be."""
         return (name, kind) in self._all or len(self._all) < limits.READERS_MAX
 
     def stand(self, link: HolderLink) -> None:
-        """It is there, and from now on remembered."""
+        """It has attached, and is remembered from now on."""
         said = Remembered(link.name, link.type, link.said.at, link.said.away)
         reader = self._all.get((link.name, link.type))
         if reader is None or reader.said != said:
@@ -81,7 +80,7 @@ class Readers:
         self._call_in(reader)
 
     def leave(self, link: HolderLink, now: Now) -> None:
-        """It is away, unless it stands there a second time."""
+        """It is away, unless it has a second link."""
         reader = self._all.get((link.name, link.type))
         if reader is None:
             return
@@ -105,7 +104,7 @@ class Readers:
     # Memory
 
     def recall(self, kept: Remembered | Forgotten, now: Now) -> None:
-        """What this core has noted: whoever is remembered is away."""
+        """Process one of this core's records: remembered readers are away at first."""
         reader = self._all.get((kept.name, kept.type))
         if isinstance(kept, Forgotten):
             if reader is not None:
@@ -119,7 +118,10 @@ class Readers:
             self._send_away(reader, key, now)
 
     def expect(self, name: str, kind: str, now: Now) -> None:
-        """Messages of this type wait for a reader: a journal of an earlier version does not say that it is remembered."""
+        """Messages of this type wait for a reader.
+
+        A journal of an earlier version has no record that it is remembered.
+        """
         if self._covers(name, kind) or len(self._all) >= limits.READERS_MAX:
             return
         said = Remembered(name, kind, "after-all", AWAY_MS_USUAL)
@@ -127,13 +129,16 @@ class Readers:
         self.recall(said, now)
 
     def condense(self) -> list[Remembered]:
-        """Who is remembered, for a snapshot."""
+        """The remembered readers, for a snapshot."""
         return [self._all[name].said for name in sorted(self._all)]
 
     # The end
 
     def forget(self, name: str, why: str, now: Now, kind: str | None = None) -> int:
-        """Remember a reader no longer, in one of its registrations or in all that are away; how many messages that cost."""
+        """Forget a reader, in one of its registrations or in all that are away.
+
+        Returns how many messages were given up.
+        """
         gone = [
             reader
             for reader in self._all.values()
@@ -160,7 +165,7 @@ class Readers:
     # Time
 
     def wake(self, now: Now) -> None:
-        """Forget who has stayed away for too long; not while there is no room to say so."""
+        """Forget readers that have been away too long, unless the journal has no room to record it."""
         if self._due is None or now.mono < self._due or self._context.is_full:
             return
         late = [reader for reader in self._all.values() if reader.away is not None and reader.until <= now.mono]
@@ -168,7 +173,7 @@ class Readers:
             self._forget(reader, "time-over", now)
 
     def deadline(self) -> int | None:
-        """When the next one has stayed away for too long."""
+        """When the next reader has been away too long."""
         return None if self._context.is_full else self._due
 
     def _plan(self) -> None:
@@ -177,7 +182,7 @@ class Readers:
     # Shown
 
     def show(self, now: Now) -> list[dict[str, Any]]:
-        """Who is remembered, and what waits for each; plain data."""
+        """The remembered readers, and what waits for each, as plain data."""
         return [self._show(reader, now) for reader in self._all.values()]
 
     def _show(self, reader: Reader, now: Now) -> dict[str, Any]:

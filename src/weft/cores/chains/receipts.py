@@ -1,11 +1,11 @@
-"""Who waits until a message has come to a node further away, and the answer that such a node gives (RTE-006).
+"""Senders that wait until a message has reached a more distant node, and the receipt that this node sends (RTE-006).
 
     the sender's node     DIRECT, `want: dest`, no child of it    asks for a receipt, and keeps the sender waiting
-    the nodes between     take it along as all else
-    the node it is for    says `weft.receipt` to the origin, once it is in its `in` chain
+    the nodes between     forward it like any other mail
+    the node it is for    sends `weft.receipt` to the origin, once it is in its `in` chain
 
-A receipt is mail as any other, DIRECT and without an outbox. Without one in `RECEIPT_NS` the sender hears `unconfirmed`: the
-message may have come, or not.
+A receipt is ordinary mail, DIRECT and volatile. Without a receipt in `RECEIPT_NS` the sender hears `unconfirmed`: the
+message may have arrived, or not.
 """
 
 from collections import OrderedDict
@@ -25,7 +25,7 @@ RECEIPT: Final = "weft.receipt"
 
 
 class Receipt(msgspec.Struct, frozen=True, gc=False):
-    """What has come, by its identity at the origin; and what became of it: `delivered`, or why it was not."""
+    """The arrived message, by its identity at the origin, and the outcome: `delivered`, or why not."""
 
     era: int
     sequence: int
@@ -37,7 +37,10 @@ _encode: Final = msgspec.msgpack.Encoder().encode
 
 
 class Waiting:
-    """A message whose sender waits. `ticket`: under which its first hop is not known yet; 0: it is."""
+    """A message whose sender waits.
+
+    `ticket`: the post to the first hop, while its outcome is open; 0: it has arrived there.
+    """
 
     __slots__ = ("due_at", "parcel", "ticket")
 
@@ -46,28 +49,28 @@ class Waiting:
 
 
 class Receipts:
-    """Messages of this node that wait for one."""
+    """This node's messages that wait for a receipt."""
 
     def __init__(self, context: Context) -> None:
         self._context = context
         self._open: OrderedDict[tuple[int, int], Waiting] = OrderedDict()
         self.left = 0
-        """Those that the first node on the way has."""
+        """Number of those that the first node on the way has."""
 
     def __len__(self) -> int:
         return len(self._open)
 
     @property
     def has_room(self) -> bool:
-        """Whether one more may wait."""
+        """Whether one more message may wait."""
         return len(self._open) < limits.TICKETS_MAX
 
     def wait(self, parcel: Parcel, ticket: int, now: Now) -> None:
-        """It is to go."""
+        """Wait for the receipt of a message that is about to be sent."""
         self._open[parcel.era, parcel.sequence] = Waiting(parcel, ticket, now.mono + limits.RECEIPT_NS)
 
     def leave(self, parcel: Parcel) -> bool:
-        """The first node on the way has it; whether that is not enough."""
+        """The first node on the way has it; returns whether the sender has to wait longer."""
         waiting = self._open.get((parcel.era, parcel.sequence))
         if waiting is None:
             return False
@@ -76,7 +79,7 @@ class Receipts:
         return True
 
     def forget(self, parcel: Parcel) -> None:
-        """It did not leave."""
+        """It was not sent: stop waiting."""
         self._open.pop((parcel.era, parcel.sequence), None)
 
     def _end(self, key: tuple[int, int]) -> Waiting:
@@ -85,7 +88,10 @@ class Receipts:
         return waiting
 
     def heard(self, record: StreamRecord) -> tuple[Waiting, str] | None:
-        """What a receipt answers, and with which word; None, and counted: nothing, or it comes from somebody else."""
+        """The message that a receipt is for, and its outcome.
+
+        None, and counted, if there is none or the receipt comes from another node.
+        """
         try:
             said = _decode(record.payload)
         except UNREADABLE:
@@ -98,25 +104,25 @@ class Receipts:
         return self._end((said.era, said.sequence)), said.why
 
     def overdue(self, now: Now) -> list[Waiting]:
-        """Those that have waited for long enough."""
+        """Messages that have waited too long."""
         found: list[Waiting] = []
         while self._open and (first := next(iter(self._open.items())))[1].due_at <= now.mono:
             found.append(self._end(first[0]))
         return found
 
     def deadline(self) -> int | None:
-        """When the first of them has."""
+        """When the first message has waited too long."""
         return next(iter(self._open.values())).due_at if self._open else None
 
 
 def _may_say(parcel: Parcel, origin: bytes) -> bool:
-    """Whether a node can say that it has this: it is the one that the message names, where that is said by its id."""
+    """Whether this node may send the receipt: it is the destination, where the message names that by id."""
     node = parcel.to[1]
     return not isinstance(node, bytes) or node == origin
 
 
 def receipt_of(record: StreamRecord, why: str, context: Context, now: Now) -> Mail:
-    """What is said to the origin of mail that has come."""
+    """The receipt for mail that has arrived."""
     return Mail(
         origin=context.node,
         era=context.era,

@@ -1,7 +1,7 @@
-"""Links that make records of messages: `forward` below the root, `journal` at it, `absorb`, `route` (CHN-068, CHN-036).
+"""Filters that make records of messages: `forward`, `journal` (at the root), `absorb`, `route` (CHN-068, CHN-036).
 
-A message that one of them has taken goes on down the chain, so that readers behind it see it, too. What they make stands in one
-Persist with the end of the message in the inbox (CHN-033c). Batches of samples travel as records anyway: these links
+A message taken by one of them still goes on down the chain, so that readers behind it see it. The records stand in one
+Persist with the end of the message in the inbox (CHN-033c). Batches of samples travel as records anyway: these filters
 let them pass.
 """
 
@@ -21,17 +21,17 @@ from weft.cores.chains.settings import FilterSpec
 
 
 class RelayLink(FilterLink):
-    """A built-in filter that takes messages along, at its place."""
+    """A built-in filter that makes a record of a message."""
 
     def __init__(self, spec: FilterSpec, context: Context) -> None:
         super().__init__(spec)
         self.context = context
         self.sees_all = not spec.where and not spec.when
-        """It need not look into a message."""
+        """It takes every message, so it need not decode any."""
 
     def take(self, parcel: Parcel, now: Now) -> StreamRecord | None:
-        """The record that a message becomes; none if it is not for this direction or node, or was taken before."""
-        if self.sees_all:  # else `takes` has counted it
+        """The record that a message becomes; None if the direction or node is wrong, or a record was made before."""
+        if self.sees_all:  # otherwise `takes` has counted it
             self.counters.offered += 1
             self.counters.passed += 1
         if parcel.direction != IN or parcel.is_handed:
@@ -44,17 +44,17 @@ class RelayLink(FilterLink):
         raise AssertionError(self)
 
     def count_obstacle(self, why: str) -> None:
-        """It was to be sent on, and could not be."""
+        """Count a message that could not be sent on."""
         self.counters.failed += 1
         not_forwarded = self.context.counters.not_forwarded
         not_forwarded[why] = not_forwarded.get(why, 0) + 1
 
     ends = False
-    """Whether what was taken ends here."""
+    """Whether a message ends here when it is taken."""
 
 
 class ForwardLink(RelayLink):
-    """Sends what has arrived to the parent: the same message, one deeper."""
+    """Sends an arrived message to the parent: the same message, one deeper."""
 
     def _made(self, parcel: Parcel, now: Now) -> StreamRecord | None:
         context = self.context
@@ -68,7 +68,7 @@ class ForwardLink(RelayLink):
 
 
 def _obstacle(parcel: Parcel, now: Now) -> str:
-    """Why what has arrived is not sent on; empty: it is."""
+    """Why an arrived message is not sent on; empty: it is."""
     if parcel.depth >= limits.DEPTH_MAX:
         return "loop"
     if parcel.exp and parcel.exp <= now.wall:
@@ -98,7 +98,7 @@ def _deeper(parcel: Parcel, to: tuple[Any, ...]) -> Mail:
 
 
 class JournalLink(RelayLink):
-    """Puts what has arrived at the root into its journal, for the lake."""
+    """Writes an arrived message into the root's journal, for the lake."""
 
     def _made(self, parcel: Parcel, now: Now) -> StreamRecord | None:
         if not self.context.is_root:
@@ -106,7 +106,7 @@ class JournalLink(RelayLink):
         return self.straight(to_record(parcel.mail(), INBOX, now.wall), now)
 
     def straight(self, record: StreamRecord, now: Now) -> StreamRecord:
-        """What stands in the journal of the root for the record of a message that has arrived."""
+        """The record that the root journals for the record of an arrived message."""
         self.context.counters.journaled += 1
         said = record.attributes
         attributes: dict[str, Any] = {
@@ -123,10 +123,10 @@ class JournalLink(RelayLink):
 
 
 class AbsorbLink(JournalLink):
-    """Ends a message here, at whatever node, and puts it into the journal: a row of the lake that no other node's chains see."""
+    """Ends a message at this node and journals it: it becomes a row of the lake that no other node's chains see."""
 
     def take(self, parcel: Parcel, now: Now) -> StreamRecord | None:
-        """On `out` it is durable before its sender hears `deleted` (CHN-033d)."""
+        """On `out` the record is durable before the sender hears `deleted` (CHN-033d)."""
         if parcel.direction == IN:
             return super().take(parcel, now)
         if self.sees_all:
@@ -142,7 +142,7 @@ class AbsorbLink(JournalLink):
 
 
 class RouteLink(RelayLink):
-    """On `out`: sets the destination. On `in`: sends what has arrived there, too, one deeper."""
+    """On `out`: sets the destination. On `in`: also sends the arrived message on, one deeper."""
 
     def __init__(self, spec: FilterSpec, context: Context) -> None:
         super().__init__(spec, context)
@@ -150,7 +150,10 @@ class RouteLink(RelayLink):
         self._to = spec.options.to
 
     def take(self, parcel: Parcel, now: Now) -> StreamRecord | None:
-        """Nothing is made of it here; a destination at this very node is none for what is here already."""
+        """On `out`: changes only the destination.
+
+        On `in`: this node itself is no valid destination, since the message is here.
+        """
         if self.sees_all:
             self.counters.offered += 1
             self.counters.passed += 1
@@ -166,10 +169,10 @@ class RouteLink(RelayLink):
 
 
 class StdoutLink(RelayLink):
-    """Shows what passes on the node's standard output."""
+    """Shows messages on the node's standard output."""
 
     def take(self, parcel: Parcel, now: Now) -> StreamRecord | None:
-        """Nothing is made of it."""
+        """Makes no record."""
         if self.sees_all:
             self.counters.offered += 1
             self.counters.passed += 1

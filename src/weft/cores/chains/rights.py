@@ -1,12 +1,12 @@
 """Who may read, rewrite and send in the chains of a node (CHN-080, CHN-081).
 
-    uid:1000    a program of this machine, by the kernel's word of who opened the socket in the state directory
+    uid:1000    a program of this machine, by the user that opened the socket in the state directory, as the kernel reports
     key:cam     a program of another machine, by the key that it has proved
-    anybody     over TCP to a node without keys: such a node knows nobody (SEC-002)
+    anybody     over TCP to a node without keys: such a node cannot identify clients (SEC-002)
 
-Without a rule the node's own user and root may everything, and so may an operator's key; a service's key reads and sends; on
-a node without keys anybody may what he reaches. Everybody else may what a rule allows. Weft's own types (`weft.…`) are sent
-and rewritten by no program at all: the engine refuses that behind this table.
+Without a rule, the node's own user, root, and an operator's key may do everything; a service's key may read and send;
+on a node without keys every client that can connect may do everything. All others may do what a rule allows. No program
+may send or rewrite Weft's own types (`weft.…`): the engine refuses that, whatever this table says.
 """
 
 from collections.abc import Callable
@@ -24,19 +24,19 @@ READ, REWRITE, SEND = "read", "rewrite", "send"
 Verb = Literal["read", "rewrite", "send"]
 ANYBODY: Final = "anybody"
 NOBODY: Final = ""
-"""Of whom the kernel says nothing, and of whose key nobody knows any more."""
+"""A peer without a known user or a bound key."""
 LOCAL: Final = "localhost:"
-"""What a peer on a socket of the file system begins with: `localhost:UID:GID:PID`."""
+"""Prefix for a peer on a socket of the file system: `localhost:UID:GID:PID`."""
 SUPERUSER: Final = 0
 OF_ROLES: Final[dict[Role, frozenset[str]]] = {
     Role.OPERATOR: frozenset({READ, REWRITE, SEND}),
     Role.SERVICE: frozenset({READ, SEND}),
 }
-"""What a key may without a rule."""
+"""What a key may do without a rule, by its role."""
 
 
 class Allow(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
-    """`[[chains.allow]]`: one rule; what several allow adds up."""
+    """`[[chains.allow]]`: one rule; the rights of several rules add up."""
 
     user: Annotated[str, Meta(pattern=r"^(uid:[0-9]{1,10}|key:[A-Za-z0-9_.-]{1,63}|anybody)$")]
     verbs: Annotated[tuple[Verb, ...], Meta(min_length=1, max_length=3)]
@@ -44,27 +44,27 @@ class Allow(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=Tru
         tuple[Annotated[str, Meta(pattern=r"^(\*|[a-z0-9][a-z0-9._-]{0,63}(\.\*)?)$")], ...],
         Meta(min_length=1, max_length=limits.RULE_TYPES_MAX),
     ] = ("*",)
-    """As programs register for them: `app.report`, `app.*`, `*`."""
+    """Patterns as programs register them: `app.report`, `app.*`, `*`."""
     dir: Annotated[tuple[Literal["in", "out"], ...], Meta(min_length=1, max_length=2)] = ("in", "out")
 
     def allows(self, verb: str, direction: str, kind: str) -> bool:
-        """Whether it allows this, of all types that `kind` means."""
+        """Whether it allows this for all types that `kind` covers."""
         return verb in self.verbs and direction in self.dir and any(covers(each, kind) for each in self.types)
 
 
 class Rights:
-    """Judges who says something; of a node that was not told whose it is, everybody is its owner."""
+    """Decides what a peer may do; if no owner was configured, every peer counts as the owner."""
 
     def __init__(self, allow: tuple[Allow, ...], own: int | None, *, is_closed: bool) -> None:
         self.holder_of: Callable[[bytes], Holder | None] = lambda _: None
-        """Whose key a node's UUID is bound to, as it is now."""
+        """The current holder of the key for a node's UUID."""
         self._own, self._is_closed = own, is_closed
         self._rules: dict[str, list[Allow]] = {}
         for rule in allow:
             self._rules.setdefault(rule.user, []).append(rule)
 
     def user_of(self, source: Source) -> str:
-        """Who says it.
+        """The user of a peer.
 
         >>> Rights((), 7, is_closed=False).user_of(Source("clients", b"", None, "localhost:1000:1000:4711"))
         'uid:1000'
@@ -77,12 +77,12 @@ class Rights:
         return ANYBODY if source.kind else NOBODY
 
     def is_owner(self, source: Source) -> bool:
-        """Whether it is one of the node's own user, who may everything."""
+        """Whether the peer is the node's own user, who may do everything."""
         own = (f"uid:{self._own}", f"uid:{SUPERUSER}")
         return self._own is None or (source.proved is None and self.user_of(source) in own)
 
     def may(self, source: Source, verb: str, direction: str, kind: str) -> bool:
-        """Whether who says it may do that."""
+        """Whether the peer may do that."""
         user = self.user_of(source)
         if self.is_owner(source) or (user == ANYBODY and not self._is_closed):
             return True
@@ -92,7 +92,7 @@ class Rights:
         return any(rule.allows(verb, direction, kind) for rule in self._rules.get(user, ()))
 
     def may_attach(self, source: Source) -> bool:
-        """Whether it may anything at all."""
+        """Whether the peer may do anything at all."""
         user = self.user_of(source)
         if self.is_owner(source) or user in self._rules or (user == ANYBODY and not self._is_closed):
             return True
@@ -100,5 +100,5 @@ class Rights:
         return bound is not None and not OF_ROLES.keys().isdisjoint(bound.roles)
 
     def _bound(self, source: Source) -> Holder | None:
-        """Whose key it proved, if it proved one that is still bound."""
+        """The holder of the key that the peer proved; None if it proved none, or the key is no longer bound."""
         return None if source.proved is None else self.holder_of(source.proved)

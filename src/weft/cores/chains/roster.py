@@ -1,8 +1,9 @@
-"""Who stands on which chain: one look into a table finds the links of a message (CHN-001, CHN-002).
+"""Which links stand on which chain: one table lookup finds the links of a message (CHN-001, CHN-002).
 
-A link for one type stands on the chain of that type. One for many stands on every chain that it covers, present and
-future, with the same key. A chain comes to be when somebody registers for its type or the first message of it passes;
-of the latter kind there are at most `limits.CHAINS_MAX`, beyond which links are found anew for each message.
+A link for one type stands on the chain of that type. A link for many types stands on every chain that it covers,
+present and future, with the same key. A chain is created when a link registers for its type, or when the first message
+of the type passes. Of the latter kind at most `limits.CHAINS_MAX` are kept; beyond that, links are looked up for each
+message.
 """
 
 from bisect import bisect_left
@@ -16,7 +17,7 @@ from weft.cores.chains.order import Key
 
 
 class Standing(Protocol):
-    """What a roster knows of a link."""
+    """The interface of a link, as a roster uses it."""
 
     key: Key
     name: str
@@ -37,13 +38,13 @@ class Chain:
         self.keys: list[Key] = []
 
     def insert(self, link: Standing) -> None:
-        """Put a link at the place of its key; O(links of this chain)."""
+        """Insert a link at the place of its key; O(links of this chain)."""
         at = bisect_left(self.keys, link.key)
         self.links.insert(at, link)
         self.keys.insert(at, link.key)
 
     def remove(self, link: Standing) -> None:
-        """Take a link out."""
+        """Remove a link."""
         at = self.links.index(link)
         del self.links[at]
         del self.keys[at]
@@ -54,13 +55,13 @@ class Roster:
 
     def __init__(self) -> None:
         self.count = 0
-        """Links, on whatever chain."""
+        """Number of links on all chains."""
         self.others = {"in": Flow(), "out": Flow()}
-        """Messages of chains that are not remembered."""
+        """Counters of messages on chains that are not kept."""
         self._chains: dict[tuple[str, str], Chain] = {}
         self._wild: dict[str, list[Standing]] = {"in": [], "out": []}
         self._single: dict[tuple[str, str], int] = {}
-        """How many links stand for exactly this type."""
+        """How many links are registered for exactly this type."""
 
     def __len__(self) -> int:
         return len(self._chains)
@@ -73,7 +74,7 @@ class Roster:
         return self._chains.get((direction, kind)) or self._found(direction, kind)
 
     def attach(self, link: Standing, kinds: tuple[str, ...]) -> None:
-        """Let a link stand for `kinds`: types, or patterns. ChainFull beyond the limits, and then nothing has changed."""
+        """Add a link for `kinds`: types or patterns. ChainFull beyond the limits, and then nothing has changed."""
         if self.count >= limits.LINKS_MAX:
             raise ChainFull(f"{limits.LINKS_MAX} links at most")
         for chain in self._reserve(link, kinds):
@@ -83,7 +84,7 @@ class Roster:
         self.count += 1
 
     def detach(self, link: Standing, kinds: tuple[str, ...]) -> None:
-        """Take a link out of all its chains."""
+        """Remove a link from all its chains."""
         for chain in self._chains_of(link, kinds):
             chain.remove(link)
         if any(map(is_wild, kinds)):
@@ -92,14 +93,14 @@ class Roster:
         self.count -= 1
 
     def place(self, link: Standing, kind: str) -> tuple[int, int]:
-        """Where it stands, from 1, of how many; zeros for one that stands on many chains."""
+        """Its position, from 1, and the length of the chain; zeros for a link on many chains."""
         if is_wild(kind):
             return 0, 0
         chain = self.chain(link.direction, kind)
         return chain.links.index(link) + 1, len(chain.links)
 
     def _reserve(self, link: Standing, kinds: tuple[str, ...]) -> list[Chain]:
-        """The chains on which a link is to stand; those of single types stay as long as it does."""
+        """The chains for a link; those of single types stay as long as the link does."""
         for number, kind in enumerate(kinds):
             if is_wild(kind):
                 continue
@@ -133,12 +134,12 @@ class Roster:
         return chain
 
     def _fill(self, chain: Chain) -> None:
-        """Those that stand for many are on a new chain, too; whoever stands for its type alone has not come yet."""
+        """Add the links for many types to a new chain; it has no link for its own type yet."""
         chain.links = sorted((link for link in self._wild[chain.direction] if link.covers(chain.type)), key=_key)
         chain.keys = [link.key for link in chain.links]
 
     def _makes_room(self) -> bool:
-        """Whether one more chain can be remembered, if need be instead of an old one for which nobody has registered."""
+        """Whether one more chain can be kept, if necessary in place of an old one that no link has registered for."""
         if len(self._chains) < limits.CHAINS_MAX:
             return True
         for _ in range(min(limits.CHAINS_TRIED_MAX, len(self._chains))):
@@ -147,12 +148,12 @@ class Roster:
             if name not in self._single and not chain.flow.in_flight:
                 self.others[chain.direction].add(chain.flow)
                 return True
-            self._chains[name] = chain  # looked at again after all others
+            self._chains[name] = chain  # moved to the end: it is examined again after all others
         return False
 
 
 def is_wild(kind: str) -> bool:
-    """Whether a registration stands for many types."""
+    """Whether a registration covers many types."""
     return kind.endswith("*")
 
 

@@ -2,7 +2,8 @@
 
     to = [kind, node?, ttl?]     node nil or absent: this one     ttl: how many nodes may transmit it, default 255
 
-Of the kinds with a destination at another node only DIRECT is served: the others need a relay that applies them there.
+Of the kinds whose destination is another node, only DIRECT is implemented; the others would need a relay that applies
+them there.
 """
 
 from collections.abc import Callable, Sequence
@@ -16,13 +17,13 @@ __all__ = ["Way", "flaw", "is_spent", "way"]
 
 
 class Way(NamedTuple):
-    """What to do with a message."""
+    """The route of a message."""
 
     how: str
-    """`local`, `up` (towards the parent), `post` (without outbox), `none` (nobody is there), or `refused`."""
+    """`local`, `up` (to the parent), `post` (without outbox), `none` (no such node), or `refused`."""
     why: str = ""
     nodes: tuple[bytes, ...] = ()
-    """Of `post`: the children; none: the carrier finds the way."""
+    """For `post`: the children; empty: the carrier finds the route."""
 
 
 LOCAL: Final = Way("local")
@@ -30,13 +31,13 @@ UP: Final = Way("up")
 
 
 def is_spent(to: Sequence[Any], via: tuple[bytes, ...]) -> bool:
-    """Whether a message that has gone this way may not be transmitted again (RTE-004)."""
+    """Whether a message that has passed these nodes may not be transmitted again (RTE-004)."""
     ttl = to[2] if len(to) == limits.TO_PARTS_MAX else limits.TTL_MAX
     return len(via) >= min(ttl, limits.VIA_MAX)
 
 
 def way(to: Sequence[Any], context: Context) -> Way:
-    """The way of a message whose destination has no flaw, as this node stands now."""
+    """The route of a message with a valid destination, from this node's present place."""
     node = to[1] if len(to) > 1 else None
     is_here = node is None or node in (context.node, context.settings.name)
     if not is_here and to[0] != "DIRECT":

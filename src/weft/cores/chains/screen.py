@@ -1,8 +1,8 @@
-"""What has come from another node, before the journal keeps it (CHN-033).
+"""Screens what other nodes send, before the journal keeps it (CHN-033).
 
-Mail for this node goes down its `in` chain. A record on its way to the root, a batch of samples or an event, passes the
-chain of its type, if anybody stands there: what a filter takes out is announced as lost, so that no number is missing
-without a name.
+Mail for this node goes down its `in` chain. A record on its way to the root (a batch of samples or an event) passes the
+chain of its type, if any link stands there. What a filter drops is announced as lost, so that every missing number has
+a reason.
 """
 
 from collections.abc import Sequence
@@ -43,7 +43,7 @@ class Screen:
         self._context, self._roster, self._batches, self._inbox = context, roster, batches, inbox
 
     def judge(self, record: StreamRecord, now: Now) -> Sequence[Record]:
-        """What to keep in place of this record; the record itself if nobody looks at its type."""
+        """The records to keep in place of this one; the record itself if no link registered for its type."""
         if record.stream == INBOX:
             return self._arrive(record, now)
         kind = TYPES.get(record.stream)
@@ -57,7 +57,7 @@ class Screen:
         return self._look_at(record, chain, now)
 
     def _arrive(self, record: StreamRecord, now: Now) -> Sequence[Record]:
-        """Mail; its origin hears that it has come, if it wants to (RTE-006)."""
+        """Mail has arrived; its origin gets a receipt if it asked for one (RTE-006)."""
         if RCPT not in record.attributes:
             if record.key == RECEIPT:
                 self._context.receipted(record)
@@ -75,7 +75,7 @@ class Screen:
         try:
             batch = samples.decode(record.payload)
         except PeerError:
-            return (record,)  # the lake puts aside what nobody can read
+            return (record,)  # the lake quarantines unreadable records
         counters = self._batches.counters
         view = self._batches.view_of(PassBatch(IN, chain.type, batch, record.origin))
         counters.accepted += len(batch.rows)
@@ -134,7 +134,7 @@ class Screen:
 
 
 def _parted(record: StreamRecord, batch: samples.SampleBatch, kept: list[int]) -> list[Record]:
-    """The rows that are left, as records of rows that follow one another, and the numbers between them as lost."""
+    """The rows that are left, as records of consecutive rows, with the numbers between them as lost."""
     made: list[Record] = []
     at = 0
     for first, end in _runs(kept):

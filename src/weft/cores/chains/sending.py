@@ -1,4 +1,4 @@
-"""Messages that clients of this node send: from `accept` down the `out` chain to its bottom, and one status (CHN-030)."""
+"""Sends of this node's clients: from `accept` down the `out` chain to its end, with one final status (CHN-030)."""
 
 from collections.abc import Callable
 from typing import Any, Final
@@ -27,7 +27,7 @@ WANTS: Final = frozenset({"spool", "dest", "none"})
 KEEPS: Final = frozenset({"disk", "memory"})
 FORMATS: Final = frozenset({"raw", "text", "json", "msgpack", "xml"})
 FAR: Final = frozenset({"overload"})
-"""Why a node further away may not have taken a message."""
+"""Reasons why a more distant node may have refused a message."""
 
 
 class Sending:
@@ -37,17 +37,17 @@ class Sending:
         self._context, self._walker, self._inbox, self._tags = context, walker, inbox, tags
         self._straight = straight
         self.held = 0
-        """Bytes of memory of the messages that have not ended."""
+        """Bytes of memory of the open messages."""
         self._room = context.budget.part("sends", limits.SENDS_PERCENT, lambda: self.held)
         self._posted = Tickets[Parcel]()
         self.receipts = Receipts(context)
         context.receipted = self.note_receipt
         context.dispatch = self.dispatch
         self._types: dict[str, None] = {}
-        """Types that are known to be well formed."""
+        """Types known to be valid."""
 
     def accept(self, session: Session, item: clients.SendItem, frames: tuple[bytes, ...], now: Now) -> None:
-        """One send: refused, known from before, or on its way."""
+        """Process one send: refuse it, recognise it as a repetition, or send it on its way."""
         has_status = item.want != "none"
         if has_status and self._is_known(session, item.tag):
             return
@@ -73,11 +73,11 @@ class Sending:
 
     @property
     def posted(self) -> int:
-        """Messages without an outbox of which nobody has said yet what became of them."""
+        """Messages posted without the outbox whose outcome is open."""
         return len(self._posted) + self.receipts.left
 
     def knows(self, session: Session, tag: int) -> bool:
-        """Whether this tag of this client was sent before, and its outcome is known or still to come (CHN-042)."""
+        """Whether this client has sent this tag before; then its status is known, or still to come (CHN-042)."""
         return self._tags.get(session.id, tag) is not None
 
     def _is_known(self, session: Session, tag: int) -> bool:
@@ -86,13 +86,13 @@ class Sending:
             return False
         self._context.counters.repeated_tags += 1
         if isinstance(known, Parcel):
-            known.sender = session  # come back: it hears the status when there is one
+            known.sender = session  # the client has reconnected: it gets the status when there is one
         else:
             session.answer(tag, *known)
         return True
 
     def _refusal(self, item: clients.SendItem, frames: tuple[bytes, ...]) -> str:
-        """Why a send goes nowhere; empty: it does."""
+        """Why a send is refused; empty: it is accepted."""
         size = len(frames[0]) if len(frames) == 1 else sum(map(len, frames))
         if not 0 < size <= limits.PAYLOAD_BYTES_MAX:
             return "too-big" if size else "empty"
@@ -123,7 +123,7 @@ class Sending:
         return parcel
 
     def dispatch(self, mail: Mail, now: Now) -> None:
-        """What a filter on `in` has made goes out, past the chain: nobody waits for its status."""
+        """Send a message that a filter on `in` has made, past the chain; no client waits for its status."""
         parcel = Parcel(self._context.next_id(), OUT, mail)
         parcel.sender = GHOST
         self._walker.enter(parcel)
@@ -132,7 +132,7 @@ class Sending:
     # The bottom
 
     def deliver(self, parcel: Parcel, now: Now) -> None:
-        """It has passed all links: on its way."""
+        """It has passed all links: send it."""
         parcel.let_go()
         why = routing.flaw(parcel.to) if parcel.to is not parcel.sent.to else ""
         if not why and parcel.exp and parcel.exp <= now.wall:
@@ -144,15 +144,15 @@ class Sending:
         WAYS[way.how](self, parcel, way, now)
 
     def end(self, parcel: Parcel, why: str) -> None:
-        """It goes no further, and its sender hears why."""
+        """It ends, and its sender gets the reason."""
         parcel.let_go()
         self._finish(parcel, Outcome(ok=False, why=why))
 
     def after(self, parcel: Parcel, made: list[Record]) -> None:
-        """On `out` nothing comes of it but at the bottom."""
+        """On `out`, records are made only at the end of the chain."""
 
     def forget(self, parcel: Parcel, name: str) -> None:
-        """On `out` nobody confirms."""
+        """On `out` there are no confirming readers."""
 
     def _refuse(self, parcel: Parcel, way: Way, now: Now) -> None:
         self.end(parcel, way.why)
@@ -193,18 +193,18 @@ class Sending:
         elif ticket := self._ticket(parcel):
             mail = parcel.mail()
             if parcel.want == "dest" and parcel.to[0] == "DIRECT" and not way.nodes:
-                mail = replace(mail, rcpt=True)  # the first node that has it is not, or need not be, the one
+                mail = replace(mail, rcpt=True)  # the first node that receives it may not be its destination
                 self.receipts.wait(parcel, ticket, now)
             self._context.tell(MailPosted(ticket, mail, way.nodes))
         else:
             self.end(parcel, "overload")
 
     def _ticket(self, parcel: Parcel) -> int:
-        """The number with which it waits until the carrier says what became of it; 0: too many wait already."""
+        """The ticket under which it waits for the carrier's answer; 0: too many wait already."""
         return self._posted.open(parcel) if len(self._posted) < limits.TICKETS_MAX and self.receipts.has_room else 0
 
     def note_receipt(self, record: StreamRecord) -> None:
-        """The node that a message was for has it, or could not take it (RTE-006)."""
+        """The destination has received the message, or refused it (RTE-006)."""
         heard = self.receipts.heard(record)
         if heard is None:
             return
@@ -217,13 +217,13 @@ class Sending:
             self.end(parcel, why if why in FAR else "lost")
 
     def wake(self, now: Now) -> None:
-        """Receipts that did not come."""
+        """Give up waiting for receipts that did not come."""
         for waiting in self.receipts.overdue(now):
             self._posted.close(waiting.ticket)
             self.end(waiting.parcel, "unconfirmed")
 
     def note_post(self, answer: PostReached | PostFailed) -> None:
-        """What became of a message whose sender waits for more than the outbox."""
+        """The outcome of a posted message."""
         parcel = self._posted.close(answer.ticket)
         if parcel is None:
             return
@@ -238,11 +238,11 @@ class Sending:
             self._finish(parcel, Outcome(ok=True, why="delivered", reached=answer.count))
 
     def _by(self, parcel: Parcel) -> list[Any] | None:
-        """By whom it was sent, so that a start after this one knows the tag (CHN-042)."""
+        """The sender, so that a later start recognises the tag (CHN-042)."""
         return None if parcel.want == "none" else [parcel.sender.id, parcel.tag]
 
     def _finish(self, parcel: Parcel, outcome: Outcome) -> None:
-        """The one final status, to whoever has sent it, if it is still there."""
+        """Give the sender its one final status, if it is still attached."""
         assert not parcel.is_over, parcel.id
         parcel.is_over = True
         self.held -= parcel.weight

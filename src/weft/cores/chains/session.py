@@ -35,38 +35,38 @@ class Session:
     def __init__(self, hello: Hello, post: Post, settings: ChainsSettings) -> None:
         self.id, self.name, self.pid = hello.id, hello.name, hello.pid or 0
         self.process = 0
-        """Its process as the kernel has it; 0: not known."""
+        """Its process id by the kernel's information; 0: unknown."""
         self.source: Source | None = None
-        """Who it is, if it is not the node's own user, who may everything."""
+        """Its identity; None for the node's own user, who may do everything."""
         self.peer, self.post = post.peer, post
         self.links: dict[int, ClientLink] = {}
-        """By the client's own numbers; the engine fills and empties it."""
+        """By the client's own numbers; the engine adds and removes entries."""
         self.is_gone = False
         self.heard_at = 0
         self.errors: dict[str, int] = {}
-        """Errors said to it, by code."""
+        """Errors sent to it, by code."""
         self.garbled = self.garbled_at = 0
         self._credit, self._credit_bytes = settings.credit, settings.credit_bytes
         self._owed: dict[int, int] = {}
-        """Payload bytes of each send without a final status, by tag."""
+        """Payload bytes of each send without final status, by tag."""
         self._owed_bytes = 0
         self._unwanted: set[int] = set()
-        """Tags whose status is not wanted (CHN-030)."""
+        """Tags whose status the client does not want (CHN-030)."""
 
     # For the engine
 
     def offer(self, reg: int, parcel: Parcel, *, re: bool = False) -> None:
-        """A message for a read-write or confirming link; it is lost only with the client."""
+        """Give it a message of a read-write or confirming link; never discarded while the client is attached."""
         if not self.is_gone:
             self.post.offer(reg, self._item(parcel, is_again=re or parcel.is_again), parcel.frames)
 
     def copy(self, reg: int, parcel: Parcel) -> None:
-        """A copy for a read-only link; of one that does not take them the oldest are discarded (CHN-018)."""
+        """Give it a copy of a read-only link; if it does not read them, the oldest are discarded (CHN-018)."""
         if not self.is_gone:
             self.post.copy(reg, self._item(parcel, is_again=parcel.is_again), parcel.frames)
 
     def answer(self, tag: int, ok: bool, why: str, count: int | None = None, failed: int = 0) -> None:  # noqa: FBT001  # the wire's own order
-        """The final status of a send: frees its credit, and is said once, if it is wanted."""
+        """The final status of a send: frees its credit, and is sent once, if it is wanted."""
         size = self._owed.pop(tag, None)
         if size is None:
             return
@@ -77,7 +77,7 @@ class Session:
             self.post.status(StatusItem(tag=tag, ok=ok, why=why, count=count, failed=failed))
 
     def say(self, message: Answered) -> None:
-        """Anything else that a client hears."""
+        """Send it any other message."""
         if self.is_gone:
             return
         if type(message) is Error:
@@ -103,7 +103,7 @@ class Session:
     # Credit
 
     def owe(self, item: SendItem, size: int) -> bool:
-        """Take a send into account; False: it is beyond the client's credit (CLI-007). A tag counts once."""
+        """Count a send against the client's credit; False: there is none left (CLI-007). A tag counts once."""
         owed = self._owed
         if item.tag in owed:
             return True
@@ -116,11 +116,11 @@ class Session:
         return True
 
     def turn_down(self, item: SendItem, why: str) -> None:
-        """A send that never was: nothing is owed for it. What is owed under the same tag has its status to come."""
+        """Refuse a send that was not counted; an earlier send with the same tag still gets its status."""
         if item.want != "none" and item.tag not in self._owed:
             self.post.status(StatusItem(tag=item.tag, ok=False, why=why))
 
 
 def count_code(counts: dict[str, int], code: str) -> None:
-    """One more of this code."""
+    """Count one more of this code."""
     counts[code] = counts.get(code, 0) + 1

@@ -1,12 +1,12 @@
-"""The node's side of the client protocol: who is attached, what each may say, what each has to hear (CLI-001 to CLI-008).
+"""The node's side of the client protocol: attached clients, what each may send and gets (CLI-001 to CLI-008).
 
-    stranger   only `hello` is heard; anything else is refused, once a second (CLI-005)
+    stranger   only `hello` is accepted; anything else is refused, with one answer a second (CLI-005)
     session    one attached client: registers, sends, answers; dead after `dead_ms` of silence
-    gone       links first, then what it held (CHN-016); it is told nothing more (CHN-030)
+    gone       its links are removed, then what it held is released (CHN-016); nothing more is sent to it (CHN-030)
 
-A client that greets again with the same id has come back: its earlier session ends at that moment. How much a client may
-send is judged here, before the engine sees it (CLI-007); everything about chains is the engine's. Whatever is said waits
-in the client's `Post` until the end of the turn, so it stands below every `Persist` of that turn (CHN-033).
+A client that greets again with the same id has come back: its earlier session ends at that moment. A client's credit is
+checked here, before the engine sees a send (CLI-007); everything about chains is the engine's task. All messages to a
+client wait in its `Post` until the end of the turn, so they stand behind every `Persist` of that turn (CHN-033).
 """
 
 import re
@@ -60,7 +60,7 @@ DENIED: Final = "denied"
 PARTS: Final = 4  # of a peer on a socket of the file system: localhost, user, group, process
 _NAME: Final = re.compile(r"[A-Za-z0-9_]([A-Za-z0-9 _.:@+/()\[\]-]*[A-Za-z0-9_.)\]+-])?", re.ASCII)
 UNREADABLE: Final = frozenset({"bad-header", "bad-frames"})
-"""Ten of them in a minute end a session; an unknown word is only an error (CLI-006)."""
+"""Codes of unreadable multiparts: ten in a minute end a session. An unknown message is only an error (CLI-006)."""
 
 
 class Counters(msgspec.Struct):
@@ -68,68 +68,68 @@ class Counters(msgspec.Struct):
 
     welcomed: int = 0
     lost: int = 0
-    """Sessions that are over."""
+    """Sessions that have ended."""
     refused: dict[str, int] = {}
     """Greetings refused, by code."""
     unsent: int = 0
-    """Multiparts that a client's socket did not take; they are said again."""
+    """Multiparts that a client's socket did not accept; they are sent again."""
     copies_lost: int = 0
-    """Copies discarded, of clients that are gone by now."""
+    """Discarded copies of clients that are gone."""
 
 
 class Engine(Protocol):
-    """What is done with everything that is about chains."""
+    """Processes everything that concerns chains."""
 
     def stand(self, session: Session, reg: Reg, now: Now) -> None:
-        """Register; the client hears `done`, or why not."""
+        """Register; the client gets `done`, or the reason of the refusal."""
 
     def knows(self, session: Session, tag: int) -> bool:
-        """Whether this tag of this client was sent before."""
+        """Whether this client has sent this tag before."""
 
     def leave(self, session: Session, reg: int, now: Now, *, forget: bool = False) -> None:
-        """Unregister; `forget`: a confirming reader will not come back."""
+        """Unregister; `forget`: the confirming reader will not come back."""
 
     def accept(self, session: Session, item: SendItem, frames: tuple[bytes, ...], now: Now) -> None:
-        """One send; ends in `Session.answer`, now or later."""
+        """Process one send; ends in `Session.answer`, now or later."""
 
     def hand_back(
         self, session: Session, reg: int, item: NextItem, frames: tuple[bytes, ...], now: Now
     ) -> None:  # tidy: one for each thing the wire says
-        """A message goes on."""
+        """A client returns a message."""
 
     def delete(self, session: Session, reg: int, item: GiveUp, now: Now) -> None:
-        """A message ends."""
+        """A client ends a message."""
 
     def fail(self, session: Session, reg: int, item: GiveUp, now: Now) -> None:
-        """A message could not be handled."""
+        """A client could not handle a message."""
 
     def confirm(self, session: Session, reg: int, number: int, now: Now) -> None:
-        """A message was dealt with."""
+        """A client confirms a message."""
 
     def lose(self, session: Session, now: Now) -> None:
         """The client is gone (CHN-016)."""
 
 
 class Strangers:
-    """Peers that are no clients: when each may be answered again, and who is not heard for a while."""
+    """Peers that are not clients: when each may be answered again, and which are ignored for a while."""
 
     def __init__(self) -> None:
         self._until: dict[bytes, tuple[int, bool]] = {}
 
     def may_answer(self, peer: bytes, mono: int) -> bool:
-        """Whether to answer this peer; then not again for a second."""
+        """Whether to answer this peer now; at most once a second."""
         if mono < self._until.get(peer, (0, False))[0]:
             return False
         self._note(peer, mono + limits.STRANGER_NS, is_muted=False)
         return True
 
     def is_muted(self, peer: bytes, mono: int) -> bool:
-        """Whether this peer was cut off lately."""
+        """Whether this peer is ignored, because it was cut off recently."""
         until, is_muted = self._until.get(peer, (0, False))
         return is_muted and mono < until
 
     def mute(self, peer: bytes, until: int) -> None:
-        """Do not hear this peer until then."""
+        """Ignore this peer until then."""
         self._note(peer, until, is_muted=True)
 
     def _note(self, peer: bytes, until: int, *, is_muted: bool) -> None:
@@ -139,7 +139,7 @@ class Strangers:
 
 
 def process_of(kind: str) -> int:
-    """The process in what the shell says of a peer; 0: it says none.
+    """The process id in the shell's description of a peer; 0: there is none.
 
     >>> process_of("localhost:1000:1000:4711"), process_of("127.0.0.1"), process_of("")
     (4711, 0, 0)
@@ -161,7 +161,7 @@ class Sessions:
         mine = context.settings
         self.rights = Rights(mine.allow, mine.uid, is_closed=mine.is_closed)
         self._dirty: dict[bytes, Post] = {}
-        """Who has something new to hear, and is not behind."""
+        """Clients with something new to send to them that are not behind."""
         self._behind: dict[bytes, Post] = {}
         self._copies = copies = Copies()
         copies.room = context.budget.part("copies", limits.COPIES_PERCENT, lambda: copies.cost)
@@ -177,13 +177,13 @@ class Sessions:
         return len(self._by_peer)
 
     def __iter__(self) -> Iterator[Session]:
-        """The sessions as they are now, as a copy: some may end while it is walked."""
+        """Iterates over a copy, since sessions may end meanwhile."""
         return iter(list(self._by_peer.values()))
 
     # Messages
 
     def receive(self, message: Asked, source: Source, now: Now) -> None:
-        """Hear a peer: a client what it may say, anybody else a greeting (CLI-005)."""
+        """Process a message: any allowed one of a client, only a greeting of any other peer (CLI-005)."""
         self._begin(now)
         session = self._by_peer.get(source.peer)
         kind = type(message)
@@ -194,7 +194,7 @@ class Sessions:
         _HEAR[kind](self, session, message, now)
 
     def garbled(self, peer: bytes, code: str, now: Now) -> None:
-        """A client sent what cannot be read; ten times in a minute cut it off (CLI-006)."""
+        """A client sent an unreadable multipart; ten in a minute cut it off (CLI-006)."""
         self._begin(now)
         session = self._by_peer.get(peer)
         if session is None:
@@ -213,14 +213,14 @@ class Sessions:
             self._lose(session, "garbled", now, bye=True)
 
     def ended(self, process: int, now: Now) -> None:
-        """A process is dead: its clients are, without waiting for their silence (CLI-005)."""
+        """A process has died: end its clients without waiting for the silence limit (CLI-005)."""
         self._begin(now)
         for session in self:
             if session.process == process and not session.is_gone:
                 self._lose(session, "died", now)
 
     def _begin(self, now: Now) -> None:
-        """The first call of a turn: a machine that has slept long forgives all silences, at once and once (REC-001)."""
+        """The first call of a turn. If the machine has slept long, restart all silence timers, once (REC-001)."""
         if now.mono == self._mono:
             return
         self._mono = now.mono
@@ -256,7 +256,7 @@ class Sessions:
             self._context.send(CLIENTS, peer, Refuse("bad-hello", "say hello first"))
 
     def _fault_of(self, hello: Hello) -> tuple[str, str] | None:
-        """What is wrong with a greeting: why, and a sentence."""
+        """What is wrong with a greeting: a code and a sentence; None: nothing."""
         if hello.v != VERSION:
             return "version", f"this node speaks {VERSION}"
         if hello.role != "client":
@@ -270,7 +270,7 @@ class Sessions:
         return None
 
     def _unknown(self, source: Source) -> tuple[str, str] | None:
-        """Why somebody may not attach, though the greeting is right; None: it may do something here (CHN-081)."""
+        """Why a peer with a valid greeting may not attach; None: it may do something here (CHN-081)."""
         if self.rights.may_attach(source):
             return None
         return (
@@ -279,7 +279,7 @@ class Sessions:
         )
 
     def _join(self, hello: Hello, source: Source, now: Now) -> None:
-        """Take a client; who was it before, or was at its place, is so no longer."""
+        """Attach a client; an earlier session of the same client, or at the same address, ends."""
         peer = source.peer
         same, there = self._by_id.get(hello.id), self._by_peer.get(peer)
         if same is not None:
@@ -316,7 +316,7 @@ class Sessions:
             dead=mine.dead_ms,
         )
 
-    # What a client may say
+    # Messages of clients
 
     def _reg(self, session: Session, reg: Reg, now: Now) -> None:
         verb = READ if reg.access == "ro" else REWRITE
@@ -327,7 +327,7 @@ class Sessions:
         session.say(Error(about="reg", why=DENIED, reg=reg.reg))
 
     def _may(self, session: Session, verb: str, direction: str, kind: str, now: Now) -> bool:
-        """Whether a client may do that; a refusal is told of once a minute and user (CHN-081)."""
+        """Whether a client may do that; refusals are told once a minute per user (CHN-081)."""
         source = session.source
         if source is None or self.rights.may(source, verb, direction, kind):
             return True
@@ -341,9 +341,9 @@ class Sessions:
         session.post.forget(unreg.reg)
 
     def _send(self, session: Session, send: clients.Send, now: Now) -> None:
-        """Each send goes to the engine, or is turned down: `closing`, or `overload` beyond credit (CLI-007, CHN-040).
+        """Each send goes to the engine, or is refused: `closing`, or `overload` without credit (CLI-007, CHN-040).
 
-        What was sent before is no send: it hears its status again whatever the node's state is (CHN-042).
+        A repeated send is not refused: it gets its status again, whatever the node's state (CHN-042).
         """
         why = "closing" if self.is_stopped or self._context.is_stopping else "overload"
         is_open = why == "overload" and not self.is_full
@@ -379,20 +379,20 @@ class Sessions:
             self._engine.confirm(session, message.reg, number, now)
 
     def _beat(self, session: Session, beat: Beat, now: Now) -> None:
-        """Being heard is all there is to it."""
+        """Nothing to do: the time of any message is noted already."""
 
     def _bye(self, session: Session, bye: Bye, now: Now) -> None:
         self._lose(session, bye.why or "bye", now)
 
-    # What every client hears
+    # Messages to all clients
 
     def place(self, placed: Placed) -> None:
-        """The node stands elsewhere: say so to all."""
+        """Tell all clients that the node's place has changed."""
         for session in self:
             session.say(_place_of(placed))
 
     def hold_back(self, is_full: bool) -> None:  # noqa: FBT001  # the field of the order
-        """No credit while this node is full, then as before (CHN-040)."""
+        """No credit while this node is full, afterwards as before (CHN-040)."""
         if is_full is not self.is_full:
             self.is_full = is_full
             for session in self:
@@ -403,14 +403,14 @@ class Sessions:
         return Credit(0, 0) if self.is_full else Credit(mine.credit, mine.credit_bytes)
 
     def stop(self, now: Now) -> None:
-        """Goodbye to all clients, behind everything that they had to hear (CHN-043)."""
+        """Say goodbye to all clients, after everything that waits for them (CHN-043)."""
         self._begin(now)
         self.is_stopped = True
         for session in self:
             self._lose(session, "stopping", now, bye=True)
 
     def flush(self, now: Now) -> None:
-        """Say what this turn has brought; who is behind waits for `wake`."""
+        """Send what this turn has produced; clients that are behind wait for `wake`."""
         if self._dirty:
             dirty = list(self._dirty.values())
             self._dirty.clear()
@@ -418,7 +418,7 @@ class Sessions:
                 self._speak(post, now)
 
     def not_sent(self, peer: bytes, now: Now) -> None:
-        """What was said last to this peer was not taken: it waits in front, until `wake`."""
+        """What was sent last to this peer was not accepted: it waits in front, until `wake`."""
         self.counters.unsent += 1
         session = self._by_peer.get(peer)
         if session is not None and session.post.take_back(now.mono):
@@ -432,7 +432,7 @@ class Sessions:
     # Time
 
     def wake(self, now: Now) -> None:
-        """Time has passed: speak to those behind, give up the silent, let the others know that we are here."""
+        """Send to clients that are behind, end silent sessions, send beats to the others."""
         self._begin(now)
         for peer, post in list(self._behind.items()):
             if post.retry_at is not None and now.mono >= post.retry_at:
@@ -467,7 +467,7 @@ class Sessions:
     # The end
 
     def _lose(self, session: Session, why: str, now: Now, *, bye: bool = False) -> None:
-        """A session is over. Who is still there hears what waits for it, and a goodbye; then it hears nothing more."""
+        """End a session. A client that is still connected gets what waits for it and a goodbye, then nothing more."""
         peer = session.peer
         if bye:
             session.say(Bye(why))

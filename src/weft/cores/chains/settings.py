@@ -6,7 +6,7 @@
     types = ["weft.metric"]    # or "*", or "app.*"
     dir = "out"                # or "in"
     place = 200                # 1 to 4294967294
-    where = { name = "cpu" }   # whom it sees; for `match`, what stays
+    where = { name = "cpu" }   # which records it sees; for `match`, which ones stay
     when = "depth == 0"        # the same as an expression
     on_error = "keep"          # or "drop", "fail"
     above = 90.0               # keys of the kind
@@ -28,7 +28,7 @@ from weft.cores.chains.where import Condition, Where, parse_where
 DIRECTIONS: Final = ("in", "out")
 ON_ERROR: Final = ("keep", "drop", "fail")
 LOCAL: Final = ("python",)
-"""Kinds that run what is on this machine's disk."""
+"""Kinds that run code from this machine's disk."""
 METRIC: Final = "weft.metric"
 """The type of batches of samples; everything else is a message."""
 
@@ -36,7 +36,7 @@ _TYPE: Final = re.compile(r"[a-z0-9][a-z0-9._-]*", re.ASCII)
 
 
 class FilterSpec(msgspec.Struct, frozen=True, kw_only=True):
-    """One filter of the configuration; two equal specifications filter alike."""
+    """One filter of the configuration; equal specifications filter in the same way."""
 
     name: str
     kind: str
@@ -47,9 +47,9 @@ class FilterSpec(msgspec.Struct, frozen=True, kw_only=True):
     when: str = ""
     on_error: str = "keep"
     nodes: tuple[str, ...] = ()
-    """Names of the nodes where it stands, `web*` for all that begin so; empty: everywhere."""
+    """Names of the nodes where it stands, `web*` for all with that prefix; empty: everywhere."""
     pinned: bool = False
-    """In a node's own file: it stays, whatever the configuration says."""
+    """It is from a node's own file: it stays, whatever the configuration contains."""
     options: Options
 
     def stands_at(self, node: str) -> bool:
@@ -57,25 +57,25 @@ class FilterSpec(msgspec.Struct, frozen=True, kw_only=True):
         return not self.nodes or any(_fits(pattern, node) for pattern in self.nodes)
 
     def compiled(self) -> Where:
-        """The conditions, ready to be used."""
+        """The compiled conditions."""
         return Where(self.where)
 
     @property
     def state(self) -> tuple[object, ...]:
-        """What a filter's state depends on: equal in two versions of it, the state goes on (CHN-070)."""
+        """What a filter's state depends on; if it is equal in the next version, the state is kept (CHN-070)."""
         return (self.kind, *state_of(self.options))
 
     @property
     def reads_fields(self) -> bool:
-        """Whether it looks into the payload of a message, `when` aside."""
+        """Whether it uses the payload of a message, apart from `when`."""
         return bool(self.where) or reads_fields(self.options)
 
 
 def parse_filters(tables: Any, *, is_local: bool = False) -> tuple[list[FilterSpec], list[str]]:
-    """The filters of `[[chains.filter]]`, in their order, and everything that is wrong with them (CFG-071).
+    """The filters of `[[chains.filter]]`, in order, and all errors in them (CFG-071).
 
-    `is_local`: they stand in a node's own file; only there may a filter be a function of a program (CHN-069).
-    A filter with a mistake may be among them; whoever finds mistakes uses none.
+    `is_local`: they are from a node's own file; only there may a filter be a function of a program (CHN-069). The
+    filters may include some with errors; if there are any errors, the caller uses none of them.
     """
     mistakes: list[str] = []
     if not isinstance(tables, list):
@@ -110,7 +110,7 @@ def _filter(table: Table) -> FilterSpec | None:
     if kind and kind not in KINDS:
         table.say("E04", "kind", f"{kind!r} is none of {', '.join(KINDS)}{nearest(kind, KINDS)}")
     if kind not in KINDS:
-        return None  # which keys it may have is not known either
+        return None  # then its valid keys are unknown too
     types = _types(table)
     of = Of.SAMPLES if types == (METRIC,) else Of.MESSAGES
     usual = limits.PLACE_HANDOVER if kind in HANDOVERS else limits.PLACE_USUAL
@@ -133,7 +133,7 @@ def _filter(table: Table) -> FilterSpec | None:
 
 
 def _check_kind(table: Table, spec: FilterSpec) -> None:
-    """What the kind asks of the keys that all have."""
+    """Check what the kind requires of the common keys."""
     if spec.kind == "match" and not table.raw("where") and "when" not in table:
         table.say("E03", "where", "or when is missing: a match without conditions matches everything")
     if spec.kind in HANDOVERS and table.raw("dir") != "in":
@@ -172,7 +172,7 @@ def _when(table: Table) -> str:
     if not isinstance(source, str) or not source.strip():
         table.say("E04", "when", 'must be an expression: "f.level > 3"')
         return ""
-    from weft.cores.chains import expression  # only who writes one loads the library
+    from weft.cores.chains import expression  # only a file with an expression loads the library
 
     wrong = expression.mistakes(source)
     for text in wrong:

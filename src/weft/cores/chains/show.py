@@ -27,7 +27,7 @@ def show(context: Context, roster: Roster, inbox: Inbox, engine: Engine) -> dict
 
 
 def show_clients(sessions: Sessions) -> dict[str, Any]:
-    """Who is attached, with what went wrong for each (CLI-006), and how many have come and gone."""
+    """The attached clients with their errors (CLI-006), and how many have come and gone."""
     return {
         "clients": [
             {
@@ -71,7 +71,7 @@ def totals(context: Context, roster: Roster, inbox: Inbox, engine: Engine, sessi
 
 
 def _sends(counters: MailCounters) -> dict[str, Any]:
-    """What programs have sent: heard = into a chain + refused + repeated + sent again by who did not hear of it."""
+    """The sends of programs: heard = into a chain + refused + repeated + sent again without having got the status."""
     return {"heard": counters.heard, "refused": dict(counters.refused), "repeated": counters.repeated_tags}
 
 

@@ -2,10 +2,11 @@
 
     {a: accuracy, z: zeros, p: [[bin, count] …], n: [[bin, count] …]}      p: positive values, n: negative ones by size
 
-A value x > 0 is in bin ceil(ln x / ln g), g = (1 + a) / (1 - a); whatever is in a bin is told as 2 g^bin / (g + 1), which is
-wrong by at most the share `a`. Counts of bins add up, so sketches of parts make the sketch of the whole, bin by bin, in
-any order. Of more than 2,048 bins the lowest are joined, which is also the same in any order. The library `ddsketch` has the
-same bins; it takes 2 µs for a value and 3 kB for six, which is why this module is here (a test compares the two formulas).
+A value x > 0 is in bin ceil(ln x / ln g), g = (1 + a) / (1 - a); every value in a bin is reported as 2 g^bin / (g + 1),
+whose relative error is at most `a`. Counts of bins add up, so sketches of parts can be merged in any order. Beyond
+2,048 bins the lowest ones are merged, which also gives the same result in any order. The library `ddsketch` has the
+same bins; it takes 2 µs for a value and 3 kB for six, which is why this module is here (a test compares the two
+formulas).
 """
 
 from collections import Counter
@@ -17,12 +18,12 @@ from typing import Any, Final
 
 ACCURACY: Final = 0.01
 TINY: Final = 1e-9
-"""Counts as zero."""
+"""Smaller values count as zero."""
 BINS_MAX: Final = 2_048
 """Of each sign: they span a factor of e^40."""
 COUNT_MAX: Final = 1 << 53
 INDEX_MAX: Final = 40_000
-"""No double lies beyond."""
+"""No double has a higher bin."""
 _LOG: Final = log((1 + ACCURACY) / (1 - ACCURACY))
 _HALF: Final = 2 / (1 + (1 + ACCURACY) / (1 - ACCURACY))
 Bins = dict[int, int]
@@ -38,7 +39,7 @@ def index_of(size: float) -> int:
 
 
 def value_of(index: int) -> float:
-    """What the values of a bin are told as.
+    """The value reported for a bin.
 
     >>> round(value_of(231), 9)
     100.494567709
@@ -57,7 +58,7 @@ class Sketch:
         self.negative: Counter[int] = Counter()
 
     def add(self, values: list[float]) -> None:
-        """Finite numbers, many at once: in loops that Python does not see."""
+        """Add finite numbers, many at once, without a Python loop."""
         above = values if min(values) > TINY else [value for value in values if value > TINY]
         self.positive.update(_bins(above))
         if len(above) < len(values):
@@ -68,7 +69,7 @@ class Sketch:
         _narrow(self.negative)
 
     def merge(self, zeros: int, positive: Iterable[list[int]], negative: Iterable[list[int]]) -> None:
-        """The counts of another sketch, which `flaw` has looked at."""
+        """Add the counts of another sketch, which `flaw` has checked."""
         self.zeros += zeros
         for index, count in positive:
             self.positive[index] += count
@@ -78,7 +79,7 @@ class Sketch:
         _narrow(self.negative)
 
     def quantile(self, share: float) -> float:
-        """The value below which this share of all lies, to the accuracy; of none 0."""
+        """The value below which this share of all values lies, within the accuracy; 0 if there are none."""
         rank = share * (self.zeros + self.positive.total() + self.negative.total() - 1)
         for index in sorted(self.negative, reverse=True):
             rank -= self.negative[index]
@@ -96,12 +97,12 @@ class Sketch:
         return value
 
     def wire(self) -> dict[str, Any]:
-        """As it travels."""
+        """The sketch in wire format."""
         return {"a": ACCURACY, "z": self.zeros, "p": _listed(self.positive), "n": _listed(self.negative)}
 
 
 def flaw(said: Any, count: int) -> str:
-    """What is wrong with a sketch of so many values that somebody else has made; empty: nothing."""
+    """What is wrong with a received sketch of `count` values; empty: nothing."""
     if not isinstance(said, dict) or set(said) != {"a", "z", "p", "n"}:
         return "no sketch"
     if said["a"] != ACCURACY:
@@ -137,7 +138,7 @@ def _bins(sizes: list[float]) -> Iterable[int]:
 
 
 def _narrow(bins: Bins) -> None:
-    """Join the lowest bins of more than may be."""
+    """Merge the lowest bins if there are too many."""
     if len(bins) > BINS_MAX:
         lowest = sorted(bins)[: len(bins) - BINS_MAX]
         keeps = sorted(bins)[len(lowest)]

@@ -1,11 +1,11 @@
-"""What becomes of a batch on its way down a chain, and of a client's link (CHN-010 to CHN-019).
+"""The states of a batch on its way down a chain, and of a client's link (CHN-010 to CHN-019).
 
-A batch walks from filter to filter in the order of their keys; each answers at once with a verdict. Whatever reaches
-the bottom is passed on, and the same object if nothing has changed it.
+A batch goes from filter to filter in the order of their keys; each answers at once with a verdict. At the end of the
+chain the batch is passed on, as the same object if nothing has changed it.
 
-A client that rewrites or confirms holds messages for a while: at most a window of them, the rest waits in line. One
-that misses five deadlines in a row is bypassed for 30 s, and then tried with one message. An answer for a message that
-the link does not hold never gets here: it is refused (CHN-017).
+A client that rewrites or confirms holds messages for a while: at most one window of them; more messages wait in line. A
+link that misses five deadlines in a row is bypassed for 30 s, and then tried with one message. An answer for a message
+that the link does not hold never gets here: it is refused before (CHN-017).
 """
 
 from enum import Enum
@@ -87,4 +87,4 @@ LINK_TABLE: Final[dict[tuple[LinkState, On], LinkCell]] = {
     (LinkState.PROBING, On.MISSED): LinkCell("give_up", LinkState.SICK),
     (LinkState.PROBING, On.LEFT): LinkCell("let_go", LinkState.GONE),
 }
-"""Without a row: whatever is said about a link that is gone."""
+"""Without a row: any input for a link that is gone."""

@@ -1,7 +1,7 @@
-"""The straight way of a send that nothing can hold: no link stands on its `out` chain, and nobody but readers behind it.
+"""A fast path for sends that no link can hold: the `out` chain is empty, and behind it there are only readers.
 
-It comes to the same as the way through walk and inbox, and takes half the time; whatever it does not take goes that way.
-Most sends are of this kind: a program beside a sensor has no filter before it, and its messages go up or are watched.
+It has the same result as the path through walk and inbox, in half the time; sends that it does not handle take that
+path. Most sends qualify: a program on a sensor has no filter, and its messages go up or are only read.
 """
 
 from collections.abc import Callable
@@ -23,13 +23,13 @@ SPOOLED: Final = Outcome(ok=True, why="spooled")
 
 
 class Straight:
-    """Sends without a parcel on `out`."""
+    """Sends that need no parcel on `out`."""
 
     def __init__(self, context: Context, roster: Roster, tags: Tags) -> None:
         self._context, self._roster, self._tags = context, roster, tags
 
     def take(self, session: Session, item: SendItem, frames: tuple[bytes, ...], now: Now) -> bool:
-        """Whether a send that has no flaw is done with: sent, counted, and answered."""
+        """Returns whether a valid send was handled completely: sent, counted, and answered."""
         if item.cause is not None or item.exp or self._context.trace is not None:
             return False
         out = self._roster.chain(OUT, item.type)
@@ -46,7 +46,7 @@ class Straight:
         return True
 
     def _here(self, session: Session, item: SendItem, frames: tuple[bytes, ...], now: Now) -> Outcome | None:
-        """To this node itself, where readers get their copies."""
+        """To this node itself, where readers get copies."""
         if self._context.awaits_filters:
             return None
         chain = self._roster.chain(IN, item.type)
@@ -74,7 +74,7 @@ class Straight:
         return SPOOLED
 
     def _mail(self, item: SendItem, frames: tuple[bytes, ...], now: Now) -> Mail:
-        self._context.next_id()  # it has one, as every message, though nobody is ever told (CHN-005)
+        self._context.next_id()  # every message has a number, although no client gets this one (CHN-005)
         return self._context.mail_of(item, frames, now)
 
 
@@ -83,7 +83,7 @@ WAYS: Final[dict[str, Go]] = {"local": Straight._here, "up": Straight._up}
 
 
 def _count(chain: Chain) -> None:
-    """One message has gone all the way down."""
+    """Count a message that has passed the whole chain."""
     flow: Any = chain.flow
     flow.accepted += 1
     flow.delivered += 1

@@ -1,4 +1,4 @@
-"""Sends that are known again (CHN-042): of each client the last tags, with their status or what is still under way."""
+"""Recognises repeated sends (CHN-042): the last tags of each client, with their status or that they are under way."""
 
 from collections import OrderedDict
 from collections.abc import Iterator
@@ -19,13 +19,13 @@ class Outcome(NamedTuple):
 
 
 class Fleeting(Outcome):
-    """One for which nothing stands in the journal: it is known as long as this node runs."""
+    """A status that no journal record stands for: it is known only in this run."""
 
     __slots__ = ()
 
 
 KEPT: Final = ("spooled", "local")
-"""What the journal may stand for."""
+"""Statuses that a journal record may stand for."""
 
 
 class Tags:
@@ -35,14 +35,14 @@ class Tags:
         self._known: OrderedDict[bytes, OrderedDict[int, Parcel | Outcome]] = OrderedDict()
 
     def get(self, client: bytes, tag: int) -> Parcel | Outcome | None:
-        """What became of a send; None: it is new, or forgotten."""
+        """The outcome of a send; None: it is new, or was forgotten."""
         known = self._known.get(client)
         return None if known is None else known.get(tag)
 
     def note(self, client: bytes, tag: int, what: Parcel | Outcome) -> None:
-        """This is what is under way, or has become of it; the oldest of too many is forgotten.
+        """Set the outcome of a send, or that it is under way; the oldest of too many tags is forgotten.
 
-        What was sent counts from then on: that is the order of the journal.
+        The order is that of sending, which is also the order of the journal.
         """
         known = self._known.get(client)
         if known is None:
@@ -57,18 +57,18 @@ class Tags:
             known.popitem(last=False)
 
     def condense(self) -> Iterator[TagsKept]:
-        """Those for which the journal stands, for a snapshot; what was refused may be tried again."""
+        """The tags that the journal stands for, for a snapshot; refused sends may be repeated."""
         for client, known in self._known.items():
             tags = [(tag, what.why) for tag, what in known.items() if _is_kept(what)]
             if tags:
                 yield TagsKept(client, tags)
 
     def adopt(self, kept: TagsKept) -> None:
-        """Take back what a snapshot has kept."""
+        """Restore the tags of a snapshot."""
         for tag, why in kept.tags:
             self.note(kept.client, tag, Outcome(ok=True, why=why))
 
 
 def _is_kept(what: Parcel | Outcome) -> TypeGuard[Outcome]:
-    """Whether a start after this one knows it again."""
+    """Whether a later start recognises it."""
     return isinstance(what, Outcome) and what.why in KEPT and not isinstance(what, Fleeting)

@@ -1,8 +1,8 @@
-"""What the links of a chain do to single messages, while somebody asks (CHN-084).
+"""Traces what the links of a chain do to single messages, on request (CHN-084).
 
-One trace at a time follows the next messages of a type: past which links each came, what each said, when by the clock of the
-core, and how it ended. What is answered within a turn of the node takes no time by that clock: only who lets a message wait
-does. Messages are not touched, and nobody waits for a trace.
+One trace at a time follows the next messages of a type: the links that each message passed, each link's verdict, when
+(by the core's clock), and how the message ended. By that clock an answer within one turn takes no time; only a link
+that lets a message wait does. A trace neither changes nor delays a message.
 """
 
 from typing import Any, Final
@@ -16,7 +16,7 @@ UNDER_WAY: Final = "under way"
 
 
 class Trace:
-    """The messages of one question."""
+    """The messages of one trace."""
 
     def __init__(self, ticket: int, kind: str, direction: str, count: int, ends_at: int) -> None:
         """`kind`: a type, or `demo.*`; `direction`: `in`, `out`, or empty for both."""
@@ -24,7 +24,7 @@ class Trace:
         self.ends_at = ends_at
         self._rows: list[dict[str, Any]] = []
         self._open: dict[int, tuple[dict[str, Any], int]] = {}
-        """By number of a message: what is told of it, and when it came."""
+        """By number of a message: its report, and when it came."""
 
     def begin(self, parcel: Parcel, now: Now) -> None:
         """A message comes to the top of its chain."""
@@ -45,13 +45,13 @@ class Trace:
         self._open[parcel.id] = row, now.mono
 
     def step(self, parcel: Parcel, link: Any, verdict: str, now: Now) -> None:
-        """A link has said something, or holds it."""
+        """A link has given its verdict, or holds the message."""
         if (found := self._open.get(parcel.id)) is not None:
             row, began = found
             row["steps"].append({"link": link.name, "verdict": verdict, "us": (now.mono - began) // MICROSECOND})
 
     def resume(self, parcel: Parcel, now: Now) -> None:
-        """The link that held it has let it go."""
+        """The link that held it has released it."""
         if (found := self._open.get(parcel.id)) is not None and found[0]["steps"]:
             row, began = found
             row["steps"][-1] |= {"verdict": "handed back", "us": (now.mono - began) // MICROSECOND}
@@ -63,9 +63,9 @@ class Trace:
             row |= {"end": why, "us": (now.mono - began) // MICROSECOND}
 
     def is_over(self, now: Now) -> bool:
-        """Whether all that was wanted has ended, or there is no time left."""
+        """Whether all traced messages have ended, or time is over."""
         return now.mono >= self.ends_at or not (self._left or self._open)
 
     def told(self) -> dict[str, Any]:
-        """What was seen, as plain data."""
+        """The result, as plain data."""
         return {"messages": self._rows}

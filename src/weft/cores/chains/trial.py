@@ -1,4 +1,4 @@
-"""Tests of filters, as a file says them: `[[chains.test]]` beside `[[chains.filter]]`, played without a node (CHN-072).
+"""Tests of filters in a file: `[[chains.test]]` beside `[[chains.filter]]`, run without a node (CHN-072).
 
     [[chains.test]]
     name = "old alarms end here"
@@ -12,7 +12,7 @@
     sends = [{ level = 5 }]                   # what filters send from this node
     journals = []                             # what filters put into the journal for the lake
 
-The chains core itself plays them, in virtual time: what a test says of a filter is what a node will do.
+The chains core itself runs them, in virtual time, so a node behaves exactly as in the test.
 """
 
 from collections.abc import Callable, Iterable
@@ -36,7 +36,7 @@ from weft.wire.samples import Row, SampleBatch, Series
 LEVELS: Final = ("collector", "root", "sensor")
 FORMATS: Final = ("json", "msgpack", "text", "raw", "xml")
 WALL: Final = 1_800_000_000_000_000_000
-"""When every test begins: a whole minute, so that windows begin with it."""
+"""When every test begins: at a full minute, so that windows begin there too."""
 NODE, CHILD = b"\x01" * 16, b"\x02" * 16
 Functions = dict[str, Callable[[dict[Any, Any]], Any]]
 KINDS: Final = ("passes", "sends", "journals")
@@ -56,25 +56,25 @@ class Trial(msgspec.Struct, frozen=True, kw_only=True):
     every_ns: int = 0
     until_ns: int = 0
     expected: dict[str, list[Any]] = {}
-    """Of `passes`, `sends`, `journals` those that the test says."""
+    """`passes`, `sends`, `journals`: those that the test states."""
 
 
 class Outcome(msgspec.Struct, frozen=True):
-    """What a test gave."""
+    """The result of a test."""
 
     name: str
     found: dict[str, list[Any]]
-    """What was said by the test, and came out."""
+    """The results for what the test states."""
     expected: dict[str, list[Any]]
 
     @property
     def is_good(self) -> bool:
-        """Whether it is what was expected."""
+        """Whether the result is the expected one."""
         return self.found == self.expected
 
 
 def parse_trials(document: dict[str, Any]) -> tuple[list[FilterSpec], list[Trial], list[str]]:
-    """The filters and the tests of a file, and everything that is wrong with them."""
+    """The filters and tests of a file, and all errors in them."""
     chains = document.get("chains")
     if not isinstance(chains, dict):
         return [], [], ["E03 chains: there is no [[chains.filter]]"]
@@ -117,7 +117,7 @@ def _messages(table: Table, key: str) -> list[Any]:
 
 
 def play(filters: list[FilterSpec], trial: Trial, functions: Functions | None = None) -> Outcome:
-    """Play one test over fresh filters; those of kind `python` call these functions."""
+    """Run one test with fresh filters; filters of kind `python` call these functions."""
     stage = _Stage(filters, trial, functions or {})
     for number, said in enumerate(trial.send):
         stage.advance(number * trial.every_ns)
@@ -127,7 +127,7 @@ def play(filters: list[FilterSpec], trial: Trial, functions: Functions | None = 
 
 
 class _Stage:
-    """One chains core between a sender and its surroundings."""
+    """One chains core with a simulated sender and surroundings."""
 
     def __init__(self, filters: list[FilterSpec], trial: Trial, functions: Functions) -> None:
         self.found: dict[str, list[Any]] = {kind: [] for kind in KINDS}
@@ -146,7 +146,7 @@ class _Stage:
         return Now(self._ns, WALL + self._ns)
 
     def advance(self, to_ns: int) -> None:
-        """Let time pass; the core is woken when it wants to be."""
+        """Let time pass; the core is woken at its deadlines."""
         while (due := self._core.deadline()) is not None and due <= to_ns:
             self._ns = max(self._ns, due)
             self._core.wake(self._now)
@@ -154,7 +154,7 @@ class _Stage:
         self._ns = to_ns
 
     def send(self, said: Any) -> None:
-        """One message of the test comes to the top of its chain."""
+        """Send one message of the test from the top of its chain."""
         self._tag += 1
         trial = self._trial
         if trial.type == METRIC:
@@ -211,10 +211,10 @@ class _Stage:
             self.found["sends"].append(_told(event.mail.frames, event.mail.fmt))
             self._core.command(PostReached(event.ticket, 1), self._now)
 
-    # As a client: it sends, and it reads behind all others.
+    # It acts as a client: it sends, and it reads after all others.
 
     def copy(self, reg: int, parcel: Parcel) -> None:
-        """What has come to the end of the chain."""
+        """A message that reached the end of the chain."""
         if self._trial.type != METRIC:
             self.found["passes"].append(_told(parcel.frames, parcel.fmt))
 
@@ -222,10 +222,10 @@ class _Stage:
         """It holds nothing."""
 
     def answer(self, tag: int, ok: bool, why: str, count: int | None = None, failed: int = 0) -> None:  # noqa: FBT001 - as a status says it
-        """What became of a send shows in what comes out."""
+        """Ignored: the outcome of a send shows in what comes out."""
 
     def say(self, message: clients.Answered) -> None:
-        """It asks for nothing that could be refused."""
+        """Ignored: it asks for nothing that could be refused."""
 
 
 def _told(frames: tuple[bytes, ...], fmt: str) -> Any:
@@ -242,7 +242,7 @@ def _shown(frame: bytes, fmt: str) -> Any:
 
 
 def _batch(said: Any, now: Now) -> SampleBatch:
-    """Samples as a test writes them: `{ name = "cpu", value = 93.0, labels = { … } }`, one or a list."""
+    """Samples in the form of a test: `{ name = "cpu", value = 93.0, labels = { … } }`, one or a list."""
     records = said if isinstance(said, list) else [said]
     series = [
         Series(

@@ -1,8 +1,7 @@
-"""A batch as filters see it: opened only as far as one of them looks.
+"""A batch as filters see it: decoded only as far as a filter looks.
 
-The rows stay where they are; a view knows which are still in. Series are looked at once each, values are calculated
-once per batch and only if a filter asks for them. If nothing was taken out, the batch that leaves is the batch that
-came, not a copy.
+The rows are not moved; a view knows which ones are left. Each series is examined once; values are calculated once per
+batch, and only if a filter needs them. If nothing was dropped, the result is the original batch, not a copy.
 """
 
 from collections import OrderedDict
@@ -23,14 +22,14 @@ encode: Final = msgspec.msgpack.Encoder().encode
 
 
 class History:
-    """The last sample of every series that filters have looked at; the one unseen longest goes first."""
+    """The last sample of every series that filters have seen; the series not seen for longest is dropped first."""
 
     def __init__(self, series_max: int) -> None:
         self.series_max = series_max
         self._last: OrderedDict[SeriesKey, Point] = OrderedDict()
 
     def swap(self, key: SeriesKey, point: Point | None) -> Point | None:
-        """Forget and return the last sample of a series; then remember `point`."""
+        """Replace the last sample of a series by `point`; returns the old one."""
         before = self._last.pop(key, None)
         if point is not None:
             self._last[key] = point
@@ -53,7 +52,7 @@ class View:
     def __init__(self, batch: SampleBatch, origin: bytes | str, history: History, kind: str = "weft.metric") -> None:
         self.batch, self.type = batch, kind
         self.kept: list[int] = list(range(len(batch.rows)))
-        """Rows that are still in, ascending."""
+        """Rows that are left, ascending."""
         self._origin, self._history = origin, history
         self._keys: dict[int, SeriesKey] = {}
         self._values: list[Value] | None = None
@@ -67,7 +66,7 @@ class View:
         return self.batch.series
 
     def key(self, index: int) -> SeriesKey:
-        """What makes series number `index` of this batch one series of the fleet."""
+        """The key that identifies series number `index` of this batch in the whole fleet."""
         key = self._keys.get(index)
         if key is None:
             series = self.batch.series[index]
@@ -76,7 +75,7 @@ class View:
         return key
 
     def values(self) -> list[Value]:
-        """The calculated value of every row of the batch, taken out or not; None where there is none (MEA-001)."""
+        """The calculated value of every row of the batch, dropped or not; None where there is none (MEA-001)."""
         if self._values is None:
             self._values = self._calculate()
         return self._values
@@ -95,7 +94,7 @@ class View:
         return values
 
     def matching(self, where: Where) -> list[int]:
-        """The rows still in that fulfil the conditions."""
+        """The rows left that fulfil the conditions."""
         if where.is_empty:
             return self.kept
         fits = [where.matches_series(series) for series in self.batch.series]
@@ -116,15 +115,15 @@ class View:
         return record if value is None else {**record, VALUE: value}
 
     def put(self, index: int, record: dict[Any, Any]) -> bool:
-        """Samples are not edited."""
+        """Samples are not edited: always False."""
         return False
 
     def facts(self, index: int, names: tuple[str, ...]) -> dict[str, Any]:
-        """Samples have no size and no depth of their own."""
+        """Facts of a sample; samples have no size and no depth of their own."""
         return {name: FACTS[name](self, index) for name in names}
 
     def keys(self, fields: tuple[str, ...], seen: list[int]) -> list[bytes]:
-        """Looked at once per series, unless the value is one of the fields."""
+        """The fields' values; read once per series, unless the value is one of the fields."""
         if VALUE in fields:
             records = [self.record(index) for index in seen]
             reads = [field_of(field) for field in fields]
@@ -148,7 +147,7 @@ class View:
         return keys
 
     def identities(self, seen: list[int], node: bytes) -> list[bytes]:
-        """Its series and its time: a sample has no number before the filters have seen it."""
+        """Series and time: a sample has no number before the filters have seen it."""
         origin, rows, t0_ms = self._origin or node, self.batch.rows, self.batch.t0_ms
         series = self._by_series(seen, lambda index: encode([origin, *self.key(index)[1:]]))
         pairs = zip(seen, series, strict=True)
@@ -180,12 +179,12 @@ class View:
         return [(t0_ms + rows[index].offset_ms) * MILLISECOND for index in seen]
 
     def take_out(self, dropped: list[int]) -> None:
-        """These rows are out."""
+        """Drop these rows."""
         gone = dict.fromkeys(dropped)
         self.kept = [index for index in self.kept if index not in gone]
 
     def close(self) -> SampleBatch:
-        """What is left: the batch itself if that is everything."""
+        """What is left: the batch itself if nothing was dropped."""
         if len(self.kept) == len(self.batch.rows):
             return self.batch
         return select(self.batch, [self.batch.rows[index] for index in self.kept])

@@ -1,7 +1,7 @@
 """Messages that wait for a client to come back (`fail = "wait"`, CHN-019).
 
-They wait under direction, type and the client's name, until a link of that name stands on that chain again. Those of a
-confirming reader wait until it is there or is forgotten (`readers`), all others `wait_ms`.
+They wait under direction, type and the client's name, until a link of that name is on that chain again. Messages of a
+confirming reader wait until it comes back or is forgotten (`readers`), all others `wait_ms`.
 """
 
 from collections import deque
@@ -17,31 +17,31 @@ Place = tuple[str, str, str, bool]
 
 
 class Waiter(NamedTuple):
-    """One message, and the link that had it; none if that was in an earlier run of this node."""
+    """One message, and the link that had it; None if that was in an earlier run of this node."""
 
     held: Held
     link: HolderLink | None
 
 
 class Line:
-    """What waits for one confirming reader."""
+    """The messages that wait for one confirming reader."""
 
     __slots__ = ("bytes", "messages", "overflowed")
 
     def __init__(self) -> None:
         self.messages = self.bytes = 0
         self.overflowed = 0
-        """Those that its link, which is there, had no room for."""
+        """Those that the reader's link, which is attached, had no room for."""
 
 
 class Waiting:
-    """All who wait."""
+    """All waiting messages."""
 
     def __init__(self, wait_ms: int, reader_messages: int, reader_bytes: int) -> None:
         self._wait_ns = wait_ms * MILLISECOND
         self._reader_messages, self._reader_bytes = reader_messages, reader_bytes
         self._lines: dict[str, Line] = {}
-        """By name of a confirming reader."""
+        """By name of the confirming reader."""
         self._rooms: dict[Place, dict[int, Waiter]] = {}
         self._until: deque[tuple[int, Place, int]] = deque()
         """In the order of their ends, since all wait equally long."""
@@ -52,16 +52,16 @@ class Waiting:
 
     @property
     def copies(self) -> int:
-        """Those that confirming readers are to confirm."""
+        """Number of copies that readers have to confirm."""
         return sum([line.messages for line in self._lines.values()])
 
     def of(self, direction: str) -> list[Held]:
-        """Those of a direction."""
+        """Number of waiting messages of a direction."""
         rooms = [room for place, room in self._rooms.items() if place[0] == direction]
         return [waiter.held for room in rooms for waiter in room.values()]
 
     def admit(self, place: Place, held: Held, link: HolderLink | None, now: Now) -> bool:
-        """Whether there was room to let a message wait."""
+        """Let a message wait; returns whether there was room."""
         if self._count >= limits.WAITING_MAX or (place[3] and not self._line_up(place[2], held)):
             return False
         self._count += 1
@@ -83,11 +83,11 @@ class Waiting:
         return True
 
     def line(self, name: str) -> Line:
-        """What waits for a confirming reader."""
+        """The messages that wait for a confirming reader."""
         return self._lines.get(name) or Line()
 
     def _leave(self, place: Place, held: Held) -> None:
-        """It does not wait any more."""
+        """Remove a message that waits."""
         self._count -= 1
         if not place[3]:
             return
@@ -99,7 +99,9 @@ class Waiting:
             del self._lines[place[2]]
 
     def claim(self, link: HolderLink, *, overflowed: bool = False) -> list[Held]:
-        """Those for which this link has been waited for, in id order; of one message, what is to be confirmed first.
+        """Remove and return the messages that wait for this link, in id order.
+
+        For one message, the copy to be confirmed comes first.
 
         `overflowed`: only those that it had no room for.
         """
@@ -109,7 +111,7 @@ class Waiting:
         return sorted(found, key=lambda held: (held.parcel.id, not held.is_copy))
 
     def give_up(self, name: str, is_covered: Callable[[str], bool]) -> list[Held]:
-        """Those for which a confirming reader was waited for, of the types that are covered, in id order."""
+        """Remove and return the messages of these types that wait for a confirming reader, in id order."""
         places = [place for place in self._rooms if place[3] and place[2] == name and is_covered(place[1])]
         found = [held for place in places for held in self._empty(place)]
         return sorted(found, key=lambda held: held.parcel.id)
@@ -126,7 +128,7 @@ class Waiting:
         return list(taken.values())
 
     def take_back(self, link: HolderLink, number: int) -> Held | None:
-        """A message whose deadline at this link has passed, and which is answered after all; None: there is none."""
+        """Remove a message that was answered after its deadline at this link; None: there is none."""
         found = next(self._places_of(link, number), None)
         if found is None:
             return None
@@ -145,7 +147,7 @@ class Waiting:
                     yield place, at
 
     def expired(self, now: Now) -> list[Waiter]:
-        """Those that have waited long enough, in the order in which they came."""
+        """The messages that have waited long enough, in the order in which they came."""
         gone: list[Waiter] = []
         while self._until and self._until[0][0] <= now.mono:
             _, place, number = self._until.popleft()
@@ -158,7 +160,7 @@ class Waiting:
         return gone
 
     def empty(self) -> list[Waiter]:
-        """All of them, in id order; nobody waits any more."""
+        """Remove and return all messages, in id order."""
         found = [waiter for room in self._rooms.values() for waiter in room.values()]
         self._rooms.clear()
         self._lines.clear()
@@ -167,7 +169,7 @@ class Waiting:
         return sorted(found, key=lambda waiter: waiter.held.parcel.id)
 
     def deadline(self) -> int | None:
-        """When the next one has waited long enough, or may have."""
+        """When the next message may have waited long enough; possibly too early."""
         return self._until[0][0] if self._until else None
 
 

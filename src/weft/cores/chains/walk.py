@@ -1,8 +1,8 @@
-"""Down a chain, link by link (CHN-012..014).
+"""Takes messages down a chain, link by link (CHN-012..014).
 
-A message goes from one link to the next greater key. A reader is handed a copy; a filter says its verdict; at a holder
-the message parks, and when it is let go, the walk goes on behind that key in the chain as it then is. What a filter has
-changed is written into new frames before anybody but a filter looks.
+A message goes from one link to the next greater key. A reader gets a copy; a filter gives its verdict; at a holder the
+message waits, and when it is released, the walk continues behind that key, in the chain as it is then. Changes by
+filters are written into new frames before any client sees the message.
 """
 
 from bisect import bisect_right
@@ -24,19 +24,19 @@ from weft.cores.chains.waiting import Waiting
 
 
 class Bottom(Protocol):
-    """What becomes of messages of one direction."""
+    """The end of a direction: what becomes of its messages."""
 
     def deliver(self, parcel: Parcel, now: Now) -> None:
-        """It has passed all links."""
+        """The message has passed all links."""
 
     def end(self, parcel: Parcel, why: str) -> None:
-        """It goes no further."""
+        """The message ends."""
 
     def after(self, parcel: Parcel, made: list[Record]) -> None:
-        """A part of its way is behind it, and these records came of it."""
+        """It has finished a part of its way; `made` are the resulting records."""
 
     def forget(self, parcel: Parcel, name: str) -> None:
-        """It is kept for this reader no longer."""
+        """It is no longer kept for this reader."""
 
 
 class Walker:
@@ -50,11 +50,11 @@ class Walker:
         self._now = Now(0, 0)
 
     def found(self, out: Bottom, arrivals: Bottom) -> None:
-        """What stands at the end of the two directions."""
+        """Set the ends of the two directions."""
         self._bottoms = {OUT: out, IN: arrivals}
 
     def start(self, parcel: Parcel, now: Now) -> list[Record]:
-        """From the top of the chain, as far as it gets; what came of it on the way."""
+        """Walk from the top of the chain, as far as possible; returns the records made on the way."""
         chain = self._roster.chain(parcel.direction, parcel.type)
         flow = parcel.flow = chain.flow
         flow.accepted += 1
@@ -69,12 +69,12 @@ class Walker:
         return made
 
     def enter(self, parcel: Parcel) -> None:
-        """Count a message that does not walk yet."""
+        """Count a message whose walk begins later."""
         parcel.flow = self._roster.chain(parcel.direction, parcel.type).flow
         parcel.flow.accepted += 1
 
     def resume(self, parcel: Parcel, after: Key, now: Now) -> None:
-        """On behind a key (CHN-012)."""
+        """Continue behind a key (CHN-012)."""
         chain = self._roster.chain(parcel.direction, parcel.type)
         if self._context.trace is not None:
             self._context.trace.resume(parcel, now)
@@ -84,18 +84,18 @@ class Walker:
         self._bottoms[parcel.direction].after(parcel, made)
 
     def end(self, parcel: Parcel, why: str) -> None:
-        """It has come to its end before the bottom; counted by reason."""
+        """It ends before the bottom; counted by reason."""
         if self._context.trace is not None:
             self._context.trace.end(parcel, why, self._now)
         self._bottoms[parcel.direction].end(parcel, why)
 
     def settle(self, parcel: Parcel) -> None:
-        """One confirming reader less is waited for."""
+        """One confirming reader fewer has to confirm it."""
         parcel.unconfirmed -= 1
         self._bottoms[parcel.direction].after(parcel, [])
 
     def forget(self, parcel: Parcel, name: str) -> None:
-        """It is kept for this reader no longer."""
+        """It is no longer kept for this reader."""
         self._bottoms[parcel.direction].forget(parcel, name)
 
     def _walk(self, parcel: Parcel, links: list[Any], now: Now) -> None:
@@ -143,7 +143,7 @@ class Walker:
             self._context.trace.step(parcel, link, verdict, self._now)
 
     def _show(self, link: ClientLink, parcel: Parcel, now: Now) -> bool:
-        """A client has its turn; whether the message goes on at once."""
+        """A client's turn; returns whether the message goes on at once."""
         if type(link) is ReaderLink:
             link.counters.offered += 1
             link.copy(link.reg, parcel)
@@ -152,7 +152,7 @@ class Walker:
         return self.holding.arrive(link, parcel, now)
 
     def _relay(self, link: RelayLink, view: Any, parcel: Parcel, now: Now) -> tuple[Any, Verdict]:
-        """A filter that takes messages along has its turn; the view as it may be used further."""
+        """A record-making filter's turn; returns the view for the next links."""
         if link.sees_all:
             view = view and self._closed(view, parcel)
         else:
@@ -167,12 +167,12 @@ class Walker:
         return view, Verdict.DROPPED if link.ends else Verdict.PASSED
 
     def _stop(self, parcel: Parcel, verdict: Verdict) -> None:
-        """A filter has taken everything out, or must not let it pass unjudged."""
+        """A filter dropped everything, or could not judge it and must not let it pass."""
         is_out = parcel.direction == OUT
         self.end(parcel, "deleted" if verdict is Verdict.DROPPED else "filter-failed" if is_out else "lost")
 
     def _closed(self, view: Any, parcel: Parcel) -> Any:
-        """The view as it may be used further: none, if what it saw has been written into new frames."""
+        """The view for the next links; None if changes were written into new frames."""
         if not view.is_changed:
             return view
         parcel.frames = view.close()

@@ -1,10 +1,10 @@
 """Conditions of a filter, compiled once (CHN-060): `where = { name = "cpu", value = { gt = 90 } }`.
 
 A sample has the fields `name` (its metric), `detail`, `type`, `labels.X` and `value`. All but the value belong to the
-series, so they are looked at once per series of a batch, and not once per row. The value is the calculated one
-(MEA-001), since a raw counter says nothing by itself. A message has the fields of its payload, whatever they are; a
-dot leads into a map. A field that is not there, or is null, fulfils only `exists = false` and `ne`; one that is of
-another type than what it is compared with is not equal to it, and neither more nor less.
+series, so they are tested once per series of a batch, not once per row. The value is the calculated one (MEA-001),
+since a raw counter means nothing by itself. A message has the fields of its payload, whatever they are; a dot leads
+into a map. A missing or null field fulfils only `exists = false` and `ne`. A field of another type than the operand is
+neither equal to it nor greater nor less.
 """
 
 from collections.abc import Callable
@@ -85,7 +85,7 @@ def _exists(operand: Any) -> Test:
     return lambda found: (found is not None) is operand
 
 
-NUMBERS: Final = (float, int)  # by exact type: true is no number
+NUMBERS: Final = (float, int)  # by exact type: true is not a number
 TESTS: Final[dict[str, Callable[[Any], Test]]] = {
     "eq": _eq,
     "ne": _ne,
@@ -100,7 +100,7 @@ TESTS: Final[dict[str, Callable[[Any], Test]]] = {
 
 
 def field_of(name: str) -> Callable[[Series], str | None]:
-    """Reads a field of a series; None if it has no such label, or if samples have no such field."""
+    """A function that reads a field of a series; it returns None if there is no such label or field."""
     if name.startswith(LABEL):
         label = name[len(LABEL) :]
         return lambda series: series.labels.get(label)
@@ -119,14 +119,14 @@ GETTERS: Final[dict[str, Callable[[Series], str | None]]] = {
 
 
 class Where:
-    """All conditions of a filter; without any, everything matches."""
+    """All conditions of a filter; without conditions, everything matches."""
 
     def __init__(self, conditions: tuple[Condition, ...]) -> None:
         self._series = [_of_series(condition) for condition in conditions if condition.field != VALUE]
         self.of_values: list[Test] = [
             TESTS[condition.test](condition.operand) for condition in conditions if condition.field == VALUE
         ]
-        """Tests of a sample's value; where there are none, its series decides."""
+        """Tests of a sample's value; if there are none, its series decides alone."""
         self.of_records: list[tuple[Read, Test]] = [
             (reader(condition.field), TESTS[condition.test](condition.operand)) for condition in conditions
         ]
@@ -157,7 +157,7 @@ def is_field(name: str) -> bool:
 def parse_where(table: Table, *, of_samples: bool = True) -> tuple[Condition, ...]:
     """The conditions of a filter's `where`, with its mistakes noted in the table.
 
-    The fields of samples are known, and so is what each is compared with; those of messages are free.
+    The fields and operand types of samples are fixed; those of messages are free.
     """
     values = table.raw("where")
     if values is None:
@@ -201,7 +201,7 @@ OPERANDS: Final[dict[str, Kinds]] = {
     "prefix": (str,),
     "exists": (bool,),
 }
-"""What each comparison compares with, where the field may hold anything."""
+"""The operand type of each comparison, where the field may have any type."""
 
 
 def _known_kinds(field: str) -> Kinds:

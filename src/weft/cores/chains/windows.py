@@ -1,8 +1,9 @@
-"""Numbers by window of time and by group, folded into sums that merge exactly (CHN-067).
+"""Numbers by time window and group, summed so that partial results merge exactly (CHN-067).
 
-A window is open until its end and `grace` are over by the node's clock, then its groups are told, in the order of (due, start,
-group). What comes for a window that is over opens a correction, told `grace` after it came. An aggregate of aggregates is
-the aggregate of all: counts and bins add up, sums are compensated, a mean is a sum through a count.
+A window is open until its end plus `grace` by the node's clock; then its groups are emitted, in the order of (due,
+start, group). A record for a closed window opens a correction, which is emitted `grace` later. An aggregate of
+aggregates equals the aggregate of all records: counts and bins add up, sums are compensated, a mean is a sum divided by
+a count.
 """
 
 from collections.abc import Iterator
@@ -15,8 +16,8 @@ from weft.cores.chains.fields import Fields, place_of
 from weft.cores.chains.options import AggregateOptions
 from weft.cores.chains.sketch import Sketch, flaw
 
-FOLD_AT: Final = 1_024  # values that wait to be folded, many at once: less is slower, more is only memory
-NUMBER_MAX: Final = 1e300  # beyond, sums and bins of doubles mean nothing
+FOLD_AT: Final = 1_024  # values that wait to be added together: fewer is slower, more only takes memory
+NUMBER_MAX: Final = 1e300  # beyond, sums and bins of doubles are meaningless
 CellKey = tuple[bool, int, str, str, bytes]
 """Correction or not, start, type, format, and the group as bytes."""
 
@@ -51,12 +52,12 @@ class Cell:
         self.depth = 0
         self.is_partial = False
         self.holds: list[Any] = []
-        """What is kept as long as this is open."""
+        """Messages that are kept while this window is open."""
         self.sketch = Sketch()
         self._waiting: list[float] = []
 
     def add(self, values: list[float], last_at: int, last: float) -> None:
-        """Finite numbers; of equal times the later arrival is the last one."""
+        """Add finite numbers; of equal times, the later arrival counts as the last one."""
         self._waiting += values
         if last_at >= self.last_at:
             self.last_at, self.last = last_at, last
@@ -64,7 +65,7 @@ class Cell:
             self.fold()
 
     def merge(self, part: Fields) -> None:
-        """An aggregate that `is_aggregate` has looked at."""
+        """Add an aggregate that `is_aggregate` has checked."""
         said = part["sketch"]
         self.count += part["count"]
         self._sum(part["sum"])
@@ -73,7 +74,7 @@ class Cell:
         self.add([], part["last_t"], part["last"])
 
     def fold(self) -> None:
-        """Take in what waits."""
+        """Add the waiting values to the sums."""
         values, self._waiting = self._waiting, []
         if values:
             self.count += len(values)
@@ -88,7 +89,7 @@ class Cell:
         self.sum = total
 
     def told(self, options: AggregateOptions) -> Fields:
-        """What is told of it."""
+        """The result to emit."""
         self.fold()
         is_late, start = self.key[:2]
         record: Fields = {"t": start}
@@ -116,7 +117,7 @@ def _put(record: Fields, field: str, value: Any) -> None:
 
 
 class Windows:
-    """All that is open of one aggregate."""
+    """All open windows of one aggregate."""
 
     def __init__(self, options: AggregateOptions) -> None:
         self.options = options
@@ -130,7 +131,7 @@ class Windows:
         return iter(self._open.values())
 
     def cell(self, at: int, which: tuple[str, str, bytes], group: list[Any], wall: int) -> Cell:
-        """Where a record of this time and group counts."""
+        """The window and group for a record of this time."""
         options = self.options
         start = at - at % options.window_ns
         due = start + options.window_ns + options.grace_ns
@@ -144,7 +145,7 @@ class Windows:
         return cell
 
     def _make_room(self, wall: int) -> None:
-        """Of more than may be open the oldest is told early."""
+        """If too many are open, emit the oldest early."""
         if len(self._open) > limits.GROUPS_OPEN_MAX:
             due, start, group, key = heappop(self._due)
             cell = self._open[key]
@@ -153,12 +154,12 @@ class Windows:
             heappush(self._due, (cell.due, start, group, key))
 
     def close(self, wall: int) -> Iterator[Cell]:
-        """What is due, in the order in which it is told."""
+        """The results that are due, in the order of emission."""
         while self._due and self._due[0][0] <= wall:
             yield self._open.pop(heappop(self._due)[3])
 
     def close_all(self) -> Iterator[Cell]:
-        """Everything, told before its time."""
+        """All open results, before their time."""
         while self._due:
             cell = self._open.pop(heappop(self._due)[3])
             cell.is_partial = True
@@ -166,12 +167,12 @@ class Windows:
 
     @property
     def due(self) -> int | None:
-        """When the next one is, by the wall clock."""
+        """When the next result is due, by the wall clock."""
         return self._due[0][0] if self._due else None
 
 
 def number(value: Any) -> float | None:
-    """A number that can be summed, as a double; None: it is none."""
+    """The value as a double that can be summed; None: it is not a number."""
     if type(value) is float:
         return value if -NUMBER_MAX < value < NUMBER_MAX else None
     if type(value) is int and -NUMBER_MAX < value < NUMBER_MAX:
@@ -180,7 +181,7 @@ def number(value: Any) -> float | None:
 
 
 def are_plain(values: list[Any]) -> bool:
-    """Whether all are doubles that can be summed: most messages have no others, and need no look at each."""
+    """Whether all are doubles that can be summed, which is the usual case and needs no check of each."""
     return (
         set(map(type, values)) <= {float}
         and -NUMBER_MAX < min(values, default=0) <= max(values, default=0) < NUMBER_MAX
@@ -188,12 +189,12 @@ def are_plain(values: list[Any]) -> bool:
 
 
 def is_aggregate(record: Fields) -> bool:
-    """Whether a record says to be an aggregate."""
+    """Whether a record claims to be an aggregate."""
     return "sketch" in record and "count" in record and "start" in record
 
 
 def why_no_aggregate(record: Fields) -> str:
-    """What is wrong with one that says so; empty: nothing."""
+    """What is wrong with a record that claims to be an aggregate; empty: nothing."""
     if any(type(record.get(name)) is not int for name in ("count", "start", "last_t")) or record["count"] < 1:
         return "no count, start or last_t"
     if any(number(record.get(name)) is None for name in ("sum", "min", "max", "last")):
