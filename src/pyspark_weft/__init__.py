@@ -4,7 +4,7 @@ Spark finds it by itself, since its module's name begins with `pyspark_`:
 
     spark.readStream.format("weft").option("lake", "/data/lake").option("stream", "samples").load()
 
-It needs no JVM library and no broker; what has been read is an offset over immutable files.
+It needs no JVM library and no broker. Its offsets point into immutable files.
 """
 
 from pyspark_weft.source import DefaultSource

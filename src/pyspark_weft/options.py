@@ -1,4 +1,4 @@
-"""The options of the source, checked once, before any task starts (PIP-002)."""
+"""The options of the source. They are checked once, before any task starts (PIP-002)."""
 
 import os
 from collections.abc import Callable, Mapping, Sequence
@@ -15,7 +15,7 @@ TASKS_MAX: Final = 8
 
 
 class Options(NamedTuple):
-    """What the reader was asked for."""
+    """The options of a reader."""
 
     lake: str
     stream: str
@@ -28,9 +28,9 @@ class Options(NamedTuple):
     consumer: str
     verify: bool
     places: bool = False
-    """Three columns more: drain, segment and row, where each row stood."""
+    """Adds three columns with the place of each row: drain, segment and row."""
     slices: tuple[Slice, ...] | None = None
-    """Read exactly these, whatever else there is; only a batch read can be told so."""
+    """Read exactly these slices and nothing else; only for batch reads."""
 
     @property
     def layout(self) -> Layout:
@@ -110,7 +110,7 @@ def _slices(text: str) -> tuple[Slice, ...] | None:
 
 
 def slices_option(slices: Sequence[Slice]) -> str:
-    """Slices as the option of that name takes them."""
+    """Slices in the form that the option takes."""
     return msgspec.json.encode(slices).decode()
 
 
@@ -128,4 +128,4 @@ USUAL: Final[dict[str, tuple[Callable[[str], Any], str]]] = {
     "places": (_switch("places"), "false"),
     "slices": (_slices, ""),
 }
-"""How each option is read, and what it is if nothing is said."""
+"""How each option is parsed, and its default."""

@@ -1,4 +1,4 @@
-"""Which segments and row groups a filter can pass over (PIP-010). Spark checks every row again."""
+"""Decides which segments and row groups a filter can skip (PIP-010). Spark checks every row again."""
 
 from collections.abc import Callable, Iterable
 from typing import Any, Final, NamedTuple
@@ -11,7 +11,7 @@ COLUMNS: Final = frozenset({"origin", "era", "sequence", "at_ns", "received_ns",
 
 
 class Predicate(NamedTuple):
-    """One pushed filter: a column, what it compares by, and with what."""
+    """One pushed filter: a column, an operator, and the value to compare with."""
 
     column: str
     by: str
@@ -19,7 +19,7 @@ class Predicate(NamedTuple):
 
 
 class Bounds(NamedTuple):
-    """What is known of a column of some rows; None: unknown."""
+    """The range of a column in some rows; None: unknown."""
 
     low: Any
     high: Any
@@ -27,7 +27,7 @@ class Bounds(NamedTuple):
 
 
 def predicates(filters: Iterable[spark.Filter]) -> tuple[Predicate, ...]:
-    """Those filters that segments can be chosen by."""
+    """The filters that can be used to skip segments."""
     found = []
     for entry in filters:
         by = _NAMES.get(type(entry))
@@ -38,13 +38,13 @@ def predicates(filters: Iterable[spark.Filter]) -> tuple[Predicate, ...]:
 
 
 def may_hold(predicate: Predicate, manifest: Manifest) -> bool:
-    """Whether a segment may hold a matching row, by its manifest alone."""
+    """Whether a segment may hold a matching row, judged by its manifest alone."""
     bounds = _MANIFEST.get(predicate.column)
     return bounds is None or any(_TESTS[predicate.by](entry, predicate.value) for entry in bounds(manifest))
 
 
 def may_match(predicate: Predicate, chunk: Any) -> bool:
-    """Whether a column of a row group may hold a matching row, by its statistics."""
+    """Whether a row group may hold a matching row, judged by the statistics of the column."""
     found = chunk.statistics if chunk is not None else None
     if found is None or not found.has_min_max:
         return True

@@ -1,4 +1,4 @@
-"""From slices of segments to record batches: what runs in a task (PIP-003, PIP-007, PIP-008)."""
+"""Turns slices of segments into record batches; this runs in the tasks (PIP-003, PIP-007, PIP-008)."""
 
 from collections.abc import Iterator, Sequence
 from hashlib import sha256
@@ -15,25 +15,28 @@ if TYPE_CHECKING:
 
 BATCH_ROWS: Final = 50_000
 BATCH_BYTES: Final = 32 << 20
-"""What is held to be joined, and then copied once: with the row group behind it, all that a task holds (PIP-007)."""
+"""This many bytes are collected, joined and copied once.
+
+Together with one row group it is all that a task holds (PIP-007).
+"""
 
 
 class Reading:
-    """How the rows of a slice are to be read; the same for every task of a query."""
+    """How to read the rows of a slice; the same for every task of a query."""
 
     def __init__(self, schema: Schema, *, include_errors: bool, verify: bool, places: bool = False) -> None:
         self.include_errors, self.verify, self.places = include_errors, verify, places
         self.names = schema.names
         self.schema = schema.plus(schema.name, *PLACES) if places else schema
         self.predicates: tuple[Predicate, ...] = ()
-        # Text that repeats is decoded once per row group and spread by index, which costs half.
+        # Repeated text is decoded once per row group and spread by index, which halves the cost.
         self._repeated = [c.name for c in schema.columns if c.type == "string" and c.name not in ("body", "error")]
 
     def batches(self, slices: Sequence[Slice]) -> "Iterator[pa.RecordBatch]":
         """The rows of the slices, in order, in batches of exactly the declared schema.
 
-        SegmentFault `segment-gone` or `segment-changed` if a file is not what its manifest says; a reader never
-        skips one.
+        SegmentFault `segment-gone` or `segment-changed` if a file does not match its manifest; a reader never skips a
+        file.
         """
         return joined(part for piece in slices for part in self._of(piece))
 
@@ -77,7 +80,7 @@ class Reading:
                     yield shaped(part, target)
 
     def _groups(self, metadata: Any, piece: Slice) -> Iterator[tuple[int, int, int, int]]:
-        """The row groups that hold rows of the slice: index, first and last row wanted within, rows of those before."""
+        """The row groups that hold rows of the slice: index, first and last wanted row within it, rows before it."""
         start = 0
         for index in range(metadata.num_row_groups):
             group = metadata.row_group(index)
@@ -94,7 +97,7 @@ class Reading:
 
 
 def joined(parts: "Iterator[pa.RecordBatch]") -> "Iterator[pa.RecordBatch]":
-    """The same rows in as few batches as may be: each costs Spark about a millisecond, however small it is."""
+    """The same rows in as few batches as possible: each batch costs Spark about a millisecond, however small it is."""
     held: list[pa.RecordBatch] = []
     rows = size = 0
     for part in parts:
@@ -114,13 +117,13 @@ def _one(parts: "list[pa.RecordBatch]") -> "pa.RecordBatch":
 
 
 def _between(batch: "pa.RecordBatch", first: int, last: int) -> "pa.RecordBatch":
-    """Rows `first..last - 1` of a batch, as far as it has them."""
+    """Rows `first..last - 1` of a batch, as far as the batch has them."""
     first, last = max(0, first), min(last, batch.num_rows)
     return batch.slice(first, last - first) if first < last else batch.slice(0, 0)
 
 
 def _placed(batch: "pa.RecordBatch", piece: Slice, first: int) -> "pa.RecordBatch":
-    """The batch with where each row stood, its first being row `first` of the segment."""
+    """The batch with the place of each row; its first row is row `first` of the segment."""
     import pyarrow as pa
 
     count = batch.num_rows
@@ -145,7 +148,7 @@ def shaped(batch: "pa.RecordBatch", target: "pa.Schema") -> "pa.RecordBatch":
 
 
 def pack(slices: Sequence[Slice], tasks: int) -> list[tuple[Slice, ...]]:
-    """At most `tasks` bins of about equally many rows, each a run of consecutive slices (PIP-007)."""
+    """At most `tasks` bins with about equally many rows each; a bin is a run of consecutive slices (PIP-007)."""
     total = sum(piece.last - piece.first for piece in slices)
     bins: list[list[Slice]] = []
     done = 0

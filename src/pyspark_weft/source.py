@@ -1,8 +1,8 @@
 """`DefaultSource` and its two readers.
 
-The *batch* reader plans all segments that exist when it is asked. The *stream* reader plans from offset to offset:
+The *batch* reader plans all segments that exist when it is called. The *stream* reader plans from offset to offset:
 `latestOffset` probes for the next segment numbers, `partitions` names the slices between two offsets, `read` turns
-slices into record batches in the tasks, `commit` tells the recorder's retention what is not needed any more.
+slices into record batches in the tasks, `commit` tells the recorder's retention which segments are no longer needed.
 """
 
 import time
@@ -31,11 +31,11 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
 
-KNOWN_MAX: Final = 16  # offsets given or proved lately; Spark asks from the last two
+KNOWN_MAX: Final = 16  # offsets recently returned or verified; Spark asks from one of the last two
 
 
 class Slices(InputPartition):
-    """The rows of one task."""
+    """The slices that one task reads."""
 
     def __init__(self, slices: tuple[Slice, ...]) -> None:
         self.slices = slices
@@ -65,20 +65,20 @@ class DefaultSource(DataSource):
         return StreamReader(self._asked(schema))
 
     def _asked(self, schema: StructType) -> Options:
-        """The options, if the schema is the one that they mean: a reader never gives columns other names or types."""
+        """The options, provided the requested schema is theirs: a reader cannot rename or convert columns."""
         if tuple(schema.names) != _reading(self.chosen).schema.names:
             raise UserError("bad-option", f"the columns {schema.names} are not those of the stream", "option columns")
         return self.chosen
 
 
 class BatchReader(DataSourceReader):
-    """All segments from `start` to what exists now."""
+    """Reads all segments from `start` to those that exist now."""
 
     def __init__(self, options: Options) -> None:
         self.options = options
         self.reading = _reading(options)
-        # Spark refuses a reader that overrides this method where pushing filters is switched off, which is its
-        # default, and does not say beforehand which of the two it is. An attribute passes in both cases.
+        # Spark refuses a reader that overrides this method while pushing filters is switched off, which is its default,
+        # and a reader cannot find out beforehand whether it is on. An attribute works in both cases.
         self.pushFilters = _Pushing(self.reading)  # type: ignore[method-assign]  # see above
 
     def partitions(self) -> Sequence[InputPartition]:
@@ -100,9 +100,9 @@ class BatchReader(DataSourceReader):
 
 
 class _Pushing:
-    """Takes filters for the choice of segments, and leaves them all to Spark to check again (PIP-010)."""
+    """Accepts filters for the choice of segments, and returns them all to Spark to check again (PIP-010)."""
 
-    __func__: Final = staticmethod(DataSourceReader.pushFilters)  # what Spark compares with: not overridden
+    __func__: Final = staticmethod(DataSourceReader.pushFilters)  # Spark compares with this one: not overridden
 
     def __init__(self, reading: Reading) -> None:
         self.reading = reading
@@ -113,7 +113,7 @@ class _Pushing:
 
 
 class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
-    """The stream of segments. What it keeps in memory can be found again from the offsets that Spark keeps."""
+    """Reads the stream of segments. Its state in memory can be rebuilt from the offsets that Spark keeps."""
 
     def __init__(self, options: Options) -> None:
         self.options = options
@@ -123,7 +123,7 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         self._known: dict[str, None] = {}
 
     def __getstate__(self) -> dict[str, Any]:
-        """Tasks get what reading needs, not what planning knows."""
+        """Tasks get what is needed to read, not the state of planning."""
         return {"options": self.options, "reading": self.reading, "_source": None, "_until": None, "_known": {}}
 
     @property
@@ -170,7 +170,10 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         return Limits(rows, self.options.max_segments)
 
     def _prove(self, start: Mapping[str, Any]) -> At:
-        """Where Spark wants to go on. An offset that is not our own recent word is proved against the lake."""
+        """The offset where Spark wants to continue.
+
+        It is verified against the lake unless it was recently returned or verified.
+        """
         offset = parse(start)
         if offset.text() not in self._known:
             self.source.prove(offset)
@@ -184,7 +187,7 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         return offset.plain()
 
     def _hold(self, offset: Offset) -> None:
-        """From the first plan on, retention waits for this consumer."""
+        """From the first plan on, retention keeps what this consumer still needs."""
         if self.options.consumer:
             register(self.options.layout, self.options.consumer, self.options.stream, offset, time.time_ns())
 

@@ -1,4 +1,4 @@
-"""Whether the segments of a lake are what their manifests say: chain, files, and on demand every byte."""
+"""Checks that the segments of a lake match their manifests: the chain, the files, and on request every byte."""
 
 from collections.abc import Iterator
 from hashlib import sha256
@@ -13,21 +13,23 @@ from weft.lake.segments import METADATA_KEY, spoken
 
 
 class Found(NamedTuple):
-    """What was looked at, or what is wrong with it."""
+    """One segment that was checked, and the fault that was found in it, if any."""
 
     stream: str
     drain: str
     number: int
     rows: int
     fault: str | None = None
-    """`segment-gone`, `segment-changed` or `segment-unreadable`; None: as it should be."""
+    """`segment-gone`, `segment-changed` or `segment-unreadable`; None if the segment is intact."""
     why: str = ""
     bytes: int = 0
-    """That were read and are what they should be."""
+    """Number of segments that were read and are intact."""
 
 
 def audit(lake: Layout, stream: str, *, deep: bool = False) -> Iterator[Found]:
-    """Every segment of a stream, drain by drain. A broken chain ends its drain: what follows cannot be proved.
+    """Every segment of a stream, drain by drain.
+
+    A broken chain ends the audit of that drain, because nothing after the break can be proved.
 
     `deep` reads every file: its hash, its rows, and the manifest inside.
     """

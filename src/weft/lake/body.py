@@ -1,7 +1,7 @@
 """Payloads of the other streams as canonical JSON text, so that Spark needs no decoder in Python (LAK-012).
 
-Keys are sorted text, there are no spaces, text is UTF-8 unescaped, binary becomes `{"$b": base64}`, nil null.
-What cannot be read as what it claims to be has no body, and an error of the closed list PIP-031.
+Keys are sorted text, there are no spaces, text is UTF-8 unescaped, binary becomes `{"$b": base64}`, nil null. A payload
+that cannot be decoded in its declared format has no body; it has an error of the closed list PIP-031 instead.
 """
 
 from base64 import b64encode
@@ -12,16 +12,16 @@ from typing import Any, Final, NamedTuple
 
 import msgspec
 
-DEPTH_MAX: Final = 64  # nested arrays and maps; deeper is an attack or a mistake (section 9)
-RAW_BYTES_MAX: Final = 1 << 20  # kept of a payload (LAK-013)
+DEPTH_MAX: Final = 64  # nested arrays and maps; deeper nesting is an attack or a mistake (section 9)
+RAW_BYTES_MAX: Final = 1 << 20  # at most this much of a payload is kept (LAK-013)
 RAW: Final = "raw"
-"""The format of bytes that claim to be nothing else."""
+"""The format of payloads that declare no other format."""
 LOOSE: Final = "loose"
-"""The format of bytes that are JSON, or whatever a foreign client has written: all of them have a body."""
+"""The format of payloads written by foreign clients: JSON, or any other bytes. Each of them gets a body."""
 
 
 class Body(NamedTuple):
-    """A payload as text, or why not."""
+    """A payload as text, or the reason why it has none."""
 
     text: str | None
     error: str | None
@@ -34,19 +34,20 @@ class Mask(NamedTuple):
     drain_secret: bytes
 
     def body(self, payload: bytes) -> str:
-        """What stands in the lake instead of a secret: equal secrets stay visibly equal, nothing else shows."""
+        """The text that replaces a secret in the lake. Equal secrets give equal text; nothing else about them shows."""
         hidden = blake2b(payload, digest_size=16, key=self.drain_secret[:64]).hexdigest()
         return f'{{"$masked":"{hidden}"}}'
 
 
 class BadBody(Exception):
-    """Carries the error of PIP-031 out of the recursion."""
+    """Raised inside the recursion; carries the error of PIP-031 to the caller."""
 
 
 def body_of(payload: bytes, attributes: Mapping[str, Any], usual: str = "msgpack") -> Body:
-    """The body of a record. Its format is `attributes["fmt"]`, `usual` if nothing is said.
+    """The body of a record.
 
-    Bytes that are `raw` have no body. Neither has an empty payload, and no error: a deletion, a mark.
+    Its format is `attributes["fmt"]`, or `usual` if that is absent. A payload of format `raw` has no body. An empty
+    payload (a deletion, a mark) has neither a body nor an error.
     """
     fmt = str(attributes.get("fmt", usual))
     decode = _DECODERS.get(fmt)
@@ -58,7 +59,7 @@ def body_of(payload: bytes, attributes: Mapping[str, Any], usual: str = "msgpack
 
 
 def decoded(payload: bytes, decode: Callable[[bytes], str]) -> Body:
-    """The body that `decode` makes of a payload, or why there is none."""
+    """The body that `decode` makes of a payload, or the error if it cannot."""
     try:
         return Body(decode(payload), None)
     except BadBody as bad:
@@ -70,7 +71,7 @@ def decoded(payload: bytes, decode: Callable[[bytes], str]) -> Body:
 
 
 def kept(payload: bytes) -> tuple[bytes, dict[str, str]]:
-    """The raw bytes to keep, and what to say of the rest: at most 1 MiB, then length and SHA-256 (LAK-013)."""
+    """The raw bytes to keep, and a note about the rest: at most 1 MiB is kept, with length and SHA-256 (LAK-013)."""
     if len(payload) <= RAW_BYTES_MAX:
         return payload, {}
     from hashlib import sha256
@@ -80,7 +81,7 @@ def kept(payload: bytes) -> tuple[bytes, dict[str, str]]:
 
 
 def text_map(attributes: Mapping[str, Any]) -> dict[str, str]:
-    """Attributes as text: text as it is, everything else as canonical JSON."""
+    """Attributes as text: text unchanged, everything else as canonical JSON."""
     return {key: value if isinstance(value, str) else _attribute(value) for key, value in attributes.items()}
 
 
@@ -97,14 +98,14 @@ def canonical(value: Any) -> str:
 
 
 class Tagged(NamedTuple):
-    """A value that JSON has no form for: a map of its tag and the value as text."""
+    """A value that JSON cannot express, as a map of its tag and its text."""
 
     tag: str
     text: str
 
 
 def _plain(value: Any, depth: int) -> Any:
-    """What JSON can say of a value; anything but a number, text, truth or nil is a row of a table."""
+    """A value in the terms of JSON. Anything but a number, text, bool or nil is converted by a row of a table."""
     kind = type(value)
     if kind is str or kind is int or kind is bool or value is None:
         return value
@@ -147,7 +148,7 @@ def _from_json(payload: bytes) -> str:
 
 
 def _from_any(payload: bytes) -> str:
-    """JSON if it is that, else the bytes (LAK-012)."""
+    """The payload as JSON if it is valid JSON, otherwise as bytes (LAK-012)."""
     try:
         return canonical(msgspec.json.decode(payload))
     except (msgspec.MsgspecError, BadBody, ValueError, RecursionError):

@@ -1,7 +1,7 @@
-"""Changes of the store as rows of the lake: what a record of stream `store` says, so that Spark decodes nothing.
+"""Decodes records of stream `store` into rows of the lake, so that Spark has nothing to decode.
 
-A value may hold what JSON has no form for. It stands there as a map of one tag: `{"$i": "1180…"}` an integer beyond 64
-bits, `{"$p": "a.b"}` a path, `{"$f": "nan"}` a number that is none; `{"$b": …}` and `{"$x": …}` as in all streams.
+What JSON cannot express is written as a map with one tag: `{"$i": "1180…"}` an integer beyond 64 bits, `{"$p": "a.b"}`
+a path, `{"$f": "nan"}` a float that is not finite; `{"$b": …}` and `{"$x": …}` as in all streams.
 """
 
 from collections.abc import Mapping
@@ -19,25 +19,26 @@ LONG_MAX: Final = (1 << 63) - 1
 LONG_MIN: Final = -(1 << 63)
 WORD_MAX: Final = (1 << 64) - 1  # the greatest integer that MessagePack and our JSON have without a tag
 USERS: Final = (None, "auth")
-"""Where the users of a store stand."""
+"""The path below which a store keeps its users."""
 _INTEGER, _PATH = 2, 3  # MessagePack extensions of the store (COD-002)
 _ARRAYS: Final = (list, tuple)
-INTEGER_BYTES_MAX: Final = 1024  # written out in decimal costs the square of it; wider ones stay as they are
+# converting to decimal costs time quadratic in the width; wider integers stay as they are
+INTEGER_BYTES_MAX: Final = 1024
 
 
 class Change(NamedTuple):
-    """What a record says, in columns."""
+    """The columns of one change."""
 
     key: str
     """The path as text (COD-005)."""
     body: bodies.Body
-    """The value; no text: the entry was deleted."""
+    """The value as JSON; empty if the entry was deleted."""
     attributes: dict[str, Any]
-    """Those of the record, `path` as its elements."""
+    """The attributes of the record, with `path` as a list of its elements."""
 
 
 def change_of(record: StreamRecord) -> Change:
-    """The columns of a change; `body.error` says why it can be no row of silver."""
+    """The columns of a change; `body.error` says why silver cannot take the row."""
     attributes = record.attributes
     key, error = record.key, _misfit(attributes)
     try:
@@ -53,7 +54,7 @@ def change_of(record: StreamRecord) -> Change:
 def is_of_users(record: StreamRecord) -> bool:
     """Whether a change is of the store's tree of users, which holds hashes, salts and tokens (ADM-002).
 
-    A path that cannot be read is taken for one of it.
+    An unreadable path counts as part of it.
     """
     try:
         return _path_of(record)[:2] == USERS
@@ -62,7 +63,7 @@ def is_of_users(record: StreamRecord) -> bool:
 
 
 def _path_of(record: StreamRecord) -> tuple[Any, ...]:
-    """The path as its bytes say; the key may be cut, and cannot say every element."""
+    """The path, read from its bytes; the record's key may be truncated and then lacks elements."""
     packed = record.attributes.get("path")
     return paths.unpack_path(packed) if type(packed) is bytes else paths.parse(record.key)
 
@@ -74,7 +75,7 @@ def _element(element: Any) -> Any:
 
 
 def _misfit(attributes: Mapping[str, Any]) -> str | None:
-    """Why a change cannot be compared with others of its entry."""
+    """The reason why a change cannot be compared with others of its entry; empty if it can."""
     tock, is_deletion = attributes.get("tock"), attributes.get("deleted")
     if tock is None or is_deletion is None:
         return "missing-field"
@@ -104,12 +105,12 @@ def _extension(code: int, data: memoryview) -> Any:
         try:
             return bodies.Tagged("$p", paths.text_of(paths.unpack_path(raw)))
         except PeerError:
-            pass  # kept as any other extension
+            pass  # treated like any other extension
     return msgspec.msgpack.Ext(code, raw)
 
 
 def _with_all_floats(value: Any) -> Any:
-    """The value with what is no number, or infinite, in words: the store takes it, so silver has it."""
+    """The value with NaN and infinities written as text: the store accepts them, so silver must too."""
     if type(value) is float and not isfinite(value):
         return bodies.Tagged("$f", str(value))
     if type(value) is dict:

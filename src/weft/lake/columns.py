@@ -1,8 +1,8 @@
-"""Records become columns: sample batches are exploded, everything else keeps its payload (LAK-012, LAK-013).
+"""Turns records into columns: sample batches are exploded, all other records keep their payload (LAK-012, LAK-013).
 
-What all rows of a record share (origin, era, stamps, attributes) is kept once per *run* and repeated by Arrow at
-the end; only series, time, value and base exist per row. Rows never become objects of their own, which is what
-makes 400,000 of them per second possible. A row that cannot be read is an error row; nothing here raises for data.
+What all rows of a record share (origin, era, stamps, attributes) is kept once per *run* and repeated by Arrow at the
+end; only series, time, value and base exist per row. No object is made per row, which makes 400,000 rows per second
+possible. A row that cannot be read becomes an error row; bad data never raises.
 """
 
 from bisect import bisect_right
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
 LONG_MAX: Final = (1 << 63) - 1
 LONG_MIN: Final = -(1 << 63)
-ROWS_MAX: Final = 250_000  # of one record; a count beyond is nonsense, not a range to believe in
+ROWS_MAX: Final = 250_000  # samples of one record; a higher count is bad data, not a range of numbers
 LABELS_MAX: Final = 64  # keys in labels (section 9)
 LABEL_BYTES_MAX: Final = 1024
 BATCH: Final = b"\x94\x01"
@@ -36,11 +36,11 @@ BATCH: Final = b"\x94\x01"
 
 Identity = tuple[str, int | None]
 _REASONS: Final = {"too-large": "too-long"}
-"""A decoder's refusal in the words of PIP-031; any other is `undecodable`."""
+"""A decoder's refusals as errors of PIP-031; any other refusal is `undecodable`."""
 
 
 class Account:
-    """What the manifest says of a segment: ranges, losses, times, lsn."""
+    """What the manifest will say about a segment: ranges, losses, times, lsn."""
 
     def __init__(self) -> None:
         self.seen: dict[Identity, RangeSet] = {}
@@ -51,12 +51,12 @@ class Account:
         self.lsn_last = 0
 
     def note(self, lsn: int) -> None:
-        """A record of this stream stands at `lsn`."""
+        """Count a record of this stream, stored at `lsn`."""
         self.lsn_first = min(self.lsn_first or lsn, lsn)
         self.lsn_last = max(self.lsn_last, lsn)
 
     def received(self, identity: Identity, record: StreamRecord) -> None:
-        """Its numbers are in, whether or not they could be read: quarantined numbers count as received."""
+        """Count its numbers as received, also when they could not be read: quarantined numbers count as received."""
         seen = self.seen.get(identity)
         if seen is None:
             seen = self.seen[identity] = RangeSet()
@@ -67,7 +67,7 @@ class Account:
         self.last_received = at if self.last_received is None else max(self.last_received, at)
 
     def announced(self, record: LostRecord | EraRecord) -> None:
-        """A loss, or the end of an era: both travel in `lost`, in order (LAK-011)."""
+        """Note a loss or the end of an era; both are listed in `lost`, in order (LAK-011)."""
         name = manifests.name_of(record.origin)
         if isinstance(record, LostRecord):
             self.lost.append((name, record.era, record.first, record.last, record.why))
@@ -76,7 +76,7 @@ class Account:
 
 
 def last_of(record: StreamRecord) -> int:
-    """The last sequence of a record, also when its attribute `n` is nonsense; only of samples there are batches."""
+    """The last sequence of a record, even if its attribute `n` is invalid. Only samples come in batches."""
     count = record.attributes.get("n", 1) if record.stream == Stream.SAMPLES else 1
     return record.sequence + (count if type(count) is int and 1 <= count <= ROWS_MAX else 1) - 1
 
@@ -97,7 +97,7 @@ class Runs:
         self.total = 0
 
     def add(self, lsn: int, identity: Identity, record: StreamRecord, rows: int) -> dict[str, str]:
-        """Start a run; numbers that no column can hold become null here and text in the returned attributes."""
+        """Start a run. A number that no column can hold becomes null here, and text in the returned attributes."""
         self.rows.append(rows)
         self.total += rows
         self.lsn.append(lsn)
@@ -118,7 +118,7 @@ def _fit(name: str, number: int | None, wide: dict[str, str]) -> int | None:
 
 
 USUAL_FORMATS: Final = {"messages": bodies.RAW, "documents": bodies.RAW, "configuration": bodies.LOOSE}
-"""What a payload is if its record does not say; in all other streams MessagePack."""
+"""The payload format of records that do not name one; in all other streams it is MessagePack."""
 
 
 class OtherColumns:
@@ -139,7 +139,7 @@ class OtherColumns:
         return self.runs.total
 
     def add(self, lsn: int, identity: Identity, record: StreamRecord) -> None:
-        """Take one record."""
+        """Add one record."""
         wide = self.runs.add(lsn, identity, record, 1)
         is_secret = self._is_secret(record)
         raw, more = (None, {}) if is_secret else bodies.kept(record.payload)
@@ -152,7 +152,7 @@ class OtherColumns:
         self.bytes += len(record.payload) + len(body.text or "") + 128
 
     def _said(self, record: StreamRecord, *, is_secret: bool) -> tuple[str, bodies.Body, dict[str, Any]]:
-        """Key, body and attributes as they stand in the row."""
+        """Key, body and attributes for the row."""
         hidden = bodies.Body(self.mask.body(record.payload), None) if self.mask is not None and is_secret else None
         if self.stream == "store":
             change = change_of(record)
@@ -191,9 +191,10 @@ class OtherColumns:
 
 
 def _named(attributes: dict[str, Any]) -> dict[str, Any]:
-    """Attributes with the nodes of a message's way (CHN-036) as the lake names origins: 32 hex each.
+    """Attributes in which the nodes on a message's way (CHN-036) are written as the lake writes origins: 32 hex each.
 
-    Without `n`, by which rows of samples are counted. Of a message it is the way to the root, not that of its record.
+    Attribute `n` is left out, because in the lake it counts rows of samples. The way is that of the message to the
+    root, not that of its record.
     """
     via = attributes.get(WAY, attributes.get("via"))
     kept = {name: value for name, value in attributes.items() if name not in ("n", WAY)}
@@ -201,21 +202,21 @@ def _named(attributes: dict[str, Any]) -> dict[str, Any]:
 
 
 def dictionary_of(values: list[Any]) -> "pa.Array":
-    """A text column whose repeated values are kept once."""
+    """A text column that stores each repeated value once."""
     import pyarrow as pa
 
     return pa.array(values, pa.string()).dictionary_encode()
 
 
 def map_of(maps: list[dict[str, str]]) -> "pa.Array":
-    """A map column; entries in the order of their keys, so that equal maps are equal bytes."""
+    """A map column. Entries are in the order of their keys, so that equal maps are equal bytes."""
     import pyarrow as pa
 
     return pa.array([sorted(entries.items()) for entries in maps], pa.map_(pa.string(), pa.string()))
 
 
 class SampleColumns:
-    """Rows of `samples`: batches exploded, single values as they are."""
+    """Rows of `samples`: batches exploded, single values unchanged."""
 
     def __init__(self) -> None:
         self.runs = Runs()
@@ -237,9 +238,9 @@ class SampleColumns:
         return self.runs.total
 
     def add(self, lsn: int, identity: Identity, record: StreamRecord) -> None:
-        """Take one record: a batch, or one value."""
+        """Add one record: a batch, or a single value."""
         if record.payload[:2] != BATCH:
-            if last_of(record) > record.sequence:  # one value, and it says that it is several
+            if last_of(record) > record.sequence:  # a single value whose record claims several
                 self._add_error(lsn, identity, record, "undecodable")
             else:
                 self._add_single(lsn, identity, record)
@@ -262,9 +263,9 @@ class SampleColumns:
         self.bytes += 64 * len(rows)
 
     def _misfit(self, identity: Identity, record: StreamRecord, rows: int) -> str | None:
-        """Why a batch that decodes has no place in the table all the same."""
+        """The reason why a batch that decodes still cannot be stored; empty if it can."""
         if rows != last_of(record) - record.sequence + 1:
-            return "undecodable"  # its attribute `n`, which numbers are counted by, does not speak of these rows
+            return "undecodable"  # its attribute `n`, by which numbers are counted, does not match these rows
         fits = (identity[1] or 0) <= LONG_MAX and record.sequence + rows <= LONG_MAX and record.received <= LONG_MAX
         return None if fits else "out-of-range"
 
@@ -277,7 +278,7 @@ class SampleColumns:
         return wide
 
     def _add_single(self, lsn: int, identity: Identity, record: StreamRecord) -> None:
-        """One value of its own: the key is its name (section 1.1)."""
+        """Add a single value: the record's key is the name of its series (section 1.1)."""
         error, value = _single(record.payload)
         labels = record.attributes.get("labels", {})
         labels = labels if isinstance(labels, dict) else {}
@@ -299,7 +300,7 @@ class SampleColumns:
             self._fail(row, error, record.payload)
 
     def _add_error(self, lsn: int, identity: Identity, record: StreamRecord, error: str) -> None:
-        """One row for a whole record that cannot be read; attribute `n` says how many samples it was."""
+        """Add one row for a whole record that cannot be read; attribute `n` says how many samples the record held."""
         row = self.runs.total
         self._start(lsn, identity, record, 1)
         raw, more = bodies.kept(record.payload)
@@ -318,7 +319,10 @@ class SampleColumns:
         self.bytes += len(raw)
 
     def _indices_of(self, array: tuple[samples.Series, ...]) -> list[int]:
-        """Index of each definition of a batch. Arrays that were seen before are the same object: `_arrays` keeps it."""
+        """The index of each definition of a batch.
+
+        Arrays seen before are recognized by identity; `_arrays` keeps them alive.
+        """
         found = self._known.get(id(array))
         if found is None:
             found = self._known[id(array)] = [self._index(_definition(series)) for series in array]
@@ -332,7 +336,7 @@ class SampleColumns:
         return index
 
     def t0_of(self, row: int) -> int:
-        """The batch start that the stamp of a row counts from, milliseconds."""
+        """The start of the batch, from which the times of its rows are counted, in milliseconds."""
         t0 = self.runs.at_ms[bisect_right(list(accumulate(self.runs.rows)), row)]
         return 0 if t0 is None else t0
 
@@ -348,13 +352,13 @@ _ABOUT: Final = (("detail", ""), ("type", "basic"), ("param", ""))
 
 
 def _definition(series: samples.Series) -> SeriesDefinition:
-    """What the series is called in the lake: its parameter has a column of its own, and is no label there."""
+    """The series as the lake names it: its parameter has a column of its own and is not repeated as a label."""
     labels = {name: text for name, text in series.labels.items() if name != samples.PARAM}
     return define(series.config_name, series.detail, series.type, series.param, labels)
 
 
 def _too_long(definition: SeriesDefinition) -> bool:
-    """Whether a definition is over the limits of section 9."""
+    """Whether a definition exceeds the limits of section 9."""
     if len(definition.labels) > LABELS_MAX:
         return True
     texts = [*definition[:4], *(text for label in definition.labels for text in label)]
@@ -362,7 +366,7 @@ def _too_long(definition: SeriesDefinition) -> bool:
 
 
 def _single(payload: bytes) -> tuple[str | None, Any]:
-    """Error and value of a payload that is one value."""
+    """Error and value of a payload that holds a single value."""
     try:
         value = msgspec.msgpack.decode(payload)
     except (msgspec.MsgspecError, ValueError, RecursionError):
@@ -375,7 +379,7 @@ def _single(payload: bytes) -> tuple[str | None, Any]:
 
 
 def take_record(account: Account, columns: SampleColumns | OtherColumns, lsn: int, record: Record) -> None:
-    """One record of the segment's stream, into the columns and the manifest."""
+    """Add one record of the segment's stream to the columns and the manifest."""
     account.note(lsn)
     if isinstance(record, StreamRecord):
         identity = (manifests.record_name(record), record.era)

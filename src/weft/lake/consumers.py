@@ -1,4 +1,7 @@
-"""Registered consumers: who still needs which segments (LAK-016). One file per consumer and stream, whole or not at all."""
+"""Registered consumers: which reader still needs which segments (LAK-016).
+
+Each consumer has one file per stream, which is replaced atomically.
+"""
 
 from pathlib import Path
 
@@ -16,13 +19,13 @@ class Consumer(msgspec.Struct, frozen=True, kw_only=True):
     name: str
     stream: str
     offset: Offset
-    """Everything before it is not needed any more."""
+    """This consumer no longer needs anything before this offset."""
     committed: int
-    """When it was written, wall-clock nanoseconds."""
+    """When the file was written, wall-clock nanoseconds."""
 
 
 def commit(lake: Layout, name: str, stream: str, offset: Offset, wall_ns: int) -> None:
-    """Say durably that everything before `offset` is done (PIP-009). Raises OSError."""
+    """Record durably that everything before `offset` is processed (PIP-009). Raises OSError."""
     entry = Consumer(format=FORMAT, name=name, stream=stream, offset=offset, committed=wall_ns)
     files = LocalFiles()
     make_directories(files, lake.consumers())
@@ -30,13 +33,13 @@ def commit(lake: Layout, name: str, stream: str, offset: Offset, wall_ns: int) -
 
 
 def register(lake: Layout, name: str, stream: str, offset: Offset, wall_ns: int) -> None:
-    """Hold everything from `offset` on, unless this consumer has committed before."""
+    """Make retention keep everything from `offset` on, unless this consumer has already committed an offset."""
     if not lake.consumer(name, stream).exists():
         commit(lake, name, stream, offset, wall_ns)
 
 
 def consumers(lake: Layout, stream: str | None = None) -> list[Consumer]:
-    """All registered consumers, of one stream if it is named. A file that cannot be read raises ValueError."""
+    """All registered consumers, of one stream if one is named. Raises ValueError for an unreadable file."""
     if not lake.consumers().is_dir():
         return []
     found = [_read(path) for path in sorted(lake.consumers().glob("*.json"))]

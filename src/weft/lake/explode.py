@@ -1,4 +1,4 @@
-"""The sample rows of a segment as Arrow columns, with numbers that no column can hold turned into error rows.
+"""Builds the sample rows of a segment as Arrow columns. Numbers that no column can hold become error rows.
 
 Columns that are equal for all rows of a series or of a record are written as dictionaries: Parquet stores them so
 anyway, and nothing is hashed twice. Readers see plain strings, since the file carries no Arrow schema (LAK-020).
@@ -14,7 +14,7 @@ from weft.wire import samples
 if TYPE_CHECKING:
     import pyarrow as pa
 
-    from weft.lake.columns import SampleColumns  # tidy: it is loaded late, since it needs PyArrow
+    from weft.lake.columns import SampleColumns  # tidy: imported late, because it needs PyArrow
 
 LONG_MAX: Final = (1 << 63) - 1
 LONG_MIN: Final = -(1 << 63)
@@ -51,7 +51,7 @@ def _run_of_row(columns: "SampleColumns") -> "pa.Array":
 
 
 def _shared(columns: "SampleColumns", run_of_row: "pa.Array") -> "dict[str, pa.Array]":
-    """Columns that all rows of a record share."""
+    """Columns whose value is the same for all rows of a record."""
     import pyarrow as pa
     import pyarrow.compute as pc
 
@@ -117,7 +117,8 @@ def _times(columns: "SampleColumns", run_of_row: "pa.Array") -> "pa.Array":
 
     runs = columns.runs
     t0 = pa.array(runs.at_ms, pa.int64()).take(run_of_row)
-    at = pc.multiply(pc.add(t0, pa.array(columns.ms, pa.int64())), NS_PER_MS)  # fits: the decoder bounds both
+    # cannot overflow: the decoder limits both
+    at = pc.multiply(pc.add(t0, pa.array(columns.ms, pa.int64())), NS_PER_MS)
     if t0.null_count:
         at = pc.coalesce(at, pa.array(runs.at_ns, pa.int64()).take(run_of_row))
     return at
@@ -154,7 +155,7 @@ def _typed(columns: "SampleColumns", values: list[Any], name: str) -> "dict[str,
 
 
 def _checked(columns: "SampleColumns", values: list[Any], arrow: "pa.DataType") -> "pa.Array":
-    """The values as one Arrow array; what the column cannot hold is refused and stands as null."""
+    """The values as one Arrow array. A value that the column cannot hold is refused and stored as null."""
     import pyarrow as pa
     import pyarrow.compute as pc
 
@@ -173,7 +174,7 @@ def _checked(columns: "SampleColumns", values: list[Any], arrow: "pa.DataType") 
 
 
 def _refuse(columns: "SampleColumns", row: int, code: str) -> None:
-    """Make a row an error row: its raw bytes are a batch of this one sample, so that it can be read again."""
+    """Turn a row into an error row. Its raw bytes are a batch of this one sample, so that it can be decoded again."""
     columns.refused.add(row)
     if row in columns.errors:
         return
@@ -189,7 +190,7 @@ def _refuse(columns: "SampleColumns", row: int, code: str) -> None:
 
 
 def _dictionary(values: list[str], index: "pa.Array") -> "pa.Array":
-    """Text repeated by index, without repeating the text."""
+    """A text column with repeats: each text is stored once and referred to by index."""
     import pyarrow as pa
 
     words = pa.array(values, pa.string()).dictionary_encode()
@@ -197,7 +198,7 @@ def _dictionary(values: list[str], index: "pa.Array") -> "pa.Array":
 
 
 def _maps(entries: list[list[tuple[str, str]]], index: "pa.Array") -> "pa.Array":
-    """Maps repeated by index."""
+    """A map column with repeats: each map is referred to by index."""
     import pyarrow as pa
 
     return pa.array(entries, pa.map_(pa.string(), pa.string())).take(index)

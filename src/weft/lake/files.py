@@ -1,6 +1,6 @@
-"""The file calls of publication, one by one (LAK-005): the seam at which tests pull the plug.
+"""The file calls that publish a segment, one method each (LAK-005).
 
-Whatever changes the disk goes through these seven calls; reading does not.
+Tests simulate a power cut at each of them. All writes go through these seven calls; reads do not.
 """
 
 import fcntl
@@ -12,12 +12,12 @@ from typing import Final, Protocol
 
 from weft.lake.layout import TMP
 
-FILE_MODE: Final = 0o600  # PIP-088: what a lake holds is nobody else's
+FILE_MODE: Final = 0o600  # PIP-088: nobody else may read what a lake holds
 DIRECTORY_MODE: Final = 0o700
 
 
 class Files(Protocol):
-    """What the recorder asks of a file system. Each call may raise OSError."""
+    """The file system calls that the recorder needs. Each may raise OSError."""
 
     def make_directory(self, path: Path) -> None:
         """Create one directory; its parent exists. Not durable before `sync_directory` of the parent."""
@@ -29,17 +29,17 @@ class Files(Protocol):
         """Make a file's content durable."""
 
     def rename(self, old: Path, new: Path) -> None:
-        """Replace `new` by `old` at once. Not durable before `sync_directory`."""
+        """Rename `old` to `new` atomically. Not durable before `sync_directory`."""
 
     def sync_directory(self, path: Path) -> None:
         """Make creations, renames and removals in a directory durable."""
 
     def remove(self, path: Path) -> None:
-        """Delete a file that may be absent."""
+        """Delete a file, if it exists."""
 
 
 class LocalFiles:
-    """The calls of this machine."""
+    """The calls on the local file system."""
 
     def make_directory(self, path: Path) -> None:
         path.mkdir(DIRECTORY_MODE, exist_ok=True)
@@ -74,7 +74,7 @@ def _sync(path: Path, flags: int) -> None:
 
 
 def make_directories(files: Files, path: Path) -> None:
-    """Create a directory with all its parents, each durable in its own parent before the next."""
+    """Create a directory and all its parents; each is durable in its own parent before the next is made."""
     missing: list[Path] = []
     while not path.is_dir():
         missing.append(path)
@@ -85,7 +85,7 @@ def make_directories(files: Files, path: Path) -> None:
 
 
 def put(files: Files, path: Path, data: bytes | memoryview) -> None:
-    """Publish a file whole or not at all, durably: write beside it, sync, rename, sync the directory."""
+    """Publish a file atomically and durably: write beside it, sync, rename, sync the directory."""
     beside = path.with_name(path.name + TMP)
     files.write(beside, data)
     files.sync(beside)
@@ -94,7 +94,7 @@ def put(files: Files, path: Path, data: bytes | memoryview) -> None:
 
 
 def put_here(path: Path, data: bytes | memoryview) -> None:
-    """`put` on this machine, below directories that are made, durably, if they are missing. Raises OSError."""
+    """`put` on the local file system. Missing directories are made, durably. Raises OSError."""
     files = LocalFiles()
     make_directories(files, path.parent)
     put(files, path, data)
@@ -102,7 +102,7 @@ def put_here(path: Path, data: bytes | memoryview) -> None:
 
 @contextmanager
 def alone_in(directory: Path) -> Iterator[None]:
-    """One process at a time: others that come here wait. Ends with the process. OSError as from opening a directory."""
+    """Hold an exclusive lock on a directory; other processes wait. The lock ends with the process. Raises OSError."""
     handle = os.open(directory, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
     try:
         fcntl.flock(handle, fcntl.LOCK_EX)

@@ -1,4 +1,4 @@
-"""Where everything of a lake lies (LAK-008, LAK-030): every path is computed here and nowhere else.
+"""The paths of a lake (LAK-008, LAK-030). Every path is computed here and nowhere else.
 
 ```
 <lake>/lake.json
@@ -56,7 +56,7 @@ def local_path(lake: str | Path) -> Path:
 
 
 class LakeJson(msgspec.Struct, frozen=True, kw_only=True):
-    """`lake.json`: which lake this is and how its tables are written. Written once, by rename."""
+    """`lake.json`: the lake's identity and the format of its tables. Written once, by rename."""
 
     format: int
     lake: str
@@ -70,7 +70,7 @@ class LakeJson(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Layout:
-    """All paths of one lake. Computes, never touches the disk."""
+    """All paths of one lake. Only computes; never touches the disk."""
 
     def __init__(self, lake: str | Path) -> None:
         self.root = local_path(lake)
@@ -96,11 +96,11 @@ class Layout:
         return self.drain(stream, drain) / f"{number // SEGMENTS_PER_DIRECTORY:08x}"
 
     def parquet(self, stream: str, drain: str, number: int) -> Path:
-        """The rows of a segment."""
+        """The Parquet file with the rows of a segment."""
         return self._of_segment(stream, drain, number, "parquet")
 
     def manifest(self, stream: str, drain: str, number: int) -> Path:
-        """What a segment holds; it exists exactly when this file does."""
+        """The manifest of a segment. The segment exists exactly when this file does."""
         return self._of_segment(stream, drain, number, "json")
 
     def vector(self, stream: str, drain: str, number: int) -> Path:
@@ -108,7 +108,7 @@ class Layout:
         return self._of_segment(stream, drain, number, "wv")
 
     def _of_segment(self, stream: str, drain: str, number: int, suffix: str) -> Path:
-        # One text instead of five joins: a reader makes such a path for each probe (PIP-005).
+        # One f-string instead of five joins, because a reader makes such a path for each probe (PIP-005).
         assert number >= 1, number
         return Path(f"{self._drained}/{stream}/{drain}/{number // SEGMENTS_PER_DIRECTORY:08x}/{number:016x}.{suffix}")
 
@@ -127,19 +127,19 @@ class Layout:
         return self.root / "tables"
 
     def checkpoint(self, job: str) -> Path:
-        """What a job knew behind its last batches; `weft/` is in use, what else lakes of earlier versions have is not."""
+        """The checkpoint of a job. `weft/` is in use; other directories here come from earlier versions."""
         assert is_name(job), job
         return self.root / "checkpoints" / job
 
     def coverage(self, job: str, batch: int) -> Path:
-        """The vector that silver and quarantine cover after a batch (PIP-021)."""
+        """The vector of what silver and quarantine hold after a batch (PIP-021)."""
         return self.checkpoint(job) / "weft" / "coverage" / f"{batch}.wv"
 
     def checkpoint_id(self, job: str) -> Path:
         return self.checkpoint(job) / "weft" / "id"
 
     def lease(self, job: str) -> Path:
-        """Who drives a job (PIP-023)."""
+        """The lease of the process that runs a job (PIP-023)."""
         assert is_name(job), job
         return self.root / "_weft" / "lease" / f"{job}.json"
 
@@ -147,34 +147,34 @@ class Layout:
         return self.root / "_weft" / "consumers"
 
     def consumer(self, name: str, stream: str) -> Path:
-        """What a registered consumer has committed of one stream (LAK-016)."""
+        """The offset that a registered consumer has committed for one stream (LAK-016)."""
         assert is_name(name), name
         assert stream in STREAMS, stream
         return self.consumers() / f"{name}.{stream}.json"
 
     def imports(self, drain: str) -> Path:
-        """What was said in files of a dataset that were imported (PIP-097)."""
+        """The ledgers of the files imported into a dataset (PIP-097)."""
         assert is_drain(drain), drain
         return self.root / "_weft" / "imports" / drain
 
     def imported(self, drain: str, era: int) -> Path:
-        """Of one file: a digest per line."""
+        """The ledger of one file: a digest per line."""
         return self.imports(drain) / f"{era:016x}.lines"
 
     def spill(self) -> Path:
-        """What is being sorted and does not fit into memory; nothing here outlives who wrote it."""
+        """Temporary files of sorts that do not fit into memory; the process that writes them deletes them."""
         return self.root / "_weft" / "spill"
 
     def adopted(self, table: str) -> Path:
-        """Digests of files of a table whose names say none (FLD-030)."""
+        """Digests of a table's files whose names do not contain one (FLD-030)."""
         return self.root / "_weft" / "digests" / f"{table}.json"
 
     def log_digests(self, table: str) -> Path:
-        """Lists of what the files of a table's log held when they were written (FLD-030)."""
+        """Digests of the log files of a table, as they were when written (FLD-030)."""
         return self.root / "_weft" / "digests" / table
 
     def removal(self) -> Path:
-        """What is being removed from a table at this moment (LAK-037)."""
+        """What is being removed from a table at the moment (LAK-037)."""
         return self.root / "_weft" / "removal.json"
 
     def runs(self) -> Path:
@@ -187,7 +187,7 @@ def is_drain(text: str) -> bool:
 
 
 def is_name(text: str) -> bool:
-    """Whether `text` may be a file name's part: no separators, no leading dot."""
+    """Whether `text` may be a part of a file name: no separators, no leading dot."""
     return _NAME.fullmatch(text) is not None
 
 
@@ -196,7 +196,7 @@ def is_block(text: str) -> bool:
 
 
 def segment_file(name: str) -> tuple[int, str] | None:
-    """Number and suffix of a file in a block directory; None for a stranger.
+    """Number and suffix of a file in a block directory; None if the name is not a segment's.
 
     >>> segment_file("000000000000000a.parquet.tmp")
     (10, 'parquet.tmp')

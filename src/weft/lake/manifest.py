@@ -1,7 +1,7 @@
-"""Manifests: what a segment holds, and the chain that makes a removed or swapped segment visible (LAK-010).
+"""Manifests: what a segment holds, and the hash chain that reveals a removed or swapped segment (LAK-010).
 
-A manifest is one line of canonical JSON: keys sorted, no spaces, UTF-8, LF. `prior` names the bytes of the
-manifest before it by BLAKE2b-128, so a reader that knows one digest can prove everything that follows it.
+A manifest is one line of canonical JSON: keys sorted, no spaces, UTF-8, LF. `prior` is the BLAKE2b-128 digest of the
+manifest before it, so a reader that knows one digest can verify everything that follows.
 """
 
 from collections.abc import Iterable
@@ -17,16 +17,19 @@ from weft.base.vectors import VersionVector
 
 FORMAT: Final = 1
 NO_PRIOR: Final = "0" * 32
-"""`prior` of segment 1."""
+"""`prior` of segment 1, which has none before it."""
 ERA_END: Final = "era-end"
 """`why` of an era link in `lost`: the era ended at this number; nothing was lost."""
 
 RangeList = list[tuple[int, int]]
-Bytes = bytes  # Manifest has a field of that name
+Bytes = bytes  # `bytes` would mean a field of Manifest
 
 
 class SegmentFault(WeftError):
-    """A segment is not what its chain says (PIP-008). `code`: `segment-gone`, `segment-changed`, `offset-mismatch`."""
+    """A segment does not match its chain of manifests (PIP-008).
+
+    `code`: `segment-gone`, `segment-changed`, `offset-mismatch`.
+    """
 
     def __init__(self, code: str, drain: str, number: int, why: str) -> None:
         super().__init__(f"{code}: drain {drain}, segment {number}: {why}")
@@ -37,7 +40,10 @@ class SegmentFault(WeftError):
 
 
 class Manifest(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """One segment, in the words of LAK-010. Times in wall-clock nanoseconds, null when there is no row."""
+    """The description of one segment, with the fields of LAK-010.
+
+    Times are wall-clock nanoseconds, null if there is no row.
+    """
 
     format: int
     stream: str
@@ -47,59 +53,65 @@ class Manifest(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     rows: int
     bytes: int
     sha256: str
-    """Of the Parquet file, hex. Empty where a manifest was lost, too, and another one stands in for it (`skipped`)."""
+    """BLAKE2b-128 of the Parquet file, hex. Empty if the manifest was lost too and this one replaces it (`skipped`)."""
     first_received: int | None
     last_received: int | None
     lsn: tuple[int, int]
     ranges: list[tuple[str, int | None, RangeList]]
-    """What was received: by origin and era, sorted, maximal ranges."""
+    """Numbers received: by origin and era, sorted, as maximal ranges."""
     lost: list[tuple[str, int | None, int, int, str]]
-    """Announced losses and era links, in the order of their records (LAK-011)."""
+    """Numbers announced lost, and era links, in the order of their records (LAK-011)."""
     prior: str
     gone: bool = False
-    """A stub: its Parquet file was deleted by retention (LAK-017)."""
+    """True for a stub: retention deleted the Parquet file (LAK-017)."""
     was: str = ""
-    """In a stub, or beside `skipped`: the digest of the manifest that it replaces."""
+    """In a stub, or with `skipped`: the digest of the manifest that this one replaces."""
     skipped: str = ""
-    """Why somebody gave its rows up, which were gone before they were read (PIP-008): what it held counts as lost."""
+    """The reason why an operator gave up the rows, which were gone before they were read (PIP-008).
+
+    They count as lost.
+    """
 
     def line(self) -> Bytes:
-        """Canonical bytes, with the LF."""
+        """Canonical bytes, including the LF."""
         return msgspec.json.encode(self, order="sorted") + b"\n"
 
     def vector(self) -> VersionVector:
-        """What was received, as a version vector."""
+        """Numbers received, as a version vector."""
         return VersionVector((origin_of(name, era), ranges) for name, era, ranges in self.ranges)
 
     def lost_vector(self) -> VersionVector:
-        """What was announced lost, era links left out."""
+        """Numbers announced lost, without era links."""
         return VersionVector(
             (origin_of(name, era), [(first, last)]) for name, era, first, last, why in self.lost if why != ERA_END
         )
 
     def era_ends(self) -> list[tuple[Origin, int]]:
-        """Eras that are over, with their last sequence."""
+        """Eras that have ended, with their last sequence."""
         return [(origin_of(name, era), last) for name, era, _, last, why in self.lost if why == ERA_END]
 
 
 class Link(NamedTuple):
-    """A manifest that has been proved to stand in its chain."""
+    """A manifest whose place in the chain is verified."""
 
     manifest: Manifest
     digest: str
-    """What the next manifest's `prior` must be."""
+    """The digest that the next manifest must have as `prior`."""
 
 
 _DECODER: Final = msgspec.json.Decoder(Manifest)
 
 
 def digest_of(data: bytes) -> str:
-    """BLAKE2b-128 of a manifest's bytes with its LF, hex."""
+    """BLAKE2b-128 of a manifest's bytes including its LF, hex."""
     return blake2b(data, digest_size=16).hexdigest()
 
 
 def decode(data: bytes, drain: str, number: int) -> Link:
-    """A manifest and its digest. SegmentFault `segment-changed` unless it is canonical and names itself rightly."""
+    """A manifest and its digest.
+
+    SegmentFault `segment-changed` unless it is canonical and has the expected drain and number.
+    """
     try:
         manifest = _DECODER.decode(data)
     except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as error:
@@ -111,7 +123,8 @@ def decode(data: bytes, drain: str, number: int) -> Link:
     if manifest.line() != data:
         raise SegmentFault("segment-changed", drain, number, "manifest is not canonical")
     if manifest.skipped and not manifest.sha256:
-        return Link(manifest, manifest.was)  # nothing was left of it but what the next one calls it
+        # the original is lost; the only trace of it is the `prior` of the next manifest
+        return Link(manifest, manifest.was)
     if not (manifest.gone or manifest.skipped):
         return Link(manifest, digest_of(data))
     if manifest.was != digest_of(msgspec.structs.replace(manifest, gone=False, was="", skipped="").line()):
@@ -120,7 +133,7 @@ def decode(data: bytes, drain: str, number: int) -> Link:
 
 
 def verify(data: bytes, drain: str, number: int, prior: str) -> Link:
-    """As `decode`, and the chain must fit: SegmentFault `segment-changed` if another manifest stood before it."""
+    """Like `decode`, and verifies the chain: SegmentFault `segment-changed` unless `prior` is the digest before it."""
     link = decode(data, drain, number)
     if link.manifest.prior != prior:
         raise SegmentFault("segment-changed", drain, number, "does not follow the segment before it")
@@ -128,7 +141,7 @@ def verify(data: bytes, drain: str, number: int, prior: str) -> Link:
 
 
 def origin_of(name: str, era: int | None) -> Origin:
-    """The origin behind its name in the lake: 32 hex with an era are a node's UUID (WV1 says the same)."""
+    """The origin for a name in the lake. A name of 32 hex with an era is a node's UUID (as in WV1)."""
     if era is not None and len(name) == 2 * NODE_ID_BYTES:
         try:
             node = bytes.fromhex(name)
@@ -144,7 +157,10 @@ def name_of(node: bytes | str) -> str:
 
 
 def record_name(record: StreamRecord) -> str:
-    """The origin column of a record: documents carry their session in front (section 1.1), ours by themselves."""
+    """The origin column of a record.
+
+    For documents it begins with the session (section 1.1); otherwise it is the origin.
+    """
     name = name_of(record.origin)
     if record.stream != Stream.DOCUMENTS or isinstance(record.origin, str):
         return name
@@ -153,6 +169,6 @@ def record_name(record: StreamRecord) -> str:
 
 
 def range_rows(seen: Iterable[tuple[tuple[str, int | None], RangeList]]) -> list[tuple[str, int | None, RangeList]]:
-    """`ranges` of a manifest in their order: origin's bytes, then no era before era."""
+    """`ranges` of a manifest, sorted by the origin's bytes; entries without an era come first."""
     ordered = sorted(seen, key=lambda entry: (entry[0][0].encode(), -1 if entry[0][1] is None else entry[0][1]))
     return [(name, era, ranges) for (name, era), ranges in ordered]

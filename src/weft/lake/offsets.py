@@ -1,9 +1,9 @@
-"""Offsets of the Spark stream: how far each drain has been read, and the name of what that is (PIP-004).
+"""Offsets of the Spark stream: how far each drain has been read, and a digest that proves it (PIP-004).
 
-`at` holds per drain `[number, row]`: every segment below that number, and `row` rows of it, is read. Segments never
-change, so this *defines* a version vector, that of the whole segments below; `vec` names it, and a source that
-computes another one at a restart refuses to go on. The highest sequence per origin would be shorter and wrong: a
-hole that another segment fills later would be skipped.
+`at` holds per drain `[number, row]`: every segment below that number is read, and `row` rows of that segment. Segments
+never change, so this defines a version vector: that of all complete segments below. `vec` is its digest; a source that
+computes a different one after a restart refuses to continue. The highest sequence per origin would be shorter, but
+wrong: a hole that a later segment fills would be skipped.
 """
 
 from collections.abc import Mapping
@@ -16,27 +16,27 @@ from weft.base.vectors import VersionVector
 from weft.lake.layout import is_drain
 
 VERSION: Final = 1
-SHOWN_ORIGINS_MAX: Final = 64  # up to here the offset also spells out its vector, for people
+SHOWN_ORIGINS_MAX: Final = 64  # up to this many ranges, the offset also lists its vector, for people to read
 SHOWN_CHARACTERS_MAX: Final = 4096
 
 At = dict[str, tuple[int, int]]
-"""Per drain: the next segment, and how many rows of it are read."""
+"""Per drain: the number of the next segment, and how many of its rows are read."""
 
 
 class Offset(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """One position of the stream. `at` is the truth; the rest proves and shows it."""
+    """One position of the stream. `at` is authoritative; the other fields verify and illustrate it."""
 
     v: int
     o: int
-    """How many origins the vector has."""
+    """Number of origins in the vector."""
     vec: str
     """BLAKE2b-128 of the vector's WV1 form."""
     at: At
     vector: dict[str, str] = {}
-    """The vector in words: `{"origin/era": "1-1000,1004-1010"}`; only for few origins."""
+    """The vector as text, `{"origin/era": "1-1000,1004-1010"}`; only if there are few origins."""
 
     def plain(self) -> dict[str, Any]:
-        """As Spark takes it: keys sorted, so that equal offsets are equal text."""
+        """The form that Spark takes. Keys are sorted, so that equal offsets are equal text."""
         built: dict[str, Any] = msgspec.to_builtins(self, order="sorted")
         return built
 
@@ -46,12 +46,12 @@ class Offset(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
 
 
 def offset_of(at: At, vector: VersionVector) -> Offset:
-    """The offset of a position whose whole segments hold `vector`."""
+    """The offset of a position whose complete segments hold `vector`."""
     return Offset(v=VERSION, o=len(vector), vec=vector.digest(), at=dict(sorted(at.items())), vector=_shown(vector))
 
 
 def parse(given: str | Mapping[str, Any]) -> Offset:
-    """An offset from its JSON, or from what Spark kept of it. UserError `bad-offset` for anything else."""
+    """An offset from its JSON, or from the dict that Spark kept. UserError `bad-offset` for anything else."""
     try:
         if isinstance(given, str):
             offset = msgspec.json.decode(given, type=Offset)

@@ -1,8 +1,8 @@
-"""Follows the segments of a stream: by probing the next number, never by listing, proving the chain (PIP-005, PIP-008).
+"""Follows the segments of a stream by probing numbers, not by listing, and verifies the chain (PIP-005, PIP-008).
 
-A `Follower` knows one drain, a `Source` all drains of a stream. Both read manifests only; what is in the Parquet
-files is for Spark, DuckDB or `pyspark_weft` to read, from the `Slice`s that a plan consists of. Directories are
-listed at the start, and that of the drains again when its own time stamp says that it has changed.
+A `Follower` knows one drain, a `Source` all drains of a stream. Both read manifests only. A plan consists of `Slice`s,
+from which Spark, DuckDB or `pyspark_weft` read the Parquet files. Directories are listed once at the start; the
+directory of the drains is listed again when its time stamp changes.
 """
 
 import time
@@ -19,9 +19,10 @@ from weft.lake.segments import find_tip
 from weft.lake.stubs import packed_path, read_manifest
 from weft.lake.vectors import add_manifest, vector_at
 
-ROWS_MAX: Final = 1_000_000  # of a batch, by default (PIP-002)
+ROWS_MAX: Final = 1_000_000  # rows of a batch, by default (PIP-002)
 SEGMENTS_MAX: Final = 256
-_FRESH_NS: Final = 2_000_000_000  # a directory changed this recently may change again under the same time stamp
+# a directory that changed this recently may change again without getting a new time stamp
+_FRESH_NS: Final = 2_000_000_000
 
 
 class Slice(NamedTuple):
@@ -33,7 +34,7 @@ class Slice(NamedTuple):
     first: int
     last: int
     rows: int
-    """Of the whole segment, as its manifest says."""
+    """Rows of the whole segment, according to its manifest."""
     bytes: int
     sha256: str
 
@@ -43,19 +44,22 @@ class Slice(NamedTuple):
 
 
 class Limits(NamedTuple):
-    """How much one step may take; None: no limit."""
+    """How much one step may take. None means no limit."""
 
     rows: int | None = ROWS_MAX
     segments: int | None = SEGMENTS_MAX
     is_whole: bool = False
-    """No segment is cut: one that does not fit any more waits, but for the first, which is taken however long it is."""
+    """True: no segment is cut.
+
+    One that exceeds the limit waits, except the first, which is taken whatever its length.
+    """
 
 
 NO_LIMITS: Final = Limits(None, None)
 
 
 class Follower:
-    """The manifests of one drain from a number on, each proved to follow the one before it."""
+    """The manifests of one drain from a number on. Each is verified to follow the one before it."""
 
     def __init__(self, lake: Layout, stream: str, drain: str) -> None:
         self.lake, self.stream, self.drain = lake, stream, drain
@@ -74,14 +78,14 @@ class Follower:
         return self._links[number - self._first].manifest
 
     def forget(self, before: int) -> None:
-        """Drop manifests below a number from memory; one stays, to prove the next."""
+        """Drop manifests below a number from memory. One stays, because it is needed to verify the next."""
         count = min(before - self._first, len(self._links) - 1)
         if count > 0:
             del self._links[:count]
             self._first += count
 
     def _begin(self, number: int) -> None:
-        """Start over one before `number`, so that its manifest can be proved."""
+        """Start again at the manifest before `number`, so that the manifest of `number` can be verified."""
         self._first, self._links = max(1, number - 1), []
         if number > 1:
             data = read_manifest(self.lake, self.stream, self.drain, number - 1)
@@ -94,27 +98,28 @@ class Follower:
             data = read_manifest(self.lake, self.stream, self.drain, number)
         except SegmentFault:
             if number <= self.tip:
-                raise  # it was there, or one behind it
+                raise  # this segment, or a later one, has existed: it was removed
             return False
         self._links.append(verify(data, self.drain, number, prior))
         self.tip = max(self.tip, number)
         return True
 
     def newest(self) -> int:
-        """The highest number that exists now: asks for one name after the other, from the highest that is known."""
+        """The highest number that exists now. Probes one name after the other, from the highest known number."""
         place = self.lake, self.stream, self.drain
         while self.lake.manifest(*place[1:], self.tip + 1).exists() or packed_path(*place, self.tip + 1).exists():
             self.tip += 1
         return self.tip
 
     def first_kept(self) -> int:
-        """The lowest number whose rows are still there: stubs come first, and are passed over."""
+        """The lowest number whose rows still exist. Stubs before it are skipped."""
         return 1 + bisect_left(range(1, self.tip + 1), 1, key=lambda number: int(not self._peek(number).gone))
 
     def first_received(self, since_ns: int, first: int) -> int:
-        """The lowest number from `first` on with a row received at or after `since_ns`; behind the last if none has.
+        """The lowest number from `first` on that has a row received at or after `since_ns`.
 
-        Looks at one manifest after the other: who was away for a week is drained late, with early stamps.
+        One above the last number if none has. Every manifest is examined: a node that was away for a week is drained
+        late, so early time stamps can stand in late segments.
         """
         numbers = range(first, self.tip + 1)
         return next((n for n in numbers if (self._peek(n).last_received or 0) >= since_ns), self.tip + 1)
@@ -125,7 +130,7 @@ class Follower:
 
 
 class Source:
-    """All drains of one stream: how far there is data, and what lies between two positions."""
+    """All drains of one stream: how far there is data, and the rows between two positions."""
 
     def __init__(self, lake: Layout, stream: str) -> None:
         assert stream in STREAMS, stream
@@ -136,7 +141,7 @@ class Source:
         self._vector = VersionVector()
 
     def drains(self) -> dict[str, Follower]:
-        """The drains of this stream; a new one is found by the time stamp of their directory."""
+        """The drains of this stream. A new one is noticed by the time stamp of their directory."""
         home = self.lake.drains(self.stream)
         try:
             changed_at = home.stat().st_mtime_ns
@@ -152,23 +157,23 @@ class Source:
     # Positions.
 
     def earliest(self) -> At:
-        """Before the first row that is still there."""
+        """The position before the first row that still exists."""
         return {drain: (follower.first_kept(), 0) for drain, follower in self.drains().items()}
 
     def latest(self) -> At:
-        """Behind the last segment that exists now."""
+        """The position behind the last segment that exists now."""
         return {drain: (self._end_of(follower), 0) for drain, follower in self.drains().items()}
 
     def since(self, received_ns: int) -> At:
-        """Before the first segment with a row received at or after an instant."""
+        """The position before the first segment with a row received at or after an instant."""
         kept = self.earliest()
         return {drain: (self.followers[drain].first_received(received_ns, kept[drain][0]), 0) for drain in kept}
 
     def advance(self, at: At, limits: Limits = NO_LIMITS, until: At | None = None) -> At:
-        """From a position as far as there is data and the limits allow; drains take turns, segment by segment.
+        """The next position: as far as data and limits allow. Drains take turns, segment by segment.
 
-        `until` is the end for drains that it names; others are not read at all. SegmentFault if a manifest is
-        missing or does not follow; a drain that is new begins at its first segment.
+        If `until` is given, it is the end of the drains it names, and other drains are not read. A new drain begins at
+        its first segment. SegmentFault if a manifest is missing or does not follow its predecessor.
         """
         reached = {drain: at.get(drain) or (self.followers[drain].first_kept(), 0) for drain in self._taken(at, until)}
         budget = _Budget(limits)
@@ -185,7 +190,7 @@ class Source:
         return sorted({*at, *(known if until is None else until)})
 
     def _step(self, drain: str, reached: At, until: At | None, budget: "_Budget") -> bool:
-        """Take one segment of a drain, or as much of it as is allowed; False if it cannot go on."""
+        """Take one segment of a drain, or as much of it as the limits allow; False if the drain cannot advance."""
         number, row = reached[drain]
         stop = (until or {}).get(drain)
         if (until is not None and (stop is None or (number, row) >= stop)) or budget.is_spent:
@@ -199,14 +204,14 @@ class Source:
         reached[drain] = (number + 1, 0) if whole else (number, row + taken)
         return whole
 
-    # What an offset proves.
+    # Proofs of offsets.
 
     def offset(self, at: At) -> Offset:
-        """The offset of a position. O(new ranges) when positions only advance, and the size of the vector."""
+        """The offset of a position. Costs O(new ranges) while positions only advance, plus the size of the vector."""
         return offset_of(at, self.vector(at))
 
     def vector(self, at: At) -> VersionVector:
-        """What the whole segments below a position hold. Kept here and advanced; do not change it."""
+        """The version vector of the complete segments below a position. It is cached and advanced; do not modify it."""
         if any(at.get(drain, (1, 0))[0] < number for drain, (number, _) in self._at.items()):
             self._at, self._vector = {}, VersionVector()
         for drain, (number, row) in at.items():
@@ -228,7 +233,7 @@ class Source:
                 self._vector.update(manifest.vector())
 
     def prove(self, offset: Offset) -> None:
-        """Refuse an offset whose vector is not what this lake holds: SegmentFault `offset-mismatch` (PIP-004)."""
+        """Check that an offset's vector is what this lake holds, otherwise SegmentFault `offset-mismatch` (PIP-004)."""
         self._taken(offset.at, None)
         if offset.vec != self.vector(offset.at).digest():
             drain, (number, _) = next(iter(offset.at.items()), ("", (0, 0)))
@@ -237,7 +242,10 @@ class Source:
     # Plans.
 
     def slices(self, start: At, end: At) -> list[Slice]:
-        """The rows between two positions: per drain in number order. SegmentFault `segment-gone` for deleted ones."""
+        """The rows between two positions, per drain in number order.
+
+        SegmentFault `segment-gone` if some were deleted.
+        """
         self.drains()
         return [piece for drain in sorted(end) for piece in self._slices(drain, start.get(drain), end[drain])]
 
@@ -260,7 +268,7 @@ class Source:
             number, row = number + 1, 0
 
     def manifests(self, start: At, end: At) -> Iterator[Manifest]:
-        """The manifests of all segments that end between two positions: their ranges and losses, for coverage."""
+        """The manifests of all segments that end between two positions, for their ranges and losses."""
         for drain in sorted(end):
             follower = self.drains()[drain]
             for number in range(start.get(drain, (1, 0))[0], end[drain][0]):
@@ -270,7 +278,7 @@ class Source:
                 yield manifest
 
     def forget(self, at: At) -> None:
-        """Drop from memory what lies before a position that nobody asks for again."""
+        """Drop manifests before a position from memory. Nobody may ask for them again."""
         for drain, (number, _) in at.items():
             if drain in self.followers:
                 self.followers[drain].forget(number)
@@ -280,7 +288,7 @@ class Source:
 
 
 class _Budget:
-    """How much a step may still take."""
+    """What one step may still take."""
 
     def __init__(self, limits: Limits) -> None:
         self.rows, self.segments, self.is_whole = limits
@@ -291,7 +299,7 @@ class _Budget:
         return self.rows == 0 or self.segments == 0
 
     def take(self, rows: int) -> int:
-        """Count one segment, and as many of its rows as are allowed; returns how many those are."""
+        """Take as many rows of one segment as the limits allow; returns how many."""
         allowed = rows if self.rows is None else min(rows, self.rows)
         if self.is_whole and allowed < rows:
             self.rows, allowed = (0, 0) if self._has_taken else (rows, rows)
@@ -307,7 +315,7 @@ def _gone(drain: str, number: int, manifest: Manifest | None) -> SegmentFault:
 
 
 def position(source: Source, start: str) -> At:
-    """Where a reader begins: `earliest`, `latest`, a number of seconds since 1970 or an ISO time, or an offset.
+    """The position where a reader begins, from `earliest`, `latest`, seconds since 1970, an ISO time, or an offset.
 
     UserError `bad-offset` for anything else; SegmentFault `offset-mismatch` for an offset of another lake.
     """
@@ -323,7 +331,7 @@ def position(source: Source, start: str) -> At:
 
 
 def _instant(text: str) -> int:
-    """Nanoseconds of an ISO time; without a zone it is UTC."""
+    """An ISO time in nanoseconds since 1970; without a zone it is UTC."""
     from datetime import UTC, datetime
 
     try:
@@ -336,15 +344,15 @@ def _instant(text: str) -> int:
 def segment_files(lake: str | Layout, stream: str, start: Any, end: Any) -> list[Slice]:
     """The Parquet files between two offsets of the stream (PIP-011), for Spark's own reader.
 
-    `start` and `end` are offsets as Spark keeps them (dict or JSON); `start` may be None: from the beginning. A
-    slice that is not whole (`max_rows` cut its segment) has to be read with its row numbers.
+    `start` and `end` are offsets as Spark keeps them (dict or JSON); `start` may be None: from the beginning. If
+    `max_rows` cut a segment, its slice must be read with row numbers.
     """
     source = Source(lake if isinstance(lake, Layout) else Layout(lake), stream)
     return source.slices(parse(start).at if start else source.earliest(), parse(end).at)
 
 
 def files_between(lake: str | Layout, stream: str, since_ns: int = 0, until_ns: int | None = None) -> list[Slice]:
-    """The Parquet files with rows received in `since_ns <= received < until_ns`, whole, of all drains."""
+    """The complete Parquet files of all drains with rows received in `since_ns <= received < until_ns`."""
     source = Source(lake if isinstance(lake, Layout) else Layout(lake), stream)
     start, end = source.since(since_ns), source.latest()
     kept = []

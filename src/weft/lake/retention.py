@@ -1,9 +1,9 @@
-"""When segments may go, and what stays of them (LAK-016, LAK-017).
+"""When segments may be deleted, and what remains of them (LAK-016, LAK-017).
 
-A segment goes when every registered consumer of its stream has committed it *and* it is old enough. Its Parquet file
-is deleted first, then a *stub* takes its manifest's place: ranges, losses and chain stay provable for ever. Stubs of
-a full directory are packed into one file. With no consumer registered nothing goes: the unread is never deleted, and
-a lake that grows over its limit is full.
+A segment is deleted when every registered consumer of its stream has committed it *and* it is old enough. Its Parquet
+file is deleted first, then a *stub* replaces its manifest, so that its ranges, losses and chain stay verifiable for
+ever. Stubs of a full directory are packed into one file. Without a registered consumer nothing is deleted: data that
+nobody has read is kept, and a lake that exceeds its limit is full.
 """
 
 import os
@@ -18,20 +18,20 @@ from weft.lake.reader import Follower
 from weft.lake.stubs import first_of_block, last_of_block, packed_path, read_manifest, stub_of
 
 HOUR_NS: Final = 3_600_000_000_000
-KEEP_NS: Final = 48 * HOUR_NS  # for whoever wants to look again at what a job has read
-KEEP_BYTES: Final = 20 << 30  # of segments that nobody has registered for
-AT_ONCE: Final = 1_000  # segments per sweep and stream, so that writing goes on in between
+KEEP_NS: Final = 48 * HOUR_NS  # so that somebody can read again what a job has already read
+KEEP_BYTES: Final = 20 << 30  # for segments that no consumer is registered for
+AT_ONCE: Final = 1_000  # segments per sweep and stream, so that the recorder can write between sweeps
 
 
 class Keep(NamedTuple):
-    """How long, and how much."""
+    """How long segments are kept, and how many bytes."""
 
     age_ns: int = KEEP_NS
     bytes_max: int = KEEP_BYTES
 
 
 class Swept(NamedTuple):
-    """What a sweep did."""
+    """The result of a sweep."""
 
     segments: int
     bytes: int
@@ -51,7 +51,7 @@ def sweep(lake: Layout, drain: str, keep: Keep, wall_ns: int, files: Files) -> S
 
 
 def delete(lake: Layout, manifest: Manifest, files: Files) -> None:
-    """Delete the rows of one segment and leave a stub; the last one of a full directory packs it."""
+    """Delete the rows of one segment and leave a stub. If the directory then holds stubs only, pack it."""
     place = manifest.stream, manifest.drain, manifest.number
     files.remove(lake.parquet(*place))
     digest = decode(read_manifest(lake, *place), manifest.drain, manifest.number).digest
@@ -61,7 +61,7 @@ def delete(lake: Layout, manifest: Manifest, files: Files) -> None:
 
 
 def pack(lake: Layout, stream: str, drain: str, last: int, files: Files) -> None:
-    """Put the stubs of a directory, all of them stubs, into one file, and remove them one by one."""
+    """Merge the stubs of a directory that holds nothing else into one file, then remove them one by one."""
     numbers = range(first_of_block(last), last + 1)
     lines = [read_manifest(lake, stream, drain, number) for number in numbers]
     assert all(decode(line, drain, number).manifest.gone for line, number in zip(lines, numbers, strict=True))
@@ -71,22 +71,23 @@ def pack(lake: Layout, stream: str, drain: str, last: int, files: Files) -> None
 
 
 def bytes_kept(lake: Layout, drain: str) -> int:
-    """Bytes of all Parquet files of a drain, from the directories alone."""
+    """Bytes of all Parquet files of a drain, summed from the directories without opening a file."""
     return sum(_bytes_in(block) for stream in STREAMS for block in _directories(lake.drain(stream, drain)))
 
 
 def has_consumers(lake: Layout) -> bool:
-    """Whether anybody is registered."""
+    """Whether a consumer is registered."""
     return bool(consumers(lake))
 
 
 def _committed(lake: Layout, stream: str, drain: str) -> range:
-    """The numbers that every consumer of the stream has behind it and that still have rows; empty if nobody reads."""
+    """The numbers that every consumer of the stream has committed and that still have rows; empty without consumers."""
     positions = [consumer.offset.at.get(drain, (1, 0))[0] for consumer in consumers(lake, stream)]
     if not positions or not lake.drain(stream, drain).is_dir():
         return range(0)
     follower = Follower(lake, stream, drain)
-    return range(follower.first_kept(), min([*positions, follower.tip]))  # the newest stays: numbers go on from it
+    # the newest segment stays, because numbering continues from it
+    return range(follower.first_kept(), min([*positions, follower.tip]))
 
 
 def _manifest(lake: Layout, stream: str, drain: str, number: int) -> Manifest:

@@ -1,7 +1,7 @@
-"""Segment and table schemas as plain rows, from which Arrow, Spark DDL and documentation are made (section 2.2).
+"""Segment and table schemas as plain rows; Arrow, Spark DDL and documentation are made from them (section 2.2).
 
-Nothing heavy is imported until `arrow()` is called. Versions only add nullable columns at the end; a reader of
-version n reads every m (LAK-021). All types are those that Spark accepts from Arrow as they are: no dictionary,
+Nothing heavy is imported until `arrow()` is called. Versions only add nullable columns at the end; a reader of one
+version reads all versions (LAK-021). Spark accepts all types used here from Arrow without conversion: no dictionary,
 large, view or unsigned types (LAK-020).
 """
 
@@ -15,11 +15,14 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
 VERSION: Final = 2
-"""Version of the segment schemas that this program writes. 2: the files say by themselves where their rows stand (`PLACES`)."""
+"""Version of the segment schemas that this program writes.
+
+From version 2 on a file states the place of its rows (`PLACES`).
+"""
 
 
 class Column(NamedTuple):
-    """One column: its name, its type in Spark's words, what it means, and whether it is null in good rows too."""
+    """One column: its name, its Spark type, its meaning, and whether it may be null in good rows."""
 
     name: str
     type: str
@@ -28,7 +31,10 @@ class Column(NamedTuple):
 
 
 class Schema(NamedTuple):
-    """An ordered, named list of columns. Every column is nullable on disk: an error row has what could be read."""
+    """An ordered, named list of columns.
+
+    All are nullable on disk, because an error row holds only what could be read.
+    """
 
     name: str
     columns: tuple[Column, ...]
@@ -38,7 +44,7 @@ class Schema(NamedTuple):
         return tuple(column.name for column in self.columns)
 
     def ddl(self) -> str:
-        """For `spark.createDataFrame(rows, ddl)` and `DataSource.schema`."""
+        """The schema as DDL, for `spark.createDataFrame(rows, ddl)` and `DataSource.schema`."""
         return ", ".join(f"`{column.name}` {column.type}" for column in self.columns)
 
     def arrow(self) -> "pa.Schema":
@@ -53,11 +59,11 @@ class Schema(NamedTuple):
         return Schema(self.name, tuple(column for column in self.columns if column.name in wanted))
 
     def plus(self, name: str, *columns: Column) -> "Schema":
-        """A wider schema under another name: these columns, then more."""
+        """This schema under another name, with more columns at the end."""
         return Schema(name, self.columns + columns)
 
     def markdown(self) -> str:
-        """The table of a documentation page."""
+        """The schema as a Markdown table, for documentation."""
         rows = [f"| `{c.name}` | {c.type}{' or null' if c.optional else ''} | {c.doc} |" for c in self.columns]
         return "\n".join(["| column | type | meaning |", "|---|---|---|", *rows])
 
@@ -100,14 +106,17 @@ _OTHER: Final[tuple[Column, ...]] = (
 SEGMENTS: Final[dict[str, Schema]] = {
     stream: SAMPLES if stream == "samples" else Schema(stream, _OTHER) for stream in STREAMS
 }
-"""What a segment of each stream holds."""
+"""The schema of the segments of each stream."""
 
 PLACES: Final = (
     Column("drain", "string", "who wrote the segment, 32 hex"),
     Column("segment", "bigint", "number of the segment"),
     Column("row", "bigint", "row in the segment, from 0"),
 )
-"""Where a row stood. Segments of version 2 hold it, as bronze does: so a segment can be a file of bronze (LAK-040)."""
+"""The place of a row.
+
+Segments have these columns since version 2, as bronze does, so that a segment can become a file of bronze (LAK-040).
+"""
 
 BRONZE: Final[dict[str, Schema]] = {
     stream: segment.plus(
@@ -118,11 +127,14 @@ BRONZE: Final[dict[str, Schema]] = {
     )
     for stream, segment in SEGMENTS.items()
 }
-"""The segment's columns and where they came from (section 4.1)."""
+"""The segment's columns and the place of each row (section 4.1)."""
 
 
 def spark_names(stream: str, chosen: str) -> tuple[str, ...]:
-    """The columns of a comma list, in schema order; all for an empty list. KeyError names an unknown one."""
+    """The Spark schema of the columns in a comma list, in schema order; all if it is empty.
+
+    KeyError for an unknown name.
+    """
     names = [name.strip() for name in chosen.split(",") if name.strip()]
     return SEGMENTS[stream].only(names).names if names else SEGMENTS[stream].names
 
@@ -157,7 +169,7 @@ def _arrow(schema: Schema) -> "pa.Schema":
 
 
 def _split(text: str) -> list[str]:
-    """A list of types at its commas, those within brackets left alone.
+    """Split a list of types at its commas, except at commas within brackets.
 
     >>> _split("at:timestamp,points:array<struct<x:int,y:int>>")
     ['at:timestamp', 'points:array<struct<x:int,y:int>>']

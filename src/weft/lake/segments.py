@@ -1,12 +1,12 @@
-"""Segments: one Parquet file and one manifest each, written once, in an order that a crash cannot confuse (LAK-005).
+"""Segments: one Parquet file and one manifest each, written once, in an order that is safe at every crash (LAK-005).
 
 ```
 N.parquet.tmp  sync  rename  sync directory      not yet there: a reader sees no manifest
-N.json.tmp     sync  rename  sync directory      now it exists, and for ever
+N.json.tmp     sync  rename  sync directory      now it exists
 ```
 
-A segment exists exactly when its manifest does. What a crash leaves behind (`.tmp`, a `.parquet` without manifest)
-is deleted at the next start, and the records behind the last manifest are drained again (LAK-007).
+A segment exists exactly when its manifest does. Leftovers of a crash (`.tmp`, a `.parquet` without manifest) are
+deleted at the next start, and the records after the last manifest are drained again (LAK-007).
 """
 
 from collections.abc import Iterable
@@ -28,17 +28,17 @@ from weft.lake.manifest import NO_PRIOR, Link, Manifest, SegmentFault, decode, d
 if TYPE_CHECKING:
     import pyarrow as pa
 
-ROW_GROUP_ROWS: Final = 50_000  # a reader's batch; a task holds one at a time (LAK-004, PIP-007)
+ROW_GROUP_ROWS: Final = 50_000  # rows of a reader's batch; a task holds one at a time (LAK-004, PIP-007)
 ZSTD_LEVEL: Final = 1  # level 3 costs twice the time for 4 % less
 PARQUET_VERSION: Final = "2.6"
 METADATA_KEY: Final = b"weft.manifest"
 RUNNING: Final = ("sequence", "lsn", "row")
-"""Numbers that mostly go on from row to row: as differences they take next to nothing."""
+"""Columns whose numbers mostly increase from row to row: delta encoding makes them very small."""
 STATISTICS: Final = ("origin", "era", "sequence", "at_ns", "received_ns", "series")
 
 
 class Place(NamedTuple):
-    """Where the next segment goes: stream, drain, number, and the digest of the manifest before it."""
+    """Where the next segment is written: stream, drain, number, and the digest of the manifest before it."""
 
     stream: str
     drain: str
@@ -47,7 +47,7 @@ class Place(NamedTuple):
 
 
 class Tip(NamedTuple):
-    """How far one stream of a drain has come; number 0: no segment yet."""
+    """How far one stream of a drain is written. Number 0: no segment yet."""
 
     number: int
     lsn: int
@@ -61,7 +61,7 @@ NO_SEGMENT: Final = Tip(0, 0, NO_PRIOR)
 
 
 class Segment:
-    """A segment that is being gathered: `take` records in lsn order, then `publish`."""
+    """A segment that is being filled: `take` records in lsn order, then `publish`."""
 
     def __init__(self, place: Place, mask: Mask | None = None) -> None:
         self.place = place
@@ -74,23 +74,23 @@ class Segment:
 
     @property
     def bytes(self) -> int:
-        """About how much it would be uncompressed."""
+        """Its approximate uncompressed size."""
         return self.columns.bytes
 
     def take(self, entries: Iterable[Entry]) -> None:
-        """Records of this stream, each behind its lsn, ascending; records of others are passed over."""
+        """Add records of this stream, each with its lsn, ascending. Records of other streams are skipped."""
         wanted = STREAMS.index(self.place.stream) + 1
         for lsn, record in entries:
             if getattr(record, "stream", 0) == wanted:
                 take_record(self.account, self.columns, lsn, record)
 
     def span(self, first_lsn: int, last_lsn: int) -> None:
-        """Say which lsn the segment answers for, also where the journal has lost records in between."""
+        """Set the lsn range that the segment covers, even where the journal has lost records within it."""
         self.account.note(first_lsn)
         self.account.note(last_lsn)
 
     def publish(self, lake: Layout, files: Files) -> Link:
-        """Write both files, durably, in order; returns the manifest and its digest. Raises OSError."""
+        """Write both files durably and in order; returns the manifest and its digest. Raises OSError."""
         place = self.place
         data, draft = self._parquet()
         manifest = msgspec.structs.replace(draft, bytes=len(data), sha256=sha256(data).hexdigest())
@@ -101,7 +101,7 @@ class Segment:
         return Link(manifest, digest_of(line))
 
     def discard(self, lake: Layout, files: Files) -> None:
-        """After a failed `publish`: give back the space of what does not exist. A manifest that is there, stays."""
+        """After a failed `publish`: delete the incomplete files. A published manifest stays."""
         place = self.place
         parquet, manifest = lake.parquet(*place[:3]), lake.manifest(*place[:3])
         litter = [path.with_name(path.name + TMP) for path in (parquet, manifest)]
@@ -135,7 +135,7 @@ class Segment:
 
 
 def placed(table: "pa.Table", place: Place) -> "pa.Table":
-    """Rows of a segment with where each of them stands."""
+    """The rows of a segment with the place of each."""
     import pyarrow as pa
 
     count = table.num_rows
@@ -150,9 +150,9 @@ def placed(table: "pa.Table", place: Place) -> "pa.Table":
 
 
 def parquet_bytes(table: "pa.Table", place: Place, spoken: bytes) -> "memoryview":
-    """A segment's file (LAK-004), in the form that bronze has (LAK-040).
+    """The bytes of a segment's file (LAK-004), in the form of bronze (LAK-040).
 
-    Without an Arrow schema in it, so that text is text to every reader.
+    They contain no Arrow schema, so that every reader sees text as text.
     """
     import pyarrow as pa
     import pyarrow.parquet as pq
@@ -182,7 +182,7 @@ def parquet_bytes(table: "pa.Table", place: Place, spoken: bytes) -> "memoryview
 
 
 def spoken(draft: Manifest) -> bytes:
-    """The manifest as it stands in the Parquet file: without what only the finished file can say."""
+    """The manifest as stored in the Parquet file: without the fields that only the finished file can give."""
     fields = msgspec.structs.asdict(draft)
     known = {name: fields[name] for name in fields if name not in ("bytes", "sha256", "gone", "was", "skipped")}
     return msgspec.json.encode(known, order="sorted")
@@ -191,22 +191,26 @@ def spoken(draft: Manifest) -> bytes:
 def write_segment(
     lake: Layout, place: Place, entries: Iterable[Entry], files: Files | None = None, mask: Mask | None = None
 ) -> Link:
-    """Publish one segment of the given records (those of its stream). Returns manifest and digest; raises OSError."""
+    """Publish a segment with those of the given records that belong to its stream.
+
+    Returns manifest and digest; raises OSError.
+    """
     segment = Segment(place, mask)
     segment.take(entries)
     return segment.publish(lake, files or LocalFiles())
 
 
 def append_segment(lake: Layout, stream: str, drain: str, entries: Iterable[Entry]) -> Link:
-    """Publish the next segment of a drain that nobody else is writing: for imports and tests."""
+    """Publish the next segment of a drain that has no other writer; for imports and tests."""
     tip = find_tip(lake, stream, drain)
     return write_segment(lake, Place(stream, drain, tip.number + 1, tip.prior), entries)
 
 
 def find_written(lake: Layout, place: Place, lsn: tuple[int, int], files: Files) -> Link | None:
-    """The segment of that place if an earlier attempt, thought to have failed, did publish it. Makes it durable.
+    """The segment at that place, if an earlier attempt that reported a failure published it after all.
 
-    SegmentFault `segment-changed` if another one stands there: somebody else writes under this drain's name.
+    Makes it durable. SegmentFault `segment-changed` if a different one is there: then another process writes under this
+    drain's name.
     """
     path = lake.manifest(place.stream, place.drain, place.number)
     try:
@@ -231,7 +235,7 @@ def find_tip(lake: Layout, stream: str, drain: str) -> Tip:
 
 
 def clean(lake: Layout, stream: str, drain: str, files: Files) -> int:
-    """Delete what a crash left of a segment that does not exist (LAK-007); returns how many files."""
+    """Delete the incomplete files that a crash left (LAK-007); returns how many."""
     gone = 0
     for block in _blocks(lake, stream, drain)[:2]:
         found = _files(block)
@@ -246,7 +250,10 @@ def clean(lake: Layout, stream: str, drain: str, files: Files) -> int:
 
 
 def open_lake(lake: Layout, lake_id: str, wall_ns: int, files: Files | None = None) -> LakeJson:
-    """What `lake.json` says; written first if this lake is new, by one alone if many come at once. Raises OSError."""
+    """The content of `lake.json`.
+
+    A new lake gets one first; of several processes only one writes it. Raises OSError.
+    """
     files = files or LocalFiles()
     if not lake.lake_json.exists():
         make_directories(files, lake.root)

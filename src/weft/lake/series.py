@@ -1,4 +1,4 @@
-"""The name of a time series: 64 bits of BLAKE2b over its definition (LAK-019)."""
+"""The key of a time series: 64 bits of BLAKE2b over its definition (LAK-019)."""
 
 from collections.abc import Mapping
 from hashlib import blake2b
@@ -8,7 +8,7 @@ import msgspec
 
 
 class SeriesDefinition(NamedTuple):
-    """What makes a series one series. Two definitions of one key are a collision, found in silver."""
+    """The fields that identify a series. Two definitions with the same key are a collision, which silver detects."""
 
     config_name: str
     detail: str
@@ -31,5 +31,5 @@ class SeriesDefinition(NamedTuple):
 
 
 def define(config_name: str, detail: str, kind: str, param: str, labels: Mapping[str, str]) -> SeriesDefinition:
-    """A definition with its labels in order."""
+    """A definition with its labels sorted."""
     return SeriesDefinition(config_name, detail, kind, param, tuple(sorted(labels.items())))

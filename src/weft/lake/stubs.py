@@ -1,4 +1,4 @@
-"""Manifests as they lie in a lake: beside their Parquet file, as stubs in its place, or packed (LAK-017)."""
+"""Reads manifests in their three forms: beside their Parquet file, as stubs in its place, or packed (LAK-017)."""
 
 from pathlib import Path
 
@@ -9,7 +9,7 @@ from weft.lake.manifest import Manifest, SegmentFault
 
 
 def read_manifest(lake: Layout, stream: str, drain: str, number: int) -> bytes:
-    """The bytes of a manifest, or of the stub that replaced it. SegmentFault `segment-gone` if there is neither."""
+    """The bytes of a manifest or of its stub. SegmentFault `segment-gone` if there is neither."""
     try:
         with lake.manifest(stream, drain, number).open("rb", buffering=0) as file:
             return file.read()
@@ -21,12 +21,12 @@ def read_manifest(lake: Layout, stream: str, drain: str, number: int) -> bytes:
 
 
 def stub_of(manifest: Manifest, digest: str) -> Manifest:
-    """What stays of a segment whose Parquet file is deleted: its ranges stay provable for ever."""
+    """The stub of a segment whose Parquet file is deleted. It keeps the ranges."""
     return msgspec.structs.replace(manifest, gone=True, was=digest)
 
 
 def skipped_of(manifest: Manifest, digest: str, why: str) -> Manifest:
-    """What stays of a segment whose rows are given up; `why` is not empty."""
+    """The stub of a segment whose rows an operator has given up; `why` is not empty."""
     assert why
     return msgspec.structs.replace(manifest, skipped=why, was=digest)
 
@@ -42,7 +42,7 @@ def last_of_block(number: int) -> int:
 
 
 def packed_path(lake: Layout, stream: str, drain: str, number: int) -> Path:
-    """Where the stubs of a number's whole block are packed, one line each."""
+    """The file with the packed stubs of a number's block, one line each."""
     return lake.packed(stream, drain, last_of_block(number))
 
 

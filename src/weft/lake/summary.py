@@ -1,4 +1,4 @@
-"""What lies in a lake, in numbers: from manifests alone, no Parquet file is opened."""
+"""Summarizes a lake in numbers. Reads manifests only and opens no Parquet file."""
 
 from collections.abc import Iterator
 
@@ -10,24 +10,27 @@ from weft.lake.reader import Source
 
 
 class StreamSummary(msgspec.Struct, kw_only=True):
-    """All segments of one drain of a stream."""
+    """The totals of all segments of one drain of a stream."""
 
     stream: str
     drain: str
     segments: int = 0
     gone: int = 0
-    """Of these, deleted by retention; their ranges are still known."""
+    """Segments deleted by retention; their ranges are still known."""
     rows: int = 0
     bytes: int = 0
-    """Of the Parquet files that are still there."""
+    """Bytes of the Parquet files that still exist."""
     lost: int = 0
     """Numbers announced lost."""
     last_received: int | None = None
-    """Wall-clock nanoseconds of the newest row."""
+    """When the newest row was received, wall-clock nanoseconds."""
 
 
 def manifests_of(lake: Layout, stream: str, first: int = 1) -> Iterator[Manifest]:
-    """Manifests and stubs of a stream from a number on, drain by drain, each proved. SegmentFault for a broken chain."""
+    """Manifests and stubs of a stream from a number on, drain by drain, each verified.
+
+    SegmentFault for a broken chain.
+    """
     source = Source(lake, stream)
     end = source.latest()
     yield from source.manifests(dict.fromkeys(end, (first, 0)), end)
@@ -50,5 +53,5 @@ def summarize(lake: Layout, stream: str) -> list[StreamSummary]:
 
 
 def streams_of(lake: Layout) -> list[str]:
-    """The streams that have any drain."""
+    """The streams that have at least one drain."""
     return [stream for stream in STREAMS if lake.drains(stream).is_dir()]

@@ -1,7 +1,7 @@
-"""Version vectors of a drain: published every 256 segments, rebuilt from there for any other number (LAK-022).
+"""Version vectors of a drain: one is published every 256 segments, and the others are rebuilt from it (LAK-022).
 
-`N.wv` holds WV1, compressed, of everything received in segments 1..N. It is a shortcut: what it says follows from
-the manifests, so a missing one is no fault, and the one before it serves.
+`N.wv` holds the compressed WV1 of everything received in segments 1..N. It only saves time: it follows from the
+manifests, so if one is missing the one before it is used.
 """
 
 from contextlib import suppress
@@ -15,12 +15,12 @@ from weft.lake.manifest import decode
 from weft.lake.segments import Place
 from weft.lake.stubs import read_manifest
 
-EVERY: Final = 256  # segments: what a restarting reader has to read at most, 1 MB of manifests
+EVERY: Final = 256  # segments; a reader that restarts reads at most this many manifests, 1 MB
 _BYTES_MAX: Final = 256 << 20  # uncompressed; 10,000,000 ranges of an origin (section 9)
 
 
 def publish(lake: Layout, place: Place, files: Files) -> None:
-    """After every 256th segment, write its vector beside it. A failure is no harm: the next one is built without it."""
+    """After every 256th segment, write its vector beside it. A failure does no harm: the next one does not need it."""
     if place.number % EVERY:
         return
     import zstandard
@@ -32,7 +32,7 @@ def publish(lake: Layout, place: Place, files: Files) -> None:
 
 
 def vector_at(lake: Layout, stream: str, drain: str, number: int) -> VersionVector:
-    """What segments 1..number of a drain hold: the nearest published vector, and the manifests behind it.
+    """The vector of segments 1..number of a drain: the nearest published one plus the manifests after it.
 
     SegmentFault if a manifest is missing or damaged.
     """
@@ -43,7 +43,7 @@ def vector_at(lake: Layout, stream: str, drain: str, number: int) -> VersionVect
 
 
 def add_manifest(vector: VersionVector, lake: Layout, stream: str, drain: str, number: int) -> None:
-    """Add what one segment holds."""
+    """Add what one segment holds to a vector."""
     vector.update(decode(read_manifest(lake, stream, drain, number), drain, number).manifest.vector())
 
 
@@ -56,7 +56,7 @@ def _nearest(lake: Layout, stream: str, drain: str, number: int) -> tuple[int, V
 
 
 def _read(lake: Layout, stream: str, drain: str, number: int) -> VersionVector | None:
-    """The published vector of a number; None if it is not there, or not what was written."""
+    """The published vector of a number; None if it is missing or damaged."""
     import zstandard
 
     try:

@@ -1,5 +1,5 @@
-"""Logs of other tools become datasets of the lake.
+"""Imports logs of other tools as datasets of the lake.
 
-It never touches what nodes have drained: a dataset has identities of its own. Start with `importer.py`; the formats
-stand beside it.
+It never touches what nodes have drained: a dataset has drains and origins of its own. Start with `importer.py`; each
+format has a module beside it.
 """

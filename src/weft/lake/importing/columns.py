@@ -1,8 +1,8 @@
-"""Rows of an import as the columns of a segment, in the order of their files.
+"""Builds the columns of a segment from imported rows, in the order of their files.
 
-Beside `lake.columns`, which takes records of a journal: here every row may be of another series and another instant, and
-what is equal for many rows (source, definition, attributes) is one `About`. The manifest, the Parquet file and their
-publication are the recorder's (LAK-003..010).
+`lake.columns` does this for journal records; here each row may have a different series and time. What many rows share
+(source, definition, attributes) is stored once, as an `About`. The manifest, the Parquet file and their publication are
+those of the recorder (LAK-003..010).
 """
 
 from typing import TYPE_CHECKING, Any, Final
@@ -21,7 +21,7 @@ _TEXTS: Final = ("config_name", "detail", "type", "param")
 
 
 class Owner:
-    """Everything that rows of one series of one source of one file have in common."""
+    """What all rows of one series of one source in one file have in common."""
 
     __slots__ = ("about", "attributes", "era", "origin")
 
@@ -31,7 +31,7 @@ class Owner:
 
 
 class ImportedColumns:
-    """Columns that are being gathered; `rows` and `bytes` as of any segment."""
+    """Columns that are being filled; `rows` and `bytes` mean the same as in every segment."""
 
     def __init__(self, received_ns: int, lsn: int) -> None:
         self.received_ns, self.first_lsn = received_ns, lsn + 1
@@ -50,15 +50,16 @@ class ImportedColumns:
 
     @property
     def last_lsn(self) -> int:
-        """Each row is a line (or a cell) of its own, and has the number after that of the row before."""
+        """Number of the last row. Each row has an lsn of its own, one above that of the row before."""
         return self.first_lsn + self.rows - 1
 
     def add(self, owner: Owner, sequence: int, at_ns: int | None, value: Any, base: Any) -> None:
-        """A row."""
+        """Add a row."""
         index = self._owners.get(owner)
         if index is None:
             index = self._owners[owner] = len(self._owners)
-        self._owner.append(index)  # five lists of numbers: a tuple per row would be one more thing to collect
+        # five lists of numbers: one tuple per row would be one more object for the garbage collector
+        self._owner.append(index)
         self._sequence.append(sequence)
         self._at_ns.append(at_ns)
         self._value.append(value)
@@ -66,7 +67,7 @@ class ImportedColumns:
         self.bytes += ROW_BYTES
 
     def refuse(self, owner: Owner, sequence: int, error: tuple[str, bytes]) -> None:
-        """A line that could not be read, as it stood there."""
+        """Add a line that could not be read, with its original text."""
         self.errors[self.rows] = error
         self.add(owner, sequence, None, None, None)
         self.bytes += len(error[1])
@@ -140,7 +141,7 @@ class ImportedColumns:
 
 
 class ImportedSegment(Segment):
-    """A segment of the recorder's, gathered from foreign lines instead of records."""
+    """A segment of the recorder that is filled from imported lines instead of records."""
 
     def __init__(self, place: Place, columns: ImportedColumns) -> None:
         super().__init__(place)
@@ -148,7 +149,7 @@ class ImportedSegment(Segment):
         self.columns = columns  # type: ignore[assignment]  # table, rows and bytes are all that publication asks
 
     def close(self) -> None:
-        """Say in the manifest what the columns hold."""
+        """Write into the manifest what the columns hold."""
         account = self.account = Account()
         account.seen = self.imported.seen()
         account.first_received = account.last_received = self.imported.received_ns
@@ -157,7 +158,7 @@ class ImportedSegment(Segment):
 
 
 def _numbers(name: str, values: list[int | float | None]) -> "dict[str, pa.Array]":
-    """Integers and doubles, each in the one column of its type."""
+    """Integers and doubles, each in the column of its type."""
     import pyarrow as pa
 
     kinds = frozenset(map(type, values)) - {type(None)}

@@ -4,9 +4,9 @@
 1795226590369 source=localhost:55900 value=95133.00 base=217439.00 detail=CPU config-name=proc config-seqid=4 type=percent
 ```
 
-One line a sample: milliseconds since 1970, then words `key=value` in any order. A word without `=` belongs to the value
-before it. Nearly all lines differ from an earlier one in stamp, value and base alone: what stands before and behind
-those is looked up as it is, and is read word by word only when it is new.
+Each line is one sample: milliseconds since 1970, then words `key=value` in any order. A word without `=` belongs to the
+value before it. Nearly every line differs from an earlier one only in time stamp, value and base. So the text before
+and after those is looked up in a cache, and parsed word by word only if it is new.
 """
 
 import re
@@ -42,7 +42,7 @@ Value = int | float
 
 
 class DcampParser:
-    """Lines of one log; `latest_ns` is the last stamp that is believed."""
+    """Parses the lines of one log; a time stamp after `latest_ns` is refused."""
 
     def __init__(self, latest_ns: int) -> None:
         self.latest_ns = latest_ns
@@ -50,7 +50,7 @@ class DcampParser:
         self._abouts: dict[tuple[object, ...], About] = {}
 
     def read(self, line: bytes) -> Found:
-        """What the next line is."""
+        """Parse the next line."""
         match = _USUAL.fullmatch(line)
         if match is None:
             return self._read_words(line)
@@ -73,7 +73,7 @@ class DcampParser:
         self._known[key] = about
 
     def _read_words(self, line: bytes) -> Found:
-        """Word by word: every line can be read so."""
+        """Parse word by word: this works for every line."""
         text = text_of(line)
         if isinstance(text, Refused):
             return text
@@ -121,7 +121,7 @@ class DcampParser:
 
 
 def _is_sure(head: bytes | None, tail: bytes | None) -> bool:
-    """Whether only stamp, value and base can differ in lines with these ends: no second value or base is in them."""
+    """Whether lines with these ends can differ only in stamp, value and base: the ends hold no second value or base."""
     ends = (head or b"") + (tail or b"")
     return b"value=" not in ends and b"base=" not in ends and len(ends) < LINE_BYTES_MAX - 128
 
@@ -133,7 +133,7 @@ def _quick(whole: bytes, fraction: bytes | None) -> Value:
 
 
 def _fields(words: list[str]) -> Fields | None:
-    """Keys and values; None if a word belongs to no key, or a key stands twice."""
+    """Keys and values; None if a word belongs to no key, or if a key is repeated."""
     fields: Fields = {}
     key = ""
     for word in words:
@@ -151,7 +151,7 @@ def _fields(words: list[str]) -> Fields | None:
 
 
 def _fault(stamp: str, fields: Mapping[str, str]) -> str:
-    """Why these words are no sample, value and base left out; empty if they may be."""
+    """The reason why these words (without value and base) are not a sample; empty if they are."""
     if not stamp or "value" not in fields or any(not fields.get(key) for key in _NEEDED):
         return "missing-field"
     if _STAMP.fullmatch(stamp) is None:

@@ -1,4 +1,4 @@
-"""CSV: a header, then a sample per line; or, in the wide form, an instant per line and a series per column (PIP-098).
+"""CSV: a header, then a sample per line; in the wide form, an instant per line and a series per column (PIP-098).
 
 ```
 at,source,config-name,detail,type,value,base,rack        long: columns by these names or by `--map at=time,value=temp`
@@ -8,7 +8,7 @@ time,cpu,mem                                             wide: --wide time
 1795226590369,0.25,1894543360                            an empty cell is no sample
 ```
 
-A line is a record: a quoted field that goes on in the next line is refused.
+Each line is one record: a quoted field that continues on the next line is refused.
 """
 
 import csv
@@ -36,25 +36,25 @@ from weft.lake.importing.numbers import instant_ns, number
 from weft.lake.series import define
 
 ROLES: Final = ("at", "value", "base", "source", "config-name", "detail", "type", "param", "config-seqid")
-"""What a column can be; by these names a header says it itself."""
+"""The roles a column can have. A header that uses these names needs no `--map`."""
 _DELIMITERS: Final = (",", ";", "\t")
 
 
 class Reading(NamedTuple):
-    """How the user wants tables to be read."""
+    """How the user wants tables to be parsed."""
 
     zone: tzinfo
     latest_ns: int
     named: Mapping[str, str] = {}
     """Role to header name (`--map`)."""
     wide: str = ""
-    """Header name of the instant, if every other column is a series."""
+    """Header name of the column with the instant; every other column is then a series."""
     at_ns: int | None = None
-    """For OpenMetrics: the instant of lines without one (`--at`)."""
+    """For OpenMetrics: the instant of lines that have none (`--at`)."""
 
 
 class CsvParser:
-    """Lines of one table; the first is the header. UserError `no-column` if it lacks what is needed."""
+    """Parses the lines of one table; the first is the header. UserError `no-column` if a required column is missing."""
 
     def __init__(self, reading: Reading) -> None:
         self.reading = reading
@@ -68,7 +68,7 @@ class CsvParser:
         self._series: list[About | None] = []
 
     def read(self, line: bytes) -> Found:
-        """What the next line is."""
+        """Parse the next line."""
         cells = self._cells(line)
         if isinstance(cells, Refused):
             return cells
@@ -82,7 +82,7 @@ class CsvParser:
         return self._wide(cells) if self.reading.wide else self._long(cells)
 
     def _cells(self, line: bytes) -> list[str] | Refused:
-        """The fields of a line, or why there are none; it may end in CR LF."""
+        """The fields of a line, or the reason why it has none. The line may end in CR LF."""
         text = text_of(line.removesuffix(b"\r"), "utf-8" if self._header is not None else "utf-8-sig")
         if isinstance(text, Refused):
             return text
@@ -97,7 +97,7 @@ class CsvParser:
         except csv.Error:
             return Refused("undecodable")
 
-    # The header.
+    # The column roles of the header.
 
     def _begin(self, cells: list[str]) -> None:
         names = [cell.strip() for cell in cells]
@@ -175,7 +175,7 @@ class CsvParser:
 
 
 def _about_of(name: str) -> About:
-    """A column of the wide form as a series."""
+    """The series of a column in the wide form."""
     if is_too_long((name,), {}):
         raise UserError("too-long", f"a column has a name of {len(name):,} characters", "a shorter name")
     return About("", define(name, "", "basic", "", {}))

@@ -1,4 +1,4 @@
-"""What a line of a foreign log turns out to be. A parser gives one of these for every line, whatever its bytes."""
+"""The result of parsing one line of a foreign log. A parser returns one of these for every line, whatever its bytes."""
 
 from collections.abc import Mapping, Sequence
 from typing import Final, NamedTuple, Protocol
@@ -8,7 +8,7 @@ from weft.lake.series import SeriesDefinition
 
 
 class About:
-    """What samples of one series of one source share. One object per series and file, told apart by identity."""
+    """What the samples of one series of one source share. One object per series and file, compared by identity."""
 
     __slots__ = ("attributes", "config_number", "definition", "source")
 
@@ -34,26 +34,26 @@ class Sample(NamedTuple):
     value: int | float
     base: int | float | None
     doubt: str = ""
-    """`ancient` or `future`: the row is whole, and silver refuses it by its stamp."""
+    """`ancient` or `future`: the row is stored complete, but silver refuses it because of its time stamp."""
 
 
 class Refused(NamedTuple):
-    """A line that is kept in quarantine."""
+    """A line that goes to quarantine."""
 
     reason: str
-    """Of PIP-031; `torn`: the file ends within the line."""
+    """An error of PIP-031; `torn`: the file ends within the line."""
     source: str = ""
-    """Whose line it is, if that much could be read."""
+    """The source of the line, if it could be read."""
 
 
 class Nothing(NamedTuple):
-    """A line that is no row. `what` names the counter: `heartbeats`, `comments`, `blank`, `bases`."""
+    """A line that holds no row. `what` names its counter: `heartbeats`, `comments`, `blank`, `bases`."""
 
     what: str
 
 
 class Many(NamedTuple):
-    """A line with several rows, as a wide table has them."""
+    """A line with several rows, as in a wide table."""
 
     rows: tuple[Sample | Refused, ...]
 
@@ -68,14 +68,14 @@ AGGREGATE: Final = "aggregate-"
 
 
 class Parser(Protocol):
-    """Reads the lines of one file, in order, without their LF. Never raises, whatever the bytes (12.2)."""
+    """Parses the lines of one file, in order, without their LF. Never raises, whatever the bytes (12.2)."""
 
     def read(self, line: bytes) -> Found:
-        """What the next line is."""
+        """Parse the next line."""
 
 
 def text_of(line: bytes, encoding: str = "utf-8") -> str | Refused:
-    """A line as text, unless it is too long, or none."""
+    """A line as text; None if it is too long or not text."""
     if len(line) > LINE_BYTES_MAX:
         return Refused("too-long")
     if b"\0" in line or b"\r" in line:
@@ -87,12 +87,12 @@ def text_of(line: bytes, encoding: str = "utf-8") -> str | Refused:
 
 
 def is_kind(text: str) -> bool:
-    """Whether a type is one that two samples can be calculated by (PIP-040)."""
+    """Whether this series type has a formula for two samples (PIP-040)."""
     return text in KINDS or text.startswith(AGGREGATE)
 
 
 def is_too_long(texts: Sequence[str], labels: Mapping[str, str]) -> bool:
-    """Whether a definition is over the limits of section 9."""
+    """Whether a definition exceeds the limits of section 9."""
     if len(labels) > LABELS_MAX:
         return True
     return any(len(text) > TEXT_MAX for text in (*texts, *labels, *labels.values()))
@@ -101,7 +101,7 @@ def is_too_long(texts: Sequence[str], labels: Mapping[str, str]) -> bool:
 def sample(
     about: About, at_ns: int, numbers: tuple[int | float, int | float | None], latest_ns: int
 ) -> Sample | Refused:
-    """A sample with its value and base; its stamp is looked at, `latest_ns` being the last that is believed."""
+    """A sample with its value and base. Its time stamp is checked: one after `latest_ns` is refused."""
     if not -LONG_MAX <= at_ns <= LONG_MAX:
         return Refused("out-of-range", about.source)
     doubt = "ancient" if at_ns < ANCIENT_NS else "future" if at_ns > latest_ns else ""

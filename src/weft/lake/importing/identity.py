@@ -1,4 +1,4 @@
-"""Who a foreign sample is: identities that come out the same however often it is imported (PIP-097)."""
+"""Identities of foreign samples; importing a file again gives the same identities (PIP-097)."""
 
 from hashlib import blake2b
 from typing import Final
@@ -12,7 +12,7 @@ def drain_of(dataset: str) -> str:
 
 
 def is_dataset(drain: str, name: str) -> bool:
-    """Whether a drain is that of the dataset of this name: no drain is one by chance, and none can claim to be."""
+    """Whether a drain is that of the dataset of this name. No node's drain is one by chance or by pretence."""
     return drain == drain_of(name)
 
 
@@ -22,7 +22,7 @@ def origin_of(dataset: str, source: str) -> str:
 
 
 def era_of(name: str, first_line: bytes) -> int:
-    """The era of a file: its base name and its first line of data, 63 bits."""
+    """The era of a file, 63 bits: a hash of its base name and its first line of data."""
     data = b"\0".join((name.encode(errors="surrogateescape"), first_line))
     return int.from_bytes(blake2b(data, digest_size=8).digest(), "big") & (1 << 63) - 1
 

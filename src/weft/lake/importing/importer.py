@@ -1,12 +1,12 @@
-"""Foreign logs into a lake (PIP-095..098): file by file, block by block, into segments of the dataset's own drain.
+"""Imports foreign logs into a lake (PIP-095..098): file by file, into segments of the dataset's own drain.
 
 ```
 file ▶ blocks of lines ▶ parser ▶ number per source ▶ known already? ▶ columns ▶ segment
                                                         vector, ledger
 ```
 
-Imported again, a line whose number the lake has is passed over unless it says something else now; that one goes in again
-under its number, and silver calls it `changed`. Memory: one block, one segment, and what was said once per series.
+When a file is imported again, a line whose number the lake has is skipped if it is unchanged. A changed line is stored
+again under the same number, and silver marks it `changed`. Memory: one block, one segment, and one entry per series.
 """
 
 from typing import Final
@@ -29,27 +29,27 @@ TORN: Final = "torn"
 
 
 class Report(msgspec.Struct, kw_only=True):
-    """What became of one file."""
+    """The outcome for one file."""
 
     file: str
     format: str = ""
     lines: int = 0
     samples: int = 0
-    """New rows that silver may take."""
+    """New rows that are good for silver."""
     held: int = 0
-    """Rows that the lake had already."""
+    """Rows that the lake already had."""
     changed: int = 0
-    """Rows that the lake had, of lines that have changed since; they go into quarantine."""
+    """Rows that the lake had, but whose lines have changed since; they go to quarantine."""
     refused: dict[str, int] = {}
     """New rows for quarantine, by reason."""
     passed: dict[str, int] = {}
-    """Lines that are no rows: heartbeats, comments, blank ones; and exemplars, which are parts of lines."""
+    """Lines that hold no row: heartbeats, comments, blank lines; also exemplars, which are parts of lines."""
     fault: str = ""
-    """Why the file could not be read to its end."""
+    """Why the file could not be read to its end; empty if it could."""
 
 
 class Sink:
-    """The drain of one dataset, and the segment that it is gathering."""
+    """The drain of one dataset, and the segment that is being filled."""
 
     def __init__(self, lake: Layout, dataset: str, now_ns: int, files: Files | None = None) -> None:
         self.lake, self.dataset, self.now_ns = lake, dataset, now_ns
@@ -63,17 +63,17 @@ class Sink:
         self._waiting: list[Ledger] = []
 
     def cut_if_full(self) -> None:
-        """Publish what was gathered, if it is enough for a segment."""
+        """Publish the segment if it is full."""
         if self.columns.rows >= SEGMENT_ROWS or self.columns.bytes >= SEGMENT_BYTES:
             self.cut()
 
     def finish(self, ledger: Ledger) -> None:
-        """The lines of a file are all gathered: its ledger follows its last segment."""
+        """All lines of a file are added: publish its ledger after its last segment."""
         ledger.close()
         self._waiting.append(ledger)
 
     def cut(self) -> None:
-        """Publish what was gathered, then what was said of its files. Raises OSError."""
+        """Publish the segment, then the ledgers of its files. Raises OSError."""
         if self.columns.rows:
             place = segments.Place(STREAM, self.drain, self.number + 1, self.prior)
             segment = ImportedSegment(place, self.columns)
@@ -92,7 +92,7 @@ class Sink:
 
 
 class Numbered:
-    """One source in one file: the number of its last row, and up to which the lake has them."""
+    """One source in one file: the number of its last row, and the number up to which the lake has its rows."""
 
     __slots__ = ("held", "number")
 
@@ -101,7 +101,7 @@ class Numbered:
 
 
 class FileImport:
-    """The lines of one file, one after the other."""
+    """Imports the lines of one file, one after the other."""
 
     def __init__(self, sink: Sink, name: str, report: Report) -> None:
         self.sink, self.name, self.report = sink, name, report
@@ -115,7 +115,7 @@ class FileImport:
         self._digests: list[bytes] = []
 
     def take(self, block: Block) -> None:
-        """All lines of a block."""
+        """Import all lines of a block."""
         assert self.parser is not None, self.name
         read = self.parser.read
         whole = block.lines[:-1] if block.is_torn else block.lines
@@ -146,12 +146,12 @@ class FileImport:
             self._digests.append(self._take_row(line, found, was))
 
     def finish(self) -> None:
-        """There are no more lines."""
+        """The end of the file."""
         if self.ledger is not None:
             self.sink.finish(self.ledger)
 
     def discard(self) -> None:
-        """The rest cannot be read; rows that are gathered stay."""
+        """The rest of the file cannot be read; rows read so far stay."""
         if self.ledger is not None:
             self.ledger.discard()
 
@@ -162,7 +162,7 @@ class FileImport:
         self._digests.append(digest)
 
     def _take_row(self, line: bytes, found: Sample | Refused, was: bytes, digest: bytes = b"") -> bytes:
-        """A row: numbered, and gathered unless the lake has it and it says what it said. Returns the line's digest."""
+        """Number a row and add it, unless the lake has it unchanged. Returns the line's digest."""
         about = found.about if isinstance(found, Sample) else self._stranger(found)
         owner, numbered = self._owners.get(about) or self._own(about)
         numbered.number = number = numbered.number + 1
@@ -191,7 +191,7 @@ class FileImport:
             report.samples += 1
 
     def _own(self, about: About) -> tuple[Owner, Numbered]:
-        """First met: who the source is in the lake, and what the lake has of it."""
+        """The state of a source, made at its first row: its identity in the lake, and what the lake has of it."""
         source = about.source
         origin = identity.origin_of(self.sink.dataset, source)
         numbered = self._sources.get(source)
@@ -206,11 +206,11 @@ class FileImport:
         return owner, numbered
 
     def _stranger(self, refused: Refused) -> About:
-        """What cannot be read is of its source all the same, if that is known."""
+        """The source that an unreadable line is counted for, if it is known."""
         source = refused.source if len(refused.source) <= TEXT_MAX else ""
         about = self._strangers.get(source)
         if about is None:
-            about = self._strangers[source] = About(source, None)  # as many as there are sources
+            about = self._strangers[source] = About(source, None)  # one per source
         return about
 
 

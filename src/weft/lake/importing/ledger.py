@@ -1,8 +1,8 @@
-"""What the lines of an imported file said: eight bytes a line, so that a changed line is seen (PIP-097).
+"""Eight bytes per line of an imported file, so that a changed line is noticed at the next import (PIP-097).
 
-The lake's numbers tell which rows it has; this tells whether a line is still the one that it was. Written beside and
-renamed when the rows of the whole file are published. Without it, after a crash, nothing is doubled: lines whose number
-the lake has are taken to be what they were.
+The lake's numbers tell which rows it has; the ledger tells whether a line is still the same. It is written beside the
+old ledger and renamed once all rows of the file are published. If a crash prevents that, nothing is doubled: lines
+whose number the lake has are assumed to be unchanged.
 """
 
 from collections.abc import Iterator
@@ -18,7 +18,7 @@ READ_BYTES: Final = 1 << 16
 
 
 class Ledger:
-    """The digests of one file's lines: those of the import before are read, those of this one are written."""
+    """The digests of one file's lines: reads those of the previous import and writes those of this one."""
 
     def __init__(self, path: Path) -> None:
         self.path = path
@@ -33,22 +33,25 @@ class Ledger:
                 yield data[at : at + DIGEST_BYTES]
 
     def add(self, digests: list[bytes]) -> None:
-        """The digests of these lines as they are."""
+        """Add the digests of these lines."""
         self._new.write(b"".join(digests))
 
     def close(self) -> None:
-        """Nothing more will be read or written; it does not count before `publish`."""
+        """Stop reading and writing. The new ledger does not count before `publish`."""
         if self._old is not None:
             self._old.close()
         self._new.close()
 
     def discard(self) -> None:
-        """The import of this file has failed: what was said before still counts."""
+        """The import of this file has failed: the previous ledger stays in force."""
         self.close()
         Path(self._new.name).unlink(missing_ok=True)
 
     def publish(self, files: Files) -> None:
-        """After the rows of all its lines are in segments. Raises OSError."""
+        """Make the new ledger the current one.
+
+        Call it after the rows of all its lines are in segments. Raises OSError.
+        """
         beside = Path(self._new.name)
         files.sync(beside)
         files.rename(beside, self.path)
@@ -56,5 +59,8 @@ class Ledger:
 
 
 def digest_of(line: bytes, sequence: int) -> bytes:
-    """One line and the number that its (first) row has: moved to another number, it is another line."""
+    """Digest of a line and the number of its (first) row.
+
+    A line that moved to another number counts as another line.
+    """
     return blake2b(b"%d %s" % (sequence, line), digest_size=DIGEST_BYTES).digest()

@@ -1,4 +1,4 @@
-"""Files as blocks of lines, whatever they are packed in; no line and no file can use up the memory."""
+"""Reads files, packed or not, as blocks of lines; neither a long line nor a large file can exhaust the memory."""
 
 import gzip
 import zlib
@@ -16,18 +16,21 @@ Read = Callable[[int], bytes]
 
 
 class Block(NamedTuple):
-    """Some lines without their LF, in order. Over-long ones are cut behind the length at which they are refused."""
+    """Some lines without their LF, in order.
+
+    A line that is too long is cut just behind the limit at which it is refused.
+    """
 
     lines: list[bytes]
     is_torn: bool = False
-    """The file ends here, and its last line has no LF."""
+    """The end of the file; its last line has no LF."""
     fault: str = ""
-    """Why the file cannot be read any further."""
+    """Why the file cannot be read any further; empty if it can."""
 
 
 @contextmanager
 def opened(path: Path) -> Iterator[Read]:
-    """Reads a file, plain, gzip or zstd, by what its first bytes say. Raises OSError."""
+    """Open a file for reading: plain, gzip or zstd, recognized by its first bytes. Raises OSError."""
     with path.open("rb") as file:
         magic = file.read(4)
         file.seek(0)
@@ -44,7 +47,7 @@ def opened(path: Path) -> Iterator[Read]:
 
 
 def base_name(path: Path) -> str:
-    """The name that an era is made of: a log that was packed since is the same log.
+    """The base name from which the era is made. A log keeps its name when it is packed later.
 
     >>> base_name(Path("/var/log/a.dcamp-data.gz"))
     'a.dcamp-data'
@@ -53,14 +56,14 @@ def base_name(path: Path) -> str:
 
 
 def blocks(read: Read) -> Iterator[Block]:
-    """All lines of a file. Never raises for what the file holds: a packed file that is damaged ends in a `fault`."""
+    """All lines of a file. Bad content never raises: a damaged packed file ends with a `fault`."""
     rest, is_long = b"", False
     for piece, fault in _pieces(read):
         data = piece
         if fault:
             yield Block([rest] if rest else [], is_torn=bool(rest), fault=fault)
             return
-        if is_long:  # the rest of a line of which enough is held
+        if is_long:  # the rest of a line that is already long enough to be refused
             cut = data.find(b"\n")
             if cut < 0:
                 continue
@@ -89,7 +92,7 @@ def _pieces(read: Read) -> Iterator[tuple[bytes, str]]:
 
 
 def _damages() -> tuple[type[Exception], ...]:
-    """What a packed file that is damaged raises."""
+    """The exceptions that a damaged packed file raises."""
     import zstandard
 
     return EOFError, zlib.error, gzip.BadGzipFile, zstandard.ZstdError

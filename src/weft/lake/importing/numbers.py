@@ -1,4 +1,4 @@
-"""Numbers and instants as text writes them, without a detour that would cost digits."""
+"""Parses numbers and instants from text without losing digits."""
 
 import re
 from datetime import UTC, datetime, timedelta, tzinfo
@@ -11,12 +11,15 @@ _REAL: Final = re.compile(r"[+-]?(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][+-]?[0-9]+)
 _DECIMAL: Final = re.compile(r"(-?)([0-9]{1,19})(?:\.([0-9]{0,40}))?")
 _DATE: Final = re.compile(r"([^.,]{10,40})[.,]([0-9]{1,40})(.*)")
 _SCALES: Final = ((10**11, NS_PER_S), (10**14, 1_000_000), (10**17, 1_000))
-"""Below: what one unit is, in nanoseconds. Seconds would be beyond the year 5100, milliseconds before 1973."""
+"""Values below the first number count in this many nanoseconds per unit.
+
+As seconds the first limit would be after the year 5100, as milliseconds before 1973.
+"""
 _EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
 
 
 def number(text: str) -> int | float | None:
-    """An integer if the fraction is zero and 63 bits hold it, else a double; None for what is no finite number.
+    """An integer if the fraction is zero and it fits 63 bits, else a double; None if it is not a finite number.
 
     >>> number("48730.00"), number("0.25"), number("1e5"), number("nan"), number("")
     (48730, 0.25, 100000.0, None, None)
@@ -31,13 +34,13 @@ def number(text: str) -> int | float | None:
 
 
 def epoch_ns(text: str) -> int | None:
-    """An instant written as a count since 1970; seconds to nanoseconds, told apart by their size.
+    """An instant written as a count since 1970. The unit, seconds to nanoseconds, follows from the size of the number.
 
     >>> epoch_ns("1795226590.369"), epoch_ns("1795226590369")
     (1795226590369000000, 1795226590369000000)
     """
     if len(text) == 13 and text.isdigit() and text.isascii() and text >= "1":
-        return int(text) * 1_000_000  # as nearly all are written
+        return int(text) * 1_000_000  # nearly all are written like this
     match = _DECIMAL.fullmatch(text)
     if match is None:
         return None
@@ -48,7 +51,7 @@ def epoch_ns(text: str) -> int | None:
 
 
 def instant_ns(text: str, zone: tzinfo) -> int | None:
-    """An instant as a count or as ISO 8601; one that names no zone is of `zone`.
+    """An instant written as a count or in ISO 8601; without a zone it is taken to be in `zone`.
 
     >>> instant_ns("2026-11-21T01:43:10.369000001", UTC)
     1795225390369000001

@@ -1,4 +1,4 @@
-"""Metrics as text: OpenMetrics, and the format of Prometheus before it (PIP-098).
+"""Parses metrics in text form: OpenMetrics, and the older format of Prometheus (PIP-098).
 
 ```
 # TYPE http_requests counter
@@ -6,12 +6,12 @@ http_requests_total{instance="n7",code="200"} 1027 1795226590.369 # {trace_id="x
 ```
 
 A counter becomes a series of type `rate`, a gauge of `basic`; histograms and summaries become their component series,
-told apart by `le` and `quantile`. The label `instance` is the source. Stamps are seconds in the one format and
-milliseconds in the other, which their size tells apart. Exemplars are passed over and counted as comments would be.
+distinguished by `le` and `quantile`. The label `instance` is the source. Time stamps are seconds in OpenMetrics and
+milliseconds in the older format; the size of the number decides which. Exemplars are skipped and counted like comments.
 
-What `weft lake export` writes says more in labels that begin with `weft_`: `name`, `detail`, `type`, `param` of the series,
-`labels` that have no legal name, as JSON; with `part="base"` a line is the base of the sample at its instant, and comes
-before it. Bases are remembered of one series at a time.
+`weft lake export` adds labels that begin with `weft_`: `name`, `detail`, `type`, `param` of the series, and as JSON the
+`labels` whose names OpenMetrics does not allow; with `part="base"` a line is the base of the sample at its instant, and
+comes before it. Bases are kept for one series at a time.
 """
 
 import re
@@ -57,13 +57,13 @@ _NOBODY: Final = About("", None)
 
 
 class _Base(NamedTuple):
-    """Lines with the bases of a series."""
+    """Lines that hold the bases of a series."""
 
     of: About
 
 
 class OpenMetricsParser:
-    """Lines of one exposition."""
+    """Parses the lines of one exposition."""
 
     def __init__(self, reading: Reading) -> None:
         self.reading = reading
@@ -75,7 +75,7 @@ class OpenMetricsParser:
         self._bases: dict[int, int | float] = {}
 
     def read(self, line: bytes) -> Found:
-        """What the next line is."""
+        """Parse the next line."""
         text = text_of(line)
         if isinstance(text, Refused):
             return text
@@ -105,7 +105,7 @@ class OpenMetricsParser:
         return known if isinstance(known, Refused) else self._valued(known, numbers)
 
     def _valued(self, known: About | _Base, numbers: list[str]) -> Found:
-        """A line of a series: its number, and its time if it has one."""
+        """A line with a value: its number, and its time if it has one."""
         about = known.of if isinstance(known, _Base) else known
         value = number(numbers[0])
         at_ns = epoch_ns(numbers[1]) if len(numbers) == 2 else self.reading.at_ns
@@ -154,7 +154,7 @@ class OpenMetricsParser:
         return known
 
     def _kind(self, name: str) -> str:
-        """How two samples calculate: what only grows is a rate."""
+        """The type that decides how two samples are combined: a value that only grows is a rate."""
         said = self._types.get(name)
         if said is not None:
             return "rate" if said == "counter" else "basic"
@@ -166,17 +166,17 @@ class OpenMetricsParser:
 
 
 def _plain(text: str) -> str:
-    """A label's text without its escapes."""
+    """A label's text with its escapes resolved."""
     return _ESCAPED.sub(lambda found: _ESCAPES.get(found[1], found[0]), text) if "\\" in text else text
 
 
 def _is_same(one: About, other: About) -> bool:
-    """Whether two lines are of one series."""
+    """Whether two lines belong to the same series."""
     return one.source == other.source and one.definition == other.definition
 
 
 def _odd(text: str) -> dict[str, str] | None:
-    """Labels that have no legal name; None if the text is not what an export writes."""
+    """Labels whose names OpenMetrics does not allow; None if the text was not written by an export."""
     try:
         return msgspec.json.decode(text, type=dict[str, str])
     except (msgspec.MsgspecError, ValueError):

@@ -1,4 +1,4 @@
-"""A whole import: which files, in which format, one import of a dataset at a time."""
+"""Runs a whole import: chooses files and formats, and allows one import of a dataset at a time."""
 
 import re
 from collections.abc import Callable, Iterator, Sequence
@@ -30,7 +30,7 @@ _SNIFFED: Final = (
 
 
 class Wish(NamedTuple):
-    """What is to be imported, and how it is to be read."""
+    """What to import, and how to parse it."""
 
     dataset: str
     format: str
@@ -44,17 +44,18 @@ def import_files(
     now_ns: int,
     told: Callable[[Report], None] = lambda _: None,
     files: Files | None = None,
-) -> list[Report]:  # tidy: what, how and when, and whom to tell; the last is the tests' seam
-    """What became of each file, in order; `told` hears of every block. Raises OSError, UserError.
+) -> list[Report]:  # tidy: what, how, when, and a callback for progress, which is also the seam for tests
+    """The outcome for each file, in order; `told` is called after every block.
 
-    `lease-held` if somebody else imports the same dataset now: two writers under one drain's name would be one too many.
+    Raises OSError and UserError; the UserError is `lease-held` if another process imports the same dataset now, because
+    a drain may have one writer only.
     """
     with alone(lake, drain_of(wish.dataset)):
         sink = Sink(lake, wish.dataset, now_ns, files)
         try:
             reports = [_import_file(sink, path, wish, told) for path in paths]
         except UserError:
-            sink.cut()  # what was read before stays
+            sink.cut()  # what was read so far stays
             raise
         sink.cut()
         return reports
@@ -90,14 +91,14 @@ def _parser(block: Block, wish: Wish, report: Report) -> Parser:
 
 
 def sniffed(block: Block) -> str:
-    """The format of a file by its first line that is not blank; a table if it is neither of the others."""
+    """The format of a file, judged by its first non-blank line: dCAMP, OpenMetrics, otherwise a table."""
     line = next((line for line in block.lines if line.strip()), b"")[:4096]
     return next((name for name, pattern in _SNIFFED if pattern.match(line)), "csv")
 
 
 @contextmanager
 def alone(lake: Layout, drain: str) -> Iterator[None]:
-    """One import of a dataset at a time. UserError `lease-held`."""
+    """Hold the lock of a dataset: one import at a time. UserError `lease-held`."""
     home = lake.imports(drain)
     make_directories(LocalFiles(), home)
     with (home / "lock").open("wb") as file:
