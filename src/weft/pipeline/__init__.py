@@ -1,6 +1,6 @@
-"""From segments to tables, and how a notebook gets at them (PIP-083, PIP-092, PIP-011).
+"""Makes tables of segments, and opens them for notebooks (PIP-083, PIP-092, PIP-011).
 
-What stands in `__all__` is for everybody; it needs `weft[lake]` and, for `session`, `table` and `segments`, Java.
+The names in `__all__` are public; they need `weft[lake]` and, for `session`, `table` and `segments`, Java.
 
 ```
 import weft.pipeline as weft
@@ -15,7 +15,7 @@ weft.segments(spark, "./lake", "samples", since="2026-11-21T12:00Z")   # what is
 
 from typing import TYPE_CHECKING, Any
 
-from weft.pipeline.session import Options, session  # first of all: the function has the name of its module
+from weft.pipeline.session import Options, session  # imported first: the function has the name of its module
 
 if TYPE_CHECKING:
     from weft.pipeline.reading import arrow, ask, segments, table
@@ -24,7 +24,7 @@ __all__ = ["Options", "arrow", "ask", "segments", "session", "table"]
 
 
 def __getattr__(name: str) -> Any:
-    """What reads tables, imported when it is first asked for: whoever needs a module of this package needs none of it."""
+    """Import functions that read tables at their first use, because other modules of this package do not need them."""
     if name not in ("arrow", "ask", "segments", "table"):
         raise AttributeError(name)
     from weft.pipeline import reading

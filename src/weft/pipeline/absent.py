@@ -1,7 +1,7 @@
 """Which records of which machine are not in the lake, since when and why (PIP-060..062): out of `gold.completeness`.
 
-A machine is known by its number; what people call it stands in the tree of the fleet, which is configuration, if the
-lake has that. What has been drained and is not in the tables yet is told besides: it may be just what is looked for.
+A machine is identified by its UUID; its name comes from the fleet's configuration, if the lake has that. Records that
+are drained but not yet in the tables are counted too, because they may be the missing ones.
 """
 
 from datetime import UTC, datetime, timedelta
@@ -21,16 +21,16 @@ SELECT stream, node, origin, era, state, expected, missing, lost, forgotten, com
 FROM gold.completeness ORDER BY stream, node, origin, era
 """
 OPEN: Final = ("filling", "missing")
-"""States in which something is to come, or should have."""
-SHOWN: Final = 8  # ranges in a sentence
+"""States in which records are still expected, or overdue."""
+SHOWN: Final = 8  # ranges listed in one sentence
 
 
 class Account(NamedTuple):
-    """What has not come of one start of one origin, in one stream."""
+    """What is missing from one start (era) of one origin, in one stream."""
 
     stream: str
     name: str
-    """What people call the machine; else its number."""
+    """Name of the machine; its UUID if the name is unknown."""
     origin: str
     era: int | None
     state: str
@@ -43,20 +43,20 @@ class Account(NamedTuple):
     more: bool
     last_received: datetime | None
     missing_ranges: list[tuple[int, int, datetime]]
-    """First, last, and since when later ones are here."""
+    """First number, last number, and since when later ones are here."""
     lost_ranges: list[tuple[int, int, str]]
-    """First, last and why, without what was taken out on purpose."""
+    """First, last and reason, without numbers that were removed on purpose."""
 
     @property
     def who(self) -> str:
-        """The machine, the stream, and which start of it."""
+        """The machine, the stream, and the start (era)."""
         which = "" if self.era is None else f" (epoch {self.era})"
         if self.era is not None and self.stream != "configuration":
             which = f" (start of {_told(_instant(self.era))})"
         return f"{self.name} {self.stream}{which}"
 
     def sentences(self) -> list[str]:
-        """What a person is told of it; nothing if it is complete."""
+        """The report about it in sentences; empty if it is complete."""
         told = []
         if self.missing_ranges:
             count = f"{_ranges(self.missing_ranges)} ({self.missing:,} of {self.expected:,})"
@@ -77,23 +77,24 @@ class Account(NamedTuple):
 
 
 class Accounts(NamedTuple):
-    """What a lake lacks."""
+    """What is missing from a lake."""
 
     rows: list[Account]
-    """All that was asked for, complete ones too."""
+    """All accounts asked for, including complete ones."""
     waiting: int
-    """Segments that are drained and not in the tables yet, of the streams that were asked for."""
+    """Segments of the requested streams that are drained but not yet in the tables."""
 
     @property
     def is_whole(self) -> bool:
-        """Whether nothing is missing, or on its way, as far as anybody can know."""
+        """Whether nothing is missing or still on its way, as far as the lake shows."""
         return all(row.state not in OPEN for row in self.rows)
 
 
 def accounts(lake: Path | str, *, node: str | None = None, stream: str | None = None) -> Accounts:
-    """What a lake lacks, of one machine (its name, or its number) or of all, in one stream or in all.
+    """What is missing from a lake: of one machine (name or UUID) or all, in one stream or all.
 
-    UserError `no-lake`, `no-stream`, `no-completeness` if no job has counted yet, `no-node`, which names some.
+    UserError `no-lake`, `no-stream`, `no-completeness` if no job has counted yet, `no-node`, whose text names some
+    nodes.
     """
     if stream is not None and stream not in STAGES:
         raise UserError("no-stream", f"there is no stream {stream!r}", f"--stream: {', '.join(STAGES)}")
@@ -128,7 +129,7 @@ def _span(first: int, last: int) -> str:
 
 
 def _ranges(holes: list[tuple[int, int, datetime]]) -> str:
-    """Some ranges in words.
+    """Some ranges as text.
 
     >>> _ranges([(5, 6, None), (8, 8, None)])
     '5-6, 8'

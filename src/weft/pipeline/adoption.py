@@ -1,14 +1,13 @@
-"""Segments that become files of bronze as they are: no byte is copied (LAK-040, PIP-101).
+"""Adopts segments as files of bronze without copying a byte (LAK-040, PIP-101).
 
-A segment has the columns of bronze but two: the day, which stands in a table's path, and the batch, which nobody knew when it
-was drained. It gets a second name (a hard link) below the table, with batch and digest, and the transaction says of it what
-it says of every file. When retention deletes the segment, the table's name stays.
+A segment has all columns of bronze except two: the day, which is part of the table's path, and the batch, which was
+unknown when it was drained. It gets a second name (a hard link) below the table, with batch and digest, and a
+transaction names it like any other file. When retention deletes the segment, the table's name stays.
 
-`batch` is null in such a file, and its bounds in the log are those of its batch. Who reads bronze here takes it from the
-file's name (`batch_in_name`), until compaction writes it into the rows.
-
-Copied, by Spark, is what cannot be adopted: a segment of an earlier version, or one that is taken in part, or whose rows
-arrived on several days; and everything where the lake's file system has no links.
+`batch` is null in such a file, and its bounds in the log are those of its batch. Readers in this package take it from
+the file's name (`batch_in_name`), until compaction writes it into the rows. Spark copies what cannot be adopted: a
+segment of an earlier version, one that is taken only in part, one whose rows arrived on several days, and every segment
+if the lake's file system has no hard links.
 """
 
 import json
@@ -31,7 +30,7 @@ ARRIVED: Final = "received_ns"
 
 
 def adopted(tables: Tables, table: Table, slices: Sequence[Slice], batch: int) -> tuple[list[DataFile], list[Slice]]:
-    """Files of bronze that segments have become, not committed yet; and slices that have to be copied. OSError."""
+    """The files of bronze made from segments, not committed yet, and the slices that must be copied. Raises OSError."""
     attempt = f"b{batch:010d}-{uuid.uuid4().hex}"
     files: list[DataFile] = []
     left: list[Slice] = []
@@ -45,7 +44,7 @@ def adopted(tables: Tables, table: Table, slices: Sequence[Slice], batch: int) -
 
 
 def _adopt(root: Path, table: Table, piece: Slice, batch: int, name: str) -> DataFile | None:
-    """One segment below the table; None if that cannot be."""
+    """Link one segment below the table; None if that is impossible."""
     import pyarrow.parquet as pq
 
     footer = pq.read_metadata(piece.path)
@@ -57,7 +56,7 @@ def _adopt(root: Path, table: Table, piece: Slice, batch: int, name: str) -> Dat
     try:
         os.utime(
             piece.path
-        )  # vacuum would take a file for old that no version names yet, and that was drained long ago
+        )  # otherwise vacuum would delete it as old: the file was drained long ago, and no version names it yet
         os.link(piece.path, root / path)
     except OSError:
         return None
@@ -67,7 +66,10 @@ def _adopt(root: Path, table: Table, piece: Slice, batch: int, name: str) -> Dat
 
 
 def _day_of(footer: Any) -> date | None:
-    """The one UTC day on which all rows of a segment arrived; None: there are more, or it lacks columns of bronze."""
+    """The UTC day on which all rows of a segment arrived.
+
+    None if there are several, or if it lacks columns of bronze.
+    """
     columns = [footer.schema.column(place).name for place in range(footer.num_columns)]
     if not {column.name for column in PLACES} <= set(columns):
         return None

@@ -1,8 +1,8 @@
-"""`gold.anomalies` (PIP-055): the hours that fresh values touch, judged again, at most every ten minutes.
+"""Writes `gold.anomalies` (PIP-055): hours with fresh values are judged again, at most every ten minutes.
 
-What an hour is compared with stands in `weft.pipeline.transforms.anomalies`. Judged are those of the last six hours that values
-of new batches fall into, and their neighbours, since a stretch may begin in the one and end in the other: their rows are
-replaced. What comes later, and older hours for which what is usual has changed since, are judged by `weft lake
+`weft.pipeline.transforms.anomalies` says what an hour is compared with. Of the last six hours, those with values of new
+batches and their neighbours are judged, because an anomaly can begin in one hour and end in the next; their rows are
+replaced. Values that arrive later, and older hours whose usual values have changed since, are judged by `weft lake
 anomalies --judge --since DAY`.
 """
 
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 
 EVERY_S: Final = 600.0
 HOUR: Final = timedelta(hours=1)
-BACK: Final = timedelta(hours=6)  # an hour costs what its week costs: 2,000 means of each series
+BACK: Final = timedelta(hours=6)  # an hour is compared with its week: 2,000 means of each series
 COMPARED: Final = timedelta(days=7)
 DAY: Final = timedelta(days=1)
 _BACK_SQL: Final = f"interval {BACK // HOUR} hours"
@@ -39,13 +39,13 @@ _EVER_SQL: Final = "interval 100000 days"
 
 
 class Anomalies:
-    """Judges hours. Roll-ups and `gold.latest` must be folded up to the batch that is asked for."""
+    """Judges hours. Roll-ups and `gold.latest` must already be folded up to the requested batch."""
 
     def __init__(self, tables: Tables, about: Mapping[str, str], mutes: Sequence[MuteTable] = ()) -> None:
         self.tables, self.about, self.mutes = tables, about, mutes
 
     def bring(self, upto: int) -> None:
-        """Judge what batches since the last time have touched, up to and with `upto`."""
+        """Judge the hours touched by new batches, up to and including `upto`."""
         mark = self.tables.committed(ANOMALIES)
         if mark >= upto:
             return
@@ -65,7 +65,7 @@ class Anomalies:
             day += DAY
 
     def _judge(self, hours: "DataFrame", number: int) -> None:
-        """Replace what the table says of these hours; its mark is then `number`."""
+        """Replace the table's rows for these hours; its mark is then `number`."""
         judged = hours.coalesce(1).persist()
         try:
             first, last = judged.agg(F.min("hour"), F.max("hour")).collect()[0]
@@ -116,7 +116,7 @@ class Anomalies:
 
 
 def muted_by(mute: MuteTable) -> "Column":
-    """Whether a row, with config_name and labels of its series, is one that nobody wants to hear of."""
+    """Whether the user has muted anomalies of this row, judged by its config_name and the labels of its series."""
     wanted = {"node": mute.node, "config_name": mute.config_name, "kind": mute.kind}
     fits = [F.col(name) == value for name, value in wanted.items() if value]
     fits += [F.col("labels")[name] == value for name, value in mute.labels.items()]

@@ -44,9 +44,9 @@ from weft.pipeline.transforms.quality import explained, judged, ruled
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
-ROWS_PER_TASK: Final = 250_000  # below this a batch is one task and a table gets one file
-SMALL_ROWS_MAX: Final = 50_000  # up to here what a job costs exceeds what its rows cost
-SHIFTS: Final = (62, 20, 12, 8)  # how wide buckets of numbers may be, widest first
+ROWS_PER_TASK: Final = 250_000  # rows; a smaller batch is one task, and each table gets one file
+SMALL_ROWS_MAX: Final = 50_000  # rows; up to this size the fixed cost of a Spark job exceeds the cost of its rows
+SHIFTS: Final = (62, 20, 12, 8)  # possible widths of number buckets, widest first
 RANGES_PER_BUCKET_MAX: Final = 16
 BUCKETS_MAX: Final = 200_000
 
@@ -57,24 +57,24 @@ class Counts(NamedTuple):
     rows: int
     refused: int
     spread: int
-    """Error rows that stand for several numbers."""
+    """Error rows that represent several numbers."""
     new: int = 0
-    """Rows of series that no definition is known for."""
+    """Rows of series whose definition is unknown."""
 
 
 class Outcome(NamedTuple):
-    """Where the rows of a batch went."""
+    """How many rows of a batch went where."""
 
     rows: int
     silver: int
     duplicates: int
     quarantined: int
     values: int
-    """Calculated values, of samples."""
+    """Calculated values; only for samples."""
 
 
 class Batch:
-    """The steps of one batch; `run` does all that are not done."""
+    """The steps of one batch; `run` does those that are not done yet."""
 
     def __init__(self, kind: Kind, tables: Tables, number: int, about: Mapping[str, str], rules: Rules) -> None:
         self.kind, self.tables, self.number, self.about, self.rules = kind, tables, number, about, rules
@@ -87,9 +87,9 @@ class Batch:
         """What silver takes, already written by the pass that counted; None: something else has come out."""
 
     def run(self, intake: Intake, plan: Plan, coverage: Coverage, steps: Steps) -> Outcome:
-        """Everything between the coverage and the progress of the batch; `coverage` learns what was refused.
+        """Do all steps between coverage and progress of the batch, and add the refused numbers to `coverage`.
 
-        Raises OurFault `conservation` if rows were lost or made on the way, before silver is committed.
+        Raises OurFault `conservation`, before silver is committed, if rows were lost or invented on the way.
         """
         self.tasks = min(parallelism(self.spark), max(1, intake.rows // ROWS_PER_TASK))
         self.is_small = intake.rows <= SMALL_ROWS_MAX
@@ -119,10 +119,10 @@ class Batch:
         values = self._beyond(made, plan, coverage, steps)
         return Outcome(counts.rows, silver, repeated - changed, quarantined, values)
 
-    # Bronze, and what one pass over its rows tells.
+    # Bronze, and what one pass over its rows counts.
 
     def _received(self, intake: Intake, plan: Plan, steps: Steps) -> "tuple[DataFrame, Counts]":
-        """The rows, judged, of which bronze is made."""
+        """The rows for bronze, with verdicts."""
         with steps("bronze"):
             self._bronze(intake)
         with steps("judged"):
@@ -130,7 +130,7 @@ class Batch:
             return rows, self._counted(rows, intake, plan)
 
     def _bronze(self, intake: Intake) -> None:
-        """Segments become files of bronze; what cannot be adopted is copied."""
+        """Adopt segments as files of bronze, and copy those that cannot be adopted."""
         table = self.kind.bronze
         if self._is_done(table):
             return
@@ -141,12 +141,15 @@ class Batch:
         self.tables.commit(table, self.number, files, self.about)
 
     def _segments(self, slices: Sequence[Slice]) -> "DataFrame":
-        """Rows of segments as bronze has them."""
+        """Rows of segments with the columns of bronze."""
         stream = self.kind.stream
         return to_bronze(rows_of(self.spark, stream, slices).coalesce(self.tasks), stream, self.mark)
 
     def _rows(self, intake: Intake) -> "DataFrame":
-        """Judged rows; those of a large batch are judged again where they are wanted, which costs less than keeping them."""
+        """Rows with verdicts.
+
+        For a large batch they are judged again at each use, which costs less than keeping them.
+        """
         rows = self._judged(intake)
         return self._keep(rows) if self.is_small else rows
 
@@ -154,14 +157,14 @@ class Batch:
         return judged(self._ruled(self._segments(intake.slices)), self.rules, self.kind.stream)
 
     def _ruled(self, rows: "DataFrame") -> "DataFrame":
-        """With what the user's rules say, if there are any for this stream."""
+        """The rows with the verdicts of the user's rules, if this stream has rules."""
         if all(rule.stream != self.kind.stream for rule in self.rules.user):
             return rows
         with lenient(self.spark):
             return ruled(rows, self.rules, self.kind.stream)
 
     def _counted(self, rows: "DataFrame", intake: Intake, plan: Plan) -> Counts:
-        """What there is to know of the rows. Where each number seems to be new, the same pass writes what silver takes of them."""
+        """The counts of the rows. If all numbers seem to be new, the same pass also writes the rows for silver."""
         is_plain = intake.is_disjoint and self.is_plain and not (plan.repeated or plan.late)
         if not is_plain or self._is_done(self.kind.silver):
             return counted(rows)
@@ -170,12 +173,12 @@ class Batch:
         self._tried = self._write(self.kind.silver, self._made(good, plan))
         return Counts(**seen.get)
 
-    # Each number once.
+    # Deduplication: each number is kept once.
 
     def _split(
         self, rows: "DataFrame", intake: Intake, plan: Plan, counts: Counts
     ) -> "tuple[DataFrame, DataFrame | None]":
-        """Fresh rows and duplicates; None: the ranges prove that there are none."""
+        """Fresh rows and duplicates; None in place of duplicates if the ranges prove that there are none."""
         if intake.is_disjoint and not plan.repeated and not counts.spread:
             return rows, None
         self._tried = None
@@ -188,7 +191,7 @@ class Batch:
         return dedup.outside(first, ranges, shift).drop("copy"), again.drop("copy")
 
     def _changed(self, duplicates: "DataFrame", accepted: "DataFrame", plan: Plan) -> "DataFrame":
-        """Duplicates with other content than what silver holds, or what the batch said first."""
+        """Duplicates whose content differs from silver's, or from the first in the batch."""
         held = self.kind.to_silver(accepted)
         if plan.repeated:
             pairs = [(origin, pair) for origin, ranges in plan.repeated for pair in ranges]
@@ -203,7 +206,7 @@ class Batch:
         return odd.withColumn("reason", F.lit("changed"))
 
     def _quarantine(self, refused: "DataFrame | None", odd: "DataFrame | None", coverage: Coverage) -> tuple[int, int]:
-        """How many rows went to quarantine, and how many of them only as changed."""
+        """Write the quarantine; returns how many rows it got, and how many of these are only `changed`."""
         both = [frame for frame in (refused, odd) if frame is not None]
         if not both:
             return 0, 0
@@ -216,15 +219,15 @@ class Batch:
     # Silver.
 
     def _told_before(self, accepted: "DataFrame", _: Steps) -> "tuple[DataFrame, int]":
-        """The rows that silver takes, and how many it has already under other numbers."""
+        """The rows that silver takes, and how many rows silver already has under other numbers."""
         return accepted, 0
 
     def _made(self, accepted: "DataFrame", _: Plan) -> "DataFrame":
-        """Rows of silver."""
+        """The rows in silver's columns."""
         return self.kind.to_silver(accepted)
 
     def _silver(self, samples: "DataFrame", expected: int) -> "tuple[int, DataFrame]":
-        """How many rows silver has got, and these rows: of a large batch from there, where they are typed and judged."""
+        """Write silver; returns the number of rows and the rows. Rows of a large batch are read back from silver."""
         if self._is_done(self.kind.silver):
             return self.tables.rows_of_batch(self.kind.silver, self.number), samples
         files = self._write(self.kind.silver, samples) if self._tried is None else self._tried
@@ -238,17 +241,17 @@ class Batch:
         return made, self.tables.read(self.kind.silver, [str(root / file.path) for file in files])
 
     def _corrected(self) -> Replaced:
-        """What the batch changes in rows of silver that were there before."""
+        """Rows of silver from earlier batches that this batch changes."""
         return UNCHANGED
 
     def _beyond(self, _made: "DataFrame | None", _plan: Plan, _coverage: Coverage, _steps: Steps) -> int:
-        """What else is made of silver; returns how many values."""
+        """Write the tables made from silver; returns the number of values."""
         return 0
 
-    # Small frames.
+    # Small data frames.
 
     def _frame(self, rows: Sequence[Any], names: tuple[str, ...]) -> "DataFrame":
-        """Pieces or moves as a frame."""
+        """Pieces or moves as a data frame."""
         import pyarrow as pa
 
         whole = [pa.field(name, pa.int64()) for name in ("era", *names)]
@@ -266,9 +269,9 @@ class Batch:
         return self.tables.committed(table) >= self.number
 
     def _append(self, table: Table, rows: "DataFrame", also: Callable[[], Replaced] = lambda: UNCHANGED) -> int:
-        """Write and commit the rows of this batch, unless the table has them; returns how many they are.
+        """Write and commit the rows of this batch, unless the table has them; returns their number.
 
-        `also` is what takes the place of older files in the same commit.
+        `also` lists older files to replace in the same commit, with their replacements.
         """
         if self._is_done(table):
             return self.tables.rows_of_batch(table, self.number)
@@ -281,7 +284,7 @@ class Batch:
         return self.tables.write(table, rows.coalesce(self.tasks), self.number, is_small=self.is_small)
 
     def _keep(self, frame: "DataFrame") -> "DataFrame":
-        """Computed once, for the length of the batch."""
+        """Compute a data frame once and keep it until the batch ends."""
         self._persisted.append(frame.persist())
         return frame
 
@@ -291,7 +294,7 @@ class Batch:
 
 
 def shift_for(pairs: Sequence[tuple[Origin, Range]]) -> int:
-    """How wide buckets of numbers are to be: the widest in which few ranges of one origin meet."""
+    """The width of number buckets: the widest at which few ranges of one origin share a bucket."""
     for shift in SHIFTS:
         per_bucket: dict[tuple[Origin, int], int] = {}
         buckets = 0
@@ -320,6 +323,6 @@ def _counters(*, is_new: bool) -> tuple[Column, ...]:
 
 
 def counted(rows: "DataFrame") -> Counts:
-    """What one pass over judged rows counts."""
+    """The counts of one pass over judged rows."""
     counters = _counters(is_new="is_new" in rows.columns)
     return Counts(**rows.agg(*counters).collect()[0].asDict())

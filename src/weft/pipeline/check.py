@@ -1,9 +1,9 @@
 """Whether every table holds what the drains wrote, stream by stream (PIP-063).
 
 Four sets of numbers are compared as ranges: what the manifests say (their chain is proved on the way), what bronze
-holds, what silver and quarantine hold together, and what was announced lost. What was removed on purpose counts as if it
-were there: the accounts of it say from which table, and how many rows (LAK-037). What the pipeline has not taken yet is
-*behind*; everything else that differs is a hole or a contradiction, and is named.
+holds, what silver and quarantine hold together, and what was announced lost. Rows removed on purpose count as present:
+their removal is recorded with table and number of rows (LAK-037). What the pipeline has not taken yet is *behind*;
+every other difference is a hole or a contradiction, and is reported.
 """
 
 import time
@@ -39,31 +39,31 @@ TOLD: Final = (
 
 
 class Difference(NamedTuple):
-    """Something that is not as it must be."""
+    """One difference between what should be and what is."""
 
     what: str
     """One sentence."""
     ranges: dict[str, str]
-    """Numbers concerned: `{"origin/era": "5-6,9-9"}`; empty if it is not about numbers."""
+    """Numbers concerned, `{"origin/era": "5-6,9-9"}`; empty if no numbers are concerned."""
 
 
 class Verdict(NamedTuple):
-    """What the comparison found."""
+    """The result of the comparison."""
 
     state: str
-    """`equal`, `behind` or `broken`; `unproved`: files without a digest, all else is right."""
+    """`equal`, `behind` or `broken`; `unproved`: some files have no digest, and all else is right."""
     segments: int
     waiting: int
-    """Segments that exist and are not in all tables yet."""
+    """Number of segments that are not in all tables yet."""
     rows: dict[str, int]
-    """Rows by table, and `manifests`."""
+    """Rows by table, and of the manifests."""
     differences: list[Difference]
     forgotten: dict[str, int] = {}
     """Rows that were removed on purpose, by table."""
     unproved: dict[str, int] = {}
-    """Files without a digest, by table; only where every byte was read."""
+    """Files without a digest, by table; only if every byte was read."""
     proved: int = 0
-    """Bytes that were read and are what their digests say."""
+    """Bytes that were read and match their digests."""
     proved_s: float = 0.0
 
     @property
@@ -75,14 +75,14 @@ class Check:
     """One comparison of one lake."""
 
     def __init__(self, layout: Layout, *, deep: bool = False, adopt: bool = False) -> None:
-        """`deep`: read every byte of segments and tables. `adopt`: take on files without a digest as they are."""
+        """`deep`: read every byte of segments and tables. `adopt`: accept files without a digest as they are now."""
         self.layout, self.deep, self.adopt = layout, deep, adopt
         self.differences: list[Difference] = []
         self.unproved: dict[str, int] = {}
         self.proved = 0
 
     def run(self) -> Verdict:
-        """Compare. Needs no JVM and writes nothing but what is to be adopted."""
+        """Compare. Needs no JVM and writes nothing, except digests of files to be adopted."""
         proved_s = 0.0
         if self.deep:
             began = time.perf_counter()
@@ -125,7 +125,7 @@ class Check:
             self.unproved[table.full_name] = len(files) + len(logged)
 
     def _judge(self, table: Table, found: Iterable[Proof]) -> list[str]:
-        """Count what is proved, name what is not as its digest says; returns what has no digest."""
+        """Count verified bytes, report files that do not match their digest; returns the files without one."""
         unproved = []
         for proof in found:
             if proof.fault == "unproved":
@@ -157,7 +157,7 @@ class Check:
         return Verdict(state, segments, waiting, rows, self.differences, rows_by_table(accounted))
 
     def _look_at_files(self, table: Table) -> None:
-        """Each file that the log names is there, as long and with as many rows as the log says."""
+        """Check that each file in the log exists, with the size and row count that the log gives."""
         from deltalake import DeltaTable
 
         root = self.layout.table(table.layer, table.name)
@@ -181,14 +181,14 @@ class _Stream:
         self.differences: list[Difference] = []
 
     def count(self) -> int:
-        """How many segments there are, their chain proved; `waiting` are not in the tables. SegmentFault."""
+        """Count the segments and verify their chain; `waiting` are not in the tables. Raises SegmentFault."""
         latest = self.source.latest()
         segments = sum(1 for _ in self.source.manifests({}, latest))
         self.waiting = sum(end - self.position.get(drain, (1, 0))[0] for drain, (end, _) in latest.items())
         return segments
 
     def compare(self) -> dict[str, int]:
-        """Rows of the tables, and of the manifests that they hold; `differences` says what is not right."""
+        """Compare rows of the tables with those of the manifests that they hold; `differences` gets what is wrong."""
         if self.upto < 0:
             return {}
         written = VersionVector()
@@ -209,7 +209,7 @@ class _Stream:
         return {"manifests": rows} | self._count(held, rows, is_cut=is_cut)
 
     def _ever_in(self, held: Mapping[Table, TableNumbers], *tables: Table) -> VersionVector:
-        """The numbers that some tables hold, or held until somebody removed them on purpose."""
+        """The numbers that some tables hold, or held until somebody removed them."""
         numbers = union(held[table] for table in tables)
         for table in self.stages:
             if table in tables:
@@ -217,7 +217,7 @@ class _Stream:
         return numbers
 
     def _count(self, held: Mapping[Table, TableNumbers], rows: int, *, is_cut: bool) -> dict[str, int]:
-        """Rows of the tables against one another."""
+        """Compare the row counts of the tables with one another."""
         there = self.asked.tables()
         counts = {table.full_name: held[table].rows for table in self.stages if table in there}
         told = _one(self.asked, TOLD.format(job=self.stream, upto=self.upto))
@@ -254,7 +254,7 @@ def _named_files(table: "DeltaTable") -> Iterator[tuple[Path, int, int]]:
 
 
 def _rows_in(file: Path) -> int | None:
-    """How many rows a file says it has; None if its end cannot be read."""
+    """The number of rows by the file's footer; None if that cannot be read."""
     import pyarrow as pa
     import pyarrow.parquet as pq
 

@@ -1,8 +1,8 @@
-"""What a job remembers beside its tables: who it is, and the coverage and offset of the last batches (PIP-021).
+"""What a job keeps beside its tables: its identity, and the coverage and offset of the last batches (PIP-021).
 
-A checkpoint and its tables belong together. With one that is gone, in part or as a whole, or that is an older copy, a batch
-would be planned anew whose number tables carry already, and what it then reads would stand in some of them only. So a job begins with a look at both (`fault`), and refuses what does not fit: `weft lake repair` makes a new checkpoint of
-what the tables say (PIP-025).
+A checkpoint and its tables belong together. If the checkpoint is lost, incomplete or an older copy, the job would plan
+a new batch under a number that tables already have; its rows would reach only some of the tables. So a job first
+compares both (`fault`) and refuses a mismatch: `weft lake repair` makes a new checkpoint from the tables (PIP-025).
 """
 
 import uuid
@@ -20,27 +20,27 @@ from weft.pipeline.ruleset import Rules
 
 
 class Record(msgspec.Struct, frozen=True, kw_only=True):
-    """`weft/id`: written once, when the job first runs."""
+    """The file `weft/id`, written once, when the job first runs."""
 
     id: str
-    """Names this checkpoint in every commit."""
+    """The id of this checkpoint, which every commit contains."""
     base: int = 0
-    """Number of its first batch: batches of a lake are numbered on when a checkpoint is begun anew."""
+    """Number of its first batch. Numbering continues when a lake gets a new checkpoint."""
     start: str = "earliest"
-    """Where the stream begins for the first batch of all."""
+    """Where the stream begins for the first batch."""
     partitions: int = 2
-    """Of a shuffle, fixed when the job first ran (PIP-027); older checkpoints do not say it and had two."""
+    """Number of shuffle partitions, fixed when the job first ran (PIP-027). Older checkpoints lack it and had two."""
 
 
 class Carried(NamedTuple):
-    """What the tables of a job say of its batches."""
+    """How far the tables of a job are."""
 
     last: int
-    """The last batch that is in all of them, -1 before the first."""
+    """The last batch that all of them have, -1 before the first."""
     highest: int
     """The last batch that any of them has."""
     checkpoint: str | None = None
-    """Under which checkpoint they were written last, if that is known."""
+    """The id of the checkpoint that wrote them last, if known."""
 
 
 class Checkpoint:
@@ -52,10 +52,11 @@ class Checkpoint:
         self.directory = lake.checkpoint(job)
 
     def open(self, *, has_rows: bool, partitions: int = 2) -> Record:
-        """The record; made if the job is new, with so many partitions of a shuffle.
+        """The record.
 
-        UserError `checkpoint-missing` if tables hold rows that this checkpoint knows nothing of (PIP-025); `newer-lake`
-        if the lake as a whole has a form that this program does not know (LAK-036).
+        For a new job it is made, with this number of shuffle partitions. UserError `checkpoint-missing` if tables hold
+        rows that this checkpoint knows nothing of (PIP-025); `newer-lake` if the lake as a whole has a form that this
+        program does not know (LAK-036).
         """
         self._refuse_newer()
         path = self.lake.checkpoint_id(self.job)
@@ -73,16 +74,16 @@ class Checkpoint:
             raise UserError("newer-lake", text, "upgrade weft on this machine")
 
     def begin(self, record: Record) -> None:
-        """Write the record durably, whole or not at all."""
+        """Write the record durably and atomically."""
         put_here(self.lake.checkpoint_id(self.job), msgspec.json.encode(record))
 
     def prove(self, record: Record, carried: Carried) -> None:
-        """UserError `checkpoint-missing` unless this checkpoint and the tables belong together."""
+        """Raise UserError `checkpoint-missing` unless this checkpoint and the tables belong together."""
         if (why := self.fault(record, carried)) is not None:
             raise _missing(why)
 
     def fault(self, record: Record, carried: Carried) -> str | None:
-        """Why the tables cannot go on with this checkpoint, in words; None if they can."""
+        """The reason why the tables do not fit this checkpoint, as text; None if they do."""
         if carried.checkpoint not in (None, record.id):
             return f"the tables of the job {self.job!r} were written under another checkpoint than is there"
         states = {number for number in (carried.last, carried.highest) if number >= 0}
@@ -91,35 +92,35 @@ class Checkpoint:
         return None
 
     def start(self) -> str:
-        """Where the stream begins: what the record says, or the beginning for a job that is new."""
+        """Where the stream begins: the record's start, or the beginning of the stream for a new job."""
         path = self.lake.checkpoint_id(self.job)
         return read_record(path).start if path.exists() else Record(id="").start
 
     def partitions(self) -> int | None:
-        """Of a shuffle, as they were when the job first ran; None for a job that is new."""
+        """Number of shuffle partitions, as recorded when the job first ran; None for a new job."""
         path = self.lake.checkpoint_id(self.job)
         return read_record(path).partitions if path.exists() else None
 
     def begun(self, number: int) -> Offset | None:
-        """Up to where a batch takes that was begun before; None for a new one."""
+        """The offset at which a batch ends that was begun before; None for a new batch."""
         path = self.lake.coverage(self.job, number)
         return parse(Coverage.load(path).offset) if path.exists() else None
 
     def coverage(self, number: int) -> Coverage:
-        """The state behind a batch; empty behind none. OSError if it was deleted."""
+        """The state after a batch; empty before the first. OSError if it was deleted."""
         if number < 0:
             return Coverage(**self.numbers)
         return Coverage.load(self.lake.coverage(self.job, number), **self.numbers)
 
     def recorded_now(self, number: int) -> int | None:
-        """The instant recorded for a batch that was begun before; None for a new one."""
+        """The recorded time of a batch that was begun before; None for a new batch."""
         path = self.lake.coverage(self.job, number)
         return Coverage.load(path).now if path.exists() else None
 
     def rules(self, wanted: Rules, *, is_repeated: bool) -> Rules:
-        """The rules that decide over a batch: those that are wanted, of a batch that was begun before those of then.
+        """The rules for a batch: the wanted ones, or for a batch that was begun before, those recorded then.
 
-        Else a file that was edited between a crash and the repetition would put a row in two tables, or in none.
+        If a repeated batch used rules edited after the crash, a row could end in two tables or in none.
         """
         path = self.directory / "weft" / "rules.json"
         known = msgspec.json.decode(path.read_bytes(), type=Rules) if path.exists() else Rules()
@@ -129,7 +130,7 @@ class Checkpoint:
         return wanted
 
     def save(self, number: int, coverage: Coverage) -> None:
-        """The state behind a batch, before anything of the batch is written."""
+        """Save the state after a batch, before the batch writes anything."""
         coverage.save(self.lake.coverage(self.job, number))
         forget_before(self.lake.coverage(self.job, number).parent, number)
 
@@ -139,5 +140,5 @@ def _missing(why: str) -> UserError:
 
 
 def read_record(path: Path) -> Record:
-    """What a checkpoint says it is."""
+    """The identity that a checkpoint records."""
     return msgspec.json.decode(path.read_bytes(), type=Record)

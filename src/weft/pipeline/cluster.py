@@ -3,12 +3,12 @@
 ```
 <state>/cluster/<port>/secret        what every program of the cluster must know; 0600
                        spark.conf    settings of master and workers
-                       work/         what executors say, and what they keep
+                       work/         logs and files of executors
 ```
 
-Spark's own programs run, in the Java that the jobs run in. Nobody takes part who does not know the secret: it goes from
-the file into the environment of a process, never into a list of arguments, which every user of a machine can read.
-Nothing listens but on loopback. Jobs cannot be submitted by HTTP, and pages only show.
+Spark's own programs run, in the Java that the jobs run in. Only programs that know the secret can join. The secret goes
+from the file into a process's environment, never into its arguments, which every user of a machine can read. All ports
+are on loopback. Jobs cannot be submitted by HTTP; the web pages are read-only.
 """
 
 import json
@@ -27,37 +27,37 @@ from weft.pipeline.java import choose
 from weft.pipeline.session import AUTH_ENVIRONMENT, LAUNCHER_OPTIONS, LOG_SETTINGS, LOOPBACK
 
 SECRET_BYTES: Final = 32
-DAEMON_MB: Final = 192  # heap of a master or worker: they only start and watch
+DAEMON_MB: Final = 192  # heap of a master or worker: they only start and supervise executors
 ASK_S: Final = 2.0
 MASTER: Final = re.compile(r"spark://([^:,/]+):(\d{1,5})")
 CONF: Final = {
     "spark.authenticate": "true",
-    "spark.master.rest.enabled": "false",  # submits jobs without the secret
+    "spark.master.rest.enabled": "false",  # true would let anybody submit jobs without the secret
     "spark.master.ui.decommission.allow.mode": "DENY",
     "spark.ui.killEnabled": "false",
-    "spark.worker.cleanup.enabled": "true",  # of directories of drivers that ended a day ago
+    "spark.worker.cleanup.enabled": "true",  # deletes directories of drivers that ended a day ago
     "spark.worker.cleanup.appDataTtl": "86400",
     "spark.worker.ui.retainedExecutors": "20",
     "spark.deploy.retainedApplications": "20",
 }
-"""Of master and workers. A driver says what concerns its executors."""
+"""Settings of master and workers. A driver sets those of its executors."""
 
 
 class Plan(NamedTuple):
-    """The cluster that is wanted."""
+    """The cluster to start."""
 
     state: Path
     port: int = 17_077
-    """Of the master; its page is one higher."""
+    """Port of the master; its web page is one higher."""
     workers: int = 2
     cores: int = 1
-    """Of each worker."""
+    """Cores of each worker."""
     memory_mb: int = 1024
-    """For the executors of each worker."""
+    """Memory for the executors of each worker."""
 
     @property
     def url(self) -> str:
-        """What `weft lake run --master` takes."""
+        """The value for `weft lake run --master`."""
         return f"spark://{LOOPBACK}:{self.port}"
 
     @property
@@ -66,9 +66,9 @@ class Plan(NamedTuple):
 
 
 def prepare(plan: Plan) -> dict[str, str]:
-    """Write what the programs of the cluster read; returns the environment that they are started in.
+    """Write the files that the cluster reads; returns the environment for its programs.
 
-    The secret is made anew each time. UserError `no-java` (exit 78).
+    Each call makes a new secret. UserError `no-java` (exit 78).
     """
     place = plan.place
     (place / "work").mkdir(parents=True, exist_ok=True)
@@ -92,19 +92,19 @@ def prepare(plan: Plan) -> dict[str, str]:
 
 
 def master_command(plan: Plan) -> list[str]:
-    """Arguments of this Python that become the master, and end with whoever started them."""
+    """Arguments for this Python that start the master; it ends when its parent ends."""
     pages = ("--webui-port", str(plan.port + 1))
     return _spark_class(plan, "master.Master", "--host", LOOPBACK, "--port", str(plan.port), *pages)
 
 
 def worker_command(plan: Plan) -> list[str]:
-    """The same of a worker."""
+    """The same for a worker."""
     room = ("--cores", str(plan.cores), "--memory", f"{plan.memory_mb}m", "--work-dir", str(plan.place / "work"))
     return _spark_class(plan, "worker.Worker", "--host", LOOPBACK, "--webui-port", "0", *room, last=plan.url)
 
 
 def alive_workers(plan: Plan) -> int:
-    """How many workers the master knows to live; -1 while it does not answer."""
+    """How many live workers the master reports; -1 if it does not answer."""
     try:
         with urllib.request.urlopen(f"http://{LOOPBACK}:{plan.port + 1}/json/", timeout=ASK_S) as answer:
             told: dict[str, Any] = json.load(answer)
@@ -114,7 +114,7 @@ def alive_workers(plan: Plan) -> int:
 
 
 def secret_of(master: str, state: Path) -> Path | None:
-    """The file with the secret of a cluster of this machine; None for any other master."""
+    """The file with the secret of a cluster on this machine; None for any other master."""
     place = MASTER.fullmatch(master)
     if place is None or place[1] not in (LOOPBACK, "localhost"):
         return None
@@ -123,7 +123,7 @@ def secret_of(master: str, state: Path) -> Path | None:
 
 
 def spark_home() -> Path:
-    """Where the installed Spark is; UserError `no-spark`."""
+    """The directory of the installed Spark; UserError `no-spark`."""
     found = find_spec("pyspark")
     if found is None or found.origin is None:
         raise UserError("no-spark", "PySpark is not installed", "pip install 'weft[lake]'")

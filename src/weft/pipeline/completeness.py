@@ -1,14 +1,12 @@
 """What is missing, by number (PIP-060..062): computed from ranges on the driver, at most once a minute.
 
-A hole is `filling` until it is overdue, then `missing`; in an era that is closed it is missing at once, since whatever
-was on the way came before the link that closed it. It returns to `complete` at any time.
+A hole is `filling` until it is overdue, then `missing`; in a closed era it is missing at once, because everything on
+the way arrives before the record that closes the era. It returns to `complete` at any time.
 
-What a filter has taken out is announced like a loss and is none: a dropped sample counts as delivered (MEA-011). Such
-numbers are *forgotten*, and an era that lacks only them is complete; so are those whose rows were there and were removed
-on purpose (LAK-037).
-
-Numbers of a stream that is not dense have holes by nature (of messages only those arrive that are forwarded): what is
-absent is not missing, and what is there is not said to be complete; its rows say `sparse`.
+Samples dropped by a filter are announced like losses, but count as delivered (MEA-011). Such numbers are *forgotten*,
+and an era that lacks only them is complete; so are numbers whose rows were removed on purpose (LAK-037). A stream that
+is not dense has holes by nature (only forwarded messages arrive): absent numbers are not missing, and present ones are
+not called complete; its rows say `sparse`.
 """
 
 from collections.abc import Iterator
@@ -21,11 +19,11 @@ from weft.lake.manifest import name_of
 from weft.pipeline.coverage import Coverage, Hole
 
 FILTERED: Final = "filtered"
-"""How the reason begins for which a filter has taken numbers out."""
+"""Prefix of the reason when a filter has dropped numbers."""
 ERASED: Final = "forgotten"
-"""Why a number has no row that once had one."""
+"""Reason for a number whose row was removed on purpose."""
 SPARSE: Final = "sparse"
-"""State of what has holes by nature."""
+"""State of streams that have holes by nature."""
 OVERDUE_NS: Final = 15 * 60 * 1_000_000_000
 SHOWN_MAX: Final = 1_000  # missing ranges per row
 EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
@@ -34,10 +32,10 @@ MILLISECOND: Final = timedelta(milliseconds=1)
 
 
 class Tally(NamedTuple):
-    """What rows tell of an origin and era, of some batches or of all."""
+    """Row counts of an origin and era, of some batches or of all."""
 
     rows: int = 0
-    """In bronze."""
+    """Rows in bronze."""
     silver: int = 0
     quarantined: int = 0
     node: str | None = None
@@ -47,13 +45,13 @@ class Tally(NamedTuple):
 
     @classmethod
     def of(cls, row: dict[str, Any]) -> "Tally":
-        """What a row of `gold.completeness` has counted."""
+        """The counts in a row of `gold.completeness`."""
         silver, quarantined = row["silver_rows"], row["quarantined"]
         rows = silver + quarantined + row["duplicates"]
         return cls(rows, silver, quarantined, *(row[name] for name in cls._fields[3:]))
 
     def plus(self, other: "Tally") -> "Tally":
-        """Of both together."""
+        """The sum of both."""
         return Tally(
             rows=self.rows + other.rows,
             silver=self.silver + other.silver,
@@ -70,10 +68,10 @@ def _there(*values: T | None) -> list[T]:
 
 
 def completed(row: dict[str, Any], tally: Tally, now: int) -> dict[str, Any]:
-    """A row of `rows_of` with what the tables have counted: a row of `gold.completeness`.
+    """A row of `gold.completeness`: a row of `rows_of` plus the counts from the tables.
 
-    An era that is not closed and has not been heard of for so long that a hole would be overdue is silent: its last
-    numbers cannot be known (PIP-062).
+    An open era from which nothing has arrived for as long as makes a hole overdue is `silent`: its last numbers are
+    unknown (PIP-062).
     """
     arrived, at = tally.last_received, tally.last_at
     is_late = arrived is not None and arrived < instant_of(now - OVERDUE_NS)
@@ -92,18 +90,18 @@ def completed(row: dict[str, Any], tally: Tally, now: int) -> dict[str, Any]:
 
 
 class Instant(NamedTuple):
-    """For which state of a lake rows of completeness are wanted."""
+    """The state of a lake for which rows of completeness are computed."""
 
     upto: int
-    """The batch whose coverage it is."""
+    """The batch with this coverage."""
     now: int
-    """Wall-clock nanoseconds."""
+    """Wall-clock nanoseconds of this state."""
     erased: VersionVector = VersionVector()
-    """Numbers whose rows were there, and were removed on purpose."""
+    """Numbers whose rows were removed on purpose."""
 
 
 def rows_of(coverage: Coverage, stream: str, when: Instant) -> Iterator[dict[str, Any]]:
-    """One row per origin and era, without what only the tables can count."""
+    """One row per origin and era, without the counts that only the tables have."""
     seen = dict.fromkeys([*(origin for origin, _ in coverage.known), *coverage.ends])
     for origin in seen:
         yield _row(coverage, origin, when) | {"stream": stream, "upto": when.upto}
@@ -144,7 +142,7 @@ def _row(coverage: Coverage, origin: Origin, when: Instant) -> dict[str, Any]:
 
 
 def state_of(holes: list[Hole], lost: int, now: int, *, closed: bool) -> str:
-    """`complete`, `filling`, `missing` or `lost`; silence is judged where the last arrival is known."""
+    """`complete`, `filling`, `missing` or `lost`; `silent` is decided where the last arrival is known."""
     if holes:
         is_overdue = closed or any(now - hole.since > OVERDUE_NS for hole in holes)
         return "missing" if is_overdue else "filling"
@@ -156,5 +154,5 @@ def _milliseconds(instant: datetime) -> int:
 
 
 def instant_of(nanoseconds: int) -> datetime:
-    """A stamp as tables have it."""
+    """A time stamp as the tables have it."""
     return EPOCH + timedelta(microseconds=nanoseconds // 1_000)

@@ -1,11 +1,11 @@
-"""The configuration as it stood, out of the lake (PIP-052): no Spark, no Java.
+"""Reads a past configuration from the lake (PIP-052), without Spark or Java.
 
-What counts is numbers, as everywhere in the configuration: of an instant, the last write that a root had made until then,
-and with it all before it. So what comes out is a state that the root really had, even where its clock was set back. Of a
-node, the number that it said last, with `config.applied`.
+The state follows from the numbers of writes: for an instant, the last write that a root had made by then, and all
+writes before it. So the result is a state that the root really had, even if its clock was set back. For a node it is
+the number in its last `config.applied`.
 
-A root that was cut off may have gone on writing while another one was elected. The new one counts on from the last write
-that it had, so what the old one wrote beyond is there twice, under two epochs, and the later epoch counts (CFG-003): at
+A root that was cut off may have gone on writing while another one was elected. The new root continues from the last
+write that it had. So the numbers after it exist twice, under two epochs, and the later epoch wins (CFG-003): at
 instants before the new root's first write those writes were in force, and from then on they are lost.
 """
 
@@ -24,7 +24,7 @@ from weft.pipeline.tables import CONFIGURATION, EVENTS, QUARANTINE_CONFIGURATION
 MICROSECOND: Final = 1_000
 COUNTER_BITS: Final = 40
 FOR_EVER: Final = (1 << 63) - 1
-NODES_SHOWN: Final = 20  # in the sentence about a node that nobody knows
+NODES_SHOWN: Final = 20  # nodes listed in the error about an unknown node
 
 WRITES: Final = "SELECT *, epoch * 1099511627776 + counter AS number FROM silver.configuration"
 LAST: Final = 'SELECT max(number) AS number FROM ({writes}) WHERE epoch_us("at") <= {upto}'
@@ -40,7 +40,7 @@ SELECT key, number, value, "by", epoch_us("at") AS at_us FROM writes
 WHERE NOT EXISTS (SELECT 1 FROM reigns WHERE reigns.epoch > writes.epoch AND reigns.first <= writes.counter)
 ORDER BY number
 """
-"""All writes that count, in order: those of a root beyond what its successor had do not."""
+"""All writes that count, in order. Writes that a later root did not have are left out."""
 APPLIED: Final = """
 SELECT number, epoch_us("at") AS at_us FROM silver.events
 WHERE event = 'config.applied' AND number IS NOT NULL AND (node = {node} OR origin IN ({origins})) AND epoch_us("at") <= {upto}
@@ -55,18 +55,18 @@ SELECT key, value FROM silver.configuration
 WHERE starts_with(key, '/TOPO/') AND contains(value, '"name":') AND contains(value, {part})
 GROUP BY key, value ORDER BY max((epoch, counter))
 """
-"""The tree of the fleet stands in the configuration itself: who has, or had, which name."""
+"""Names of nodes, from the fleet tree in the configuration: who has, or had, which name."""
 REFUSED: Final = "SELECT count(*) AS count FROM quarantine.configuration"
 
 
 class Setting(NamedTuple):
-    """A key as the last write up to the wanted one has left it."""
+    """The value of a key after the wanted write."""
 
     key: str
     number: int
-    """Of that write."""
+    """Number of that write."""
     value: str
-    """JSON, `{"$b": base64}` of what is none."""
+    """The value as JSON; `{"$b": base64}` if it is not valid JSON."""
     by: str | None
     at_ns: int
 
@@ -75,24 +75,24 @@ class State(NamedTuple):
     """The configuration after a write."""
 
     number: int
-    """Of that write: epoch and counter in one."""
+    """Number of that write: epoch and counter in one."""
     at_ns: int | None
-    """When it was made; None: the lake does not have it."""
+    """When it was made; None if the lake does not have it."""
     settings: list[Setting]
-    """What had a value then, by key."""
+    """The keys that had a value then."""
     missing: int
-    """How many of the writes up to it the lake does not have: their keys are as before them."""
+    """How many of the writes up to it the lake lacks. Keys that they changed show their earlier value."""
     refused: int
-    """Writes in quarantine, of all times."""
+    """Number of writes in quarantine, of all times."""
 
 
 def state_at(
     lake: Path | str, at_ns: int | None = None, *, node: str | None = None, subtrees: tuple[str, ...] = ("",)
 ) -> State:
-    """What the root had at an instant, or what `node` (its name, or 32 hex) ran then; nothing said: the last that is known.
+    """The configuration of the root at an instant, or the one that `node` (name, or 32 hex) ran then.
 
-    Raises UserError `no-lake`, `no-configuration` if there is no table of it, `no-node` if that node never said what it
-    runs, `too-early` if nothing was written, or said, until then.
+    By default the latest known. Raises UserError `no-lake`, `no-configuration` if there is no table of it, `no-node` if
+    that node never reported what it runs, `too-early` if nothing was written or reported by then.
     """
     upto = FOR_EVER if at_ns is None else at_ns // MICROSECOND
     with Lake(lake) as asked:
@@ -136,9 +136,9 @@ def _applied(asked: Lake, node: str, upto: int) -> int:
 
 
 def names_in(asked: Lake, part: str = "") -> Iterator[tuple[str, str]]:
-    """Nodes, as 32 hex, and names that records in the tree have ever given them; only records with that in them.
+    """Nodes (32 hex) and every name that the fleet tree ever gave them; only records that contain `having`.
 
-    The newest name of a node comes last. Nothing if the lake has no configuration.
+    The newest name of a node comes last. Empty if the lake has no configuration.
     """
     if CONFIGURATION not in asked.tables():
         return

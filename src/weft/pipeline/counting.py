@@ -1,11 +1,9 @@
 """`gold.completeness`, kept up with the batches of one job (PIP-060..062).
 
-The driver's ranges say which numbers there are, the rows of batches since the last fold how many went where. Every job
-has its own rows there, in files of its own: a fold replaces these and leaves those of others alone. Of each job the
-table's log says up to which batch it has counted, in the commit that counted it, so nothing is counted twice.
-
-Time alone makes a hole overdue and an origin silent. Whether it has is seen from the rows themselves; a table of which
-nothing has changed is not written again.
+The driver's ranges give the numbers; the rows of batches since the last fold give the counts. Each job has its own rows
+in its own files: a fold replaces these and no others. The commit that counts a batch also records its number in the
+table's log, so nothing is counted twice. A hole becomes overdue, and an origin silent, as time passes. The rows show
+whether that has happened; an unchanged table is not written again.
 """
 
 from collections.abc import Mapping
@@ -30,13 +28,13 @@ Key = tuple[str, int | None]
 
 
 class Counting:
-    """The rows of one job."""
+    """The completeness rows of one job."""
 
     def __init__(self, kind: "Kind", tables: "Tables", about: Mapping[str, str]) -> None:
         self.kind, self.tables, self.about = kind, tables, about
 
     def bring(self, coverage: "Coverage", upto: int, now: int) -> None:
-        """Up to and with batch `upto`, whose state is `coverage`; `now` in wall-clock nanoseconds."""
+        """Bring the rows up to and including batch `upto`; `coverage` is its state, `now` in wall-clock nanoseconds."""
         import pyarrow.dataset as ds
 
         mark, erased = self.tables.committed(COMPLETENESS), numbers(self.tables.lake, self.kind.stream)
@@ -61,7 +59,7 @@ class Counting:
         return pa.Table.from_pylist(rows, COMPLETENESS.schema.arrow())
 
     def _counted(self, old: "Dataset | None", mark: int, upto: int) -> dict[Key, Tally]:
-        """What the table has counted, and what batches since have brought; without a mark everything is new."""
+        """The table's counts plus those of the batches since; without a mark everything is counted anew."""
         known = [] if old is None else old.to_table().to_pylist()
         counted = {(row["origin"], row["era"]): Tally.of(row) for row in known}
         if mark < upto:
@@ -75,14 +73,14 @@ class Counting:
         return counted
 
     def _returned(self, mark: int, upto: int) -> dict[Key, int]:
-        """Rows that have come back from quarantine, where they were counted before: a return begins with a fold."""
+        """Rows released from quarantine. They were counted before, because a release begins with a fold."""
         if mark < 0:
             return {}
         return released_since(self.tables, self.kind, mark, upto)
 
 
 def _has_aged(coverage: "Coverage", rows: "Dataset", now: int) -> bool:
-    """Whether time alone has made a hole overdue, or an origin silent, since the rows were written."""
+    """Whether a hole has become overdue, or an origin silent, since the rows were written."""
     import pyarrow.compute as pc
 
     def some(state: str, condition: Any) -> bool:
@@ -94,7 +92,7 @@ def _has_aged(coverage: "Coverage", rows: "Dataset", now: int) -> bool:
 
 
 def released_since(tables: "Tables", kind: "Kind", mark: int, upto: int) -> dict[tuple[str, int | None], int]:
-    """Of each origin and era, how many rows left quarantine (PIP-033) in batches `mark + 1` to `upto` of a stream."""
+    """For each origin and era, how many rows left quarantine (PIP-033) in batches `mark + 1` to `upto` of a stream."""
     import pyarrow.compute as pc
     import pyarrow.dataset as ds
 

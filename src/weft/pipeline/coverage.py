@@ -1,12 +1,11 @@
-"""What the driver knows of every origin, before and behind each micro-batch (PIP-021, PIP-030, PIP-043).
+"""The driver's knowledge of every origin, before and after each micro-batch (PIP-021, PIP-030, PIP-043).
 
 Four sets of numbers per origin and era, all as ranges: what silver and quarantine *cover*; what was announced *lost*
-before it came; what is *hollow*, covered or lost and yet without a sample (pairs reach across it); what is *known*,
-covered or lost. Contiguous ranges of known numbers are *islands*: two samples are neighbours once they stand in one.
-
-From these the plan of a batch follows without looking at a row: which of its numbers are fresh, in which island they
-come to lie, which islands have grown together. In the usual case (each origin goes on where it stopped) that is one
-range per origin and no further step in Spark.
+before it came; what is *hollow*, covered or lost but without a sample (pairs of samples span it); what is *known*,
+covered or lost. Contiguous ranges of known numbers are *islands*: two samples of one island are neighbours if only
+hollow numbers lie between them. The plan of a batch follows from these sets without reading a row: which numbers are
+fresh, to which island they belong, which islands have merged. Usually (each origin continues where it stopped) that is
+one range per origin and no further step in Spark.
 """
 
 from bisect import bisect_right
@@ -23,77 +22,78 @@ from weft.lake.files import put_here
 from weft.lake.manifest import name_of, origin_of
 from weft.pipeline.intake import Intake, Loss
 
-BATCHES_KEPT: Final = 3  # Spark repeats at most the last one; one more, for people
+BATCHES_KEPT: Final = 3  # states; Spark repeats at most the last batch; one more, for people
 
 
 class Piece(NamedTuple):
-    """Fresh numbers of one origin that lie together."""
+    """A range of fresh numbers of one origin."""
 
     origin: Origin
     first: int
     last: int
     island: int
-    """First number of the contiguous range they now belong to."""
+    """First number of the island that they belong to now."""
     lost: int
-    """Hollow numbers of that island before `first`."""
+    """Count of hollow numbers of that island before `first`."""
 
 
 class Move(NamedTuple):
-    """An island that has become part of another one."""
+    """An island that has merged into another one."""
 
     origin: Origin
     was: int
-    """Its first number before."""
+    """Its former first number."""
     island: int
-    """First number of the one it belongs to now."""
+    """First number of the island it belongs to now."""
     shift: int
-    """Hollow numbers that now stand before its first."""
+    """Count of hollow numbers that now precede its first."""
 
 
 class Hole(NamedTuple):
-    """Numbers that have not come although later ones have."""
+    """Numbers that have not arrived although later ones have."""
 
     first: int
     last: int
     since: int
-    """When this was first seen, wall-clock nanoseconds."""
+    """When this hole was first seen, wall-clock nanoseconds."""
 
 
 class Plan(NamedTuple):
-    """What the ranges say of a batch."""
+    """The plan of a batch, from the ranges alone."""
 
     fresh: VersionVector
-    """Its numbers that nothing covered before."""
+    """Its numbers that were not covered before."""
     repeated: VersionVector
     """Its numbers that were covered before: all rows with them are duplicates."""
     late: VersionVector
     """Fresh numbers that had been announced lost: samples without a pair."""
     touched: tuple[Origin, ...]
     finished: tuple[Origin, ...]
-    """Eras that are over and complete as of this batch: no neighbour can come any more."""
+    """Eras that are closed and complete as of this batch: no more neighbours can arrive."""
     before: dict[Origin, RangeSet]
-    """Islands of the touched origins before the batch."""
+    """Islands of the affected origins before the batch."""
 
 
 class Kept(msgspec.Struct, frozen=True):
-    """The part of the state that WV1 does not hold, as JSON."""
+    """The part of the state that WV1 cannot express, as JSON."""
 
     now: int
     offset: str
     ends: list[tuple[str, int | None, int]]
     holes: list[tuple[str, int | None, int, int, int]]
     losses: dict[str, bytes] = {}
-    """By why, as WV1: a filter may leave as many ranges as there are batches."""
+    """Lost numbers by reason, as WV1: a filter may leave as many ranges as there are batches."""
     lost: list[tuple[str, int | None, int, int, str]] = []
-    """The same, as it was kept before: read, and not written."""
+    """The same in the older form: read, but no longer written."""
 
 
 class Coverage:
-    """The state behind a batch; `advance` makes it that behind the next one.
+    """The state after a batch; `advance` turns it into the state after the next one.
 
-    `is_dense`: numbers have no holes by themselves. Where they have (messages: what was not forwarded is not here), no
-    hole is looked for, and nothing is ever missing. `runs_on`: they go on from era to era (writes of the configuration go
-    on from root to root): what lies between the last number of all eras before and the first of an era is missing.
+    `is_dense`: numbers have no holes by nature. If they do (messages that were not forwarded are absent), holes are not
+    searched for, and nothing is ever missing. `runs_on`: numbering continues from era to era (as writes of the
+    configuration do from root to root), so numbers between the last of all earlier eras and the first of an era are
+    missing.
     """
 
     def __init__(self, *, is_dense: bool = True, runs_on: bool = False) -> None:
@@ -109,7 +109,7 @@ class Coverage:
         self.offset = ""
 
     def advance(self, intake: Intake, now: int) -> Plan:
-        """Take in what a batch brings; `now` is when, wall-clock nanoseconds, recorded for the batch."""
+        """Add what a batch brings; `now` is the time recorded for the batch, wall-clock nanoseconds."""
         self.now = now
         touched = _touched(intake)
         before = {origin: self.known[origin].copy() for origin in touched}
@@ -129,7 +129,7 @@ class Coverage:
         return Plan(fresh, repeated, late, touched, finished, before)
 
     def _lose(self, losses: Iterable[Loss]) -> None:
-        """Announced losses of numbers that have not come."""
+        """Add announced losses of numbers that have not arrived."""
         for loss in losses:
             for first, last in self.known[loss.origin].gaps(loss.last, loss.first):
                 self._note_lost(Loss(loss.origin, first, last, loss.why))
@@ -140,11 +140,11 @@ class Coverage:
         self.known.add(*loss[:3])
 
     def refuse(self, quarantined: VersionVector) -> None:
-        """Numbers that went to quarantine count as lost to their neighbours (PIP-043)."""
+        """Add quarantined numbers: for their neighbours they count as lost (PIP-043)."""
         self.hollow.update(quarantined)
 
     def losses_of(self, origin: Origin) -> list[tuple[int, int, str]]:
-        """Numbers of an origin that were announced lost and have not come: first, last and why, in order."""
+        """Numbers of an origin that were announced lost and have not arrived: first, last and reason, in order."""
         covered = self.covered[origin]
         return sorted(
             (first, last, why) for why, lost in self.lost.items() for first, last in _outside(covered, lost[origin])
@@ -163,7 +163,7 @@ class Coverage:
         return origin in self.ends and self.known[origin].prefix() >= self.highest_known(origin)
 
     def _concerned(self, touched: tuple[Origin, ...]) -> Iterable[Origin]:
-        """Where there may be holes now that were none before, or no longer."""
+        """Origins whose holes may have changed."""
         if not self.runs_on:
             return touched
         nodes = {origin.node for origin in touched}
@@ -180,7 +180,7 @@ class Coverage:
         return min(max(before, default=0) + 1, lowest)
 
     def _look_for_holes(self, origin: Origin) -> None:
-        """Note what is missing, and since when: a hole keeps its age while it shrinks."""
+        """Record missing numbers, and since when. A hole that shrinks keeps its age."""
         old = self.holes.get(origin, [])
         gaps = self.known[origin].gaps(self.highest_known(origin), self.first_of(origin))
         if not gaps:
@@ -192,7 +192,7 @@ class Coverage:
     # For Spark.
 
     def pieces(self, plan: Plan) -> Iterator[Piece]:
-        """The fresh numbers that hold samples with neighbours: without late and without refused ones."""
+        """The fresh numbers whose samples can have neighbours: without late and refused ones."""
         for origin, ranges in plan.fresh:
             islands = list(self.known[origin])
             starts = [first for first, _ in islands]
@@ -219,7 +219,7 @@ class Coverage:
     # On disk.
 
     def save(self, path: Path) -> None:
-        """Write the state behind a batch: the vector as WV1 at `path`, the rest beside it; the vector last."""
+        """Save the state after a batch: the vector as WV1 at `path`, the rest beside it; the vector last."""
         kept = Kept(
             now=self.now,
             offset=self.offset,
@@ -232,7 +232,7 @@ class Coverage:
 
     @classmethod
     def load(cls, path: Path, *, is_dense: bool = True, runs_on: bool = False) -> "Coverage":
-        """The state behind a batch, as saved; what quarantine holds is told afterwards with `refuse`."""
+        """Load the state after a batch. Numbers in quarantine are not saved: add them afterwards with `refuse`."""
         kept = msgspec.json.decode(path.with_suffix(".json").read_bytes(), type=Kept)
         state = cls(is_dense=is_dense, runs_on=runs_on)
         state.now, state.offset = kept.now, kept.offset
@@ -251,7 +251,7 @@ class Coverage:
 
 
 def forget_before(directory: Path, batch: int) -> None:
-    """Delete the states that no repetition can ask for any more."""
+    """Delete the states that no repetition can need any more."""
     for old in directory.glob("*.*"):
         if old.stem.lstrip("-").isdigit() and int(old.stem) <= batch - BATCHES_KEPT:
             old.unlink(missing_ok=True)
@@ -265,7 +265,7 @@ def _touched(intake: Intake) -> tuple[Origin, ...]:
 
 
 def _is_before(other: Origin, origin: Origin) -> bool:
-    """Whether an era of a node is an earlier one."""
+    """Whether an era of a node is earlier than another."""
     return other.era is not None and origin.era is not None and other.era < origin.era
 
 
@@ -275,7 +275,7 @@ def _put(vector: VersionVector, origin: Origin, ranges: Iterable[Range]) -> None
 
 
 def _outside(taken: RangeSet, ranges: Iterable[Range]) -> Iterator[Range]:
-    """The parts of some ranges that are not taken: costs what they reach over, however many are taken."""
+    """The parts of some ranges that are not taken. The cost depends on the span, not on how many are taken."""
     for first, last in ranges:
         yield from taken.gaps(last, first)
 
@@ -286,6 +286,6 @@ def _count(ranges: RangeSet, first: int, last: int) -> int:
 
 
 def _age(old: list[Hole], starts: list[int], first: int, now: int) -> int:
-    """Since when a gap that begins at `first` has been seen."""
+    """When a gap that begins at `first` was first seen."""
     index = bisect_right(starts, first) - 1
     return old[index].since if index >= 0 and first <= old[index].last else now

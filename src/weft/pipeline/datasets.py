@@ -1,7 +1,7 @@
-"""Which drains are datasets: those whose id is the hash of the name that their rows give (PIP-095, PIP-097).
+"""Finds the drains of datasets: a drain whose id is the hash of the name in its rows (PIP-095, PIP-097).
 
-Rows of a dataset name it, as an attribute; but so might any record of a foreign node. The drain of a dataset is the hash
-of its name, so the two prove one another, and nothing needs to be registered: a lake is its own witness.
+Rows of a dataset name it in an attribute, but a foreign node could write that attribute too. Since the drain's id is
+the hash of the name, the two confirm each other, and nothing needs to be registered.
 """
 
 from collections.abc import Iterable
@@ -14,7 +14,7 @@ ATTRIBUTE: Final = "dataset"
 
 
 def proven(claims: Iterable[tuple[str, str | None]]) -> dict[str, str]:
-    """Of drains and the names that their rows give, those that are datasets.
+    """Those drains that are datasets, from pairs of a drain and the name in its rows.
 
     >>> proven([("d1" * 16, "attic"), ("d2" * 16, None)])
     {}
@@ -23,13 +23,13 @@ def proven(claims: Iterable[tuple[str, str | None]]) -> dict[str, str]:
 
 
 class Datasets:
-    """Remembers of each drain whether it is one of a dataset: its segments are looked at once."""
+    """Remembers for each drain whether it is a dataset; examines its segments once."""
 
     def __init__(self) -> None:
         self._known: dict[str, str | None] = {}
 
     def among(self, slices: Iterable[Slice]) -> dict[str, str]:
-        """The drains of datasets among those of some slices of segments of samples, and what they are called."""
+        """The dataset drains among those of some slices of sample segments, with their names."""
         some = {piece.drain: piece.path for piece in slices if piece.rows}
         for drain, path in some.items():
             if drain not in self._known:
@@ -38,7 +38,7 @@ class Datasets:
 
 
 def _claimed(path: str) -> str | None:
-    """What the first row of a segment says."""
+    """The dataset name in the first row of a segment."""
     import pyarrow.parquet as pq
 
     rows = next(pq.ParquetFile(path).iter_batches(batch_size=1, columns=["attributes"]))

@@ -2,14 +2,14 @@
 
 ```
 <table>/_staging/b0000000007-<attempt>/day=2026-11-21/part-….parquet   what a Spark job writes; nobody reads it
-<table>/day=2026-11-21/b0000000007-<attempt>-0000.<digest>.parquet     moved there; still nobody reads it
+<table>/day=2026-11-21/b0000000007-<attempt>-0000.<digest>.parquet     moved here; still nobody reads it
 <table>/_delta_log/….json                                              one transaction names it: now it is in the table
 ```
 
 The transaction also says which batch of which job it was (`weft/<job>/<checkpoint>/<table>` = batch) and under which
-lease (`weft.lease/<job>` = epoch). So a batch that is repeated after a crash finds its tables done and skips them,
-and a driver that was paused while another took over cannot commit. What a lost attempt wrote is never referenced.
-Tables stay at reader version 1, writer version 2, which every Delta reader opens (LAK-032).
+lease (`weft.lease/<job>` = epoch). So a batch repeated after a crash skips the tables that already have it, and a
+driver that was paused while another took over cannot commit. Files of a lost attempt are never referenced. Tables stay
+at reader version 1, writer version 2, which every Delta reader opens (LAK-032).
 """
 
 import json
@@ -36,10 +36,10 @@ if TYPE_CHECKING:
     from deltalake import CommitProperties, DeltaTable
     from pyspark.sql import DataFrame, SparkSession
 
-RETRIES: Final = 10  # of a commit that met another one (section 9)
+RETRIES: Final = 10  # attempts of a commit that conflicts with another (section 9)
 CHECKPOINT_COMMITS: Final = 100
 LOG_KEPT: Final = "interval 7 days"
-TEXT_STATISTICS_MAX: Final = 256  # characters; longer texts have no range in the log
+TEXT_STATISTICS_MAX: Final = 256  # characters; the log keeps no range of longer texts
 NO_PARTITION: Final = "__HIVE_DEFAULT_PARTITION__"
 PARQUET: Final[dict[str, Any]] = {
     "compression": "zstd",
@@ -50,12 +50,14 @@ PARQUET: Final[dict[str, Any]] = {
 """How the driver itself writes files."""
 STAGING: Final = "_staging"
 SKIPPING: Final = "delta.dataSkippingStatsColumns"
-"""By which columns readers skip files. Were it a number of leading columns, `batch` would not be among them, and every
-look for what is new would take all files of the table."""
+"""Columns with statistics, by which readers skip files.
+
+A number of leading columns would not include `batch`, and every search for new rows would read all files of the table.
+"""
 RANGED: Final = ("string", "bigint", "double", "timestamp", "date")
-"""Types that have a least and a greatest value in the log."""
+"""Types for which the log has minimum and maximum."""
 CONFLICT: Final = "Concurrent transaction failed"
-"""How deltalake says that another process committed under an app id of ours."""
+"""The text of deltalake's error when another process committed under our app id."""
 
 
 class LeaseLost(WeftError):
@@ -73,17 +75,17 @@ class DataFile(NamedTuple):
     partition: dict[str, str | None]
     rows: int
     statistics: str
-    """As in the Delta log, JSON."""
+    """Statistics as JSON, in the form of the Delta log."""
 
 
 class Tables:
-    """The tables of one lake, opened once and followed; all writes go through here.
+    """The tables of one lake, opened once and updated. All writes go through this class.
 
     Without a `writer` it only reads. Not safe for threads.
     """
 
     def __init__(self, lake: Layout, spark: "SparkSession", writer: Writer | None = None) -> None:
-        # by its real path, as the log names files: else those that a commit replaces would not be found in it
+        # the real path, as in the log: with another one, the files that a commit replaces would not be found
         self.lake, self.spark, self.writer = Layout(lake.root.resolve()), spark, writer
         self._open: dict[str, DeltaTable] = {}
         self._proved: set[str] = set()
@@ -95,7 +97,7 @@ class Tables:
         return self.lake.table(table.layer, table.name)
 
     def handle(self, table: Table) -> "DeltaTable":
-        """The table at its newest version; made first if it is not there."""
+        """The table at its newest version; made first if it does not exist."""
         known = self._open.get(table.full_name)
         if known is not None:
             known.update_incremental()
@@ -112,11 +114,11 @@ class Tables:
     def write(
         self, table: Table, frame: "DataFrame", batch: int, *, split: str | None = None, is_small: bool = False
     ) -> list[DataFile]:
-        """Let the rows become files in their place; they belong to no version yet.
+        """Write rows as files of the table that belong to no version yet.
 
-        `split` names a column that separates files (an hour of a day) and does not stand in them. `is_small`: some
-        ten thousand rows at most; they are collected and written here, since a write job of Spark's costs more than
-        they do.
+        `split` names a column by which files are separated (an hour of a day) and which they do not contain.
+        `is_small`: at most some ten thousand rows; these are collected and written here, because that costs less than a
+        write job in Spark.
         """
         attempt = f"b{batch:010d}-{uuid.uuid4().hex}"
         partitions = [name for name in (table.partition, split) if name]
@@ -135,12 +137,12 @@ class Tables:
             shutil.rmtree(staging)
 
     def write_rows(self, table: Table, rows: "pa.Table", batch: int) -> list[DataFile]:
-        """Let rows that the driver itself made become files in their place; they belong to no version yet."""
+        """Write rows made by the driver itself as files of the table that belong to no version yet."""
         partitions = [table.partition] if table.partition else []
         return self._write_here(table, rows.select(table.schema.names), partitions, f"b{batch:010d}-{uuid.uuid4().hex}")
 
     def _write_here(self, table: Table, rows: "pa.Table", partitions: list[str], attempt: str) -> list[DataFile]:
-        """Write collected rows, a file per partition."""
+        """Write collected rows, one file per partition."""
         import pyarrow as pa
         import pyarrow.parquet as pq
 
@@ -161,9 +163,10 @@ class Tables:
     def commit(
         self, table: Table, batch: int, add: Sequence[DataFile], about: Mapping[str, str], remove: Iterable[str] = ()
     ) -> None:
-        """One transaction: these files in, those out, this batch done (LAK-031, LAK-035). Nothing at all: no commit.
+        """One transaction: add these files, remove those, mark this batch done (LAK-031, LAK-035).
 
-        Raises LeaseLost if another driver holds the lease, or has committed since.
+        If there is nothing to do, no commit is made. Raises LeaseLost if another driver holds the lease, or has
+        committed since.
         """
         from deltalake.transaction import AddAction, RemoveAction
 
@@ -181,11 +184,11 @@ class Tables:
             self._transact(table, actions, self._properties(table, batch, about))
 
     def mark(self, table: Table, batch: int, about: Mapping[str, str]) -> None:
-        """Say that this batch is done although it changes nothing here, in a commit without files."""
+        """Record that this batch is done although it changes nothing here, with a commit without files."""
         self._transact(table, [], self._properties(table, batch, about))
 
     def _transact(self, table: Table, actions: list[Any], properties: "CommitProperties") -> None:
-        """One transaction. The lease is looked at in the very version that it builds on."""
+        """One transaction. The lease is checked against the same version that the transaction builds on."""
         from deltalake.exceptions import CommitFailedError
 
         handle = self.handle(table)
@@ -210,7 +213,7 @@ class Tables:
     def append_rows(
         self, table: Table, batch: int, rows: Sequence[Mapping[str, Any]], about: Mapping[str, str]
     ) -> None:
-        """A few rows that the driver itself made, in one transaction like any other."""
+        """Append a few rows made by the driver itself, in one transaction."""
         import pyarrow as pa
 
         data = pa.Table.from_pylist([dict(row) for row in rows], table.schema.arrow())
@@ -225,12 +228,15 @@ class Tables:
         return paths_of(handle.file_uris(file_pruning_predicate=chosen))
 
     def rows_of_batch(self, table: Table, batch: int) -> int:
-        """How many rows a batch wrote, from the log; files keep the batch in their name until they are compacted."""
+        """How many rows a batch wrote, according to the log.
+
+        Files have the batch in their name until they are compacted.
+        """
         named = self.told(table, "num_records")
         return sum(rows for path, rows in named if path.rpartition("/")[2].startswith(f"b{batch:010d}-"))
 
     def told(self, table: Table, *names: str) -> Iterator[tuple[Any, ...]]:
-        """What the log tells of each file of a table: its path there, then these (`max.batch`); None of what it does not."""
+        """For each file of a table: its path in the log, then these statistics (`max.batch`) or None."""
         import pyarrow as pa
 
         actions = pa.table(self.handle(table).get_add_actions(flatten=True))
@@ -241,8 +247,8 @@ class Tables:
     def read(self, table: Table, files: Sequence[str] | None = None) -> "DataFrame":
         """The rows of a table, or of some of its files, through Spark's own Parquet reader (PIP-092).
 
-        A file that this process meets first is proved whole (FLD-030): UserError `damaged`. Spark looks at the checksums of
-        pages each time.
+        The first time this process meets a file, it verifies the whole file (FLD-030): UserError `damaged`. Spark
+        checks the checksums of pages each time.
         """
         chosen = self.files(table) if files is None else list(files)
         if not chosen:
@@ -255,19 +261,19 @@ class Tables:
         return rows.withColumn("batch", batch_in_name()) if table.layer == ADOPTING else rows
 
     def relative(self, table: Table, files: Iterable[str]) -> list[str]:
-        """Paths as the log names them."""
+        """Paths as in the log."""
         root = str(self.path(table))
         return [file.removeprefix(root).lstrip("/") for file in files]
 
     def is_empty(self, table: Table) -> bool:
-        """Whether the table has no rows, or is not there at all."""
+        """Whether the table has no rows or does not exist."""
         from deltalake import DeltaTable
 
         path = self.path(table)
         return not (DeltaTable.is_deltatable(str(path)) and DeltaTable(path).file_uris())
 
     def sweep(self, table: Table) -> None:
-        """Delete what lost attempts left in the staging directory; only the holder of the lease may."""
+        """Delete files of lost attempts from the staging directory; only the holder of the lease may call it."""
         shutil.rmtree(self.path(table) / STAGING, ignore_errors=True)
 
     def _open_or_create(self, table: Table) -> "DeltaTable":
@@ -323,7 +329,7 @@ class Tables:
         )
 
     def _move(self, table: Table, file: Path, name: str) -> DataFile | None:
-        """A file of Spark's to where the table wants it; None for one without rows."""
+        """Move a file written by Spark to its place in the table; None if it has no rows."""
         import pyarrow.parquet as pq
 
         footer = pq.read_metadata(file)
@@ -340,7 +346,7 @@ class Tables:
 
 
 def made_by_us() -> "CommitProperties":
-    """What a commit says that is no batch: it is one of this program, so its log file gets a digest (FLD-030)."""
+    """Properties of a commit without a batch. They mark it as ours, so that its log file gets a digest (FLD-030)."""
     from deltalake import CommitProperties
 
     return CommitProperties(custom_metadata={"weft.version": __version__})
@@ -359,9 +365,9 @@ def configuration_of(table: Table) -> dict[str, str | None]:
 
 
 def named(root: Path, table: Table, file: Path, footer: Any = None) -> DataFile:
-    """A finished Parquet file below the table's directory, as a transaction names it: with a digest of it in its name.
+    """Rename a finished Parquet file so that its name has its digest, and describe it for a transaction.
 
-    `footer` if it was read already.
+    `footer` can be given if it was already read.
     """
     import pyarrow.parquet as pq
 
@@ -373,7 +379,7 @@ def named(root: Path, table: Table, file: Path, footer: Any = None) -> DataFile:
 
 
 def _partitioned(rows: "pa.Table", partitions: list[str]) -> "Iterator[tuple[Any, pa.Table]]":
-    """The rows of each combination of partition values, without these columns; with the value of the first."""
+    """The rows of each combination of partition values, without the partition columns, with the value of the first."""
     import pyarrow.compute as pc
 
     if not partitions:
@@ -391,7 +397,7 @@ def _partitioned(rows: "pa.Table", partitions: list[str]) -> "Iterator[tuple[Any
 
 
 def partition_of(path: str) -> dict[str, str | None]:
-    """Partition values as a relative path says them.
+    """The partition values in a relative path.
 
     >>> partition_of("day=2026-11-21/b0000000007-0a-0000.parquet")
     {'day': '2026-11-21'}
@@ -403,7 +409,7 @@ def partition_of(path: str) -> dict[str, str | None]:
 
 
 def statistics_of(footer: "Any", columns: frozenset[str]) -> dict[str, Any]:
-    """The statistics of a Parquet file in the words of the Delta log: numRecords, minValues, maxValues, nullCount."""
+    """The statistics of a Parquet file in the form of the Delta log: numRecords, minValues, maxValues, nullCount."""
     low: dict[str, Any] = {}
     high: dict[str, Any] = {}
     nulls: dict[str, int] = {}
@@ -425,7 +431,7 @@ def statistics_of(footer: "Any", columns: frozenset[str]) -> dict[str, Any]:
 
 
 def _spoken(value: object, *, is_max: bool) -> object:
-    """A bound as JSON holds it; instants are widened to whole milliseconds, as the protocol asks."""
+    """A bound as JSON can hold it; instants are widened to whole milliseconds, as the protocol requires."""
     if isinstance(value, datetime):
         cut = value.replace(microsecond=value.microsecond // 1000 * 1000)
         if is_max and cut < value:
@@ -439,13 +445,13 @@ def _spoken(value: object, *, is_max: bool) -> object:
 
 
 def _writer_of(handle: "DeltaTable") -> str:
-    """Which version of the program committed last and said so."""
+    """The version of Weft in the newest commit that states one."""
     told = (commit.get("weft.version") for commit in handle.history())
     return next((f"version {version}" for version in told if version), "another program")
 
 
 def _evolve(handle: "DeltaTable", table: Table, wanted: Any) -> None:
-    """Add the columns that this program knows and the table does not; refuse a table of a newer program (LAK-036)."""
+    """Add the columns that this program knows and the table lacks; refuse a table of a newer program (LAK-036)."""
     have = {field.name: field for field in handle.schema().fields}
     want = {field.name: field for field in wanted.fields}
     if unknown := have.keys() - want.keys():

@@ -1,11 +1,11 @@
-"""What proves the bytes of a table's files (FLD-030): a digest in the name under which the log has them.
+"""Verifies the bytes of a table's files (FLD-030) with a digest in the file name that the log has.
 
-The log itself is proved by lists (`logdigests.py`).
+The log itself is verified with lists of digests (`logdigests.py`).
 
-A file is written, read back, and gets the first half of its SHA-256 into its name, before a transaction names it. So the log
-says what the file must hold, whoever copies, compacts or rebuilds the table, and no second place has to be kept in step.
-Files that another program committed, or an earlier version, have no digest until somebody adopts them as they are: then it
-stands in a list of the lake. What has none is told, and never counts as proved.
+A file is written, read back, and gets the first half of its SHA-256 into its name, before a transaction names it. So
+the log itself says what a file must hold, also after a copy, compaction or rebuild, and no second place must be kept in
+step. Files committed by another program or an earlier version have no digest until somebody adopts them as they are;
+then their digests are in a list in the lake. Files without a digest are reported and never count as verified.
 """
 
 import os
@@ -27,30 +27,30 @@ if TYPE_CHECKING:
     from deltalake import DeltaTable
 
 DIGITS: Final = 32
-"""Of a digest in a name, hex: 128 bits."""
+"""Length of a digest in a name, hex: 128 bits."""
 PIECE_BYTES: Final = 1 << 20
-"""Read at once: more is not faster, and each thread holds one."""
+"""Bytes read at once: more is not faster, and each thread holds one such block."""
 THREADS_MAX: Final = 4
 _NAMED: Final = re.compile(rf"\.([0-9a-f]{{{DIGITS}}})\.parquet$")
 
 
 class Proof(NamedTuple):
-    """What one file was found to be."""
+    """The result for one file."""
 
     path: str
-    """As the log names it."""
+    """Its path as in the log."""
     bytes: int
     fault: str = ""
-    """`gone`, `changed` or `unproved`; empty: its bytes are what its digest says."""
+    """`gone`, `changed` or `unproved`; empty if its bytes match its digest."""
 
 
 def digest_of(file: Path) -> str:
-    """The digest of a file's bytes. OSError as the disk says."""
+    """The digest of a file's bytes. Raises OSError."""
     return sha256_of(file)[:DIGITS]
 
 
 def sha256_of(file: Path) -> str:
-    """The SHA-256 of a file's bytes, 64 hex. OSError as the disk says."""
+    """The SHA-256 of a file's bytes, 64 hex. Raises OSError."""
     found, piece = sha256(), bytearray(PIECE_BYTES)
     view = memoryview(piece)
     with file.open("rb", buffering=0) as opened:
@@ -60,14 +60,14 @@ def sha256_of(file: Path) -> str:
 
 
 def with_digest(file: Path) -> Path:
-    """Give a file that is written the name that says what it holds; returns where it is now."""
+    """Rename a finished file so that its name contains its digest; returns the new path."""
     target = file.with_name(f"{file.stem}.{digest_of(file)}.parquet")
     file.rename(target)
     return target
 
 
 def digest_in(path: str) -> str | None:
-    """The digest that stands in a name; None: there is none.
+    """The digest in a name; None if it has none.
 
     >>> digest_in("day=2026-11-21/b0000000007-0a-0000.00112233445566778899aabbccddeeff.parquet")
     '00112233445566778899aabbccddeeff'
@@ -78,7 +78,7 @@ def digest_in(path: str) -> str | None:
 
 
 def adopted(layout: Layout, table: Table) -> dict[str, str]:
-    """The digests of files that were taken on as they were, by the path that the log has."""
+    """The digests of adopted files, by their path in the log."""
     try:
         return msgspec.json.decode(layout.adopted(table.full_name).read_bytes(), type=dict[str, str])
     except FileNotFoundError:
@@ -86,7 +86,7 @@ def adopted(layout: Layout, table: Table) -> dict[str, str]:
 
 
 def adopt(layout: Layout, table: Table, paths: Iterable[str]) -> int:
-    """Take files on as they are now; returns how many. Of those that are not in the table any more nothing is kept."""
+    """Adopt files as they are now; returns how many. Digests of files that left the table are dropped."""
     root = layout.table(table.layer, table.name)
     fresh = {path: digest_of(root / path) for path in paths}
     known = {path: digest for path, digest in adopted(layout, table).items() if (root / path).exists()}
@@ -97,9 +97,10 @@ def adopt(layout: Layout, table: Table, paths: Iterable[str]) -> int:
 
 
 def refuse_damaged(root: Path, table: Table, paths: Iterable[str], known: Mapping[str, str] | None = None) -> None:
-    """UserError `damaged` if one of these files, named as the log does, is not what its digest says; what has none passes.
+    """Raise UserError `damaged` if one of these files (paths as in the log) does not match its digest.
 
-    Whoever writes new rows of old ones asks this first: else a flipped bit would get a right digest.
+    Files without a digest pass. Call this before new files are made from old ones, otherwise a flipped bit would get a
+    valid digest.
     """
     for path in paths:
         wanted = digest_in(path) or (known or {}).get(path)
@@ -109,7 +110,7 @@ def refuse_damaged(root: Path, table: Table, paths: Iterable[str], known: Mappin
 
 
 def proofs(layout: Layout, table: Table, handle: "DeltaTable") -> Iterator[Proof]:
-    """Every file of a version, read whole and compared with its digest. OSError as the disk says."""
+    """Every file of a version, read completely and compared with its digest. Raises OSError."""
     import pyarrow as pa
 
     known = adopted(layout, table)

@@ -1,7 +1,7 @@
-"""What must be there so that the jobs of a lake can run, looked at one by one (PIP-084).
+"""Checks one by one what the jobs of a lake need (PIP-084).
 
-Each finding says what was found and, where something is wrong, the command that mends it. What needs no Java comes
-first; what comes after a finding that everything else stands on is not tried.
+Each finding says what was found and, if something is wrong, the command that mends it. Checks that need no Java come
+first; if a check fails on which all others depend, those are not run.
 """
 
 import os
@@ -28,34 +28,35 @@ PACKAGES: Final[dict[str, tuple[Version, Version | None]]] = {
     "deltalake": ((1, 6), (2,)),
     "duckdb": ((1, 4), (3,)),
 }
-"""What the extra `lake` asks for: from, and below."""
+"""The packages of the extra `lake`: the version required, and the version that is too new."""
 INSTALL: Final = "pip install 'weft[lake]'"
 ROWS: Final = 1000
 FREE_WARN: Final = 2 << 30
 FREE_MIN: Final = 256 << 20
-AHEAD_S: Final = 5.0  # a file is dated by the file system's clock, which may be another machine's
+# seconds of tolerance: a file's date comes from the file system's clock, which may be that of another machine
+AHEAD_S: Final = 5.0
 OLDEST_S: Final = 1_750_000_000  # mid 2025: a clock before the program was written is wrong
 
 
 class Finding(NamedTuple):
-    """One thing that was looked at."""
+    """The result of one check."""
 
     what: str
     state: str
     """`ok`, `warn` or `fail`."""
     text: str
     mend: str = ""
-    """The command that mends it; empty if nothing must."""
+    """The command that mends it; empty if none is needed."""
 
 
 class Doctor:
-    """Looks at this machine, and at a lake if one is named."""
+    """Checks this machine, and a lake if one is named."""
 
     def __init__(self, state: Path, lake: Layout | None = None) -> None:
         self.state, self.lake = state, lake
 
     def findings(self, *, with_spark: bool) -> Iterator[Finding]:
-        """All of it, as it is found. Writes nothing but below the state directory, and takes it away again."""
+        """All findings, as they are made. Writes only below the state directory, and deletes that again."""
         place = self.lake or Layout(self.state)
         looks: list[Callable[[], Finding]] = [partial(package, name) for name in PACKAGES]
         looks += [partial(java, self.state), partial(space, place), partial(clock, place)]
@@ -71,7 +72,7 @@ class Doctor:
 
 
 def package(name: str) -> Finding:
-    """Whether a package of the extra `lake` is there, and not older than Weft asks for."""
+    """Whether a package of the extra `lake` is installed in a version that Weft can use."""
     try:
         found = version(name)
     except PackageNotFoundError:
@@ -84,7 +85,7 @@ def package(name: str) -> Finding:
 
 
 def java(state: Path) -> Finding:
-    """Which Java runs Spark, by which rule, and what was passed over."""
+    """Which Java runs Spark, by which rule it was chosen, and which ones were rejected."""
     from weft.pipeline.java import choose
 
     try:
@@ -96,7 +97,7 @@ def java(state: Path) -> Finding:
 
 
 def space(place: Layout) -> Finding:
-    """Whether there is room where the tables grow."""
+    """Whether there is enough free space where the tables grow."""
     there = _existing(place.root)
     free = shutil.disk_usage(there).free
     text = f"{free / (1 << 30):.1f} GiB free at {there}"
@@ -108,7 +109,7 @@ def space(place: Layout) -> Finding:
 
 
 def clock(place: Layout, now: Callable[[], float] = time.time) -> Finding:
-    """Whether this machine's clock can be right: not years off, and not behind what stands in the lake already."""
+    """Whether this machine's clock is plausible: not years off, and not behind what the lake already contains."""
     mend = "timedatectl set-ntp true"
     told = now()
     if told < OLDEST_S:
@@ -120,7 +121,7 @@ def clock(place: Layout, now: Callable[[], float] = time.time) -> Finding:
 
 
 def there(place: Layout) -> Finding:
-    """Whether anybody has drained into the lake yet."""
+    """Whether anything has been drained into the lake yet."""
     if place.lake_json.exists() or (place.root / "drain").is_dir():
         return Finding("lake", FINE, str(place.root))
     mend = "weft up with a root that drains into it; or --lake DIR, another one"
@@ -128,7 +129,7 @@ def there(place: Layout) -> Finding:
 
 
 def lease(place: Layout) -> Finding:
-    """Who drives the lake, if anybody."""
+    """Who holds the lease of the lake, if anybody."""
     from weft.pipeline.lease import held
 
     held_by = held(place, "samples")
@@ -138,7 +139,7 @@ def lease(place: Layout) -> Finding:
 
 
 def settings(place: Layout) -> Finding:
-    """Whether `lake.toml` can be read, and breaks no promise."""
+    """Whether `lake.toml` can be read and its values are allowed."""
     from weft.pipeline.session import Options, settings_of
     from weft.pipeline.settings import settings_of as told
 
@@ -169,7 +170,7 @@ def spark(state: Path) -> Iterator[Finding]:
 
 
 def source(running: "SparkSession", place: Path) -> Finding:
-    """Whether Spark finds the source `weft` by itself, and reads an empty lake through it."""
+    """Whether Spark finds the source `weft`, and reads an empty lake with it."""
     from weft.lake.segments import open_lake
 
     open_lake(Layout(place), "00" * 16, time.time_ns())
@@ -179,7 +180,7 @@ def source(running: "SparkSession", place: Path) -> Finding:
 
 
 def commit(running: "SparkSession", place: Path) -> Finding:
-    """Write a table of 1,000 rows with Spark, commit it, and read it back without."""
+    """Write a table of 1,000 rows with Spark, commit it, and read it back without Spark."""
     from deltalake import DeltaTable
 
     from weft.pipeline.delta import Tables
@@ -202,16 +203,16 @@ def commit(running: "SparkSession", place: Path) -> Finding:
 
 
 def _tried(what: str, look: Callable[[], Finding]) -> Finding:
-    """What a look finds; whatever Spark or the disk say against it is a finding too."""
+    """The finding of a check; an exception of Spark or the disk becomes a finding too."""
     try:
         return look()
-    except Exception as error:  # noqa: BLE001  # whatever it is, it is what was looked for
+    except Exception as error:  # noqa: BLE001  # the check exists to find such errors
         why = str(error).partition("\n")[0][:400]
         return Finding(what, BROKEN, f"{type(error).__name__}: {why}", f"{INSTALL} --force-reinstall")
 
 
 def _existing(path: Path) -> Path:
-    """The path, or the nearest directory above it that is there."""
+    """The path, or its nearest existing parent directory."""
     path = path.absolute()
     while not path.exists():
         path = path.parent

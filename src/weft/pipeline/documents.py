@@ -1,7 +1,7 @@
-"""Operations of documents as the lake has them, for whoever folds them (GSP-034, PIP-053): no Spark, no Java.
+"""Reads the operations of documents from the lake (GSP-034, PIP-053), without Spark or Java.
 
-What stands in silver is what the first node told; of two bodies under one number the fold of all nodes takes the one
-with the smaller SHA-256 (GSP-011), so the same is taken here, if the other has come to the lake.
+Silver has the body that the first node delivered. If two bodies have the same number, all nodes use the one with the
+smaller SHA-256 (GSP-011); so does this module, if both have reached the lake.
 """
 
 from collections.abc import Iterator
@@ -15,7 +15,8 @@ from weft.pipeline.tables import DOCUMENTS, QUARANTINE_DOCUMENTS
 from weft.pipeline.views.documents import PREFIX
 from weft.wire.document.sums import rank
 
-ROWS_AT_ONCE: Final = 10_000  # bodies that are Python objects at the same time; one has at most 256 KiB, most 150 bytes
+# bodies in memory as Python objects at a time; one has at most 256 KiB, most have 150 bytes
+ROWS_AT_ONCE: Final = 10_000
 MICROSECOND: Final = 1_000
 FOR_EVER: Final = (1 << 63) - 1
 
@@ -32,14 +33,14 @@ SESSIONS: Final = "SELECT session, schema, operations, sources, beyond FROM gold
 
 
 class Stored(NamedTuple):
-    """An operation, and how the first node that told of it came to it."""
+    """An operation, and how the first node that delivered it received it."""
 
     source: bytes
     sequence: int
     body: bytes
     received_ns: int
     received_from: bytes | None
-    """Itself: it was made there. None: it did not say."""
+    """The sender; the node itself if it was made there. None: not stated."""
 
 
 class Session(NamedTuple):
@@ -48,10 +49,10 @@ class Session(NamedTuple):
     name: str
     schema: str | None
     operations: int
-    """Those before which nothing is missing."""
+    """Number of operations before which nothing is missing."""
     sources: int
     beyond: int
-    """Those that lie behind a number that has not come."""
+    """Number of operations that come after a missing number."""
 
 
 def sessions_in(lake: Path | str) -> list[Session]:
@@ -63,9 +64,9 @@ def sessions_in(lake: Path | str) -> list[Session]:
 def operations_of(lake: Path | str, session: str, *, as_seen_ns: int | None = None) -> Iterator[Stored]:
     """The operations of a session before which nothing is missing, in the order in which they are folded.
 
-    `as_seen_ns`: as if nothing had been received later (GSP-032), by the word of the node that told of each first.
-    Where a fork has changed what counts, the order is that of before; a fold does not rely on it.
-    Raises UserError `no-lake`, `no-documents`, or `no-session`, which names those that are there.
+    `as_seen_ns`: only operations received until then (GSP-032), by the clock of the node that first delivered each. If
+    a fork changed which body counts, the order stays that of the first body; a fold does not depend on it. Raises
+    UserError `no-lake`, `no-documents`, or `no-session`, which names those that are there.
     """
     with _opened(lake) as asked:
         there = [each.name for each in _sessions(asked)]
@@ -92,7 +93,7 @@ def _sessions(asked: Lake) -> list[Session]:
 
 
 def _forks(asked: Lake, session: str) -> dict[tuple[str, int], list[bytes]]:
-    """Other bodies of numbers that silver has."""
+    """The other bodies of numbers that silver has."""
     found: dict[tuple[str, int], list[bytes]] = {}
     if QUARANTINE_DOCUMENTS not in asked.tables():
         return found
@@ -109,7 +110,7 @@ def _stored(row: dict[str, Any], forks: dict[tuple[str, int], list[bytes]]) -> S
 
 
 def _uuid(text: str | None) -> bytes | None:
-    """What a row says of somebody; whoever wrote it may have written anything."""
+    """The UUID in a row; a row may contain anything."""
     try:
         return bytes.fromhex(text) if text else None
     except ValueError:

@@ -1,10 +1,9 @@
-"""What happens to a pipeline, one JSON line each, in `_weft/runs/events.jsonl` of its lake (PIP-089).
+"""The events of a pipeline, one JSON line each, in `_weft/runs/events.jsonl` of its lake (PIP-089).
 
-Lines are appended by whoever holds the lease, and by upkeep; each is one write of a file that is opened for appending,
-so lines of two processes stay whole. The file is moved aside when it is large; one older one is kept.
-
-A driver's `Lookout` hears of each batch and says only what is news: that rows begin to be refused, not that they still
-are; that numbers are missing, and that they have come; that the tables are far behind, and that they are no longer.
+The holder of the lease and upkeep append lines. Each line is one write to a file opened for appending, so lines of two
+processes do not mix. A large file is moved aside; one older file is kept. A driver's `Lookout` sees each batch and
+reports only changes: rows begin to be refused, numbers are missing or have arrived, tables are far behind or have
+caught up.
 """
 
 import errno
@@ -22,9 +21,9 @@ from weft.lake.layout import Layout
 FILE: Final = "events.jsonl"
 OLDER: Final = "events.1.jsonl"
 BYTES_MAX: Final = 8 << 20
-BEHIND_MS: Final = 5 * 60_000  # arrivals older than this that are not in the tables are news (PIP-089)
+BEHIND_MS: Final = 5 * 60_000  # seconds; older arrivals that are not in the tables are reported (PIP-089)
 QUIET_CODES: Final = frozenset({"lease-held", "bad-rule", "bad-settings", "no-java", "port-taken"})
-QUIET_S: Final = 15 * 60.0  # without a refused row; then the next one is news again
+QUIET_S: Final = 15 * 60.0  # seconds without a refused row, after which the next one is reported again
 NAMES: Final = {
     "run-began": "info",
     "run-ended": "info",
@@ -41,11 +40,14 @@ NAMES: Final = {
     "forgotten": "info",
     "upkeep-failed": "warning",
 }
-"""Every event with its level."""
+"""Every event, with its level."""
 
 
 def note(lake: Layout, name: str, /, **fields: Any) -> dict[str, Any]:
-    """Append an event, `name` one of `NAMES`; returns what was written. A log that cannot be written stops nobody."""
+    """Append an event, `name` one of `NAMES`; returns what was written.
+
+    If the log cannot be written, nothing is raised.
+    """
     stamp = datetime.now(UTC).isoformat(timespec="milliseconds")
     said = {"at": stamp, "level": NAMES[name], "event": name} | fields
     path = lake.runs() / FILE
@@ -59,12 +61,12 @@ def note(lake: Layout, name: str, /, **fields: Any) -> dict[str, Any]:
         finally:
             os.close(log)
     except OSError:
-        pass  # a full disk is the reason for some of these lines
+        pass  # a full disk is what some of these lines report
     return said
 
 
 class Lookout:
-    """Says what is news in the batches of a driver; `told` hears each event."""
+    """Reports changes in the batches of a driver; `told` is called with each event."""
 
     def __init__(self, lake: Layout, told: Callable[[dict[str, Any]], None] = lambda _: None) -> None:
         self.lake, self.told = lake, told
@@ -74,11 +76,11 @@ class Lookout:
         self._batches = self._rows = 0
 
     def say(self, name: str, /, **fields: Any) -> None:
-        """Note an event, and tell of it."""
+        """Append an event, and pass it to `told`."""
         self.told(note(self.lake, name, **fields))
 
     def hear(self, done: Any) -> None:
-        """A batch (`weft.pipeline.job.Done`) is in the tables."""
+        """Take note of a batch (`weft.pipeline.job.Done`) that is now in the tables."""
         if not self._batches:
             self.say("run-began", run=done.run, version=__version__, pid=os.getpid())
         self._batches, self._rows = self._batches + 1, self._rows + done.outcome.rows
@@ -92,7 +94,7 @@ class Lookout:
         self._look_at_age(done)
 
     def failed(self, error: BaseException) -> None:
-        """What has ended the driver. One that never had the lease says nothing here."""
+        """Report the error that ended the driver. A driver that never had the lease reports nothing here."""
         code = getattr(error, "code", type(error).__name__)
         if code in QUIET_CODES:
             return
@@ -101,7 +103,7 @@ class Lookout:
         self.say(name, code=code, why=str(error)[:1_000])
 
     def ended(self) -> None:
-        """The driver has ended as it was told to, or is done."""
+        """The driver has ended on request, or has finished."""
         if self._batches:
             self.say("run-ended", batches=self._batches, rows=self._rows)
 

@@ -1,7 +1,7 @@
-"""Tables, and parts of them, for other programs: Parquet, Arrow's IPC format, CSV, OpenMetrics (PIP-098).
+"""Exports tables, or parts of them, as Parquet, Arrow's IPC format, CSV or OpenMetrics (PIP-098).
 
-Rows are asked of the lake as `weft sql` asks, so views and what is not folded yet are in, and come batch by batch. What is
-asked for from one instant to another is chosen by the time that the table is about. A file is there when it is whole.
+Rows are queried as by `weft sql`, so views and rows that are not folded yet are included; they arrive batch by batch. A
+range of time applies to the time column of the table. A file appears only when it is complete.
 """
 
 import os
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
 TIMES: Final = ("at", "window_start", "received_at", "since", "start", "hour")
-"""What a table may be about in time, the first of these that it has; bronze has nanoseconds instead."""
+"""The time columns of tables; the first one that a table has is used. Bronze has nanoseconds instead."""
 EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
 _ROWS: Final = "SELECT * FROM {table}{where}"
 _SAMPLES: Final = "SELECT {columns} FROM silver.samples{where} ORDER BY {order}"
@@ -34,24 +34,24 @@ _EXPOSED: Final = {SAMPLES.full_name: _SAMPLES, VALUES.full_name: _RESULTS}
 
 
 class Wish(NamedTuple):
-    """What is to be exported."""
+    """What to export."""
 
     table: Table
     since: datetime | None = None
     until: datetime | None = None
-    """Not included."""
+    """End of the range, not included."""
 
 
 class Exported(NamedTuple):
-    """What became of it."""
+    """The result of an export."""
 
     rows: int
     left_out: dict[str, int]
-    """Rows that the format cannot say, by why."""
+    """Rows that the format cannot express, by reason."""
 
 
 def table_named(name: str) -> Table:
-    """The table or view that is meant; a bare name is looked for as `weft sql` does. UserError `no-table`."""
+    """The table or view with this name; a bare name is resolved as in `weft sql`. UserError `no-table`."""
     known = ALL | {view.table.full_name: view.table for view in VIEWS.values()}
     for full_name in (name, *(f"{layer}.{name}" for layer in LAYERS)):
         if full_name in known:
@@ -60,14 +60,14 @@ def table_named(name: str) -> Table:
 
 
 def rows_of(lake: Lake, wish: Wish) -> "Iterator[pa.RecordBatch | pa.Schema]":
-    """The schema of the rows that are meant, then the rows. UserError `no-time` if the table is not about time."""
+    """The schema of the wanted rows, then the rows. UserError `no-time` if the table has no time column."""
     return lake.batches(_ROWS.format(table=wish.table.full_name, where=_where(wish)))
 
 
 def expose(lake: Lake, wish: Wish, path: Path) -> Exported:
-    """Write samples, or calculated values, as OpenMetrics to a file, in place of what stood there (PIP-098).
+    """Write samples or calculated values as OpenMetrics to a file, which is replaced (PIP-098).
 
-    UserError `bad-format` for any other table; OSError; then the file is as it was.
+    UserError `bad-format` for any other table, or OSError; the old file is then unchanged.
     """
     if wish.table.full_name not in _EXPOSED:
         mend = "--format parquet, arrow or csv; or export samples, or values"
@@ -78,7 +78,7 @@ def expose(lake: Lake, wish: Wish, path: Path) -> Exported:
     try:
         with fresh.open("w", encoding="utf-8") as file:
             file.writelines(text.lines(_plain(lake.batches(query))))
-        os.replace(fresh, path)  # noqa: PTH105  # says that it replaces
+        os.replace(fresh, path)  # noqa: PTH105  # the name says that it replaces
     finally:
         fresh.unlink(missing_ok=True)
     return Exported(text.written, text.left_out)

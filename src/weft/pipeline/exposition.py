@@ -1,4 +1,4 @@
-"""Samples as OpenMetrics text, of which an import makes equal samples again (PIP-098).
+"""Writes samples as OpenMetrics text from which an import makes equal samples again (PIP-098).
 
 ```
 # TYPE cpu counter
@@ -7,10 +7,10 @@ cpu_total{instance="n1",cpu="total",weft_name="cpu",weft_detail="CPU",weft_type=
 # EOF
 ```
 
-The node is the label `instance`. What the text has no word for stands in labels that begin with `weft_`, only where it is
-needed: the name in the configuration, detail, type and param of the series, labels whose names the format does not allow.
-The bases of a series come before its values, as a metric of their own. What is text, or is a second sample of a series at
-one instant, or has a name with control characters, cannot be said, and is counted.
+The node is the label `instance`. What OpenMetrics cannot express is written as labels that begin with `weft_`, only
+where needed: the name in the configuration, detail, type and param of the series, labels whose names the format does
+not allow. The bases of a series come before its values, as a metric of their own. A text value, a second sample of a
+series at one instant, and a name with control characters cannot be expressed; these samples are counted and left out.
 """
 
 import json
@@ -26,17 +26,17 @@ COLUMNS: Final = (
     "base_long",
 )  # fmt: skip
 ORDER: Final = "config_name, type, node, series, at_ns, era, sequence"
-"""In which `written` wants its rows."""
+"""The order in which `written` needs its rows."""
 COUNTERS: Final = frozenset({"delta", "rate", "average", "percent"})
 _SAID: Final = {"counter": "rate", "gauge": "basic"}
-"""The type that an import takes a family for."""
+"""The series type that an import gives to a metric family."""
 _LEGAL: Final = re.compile(r"[a-zA-Z_][a-zA-Z0-9_]*")
-_CONTROL: Final = re.compile(r"[\x00-\x09\x0b-\x1f\x7f]")  # LF has an escape
+_CONTROL: Final = re.compile(r"[\x00-\x09\x0b-\x1f\x7f]")  # characters that are not allowed; LF has an escape
 _ESCAPES: Final = str.maketrans({"\\": "\\\\", '"': '\\"', "\n": "\\n"})
 
 
 class Exposition:
-    """One text; `written` and `left_out` say how many samples are in it, and how many are not, by why."""
+    """One text. `written` counts its samples; `left_out` counts the samples left out, by reason."""
 
     def __init__(self) -> None:
         self.written = 0
@@ -53,7 +53,7 @@ class Exposition:
         yield "# EOF\n"
 
     def _named(self, name: str, kind: str) -> tuple[str, str]:
-        """Family and sample: two types of one name are two families."""
+        """Names of family and sample; two types with one name are two families."""
         plain = re.sub("[^a-zA-Z0-9_:]", "_", name)
         stem = plain if re.match("[a-zA-Z_:]", plain) else f"_{plain}"
         ending = "_total" if kind in COUNTERS else ""
@@ -64,7 +64,7 @@ class Exposition:
         return stem, stem + ending
 
     def _sayable(self, rows: Iterable[Row]) -> Iterator[Row]:
-        """The samples of a series that the text can say."""
+        """The samples of a series that the text can express."""
         before = None
         for row in rows:
             why = _why_not(row, before)
@@ -90,7 +90,7 @@ class Exposition:
 
 
 def labels_of(row: Row, sample: str) -> dict[str, str]:
-    """The labels of a series, in the order in which they are written; `sample` is the name that it has in the text."""
+    """The labels of a series, in the order in which they are written; `sample` is its name in the text."""
     own = {"name": row["config_name"], "detail": row["detail"], "type": row["type"], "param": row["param"]}
     plain = {"name": sample, "detail": "", "type": _SAID[_type(row["type"])], "param": ""}
     labels = dict(row["labels"])
@@ -102,13 +102,13 @@ def labels_of(row: Row, sample: str) -> dict[str, str]:
 
 
 def braced(labels: dict[str, str]) -> str:
-    """Labels as they stand behind a name."""
+    """Labels in braces, as they follow a name."""
     pairs = (f'{name}="{text.translate(_ESCAPES)}"' for name, text in labels.items())
     return "{" + ",".join(pairs) + "}"
 
 
 def number(whole: int | None, real: float) -> str:
-    """A number of which an import makes the same again: 5 is an integer, 5e0 is none.
+    """A number from which an import makes the same value again: 5 is an integer, 5e0 is a double.
 
     >>> number(None, 5.0), number(5, 5.0), number(None, 0.1)
     ('5e0', '5', '0.1')
@@ -134,7 +134,7 @@ def _type(kind: str) -> str:
 
 
 def _is_plain(name: str, text: str) -> bool:
-    """Whether the format has a place for a label, and nothing else is meant by it."""
+    """Whether a label can be written as it is and cannot be confused with another."""
     is_taken = name == "instance" or name.startswith(("weft_", "__"))
     return not is_taken and _LEGAL.fullmatch(name) is not None and _CONTROL.search(text) is None
 

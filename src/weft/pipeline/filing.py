@@ -1,4 +1,7 @@
-"""Rows to a file, batch by batch: Parquet, or Arrow's IPC format. The file is there when it is whole."""
+"""Writes rows to a file, batch by batch, as Parquet or Arrow's IPC format.
+
+The file appears only when it is complete.
+"""
 
 import os
 from collections.abc import Iterator
@@ -14,22 +17,22 @@ UNFINISHED: Final = ".tmp"
 
 
 def refuse_inside(lake: Path, out: Path) -> None:
-    """UserError `bad-place` for a file that would stand in the lake itself, where it could take the place of one of its own."""
+    """Raise UserError `bad-place` for a file inside the lake, where it could replace one of the lake's files."""
     if out.resolve().is_relative_to(lake.resolve()):
         raise UserError("bad-place", f"{out} lies in the lake", "name a file elsewhere")
 
 
 def file_rows(batches: "Iterator[pa.RecordBatch | pa.Schema]", *, parquet: Path | None, arrow: Path | None) -> int:
-    """Write a schema and the rows behind it to the one file that is named, in place of what stood there; how many rows.
+    """Write a schema and its rows to the named file, which is replaced; returns how many rows.
 
-    OSError; then the file is as it was.
+    On OSError the old file is unchanged.
     """
     target = parquet or arrow
     assert target is not None
     fresh = target.with_name(target.name + UNFINISHED)
     try:
         rows = _written(batches, fresh, is_parquet=parquet is not None)
-        os.replace(fresh, target)  # noqa: PTH105  # says that it replaces
+        os.replace(fresh, target)  # noqa: PTH105  # the name says that it replaces
     finally:
         fresh.unlink(missing_ok=True)
     return rows

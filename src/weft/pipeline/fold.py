@@ -1,8 +1,8 @@
-"""Gold tables that are folded, not appended (PIP-045, PIP-050): old rows and what is new since, in one commit.
+"""Gold tables are folded, not appended (PIP-045, PIP-050): a commit replaces old rows by old and new values together.
 
-Each table keeps in its own log up to which batch it is folded, as the app transaction of the commit that folded it. So
-a fold that is repeated after a crash finds its mark and adds nothing twice. A batch that has not been folded is still
-in every answer: `weft sql` adds what stands in silver behind the mark.
+The commit also records in the table's log, as its app transaction, the last batch folded. So a fold repeated after a
+crash finds this mark and adds nothing twice. Batches not folded yet are in every answer all the same: `weft sql` adds
+the rows of silver after the mark.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -38,38 +38,38 @@ from weft.pipeline.transforms.rollup import (
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
-RECOMPUTED_SMALL_BYTES_MAX: Final = 8 << 20  # of values, below which their days are one task's work
+RECOMPUTED_SMALL_BYTES_MAX: Final = 8 << 20  # bytes of values; up to this size their days are one task's work
 FRESH: Final = "dataset IS NOT NULL AND batch > {mark} AND batch <= {upto}"
-"""Files with fresh values of datasets, for Delta's log."""
+"""A condition on Delta's log: files with fresh values of datasets."""
 
 
 class Recomputed(NamedTuple):
-    """Days of roll-ups that are computed anew from all their values, since an import replaced some (PIP-099).
+    """Days of roll-ups that are computed anew from all their values, because an import replaced some (PIP-099).
 
-    Samples of nodes are only ever added, so a roll-up is its old rows and the new parts. A later import of a dataset may
-    bring a sample between two others. The value of the later one is then replaced, and the old one cannot be taken out of
-    a least, a greatest, a first or a sum. So for each series and day with a fresh value of a dataset, the windows are
-    computed from all values of that day, and the old ones are dropped. Delta's log shows whether there are such values:
-    its statistics count the nulls of `dataset`.
+    Samples of nodes are only added, so a roll-up is its old rows plus the new values. An import of a dataset may bring
+    a sample between two others. The value of the later one is then replaced, and the old value cannot be removed from a
+    minimum, maximum, first or sum. So for each series and day with a fresh value of a dataset, the windows are computed
+    from all values of that day, and the old ones are dropped. Delta's log shows whether there are such values: its
+    statistics count the nulls of `dataset`.
     """
 
     days: "DataFrame"
-    """node, series, day."""
+    """Columns: node, series, day."""
     values: "DataFrame"
-    """All values of these."""
+    """All values of these series on these days."""
     is_small: bool
 
     def all_of(self, fresh: "DataFrame") -> "DataFrame":
-        """Fresh values, and old ones of the days that are made anew, each once."""
+        """Fresh values, plus old values of the days that are computed anew, each once."""
         return outside_days(fresh, self.days, F.col("r.day")).unionByName(self.values)
 
     def kept(self, windows: "DataFrame") -> "DataFrame":
-        """Old windows of other days."""
+        """Old windows of the other days."""
         return outside_days(windows, self.days, F.to_date("r.window_start"))
 
 
 def recomputed_since(tables: Tables, mark: int, upto: int) -> Recomputed | None:
-    """What batches `mark + 1` to `upto` make necessary; None: nothing, as long as nothing is imported."""
+    """The days that batches `mark + 1` to `upto` require to be computed anew; None as long as nothing was imported."""
     files = tables.files(VALUES, FRESH.format(mark=mark, upto=upto))
     if not files:
         return None
@@ -84,8 +84,8 @@ def recomputed_since(tables: Tables, mark: int, upto: int) -> Recomputed | None:
 
 
 ROLLUPS: Final = (ROLLUP_1M, ROLLUP_1H, ROLLUP_1D)
-SPANS_MAX: Final = 24  # touched stretches of time named one by one; more are taken as one
-SMALL_BYTES_MAX: Final = 2 << 20  # of Parquet, some 200,000 rows: below it one task is quicker than several
+SPANS_MAX: Final = 24  # touched time ranges that are named one by one; more are merged into one
+SMALL_BYTES_MAX: Final = 2 << 20  # bytes of Parquet, some 200,000 rows; up to this size one task is faster than several
 _SPLIT: Final = "_file"
 
 
@@ -96,15 +96,15 @@ class Fold:
         self.tables, self.about = tables, about
 
     def all(self, upto: int) -> None:
-        """Every gold table, up to and with batch `upto`."""
+        """Fold every gold table, up to and including batch `upto`."""
         self.rollups(upto)
         Late(self.tables, self.about, upto).count()
         self.latest(upto)
 
     def rollups(self, upto: int) -> None:
-        """Roll-ups of all widths: the files that a new value touches are replaced by old rows and new parts.
+        """Fold roll-ups of all widths: files touched by new values are replaced.
 
-        A fold that ended between its corrections and its windows of an hour is finished as it was begun.
+        A fold that was interrupted between its corrections and its hourly windows is finished with the same batches.
         """
         begun = self.tables.committed(CORRECTIONS)
         if self.tables.committed(ROLLUP_1H) < begun < upto:
@@ -139,12 +139,12 @@ class Fold:
         self.tables.commit(table, upto, added, self.about, remove=self.tables.relative(table, old))
 
     def _correct(self, old: list[str], added: "Sequence[DataFile]", upto: int) -> None:
-        """Note which windows of an hour late values are about to change."""
+        """Record which hourly windows late values are about to change."""
         new = [str(self.tables.path(ROLLUP_1H) / file.path) for file in added]
         Late(self.tables, self.about, upto).correct(self.tables.committed(ROLLUP_1H), old, new)
 
     def _files_between(self, table: Table, hours: list[str]) -> list[str]:
-        """The files that may hold windows of the stretches of time that these hours fall into."""
+        """The files that may hold windows of the time ranges that contain these hours."""
         found: dict[str, None] = {}
         for start, end in _spans(hours, FILE_WIDTHS[table.full_name]):
             window = [("window_start", ">=", start), ("window_start", "<", end)]
@@ -152,14 +152,14 @@ class Fold:
         return list(found)
 
     def latest(self, upto: int) -> None:
-        """`gold.latest`, rewritten: one row per series and node."""
+        """Rewrite `gold.latest`: one row per series and node."""
         mark = self.tables.committed(LATEST)
         if mark < upto:
             samples, values = self._since(SAMPLES, mark, upto), self._since(VALUES, mark, upto)
             self._replace(LATEST, latest(self.tables.read(LATEST), newest(samples.rows, values.rows)), upto)
 
     def _of_values(self, mark: int, upto: int) -> "Fresh":
-        """What the roll-ups are behind: fresh values, and all of the days that a dataset makes necessary anew."""
+        """The values that the roll-ups lack: fresh ones, and all values of days that must be computed anew."""
         fresh, recomputed = self._since(VALUES, mark, upto), recomputed_since(self.tables, mark, upto)
         if recomputed is None:
             return fresh
@@ -175,16 +175,16 @@ class Fold:
 
 
 class Fresh(NamedTuple):
-    """What is new in a table."""
+    """The new rows of a table."""
 
     rows: "DataFrame"
     is_small: bool
     recomputed: Recomputed | None = None
-    """Which windows are made anew of `rows`: the old ones do not count."""
+    """Which windows are computed anew from `rows`: their old rows do not count."""
 
 
 def fresh_of(tables: Tables, table: Table, mark: int, upto: int) -> Fresh:
-    """The rows that batches `mark + 1` to `upto` wrote to a table to which every batch appends."""
+    """The rows that batches `mark + 1` to `upto` appended to a table."""
     files = tables.files(table, f"batch > {mark} AND batch <= {upto}")
     is_small = bytes_of(files) < SMALL_BYTES_MAX
     rows = tables.read(table, files)
@@ -194,9 +194,9 @@ def fresh_of(tables: Tables, table: Table, mark: int, upto: int) -> Fresh:
 
 
 def _hold_only(tables: Tables, table: Table, files: list[str], batches: range) -> bool:
-    """Whether the log proves that all rows of these files are of these batches: then none is compared with their numbers.
+    """Whether the log proves that all rows of these files belong to these batches. Then rows need no filter by batch.
 
-    These numbers would be others each time, and so would the code that Spark generates, compiles and has to warm up.
+    A filter would contain other numbers each time, and Spark would generate and compile its code again.
     """
     told = {path: (low, high) for path, low, high in tables.told(table, "min.batch", "max.batch")}
     unknown = (None, None)
@@ -204,12 +204,12 @@ def _hold_only(tables: Tables, table: Table, files: list[str], batches: range) -
 
 
 def bytes_of(files: list[str]) -> int:
-    """How big some files are together."""
+    """The total size of some files."""
     return sum(Path(file).stat().st_size for file in files)
 
 
 def _spans(hours: Iterable[str], width: str) -> list[tuple[datetime, datetime]]:
-    """Stretches of time of a width that these hours fall into, neighbours joined; many are taken as one."""
+    """The time ranges of a width that contain these hours. Neighbours are joined; too many are merged into one."""
     starts = {_floor(datetime.strptime(hour, "%Y%m%d%H").replace(tzinfo=UTC), width) for hour in hours}
     spans: list[tuple[datetime, datetime]] = []
     for start in sorted(starts):
@@ -221,14 +221,14 @@ def _spans(hours: Iterable[str], width: str) -> list[tuple[datetime, datetime]]:
 
 
 def _floor(hour: datetime, width: str) -> datetime:
-    """The start of the stretch of time that an hour falls into."""
+    """The start of the time range that contains an hour."""
     if width == "hour":
         return hour
     return hour.replace(hour=0) if width == "day" else hour.replace(hour=0, day=1)
 
 
 def _after(start: datetime, width: str) -> datetime:
-    """Its end."""
+    """The end of the time range that contains an hour."""
     if width == "hour":
         return start + timedelta(hours=1)
     if width == "day":

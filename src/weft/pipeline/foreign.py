@@ -1,13 +1,13 @@
-"""What a batch of samples does for the datasets in it (PIP-097, PIP-099).
+"""The extra steps of a batch of samples that contains datasets (PIP-097, PIP-099).
 
-A foreign log's order is that of files, not of sampling; and several files may tell of one sample. So its rows are compared
-with what silver has of the same sources and days, and its values are calculated in time order, over all that silver
-has of the series that the batch touches. Two things that were committed may have to be said otherwise then: a sample that
-another line contradicts is `ambiguous`, and a pair between whose ends a sample has come is divided. Both are replaced in
-the commit in which the batch adds its own rows.
+Foreign logs are ordered by file, not by time, and several files may have the same sample. So their rows are compared
+with silver's rows of the same sources and days, and values are calculated in time order over all samples that silver
+has of the affected series. Committed rows may change: a sample that another line contradicts becomes `ambiguous`, and a
+pair of samples is divided if a new sample lies between them. Both are replaced in the commit that adds the batch's own
+rows.
 
 Costs: reads the batch's days of silver for the comparison, and all samples of its sources for the values. Batches
-without a dataset do nothing of this.
+without a dataset skip all of this.
 """
 
 from collections.abc import Sequence
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     import pyarrow as pa
     from pyspark.sql import Column, DataFrame
 
-NAMED_MAX: Final = 1_000  # sources named one by one
+NAMED_MAX: Final = 1_000  # sources named one by one in a filter
 
 
 class Foreign:
@@ -44,25 +44,28 @@ class Foreign:
         self.days: tuple[date, date] = bounds[1], bounds[2]
 
     def compared(self) -> "DataFrame":
-        """These rows beside what silver had of their sources and days before the batch, as `imported.twins` sees them."""
+        """These rows compared by `imported.twins` with what silver had of their sources and days before the batch."""
         first, last = self.days
         within = [f"day >= CAST('{first}' AS DATE)", f"day <= CAST('{last}' AS DATE)", f"batch < {self.number}"]
         samples = self._of_ours(SAMPLES, within).where(F.col("batch") < self.number)
         return imported.twins(self.rows, imported.held(samples.where(F.col("day").between(first, last))))
 
     def doubted(self) -> Replaced:
-        """Files of silver with the samples that these rows contradict, flagged."""
+        """Files of silver whose samples these rows contradict, rewritten with the flag."""
         assert self.told is not None
         return rewritten(self.tables, SAMPLES, _places(imported.doubted(self.told)), _flagged)
 
     def pairs(self, samples: "DataFrame", batch: "Column") -> "DataFrame":
-        """The pairs that `samples`, those of the batch, make among all of their series. Silver must have them."""
+        """The pairs that `samples` (of the batch) form within all samples of their series.
+
+        Silver must already have them.
+        """
         of = imported.lines(samples)
         held = self._of_ours(SAMPLES, [f"batch <= {self.number}"]).where(F.col("batch") <= self.number)
         return imported.in_time_order(held, of, batch, self.number - 1)
 
     def divided(self, pairs: "DataFrame") -> Replaced:
-        """Files of values without the pairs between whose ends a sample has come."""
+        """Files of values, rewritten without the pairs that a new sample divides."""
         ids = pairs.where(~F.col("is_new")).select("origin", "era", "sequence", "day")
         first, last = ids.agg(F.min("day"), F.max("day")).collect()[0]
         if first is None:
@@ -72,9 +75,9 @@ class Foreign:
         return rewritten(self.tables, VALUES, _places(found), _without)
 
     def _of_ours(self, table: Table, within: Sequence[str]) -> "DataFrame":
-        """Rows of a table of the sources of these rows, from the files for which all of `within` may be true.
+        """Rows of a table that belong to the sources of these rows, from files that may satisfy all of `within`.
 
-        Columns: those of the table, then `file` and `place`: its name, and the number of the row in it.
+        Columns: those of the table, then the name of the file (`file`) and the row's number in it (`place`).
         """
         bounds = [f"origin >= '{min(self.origins)}'", f"origin <= '{max(self.origins)}'"]
         files = self.tables.files(table, " AND ".join((*bounds, *within)))
@@ -85,7 +88,7 @@ class Foreign:
 
 
 def _places(rows: "DataFrame") -> dict[str, list[int]]:
-    """Where some rows stand: numbers of rows by the file's name."""
+    """Row numbers by file name, for some rows."""
     found: dict[str, list[int]] = {}
     table = rows.select("file", "place").toArrow()
     for file, place in zip(table.column("file").to_pylist(), table.column("place").to_pylist(), strict=True):

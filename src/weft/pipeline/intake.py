@@ -1,4 +1,4 @@
-"""What a micro-batch is told before any row is read: slices of segments, and what their manifests say (PIP-021).
+"""The input of a micro-batch that is known before a row is read: slices of segments, and their manifests (PIP-021).
 
 Segments and manifests never change, so the intake between two offsets is the same whenever it is asked for.
 """
@@ -19,9 +19,9 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
 LONG_MAX: Final = (1 << 63) - 1
-HELD_MAX: Final = 1_000  # characters of ranges in a message
+HELD_MAX: Final = 1_000  # characters for ranges in an error message
 SPREAD: Final = "n"
-"""Attribute of an error row that stands for several numbers: how many."""
+"""Attribute of an error row: how many numbers it represents."""
 
 
 class Loss(NamedTuple):
@@ -34,17 +34,17 @@ class Loss(NamedTuple):
 
 
 class Intake(NamedTuple):
-    """One micro-batch's input."""
+    """The input of one micro-batch."""
 
     slices: tuple[Slice, ...]
     received: VersionVector
-    """Numbers of its rows; those over 63 bits are left out, since no column holds them."""
+    """Numbers of its rows; numbers above 63 bits are left out, because no column holds them."""
     lost: tuple[Loss, ...]
     """Announced losses, in order."""
     ends: tuple[tuple[Origin, int], ...]
-    """Eras that are over, with their last number."""
+    """Closed eras, with their last number."""
     is_disjoint: bool
-    """As many numbers as rows: unless a row stands for several, no row of the batch repeats another."""
+    """True: there are as many numbers as rows, so no row repeats another, unless a row represents several numbers."""
     newest: int | None
     """When the latest of its rows was received, wall-clock nanoseconds."""
 
@@ -54,7 +54,7 @@ class Intake(NamedTuple):
 
 
 def intake_between(source: Source, start: At, end: At) -> Intake:
-    """What becomes consumed from `start` to `end`. SegmentFault if a segment is gone or altered."""
+    """The input between the offsets `start` and `end`. SegmentFault if a segment is gone or altered."""
     slices = tuple(source.slices(start, end))
     ended = {(manifest.drain, manifest.number): manifest for manifest in source.manifests(start, end)}
     received = VersionVector()
@@ -77,7 +77,7 @@ def intake_between(source: Source, start: At, end: At) -> Intake:
 
 
 def losses_of(manifest: Manifest) -> Iterator[Loss]:
-    """What a segment announces lost, in order; then what it held itself, if its rows were given up (PIP-008)."""
+    """Losses that a segment announces, in order; then its own numbers if its rows were given up (PIP-008)."""
     for name, era, first, last, why in manifest.lost:
         if why != ERA_END and 1 <= first <= LONG_MAX:
             yield Loss(origin_of(name, era), first, min(last, LONG_MAX), why)
@@ -87,7 +87,7 @@ def losses_of(manifest: Manifest) -> Iterator[Loss]:
 
 
 def received_of(manifest: Manifest) -> VersionVector:
-    """The numbers of a segment's rows, as far as a column can hold them; none if its rows were given up."""
+    """The numbers of a segment's rows, as far as a column can hold them; empty if its rows were given up."""
     received = VersionVector()
     for origin, first, last in () if manifest.skipped else _ranges_in(manifest):
         received.add(origin, first, last)
@@ -95,12 +95,12 @@ def received_of(manifest: Manifest) -> VersionVector:
 
 
 def ends_of(manifest: Manifest) -> list[tuple[Origin, int]]:
-    """Eras that a segment says are over, with their last number."""
+    """Eras that a segment declares closed, with their last number."""
     return [end for end in manifest.era_ends() if end[1] <= LONG_MAX]
 
 
 def _look_at(source: Source, piece: Slice) -> None:
-    """Whether the rows are there, and are those that were drained, before anything is planned with them (PIP-008)."""
+    """Check that the rows exist and are those that were drained, before a batch is planned with them (PIP-008)."""
     path = Path(piece.path)
     size = path.stat().st_size if path.exists() else -1
     if size == piece.bytes and _is_as_drained(path, piece.sha256):
@@ -138,7 +138,7 @@ def _ranges_of(piece: Slice, manifest: Manifest | None) -> Iterator[tuple[Origin
 
 
 def _read_ranges(piece: Slice) -> Iterator[tuple[Origin, Range]]:
-    """Runs of consecutive numbers in the rows of a slice that is part of a segment."""
+    """Runs of consecutive numbers in a slice that is only a part of a segment."""
     import pyarrow.parquet as pq
 
     columns = ["origin", "era", "sequence", "attributes"]
@@ -162,6 +162,6 @@ def _read_ranges(piece: Slice) -> Iterator[tuple[Origin, Range]]:
 def _widths(table: "pa.Table") -> list[int]:
     """How many numbers each row stands for."""
     return [
-        int(dict(pairs).get(SPREAD) or 1) if pairs else 1  # text, written by the segment writer alone
+        int(dict(pairs).get(SPREAD) or 1) if pairs else 1  # text in a form that only the segment writer writes
         for pairs in table.column("attributes").to_pylist()
     ]

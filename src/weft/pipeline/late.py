@@ -1,10 +1,9 @@
-"""Which fresh rows are late, and what they have changed of what was published (PIP-046).
+"""Counts late rows, and records which published values they changed (PIP-046).
 
-A row is late if its stamp lies over an hour behind the newest of its node, as of the batch that brought it. Nothing in the
-tables depends on that: late values are parts like any other. It is counted (`meta.late`), and of each window of an hour
-that the last fold could have shown, and that is another one now, a row in `gold.corrections` says how it was.
-
-The usual fold brings nothing late, and the ranges in the Delta log prove that without a look at any row.
+A row is late if its time stamp is more than an hour behind the newest of its node, as of the batch that brought it.
+Late values are folded like any other. They are counted in `meta.late`; for each hourly window that was published and
+has changed, a row in `gold.corrections` has its former values. Usually a fold has nothing late, which the ranges in the
+Delta log prove without reading a row.
 """
 
 from collections.abc import Iterator
@@ -26,14 +25,14 @@ BEHIND: Final = timedelta(hours=1)
 
 
 class Late:
-    """What is late among the rows that the gold tables do not hold yet, up to and with batch `upto`."""
+    """The late rows among those that the gold tables do not hold yet, up to and including batch `upto`."""
 
     def __init__(self, tables: Tables, about: "Mapping[str, str]", upto: int) -> None:
         self.tables, self.about, self.upto = tables, about, upto
         self.mark = tables.committed(LATEST)
 
     def may_be(self) -> bool:
-        """Whether there can be late rows at all, as far as the ranges of the files say."""
+        """Whether there can be late rows, judged by the ranges of the files."""
         fresh = [bounds for table in (SAMPLES, VALUES) for bounds in self._bounds(table, "at", self.mark)]
         known = [high for _, high in self._bounds(LATEST, "at")]
         lows, highs = [low for low, _ in fresh], [*known, *(high for _, high in fresh)]
@@ -42,7 +41,7 @@ class Late:
         return bool(lows) and min(lows) < max(highs) - BEHIND
 
     def count(self) -> None:
-        """`meta.late` of the batches that it does not count yet."""
+        """Add `meta.late` rows for the batches not counted yet."""
         mark = max(self.mark, self.tables.committed(LATE))
         if mark < self.upto and self.may_be():
             samples = self._since(SAMPLES, mark)
@@ -50,7 +49,7 @@ class Late:
             self.tables.commit(LATE, self.upto, files, self.about)
 
     def correct(self, mark: int, before: list[str], after: list[str]) -> None:
-        """`gold.corrections` of a fold of `gold.rollup_1h` behind `mark`: its files before, and those that replace them."""
+        """Add `gold.corrections` for a fold of `gold.rollup_1h` after `mark`, from its old and its new files."""
         known = (high for _, high in self._bounds(ROLLUP_1H, "window_start") if high is not None)
         published = max(known, default=None)
         if published is None or self.tables.committed(CORRECTIONS) >= self.upto or not self.may_be():
@@ -70,7 +69,7 @@ class Late:
         return self.tables.read(table, files).where(F.col("batch").between(mark + 1, self.upto))
 
     def _bounds(self, table: Table, column: str, mark: int | None = None) -> Iterator[tuple[Any, Any]]:
-        """Least and greatest of a column in each file, of those that hold batches behind `mark`; as the log has them."""
+        """Minimum and maximum of a column in each file that holds batches after `mark`, according to the log."""
         for _, low, high, batch in self.tables.told(table, f"min.{column}", f"max.{column}", "max.batch"):
             if mark is None or batch is None or batch > mark:
                 yield low, high

@@ -1,8 +1,8 @@
-"""One driver per job (PIP-023): a lease file that says who, and a lock that the kernel lets go of.
+"""One driver per job (PIP-023): a lease file names the holder, and the kernel releases a lock when the holder ends.
 
-The lock is inherited by the JVM. So it is free only when both are dead, and a driver that was killed cannot be
-followed by another while its JVM still finishes a step. The epoch in the file grows with every holder and stands in
-every commit; `weft.pipeline.delta` refuses to commit below one that it has seen.
+The JVM inherits the lock. So the lock is free only when both have ended, and no other driver can start while the JVM of
+a killed driver still finishes a step. Every holder gets a higher epoch, which every commit contains;
+`weft.pipeline.delta` refuses to commit with a lower epoch than it has seen.
 """
 
 import contextlib
@@ -22,13 +22,13 @@ from weft.lake.layout import Layout
 
 VALID_S: Final = 30.0
 RENEW_S: Final = 5.0
-DYING_S: Final = 10.0  # how long the JVM of a dead driver may take to follow it
+DYING_S: Final = 10.0  # seconds in which the JVM of a dead driver should end
 PROBE_S: Final = 0.1
 LOCKS: Final = Path("/proc/locks")
 
 
 def held(lake: Layout, job: str) -> str | None:
-    """Who runs a job, in words; None if nobody does. Takes and writes nothing, so nobody is disturbed."""
+    """Who runs a job, as text; None if nobody does. Only reads, so nobody is disturbed."""
     lock = lake.lease(job).with_suffix(".lock")
     try:
         inode = lock.stat().st_ino
@@ -42,10 +42,10 @@ def held(lake: Layout, job: str) -> str | None:
 
 
 class Lease:
-    """The right to run one job of a lake; a context that gives it back."""
+    """The right to run one job of a lake, as a context manager that returns it."""
 
     def __init__(self, lake: Layout, job: str, wait_s: float = 0.0, ending: threading.Event | None = None) -> None:
-        """`wait_s`: how long another holder is waited for; `ending`, once set, ends the waiting."""
+        """`wait_s`: how long to wait for another holder; setting `ending` stops the wait."""
         self.path = lake.lease(job)
         self.job = job
         self._wait_s, self._ending = wait_s, ending or threading.Event()
@@ -57,12 +57,12 @@ class Lease:
 
     @property
     def descriptor(self) -> int:
-        """Of the lock, for the JVM to keep open."""
+        """The file descriptor of the lock, for the JVM to keep open."""
         assert self._lock >= 0
         return self._lock
 
     def __enter__(self) -> Self:
-        """Take it. UserError `lease-held` (exit 75) names who has it and for how long."""
+        """Take the lease. UserError `lease-held` (exit 75) names the holder and how long it has had it."""
         make_directories(LocalFiles(), self.path.parent)
         self._lock = os.open(self.path.with_suffix(".lock"), os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
         if not self._take():
@@ -81,13 +81,13 @@ class Lease:
         self._stop.set()
         if self._renewer is not None:
             self._renewer.join()
-        with contextlib.suppress(OSError):  # the lock is what counts
+        with contextlib.suppress(OSError):  # only the lock counts
             self._write(time.time())
-        os.close(self._lock)  # not unlocked: a JVM that still lives keeps it
+        os.close(self._lock)  # not unlocked: a JVM that still runs keeps the lock
         self._lock = -1
 
     def _take(self) -> bool:
-        """The lock, at once; when its holder ends; or after the JVM of a holder that is dead has ended too."""
+        """Take the lock: at once, when its holder ends, or after the JVM of a dead holder has ended too."""
         began = time.monotonic()
         while True:
             try:
@@ -112,7 +112,7 @@ class Lease:
         return True
 
     def refusal(self) -> str:
-        """Who has it and for how long, as its file says."""
+        """The refusal, with the holder and its time from the lease file."""
         held = self._read()
         who = f"process {held.get('pid', '?')} on {held.get('host', '?')}"
         since = max(0.0, time.time() - float(held.get("since", time.time())))
@@ -120,7 +120,7 @@ class Lease:
 
     def _renew(self) -> None:
         while not self._stop.wait(RENEW_S):
-            with contextlib.suppress(OSError):  # a full disk does not end a lease that the lock guards
+            with contextlib.suppress(OSError):  # a full disk does not end a lease: the lock guards it
                 self._write(time.time() + VALID_S)
 
     def _read(self) -> dict[str, Any]:

@@ -1,4 +1,4 @@
-"""Rows that are drained and in no table yet, as views that DuckDB reads.
+"""Shows rows that are drained but in no table yet, as views for DuckDB.
 
-It writes nothing, and its rules are held to those of Spark by a test. Start with `bridge.py`.
+It writes nothing; a test checks that its rules agree with those of Spark. Start with `bridge.py`.
 """

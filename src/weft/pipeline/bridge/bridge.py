@@ -3,16 +3,18 @@
 ```
 bronze.<stream>    every pending row, as received
 silver.<stream>    pending rows, each number once, typed; without those that silver would refuse
-silver.series      what keys of pending samples stand for that no batch has seen yet
+silver.series      definitions of keys of pending samples that no batch has seen yet
 ```
 
-Views over these tables, and the newest raw value in `latest`, see the pending rows too. Everything else is as of its last
-commit, because its rules are not row by row: calculated values and roll-ups need neighbours and edges, `completeness` and
-`anomalies` need time, quarantine needs what silver says of the same number. `Freshness` says which is which.
+Views over these tables, and the newest raw value in `latest`, see the pending rows too. Everything else is as of its
+last commit, because its rules are not row by row: calculated values and roll-ups need neighbours and edges,
+`completeness` and `anomalies` need time, quarantine needs what silver says of the same number. `Freshness` says which
+tables are bridged.
 
-Not bridged either: imported logs (their rows are compared with one another), and silver of a stream for which `lake.toml`
-has rules, since these are Spark SQL. Rows of several pending batches are judged as one batch. If two drains bring one
-number with different words, or two definitions of one key, which one counts may still change until the driver commits.
+Not bridged either: imported logs (their rows are compared with one another), and silver of a stream for which
+`lake.toml` has rules, since these are Spark SQL. Rows of several pending batches are judged as one batch. If two drains
+deliver different content under one number, or two definitions of one key, the choice between them may change until the
+driver commits.
 """
 
 import glob
@@ -42,10 +44,10 @@ if TYPE_CHECKING:
     from deltalake import DeltaTable
 
 TRIES: Final = 5
-"""Versions of a table that are opened, while the driver goes on, before the table is taken as it is."""
-OPEN_MAX: Final = 256  # segments that are open at a time: DuckDB keeps 0.2 MB for each
+"""At most this many versions of a table are opened while the driver goes on; then pending rows are left out."""
+OPEN_MAX: Final = 256  # open segments at a time: each costs DuckDB 0.2 MB
 NO_ERA: Final = -1 << 63
-"""Stands for a missing era where two are compared for order."""
+"""Replaces a missing era where two eras are compared."""
 FILES: Final = """
 read_parquet([{files}], union_by_name = true, filename = true, file_row_number = true, hive_partitioning = false)
 """
@@ -59,16 +61,16 @@ SELECT * FROM ({rows})
 QUALIFY NOT coalesce(sequence >= 1 AND origin IS NOT NULL, false)
      OR row_number() OVER (PARTITION BY origin, era, sequence ORDER BY drain, segment, row) = 1
 """
-"""Each number once; rows without a number are left for the verdict."""
+"""Keeps each number once; rows without a number are left for the verdict."""
 WITHIN: Final = f"""
 SELECT r.*, coalesce(r.sequence <= g.last, false) AS {{name}} FROM ({{rows}}) r
 ASOF LEFT JOIN {{ranges}} g
 ON r.origin = g.origin AND coalesce(r.era, {NO_ERA}) = g.era AND r.sequence >= g.first
 """
-"""Whether a row's number lies in a range; those of an origin do not overlap."""
+"""Whether a row's number lies in a range. Ranges of one origin do not overlap."""
 DEFINED: Final = "defined_series"
 SAID: Final = "{'config_name': config_name, 'detail': detail, 'type': type, 'param': param, 'labels': list_sort(map_entries(labels))}"
-"""What a key of a series stands for, as one value."""
+"""The definition of a series key, as one value."""
 DEFINITIONS: Final = f"""
 CREATE TEMP TABLE {DEFINED} AS
 WITH told AS (
@@ -92,38 +94,44 @@ ON rows.series = other.series AND {{said}} = other.said
 
 
 class Freshness(NamedTuple):
-    """How fresh one table of an answer is."""
+    """How current one table of an answer is."""
 
     table: str
     is_bridged: bool
-    """Drained rows that no commit names yet are in the answer; false: it is as of the table's last commit."""
+    """True: the answer includes drained rows that no commit names yet. False: it is as of the table's last commit."""
     newest: datetime | None
-    """When the newest row was received that the answer can hold; of a table that is not bridged: its last commit."""
+    """When the newest row that the answer can contain was received.
+
+    For a table that is not bridged: its last commit.
+    """
     rows: int = 0
-    """Drained rows that were read besides the table, as received."""
+    """Number of drained rows that were read in addition to the table, as received."""
     segments: int = 0
-    """In how many segments they stand."""
+    """Number of segments with these rows."""
     left: int = 0
-    """Drained segments that were not read, because too many are waiting for the driver."""
+    """Drained segments that were not read, because too many wait for the driver."""
     why: str = ""
-    """What is as of the last commit nevertheless, and why."""
+    """What is only as of the last commit, and why."""
 
 
 class Tables(Protocol):
-    """What the bridge needs of the `Lake` that it completes."""
+    """What the bridge needs from the `Lake` that it completes."""
 
     def handle(self, table: Table) -> "DeltaTable | None":
-        """The version that is read; None: there is no such table."""
+        """The version that is read; None if the table does not exist."""
 
     def reopen(self, table: Table) -> None:
-        """Read a newer version."""
+        """Open a newer version."""
 
     def committed(self, table: Table) -> str:
-        """What DuckDB calls the rows of that version."""
+        """The name that DuckDB has for the rows of that version."""
 
 
 class Bridge:
-    """What the tables of one question do not have yet. Each stream is looked at once, when a table of it is first named."""
+    """The rows that the tables of one query do not have yet.
+
+    Each stream is examined once, at the first use of one of its tables.
+    """
 
     def __init__(self, layout: Layout, connection: "duckdb.DuckDBPyConnection", tables: Tables) -> None:
         self.layout, self.connection, self.tables = Layout(layout.root.resolve()), connection, tables
@@ -135,7 +143,7 @@ class Bridge:
         self._settings: LakeTable | None = None
 
     def known(self) -> Iterator[Table]:
-        """Tables that can be asked for, whether or not a driver has made them: of every stream that is drained."""
+        """Tables that can be queried, even before a driver has made them: those of every drained stream."""
         for stream, stages in STAGES.items():
             if self.layout.drains(stream).is_dir():
                 yield from (stages.bronze, stages.silver)
@@ -144,7 +152,7 @@ class Bridge:
     def select(self, table: Table) -> str | None:
         """The pending rows of a table as a SELECT, in the table's columns and types; None if there are none.
 
-        The version of the table is settled by this, and has to be read as `Tables.handle` gives it afterwards.
+        This call decides the version of the table: read the version that `Tables.handle` returns afterwards.
         """
         name = table.full_name
         if name not in self._selected:
@@ -167,7 +175,7 @@ class Bridge:
 
     def _pending(self, table: Table, stream: str) -> Pending:
         if stream not in self._streams:
-            self.tables.handle(table)  # first the version, then the segments
+            self.tables.handle(table)  # choose the version first, then the segments
             self._streams[stream] = Stream(self.layout, stream)
         found = self._streams[stream]
         for _ in range(TRIES):
@@ -179,7 +187,7 @@ class Bridge:
         raise Unknown("the driver goes on faster than the table can be opened")
 
     def _batch(self, table: Table, stream: Stream) -> int | None:
-        """The last batch that the version which is read has of the job that runs now."""
+        """The last batch that the opened version has from the current job."""
         handle, record = self.tables.handle(table), stream.record()
         if handle is None:
             return None
@@ -188,7 +196,7 @@ class Bridge:
         return handle.transaction_version(Writer(stream.stream, record.id, 0).app(table))
 
     def _offset(self, table: Table, stream: str, batch: int | None) -> str | None:
-        """Where a batch ended, as its commit to the table says; None if the log does not tell, or not any more."""
+        """The offset at which a batch ended, from its commit to the table; None if the log does not have it."""
         handle = self.tables.handle(table)
         commits = [] if handle is None else handle.history()
         whose = [c for c in commits if (c.get("weft.job"), c.get("weft.batch")) == (stream, str(batch))]
@@ -209,7 +217,7 @@ class Bridge:
         return self._shaped(table, columns_of(table), self._accepted(table, stream, pending, received))
 
     def _received(self, slices: tuple[Slice, ...], stream: str) -> str:
-        """The rows of some slices, as bronze has them: what DuckDB calls the table into which they are read, once."""
+        """The rows of some slices in bronze's columns: the name of the DuckDB table into which they are read once."""
         if (stream, slices) not in self._read:
             name = self._read[stream, slices] = f"received_{len(self._read)}"
             for first in range(0, len(slices), OPEN_MAX):
@@ -238,7 +246,7 @@ class Bridge:
         return any(manifest is None or manifest.schema < VERSION for manifest in manifests)
 
     def _accepted(self, table: Table, stream: str, pending: Pending, received: str) -> str:
-        """Rows that silver takes: each number once, and none with a reason against it."""
+        """Rows that silver takes: each number once, and no row with a reason to refuse it."""
         judged = f"SELECT *, {verdict(stream, self._lake_toml().known_nodes)} AS reason FROM {received}"
         rows = judged
         if not pending.is_disjoint or self._any(f"FROM {received} WHERE error IS NOT NULL"):
@@ -255,17 +263,17 @@ class Bridge:
             return WITHIN.format(rows=rows, ranges=self._ranges("late_samples", pending.late), name=LATE)
         return f"SELECT *, false AS {LATE} FROM ({rows})"
 
-    # What keys of series stand for.
+    # Definitions of series keys.
 
     def _has_collisions(self, judged: str) -> bool:
-        """Whether a key stands for two things: one look at all pending rows, whose result is kept as `DEFINED`."""
+        """Whether a key has two definitions. Scans all pending rows once and keeps the result as `DEFINED`."""
         good = f"SELECT * FROM ({judged}) WHERE reason IS NULL"
         known = self.tables.committed(SERIES)
         self.connection.execute(DEFINITIONS.format(rows=good, known=known, said=SAID))
         return self._any(f"FROM {DEFINED} WHERE NOT is_one")
 
     def _series(self) -> str | None:
-        """Keys that no batch has seen yet."""
+        """Series keys that no batch has seen yet."""
         if self.select(SAMPLES) is None:
             return None
         told = self.told[SAMPLES.full_name]
@@ -273,7 +281,7 @@ class Bridge:
         made = {"batch": "NULL", "definition": "NULL"}
         return self._shaped(SERIES, made, f"SELECT * FROM {DEFINED} WHERE is_new AND turn = 1")
 
-    # Small things.
+    # Small parts.
 
     def _shaped(self, table: Table, made: dict[str, str], rows: str) -> str:
         return f"SELECT {typed(self.connection, table.schema.arrow(), made)} FROM ({rows})"
@@ -282,7 +290,7 @@ class Bridge:
         return bool(self.connection.execute(f"SELECT 1 {rows} LIMIT 1").fetchall())
 
     def _ranges(self, name: str, numbers: VersionVector) -> str:
-        """Ranges as a small table; its name."""
+        """A small table of ranges; returns its name."""
         import pyarrow as pa
 
         rows = [
@@ -311,7 +319,7 @@ class Bridge:
         path = self.layout.table(table.layer, table.name)
         try:
             return Freshness(table.full_name, False, made_at(path, handle.version()), why=why)
-        except OSError:  # the log has been joined into a checkpoint since
+        except OSError:  # the log has been compacted into a checkpoint since
             return Freshness(table.full_name, False, None, why=why)
 
 

@@ -1,11 +1,11 @@
-"""Which rows of a stream stand in segments and not yet in a table (PIP-102).
+"""Finds the rows of a stream that are in segments but not yet in a table (PIP-102).
 
-The version of the table that is read says up to which batch it goes; the checkpoint says where that batch ended and which
-numbers were covered behind it. What lies between there and the last segment is *pending*. It is planned with the driver's
-own `intake_between` and `Coverage.advance`, as if one more batch took all of it. So a commit that lands in between changes
-nothing: the segments belong to the version that was opened first.
+The opened version of the table names its last batch; the checkpoint has the offset and the coverage after that batch.
+Everything from there to the last segment is *pending*. It is planned with the driver's own `intake_between` and
+`Coverage.advance`, as one more batch. A commit that happens meanwhile changes nothing: the segments belong to the
+version that was opened first.
 
-Nothing is written. Of a lake that has no table yet and no checkpoint, everything that is drained is pending.
+Nothing is written. In a lake without tables and checkpoint, everything drained is pending.
 """
 
 from collections.abc import Callable, Iterator
@@ -23,64 +23,63 @@ from weft.pipeline.coverage import Coverage
 from weft.pipeline.intake import intake_between
 
 ROWS_MAX: Final = 1_000_000
-"""Rows of one stream that are read besides a table, as many as a batch of the driver may have; about 400 MB in memory."""
+"""Rows of one stream that are read besides a table, as many as a driver's batch may have; about 400 MB in memory."""
 SEGMENTS_MAX: Final = 2_048
-"""Segments of one stream: to open one costs 0.7 ms, whatever it holds."""
+"""Segments of one stream; opening one costs 0.7 ms, whatever its size."""
 BYTES_MAX: Final = 64 << 20
-"""Bytes of those segments, as they are on disk: payloads may be long."""
+"""Bytes of those segments on disk, because payloads may be long."""
 
 
 class Moved(Exception):
-    """The driver has gone on, and what it knew behind the batch of this version is deleted: open the table anew."""
+    """The driver has advanced, and its state after the batch of this version is deleted: open the table again."""
 
 
 class Unknown(Exception):
-    """Nobody can say which segments the table holds. The text says why."""
+    """It cannot be determined which segments the table holds. The text says why."""
 
 
 class Pending(NamedTuple):
-    """What a table does not have yet."""
+    """The rows that a table does not have yet."""
 
     slices: tuple[Slice, ...]
     repeated: VersionVector
-    """Numbers that silver or quarantine covers already: rows with them are duplicates."""
+    """Numbers already in silver or quarantine: rows with them are duplicates."""
     late: VersionVector
-    """Numbers that had been announced lost before they came."""
+    """Numbers that were announced lost before they arrived."""
     is_disjoint: bool
-    """No row repeats another, unless an error row stands for several numbers."""
+    """True: no row repeats another, unless an error row represents several numbers."""
     left: int
-    """Segments beyond the limits, which are not read."""
+    """Number of segments beyond the limits, which are not read."""
     newest: int | None
-    """When the newest row of table and pending rows was received, wall-clock nanoseconds; None: there is none."""
+    """When the newest row of table and pending rows was received, wall-clock nanoseconds; None if there is no row."""
 
     @property
     def rows(self) -> int:
-        """As received: duplicates and bad rows included."""
+        """Number of rows as received, including duplicates and bad rows."""
         return sum(piece.last - piece.first for piece in self.slices)
 
 
 class Stream:
-    """One stream of a lake, as it was when it was first asked for: all tables of it are completed up to the same segment."""
+    """One stream of a lake. All its tables are completed up to the same segment: the last one at the first use."""
 
     def __init__(self, layout: Layout, stream: str) -> None:
         self.layout, self.stream = layout, stream
         self.source = Source(layout, stream)
-        self.checkpoint = Checkpoint(layout, stream, is_dense=False)  # holes are not looked for here
+        self.checkpoint = Checkpoint(layout, stream, is_dense=False)  # holes are not searched for here
         self.end = self.source.latest()
 
     def record(self) -> Record | None:
-        """Who the job is; None if none has run."""
+        """The record of the job; None if no job has run."""
         path = self.layout.checkpoint_id(self.stream)
         with _readable():
             return read_record(path) if path.exists() else None
 
     def pending(self, batch: int | None, offset: Callable[[], str | None]) -> Pending:
-        """What lies behind a batch.
+        """The pending rows after a batch.
 
-        `batch` is the last one that the table has of the job of `record`, None before its first; `offset` finds what the
-        table's log says of where it ended.
-
-        `Moved`, `Unknown`; SegmentFault if a segment is gone or altered: the driver refuses it, too.
+        `batch` is the last one that the table has from the job of `record`, None before its first; `offset` looks up in
+        the table's log where it ended. Raises `Moved`, `Unknown`, and SegmentFault if a segment is gone or altered: the
+        driver would refuse it too.
         """
         with _readable():
             coverage = self._behind(batch, offset)
@@ -93,7 +92,7 @@ class Stream:
         )
 
     def _reached(self, start: At) -> At:
-        """As far as the limits allow."""
+        """The position that the limits allow."""
         segments = SEGMENTS_MAX
         while True:
             reached = self.source.advance(start, Limits(ROWS_MAX, segments), self.end)
@@ -106,7 +105,7 @@ class Stream:
         return position(self.source, self.checkpoint.start())
 
     def _behind(self, batch: int | None, offset: Callable[[], str | None]) -> Coverage:
-        """What the driver knew behind a batch."""
+        """The driver's coverage after a batch."""
         record = self.record()
         if record is None:
             return Coverage(is_dense=False)
@@ -117,7 +116,7 @@ class Stream:
             return self._later(number, offset())
 
     def _later(self, number: int, offset: str | None) -> Coverage:
-        """The state behind the next batch that is kept, if none of those in between has brought a row."""
+        """The state after the next batch that is kept, provided no batch in between has brought a row."""
         home = self.layout.coverage(self.stream, max(number, 0)).parent
         kept = sorted(int(path.stem) for path in home.glob("*.wv"))
         later = next((one for one in kept if one > number), None)
@@ -132,7 +131,7 @@ class Stream:
         return sum(tip - reached.get(drain, (1, 0))[0] for drain, (tip, _) in self.end.items())
 
     def _newest(self, reached: At) -> int | None:
-        """Of each drain the last segment that is read, in whole or in part."""
+        """The last segment of each drain that is read, in whole or in part."""
         stamps = []
         for drain, (number, row) in reached.items():
             last = number if row else number - 1
@@ -143,7 +142,7 @@ class Stream:
 
 @contextmanager
 def _readable() -> Iterator[None]:
-    """A checkpoint that holds something else than a driver writes is one that says nothing."""
+    """The record, or None: a checkpoint with content that a driver never writes counts as missing."""
     try:
         yield
     except (MsgspecError, ValueError) as error:

@@ -1,7 +1,7 @@
-"""From rows as they were received to silver, as DuckDB says it: the columns of `transforms.samples` and its siblings (PIP-102).
+"""Turns received rows into silver with DuckDB: the columns of `transforms.samples` and its siblings (PIP-102).
 
-A second form of Spark's column expressions, held to the first by `tests/pipeline/test_bridge.py`. A column that is not
-named here is taken over by its name; `batch` is null, since no batch has taken the row.
+This repeats Spark's column expressions in SQL; `tests/pipeline/test_bridge.py` compares the two. A column that is not
+named here is copied by its name; `batch` is null, because no batch has taken the row.
 """
 
 from typing import Final
@@ -11,7 +11,7 @@ from weft.pipeline.bridge.verdicts import attribute, double_of, long_of
 from weft.pipeline.schemas.table import Table
 
 LATE: Final = "is_late"
-"""Column of the input: the number of a sample had been announced lost."""
+"""Input column: whether the number of a sample had been announced lost."""
 DAY_NS: Final = 86_400_000_000_000
 
 
@@ -22,7 +22,7 @@ def day_of(nanoseconds: str) -> str:
 
 
 def columns_of(table: Table) -> dict[str, str]:
-    """Each column of a table of silver with the expression that makes it of an accepted row."""
+    """Each column of a table of silver, with the expression that makes it from an accepted row."""
     made = {"batch": "NULL", **MADE[table.name]}
     return {name: made.get(name, f'"{name}"') for name in table.schema.names}
 
@@ -32,12 +32,12 @@ def _instant(nanoseconds: str) -> str:
 
 
 def _said(name: str) -> str:
-    """An attribute, null if it is empty."""
+    """An attribute; null if it is empty."""
     return f"nullif({attribute(name)}, '')"
 
 
 def _json(text: str, form: str) -> str:
-    """Text in JSON of some form, null if it is none."""
+    """Text in a JSON value of some form; null if it is no text."""
     return f"CASE WHEN json_valid({text}) THEN from_json({text}, '{form}') END"
 
 
@@ -76,7 +76,7 @@ _MESSAGES: Final = {
 
 
 def _field(*names: str) -> str:
-    """The first of some fields of a body that is there, as text."""
+    """The first of some fields of a body that exists, as text."""
     found = ", ".join(f"json_extract_string(body, '$.{name}')" for name in names)
     return f"coalesce({found})"
 
@@ -125,7 +125,7 @@ def _text(name: str) -> str:
 
 
 def _whole(path: str) -> str:
-    """A whole number of a body; a text of digits is none."""
+    """An integer of a body; digits in a text do not count."""
     is_whole = f"json_type(body, '$.{path}') IN ('BIGINT', 'UBIGINT')"
     return f"CASE WHEN {is_whole} THEN TRY_CAST(json_extract_string(body, '$.{path}') AS BIGINT) END"
 
@@ -182,4 +182,4 @@ MADE: Final[dict[str, dict[str, str]]] = {
     "documents": _DOCUMENTS,
     "configuration": _CONFIGURATION,
 }
-"""By stream: the columns that are made, and of what."""
+"""By stream: the columns that are made, and their expressions."""

@@ -1,4 +1,4 @@
-"""Which rows silver refuses, as DuckDB says it: the same table of reasons as `transforms.quality` (PIP-031, PIP-102).
+"""Which rows silver refuses, as SQL of DuckDB: the same table of reasons as `transforms.quality` (PIP-031, PIP-102).
 
 This is a second form of Spark's column expressions, because `weft sql` has no Spark. Limits and words are shared
 (`weft.pipeline.judging`); `tests/pipeline/test_bridge.py` compares both forms over generated rows of every stream.
@@ -12,10 +12,10 @@ from weft.pipeline import judging
 from weft.pipeline.scan import quoted
 
 Reason = tuple[str, str]
-"""A reason, and the condition under which it is a row's."""
+"""A reason, and the condition under which it applies to a row."""
 LONG: Final = r"\s*[+-]?[0-9]+\s*"
 DOUBLE: Final = r"\s*[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]+)?[dDfF]?\s*"
-"""Numbers as Spark reads them. DuckDB alone would round `1.5` to a whole number and take `1_000`."""
+"""Numbers in the syntax that Spark reads. DuckDB alone would round `1.5` to an integer and accept `1_000`."""
 
 
 def verdict(stream: str, known_nodes: tuple[str, ...] | None) -> str:
@@ -93,7 +93,7 @@ def _is_too_long() -> str:
     return " OR ".join([*texts, label, f"cardinality(labels) > {judging.LABELS_MAX}", LONG_ORIGIN])
 
 
-# What the columns of some streams need besides.
+# Additional columns that some streams need.
 
 
 def _of_catalog() -> list[Reason]:
