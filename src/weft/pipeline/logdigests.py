@@ -1,12 +1,13 @@
-"""What proves the bytes of a table's log (FLD-030): lists of digests outside the log, a line per file.
+"""Verifies the bytes of a table's log (FLD-030) with lists of digests outside the log, one line per file.
 
 ```
 <lake>/_weft/digests/silver.samples/00000007.sha256   of versions 7000 to 7999: digest, two spaces, name
 ```
 
-Whoever commits adds the line right after (`note_commits`): of commits that carry this program's mark, and of the checkpoints made with
-them. A driver that was killed in between adds it at its next start. The last line of a name counts. What other programs and
-earlier versions committed has no line until somebody adopts it as it is: that is told, and never counts as proved.
+A commit is followed by its line (`note_commits`), for commits that carry this program's mark, and for checkpoints of
+the log made with them. A driver that was killed in between adds the line at its next start. The last line of a name
+counts. Commits of other programs and earlier versions have no line until somebody adopts them as they are; they are
+reported and never count as verified.
 """
 
 import json
@@ -25,7 +26,7 @@ from weft.pipeline.digests import THREADS_MAX, Proof, sha256_of
 from weft.pipeline.tables import Table
 
 MARK: Final = b'"weft.'
-"""What the commit information of each commit of this program contains."""
+"""The property that marks the commits of this program."""
 VERSIONS_PER_LIST: Final = 1_000
 HINT: Final = "_last_checkpoint"
 LOG: Final = "_delta_log"
@@ -34,7 +35,7 @@ _LINE: Final = re.compile(r"([0-9a-f]{64})  (\S+)")
 
 
 def note_commits(layout: Layout, table: Table, after: int) -> None:
-    """Add what was committed to the log behind version `after` to the lists; commits of other programs stay without."""
+    """Add the commits after version `after` to the lists, except those of other programs."""
     log, version = _log_of(layout, table), after + 1
     fresh: list[str] = []
     while (file := log / f"{version:020d}.json").exists():
@@ -49,13 +50,13 @@ def note_commits(layout: Layout, table: Table, after: int) -> None:
 
 
 def note_missed(layout: Layout, table: Table) -> None:
-    """Add what was committed by a process that ended before it could; nothing for a log that has no list."""
+    """Add commits of a process that ended before it could; does nothing for a log without a list."""
     if known := listed(layout, table):
         note_commits(layout, table, max(_version(name) for name in known))
 
 
 def refuse_changed(layout: Layout, table: Table) -> None:
-    """UserError `damaged` if a file of the log changed on which the newest version rests."""
+    """Raise UserError `damaged` if a file of the log that the newest version needs has changed."""
     log = _log_of(layout, table)
     newest = max((_version(file.name) for file in log.glob("*.checkpoint.parquet")), default=0)
     for proof in log_proofs(layout, table, newest):
@@ -65,12 +66,12 @@ def refuse_changed(layout: Layout, table: Table) -> None:
 
 
 def adopt_log(layout: Layout, table: Table, paths: Iterable[str]) -> None:
-    """Take files of the log on as they are now."""
+    """Adopt files of the log as they are now."""
     _append(layout, table, [path.removeprefix(f"{LOG}/") for path in paths])
 
 
 def listed(layout: Layout, table: Table) -> dict[str, str]:
-    """The digest of each file of the log that has one. What cannot be read as a line is none."""
+    """The digest of each file of the log that has one. Unreadable lines are ignored."""
     known = {}
     for file in sorted(layout.log_digests(table.full_name).glob("*.sha256")):
         for line in file.read_text("utf-8", errors="replace").splitlines():
@@ -80,10 +81,10 @@ def listed(layout: Layout, table: Table) -> dict[str, str]:
 
 
 def log_proofs(layout: Layout, table: Table, first: int = 0) -> Iterator[Proof]:
-    """Every file of the log from a version on, read whole and compared with its digest. OSError as the disk says."""
+    """Every file of the log from a version on, read completely and compared with its digest. Raises OSError."""
     log = _log_of(layout, table)
     names = sorted(file.name for file in log.iterdir() if file.name == HINT or _version(file.name) >= first)
-    known = listed(layout, table)  # later than the names: a commit of this instant has its line
+    known = listed(layout, table)  # read after the names, so that a commit made just now already has its line
 
     def prove(name: str) -> Proof | None:
         try:
@@ -98,7 +99,7 @@ def log_proofs(layout: Layout, table: Table, first: int = 0) -> Iterator[Proof]:
 
 
 def _fault(log: Path, name: str, known: Mapping[str, str]) -> str:
-    """`unproved` for what has no digest: also for a hint at a checkpoint that another program made since."""
+    """`unproved` for files without a digest; also for a checkpoint hint that another program has written since."""
     if name not in known:
         return "unproved"
     if name != HINT:
@@ -111,7 +112,7 @@ def _fault(log: Path, name: str, known: Mapping[str, str]) -> str:
 
 
 def _append(layout: Layout, table: Table, names: Iterable[str]) -> None:
-    """A line for each, in one write per list: two processes may do so at once."""
+    """Append one line each, with one write per list, because two processes may do so at once."""
     log, directory = _log_of(layout, table), layout.log_digests(table.full_name)
     lines: defaultdict[int, str] = defaultdict(str)
     for name in names:
@@ -124,7 +125,7 @@ def _append(layout: Layout, table: Table, names: Iterable[str]) -> None:
 
 
 def _drop_old(layout: Layout, table: Table) -> None:
-    """Delete the lists of versions that the log has forgotten."""
+    """Delete the lists for versions that the log has dropped."""
     oldest = min(_version(file.name) for file in _log_of(layout, table).glob("*.json"))
     for file in layout.log_digests(table.full_name).glob("*.sha256"):
         if int(file.stem) < oldest // VERSIONS_PER_LIST and int(file.stem):
@@ -132,7 +133,7 @@ def _drop_old(layout: Layout, table: Table) -> None:
 
 
 def _version(name: str) -> int:
-    """The version that a file of the log belongs to; -1 for the hint at the newest checkpoint."""
+    """The version that a file of the log belongs to; -1 for the checkpoint hint."""
     found = _FILE.fullmatch(name)
     return int(found[1]) if found else -1
 

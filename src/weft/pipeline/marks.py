@@ -1,8 +1,8 @@
-"""What a table's own log says of the jobs that wrote it: under which checkpoint, and up to which batch (LAK-031, LAK-035).
+"""Reads from a table's log which jobs wrote it, under which checkpoint and up to which batch (LAK-031, LAK-035).
 
-Each commit of a job carries an app transaction `weft/<job>/<checkpoint>/<table>` = batch. Whoever knows the checkpoint
-can ask Delta for that number; this module finds it without: the newest commit wins, since a checkpoint that was begun
-anew commits behind those of the one before. Needs no Spark, and works where nothing is left of a checkpoint.
+Each commit of a job carries an app transaction `weft/<job>/<checkpoint>/<table>` = batch. With the checkpoint's id
+Delta can return that number; this module finds it without the id: the newest commit counts, because a new checkpoint
+commits after the old one. Needs no Spark, and works even if the checkpoint is lost.
 """
 
 import json
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 LAST: Final = "_last_checkpoint"
 REBUILD: Final = "rebuild"
-AT_ONCE: Final = 100  # commits looked at, before more are
+AT_ONCE: Final = 100  # commits examined before the search goes further back
 
 
 class Mark(NamedTuple):
@@ -28,21 +28,21 @@ class Mark(NamedTuple):
 
 
 class Said(NamedTuple):
-    """What a commit says of itself."""
+    """What a commit says about itself."""
 
     version: int
     job: str | None
-    """Which job's batch it was; None for other work: columns added, files joined, rows erased."""
+    """The job whose batch it is; None for other work: columns added, files joined, rows removed."""
     batch: int | None
     what: str
-    """Delta's word for the operation, or upkeep's own, or `rebuild`."""
+    """Delta's name for the operation, or that of upkeep, or `rebuild`."""
     changed_data: bool
 
 
 def newest_mark(table: Path, job: str) -> Mark | None:
-    """The mark of the job's newest commit to the table; None if it has none, or there is no table.
+    """The mark of the job's newest commit to the table; None if there is none, or no table.
 
-    Reads the last checkpoint of the log and the commits behind it, a hundred at most, however long the log is.
+    Reads the last checkpoint of the log and the commits after it, at most a hundred, however long the log is.
     """
     log = table / "_delta_log"
     last = _last_checkpoint(log)
@@ -54,7 +54,7 @@ def newest_mark(table: Path, job: str) -> Mark | None:
 
 
 def said(table: "DeltaTable") -> Iterator[Said]:
-    """The commits of a table, newest first, as far back as its log is kept."""
+    """The commits of a table, newest first, as far back as the log goes."""
     seen, limit = 0, AT_ONCE
     while seen < limit:
         told = table.history(limit)
@@ -65,7 +65,7 @@ def said(table: "DeltaTable") -> Iterator[Said]:
 
 
 def added_by(table: "DeltaTable", job: str, after: int) -> list[str] | None:
-    """The files that batches of a job added after a version, if they did nothing else and all of them are still there."""
+    """The files that batches of a job added after a version, if they did nothing else and all files still exist."""
     added: list[str] = []
     for entry in said(table):
         if entry.version <= after:
@@ -121,7 +121,7 @@ def _actions(commit: Path) -> Iterator[dict[str, Any]]:
 
 
 def _changes(action: dict[str, Any]) -> bool:
-    """Whether an action adds or removes rows, rather than files."""
+    """Whether an action adds or removes rows, and not only files."""
     return any(action.get(kind, {}).get("dataChange", False) for kind in ("add", "remove"))
 
 
@@ -133,7 +133,7 @@ def _mark(transaction: dict[str, Any] | None, job: str) -> Mark | None:
 
 
 def _in_checkpoint(log: Path, version: int, job: str) -> Mark | None:
-    """From a checkpoint of the log, which holds all transactions and knows their times."""
+    """Marks from a checkpoint of the log, which has all transactions and their times."""
     import pyarrow.parquet as pq
 
     told = pq.read_table(log / f"{version:020d}.checkpoint.parquet", columns=["txn"]).column("txn").to_pylist()

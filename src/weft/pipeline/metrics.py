@@ -78,7 +78,7 @@ class Meter:
         return written.decode()
 
     def serve(self, port: int) -> int:
-        """Show them on loopback until the process ends; returns the port. OSError if it is taken."""
+        """Serve them on loopback until the process ends; returns the port. OSError if it is taken."""
         from prometheus_client import start_http_server
 
         server, _ = start_http_server(port, HOST, self.registry)
@@ -86,7 +86,7 @@ class Meter:
 
 
 class _Waiting:
-    """How many rows wait, looked up at each scrape."""
+    """Counts the rows that wait, at each scrape."""
 
     def __init__(self, lake: Layout) -> None:
         self.lake = lake
@@ -102,7 +102,7 @@ class _Waiting:
 
 
 def waiting_rows(lake: Layout, stream: str, most: int | None = WAITING_MAX) -> int:
-    """Rows of the segments behind what the job of a stream has committed; of the first `most` of them, None: of all."""
+    """Rows in the segments after what the job of a stream has committed, in the first `most` of them; None: in all."""
     source = Source(lake, stream)
     position = next((each.offset.at for each in consumers(lake, stream) if each.name == stream), {})
     rows = 0

@@ -1,4 +1,4 @@
-"""How far the tables have come behind the segments, as anyone can see it from outside (PIP-063)."""
+"""How far the tables are behind the segments, as any process can find out (PIP-063)."""
 
 from typing import Final
 
@@ -12,7 +12,7 @@ LAST: Final = "SELECT \"offset\", batch FROM meta.progress WHERE job = '{job}' O
 
 
 def reached(asked: Lake, stream: str) -> tuple[At, int]:
-    """Up to where all tables of a stream hold what the drains wrote, and which batch that was; -1 before the first."""
+    """The offset up to which all tables of a stream are complete, and its batch; -1 before the first."""
     if PROGRESS not in asked.tables():
         return {}, -1
     rows = asked.query(LAST.format(job=stream)).to_pylist()
@@ -20,7 +20,7 @@ def reached(asked: Lake, stream: str) -> tuple[At, int]:
 
 
 def waiting(lake: Layout, *streams: str) -> int:
-    """How many segments exist that are not in all tables yet: of these streams, else of all that have a job."""
+    """How many segments exist that are not in all tables yet: of these streams, or of all that have a job."""
     count = 0
     with Lake(lake.root) as asked:
         for stream in streams or STAGES:

@@ -1,4 +1,4 @@
-"""Which numbers went to quarantine: their neighbours reach across them (PIP-043)."""
+"""Finds which numbers went to quarantine: their neighbours form pairs across them (PIP-043)."""
 
 from collections.abc import Iterable
 from typing import NamedTuple
@@ -16,16 +16,16 @@ CHANGED = "changed"
 
 
 class Refused(NamedTuple):
-    """What some rows of quarantine say."""
+    """The contents of some rows of quarantine."""
 
     numbers: VersionVector
     """Numbers without a sample in silver."""
     changed: int
-    """Rows that repeat a number of silver with other content; their number has its sample."""
+    """Rows that repeat a number of silver with other content; the number itself has a sample in silver."""
 
 
 def refused_in(files: Iterable[str], first: int = 0, last: int = LONG_MAX) -> Refused:
-    """What the rows of batches `first` to `last` in these files of a quarantine say."""
+    """What the rows of batches `first` to `last` in these quarantine files contain."""
     import pyarrow.parquet as pq
 
     numbers, changed = VersionVector(), 0
@@ -54,7 +54,7 @@ def refused_by(tables: Tables, quarantine: Table, number: int) -> Refused:
 
 
 def reasons_of(lake: Layout, quarantine: Table, batch: int) -> dict[str, int]:
-    """How many rows one batch refused for which reason; from the table alone, without Spark."""
+    """How many rows one batch refused, by reason; read from the table without Spark."""
     import pyarrow.compute as pc
     import pyarrow.parquet as pq
     from deltalake import DeltaTable

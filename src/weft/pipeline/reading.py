@@ -1,10 +1,9 @@
 """Tables and segments for notebooks: as DataFrames of any Spark session, or as Arrow without Spark (PIP-092, PIP-011).
 
-A table is the Parquet files that its log names, so Spark's own reader opens them and no jar is needed: the log is read
-here, days that are not asked for are left out before Spark hears of them. Roll-ups, last values and views are made by
-DuckDB as `weft sql` makes them, current to the last batch, and handed over as Arrow: these are small.
-
-Segments are read the same way, by the list of files that their manifests give.
+A table is the Parquet files that its log names, so Spark's own reader opens them and no jar is needed: this module
+reads the log and leaves out unwanted days before Spark sees them. Roll-ups, last values and views are small: DuckDB
+makes them as in `weft sql`, current to the last batch, and they are passed on as Arrow. Segments are read from the list
+of files in their manifests.
 """
 
 from datetime import UTC, date, datetime, timedelta
@@ -27,13 +26,13 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
 Version = AsOf | str | None
-"""Which one: its number, an instant (text in ISO 8601, or a datetime), or the newest."""
+"""Which version: its number, an instant (ISO 8601 text or a datetime), or None for the newest."""
 Since = str | date | datetime | None
 MADE: Final = frozenset({*(table.full_name for table in WIDTHS), LATEST.full_name, *VIEWS})
-"""What DuckDB makes when asked."""
+"""Tables that DuckDB computes at each query."""
 
 
-def table(  # tidy: a notebook names those that it needs
+def table(  # tidy: options are keywords; a notebook names those that it needs
     spark: "SparkSession",
     lake: Path | str,
     name: str,
@@ -44,12 +43,12 @@ def table(  # tidy: a notebook names those that it needs
 ) -> "DataFrame":
     """A table of the lake as a DataFrame, on a session with or without Delta's jars.
 
-    `name` is `silver.samples` or `samples`, looked up as `weft sql` does, views included. `since` leaves out what lies
-    before that UTC day, without opening its files. Of roll-ups, `latest` and views the rows are made here, and held in
-    memory once. UserError `no-lake`, `no-table`, `no-version`, `bad-time`, `no-days` (the table is not kept by day).
+    `name` is `silver.samples` or `samples`, looked up as `weft sql` does, views included. `since` leaves out earlier
+    UTC days without opening their files. Rows of roll-ups, `latest` and views are computed here and held in memory
+    once. UserError `no-lake`, `no-table`, `no-version`, `bad-time`, `no-days` (the table is not kept by day).
 
-    `fresh`: with drained rows that no commit names yet (PIP-102), which are typed here and held in memory; without effect
-    beside `version`.
+    `fresh` adds drained rows that no commit names yet (PIP-102); they are typed here and held in memory. It has no
+    effect together with `version`.
     """
     found = _found(Layout(lake), name)
     if found.full_name in MADE:
@@ -97,9 +96,10 @@ def arrow(
 
 
 def ask(lake: Path | str, question: str, as_of: Version = None, *, fresh: bool = True) -> "pa.Table":
-    """What `weft sql` answers, as Arrow: one SELECT, of the tables as they are or as they were. Errors as `Lake.query`.
+    """The answer of `weft sql` to one SELECT, as Arrow; `as_of` asks for earlier versions.
 
-    With drained rows that no commit names yet, unless `fresh` is false or `as_of` is given (PIP-102).
+    Errors as `Lake.query`. Drained rows that no commit names yet are included, unless `fresh` is false or `as_of` is
+    given (PIP-102).
     """
     with Lake(lake, _wish(as_of), fresh=fresh) as asked:
         return asked.query(question)
@@ -110,8 +110,8 @@ def segments(
 ) -> "DataFrame":
     """The rows of segments as they were received, duplicates included, through Spark's own Parquet reader.
 
-    Rows with `since <= received < until`, to the microsecond. About twice as fast as the source `weft`, and for what
-    exists now only. UserError `no-lake`, `no-stream`, `bad-time`; SegmentFault if a segment is gone.
+    Rows with `since <= received < until`, to the microsecond. About twice as fast as the source `weft`, but only for
+    segments that exist now. UserError `no-lake`, `no-stream`, `bad-time`; SegmentFault if a segment is gone.
     """
     from pyspark.sql import functions as F
 
@@ -171,7 +171,7 @@ def _day(found: Table, since: Since) -> date | None:
 
 
 def _made(lake: Path | str, found: Table, wish: AsOf | None, since: Since, *, fresh: bool = False) -> "pa.Table":
-    """What `weft sql` would answer."""
+    """The rows as `weft sql` makes them."""
     where = ""
     if since is not None:
         column = next((name for name in ("window_start", "day") if name in found.schema.names), None)
@@ -183,12 +183,12 @@ def _made(lake: Path | str, found: Table, wish: AsOf | None, since: Since, *, fr
     with Lake(lake, wish, fresh=fresh) as asked:
         if found not in asked.known():
             return found.schema.arrow().empty_table()
-        rows = asked.query(f"SELECT * FROM {found.full_name}{where}")  # noqa: S608  # of names and a date of ours
+        rows = asked.query(f"SELECT * FROM {found.full_name}{where}")  # noqa: S608  # made of our own names and a date
     return _shaped(rows, found.schema.arrow())
 
 
 def _shaped(rows: "pa.Table", schema: "pa.Schema") -> "pa.Table":
-    """The columns and types that the table promises; a column that is younger than the rows is null."""
+    """The columns and types that the table promises; a column added after the rows were written is null."""
     import pyarrow as pa
 
     arrays = [
@@ -201,5 +201,5 @@ def _shaped(rows: "pa.Table", schema: "pa.Schema") -> "pa.Table":
 
 
 def _ns(said: str | date | datetime) -> int:
-    """Nanoseconds since 1970, by whole microseconds: no float comes near an instant."""
+    """Nanoseconds since 1970, computed from whole microseconds without floats."""
     return (instant(said) - EPOCH) // timedelta(microseconds=1) * 1_000

@@ -1,8 +1,8 @@
 """Rows that are released from quarantine (PIP-033).
 
-What the present program and the present rules no longer refuse becomes silver. That is a batch like any other, numbered
-behind the last, that takes no segment: its offset equals the one before, and a file in the checkpoint says what the batch is
-to do instead, number by number. A driver that finds such a batch unfinished finishes it.
+Rows that the current program and rules no longer refuse go to silver. This is a batch with the next number that takes
+no segment: its offset equals the one before, and a file in the checkpoint lists the numbers to release. A driver that
+finds such a batch unfinished finishes it.
 
 ```
 coverage     the numbers stay hollow: neighbours have reached across them, and nothing published is retracted (PIP-043)
@@ -13,9 +13,9 @@ quarantine   without them, in one commit
 progress     nothing in, so many into silver, as many out of quarantine
 ```
 
-Bronze keeps the rows as they came, and the log of quarantine what has left it. Rows that repeat a number of silver with
-other content never come back, nor do rows of imported datasets: their lines can be imported again as a dataset of their
-own. What the recorder could not read is judged by its error, which stays: bytes are not decoded anew.
+Bronze keeps the rows as received, and the log of quarantine keeps what has left it. Never released are rows that repeat
+a number of silver with other content, and rows of imported datasets, whose lines can be imported again as a separate
+dataset. Rows that the recorder could not read keep its error: bytes are not decoded again.
 """
 
 from pathlib import Path
@@ -46,41 +46,41 @@ if TYPE_CHECKING:
 
     from weft.pipeline.checkpoint import Checkpoint
     from weft.pipeline.coverage import Coverage
-    from weft.pipeline.job import Job  # tidy: what returns is a batch of the whole job
+    from weft.pipeline.job import Job  # tidy: a release is a batch and needs all parts of the job
     from weft.pipeline.sampled import Known
     from weft.pipeline.steps import Steps
 
 RETURNED: Final = "returned"
-"""Why numbers are hollow that have come back: as an announced loss of numbers that are covered, which counts as none."""
+"""Why released numbers are hollow: an announced loss of covered numbers, which does not count as a loss."""
 FILE: Final = "returning.json"
 AGAIN: Final = "weft lake run --once, and then again"
 
 
 class Wanted(msgspec.Struct, frozen=True):
-    """What a batch that takes no segment is to bring back."""
+    """The numbers that a release is to bring back."""
 
     number: int
     reason: str
     numbers: bytes
-    """As WV1."""
+    """The numbers, as WV1."""
 
     def vector(self) -> VersionVector:
         return VersionVector.decode(self.numbers)
 
 
 class Found(NamedTuple):
-    """What a look at quarantine found."""
+    """What was found in quarantine."""
 
     held: int
-    """Rows with that reason."""
+    """Number of rows with that reason."""
     passing: VersionVector
-    """Numbers of those that would be taken now."""
+    """The numbers of the rows that would be accepted now."""
     reasons: dict[str, int]
-    """What refuses the others now."""
+    """Why the other rows are still refused."""
 
 
 def wanted_of(checkpoint: "Checkpoint", number: int) -> Wanted | None:
-    """What batch `number` is to bring back, if it is such a batch."""
+    """What batch `number` is to release, if it is a release."""
     path = _path(checkpoint)
     if not path.exists():
         return None
@@ -89,7 +89,7 @@ def wanted_of(checkpoint: "Checkpoint", number: int) -> Wanted | None:
 
 
 def look(job: "Job", reason: str) -> Found:
-    """Judge the rows of a reason anew; nothing is changed. UserError `no-retry` for a reason that stays for ever."""
+    """Judge the rows of a reason again; changes nothing. UserError `no-retry` for a reason that is final."""
     if reason == CHANGED:
         raise UserError(
             "no-retry", "their numbers have rows in silver, which stay", "weft lake quarantine show changed"
@@ -110,28 +110,28 @@ def look(job: "Job", reason: str) -> Found:
 
 
 def plan(job: "Job", reason: str, passing: VersionVector) -> None:
-    """Write down what the next batch is to do: bring these back, before any segment is taken.
+    """Record that the next batch is a release of these numbers, before any segment is taken.
 
     UserError `behind` if a batch was begun that is not in all tables, or none was ever begun.
     """
     number = job.last_number + 1
     if job.last_number < 0 or job.checkpoint.begun(number) is not None:
         raise UserError("behind", f"a batch of {job.kind.stream} is not done yet", AGAIN)
-    job.fold()  # so that what comes back was counted as refused, before it is counted as returned
+    job.fold()  # so that released rows were counted as refused before they are counted as released
     put_here(_path(job.checkpoint), msgspec.json.encode(Wanted(number, reason, passing.encode())))
 
 
 def note_released(coverage: "Coverage", numbers: VersionVector) -> None:
-    """Numbers that come back stay hollow."""
+    """Released numbers stay hollow."""
     coverage.lost.setdefault(RETURNED, VersionVector()).update(numbers)
     coverage.hollow.update(numbers)
 
 
 class Releasing(Batch):
-    """The batch that brings rows back; doing it again changes nothing."""
+    """The batch that releases rows; repeating it changes nothing."""
 
     def take(self, job: "Job", wanted: Wanted, steps: "Steps") -> Outcome:
-        """All steps behind the coverage."""
+        """Do all steps after the coverage."""
         known: Known | None = getattr(job, "known", None)
         numbers = wanted.vector()
         self.tasks, self.is_small = 1, sum(ranges.count for _, ranges in numbers) <= SMALL_ROWS_MAX
@@ -153,7 +153,7 @@ class Releasing(Batch):
         return Outcome(0, count, 0, -count, pieces)
 
     def _chosen(self, job: "Job", wanted: Wanted, numbers: VersionVector) -> "DataFrame":
-        """The rows that are to come back, as long as they are in quarantine."""
+        """The rows to release that are still in quarantine."""
         pairs = [(origin, pair) for origin, ranges in numbers for pair in ranges]
         ranges, _ = self._ranges(pairs)
         held = self.tables.read(self.kind.quarantine).where(_is(wanted.reason))
@@ -166,7 +166,7 @@ class Releasing(Batch):
         return self.kind.to_silver(rows)
 
     def _leave(self, reason: str, count: int) -> None:
-        """Take out of quarantine what silver has now; days that hold nothing of it stay as they are."""
+        """Remove from quarantine what silver has now; days without such rows stay as they are."""
         table, silver = self.kind.quarantine, self.kind.silver
         if self._is_done(table) or not count:
             return
@@ -183,7 +183,7 @@ class Releasing(Batch):
 
 
 def _judged(rows: "DataFrame", job: "Job", rules: Rules) -> "DataFrame":
-    """Rows of quarantine as rows of bronze, judged by the present program."""
+    """Rows of quarantine in the columns of bronze, judged by the current program."""
     stream = job.kind.stream
     plain = rows.drop("reason", "because")
     if any(rule.stream == stream for rule in rules.user):
@@ -199,7 +199,7 @@ def _is(reason: str) -> "Column":
 
 
 def _is_own(attributes: str) -> "Column":
-    """Not of an imported dataset."""
+    """Whether a row does not belong to an imported dataset."""
     return F.col(attributes)["dataset"].isNull()
 
 

@@ -1,8 +1,8 @@
-"""Sessions of Spark Connect: the jobs' own program here, Spark in a server (PIP-081).
+"""Sessions of Spark Connect: the jobs run here, Spark in a server (PIP-081).
 
-The server opens the lake by the same path as the driver. What a session may set is set as everywhere; what only the
-server's own start decides is asked, and refused if it breaks a promise. The tables, their transactions and the lease are
-the driver's work, as in any other mode.
+The server opens the lake by the same path as the driver. Settings that a session may have are set as usual; those that
+only the server's start can set are read, and refused if they break a promise. Tables, transactions and the lease are
+the driver's work, as in every mode.
 """
 
 import socket
@@ -16,20 +16,20 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 EXTRA: Final = "pip install grpcio grpcio-status googleapis-common-protos"
-PORT: Final = 15_002  # where such a server listens if nothing else is said
+PORT: Final = 15_002  # default port of such a server
 KNOCK_S: Final = 5.0
-RETRIES: Final = 6  # after 0.05, 0.2, 0.8, 3.2, 5 and 5 s
+RETRIES: Final = 6  # waits of 0.05, 0.2, 0.8, 3.2, 5 and 5 s
 BACKOFF_MAX_MS: Final = 5_000
 HADOOP: Final = "spark.hadoop."
 SETTABLE: Final = ("spark.sql.", HADOOP)
 STATIC: Final = (
     "spark.sql.warehouse.dir", "spark.sql.ui.", "spark.sql.streaming.numRecentProgressUpdates", "spark.sql.codegen.cache.",
 )  # fmt: skip
-"""What looks like a setting of a session, and is the server's."""
+"""Settings that look like those of a session, but belong to the server."""
 
 
 def connected(url: str, settings: Mapping[str, str]) -> "SparkSession":
-    """A session of the server at `sc://HOST:PORT`, with these settings as far as a session has them.
+    """A session of the server at `sc://HOST:PORT`, with those of the settings that a session can have.
 
     UserError `bad-option` for another address, `no-connect` without the packages, `unavailable` (3) if nobody answers,
     `refused-setting` if the server speculates.
@@ -37,7 +37,7 @@ def connected(url: str, settings: Mapping[str, str]) -> "SparkSession":
     if not url.startswith("sc://"):
         raise UserError("bad-option", f"{url!r} is no server of Spark Connect", "--remote sc://HOST:15002")
     try:
-        import pyspark.sql.connect.session  # noqa: F401  # looks for all packages that it needs
+        import pyspark.sql.connect.session  # noqa: F401  # checks that all required packages are there
     except ImportError as error:
         raise UserError("no-connect", f"a package for Spark Connect is missing: {error}", EXTRA) from None
     from pyspark.errors import PySparkException
@@ -60,7 +60,7 @@ def connected(url: str, settings: Mapping[str, str]) -> "SparkSession":
 
 
 def is_settable(key: str) -> bool:
-    """Whether a session may have its own value, beside what the server was started with."""
+    """Whether a session may have its own value, different from the server's."""
     return key.startswith(SETTABLE) and not key.startswith(STATIC)
 
 
@@ -70,29 +70,29 @@ def is_remote(spark: "SparkSession") -> bool:
 
 
 def answers(spark: "SparkSession") -> bool:
-    """Whether the server still does what it is told."""
+    """Whether the server still executes commands."""
     try:
         return bool(spark.range(1).count())
-    except Exception:  # noqa: BLE001  # whatever it says against it
+    except Exception:  # noqa: BLE001  # any error means no
         return False
 
 
 def parallelism(spark: "SparkSession") -> int:
-    """How many tasks run at once; a server does not tell, and has as many as a shuffle has parts."""
+    """How many tasks run at once. A server does not say, so the number of shuffle partitions is used."""
     if is_remote(spark):
         return int(spark.conf.get("spark.sql.shuffle.partitions") or 1)
     return int(spark.sparkContext.defaultParallelism)
 
 
 def _be_impatient(spark: Any) -> None:
-    """Some fifteen seconds instead of ten minutes until a server that answers no more is given up."""
+    """Give up an unresponsive server after fifteen seconds instead of ten minutes."""
     from pyspark.sql.connect.client.retries import DefaultPolicy
 
     spark.client.set_retry_policies([DefaultPolicy(max_retries=RETRIES, max_backoff=BACKOFF_MAX_MS)])
 
 
 def _knock(url: str) -> None:
-    """Whether anybody is there: Spark itself would ask again for ten minutes."""
+    """Check that a server listens: Spark itself would retry for ten minutes."""
     place = urlsplit(url)
     try:
         socket.create_connection((place.hostname or "", place.port or PORT), KNOCK_S).close()

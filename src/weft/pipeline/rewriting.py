@@ -1,7 +1,7 @@
-"""Rows that were committed and must be said otherwise: their files are replaced, in the commit of whoever finds out.
+"""Changes committed rows: their files are replaced, in the commit of the caller.
 
-A new file holds the rows of the old one, in their order and with the batches that brought them, and has its name but for
-the attempt. So whoever asks for the rows of a batch, or of those behind one, is answered as before.
+A new file has the rows of the old one, in their order and with their batches, and its name except for the attempt. So
+queries for the rows of a batch, or of later batches, have the same answer as before.
 """
 
 import uuid
@@ -16,22 +16,22 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
 Change = Callable[["pa.Table", "pa.Array"], "pa.Table"]
-"""The rows of a file, and which of them are meant; the rows as they are to be."""
+"""Takes the rows of a file and which of them to change; returns the rows as they shall be."""
 
 
 class Replaced(NamedTuple):
-    """Files that take the place of others."""
+    """Files that replace others."""
 
     add: Sequence[DataFile] = ()
     remove: Sequence[str] = ()
-    """As the log names them."""
+    """Their paths as in the log."""
 
 
 UNCHANGED: Final = Replaced()
 
 
 def rewritten(tables: Tables, table: Table, places: Mapping[str, Sequence[int]], change: Change) -> Replaced:
-    """The files of these names with the rows of these numbers changed, as files that nobody reads yet."""
+    """The files of these names with the rows of these numbers changed; the new files belong to no version yet."""
     if not places:
         return UNCHANGED
     files = {Path(file).name: Path(file) for file in tables.files(table)}
@@ -43,7 +43,7 @@ def rewritten(tables: Tables, table: Table, places: Mapping[str, Sequence[int]],
 
 
 def _rewrite(file: Path, places: Sequence[int], change: Change) -> Path | None:
-    """The new file beside the old one; None if no row is left."""
+    """Write the new file beside the old one; None if no row is left."""
     import pyarrow as pa
     import pyarrow.parquet as pq
 

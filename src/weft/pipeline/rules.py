@@ -1,12 +1,11 @@
-"""Rules of a lake's owner: data that decides over rows, looked at before the first row comes (PIP-034).
+"""Rules of a lake's owner that refuse or flag rows; they are checked before the first row is read (PIP-034).
 
-`[[lake.rule]]` of `lake.toml` names a stream and says, in Spark SQL over the columns of its bronze, which rows are to be
-kept aside or marked. A rule is refused at the start of a driver if its text cannot be parsed, names an unknown column, is
-neither true nor false, or could say something else of the same row tomorrow: chance, clocks, who asks, other tables, and
-functions that run foreign code.
-
-A row never fails a batch. A rule that cannot be computed for a row (a division by zero, a text that is no number) does
-not apply to it; so rules are the one place where Spark's ANSI mode is off (`lenient`).
+`[[lake.rule]]` in `lake.toml` names a stream, and a Spark SQL expression over the columns of its bronze selects the
+rows to quarantine or flag. A driver refuses a rule at its start if the text cannot be parsed, names an unknown column,
+is not boolean, or could give another result for the same row later: random numbers, clocks, the current user, other
+tables, functions that run foreign code. No row can fail a batch. A rule that cannot be computed for a row (a division
+by zero, a text that is no number) does not apply to it; so rules are the one place where Spark's ANSI mode is off
+(`lenient`).
 """
 
 import logging
@@ -25,7 +24,7 @@ if TYPE_CHECKING:
 
 ANSI: Final = "spark.sql.ansi.enabled"
 TALKATIVE: Final = "SQLQueryContextLogger"
-TEXT_MAX: Final = 4_096  # characters of a rule
+TEXT_MAX: Final = 4_096  # characters in a rule's expression
 INCONSTANT: Final = frozenset(
     {
         "CurrentTimestamp", "Now", "LocalTimestamp", "CurrentDate", "CurrentTime", "CurrentBatchTimestamp",
@@ -33,11 +32,11 @@ INCONSTANT: Final = frozenset(
         "ScalarSubquery", "Exists", "InSubquery", "ListQuery", "PythonUDF", "ScalaUDF", "Invoke", "HiveSimpleUDF",
     }
 )  # fmt: skip
-"""Spark's expressions that it calls deterministic and that say something else tomorrow, or read what is no row."""
+"""Expressions that Spark calls deterministic although their result changes, or depends on more than the row."""
 
 
 def rules_of(settings: LakeTable) -> Rules:
-    """The rules that a lake's file names. UserError `bad-rule` for one that cannot be meant, whatever it says."""
+    """The rules in a lake's file. UserError `bad-rule` for one that is invalid in any lake."""
     seen: set[tuple[str, str]] = set()
     for rule in settings.rule:
         if rule.stream not in STAGES:
@@ -55,8 +54,8 @@ def rules_of(settings: LakeTable) -> Rules:
 
 
 def verify(spark: "SparkSession", rules: Rules) -> None:
-    """Have Spark read every rule against the columns of its stream; no row is touched. UserError `bad-rule`."""
-    logging.getLogger(TALKATIVE).disabled = True  # what is wrong is said once, in one sentence
+    """Let Spark check every rule against the columns of its stream; reads no row. UserError `bad-rule`."""
+    logging.getLogger(TALKATIVE).disabled = True  # the error is reported in one sentence, without the cause
     with lenient(spark):
         for rule in rules.user:
             _look_at(spark, rule)
@@ -64,7 +63,7 @@ def verify(spark: "SparkSession", rules: Rules) -> None:
 
 @contextmanager
 def lenient(spark: "SparkSession") -> Iterator[None]:
-    """Expressions that are resolved in here are null where ANSI would fail."""
+    """Expressions resolved inside this context are null where ANSI mode would fail."""
     spark.conf.set(ANSI, "false")
     try:
         yield
@@ -80,7 +79,7 @@ def _look_at(spark: "SparkSession", rule: Rule) -> None:
     rows = spark.createDataFrame([], bronze.spark())
     try:
         chosen = rows.where(F.expr(rule.when))
-        chosen.schema  # noqa: B018  # resolves it, on a server, too
+        chosen.schema  # noqa: B018  # resolves it, also on a server
     except PySparkException as error:
         said = next((line for line in str(error).splitlines() if line), "").partition(" SQLSTATE")[0][:300]
         raise _refused(rule.name, said, f"weft lake schema {bronze.full_name} has the columns") from None
@@ -89,9 +88,9 @@ def _look_at(spark: "SparkSession", rule: Rule) -> None:
 
 
 def _fickle(chosen: "DataFrame") -> str:
-    """What in a condition depends on more than its row; empty: nothing."""
+    """What in a condition depends on more than its row; empty if nothing does."""
     if not hasattr(chosen, "_jdf"):
-        return ""  # a server keeps its expressions to itself
+        return ""  # a server does not show its expressions
     condition = chosen._jdf.queryExecution().analyzed().condition()
     if not condition.deterministic():
         return str(condition.sql())
@@ -99,7 +98,7 @@ def _fickle(chosen: "DataFrame") -> str:
 
 
 def _names(expression: Any) -> Iterator[str]:
-    """Names of the classes of an expression and all below it."""
+    """Class names of an expression and all its children."""
     yield str(expression.getClass().getSimpleName())
     children = expression.children()
     for place in range(children.size()):

@@ -1,4 +1,4 @@
-"""What decides over rows beside their own content: rules of the lake's owner, and who may send (PIP-034)."""
+"""Criteria for rows besides their own content: rules of the lake's owner, and who may send (PIP-034)."""
 
 from typing import NamedTuple
 
@@ -10,18 +10,18 @@ class Rule(NamedTuple):
     when: str
     """A Spark SQL expression over the columns of bronze; true: the rule applies."""
     then: str = "quarantine"
-    """`quarantine`, or `flag`: the sample stays, with `rule:<name>` among its flags."""
+    """`quarantine`, or `flag`: the sample stays and gets the flag `rule:<name>`."""
     stream: str = "samples"
-    """Whose rows it speaks of."""
+    """The stream whose rows it applies to."""
 
 
 class Rules(NamedTuple):
-    """What decides over rows beside their own content."""
+    """The criteria for rows besides their own content."""
 
     user: tuple[Rule, ...] = ()
     known_nodes: tuple[str, ...] | None = None
-    """Origins that may send, if only known ones may."""
+    """Origins that may send; None: all may."""
 
     def of(self, stream: str, then: str) -> tuple[Rule, ...]:
-        """The user's rules over one stream, of one kind, in their order."""
+        """The user's rules for one stream, of one kind, in their order."""
         return tuple(rule for rule in self.user if (rule.stream, rule.then) == (stream, then))

@@ -1,12 +1,11 @@
-"""The driver: whose turn it is, until it is stopped or everything is in the tables (PIP-020, PIP-023, PIP-080, PIP-100).
+"""The driver: runs batches until it is stopped or everything is in the tables (PIP-020, PIP-023, PIP-080, PIP-100).
 
-The driver takes batches itself, stream after stream, in one thread; so it does on this machine, on a cluster, and through
-Spark Connect. That of the samples begins at once, with a small batch; that of another stream when the samples
-have had their first batch and its first segment is there. Each stream has its own offsets, so a stream that is new changes
-nothing for the others; one lease stands for all of them. Gold tables are folded and files are joined between two batches.
-
-The thread that called `run` takes no batch. It sees that a cluster has somebody who works, and that a batch under way at the
-end takes no longer than it may; what is cut off then is repeated at the next start.
+One thread takes batches, stream after stream, on this machine, on a cluster, or through Spark Connect. The job of the
+samples starts at once, with a small batch; the job of another stream starts when the samples have had their first batch
+and its first segment exists. Each stream has its own offsets, so a new stream does not affect the others; one lease
+covers all of them. Gold tables are folded and files are joined between batches. The thread that called `run` takes no
+batch. It checks that a cluster has executors, and that a batch running at the end does not exceed its time; a batch cut
+off is repeated at the next start.
 """
 
 import threading
@@ -35,14 +34,15 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 EVERY_S: Final = 2.0
-PATIENCE_S: Final = 60.0  # a worker that died is back with an executor within seconds, on a busy machine in thirty
+# seconds; a worker that died has an executor again within seconds, on a busy machine within thirty
+PATIENCE_S: Final = 60.0
 
 
 class Executors:
-    """Whether a driver on a cluster has executors that work for it (PIP-081).
+    """Watches whether a driver on a cluster has executors (PIP-081).
 
-    Where a cluster is gone or has no room, Spark waits for ever and says nothing. A driver without executors for a minute
-    ends with one sentence; the next start repeats what it had begun, as after any crash.
+    If a cluster is gone or full, Spark waits for ever without an error. A driver without executors for a minute ends
+    with an error; the next start repeats the batch, as after any crash.
     """
 
     def __init__(self, spark: "SparkSession", master: str) -> None:
@@ -50,7 +50,7 @@ class Executors:
         self._looked_at = self._seen_at = -1.0
 
     def look(self, now: float) -> None:
-        """UserError `unavailable` (3) if there has been none for too long; `now` is monotonic, in seconds."""
+        """Raise UserError `unavailable` (3) if there was no executor for too long; `now` is monotonic, in seconds."""
         if is_local(self.master) or now - self._looked_at < EVERY_S:
             return
         self._looked_at = now
@@ -64,15 +64,16 @@ class Executors:
             )
 
     def _count(self) -> int:
-        context: Any = self.spark.sparkContext._jsc  # PySpark has no name for it
-        return int(context.sc().getExecutorMemoryStatus().size()) - 1  # the driver is one of them
+        context: Any = self.spark.sparkContext._jsc  # PySpark has no method for it
+        return int(context.sc().getExecutorMemoryStatus().size()) - 1  # the list includes the driver
 
 
 LEASE: Final = "samples"
-"""Whose lease a driver takes: one drives all jobs of a lake."""
+"""The name of the lease: one driver runs all jobs of a lake."""
 FIRST: Final = Limits(20_000, SEGMENTS_MAX, is_whole=True)
-"""Of the first batch of samples: its rows can be asked for before everything else is compiled and begun."""
-TURN_S: Final = 1.0  # from the beginning of a batch to that of the next one of its stream, if it takes no longer
+"""Limit of the first batch of samples: its rows can be queried before everything else is compiled and started."""
+# seconds from the start of a batch to that of the next of its stream, unless the batch takes longer
+TURN_S: Final = 1.0
 POLL_S: Final = 0.25
 AGAIN: Final = "weft lake run again, it goes on where it was; why it ended may stand in {}"
 GONE_AGAIN: Final = (
@@ -80,10 +81,10 @@ GONE_AGAIN: Final = (
     " or give it up: weft lake skip DRAIN:N --stream S --reason TEXT"
 )
 REMOTE_AGAIN: Final = "look whether the server runs; then weft lake run again, it goes on where it was"
-ENDING_S: Final = 2.0  # a process that was killed closes its sockets some time before it has ended
+ENDING_S: Final = 2.0  # a killed process closes its sockets some time before it has ended
 ODD: Final = frozenset("[]{}*?%#\\\n\r\t")
-"""Patterns to Spark, or parts of a URL to Delta."""
-FINISH_S: Final = 30.0  # how long a batch that is running may still take
+"""Characters that Spark takes as patterns, or Delta as parts of a URL."""
+FINISH_S: Final = 30.0  # seconds that a running batch gets to finish
 
 
 class Runner:
@@ -107,13 +108,13 @@ class Runner:
         self._ending.set()
 
     def run(self, spark_options: Options, *, once: bool = False, wait_s: float = 0.0) -> None:
-        """Run; returns when stopped, with `once` when everything that was there at the start is done.
+        """Run until stopped; with `once` until everything that existed at the start is done.
 
-        `wait_s`: how long a driver that is there already is waited for.
+        `wait_s`: how long to wait for another driver to end.
 
-        UserError `bad-directory`, `lease-held` (75), `lost-lease` (76), `no-java` (78), `checkpoint-missing`, `segment-gone`,
-        `segment-changed`, `offset-mismatch`, `newer-lake`, `unavailable` (3; Spark's Java has ended, or a cluster has
-        nobody left). Whatever else fails a batch is raised as it is.
+        UserError `bad-directory`, `lease-held` (75), `lost-lease` (76), `no-java` (78), `checkpoint-missing`,
+        `segment-gone`, `segment-changed`, `offset-mismatch`, `newer-lake`, `unavailable` (3; Spark's Java has ended, or
+        a cluster has no executor left). Any other error of a batch is raised unchanged.
         """
         refuse_odd(self.lake)
         with Lease(self.lake, LEASE, wait_s, self._ending) as lease:
@@ -144,16 +145,16 @@ class Runner:
         for job in self._jobs.values():
             job.fold_if_behind()
         if is_remote(spark):
-            spark.stop()  # its session in the server; where the server is gone there is none
+            spark.stop()  # its session in the server; if the server is gone there is none
 
     def _follow(self, spark: "SparkSession", take: Callable[[], None]) -> None:
-        """Let a thread take batches, until it ends by itself or has been told to and cannot; what ended it is raised."""
+        """Let a thread take batches until it ends; the error that ended it is raised here."""
         failures: list[BaseException] = []
 
         def taking() -> None:
             try:
                 take()
-            except BaseException as error:  # noqa: BLE001  # raised below, in the thread that waits
+            except BaseException as error:  # noqa: BLE001  # raised below, in the waiting thread
                 failures.append(error)
 
         thread = threading.Thread(target=taking, name="batches", daemon=True)
@@ -193,7 +194,7 @@ class Runner:
             self._until[name] = job.source.latest()
 
     def _take(self, job: Job, limits: Limits, *, once: bool) -> bool:
-        """Do the next batch of a stream, if there is something for it and its time has come; whether it was done."""
+        """Do the next batch of a stream if it is due and there is input; returns whether it was done."""
         name, now = job.kind.stream, time.monotonic()
         if self._ending.is_set() or (not once and now < self._due.get(name, now)):
             return False
@@ -205,7 +206,7 @@ class Runner:
         return True
 
     def _between_batches(self) -> None:
-        """Gold tables follow when nothing arrives any more; and time alone makes a hole overdue. Then upkeep has its turn."""
+        """Fold gold tables if nothing arrives any more or a hole has become overdue; then let upkeep run."""
         for job in self._jobs.values():
             if job.is_fold_due(time.monotonic()):
                 job.fold()
@@ -214,7 +215,7 @@ class Runner:
 
 
 def refuse_odd(lake: Layout) -> None:
-    """UserError `bad-directory` for a lake whose path has characters that Spark or Delta take for something else."""
+    """UserError `bad-directory` for a lake whose path has characters that Spark or Delta interpret as patterns."""
     root = str(lake.root.absolute())
     if odd := sorted(set(root) & ODD):
         raise UserError(
@@ -225,7 +226,7 @@ def refuse_odd(lake: Layout) -> None:
 
 
 def _lost(spark: "SparkSession", options: Options) -> UserError | None:
-    """Which process of Spark's is gone, if that is what ended the driver; None: something else did."""
+    """Which Spark process is gone, if that ended the driver; None if something else did."""
     if options.remote is not None:
         gone = UserError("unavailable", f"{options.remote} answers no more", REMOTE_AGAIN)
         return None if answers(spark) else gone

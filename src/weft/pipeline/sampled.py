@@ -1,4 +1,4 @@
-"""A batch of samples: what every batch is, and the values that neighbours make (PIP-040..043).
+"""A batch of samples: the steps of every batch, and the values calculated from neighbours (PIP-040..043).
 
 ```
 bronze       everything, as received
@@ -10,7 +10,7 @@ values       pairs that have become possible, and values that need no pair
 edges        what later neighbours will need: the state, so it comes after all that was computed with it
 ```
 
-A repetition finds its inputs as they were: edges are those before the batch as long as any step is undone.
+A repetition finds the same inputs: the edges stay those before the batch as long as any step is missing.
 """
 
 from collections.abc import Mapping, Sequence
@@ -39,7 +39,7 @@ from weft.pipeline.transforms.series import definitions, recognised
 
 
 class Known:
-    """The definitions that series keys stand for, as a small frame that every batch is joined with."""
+    """The definitions of series keys, as a small data frame that every batch is joined with."""
 
     def __init__(self, tables: Tables) -> None:
         self.tables = tables
@@ -48,7 +48,7 @@ class Known:
         self.load()
 
     def load(self) -> None:
-        """What `silver.series` says now."""
+        """Load the contents of `silver.series`."""
         if self.frame is not None:
             self.frame.unpersist()
         files = self.tables.files(SERIES)
@@ -57,7 +57,7 @@ class Known:
 
 
 class SampleBatch(Batch):
-    """The steps of one batch of samples; `known` learns the series that it brings."""
+    """The steps of one batch of samples. Its new series are added to `known`."""
 
     def __init__(self, known: Known, number: int, about: Mapping[str, str], rules: Rules) -> None:
         super().__init__(KIND, known.tables, number, about, rules)
@@ -67,7 +67,7 @@ class SampleBatch(Batch):
         self.foreign: Foreign | None = None
 
     def run(self, intake: Intake, plan: Plan, coverage: Coverage, steps: Steps) -> Outcome:
-        """As every batch; what it has of datasets is compared and calculated apart (PIP-097, PIP-099)."""
+        """Like every batch; rows of datasets are compared and calculated separately (PIP-097, PIP-099)."""
         self.drains = self.known.datasets.among(intake.slices)
         self.is_plain = not self.drains
         return super().run(intake, plan, coverage, steps)
@@ -86,7 +86,7 @@ class SampleBatch(Batch):
         return rows, counts
 
     def _define(self, rows: DataFrame) -> bool:
-        """Keep what new keys stand for; whether it is certain that no row with such a key says anything else."""
+        """Store the definitions of new keys; returns whether no row with such a key can have another definition."""
         if self._is_done(SERIES):
             return False
         seen = Observation()
@@ -106,7 +106,7 @@ class SampleBatch(Batch):
         return odd.unionByName(others.withColumn("reason", F.lit("changed")))
 
     def _told_before(self, accepted: DataFrame, steps: Steps) -> tuple[DataFrame, int]:
-        """Without rows of datasets that tell of a sample which another file, or line, has told of."""
+        """The rows without those datasets' rows that repeat a sample from another file or line."""
         if not self.drains:
             return accepted, 0
         with steps("twins"):
@@ -123,7 +123,7 @@ class SampleBatch(Batch):
         return UNCHANGED if self.foreign is None else self.foreign.doubted()
 
     def _made(self, accepted: DataFrame, plan: Plan) -> DataFrame:
-        """Samples, those among them that had been announced lost with a flag."""
+        """The samples; those that had been announced lost get a flag."""
         flags = flags_of(self.rules)
         if self.foreign is not None:
             flags += (F.when(F.col("is_ambiguous"), F.lit(imported.AMBIGUOUS)),)
@@ -134,7 +134,7 @@ class SampleBatch(Batch):
         return on_time.unionByName(to_samples(dedup.within(accepted, ranges, shift), flags, is_late=True))
 
     def _beyond(self, samples: DataFrame | None, plan: Plan, coverage: Coverage, steps: Steps) -> int:
-        """Values of the batch, then the edges behind it; returns how many values."""
+        """Write the values of the batch, then the edges after it; returns how many values."""
         if self._is_done(EDGES):
             return self.tables.rows_of_batch(VALUES, self.number)
         with steps("values"):
@@ -150,7 +150,7 @@ class SampleBatch(Batch):
         return count
 
     def _values(self, made: list[DataFrame], samples: DataFrame | None) -> int:
-        """Commit what was made, and of datasets the pairs that are new, in the place of those that they divide."""
+        """Commit the values; for datasets also the new pairs, which replace those that they divide."""
         foreign = self.foreign
         if foreign is None or samples is None:
             return self._append(VALUES, reduce(_both, made)) if made else 0
@@ -159,7 +159,7 @@ class SampleBatch(Batch):
         return self._append(VALUES, rows, lambda: foreign.divided(pairs))
 
     def _unfinished(self, edges: DataFrame, plan: Plan) -> DataFrame:
-        """Without those of eras that are over: they have made their last pair in this very batch."""
+        """The rows without those of closed eras, whose last pair is made in this batch."""
         if not plan.finished:
             return edges
         return edges.join(F.broadcast(self._origins(plan.finished)), ["origin", "era"], "left_anti").select(
@@ -167,7 +167,7 @@ class SampleBatch(Batch):
         )
 
     def _points(self, samples: DataFrame | None, plan: Plan, coverage: Coverage) -> DataFrame | None:
-        """Fresh samples and edges, each beside its neighbour; None if no pair can arise and no edge can change."""
+        """Fresh samples and edges, each with its neighbour; None if no pair can arise and no edge can change."""
         theirs = frozenset() if self.foreign is None else self.foreign.origins
         pieces = [piece for piece in coverage.pieces(plan) if name_of(piece.origin.node) not in theirs]
         moves = list(coverage.moves(plan))

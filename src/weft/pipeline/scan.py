@@ -1,8 +1,8 @@
-"""A Delta table as DuckDB reads it by itself: the Parquet files that a version's log names (PIP-090).
+"""Reads a Delta table with plain DuckDB: the Parquet files that a version's log names (PIP-090).
 
-Columns have the names, types and order of the log, whatever stands in each file: one that a file does not have is
-nothing in its rows, and a type that was widened is the wide one. Filters and projections reach the files; of days that
-cannot match nothing but the ends of the files are read.
+Columns have the names, types and order of the log, whatever a file has: a column missing in a file is null, and a
+widened type is the wide one. Filters and projections are pushed down to the files; for days that cannot match, only the
+footers are read.
 """
 
 import glob
@@ -18,16 +18,16 @@ if TYPE_CHECKING:
     from deltalake import DeltaTable
 
 MISSING: Final = ("No such file", "No files found")
-"""How DuckDB says that a file is not there which the log names."""
+"""DuckDB's error text when a file named in the log does not exist."""
 
 ADOPTED: Final = "bronze."
 BATCH: Final = "coalesce({own}, try_cast(substr(parse_filename(filename), 2, 10) AS BIGINT))"
-"""The batch of a row of bronze: a segment that is a file of bronze has it in its name only."""
+"""The batch of a bronze row; an adopted segment has it only in its file name."""
 ROWS: Final = "SELECT {columns} FROM {source}"
 
 
 def scan(connection: "duckdb.DuckDBPyConnection", handle: "DeltaTable") -> str:
-    """The SELECT of all rows of a table. Errors: duckdb.IOException with a word of `MISSING`, UserError `bad-place`."""
+    """The SELECT of all rows of a table. Errors: duckdb.IOException with a text of `MISSING`, UserError `bad-place`."""
     import pyarrow as pa
 
     schema = pa.schema(handle.schema())
@@ -45,7 +45,7 @@ def scan(connection: "duckdb.DuckDBPyConnection", handle: "DeltaTable") -> str:
 
 
 def typed(connection: "duckdb.DuckDBPyConnection", schema: "pa.Schema", made: dict[str, str]) -> str:
-    """The columns of a schema in its types: as expressions of `made`, else as the column of that name."""
+    """The columns of a schema in their types: an expression of `made`, else the column of that name."""
     told = connection.from_arrow(schema.empty_table())
     every = zip(told.types, told.columns, strict=True)
     return ", ".join(f'CAST({made.get(name, _column(name))} AS {kind}) AS "{name}"' for kind, name in every)
@@ -56,7 +56,7 @@ def _column(name: str) -> str:
 
 
 def _source(files: list[str], partitions: list[str], *, is_named: bool) -> str:
-    """The files, each row with the name of its own if that is asked for; what they are divided by is a date, which stands in their paths."""
+    """The files, on request with the file name in each row. The partition column is a date, from the path."""
     for name in partitions:
         if sum(part.startswith(f"{name}=") for part in Path(files[0]).parts) > 1:
             why = f"the lake lies in a folder {name}=…, whose name would be taken for the {name} of its rows"
@@ -68,5 +68,5 @@ def _source(files: list[str], partitions: list[str], *, is_named: bool) -> str:
 
 
 def quoted(text: str) -> str:
-    """Text as SQL says it."""
+    """Text as an SQL literal."""
     return "'" + text.replace("'", "''") + "'"

@@ -1,12 +1,12 @@
 """The Spark session that Weft's jobs and notebooks run in (PIP-083).
 
-It starts in the machine's own Java (or the wheel's), binds loopback only, keeps time in UTC, says nothing unless
-something is wrong, and holds the settings on which the promises of the tables rest. Settings that would break one
-(speculation, ANSI off, other timestamp types) are refused with the reason.
+It runs in the machine's own Java (or the wheel's), binds loopback only, uses UTC, logs only errors, and has the
+settings on which the promises of the tables rest. Settings that would break one (speculation, ANSI off, other timestamp
+types) are refused with the reason.
 
 On a cluster (any master but `local[…]`) the driver stays here: it plans, commits, and keeps the lease. Executors read
-segments and write Parquet files, so they open the lake by the same path. The secret of the cluster goes to the JVM in
-its environment and to Spark in memory, and stands in no list of arguments (PIP-081, PIP-088).
+segments and write Parquet files, so they open the lake by the same path. The cluster's secret goes to the JVM in its
+environment and to Spark in memory, never into a list of arguments (PIP-081, PIP-088).
 """
 
 import contextlib
@@ -27,12 +27,12 @@ if TYPE_CHECKING:
 
 HEAP_MB: Final = 512  # enough for the demonstration and for 100,000 rows/s (PIP-083)
 LAUNCHER_OPTIONS: Final = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC -Xshare:auto"
-"""For the short-lived JVM that only computes a command line: halves its time."""
+"""For the short-lived JVM that only computes a command line: halves its run time."""
 LOG_SETTINGS: Final = Path(__file__).with_name("log4j2.properties")
 JVM_OPTIONS: Final = (
-    "-XX:+UseSerialGC",  # two cores and half a gigabyte: a parallel collector has nothing to gain
-    # Ten times later than usual: most of what Spark runs for a small batch is planning, and compiling it well costs
-    # more than it ever saves; loops over many rows are compiled well all the same.
+    "-XX:+UseSerialGC",  # with two cores and half a gigabyte a parallel collector gains nothing
+    # Ten times later than the default: most work for a small batch is planning, and optimizing that code costs more
+    # than it saves. Loops over many rows are still optimized.
     "-XX:Tier4InvocationThreshold=50000",
     "-XX:Tier4MinInvocationThreshold=6000",
     "-XX:Tier4CompileThreshold=150000",
@@ -43,7 +43,7 @@ PARTITIONS_MAX: Final = 8
 PARTITIONS: Final = "spark.sql.shuffle.partitions"
 AUTH: Final = "spark.authenticate"
 AUTH_ENVIRONMENT: Final = "_SPARK_AUTH_SECRET"
-"""Where Spark's programs look for the secret of their cluster."""
+"""The environment variable in which Spark's programs look for the secret of their cluster."""
 EXECUTOR_MB: Final = 768
 
 SETTINGS: Final[dict[str, str]] = {
@@ -53,7 +53,7 @@ SETTINGS: Final[dict[str, str]] = {
     "spark.eventLog.enabled": "false",
     "spark.ui.enabled": "false",
     "spark.ui.showConsoleProgress": "false",
-    # what tables promise
+    # the tables promise these
     "spark.sql.session.timeZone": "UTC",
     "spark.sql.ansi.enabled": "true",
     "spark.sql.timestampType": "TIMESTAMP_LTZ",
@@ -66,28 +66,28 @@ SETTINGS: Final[dict[str, str]] = {
         "org.apache.spark.sql.execution.streaming.state.RocksDBStateStoreProvider"
     ),
     "spark.speculation": "false",
-    # Python and Arrow
+    # for Python and Arrow
     "spark.sql.execution.arrow.pyspark.enabled": "true",
     "spark.sql.execution.arrow.maxRecordsPerBatch": "50000",
     "spark.sql.python.filterPushdown.enabled": "true",
-    "spark.python.authenticate.socketTimeout": "120s",  # 15 are too few for a Python that starts on a busy machine
-    # a micro-batch of a few thousand rows: what costs per job, not per row
+    "spark.python.authenticate.socketTimeout": "120s",  # 15 s are too few for a Python that starts on a busy machine
+    # for a micro-batch of a few thousand rows: the cost is per job, not per row
     "spark.sql.shuffle.partitions": "2",
     "spark.sql.adaptive.enabled": "false",
     "spark.sql.sources.parallelPartitionDiscovery.threshold": "100000",
     "spark.hadoop.mapreduce.fileoutputcommitter.algorithm.version": "2",
     "spark.hadoop.mapreduce.fileoutputcommitter.marksuccessfuljobs": "false",
     "spark.sql.inMemoryColumnarStorage.compressed": "false",
-    "spark.sql.codegen.cache.maxEntries": "2000",  # of 100, those of a batch would push each other out
-    # Aggregates of structs and lists: more keys than this are sorted, with all that belongs to them.
+    "spark.sql.codegen.cache.maxEntries": "2000",  # with 100, the entries of one batch would evict each other
+    # Aggregates of structs and lists: with more keys than this, Spark sorts all rows with their contents.
     "spark.sql.objectHashAggregate.sortBased.fallbackThreshold": "10000",
     "spark.sql.ui.explainMode": "simple",
-    # Each column expression would first tell the JVM in which line of Python it stands: five calls instead of two.
+    # Otherwise each column expression first sends its line in Python to the JVM: five calls instead of two.
     "spark.python.sql.dataFrameDebugging.enabled": "false",
     "spark.sql.maxPlanStringLength": "1000",
-    "spark.sql.maxConcurrentOutputFileWriters": "16",  # days of a batch; else its rows are sorted by day
+    "spark.sql.maxConcurrentOutputFileWriters": "16",  # days of a batch; with more, its rows are sorted by day
     "spark.hadoop.parquet.summary.metadata.level": "none",
-    # a job that runs for months keeps no history in its heap
+    # a job that runs for months must not keep history in its heap
     "spark.sql.streaming.numRecentProgressUpdates": "2",
     "spark.sql.ui.retainedExecutions": "2",
     "spark.ui.retainedJobs": "2",
@@ -96,15 +96,15 @@ SETTINGS: Final[dict[str, str]] = {
 }
 ON_A_CLUSTER: Final[dict[str, str]] = {
     "spark.executor.memory": f"{EXECUTOR_MB}m",
-    # A task whose executor was given up may still run beside its second attempt; only one of both is moved.
+    # A task whose executor was given up may still run beside its second attempt; only one of them is committed.
     "spark.hadoop.mapreduce.fileoutputcommitter.algorithm.version": "1",
     "spark.executor.extraJavaOptions": shlex.join(JVM_OPTIONS),
     "spark.network.timeout": "60s",
     "spark.executor.heartbeatInterval": "5s",
 }
-"""What is otherwise where tasks run in other processes than the driver."""
+"""Settings that differ if tasks run in other processes than the driver."""
 OFTEN: Final = ("PythonUtils", "PythonSQLUtils", "functions", "org.apache.spark.sql.functions")
-"""Classes that PySpark looks for again at each use, which searches all jars; kept, they are found once."""
+"""Classes that PySpark looks up at each use, which searches all jars; cached here, they are found once."""
 REFUSED: Final[dict[str, tuple[str, str]]] = {
     "spark.speculation": ("false", "a speculative task writes its rows twice"),
     "spark.sql.ansi.enabled": ("true", "without it an overflow becomes a wrong number"),
@@ -112,7 +112,7 @@ REFUSED: Final[dict[str, tuple[str, str]]] = {
     "spark.sql.parquet.outputTimestampType": ("TIMESTAMP_MICROS", "the tables keep microseconds"),
     "spark.sql.session.timeZone": ("UTC", "days of the tables are days in UTC"),
 }
-"""Settings on which a promise rests: the only value they may have, and why."""
+"""Settings on which a promise rests: the only allowed value, and the reason."""
 
 
 class Options(NamedTuple):
@@ -121,30 +121,30 @@ class Options(NamedTuple):
     master: str = "local[*]"
     heap_mb: int = HEAP_MB
     state: Path | None = None
-    """Where launcher and class archive are kept; default: the user's state directory."""
+    """Directory of launcher and class archive; default: the user's state directory."""
     settings: Mapping[str, str] = {}
-    """More Spark settings, as in `[lake.spark]`."""
+    """More Spark settings, from `[lake.spark]`."""
     ui: bool = False
-    """Spark's own pages, on loopback."""
+    """Whether Spark serves its own web pages, on loopback."""
     jvm: tuple[str, ...] = ()
     """More options of the JVM."""
     log: Path | None = None
     """Where the JVM's standard error goes; default: this process's."""
     inherited: tuple[int, ...] = ()
-    """File descriptors that the JVM keeps open as long as it lives (the lock of a lease)."""
+    """File descriptors that the JVM keeps open for its lifetime (the lock of a lease)."""
     secret: Path | None = None
     """The file with the secret of the cluster, if it has one."""
     partitions: int | None = None
-    """Of a shuffle; default: one per core, at most eight."""
+    """Number of shuffle partitions; default: one per core, at most eight."""
     remote: str | None = None
-    """A server of Spark Connect, `sc://HOST:PORT`; then no Java starts here, and `master` says nothing."""
+    """A Spark Connect server, `sc://HOST:PORT`; then no Java starts here, and `master` is ignored."""
 
 
 def session(options: Options | None = None) -> "SparkSession":
     """The session of this process, started on first use; later calls return the same.
 
     Raises UserError `no-java` (exit 78), `refused-setting` naming the promise that a setting would break, `no-secret`,
-    or `unavailable` (3) if a cluster does not answer, or not to this driver's secret.
+    or `unavailable` (3) if a cluster does not answer or refuses this driver's secret.
     """
     options = options or Options()
     settings = settings_of(options)
@@ -198,7 +198,7 @@ def is_local(master: str) -> bool:
 
 
 def default_partitions(master: str) -> int:
-    """Of a shuffle: one per core, at most eight.
+    """Number of shuffle partitions: one per core, at most eight.
 
     >>> default_partitions("local[2]"), default_partitions("local-cluster[3,2,1024]"), default_partitions("local[64]")
     (2, 6, 8)
@@ -213,7 +213,7 @@ def default_partitions(master: str) -> int:
 
 
 def read_secret(file: Path) -> str:
-    """The secret of a cluster. UserError `no-secret` if it cannot be read, or is everybody's to read."""
+    """The secret of a cluster. UserError `no-secret` if it cannot be read, or if other users can read it."""
     try:
         if file.stat().st_mode & 0o077:
             raise UserError("no-secret", f"others may read {file}", f"chmod 600 {file}, after making a new secret")
@@ -229,10 +229,10 @@ def default_state() -> Path:
 
 
 def is_running(patience_s: float = 0.0) -> bool:
-    """Whether the JVM behind the session lives, and still does after so long; without it all that is asked of Spark fails."""
+    """Whether the JVM of the session is alive, and still is after `wait_s`; without it every call to Spark fails."""
     from pyspark import SparkContext
 
-    gateway: Any = SparkContext._gateway  # PySpark tells nobody else
+    gateway: Any = SparkContext._gateway  # only PySpark's gateway knows the process
     if gateway is None or gateway.proc is None:
         return gateway is not None
     with contextlib.suppress(subprocess.TimeoutExpired):
@@ -252,7 +252,7 @@ def _spoken(value: object) -> str:
 
 
 def _knowing(found: Any) -> Any:
-    """A class of Java's that is asked once for each of its methods: Java copies all of them for every answer."""
+    """A Java class whose methods are looked up once: Java copies all of them for every answer."""
     from py4j.java_gateway import JavaClass, JavaMember
 
     class Knowing(JavaClass):  # type: ignore[misc]  # it has no types
@@ -285,10 +285,10 @@ def _start(settings: Mapping[str, str], options: Options) -> None:
     except PySparkRuntimeError as error:
         where = options.log or "what it said above"
         raise UserError("no-java", f"Java ended before Spark began; see {where}", "weft doctor") from error
-    if options.secret is not None:  # only now: what a JVM is launched with stands in the list of processes
+    if options.secret is not None:  # set only now: the JVM's start options are visible in the process list
         conf.set(f"{AUTH}.secret", os.environ[AUTH_ENVIRONMENT])
     SparkContext(conf=conf, gateway=gateway)
-    # A checksum file beside each Parquet file costs two processes to make and is read by nobody.
+    # A checksum file for each Parquet file would cost two processes, and nobody reads it.
     jvm = gateway.jvm
     for name in OFTEN:
         setattr(jvm, name, _knowing(getattr(jvm, name)))

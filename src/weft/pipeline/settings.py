@@ -1,6 +1,6 @@
-"""What a lake's owner may say about its pipeline: the file `lake.toml` in the lake (`[lake]`), read when a command starts.
+"""The settings of a lake's pipeline: the file `lake.toml` in the lake (`[lake]`), read when a command starts.
 
-Everything may be left out. What is not known, or has a value that cannot be meant, is refused with its place.
+Every setting is optional. An unknown setting or invalid value is refused, with its place in the file.
 """
 
 from pathlib import Path
@@ -13,15 +13,15 @@ from weft.base.errors import UserError
 from weft.lake.layout import Layout
 
 FILE: Final = "lake.toml"
-DAYS_MAX: Final = 100_000  # from any day that may be today it is still a day
+DAYS_MAX: Final = 100_000  # counted back from today, this is still a valid date
 Days = Annotated[int, Meta(ge=0, le=DAYS_MAX)]
-"""0: for ever."""
+"""Days; 0: for ever."""
 RULES_MAX: Final = 200
 MUTES_MAX: Final = 1_000
 
 
 class RuleTable(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
-    """`[[lake.rule]]`: rows that are to be kept aside, or marked (PIP-034)."""
+    """`[[lake.rule]]`: rows to quarantine or flag (PIP-034)."""
 
     name: str
     when: str
@@ -31,7 +31,7 @@ class RuleTable(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only
 
 
 class MuteTable(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
-    """`[[lake.mute]]`: series whose anomalies nobody wants to hear of (PIP-055). What is left out fits everything."""
+    """`[[lake.mute]]`: series whose anomalies are not reported (PIP-055). An omitted field matches everything."""
 
     node: str = ""
     config_name: str = ""
@@ -47,23 +47,23 @@ class KeepTable(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only
     gold: Days = 0
     quarantine: Days = 400
     unreferenced: Annotated[int, Meta(ge=1, le=DAYS_MAX)] = 7
-    """Files that no version of a table names any more."""
+    """Days for files that no version of a table names any more."""
 
 
 class LakeTable(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
     """`[lake]`."""
 
     spark: dict[str, str | int | float | bool] = {}
-    """Spark's own settings; those that would break a promise are refused (PIP-081)."""
+    """Spark's own settings; a setting that would break a promise is refused (PIP-081)."""
     rule: Annotated[tuple[RuleTable, ...], Meta(max_length=RULES_MAX)] = ()
     mute: Annotated[tuple[MuteTable, ...], Meta(max_length=MUTES_MAX)] = ()
     keep: KeepTable = KeepTable()
     known_nodes: tuple[str, ...] | None = None
-    """Origins that may send; null: all."""
+    """Origins that may send; null: all may."""
 
     @property
     def spark_texts(self) -> dict[str, str]:
-        """Spark's settings as Spark reads them.
+        """Spark's settings as text, as Spark reads them.
 
         >>> LakeTable(spark={"spark.a": True, "spark.b": 4}).spark_texts
         {'spark.a': 'true', 'spark.b': '4'}
@@ -78,7 +78,7 @@ class _File(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=Tru
 
 
 def settings_of(layout: Layout, file: Path | None = None) -> LakeTable:
-    """What `lake.toml` of the lake says, or another file; all as usual if the lake has none.
+    """The settings from `lake.toml` of the lake, or from another file; defaults if there is none.
 
     UserError `bad-settings` names the file and the place.
     """

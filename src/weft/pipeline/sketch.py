@@ -1,8 +1,8 @@
-"""Sketches in Spark: made of values, merged, asked, by column expressions alone (PIP-047).
+"""Makes, merges and queries sketches in Spark with column expressions only (PIP-047).
 
-What a sketch is stands in `weft.pipeline.views.sketch`. While values are counted a bucket is one integer, so that it can be
-grouped by: 0 for zero, its index and an offset for what is positive, the same with a minus for what is negative. Sorted,
-these integers stand in the order of the values.
+`weft.pipeline.views.sketch` explains sketches. While values are counted, a bucket is one integer, so that Spark can
+group by it: 0 for zero, index plus offset for positive values, the same negated for negative ones. These integers sort
+in the order of the values.
 """
 
 from collections.abc import Callable
@@ -14,11 +14,11 @@ from pyspark.sql import functions as F
 from weft.pipeline.schemas.table import SKETCH
 from weft.pipeline.views.sketch import BUCKETS_MAX, GAMMA, LN_GAMMA, SHARE, VALUE_MAX, ZERO_BELOW
 
-OFFSET: Final = 2_000  # 1e-9, the least magnitude that is not zero, has index -1036
+OFFSET: Final = 2_000  # 1e-9, the smallest magnitude that is not counted as zero, has index -1036
 
 
 def bucket_of(value: Column) -> Column:
-    """The bucket of a value as one integer; null of null."""
+    """The bucket of a value as one integer; null for null."""
     size = F.least(F.abs(value), F.lit(VALUE_MAX))
     index = F.ceil(F.ln(size) / F.lit(LN_GAMMA)).cast("int") + F.lit(OFFSET)
     is_zero = F.abs(value) < F.lit(ZERO_BELOW)
@@ -26,17 +26,17 @@ def bucket_of(value: Column) -> Column:
 
 
 def sketch_of(counts: Column) -> Column:
-    """The sketch of counted buckets: an array of struct<bucket, count>, each bucket once, in any order."""
+    """A sketch from counted buckets: an array of struct<bucket, count>, each bucket once, in any order."""
     return _let(F.array_sort(counts), lambda sorted_: _united(*_sides(sorted_), F.lit(False)))
 
 
 def sketches_of(sketch: Column) -> Column:
-    """All sketches of a group as an array, for `sketch_merge`; null ones stay in it, which `collect_list` leaves out."""
+    """All sketches of a group as an array, for `sketch_merge`. Null ones stay in it, unlike with `collect_list`."""
     return F.collect_list(F.struct(sketch.alias("sketch")))["sketch"]
 
 
 def sketch_merge(sketches: Column) -> Column:
-    """All sketches of an array as one; null of an empty array, and if one of them is null: something is not known."""
+    """All sketches of an array merged; null for an empty array, or if one of them is null (unknown)."""
     zero = F.aggregate(sketches, F.lit(0).cast("bigint"), lambda total, sketch: total + sketch["zero"])
     positive, negative = (_added(sketches, side) for side in ("positive", "negative"))
     merged = _united(zero, positive, negative, F.exists(sketches, lambda sketch: sketch["collapsed"]))
@@ -51,12 +51,12 @@ def sketch_quantile(sketch: Column, q: Column | float) -> Column:
 
 
 def _let(value: Column, then: Callable[[Column], Column]) -> Column:
-    """An expression of a value that is computed once, however often it is named."""
+    """An expression over a value that is computed once, however often the expression uses it."""
     return F.get(F.transform(F.array(value), then), F.lit(0))
 
 
 def _sides(buckets: Column) -> tuple[Column, Column, Column]:
-    """Zero, positive and negative of sorted counts."""
+    """Zero, positive and negative part of sorted counts."""
     zero = F.filter(buckets, lambda one: one["bucket"] == 0)
     above = F.filter(buckets, lambda one: one["bucket"] > 0)
     below = F.reverse(F.filter(buckets, lambda one: one["bucket"] < 0))
@@ -72,13 +72,13 @@ def _bucket(index: Column, count: Column) -> Column:
 
 
 def _added(sketches: Column, side: str) -> Column:
-    """One side of several sketches: counts of equal buckets added up, sorted."""
+    """One side of several sketches: the counts of equal buckets added, sorted."""
     both = F.array_sort(F.flatten(F.transform(sketches, lambda sketch: sketch[side])))
     return _let(both, lambda buckets: _let(_starts(buckets), lambda starts: _grouped(buckets, starts)))
 
 
 def _starts(buckets: Column) -> Column:
-    """Where in sorted buckets another index begins, from 1; behind them where they end."""
+    """The positions at which the index changes in sorted buckets, from 1; at the end one past the last."""
     places = F.sequence(F.lit(1), F.size(buckets) + 1)
     is_other = F.filter(
         places,
@@ -118,7 +118,7 @@ def _united(zero: Column, positive: Column, negative: Column, collapsed: Column)
 
 
 def _cut(buckets: Column) -> Column:
-    """At most so many: those of least magnitude are joined into the least that stays."""
+    """At most this many buckets: those of smallest magnitude are merged into the smallest that stays."""
     joined = F.size(buckets) - (BUCKETS_MAX - 1)
     least = _bucket(F.get(buckets, joined - 1)["index"], _total(F.slice(buckets, F.lit(1), joined)))
     kept = F.concat(F.array(least), F.slice(buckets, joined + 1, F.lit(BUCKETS_MAX - 1)))

@@ -1,9 +1,9 @@
-"""How the rows of a batch are read (PIP-012).
+"""Reads the rows of a batch (PIP-012).
 
-The stream `weft` gives the offsets; the segments between two of them are files that both Spark's own Parquet reader and
-the source `weft` can read. Which of them the jobs use stands in one line, `rows_of`, and beside it what was measured.
+The stream `weft` gives the offsets; the segments between two of them can be read by Spark's own Parquet reader or by
+the source `weft`. The line `rows_of` chooses one of them for the jobs; a comment there has the measurements.
 """
-# tidy: the one place where the way of reading is chosen
+# tidy: this is the only place where the reader is chosen
 
 from collections.abc import Sequence
 from pathlib import Path
@@ -42,4 +42,4 @@ def by_source(spark: "SparkSession", stream: str, slices: Sequence[Slice]) -> "D
 
 
 rows_of = by_files
-"""The faster one, end to end, by `bench/pipeline_source.py`; its figures stand in bench/README.md."""
+"""The faster reader, end to end, by `bench/pipeline_source.py`; bench/README.md has the figures."""

@@ -1,14 +1,13 @@
-"""Ask the lake in SQL, at once: DuckDB over the files that the Delta logs name, without Java or network (PIP-090).
+"""Queries the lake with SQL: DuckDB reads the files that the Delta logs name, without Java or network (PIP-090).
 
-Each table that a query names is opened from its log, and DuckDB reads its files itself (`weft.pipeline.scan`). Roll-ups and
-last values are folded every minute or so; their views add what stands in silver behind the last fold, so an answer is
-current to the last batch. Nothing can be written, no extension is loaded, no file outside the lake is opened.
+Each table in a query is opened from its log, and DuckDB reads its files (`weft.pipeline.scan`). Roll-ups and last
+values are folded about every minute; their views add the rows of silver after the last fold, so an answer is current to
+the last batch. A query cannot write, load an extension, or open a file outside the lake.
 
-Versions are chosen when a table is first named, one per table, and kept for all that a `Lake` is asked: so the two sides
-of a join, and a folded table and what completes it, belong together. With `as_of` all tables are those of that instant.
-
-A `fresh` lake also answers from segments that no commit names yet, see `weft.pipeline.bridge`; then `freshness` says what came
-from where.
+One version per table is chosen at its first use and kept for all queries of a `Lake`: so the two sides of a join fit
+together, and so do a folded table and the rows that complete it. With `as_of` all tables are those of that instant. A
+`fresh` lake also reads segments that no commit names yet (see `weft.pipeline.bridge`); `freshness` then says where the
+rows came from.
 """
 
 import glob
@@ -41,7 +40,7 @@ if TYPE_CHECKING:
 
 JOB: Final = "samples"
 LAYERS: Final = ("gold", "silver", "bronze", "quarantine", "meta")
-"""In which order a table's bare name is looked up; a layer can always be written in front."""
+"""The order of layers in which a bare table name is looked up. A query can always name the layer."""
 SETTINGS: Final[dict[str, str | bool | int | float | list[str]]] = {
     "autoinstall_known_extensions": "false",
     "autoload_known_extensions": "false",
@@ -49,11 +48,11 @@ SETTINGS: Final[dict[str, str | bool | int | float | list[str]]] = {
 }
 
 FOLDED: Final = (*WIDTHS, LATEST)
-"""Tables that a view completes with what stands behind their last fold."""
+"""Tables that a view completes with the rows after their last fold."""
 BATCH_ROWS: Final = 50_000
 SKETCH: Final = "sketch_"
-"""How the names of all functions over sketches begin."""
-HINTS: Final = "Candidate bindings"  # a line of DuckDB that helps
+"""Prefixes of the names of all functions over sketches."""
+HINTS: Final = "Candidate bindings"  # a hint in DuckDB's error text
 
 _QUALIFIED: Final = re.compile(r"(\w+)\s*\.\s*(\w+)")
 _BARE: Final = re.compile(r"(?<![.\w])(\w+)")
@@ -61,26 +60,30 @@ _TABLES: Final = re.compile(r"\s*show\s+(all\s+)?tables\s*;?\s*", re.IGNORECASE)
 _LISTING: Final = re.compile(r"^\s*show\b", re.IGNORECASE)
 _NO_TABLE: Final = re.compile(r'Table with name "?(\w+)"? does not exist')
 _NO_COLUMN: Final = re.compile("Referenced column .* not found|does not have a column named")
-NEAREST: Final = 3  # tables that are named to somebody who misspelt one
+NEAREST: Final = 3  # tables suggested for a misspelt name
 _UNQUOTED: Final = re.compile(
     r"""(?<!["'.\w])(at|(?<!group )(?<!order )(?<!partition )by|group(?!\s+(?:by|all)))(?!["'\w])""", re.IGNORECASE
 )
-"""Columns whose names are words of SQL."""
+"""Columns whose names are SQL keywords."""
 
 
 class Lake:
-    """A lake that can be asked. Open it with `with`; each instance sees the versions of its first use of a table."""
+    """A lake that can be queried.
+
+    Open it with `with`. Each instance keeps the version that a table had at its first use.
+    """
 
     def __init__(
         self, root: Path | str, as_of: AsOf | None = None, *, verify: bool = False, fresh: bool = False
     ) -> None:
-        """`as_of`: that version of every table that is named, or what stood in all of them at an instant.
+        """`as_of`: that version of every table used, or the state of all tables at an instant.
 
-        Of a folded table's version, what completes it is that of its instant. A table that was made later counts as empty. UserError `no-lake` if there is none.
+        The rows that complete a folded table are of the same instant. A table made later counts as empty. UserError
+        `no-lake` if there is none.
 
-        `verify`: every file of a table that is named is read and proved first; UserError `damaged` or `unproved` if that fails.
-
-        `fresh`: drained rows that no commit names yet are in the answer (PIP-102); without effect beside `as_of`.
+        `verify`: every file of the tables used is first read and verified; UserError `damaged` or `unproved` if that
+        fails. `fresh`: the answer includes drained rows that no commit names yet (PIP-102); no effect together with
+        `as_of`.
         """
         self.layout, self.as_of, self.verify = Layout(root), as_of, verify
         self.fresh = fresh and as_of is None
@@ -98,7 +101,8 @@ class Lake:
         for name, value in self._settings():
             self._connection.execute(f"SET {name} = {value}")
         if self.fresh:
-            from weft.pipeline.bridge.bridge import Bridge  # a tenth of the start of a question that needs it
+            # costs a tenth of the start-up time of a query that needs it
+            from weft.pipeline.bridge.bridge import Bridge
 
             self._bridge = Bridge(self.layout, self._connection, self)
         for layer in LAYERS:
@@ -107,9 +111,9 @@ class Lake:
         return self
 
     def _settings(self) -> "Iterator[tuple[str, str]]":
-        """What is set in this order, for the last of them closes the door."""
+        """Set in this order, because the last setting forbids changes."""
         yield "TimeZone", quoted("UTC")
-        yield "parquet_metadata_cache", "true"  # a table's files are looked at more than once
+        yield "parquet_metadata_cache", "true"  # the files of a table are read more than once
         rooms = [self.layout.tables().resolve()]
         rooms += [self.layout.root.resolve() / "drain"] if self.fresh else []
         allowed = [quoted(form(str(room))) for room in rooms for form in (str, glob.escape)]
@@ -124,15 +128,15 @@ class Lake:
     def query(self, sql: str, limit: int | None = None) -> "pa.Table":
         """The rows of one SELECT, at most `limit`.
 
-        UserError `bad-sql` says what is wrong and which tables there are, `no-version` that a table is younger or older
-        than what is asked for, `no-files` that its files of then are deleted.
+        UserError `bad-sql` names the mistake and the tables there are; `no-version`: a table has no such version;
+        `no-files`: files of that version are deleted.
         """
         with self._asking(sql):
             answer = self._relation(sql).to_arrow_table()
         return answer if limit is None else answer.slice(0, limit)
 
     def batches(self, sql: str) -> "Iterator[pa.RecordBatch | pa.Schema]":
-        """The schema of one SELECT, then its rows as they are made: what does not fit into memory. Errors as `query`."""
+        """The schema of one SELECT, then its rows batch by batch, for results larger than memory. Errors as `query`."""
         with self._asking(sql):
             reader = self._relation(sql).to_arrow_reader(BATCH_ROWS)
             yield reader.schema
@@ -155,7 +159,7 @@ class Lake:
         return connection.sql(sql)
 
     def _listing(self) -> "duckdb.DuckDBPyRelation":
-        """What `SHOW TABLES` answers."""
+        """The answer to `SHOW TABLES`."""
         import pyarrow as pa
 
         known = sorted(self.known(), key=lambda table: table.full_name)
@@ -164,7 +168,7 @@ class Lake:
 
     @contextmanager
     def _asking(self, sql: str) -> Iterator[None]:
-        """What DuckDB refuses, in the words of this program."""
+        """Translates errors of DuckDB into errors of this program."""
         import duckdb
 
         try:
@@ -181,7 +185,7 @@ class Lake:
             raise UserError("bad-sql", why, self._mend(sql, why, is_grammar=is_grammar)) from None
 
     def _mend(self, sql: str, why: str, *, is_grammar: bool) -> str:
-        """What to type instead of a question that DuckDB does not understand."""
+        """The mend for a query that DuckDB does not understand."""
         if is_grammar and (word := _UNQUOTED.search(sql)):
             return f'{word[1]} is also a word of SQL: write "{word[1]}" in double quotes'
         known = {table.full_name for table in self.known()}
@@ -213,11 +217,11 @@ class Lake:
         return there + [view.table for view in VIEWS.values() if view.over[0] in there]
 
     def freshness(self) -> "list[Freshness]":
-        """Of the tables that were named so far, how fresh each is; nothing of a lake that is not `fresh`."""
+        """How fresh each of the tables used so far is; empty for a lake that is not `fresh`."""
         return [] if self._bridge is None else list(self._bridge.told.values())
 
     def _named_in(self, sql: str) -> list[Table]:
-        """The tables that a question can mean: `layer.name`, or by a bare name the first layer that has one."""
+        """The tables that a query may mean: `layer.name`, or for a bare name the first layer that has it."""
         known, text = {table.full_name: table for table in self.known()}, sql.lower().replace('"', "")
         named = {f"{layer}.{name}" for layer, name in _QUALIFIED.findall(text)}
         for name in set(_BARE.findall(text)):
@@ -225,7 +229,7 @@ class Lake:
         return [known[name] for name in sorted(named) if name in known]
 
     def _register(self, table: Table) -> None:
-        """Make a table (or the view that completes it) known under its full name."""
+        """Register a table (or the view that completes it) in DuckDB under its full name."""
         if table.full_name in self._registered:
             return
         self._registered.add(table.full_name)
@@ -234,7 +238,7 @@ class Lake:
         self._open.execute(f"CREATE VIEW {table.full_name} AS {shown}")
 
     def _know_sketches(self, sql: str) -> None:
-        """Make the functions over sketches known where one is named: they cost more than a small question."""
+        """Define the functions over sketches if the query names one: defining them costs more than a small query."""
         if SKETCH in sql.lower() and SKETCH not in self._registered:
             self._registered.add(SKETCH)
             for macro in MACROS:
@@ -249,11 +253,11 @@ class Lake:
         return view.select({of.full_name: self._of_view(of) for of in view.over})
 
     def _of_view(self, table: Table) -> str:
-        """What a view reads of a table; of a folded one what completes it, too."""
+        """The rows of a table for a view; for a folded table including those that complete it."""
         return f"({self._completed(table)})" if table in FOLDED else self._dataset(table, self.as_of)
 
     def _dataset(self, table: Table, wish: AsOf | None) -> str:
-        """The rows of a table, pending ones included if the lake is fresh; the name they have in DuckDB."""
+        """Register the rows of a table, with pending ones if the lake is fresh; returns their name in DuckDB."""
         if self._bridge is None or table in FOLDED:
             return self._rows(table, wish)
         name, pending = f"now_{table.layer}_{table.name}", self._bridge.select(table)
@@ -266,7 +270,7 @@ class Lake:
         return name
 
     def _rows(self, table: Table, wish: AsOf | None) -> str:
-        """Make the rows of a table's log known; the name they have in DuckDB."""
+        """Register the rows that a table's log names; returns their name in DuckDB."""
         name = f"raw_{table.layer}_{table.name}"
         if wish != self.as_of:
             name += "_then"
@@ -282,7 +286,7 @@ class Lake:
         return name
 
     def pending(self, table: Table, since: date | None = None) -> "pa.Table | None":
-        """Of a fresh lake the rows that `handle` does not have; None if there are none. `since`: no earlier UTC days."""
+        """For a fresh lake: the rows that `handle` lacks; None if there are none. `since`: no earlier UTC days."""
         assert self._bridge is not None, "a fresh lake"
         rows = self._bridge.select(table)
         if rows is None:
@@ -290,23 +294,23 @@ class Lake:
         where = "" if since is None else f" WHERE {table.partition} >= DATE '{since.isoformat()}'"
         return self._open.sql(f"FROM ({rows}){where}").to_arrow_table()
 
-    # For the bridge.
+    # Called by the bridge.
 
     def handle(self, table: Table) -> "DeltaTable | None":
-        """The version that is read."""
+        """The version that is read; None if the table does not exist."""
         return self._handle(table, None)
 
     def reopen(self, table: Table) -> None:
-        """Read the newest version of a table that nobody has asked yet."""
+        """Read the newest version of a table that has not been queried yet."""
         assert f"raw_{table.layer}_{table.name}" not in self._registered, table.full_name
         self._handles.pop((table.full_name, None), None)
 
     def committed(self, table: Table) -> str:
-        """What DuckDB calls the rows that are committed."""
+        """The name in DuckDB for the committed rows."""
         return self._rows(table, None)
 
     def _prove(self, table: Table, handle: "DeltaTable") -> None:
-        """Every file that an answer may rest on, and the table's log, hold what their digests say (FLD-030)."""
+        """Verify with their digests every file that the answer may use, and the table's log (FLD-030)."""
         for proof in chain(proofs(self.layout, table, handle), log_proofs(self.layout, table)):
             if proof.fault == "unproved":
                 mend = "weft lake check --deep --adopt, or ask without --verify"
@@ -316,7 +320,7 @@ class Lake:
                 raise UserError("damaged", f"{table.full_name}: {proof.path} is {proof.fault}", mend)
 
     def _handle(self, table: Table, wish: AsOf | None) -> "DeltaTable | None":
-        """The table at the version that is meant, the same whenever it is asked for; None: it is not there."""
+        """The table at the chosen version, the same at each call; None if it does not exist."""
         key = (table.full_name, wish)
         if key not in self._handles:
             self._handles[key] = opened(self._path(table), table.full_name, wish)
@@ -326,7 +330,7 @@ class Lake:
         return self.layout.table(table.layer, table.name)
 
     def _completed(self, table: Table) -> str:
-        """A folded table and what came later: of the newest, or of what stood there when its version was made."""
+        """A folded table and the later rows, of the newest version or of the time when its version was made."""
         raw, wish = self._dataset(table, self.as_of), self.as_of
         if isinstance(wish, int):
             wish = made_at(self._path(table), wish)
@@ -340,12 +344,12 @@ class Lake:
         return ROLLUP_VIEW.format(folded=raw, values=values, mark=mark, width=WIDTHS[table])
 
     def _mark(self, table: Table) -> int:
-        """The last batch that is folded into a table: of the same version as its rows."""
-        from weft.pipeline.checkpoint import read_record  # half of the pipeline, which most questions do without
+        """The last batch that is folded into a table, from the same version as its rows."""
+        from weft.pipeline.checkpoint import read_record  # imports half of the pipeline, which most queries do not need
 
         checkpoint = self.layout.checkpoint_id(JOB)
         if not checkpoint.exists():
-            return 1 << 62  # only the pipeline's own machine knows; what is folded is then all there is
+            return 1 << 62  # only the driver's machine has the checkpoint; elsewhere only folded rows are shown
         writer = Writer(JOB, read_record(checkpoint).id, 0)
         handle = self._handle(table, self.as_of)
         version = None if handle is None else handle.transaction_version(writer.app(table))
@@ -353,14 +357,14 @@ class Lake:
 
 
 def _nearest(word: str, names: Iterable[str]) -> list[str]:
-    """The full names whose last part is most like a word."""
+    """The full names whose last part is most similar to a word."""
     from difflib import SequenceMatcher
 
     return sorted(names, key=lambda name: -SequenceMatcher(None, word, name.partition(".")[2]).ratio())[:NEAREST]
 
 
 def _has_datasets(values: "DeltaTable | None", mark: int) -> bool:
-    """Whether values of a dataset stand behind a mark, as far as the log can tell (PIP-099)."""
+    """Whether values of a dataset exist after a mark, according to the log (PIP-099)."""
     if values is None or "dataset" not in [field.name for field in values.schema().fields]:
         return False
     return bool(values.file_uris(file_pruning_predicate=ANY.format(mark=mark)))

@@ -1,22 +1,22 @@
-"""The steps of a batch as they pass: timed, and open to whoever wants to look on, or to pull the plug."""
+"""Runs the steps of a batch: measures their time, and lets a watcher observe or interrupt them."""
 
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
 Watcher = Callable[[str, str], None]
-"""Told `before` and `after`, and the name of the step."""
+"""Called with `before` or `after`, and the name of the step."""
 
 
 def _look_away(_when: str, _step: str) -> None:
-    """The usual watcher."""
+    """The default watcher, which does nothing."""
 
 
 NOBODY: Watcher = _look_away
 
 
 class Steps:
-    """Use as `with steps("silver"):`; `seconds` then says how long each took."""
+    """Use as `with steps("silver"):`; afterwards `seconds` says how long each step took."""
 
     def __init__(self, watcher: Watcher = NOBODY) -> None:
         self.watcher = watcher

@@ -1,8 +1,8 @@
-"""Entries of the store as they stood, out of the lake (PIP-051): no Spark, no Java, however long ago.
+"""Reads past entries of the store from the lake (PIP-051), without Spark or Java, however long ago.
 
-Two instants may be asked for. `at`: what was true then, as everything that is known now tells it: of all changes that
-had been made, the greatest. `as_seen`: as if nothing had been received later. A change says when its node made it, so a
-clock that was wrong shows; which of two is the greater one no clock decides.
+There are two kinds of instants. `at`: the state at that time by today's knowledge, which is the greatest of all changes
+made by then. `as_seen`: only with changes received by then. The time of a change is that of its node's clock, which may
+be wrong; the order of two changes never depends on a clock.
 """
 
 import json
@@ -27,38 +27,41 @@ SEEN: Final = f"""
 SELECT path_text, value, deleted, node, tick, tock, "by", chain, epoch_us("at") AS from_us, epoch_us(received) AS received_us,
        epoch_us(min("at") OVER ({GREATER})) AS to_us
 FROM silver.store WHERE path_text = {{path}} AND epoch_us(received) <= {{as_seen}}
-"""  # noqa: S608  # a window, of this program's own
-"""Every version of an entry, as far as it had been received by then."""
+"""  # noqa: S608  # a window clause of this program's own
+"""Every version of an entry that had been received by then."""
 AT: Final = "SELECT * FROM ({seen}) WHERE from_us <= {at} AND ({at} < to_us OR to_us IS NULL)"
 HISTORY: Final = "SELECT * FROM ({seen}) ORDER BY tock DESC, tick DESC, node LIMIT {limit}"
 
 
 class Version(NamedTuple):
-    """One change of an entry, and from when to when it stood."""
+    """One change of an entry, and when it was in force."""
 
     path: str
     text: str | None
-    """The value as the lake has it: JSON; None: deleted, or too large to be kept."""
+    """The value as the lake has it, JSON; None: deleted, or too large to be kept."""
     deleted: bool
     node: str
     tick: int
     tock: int
     by: str | None
     chain: list[dict[str, Any]]
-    """Changes its author had seen, newest first: node and tick."""
+    """Changes that its author had seen, newest first: node and tick."""
     from_us: int
     received_us: int
     to_us: int | None
-    """When the first greater change was made; None: it stands. Not later than `from_us`: it never stood."""
+    """When the first greater change was made; None: still in force.
+
+    If it is not later than `from_us`, the change was never in force.
+    """
 
     @property
     def value(self) -> Any:
-        """The value as Python has it. Keys of maps that are no text are text here: JSON has no other."""
+        """The value as a Python object. All keys of maps are text, because JSON has no others."""
         return None if self.text is None else _plain(json.loads(self.text))
 
 
 def entry_at(lake: Path | str, path: str, *, at_ns: int | None = None, as_seen_ns: int | None = None) -> Version | None:
-    """The version of an entry that stood at an instant; nothing said: the last. None: there had been no change of it.
+    """The version of an entry at an instant, by default the last; None if it had no change by then.
 
     `path` as text, elements joined by dots. Raises UserError `no-lake`, `no-store` if no table has changes of a store.
     """
@@ -70,7 +73,10 @@ def entry_at(lake: Path | str, path: str, *, at_ns: int | None = None, as_seen_n
 
 
 def history_of(lake: Path | str, path: str, *, limit: int, as_seen_ns: int | None = None) -> list[Version]:
-    """The newest versions of an entry, the greatest first; also those that never stood. Errors as `entry_at`."""
+    """The newest versions of an entry, the greatest first, including those that were never in force.
+
+    Errors as `entry_at`.
+    """
     with _opened(lake) as asked:
         rows = asked.query(HISTORY.format(seen=_seen(path, as_seen_ns), limit=limit)).to_pylist()
     return [Version(*row.values()) for row in rows]
@@ -89,7 +95,7 @@ def _opened(lake: Path | str) -> Lake:
 
 
 def _plain(value: Any) -> Any:
-    """What JSON has no form for stands there as a map of one tag."""
+    """Undo the one-tag maps that stand for what JSON cannot express."""
     if isinstance(value, list):
         return [_plain(item) for item in value]
     if not isinstance(value, dict):
@@ -99,7 +105,7 @@ def _plain(value: Any) -> Any:
         try:
             return _TAGS[tag](said)
         except (ValueError, TypeError, PeerError):
-            pass  # somebody wrote a map that looks like it
+            pass  # a user's own map that looks like a tag
     return {key: _plain(item) for key, item in value.items()}
 
 

@@ -1,7 +1,7 @@
-"""Which numbers the tables hold: one pass over three columns, however many rows there are (PIP-063).
+"""Finds the numbers in tables with one pass over three columns (PIP-063).
 
-Numbers of an origin are mostly dense. So they are not sorted but ticked off: a bucket of 1,024 neighbours is a string of
-bits, and 100 million rows are as many bits to remember. Only buckets with holes are looked at one by one.
+Numbers of an origin are mostly dense, so they are not sorted but marked in bitmaps of 1,024 numbers each: 100 million
+rows need as many bits. Only buckets with holes are examined number by number.
 """
 
 import re
@@ -31,7 +31,7 @@ SELECT
     CASE WHEN bit_count(ticks) < last - first + 1 THEN ticks::VARCHAR END AS holed
 FROM buckets ORDER BY origin, era, bucket
 """
-"""Rows without a number that anybody could miss have no bucket."""
+"""Marks the numbers of each bucket in a bitmap. Rows without a number that could be missing have no bucket."""
 SPREAD_ROWS: Final = """
 SELECT origin, era, sequence AS first, sequence + attributes['{spread}']::BIGINT - 1 AS last FROM {table}
 WHERE error IS NOT NULL AND attributes['{spread}'] IS NOT NULL
@@ -39,20 +39,20 @@ WHERE error IS NOT NULL AND attributes['{spread}'] IS NOT NULL
 """
 RUNS: Final = re.compile("1+")
 TWINS_OF: Final = {"samples": (TWINS,)}
-"""Where numbers of a stream stand that are in silver by another one."""
+"""The table with numbers that silver has under another number."""
 
 
 class TableNumbers(NamedTuple):
-    """What a table holds."""
+    """The numbers in a table."""
 
     rows: int
     repeated: int
-    """Rows whose number another row has too."""
+    """Number of rows whose number another row has too."""
     numbers: VersionVector
 
 
 def numbers_in(asked: Lake, table: Table, upto: int) -> TableNumbers:
-    """What stands in a table up to a batch; nothing if there is no such table. One row may stand for several numbers."""
+    """The numbers in a table up to a batch; empty if there is no such table. One row may represent several numbers."""
     vector, rows, repeated = VersionVector(), 0, 0
     about = {"table": table.full_name, "upto": upto, "shift": SHIFT, "mask": MASK, "spread": SPREAD}
     if table not in asked.tables():
@@ -68,7 +68,7 @@ def numbers_in(asked: Lake, table: Table, upto: int) -> TableNumbers:
 
 
 def ranges_in(asked: Lake, sql: str) -> VersionVector:
-    """The numbers of rows that say ranges: origin, era, first and last."""
+    """The numbers of rows that contain ranges: origin, era, first and last."""
     numbers = VersionVector()
     for row in asked.query(sql).to_pylist():
         numbers.add(origin_of(row["origin"], row["era"]), row["first"], row["last"])
@@ -76,7 +76,7 @@ def ranges_in(asked: Lake, sql: str) -> VersionVector:
 
 
 def union(parts: Iterable[TableNumbers]) -> VersionVector:
-    """The numbers that any of them has."""
+    """The numbers that are in any of them."""
     numbers = VersionVector()
     for part in parts:
         numbers.update(part.numbers)

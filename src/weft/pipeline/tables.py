@@ -1,4 +1,4 @@
-"""Every table that the pipeline writes, and every view over them, by its full name."""
+"""Every table and every view of the pipeline, by its full name."""
 
 from typing import Final, NamedTuple
 
@@ -120,15 +120,15 @@ VIEWS: Final[dict[str, View]] = {
     for room in (store, documents, configuration, availability, conflicts, runs, people)
     for view in room.VIEWS
 }
-"""What is no table but can be asked like one."""
+"""Views: they are queried like tables but have no files."""
 
 
 ADOPTING: Final = "bronze"
-"""The layer whose files may be segments as they were drained; in these the batch stands in the file's name only."""
+"""The layer whose files may be adopted segments; in these only the file name has the batch."""
 
 
 class Stages(NamedTuple):
-    """The tables that a row of a stream may come to stand in."""
+    """The tables that a row of a stream can be in."""
 
     bronze: Table
     quarantine: Table
@@ -145,4 +145,4 @@ STAGES: Final = {
     "documents": Stages(BRONZE_DOCUMENTS, QUARANTINE_DOCUMENTS, DOCUMENTS),
     "configuration": Stages(BRONZE_CONFIGURATION, QUARANTINE_CONFIGURATION, CONFIGURATION),
 }
-"""Of every stream that has a job, by its name, in the order in which jobs start."""
+"""Every stream that has a job, by name, in the order in which jobs start."""

@@ -1,8 +1,8 @@
-"""Which version of a table is meant: the newest, one by its number, or what stood at an instant (PIP-090).
+"""Finds a version of a table: the newest, one by its number, or the one at an instant (PIP-090).
 
-A commit of a Delta table says when it was made, in its own file of the log; commits follow one another, so the last one
-up to an instant is found by halving, without reading the others. Numbers count the commits of one table; an instant
-means the same for all of them, which is why a question over several tables is better asked as of an instant.
+Each commit of a Delta table has its time in its file of the log, and commits are in order, so the last one up to an
+instant is found by binary search. Version numbers count the commits of one table, but an instant means the same for all
+tables. So a query over several tables should use an instant.
 """
 
 from bisect import bisect_right
@@ -24,7 +24,7 @@ AsOf = int | datetime
 LOG: Final = "_delta_log"
 EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
 ENDING: Final = ".json"
-_DIGITS: Final = 20  # of a version in the name of its commit
+_DIGITS: Final = 20  # digits of a version in the name of its commit
 
 
 class _Told(msgspec.Struct):
@@ -37,7 +37,7 @@ class _Line(msgspec.Struct):
 
 
 def as_of(text: str) -> AsOf:
-    """What a person wrote: digits are a version, anything else a time in ISO 8601, in UTC if it names no zone.
+    """A version from user input: digits are a version number, anything else an ISO 8601 time, UTC if it has no zone.
 
     UserError `bad-time`.
 
@@ -48,7 +48,7 @@ def as_of(text: str) -> AsOf:
 
 
 def instant(said: str | date | datetime) -> datetime:
-    """A time with its zone, UTC where none is said; a date is its midnight. UserError `bad-time`."""
+    """A time from ISO 8601, UTC if it has no zone; a date is its midnight. UserError `bad-time`."""
     if isinstance(said, str):
         try:
             said = datetime.fromisoformat(said)
@@ -60,9 +60,9 @@ def instant(said: str | date | datetime) -> datetime:
 
 
 def opened(path: Path, name: str, wish: AsOf | None) -> "DeltaTable | None":
-    """The table at the version that is meant; None if it had none yet.
+    """The table at a version; None if it had none yet.
 
-    UserError `no-version` for a number that it has not reached, or whose log is gone.
+    UserError `no-version` for a number not reached yet, or whose log is deleted.
     """
     from deltalake import DeltaTable
 
@@ -78,12 +78,12 @@ def opened(path: Path, name: str, wish: AsOf | None) -> "DeltaTable | None":
         raise _gone(name, f"version {version}", f"0 to {newest.version()}")
     try:
         return DeltaTable(path, version=version)
-    except Exception as error:  # deltalake has no name for a log whose beginning is deleted
+    except Exception as error:  # deltalake has no exception type for a log whose beginning is deleted
         raise _gone(name, f"version {version}", f"the newest is {newest.version()}") from error
 
 
 def paths_of(uris: Iterable[str]) -> list[str]:
-    """Files as paths: deltalake spells those of a directory with a space or an umlaut as part of a URL.
+    """Files as paths: deltalake URL-encodes paths that contain a space or an umlaut.
 
     >>> paths_of(["/my%20lake/silver/samples/b0000000007-0a-0000.parquet"])
     ['/my lake/silver/samples/b0000000007-0a-0000.parquet']

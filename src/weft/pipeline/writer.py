@@ -1,4 +1,4 @@
-"""Who commits: the app ids under which tables remember batches and leases (LAK-031, PIP-023)."""
+"""The identity of a committer: the app ids under which tables remember batches and leases (LAK-031, PIP-023)."""
 
 from typing import NamedTuple
 
@@ -6,13 +6,13 @@ from weft.pipeline.tables import Table
 
 
 class Writer(NamedTuple):
-    """Who commits: a job, its checkpoint, its lease."""
+    """The identity of a committer: a job, its checkpoint, its lease."""
 
     job: str
     checkpoint: str
-    """Id of the checkpoint; a new one starts counting batches anew."""
+    """Id of the checkpoint; a new checkpoint starts its own series of batches."""
     epoch: int
-    """Of the lease."""
+    """Epoch of the lease."""
 
     def app(self, table: Table) -> str:
         """The app id under which a table keeps the last batch of this job."""

@@ -1,4 +1,4 @@
-"""What to do when a part of the lake is gone: tables are repaired, rebuilt, recalled or skipped.
+"""Repairs a lake of which a part is lost: tables are repaired, rebuilt, recalled or skipped.
 
-It runs only when a person asks for it, and says before what it will do. Start with `repair.py`.
+It runs only at a person's request, and first says what it will do. Start with `repair.py`.
 """

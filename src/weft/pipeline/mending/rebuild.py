@@ -1,4 +1,4 @@
-"""A table made anew from what stands before it, in one commit that replaces the old rows (PIP-026).
+"""Makes a table anew from its source tables, in one commit that replaces the old rows (PIP-026).
 
 ```
 silver.<stream>   of bronze, by the present program and rules; quarantine.<stream> with it
@@ -7,14 +7,13 @@ gold.rollup_*     of silver.values
 gold.latest       of both
 ```
 
-What is made of a table that is made anew is made anew too, in this order, so that all of them tell of the same rows. A
-reader sees each table as it was, or as it is now; killed in between, it is repeated. Nobody loses rows by it: where bronze
-no longer holds (it is kept for a month) what silver does, it is refused before anything is written; values and windows
-older than what they were made of stay as they are, and so do samples and values of imported logs. `--since DAY` leaves
-earlier days alone.
+The tables that depend on a rebuilt one are rebuilt too, in this order, so that all agree. A reader sees each table
+either before or after; after a crash the rebuild is repeated. A rebuild loses no rows: if bronze (which is kept for a
+month) lacks rows that silver has, it is refused before anything is written. Values and windows older than their source
+stay as they are, and so do samples and values of imported logs. `--since DAY` leaves earlier days alone.
 
 It works between batches: all tables stand at the last one, and stay there. `batch` of a calculated pair is then that
-last batch, which roll-ups have behind them.
+last batch, which the roll-ups have already folded.
 """
 
 from collections.abc import Iterator, Sequence
@@ -57,32 +56,32 @@ BEHIND: Final = {
     tables.VALUES.full_name: (*ROLLUPS, tables.LATEST),
     tables.SAMPLES.full_name: (tables.VALUES, *ROLLUPS, tables.LATEST),
 }
-"""What is made of a table, in order."""
+"""The tables that depend on a table, in order."""
 SOURCE: Final = {tables.VALUES.full_name: tables.SAMPLES} | {table.full_name: tables.VALUES for table in ROLLUPS}
-"""What a table is made of, if days of that go earlier than its own."""
+"""The source of a table, if its days can begin earlier than the table's."""
 
 
 class Wish(NamedTuple):
-    """What is to be made anew."""
+    """What to rebuild."""
 
     table: Table
     since: date | None = None
-    """The first day that may change; None: all of them."""
+    """The first day that may change; None: all days."""
     may_lose: bool = False
-    """Rows that cannot be made again may go."""
+    """True: rows that cannot be made again may be lost."""
 
 
 class Rebuilt(NamedTuple):
-    """A table that was made anew."""
+    """The result for one table."""
 
     table: str
     before: int
-    """Rows of what was replaced."""
+    """Number of rows that were replaced."""
     after: int
 
 
 class Made(NamedTuple):
-    """A table's new rows, not yet in it."""
+    """The new rows of a table, before the commit."""
 
     table: Table
     rows: "DataFrame"
@@ -90,7 +89,7 @@ class Made(NamedTuple):
 
 
 class Rebuild:
-    """Makes tables of one job anew. The job holds the lease, and no batch of its is under way."""
+    """Rebuilds tables of one job. The job holds the lease, and none of its batches is running."""
 
     def __init__(self, job: Job, wish: Wish) -> None:
         self.job, self.wish, self.upto = job, wish, job.last_number
@@ -101,7 +100,10 @@ class Rebuild:
         self._persisted: list[DataFrame] = []
 
     def run(self) -> Iterator[Rebuilt]:
-        """Each table as it is done. UserError `no-rebuild`, `half-done`, `would-lose`; then nothing has changed."""
+        """Yield each table when it is done.
+
+        UserError `no-rebuild`, `half-done`, `would-lose`; then nothing has changed.
+        """
         self._refuse()
         self.job.fold()
         try:
@@ -122,7 +124,7 @@ class Rebuild:
         if highest > self.upto or self.upto < 0:
             raise UserError("half-done", f"a batch of {kind.stream} is not in all tables yet", "weft lake run --once")
 
-    # What a table is to hold.
+    # The new contents of a table.
 
     def _made(self, table: Table) -> list[Made]:
         if table == self.job.kind.silver:
@@ -154,7 +156,7 @@ class Rebuild:
         return [Made(kind.silver, made[0]), Made(kind.quarantine, made[1])]
 
     def _imports(self) -> list[str]:
-        """The drains of imported logs: their rows are put in order by their import, and stay as they are."""
+        """The drains of imported logs. Their rows keep the order of their import and stay as they are."""
         if self.job.kind.stream != "samples":
             return []
         claims = self.tables.read(tables.BRONZE_SAMPLES).select("drain", F.col("attributes")[ATTRIBUTE].alias("name"))
@@ -170,7 +172,7 @@ class Rebuild:
         return rows if known is None else recognised(rows, known.frame).drop("is_new")
 
     def _without_forgotten(self, rows: "DataFrame") -> "DataFrame":
-        """Without numbers that were erased on purpose."""
+        """The rows without numbers that were removed on purpose."""
         pairs = [(origin, pair) for origin, ranges in numbers(self.job.lake, self.job.kind.stream) for pair in ranges]
         if not pairs:
             return rows
@@ -178,7 +180,7 @@ class Rebuild:
         return dedup.outside(rows, *batch._ranges(pairs))
 
     def _values(self) -> list[Made]:
-        """Values, and the edges that the next batch needs."""
+        """Values, and the edges for the next batch."""
         coverage = self._coverage()
         batch = _batch_of(self.job, self.upto, self.about)
         samples = self.tables.read(tables.SAMPLES).where("dataset is null")
@@ -196,15 +198,15 @@ class Rebuild:
         return [Made(tables.VALUES, _beside(own, theirs)), Made(tables.EDGES, edges)]
 
     def _coverage(self) -> Coverage:
-        """What is covered, lost and refused behind the last batch, by the quarantine as it is now."""
+        """What is covered, lost and refused after the last batch, according to the current quarantine."""
         coverage = self.job.checkpoint.coverage(self.upto)
         coverage.refuse(refused_before(self.tables, self.job.kind.quarantine, self.upto + 1))
         return coverage
 
-    # What may go.
+    # What may be lost.
 
     def _keep_what_nobody_can_make(self, table: Table, made: Sequence[Made]) -> None:
-        """UserError `would-lose` if numbers would go that bronze no longer tells of."""
+        """Raise UserError `would-lose` if numbers would be lost that bronze no longer has."""
         if self.wish.may_lose or table != self.job.kind.silver:
             return
         old = _numbers([self._concerned(part.table) for part in made]).alias("o")
@@ -232,7 +234,7 @@ class Rebuild:
         return self.cut.get(table.full_name, 0) > 0
 
     def _since(self, table: Table) -> date | None:
-        """The first day that changes: not before its source begins, nor the first day of that if days before are gone."""
+        """The first day that changes: not before its source begins, nor that first day if it may be incomplete."""
         since, source = self.wish.since, SOURCE.get(table.full_name)
         if table in (tables.EDGES, tables.LATEST):
             return None
@@ -245,7 +247,7 @@ class Rebuild:
     # What is replaced.
 
     def _is_chosen(self, table: Table) -> "Column":
-        """Which rows are to be replaced; null stands for none."""
+        """A condition for the rows to replace; null counts as no."""
         since = self._since(table)
         if since is None:
             return F.lit(True)
@@ -255,7 +257,7 @@ class Rebuild:
         return rows.where(self._is_chosen(table))
 
     def _files(self, table: Table) -> list[str]:
-        """The files that hold rows to be replaced, and perhaps others."""
+        """The files that hold rows to replace, possibly with others."""
         since = self._since(table)
         if since is None:
             return self.tables.files(table)
@@ -270,7 +272,7 @@ class Rebuild:
         return self._concerned(table).count()
 
     def _replace(self, made: Made) -> int:
-        """One commit: the new rows in, the files of the old ones out. Returns how many are new."""
+        """One commit: add the new rows, remove the files of the old ones. Returns the number of new rows."""
         table, old = made.table, self._files(made.table)
         rows = self._chosen(table, made.rows)
         kept = self.tables.read(table, old).where(~self._is_chosen(table))
@@ -289,7 +291,7 @@ class Rebuild:
 
 
 def refuse_what_has_no_source(kind: Kind, table: Table) -> None:
-    """UserError `no-rebuild` for a table of a job that is not made of other tables."""
+    """Raise UserError `no-rebuild` for a table that is not made from other tables."""
     able = (kind.silver, *BEHIND.get(kind.silver.full_name, ()))
     if table not in able:
         raise UserError(
@@ -300,12 +302,12 @@ def refuse_what_has_no_source(kind: Kind, table: Table) -> None:
 
 
 def _batch_of(job: Job, number: int, about: dict[str, str]) -> Batch:
-    """What a batch of this job does with rows."""
+    """The steps of a batch of this job."""
     return job._steps_of(number, about)
 
 
 def _everything(coverage: Coverage) -> Plan:
-    """All that is covered, as if it had come in one batch."""
+    """Everything covered, as the input of a single batch."""
     late = VersionVector()
     for lost in coverage.lost.values():
         for origin, ranges in lost:
@@ -320,7 +322,7 @@ def _first_come(rows: "DataFrame") -> "DataFrame":
 
 
 def _beside(own: "DataFrame", theirs: "DataFrame") -> "DataFrame":
-    """Rows that were made, and rows of imported logs as they are."""
+    """The new rows together with rows of imported logs, which stay as they are."""
     return own.select(*theirs.columns).unionByName(theirs)
 
 

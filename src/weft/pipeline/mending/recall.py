@@ -1,10 +1,10 @@
-"""What a job knew behind a batch, found again in manifests and tables (PIP-025).
+"""Reconstructs a job's state after a batch from manifests and tables (PIP-025).
 
-What was received follows from the manifests below the offset, which are kept for ever, and the name of the vector
-that the batch itself recorded proves it. Where that name is another one (tables that began behind the first segment),
-the tables say it: silver, quarantine, what repeats under another number, what was erased on purpose. Announced losses and
-the ends of eras stand in manifests alone; that a sample came after its number was announced lost stands in its flag; how
-old a hole is, in `gold.completeness`.
+The received numbers follow from the manifests below the offset, which are kept for ever; the digest of the vector in
+the batch's record verifies them. If it does not match (tables that began after the first segment), the tables are used:
+silver, quarantine, samples under another number, rows removed on purpose. Announced losses and ends of eras are in
+manifests only; a flag marks samples that came after their number was announced lost; `gold.completeness` has the age of
+holes.
 """
 
 from typing import Final, NamedTuple, Protocol
@@ -25,7 +25,7 @@ from weft.pipeline.tables import COMPLETENESS
 from weft.pipeline.upkeep import forgotten
 
 RETURNED: Final = "returned"
-"""Why a number counts as lost whose sample stands in silver: it came after it was given up, and has no pair."""
+"""Reason for a lost number whose sample is in silver: it came after it was given up, and has no pair."""
 LATE: Final = """
 SELECT origin, era, sequence AS first, sequence AS last FROM silver.samples WHERE list_contains(flags, 'after-lost')
 """
@@ -37,7 +37,7 @@ ORDER BY first
 
 
 class Place(Protocol):
-    """A batch: its number, its position, and the name of what was covered behind it."""
+    """A batch: its number, its position, and the digest of the coverage after it."""
 
     @property
     def number(self) -> int: ...
@@ -53,7 +53,7 @@ class Place(Protocol):
 
 
 class Told(NamedTuple):
-    """What manifests say of everything below a position."""
+    """What the manifests say about everything below a position."""
 
     received: VersionVector
     lost: tuple[Loss, ...]
@@ -61,7 +61,7 @@ class Told(NamedTuple):
 
 
 def recalled(asked: Lake, lake: Layout, kind: Kind, place: Place, now: int) -> Coverage:
-    """The state behind a batch; `now` in wall-clock nanoseconds. SegmentFault for a broken chain."""
+    """The state after the batch; `now` in wall-clock nanoseconds. SegmentFault for a broken chain."""
     told = _told(Source(lake, kind.stream), place.at)
     received = told.received
     if received.digest() != place.vec:
@@ -91,7 +91,7 @@ def _told(source: Source, at: At) -> Told:
 
 
 def _begun(source: Source, drain: str, number: int, row: int) -> VersionVector:
-    """The first rows of a segment of which the batch took a part; nothing if they are gone."""
+    """The first rows of a segment that the batch took in part; empty if they are gone."""
     try:
         return intake_between(source, {drain: (number, 0)}, {drain: (number, row)}).received
     except (SegmentFault, FileNotFoundError):
@@ -111,7 +111,7 @@ def _late(asked: Lake) -> VersionVector:
 
 
 def _holes(asked: Lake, stream: str) -> dict[Origin, list[Hole]]:
-    """The holes that were told last, for those that are still there to keep their age."""
+    """The holes that were last recorded, so that those that still exist keep their age."""
     found: dict[Origin, list[Hole]] = {}
     if COMPLETENESS in asked.tables():
         for row in asked.query(HOLES.format(stream=stream)).to_pylist():

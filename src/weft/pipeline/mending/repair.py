@@ -1,9 +1,9 @@
-"""A new checkpoint where the tables stand (PIP-025): for one that is lost, in part or as a whole, or an older copy.
+"""Makes a new checkpoint for the tables (PIP-025), if the old one is lost, incomplete or an older copy.
 
-What is needed stands in the lake. `meta.progress` says which batches are in all tables, and at which offset each ended;
-tables that are ahead of the last of them (a driver was killed between two steps) go back to it, as a new version; what
-the job knew behind it follows from manifests and tables (`recall`). The new checkpoint has an id of its own: tables keep
-the batches of the old one under the old id for ever, and would take the next batch for done.
+The lake has everything needed. `meta.progress` says which batches are in all tables, and at which offset each ended.
+Tables ahead of the last of these (a driver was killed between two steps) go back to it, as a new version. The job's
+state after it follows from manifests and tables (`recall`). The new checkpoint has a new id: under the old id, tables
+keep the old batch numbers for ever and would treat the next batch as done.
 
 ```
 every table      back to the batch if it is ahead, and its mark under the new id: one commit
@@ -12,7 +12,7 @@ weft/coverage    what is covered, lost and missing behind the batch
 weft/id          last: from here on there is a checkpoint
 ```
 
-Killed on the way, it begins again from what the tables say now, and ends in the same. It needs no Spark.
+If it is interrupted, it starts again from the tables as they are, with the same result. It needs no Spark.
 """
 
 import uuid
@@ -50,9 +50,9 @@ if TYPE_CHECKING:
     from weft.pipeline.coverage import Coverage
 
 COUNTED_AGAIN: Final = frozenset({COMPLETENESS})
-"""Folded tables that several jobs write, and that a job without a mark counts from the beginning."""
+"""Folded tables that several jobs write. A job without a mark there counts from the beginning."""
 DONE_AGAIN: Final = frozenset({"retain", "compact"})
-"""What upkeep does again by itself where going back has undone it."""
+"""Operations that upkeep repeats by itself if going back has undone them."""
 BATCHES: Final = """
 SELECT batch, "offset", vec, rows_in, rows_silver, rows_quarantine, rows_values
 FROM meta.progress WHERE job = '{job}' ORDER BY batch
@@ -60,14 +60,14 @@ FROM meta.progress WHERE job = '{job}' ORDER BY batch
 
 
 class Behind(NamedTuple):
-    """The last batch that all tables of a job carry."""
+    """The last batch that all tables of a job have."""
 
     number: int
-    """-1: there is none."""
+    """-1 if there is none."""
     offset: str
-    """Spark's offset behind it; empty without a batch."""
+    """Spark's offset after it; empty without a batch."""
     vec: str
-    """Name of what was covered behind it."""
+    """Digest of the coverage after it."""
 
     @property
     def at(self) -> At:
@@ -75,21 +75,21 @@ class Behind(NamedTuple):
 
 
 class Repaired(NamedTuple):
-    """What was done for one job."""
+    """The result for one job."""
 
     job: str
     why: str
     """What was wrong."""
     batch: int
-    """The last batch that all tables carry: the job goes on behind it. -1: from the beginning."""
+    """The last batch that all tables have; the job continues after it. -1: from the beginning."""
     taken_back: dict[str, int]
-    """Tables that were ahead, and up to which batch."""
+    """Tables that were ahead, and their last batch."""
     missing: int
-    """Numbers that are missing behind that batch."""
+    """Numbers that are missing after that batch."""
 
 
 class Repair:
-    """The repair of one job. Whoever runs it holds the lease of `epoch`."""
+    """The repair of one job. The caller holds the lease of `epoch`."""
 
     def __init__(self, lake: Layout, kind: Kind, epoch: int, now: int) -> None:
         self.lake, self.kind, self.epoch, self.now = lake, kind, epoch, now
@@ -102,7 +102,7 @@ class Repair:
         }
 
     def fault(self) -> str | None:
-        """What is wrong, in words; None: the job can go on as it is, or has never committed anything."""
+        """What is wrong, as text; None if the job can continue, or has never committed anything."""
         if not self.marks:
             return None
         path = self.lake.checkpoint_id(self.kind.stream)
@@ -117,13 +117,16 @@ class Repair:
         return self.checkpoint.fault(record, Carried(last, highest, next(iter(others), None)))
 
     def _is_overtaken(self) -> bool:
-        """Whether tables carry a higher epoch than whoever holds the lease now: they would refuse every commit."""
+        """Whether tables have a higher epoch than the current lease: they would refuse every commit."""
         app = Writer(self.kind.stream, "", self.epoch).lease_app
         seen = [DeltaTable(self._path(table)).transaction_version(app) or 0 for table in self.tables]
         return max(seen, default=0) > self.epoch
 
     def run(self, why: str) -> Repaired:
-        """Do it. UserError `segment-gone`, `repair-undoes`; then nothing has changed. `version-gone`."""
+        """Repair.
+
+        UserError `segment-gone`, `repair-undoes` or `version-gone`; after the first two nothing has changed.
+        """
         with Lake(self.lake.root) as asked:
             behind = self._behind(asked)
             self._refuse_gaps(behind)
@@ -138,10 +141,10 @@ class Repair:
         ahead = {table.full_name: self.marks[table].batch for table in backward}
         return Repaired(self.kind.stream, why, behind.number, ahead, coverage.missing)
 
-    # Where the tables stand.
+    # How far the tables are.
 
     def _behind(self, asked: Lake) -> Behind:
-        """The last batch of `meta.progress` of which no table lacks anything."""
+        """The last batch of `meta.progress` that is complete in all tables."""
         if PROGRESS not in self.marks:
             return Behind(-1, "", "")
         batches = asked.query(BATCHES.format(job=self.kind.stream)).to_pylist()
@@ -150,19 +153,19 @@ class Repair:
         return Behind(held[-1]["batch"], held[-1]["offset"], held[-1]["vec"]) if held else Behind(-1, "", "")
 
     def _counted(self) -> list[tuple[Table, str]]:
-        """Tables, and which column of the progress counts their rows."""
+        """Tables, and the column of the progress that counts their rows."""
         stages = [(self.kind.bronze, "rows_in"), (self.kind.silver, "rows_silver")]
         stages.append((self.kind.quarantine, "rows_quarantine"))
         return [*stages, (VALUES, "rows_values")] if VALUES in self.kind.more else stages
 
     def _carries(self, table: Table, column: str, batches: list[dict[str, Any]]) -> int:
-        """Up to which batch nothing lacks in a table: one without rows leaves no mark."""
+        """The batch up to which a table is complete; a batch without rows leaves no mark in it."""
         mark = self.marks[table].batch if table in self.marks else -1
         lacking = [row["batch"] for row in batches if row["batch"] > mark and row[column] > 0]
         return min(lacking, default=batches[-1]["batch"] + 1 if batches else 0) - 1
 
     def _refuse_gaps(self, behind: Behind) -> None:
-        """What comes after the batch has to be there still, if tables have been put back to an older copy."""
+        """Check that the input after the batch still exists, if tables were restored from an older copy."""
         source = Source(self.lake, self.kind.stream)
         try:
             source.slices(behind.at or source.earliest(), source.latest())
@@ -177,9 +180,9 @@ class Repair:
         return (table for table, mark in self.marks.items() if mark.batch > behind.number)
 
     def _version_before(self, table: Table, behind: Behind) -> int:
-        """The last version of a table before what the job committed after the batch.
+        """The last version of a table before the job's commits after the batch.
 
-        UserError `repair-undoes` if rows were erased or made anew since, which going back would undo.
+        UserError `repair-undoes` if rows were removed or rebuilt since, which going back would undo.
         """
         first, others = -1, []
         for entry in said(DeltaTable(self._path(table))):
@@ -208,7 +211,7 @@ class Repair:
         return msgspec.structs.replace(old, base=behind.number + 1, start=start, partitions=partitions)
 
     def _mark(self, table: Table, record: Record, behind: Behind, version: int | None) -> None:
-        """One commit: back to a version, if there is one, and how far the table is under the new id."""
+        """One commit: go back to a version, if one is given, and set the table's mark under the new id."""
         batch = min(self.marks[table].batch, behind.number)
         handle = DeltaTable(self._path(table))
         before = handle.version()
@@ -222,7 +225,10 @@ class Repair:
         note_commits(self.lake, table, before)
 
     def _delete(self, table: Table, handle: DeltaTable, rows: str, told: CommitProperties) -> None:
-        """Take rows out in one commit; the files that deltalake writes for the others have no digest in their names."""
+        """Delete rows in one commit.
+
+        Files that deltalake writes for the remaining rows have no digest in their names.
+        """
         before = set(handle.file_uris())
         handle.delete(rows, commit_properties=told)
         root = self._path(table).resolve()
@@ -230,9 +236,10 @@ class Repair:
         adopt(self.lake, table, [Path(file).relative_to(root).as_posix() for file in fresh])
 
     def _go_back(self, table: Table, version: int, told: CommitProperties) -> None:
-        """Undo what batches have done since a version. UserError `version-gone` if that takes files that were vacuumed.
+        """Undo what batches have done since a version.
 
-        What they only added is taken out again: so days that have gone since stay gone, and nothing older is needed.
+        UserError `version-gone` if that needs files that were vacuumed. If they only added files, these are removed:
+        then days removed since stay removed, and no older file is needed.
         """
         handle = DeltaTable(self._path(table))
         added = added_by(handle, self.kind.stream, version)
@@ -252,13 +259,13 @@ class Repair:
             ) from error
 
     def _commit_nothing(self, table: Table, told: CommitProperties) -> None:
-        """A commit that says something and changes no row."""
+        """A commit with properties that changes no row."""
         handle = DeltaTable(self._path(table))
         parts = [table.partition] if table.partition else []
         handle.create_write_transaction([], "append", handle.schema(), parts, commit_properties=told)
 
     def _properties(self, record: Record, batch: int | None, table: Table) -> CommitProperties:
-        """Who commits, under which lease; and the last batch of the table, if it has one."""
+        """The committer, its lease, and the last batch of the table, if it has one."""
         writer = Writer(self.kind.stream, record.id, self.epoch)
         now_ms = self.now // 1_000_000
         metadata = {
@@ -278,7 +285,7 @@ class Repair:
             return recalled(asked, self.lake, self.kind, behind, self.now)
 
     def _begin(self, record: Record, behind: Behind, coverage: "Coverage") -> None:
-        """The new checkpoint, its record last."""
+        """Write the new checkpoint, its record last."""
         old = self.checkpoint.directory
         if old.exists():
             old.rename(old.with_name(f"{old.name}.before-{record.id[:8]}"))
@@ -293,9 +300,9 @@ class Repair:
 
 
 def repair(lake: Layout, kinds: Iterable[Kind], epoch: int, *, is_forced: bool = False) -> Iterator[Repaired]:
-    """Begin the checkpoint anew of each job that needs it, or of all of these; the lease of `epoch` is held.
+    """Make a new checkpoint for each job that needs one, or for all of `jobs`; the caller holds the lease of `epoch`.
 
-    UserError `segment-gone`, `repair-undoes` for a job that cannot be repaired; it is as it was.
+    UserError `segment-gone`, `repair-undoes` for a job that cannot be repaired; it stays unchanged.
     """
     for table in there(lake):
         _let_go(lake, table, epoch)
@@ -308,7 +315,7 @@ def repair(lake: Layout, kinds: Iterable[Kind], epoch: int, *, is_forced: bool =
 
 
 def _let_go(lake: Layout, table: Table, epoch: int) -> None:
-    """Have a table forget who kept it, if that was under a lease which was lost: else nobody could keep it any more."""
+    """Remove upkeep's epoch from a table if that lease was lost: otherwise upkeep could never commit again."""
     delta = opened(lake, table)
     if delta is None or (delta.transaction_version(APP) or 0) <= epoch:
         return

@@ -1,9 +1,8 @@
-"""To give up a segment whose rows are gone before they were read (PIP-008).
+"""Gives up a segment whose rows were lost before they were read (PIP-008).
 
-A job never passes over a segment by itself: it would be a hole that nobody knows. Somebody decides it, with a reason, and
-the manifest says so from then on: it keeps its ranges and its place in the chain, and every number that it held counts
-as lost, for that reason, in `gold.completeness` (a copy from another drain is taken all the same). The lake's other
-readers pass over it too.
+A job never skips a segment by itself, because nobody would know of the hole. A person decides it, with a reason, and
+the manifest records it: it keeps its ranges and its place in the chain, and all its numbers count as lost, for that
+reason, in `gold.completeness` (a copy from another drain is still accepted). Other readers of the lake skip it too.
 """
 
 from hashlib import sha256
@@ -21,12 +20,12 @@ from weft.pipeline.progress import reached
 from weft.pipeline.sql import Lake
 from weft.pipeline.tables import STAGES
 
-REASON_MAX: Final = 256  # characters; it stands in a row of every origin that the segment held
+REASON_MAX: Final = 256  # characters; it is repeated in a row for every origin of the segment
 HELD: Final = "SELECT count(*) AS n FROM bronze.{stream} WHERE drain = '{drain}' AND segment = {number}"
 
 
 class Place(NamedTuple):
-    """Which segment."""
+    """The segment to give up."""
 
     stream: str
     drain: str
@@ -46,7 +45,7 @@ class Skipped(NamedTuple):
 
 
 def skip(lake: Layout, place: Place, reason: str) -> Skipped:
-    """Give it up, durably; the lease is held. Doing it again changes nothing.
+    """Give up a segment, durably; the caller holds the lease. Repeating it changes nothing.
 
     UserError `no-segment`, `bad-reason`, `segment-whole` (its rows can be read), `segment-taken` (tables have them).
     """
@@ -66,7 +65,7 @@ def skip(lake: Layout, place: Place, reason: str) -> Skipped:
 
 
 def _manifest(lake: Layout, place: Place) -> tuple[Manifest, str]:
-    """The manifest and its digest; one that stands in for it where it is gone, too."""
+    """The manifest and its digest; if it is lost too, a replacement."""
     source = Source(lake, place.stream)
     there = {drain: follower.tip for drain, follower in source.drains().items()}
     if not 1 <= place.number <= there.get(place.drain, 0):
@@ -82,9 +81,10 @@ def _manifest(lake: Layout, place: Place) -> tuple[Manifest, str]:
 
 
 def _stand_in(lake: Layout, place: Place) -> Link:
-    """A manifest between its neighbours, of which the next one names the digest that was.
+    """A replacement manifest: the next manifest has the digest of the lost one.
 
-    What it held is known if the drain has published a vector since; else nobody knows, and what is absent is missing.
+    Its numbers are known if the drain has published a vector since; otherwise they are unknown, and absent numbers are
+    missing.
     """
     stream, drain, number = place
     before = decode(read_manifest(lake, stream, drain, number - 1), drain, number - 1) if number > 1 else None
@@ -110,7 +110,7 @@ def _stand_in(lake: Layout, place: Place) -> Link:
 
 
 def _published(lake: Layout, place: Place) -> VersionVector:
-    """What the first vector from the segment on holds, and no other segment below it."""
+    """The numbers in the first vector from the segment on that no other segment below it has."""
     stream, drain, number = place
     last = number + -number % EVERY
     if not lake.vector(stream, drain, last).exists():
@@ -122,7 +122,7 @@ def _published(lake: Layout, place: Place) -> VersionVector:
 
 
 def _refuse_what_is_there(lake: Layout, manifest: Manifest) -> None:
-    """Rows that can be read are not given up; nor are those that retention has deleted behind its readers."""
+    """Refuse to give up rows that can be read, or that retention has deleted after they were read."""
     name = f"{manifest.drain}:{manifest.number}"
     if manifest.gone:
         raise UserError("segment-taken", f"{name} was deleted by retention, behind all its readers", "weft lake check")
@@ -134,7 +134,7 @@ def _refuse_what_is_there(lake: Layout, manifest: Manifest) -> None:
 
 
 def _refuse_what_is_taken(lake: Layout, place: Place) -> None:
-    """What tables hold is not lost."""
+    """Refuse to give up rows that tables already have."""
     with Lake(lake.root) as asked:
         at, upto = reached(asked, place.stream)
         is_behind = upto >= 0 and at.get(place.drain, (1, 0))[0] > place.number

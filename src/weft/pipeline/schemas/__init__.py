@@ -1,4 +1,4 @@
-"""The columns of every table, by layer: what each means, in which unit.
+"""The columns of every table, by layer, with meaning and unit.
 
-No code but the tables' definitions stands here. Start with `table.py`, then `silver.py`.
+It holds only the definitions of tables. Start with `table.py`, then `silver.py`.
 """

@@ -1,4 +1,4 @@
-"""Tables of gold: what is made of silver, and corrected when silver is."""
+"""Tables of gold: made from silver, and corrected when silver changes."""
 
 from typing import Final
 

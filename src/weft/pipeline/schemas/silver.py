@@ -1,4 +1,4 @@
-"""Tables of silver: what was said, exactly once."""
+"""Tables of silver: typed rows, each number exactly once."""
 
 from typing import Final
 

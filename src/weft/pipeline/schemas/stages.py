@@ -1,4 +1,4 @@
-"""What stands before silver: rows as received, and rows that silver refused."""
+"""The stages before silver: rows as received, and rows that silver refused."""
 
 from typing import Final
 

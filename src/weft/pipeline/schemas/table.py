@@ -1,4 +1,4 @@
-"""What a table is: its columns, its partition, and what its rows are (section 4.1); and columns that many share.
+"""The definition of a table: columns, partition, and the meaning of a row (section 4.1); and columns that many share.
 
 A table's schema is data: Spark's and Delta's schemas, documentation and the views of `weft sql` are made from it.
 Columns are only ever added, nullable, at the end (LAK-036).
@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from pyspark.sql.types import StructType
 
 STATISTICS_COLUMNS: Final = 12
-"""How many leading columns have min, max and null count in the Delta log (LAK-031)."""
+"""Number of leading columns with min, max and null count in the Delta log (LAK-031)."""
 
 
 class Table(NamedTuple):
@@ -25,7 +25,7 @@ class Table(NamedTuple):
     grain: str
     """What one row is, in one sentence."""
     partition: str | None = None
-    """The partition column; None: the table is small."""
+    """The partition column; None for a small table."""
 
     @property
     def full_name(self) -> str:
@@ -33,15 +33,15 @@ class Table(NamedTuple):
         return f"{self.layer}.{self.name}"
 
     def spark(self) -> "StructType":
-        """The schema for Spark, partition column included. Needs a running session."""
+        """The schema for Spark, including the partition column. Needs a running session."""
         return _spark(self.schema.ddl())
 
     def file_columns(self) -> tuple[str, ...]:
-        """What stands in the files: all but the partition column."""
+        """The columns in the files: all but the partition column."""
         return tuple(name for name in self.schema.names if name != self.partition)
 
     def statistics(self) -> frozenset[str]:
-        """Columns whose range the Delta log knows: the leading ones, and those by which folds find what is new."""
+        """Columns whose range is in the Delta log: the leading ones, and those by which folds find new rows."""
         return frozenset((*self.file_columns()[:STATISTICS_COLUMNS], "batch", "dataset"))
 
 
@@ -55,7 +55,7 @@ def _spark(ddl: str) -> "StructType":
 
 
 def table_of(full_name: str, grain: str, columns: tuple[Column, ...], partition: str | None = None) -> Table:
-    """A table by its full name (`silver.samples`), what its rows are, and its columns; the partition is one of them."""
+    """A table from its full name (`silver.samples`), the meaning of a row, and its columns with the partition."""
     layer, _, name = full_name.partition(".")
     return Table(layer, name, Schema(full_name, columns), grain, partition)
 
@@ -82,4 +82,4 @@ DATASET: Final = Column("dataset", "string", "with which it was imported; null: 
 POINT: Final = "struct<at:timestamp,era:bigint,sequence:bigint,value:double>"
 _BUCKETS: Final = "array<struct<index:int,count:bigint>>"
 SKETCH: Final = f"struct<zero:bigint,positive:{_BUCKETS},negative:{_BUCKETS},collapsed:boolean>"
-"""How values are spread, to within 1 % (PIP-047): see `weft.pipeline.sketch`."""
+"""The distribution of values, to within 1 % (PIP-047): see `weft.pipeline.sketch`."""

@@ -1,9 +1,9 @@
-"""What is not as it was (PIP-055): each series on a node against its own last 24 hours and the same hour of 7 days.
+"""Finds anomalies (PIP-055): compares each series on a node with its own last 24 hours and the same hour of 7 days.
 
-An hour is judged by roll-ups alone, without a model, so anybody can judge it again. Usual is what lies within 6 deviations of
-the median, in the 24 hours before or in the same hour of the 7 days before; the deviation is 1.4826 times the median absolute
-deviation (MAD), which for a normal distribution is its standard deviation. However steady a series was, 1 % of
-the median and the least step it has ever made are usual too.
+An hour is judged by roll-ups alone, without a model, so anybody can repeat the judgement. A value is usual if it lies
+within 6 deviations of the median of the 24 hours before, or of the same hour of the 7 days before; the deviation is
+1.4826 times the median absolute deviation (MAD), which for a normal distribution is its standard deviation. For very
+steady series, a difference of 1 % of the median or of the smallest step it ever made is usual too.
 """
 
 from functools import cache
@@ -17,19 +17,19 @@ from weft.pipeline.tables import ANOMALIES
 EDGE: Final = 6.0
 DEVIATION: Final = 1.4826
 FLOOR: Final = 0.01
-LONG: Final = 3  # windows of a minute, one after the other, that make an anomaly
-MINUTES_MIN: Final = 20  # windows of a minute without which nothing is usual
-HOURS_MIN: Final = 3  # windows of an hour without which no count is
-SHARE_MIN: Final = 0.9  # of the usual count; below it something is missing
+LONG: Final = 3  # consecutive windows of a minute that make an anomaly
+MINUTES_MIN: Final = 20  # windows of a minute; with fewer, no value is called usual
+HOURS_MIN: Final = 3  # windows of an hour; with fewer, no count is called usual
+SHARE_MIN: Final = 0.9  # share of the usual count; below it values are missing
 _KEY: Final = ("node", "series", "hour")
 
 
 def hours_of(touched: DataFrame, newest: DataFrame, back: str) -> DataFrame:
-    """The hours that are to be judged: those of some stamps, and the hours beside them, which share stretches with them.
+    """The hours to judge: those of some time stamps, and their neighbours, which may share an anomaly with them.
 
-    Grain and key: (node, hour). Columns: node, hour, is_over (whether all of it has come), is_kept (false: only a neighbour's
-    neighbour, whose own neighbours are not looked at). `touched` has node and `at`, `newest` the newest stamp of each node;
-    what lies `back` (a SQL interval) behind it is left out.
+    Grain and key: (node, hour). Columns: node, hour, is_over (whether the hour has ended), is_kept (false: only a
+    neighbour's neighbour, whose own neighbours are not examined). `touched` has node and `at`, `newest` the newest
+    stamp of each node; what lies `back` (a SQL interval) behind it is left out.
     """
     near = F.explode(F.sequence(F.lit(-2), F.lit(2))).alias("near")
     hours = touched.select("node", F.date_trunc("hour", "at").alias("hour")).distinct().select("node", "hour", near)
@@ -43,7 +43,7 @@ def hours_of(touched: DataFrame, newest: DataFrame, back: str) -> DataFrame:
 
 
 def bands(minutes: DataFrame, judged: DataFrame) -> DataFrame:
-    """What means of a minute are usual in each hour that is judged.
+    """The range of usual means of a minute, for each judged hour.
 
     Grain and key: (node, series, hour). Columns: those, then low, high, and one struct for `day` and one for `same`:
     median and mad, null if there are too few windows. `minutes` is `gold.rollup_1m`.
@@ -64,7 +64,7 @@ def bands(minutes: DataFrame, judged: DataFrame) -> DataFrame:
 
 
 def stretches(minutes: DataFrame, usual: DataFrame) -> DataFrame:
-    """Windows of a minute, one after the other, that lie beyond what is usual on one side: at least three.
+    """Runs of at least three consecutive minutes whose means are outside the usual range on the same side.
 
     Grain and key: (node, series, hour, start). Columns: `gold.anomalies` but batch and day. `usual` is `bands`.
     """
@@ -86,7 +86,7 @@ def stretches(minutes: DataFrame, usual: DataFrame) -> DataFrame:
 
 
 def usual_hours(hours: DataFrame, judged: DataFrame) -> DataFrame:
-    """What an hour usually holds: how many values, how many resets, how wide they are spread.
+    """The usual contents of an hour: number of values, number of resets, spread.
 
     Grain and key: (node, series, hour). Columns: those, then group, is_over, n_usual, resets_usual, spread_usual.
     `hours` is `gold.rollup_1h`.
@@ -108,9 +108,10 @@ def usual_hours(hours: DataFrame, judged: DataFrame) -> DataFrame:
 
 
 def odd_hours(hours: DataFrame, usual: DataFrame) -> DataFrame:
-    """Hours that are flat where they were not, that lack values although they are over, or that have resets.
+    """Hours that are unusually flat, that have ended and lack values, or that have resets.
 
-    An hour of which the node has said nothing at all is no matter of its series: `gold.completeness` has it. Grain and key: (node, series, hour, kind). Columns: `gold.anomalies` but batch and day. `usual` is `usual_hours`.
+    An hour without any data from the node is not reported per series: `gold.completeness` has it. Grain and key: (node,
+    series, hour, kind). Columns: `gold.anomalies` but batch and day. `usual` is `usual_hours`.
     """
     now = hours.select("node", "series", F.col("window_start").alias("hour"), "n", "resets", "min", "max")
     here = now.select("node", "hour").distinct()
@@ -127,7 +128,7 @@ def odd_hours(hours: DataFrame, usual: DataFrame) -> DataFrame:
 
 
 def anomalies(found: DataFrame, judged: DataFrame, batch: int) -> DataFrame:
-    """What was found in the hours that were judged, as rows of the table.
+    """All anomalies in the judged hours, as rows of the table.
 
     Grain and key: (node, series, hour, kind, start). Columns: `gold.anomalies`.
     """
@@ -137,7 +138,7 @@ def anomalies(found: DataFrame, judged: DataFrame, batch: int) -> DataFrame:
 
 
 def heard(found: DataFrame, definitions: DataFrame, is_muted: Column) -> DataFrame:
-    """What nobody has muted; the condition sees `gold.anomalies`, and config_name and labels of the series.
+    """The anomalies that are not muted; the condition sees `gold.anomalies`, and config_name and labels of the series.
 
     Grain, key and columns: as `found`.
     """
@@ -150,7 +151,7 @@ _SAID: Final = tuple(name for name in ANOMALIES.schema.names if name not in ("ba
 
 
 def _before(windows: DataFrame, judged: DataFrame) -> DataFrame:
-    """Windows beside each hour that they are compared with: of the 24 hours before, or of the same hour of 7 days."""
+    """For each hour the windows that it is compared with: of the 24 hours before, or of the same hour of 7 days."""
     joined = windows.alias("w").join(
         F.broadcast(judged).alias("j"),
         F.expr("w.node = j.node and window_start < hour and window_start >= hour - interval 7 days"),
@@ -169,7 +170,7 @@ def _middle(sorted_: Column) -> Column:
 
 @cache
 def _spread(name: str) -> Column:
-    """Median, MAD and half the width of what is usual, of a sorted array of means; null of too few."""
+    """Median, MAD and half the width of the usual range, of a sorted array of means; null if there are too few."""
 
     def of(median: Column) -> Column:
         off = F.array_sort(F.transform(F.col(name), lambda mean: F.abs(mean - median)))
@@ -188,7 +189,7 @@ def _band(median: Column, off: Column) -> Column:
 
 @cache
 def _stretch() -> tuple[Column, ...]:
-    """One row of the windows of a stretch that lie in one hour."""
+    """One row of the minutes of a run that lie in one hour."""
     beyond = F.greatest(F.col("mean") - F.col("high"), F.col("low") - F.col("mean"))
     worst, length = F.max_by("mean", beyond), F.count(F.lit(1))
     kind = F.when(F.max("side") > 0, F.lit("high")).otherwise(F.lit("low"))
@@ -217,12 +218,12 @@ def _told(name: str, words: str) -> Column:
 
 
 def _score(observed: Column, low: Column, high: Column) -> Column:
-    """How far off, in such units that the edge is 6; null where nothing but one value is usual."""
+    """The distance from the median, scaled so that the usual range ends at 6; null if only one value is usual."""
     return F.try_divide(F.abs(observed - (low + high) / 2) * (2 * EDGE), high - low)
 
 
 def _odd(kind: str, when: Column, because: Column, **numbers: Column) -> Column:
-    """One kind of odd hour, if it is one; numbers that are not given are null."""
+    """One kind of odd hour, if the hour is one; numbers that are not given are null."""
     named = ("observed", "expected_low", "expected_high", "score")
     doubles = [numbers.get(name, F.lit(None)).cast("double").alias(name) for name in named]
     return F.when(when, F.struct(F.lit(kind).alias("kind"), *doubles, because.alias("because")))
@@ -237,7 +238,7 @@ def _flat() -> Column:
 
 @cache
 def _missing() -> Column:
-    """Two at least: an hour that begins in between two samples has one more or less."""
+    """At least two missing values: the hour boundary can shift one sample to a neighbour."""
     n, usual = F.col("n"), F.col("n_usual")
     is_missing = F.col("is_over") & (n < usual * SHARE_MIN) & (usual - n >= 2)
     words = F.format_string("%d values, where %.0f are usual", n, usual)

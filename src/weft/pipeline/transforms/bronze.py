@@ -1,4 +1,4 @@
-"""From segments to bronze: as received, and where it came from."""
+"""Turns segments into bronze: rows as received, and the place they came from."""
 
 from functools import cache, lru_cache
 
@@ -10,17 +10,17 @@ from weft.pipeline.transforms.columns import columns, day_of
 
 
 def located(files: DataFrame, stream: str, drain: str | None = None) -> DataFrame:
-    """The rows of segment files with the drain, segment and row that the file's place says.
+    """The rows of segment files with drain, segment and row, read from the file's path.
 
-    Grain: one row of a segment. Key: (drain, segment, row). Columns: those of the segment, then these three.
-    A path ends in `<drain>/<block>/<number, 16 hex>.parquet` (LAK-008). `drain`: the one of all files, which spares
-    looking for it in every row.
+    Grain: one row of a segment. Key: (drain, segment, row). Columns: those of the segment, then these three. A path
+    ends in `<drain>/<block>/<number, 16 hex>.parquet` (LAK-008). `drain`: the drain of all files, if known; then it is
+    not parsed from each row's path.
     """
     return files.select(*_located(stream, drain))
 
 
 def to_bronze(rows: DataFrame, stream: str, batch: Column) -> DataFrame:
-    """Everything as it was received, with the batch that took it and the UTC day of its arrival.
+    """Rows as received, with the batch that took them and the UTC day of arrival.
 
     Grain and key as `located`. Columns: `bronze.<stream>`.
     """
@@ -35,7 +35,7 @@ def _located(stream: str, drain: str | None) -> tuple[Column, ...]:
     return (
         *columns(*SEGMENTS[stream].names),
         (from_path if drain is None else F.lit(drain)).alias("drain"),
-        F.conv("_metadata.file_name", 16, 10).cast("bigint").alias("segment"),  # as far as it is a number
+        F.conv("_metadata.file_name", 16, 10).cast("bigint").alias("segment"),  # if it is a number
         F.col("_metadata.row_index").alias("row"),
     )
 

@@ -19,18 +19,18 @@ def to_catalog(rows: DataFrame) -> DataFrame:
 
 
 def said() -> Column:
-    """What a change says."""
+    """The columns of a bronze row that make up a change."""
     attribute = F.col("attributes")
     return F.xxhash64(F.col("key"), F.col("body"), *[attribute[name] for name in OF_CHANGES], F.col("at_ns"))
 
 
 def kept() -> Column:
-    """The same of a row of silver."""
+    """The same columns of a row of silver."""
     return F.xxhash64("name", "record", *OF_CHANGES, "at_ns")
 
 
 def misfits() -> list[tuple[str, Column]]:
-    """Why a row can be no change, first match first."""
+    """Reasons why a row cannot be a change; the first match counts."""
     attribute = F.col("attributes")
     lacks = [attribute[name].isNull() for name in OF_CHANGES]
     return [

@@ -1,7 +1,7 @@
 """Column expressions that several transformations share: instants, identities, contents.
 
-Building an expression costs a call into the JVM per node of it, a few hundred in all, which is what a small batch
-mostly consists of. Expressions never change; so lists of them that every batch selects are built once and kept.
+Each node of an expression costs a call into the JVM; a few hundred calls are most of the cost of a small batch. So
+lists of expressions that every batch uses are built once and cached.
 """
 
 from collections.abc import Iterable, Sequence
@@ -18,20 +18,20 @@ DAY_NS: Final = 86_400_000_000_000
 
 @cache
 def columns(*names: str) -> tuple[Column, ...]:
-    """Columns by their names, made once."""
+    """Columns by their names, cached."""
     return tuple(F.col(name) for name in names)
 
 
 def with_others(names: Iterable[str], **made: Column) -> tuple[Column, ...]:
-    """The named columns in order, those of `made` in their place: a `select` that is the contract of a table."""
+    """The named columns in order, with those of `made` in their place: a `select` that guarantees the schema."""
     return tuple(made[name].alias(name) if name in made else F.col(name) for name in names)
 
 
 def batch_mark(number: int) -> Column:
-    """The number of a batch as a column that is not a constant to the code generator.
+    """The number of a batch as a column that is not a constant for Spark's code generator.
 
-    A number would stand in the generated code, and every batch would compile its own classes; an array is handed over,
-    and only a row tells which of its places is meant.
+    A constant would be part of the generated code, so every batch would compile its own classes. Instead an array is
+    passed, and each row selects an element of it.
     """
     here = F.lit(number).cast("bigint")
     return F.get(F.array(here, here), F.isnull("origin").cast("int"))
@@ -39,12 +39,12 @@ def batch_mark(number: int) -> Column:
 
 @cache
 def batch_in_name() -> Column:
-    """The batch of a row of bronze: its own, or, in a segment that is a file of bronze, what the file's name says."""
+    """The batch of a bronze row: its own, or for an adopted segment the one in the file's name."""
     return F.coalesce("batch", F.expr("try_cast(substring(_metadata.file_name, 2, 10) as bigint)"))
 
 
 def day_of(nanoseconds: str) -> Column:
-    """UTC day of an instant; floor division that no stamp can overflow."""
+    """UTC day of an instant; uses floor division, which cannot overflow."""
     whole = F.expr(f"{nanoseconds} div {DAY_NS} - if({nanoseconds} % {DAY_NS} < 0, 1, 0)")
     return F.date_from_unix_date(whole.cast("int"))
 
@@ -60,10 +60,10 @@ def milliseconds(nanoseconds: str) -> Column:
 
 
 def hashed(rows: DataFrame, key: Sequence[Column | str], added: Sequence[Column]) -> DataFrame:
-    """Rows added up by key in a hash map, and in no order.
+    """Rows summed by key with a hash map, without sorting.
 
-    Grain: one group. Key: `key`. Columns: those of the key, then `added`. Where only text and structs are added up, Spark
-    sorts all rows by key; beside a list it does not, even beside one of nothing, if somebody asks for it.
+    Grain: one group. Key: `key`. Columns: those of the key, then `added`. If only text and structs are aggregated,
+    Spark sorts all rows by key. With a list among the aggregates it does not; so an empty list is added.
     """
     made = rows.groupBy(*key).agg(*added, F.collect_list(F.lit(None)).alias("_nothing"))
     return made.where(F.size("_nothing") == 0).select(*made.columns[:-1])
@@ -75,18 +75,18 @@ def is_paired() -> Column:
 
 
 def definition_hash() -> Column:
-    """One number for what a series key stands for, to see a collision."""
+    """A hash of the definition of a series key, to detect collisions."""
     labels = F.sort_array(F.map_entries("labels"))
     return F.xxhash64("config_name", "detail", "type", "param", labels)
 
 
 def content_hash(value: Column | str = "value", base: Column | str = "base") -> Column:
-    """One number for what a sample says: equal for a repeated row, whatever way it came."""
+    """A hash of a sample's content: equal for a repeated row, whatever way it came."""
     return F.xxhash64("series", "at_ns", value, "value_long", base, "base_long", "text")
 
 
 def value_of(name: str) -> Column:
-    """Value or base as a double, whichever column of the segment holds it."""
+    """The value or the base as a double, from whichever column holds it."""
     return F.coalesce(F.col(f"{name}_double"), F.col(f"{name}_long").cast("double"))
 
 

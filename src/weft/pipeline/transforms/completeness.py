@@ -1,4 +1,4 @@
-"""Of `gold.completeness` (PIP-060) what only the rows tell: how many went where, and between which stamps."""
+"""The part of `gold.completeness` (PIP-060) that needs the rows: counts per table, and the range of time stamps."""
 
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
@@ -7,10 +7,10 @@ TALLY = ("rows", "silver", "quarantined", "node", "first_at", "last_at", "last_r
 
 
 def tallies(bronze: DataFrame, silver: DataFrame, quarantine: DataFrame, seen: tuple[str, str, str]) -> DataFrame:
-    """How many rows of some batches went where, and between which stamps.
+    """The number of rows of some batches in each table, and their first and last time stamps.
 
-    Grain and key: (origin, era). Columns: origin, era, then `TALLY`. `seen` says how silver names, as SQL, whose a row
-    is, its stamp and its arrival.
+    Grain and key: (origin, era). Columns: origin, era, then `TALLY`. `seen` has the SQL for a row's owner, time stamp
+    and arrival in silver.
     """
     one, none = F.lit(1).cast("bigint"), F.lit(0).cast("bigint")
     no_time, no_text = F.lit(None).cast("timestamp"), F.lit(None).cast("string")

@@ -19,17 +19,17 @@ def to_configuration(rows: DataFrame) -> DataFrame:
 
 
 def said() -> Column:
-    """What a write says."""
+    """The columns of a bronze row that make up a write."""
     return F.xxhash64("key", _value(), _who(), "at_ns")
 
 
 def kept() -> Column:
-    """The same of a row of silver."""
+    """The same columns of a row of silver."""
     return F.xxhash64("key", "value", "by", "at_ns")
 
 
 def misfits() -> list[tuple[str, Column]]:
-    """Why a row can be no write, first match first."""
+    """Reasons why a row cannot be a write; the first match counts."""
     epoch, counter = F.col("era"), F.col("sequence")
     return [
         ("missing-field", epoch.isNull()),

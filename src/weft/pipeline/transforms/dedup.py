@@ -1,8 +1,8 @@
 """Each number once: against everything before the batch, and within it (PIP-030).
 
-Whether a number was there before is known as ranges, by origin. Ranges are joined to rows by broadcast, hashed on
-origin, era and bucket (`sequence >> shift`), then compared; so a row meets a handful of ranges, however many there
-are, nothing is sorted, and memory is O(ranges). In the usual batch nothing repeats, and none of this runs.
+Whether a number was there before is known as ranges, by origin. A broadcast hash join on origin, era and bucket
+(`sequence >> shift`) finds the ranges for a row: only a few are compared, nothing is sorted, and memory is O(ranges).
+Usually nothing repeats in a batch, and this code does not run.
 """
 
 from pyspark.sql import Column, DataFrame, Window
@@ -12,7 +12,7 @@ from weft.pipeline.transforms.columns import same_origin
 
 
 def bucketed(ranges: DataFrame, shift: int) -> DataFrame:
-    """Ranges, one row per bucket of 2^shift numbers that they reach into.
+    """Ranges, one row per bucket of 2^shift numbers that a range overlaps.
 
     Grain and key: (range, bucket). Columns: those of the input (with origin, era, first, last), then `bucket`.
     """
@@ -55,10 +55,10 @@ def numbered(rows: DataFrame) -> DataFrame:
 
 
 def changed(duplicates: DataFrame, held: DataFrame, said: Column, kept: Column) -> DataFrame:
-    """Those duplicates that say something else than the row which silver holds under their number.
+    """The duplicates whose content differs from silver's row with the same number.
 
-    Grain, key and columns of `duplicates` (bronze); `held` are rows of silver. `said` and `kept` are one number each
-    for what a row of either says. A duplicate of a row that is in quarantine has nothing to differ from.
+    Grain, key and columns of `duplicates` (bronze); `held` are rows of silver. `said` and `kept` are hashes of the
+    content of a row of either. A duplicate of a row in quarantine has nothing to be compared with.
     """
     columns = duplicates.columns
     told = duplicates.withColumn("_said", said).alias("d")

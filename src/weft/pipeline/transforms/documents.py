@@ -1,4 +1,4 @@
-"""From bronze to `silver.documents`: every operation of every session, each once, whichever nodes tell of it (GSP-034)."""
+"""From bronze to `silver.documents`: every operation of every session once, whichever nodes delivered it (GSP-034)."""
 
 from functools import cache
 
@@ -19,17 +19,20 @@ def to_documents(rows: DataFrame) -> DataFrame:
 
 
 def said() -> Column:
-    """What an operation says: its bytes. When it was received, and from whom, each node tells for itself."""
+    """The content of an operation: its bytes. The time of receipt and the sender differ from node to node."""
     return F.xxhash64("raw")
 
 
 def kept() -> Column:
-    """The same of a row of silver."""
+    """The same column of a row of silver."""
     return F.xxhash64("body")
 
 
 def misfits() -> list[tuple[str, Column]]:
-    """Why a row can be no operation, first match first. What is inert, or has no time, is one (DOC-035)."""
+    """Reasons why a row cannot be an operation; the first match counts.
+
+    Operations that are inert, or have no time, are valid (DOC-035).
+    """
     eff = _eff()
     lacks = [F.col("raw").isNull(), F.col("attributes")["eff"].isNull()]
     is_time = F.coalesce((eff >= 0) & (eff < float("inf")), F.lit(False))

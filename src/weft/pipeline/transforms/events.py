@@ -1,4 +1,4 @@
-"""From bronze to `silver.events`: what nodes have told of themselves, each event once."""
+"""From bronze to `silver.events`: events that nodes reported about themselves, each once."""
 
 from functools import cache
 
@@ -18,12 +18,12 @@ def to_events(rows: DataFrame) -> DataFrame:
 
 
 def said() -> Column:
-    """What an event says."""
+    """The content of an event."""
     return F.xxhash64("key", "body", "at_ns")
 
 
 def kept() -> Column:
-    """The same of a row of silver."""
+    """The same columns of a row of silver."""
     return F.xxhash64("event", "fields", "at_ns")
 
 

@@ -1,8 +1,8 @@
-"""Imported logs, where several files may tell of one sample (PIP-097), and order is that of time (PIP-099).
+"""Imported logs: several files may have the same sample (PIP-097), and samples are ordered by time (PIP-099).
 
-An origin of an import is a dataset and a source, so (origin, config_name, detail, param, labels, at) is what makes a
-sample one sample, whichever files and lines it stands in. Of equal ones the first line that was imported counts. A
-series here is the same without the time: what it is called, whatever type a line says.
+An origin of an import is a dataset and a source, so (origin, config_name, detail, param, labels, at) identifies a
+sample, whichever files and lines it is in. Of several such lines the first one imported counts. A series is identified
+by the same columns without the time, whatever type a line states.
 """
 
 from collections.abc import Sequence
@@ -22,7 +22,7 @@ _ID = ("origin", "era", "sequence")
 
 
 def marked(rows: DataFrame, drains: Sequence[str]) -> DataFrame:
-    """Rows of bronze with `dataset`, null in those that were measured here. `drains` are those of datasets.
+    """Rows of bronze with `dataset`, null for rows of nodes. `drains` are those of datasets.
 
     Grain and key unchanged. Columns: those of the input, then `dataset`.
     """
@@ -30,18 +30,19 @@ def marked(rows: DataFrame, drains: Sequence[str]) -> DataFrame:
 
 
 def held(samples: DataFrame) -> DataFrame:
-    """Samples, with `file` and `place` where each stands, as `twins` compares them with rows that come later.
+    """Samples with their `file` and `place`, as `twins` compares them with later rows.
 
-    Grain and key: one sample. Columns: id, what makes a sample one, what it says, flags, file and place.
+    Grain and key: one sample. Columns: id, identity, content, flags, file and place.
     """
     return samples.select(*_held())
 
 
 def twins(rows: DataFrame, before: DataFrame | None = None) -> DataFrame:
-    """Good rows of datasets, beside what silver has of the same origins and days: which tell of one sample, which differ.
+    """Good rows of datasets beside silver's rows of the same origins and days: which are the same sample, which differ.
 
-    Grain and key: a row of either, its id (`before` as of `held`; `file` is null in `rows`). Columns: those of `rows`, flags,
-    file, place, `twin` (1: this one counts), `of` (id of the one that does), `is_ambiguous`: others say another value or base.
+    Grain and key: a row of either, its id (`before` as of `held`; `file` is null in `rows`). Columns: those of `rows`,
+    flags, file, place, `twin` (1: this one counts), `of` (id of the row that counts), `is_ambiguous`: others have
+    another value or base.
     """
     none = {"flags": "array<string>", "file": "string", "place": "bigint"}
     fresh = rows.select("*", *[F.lit(None).cast(kind).alias(name) for name, kind in none.items()])
@@ -73,7 +74,7 @@ def doubted(rows: DataFrame) -> DataFrame:
 
 
 def lines(samples: DataFrame) -> DataFrame:
-    """Which series some samples are of. Grain and key: (origin, line). Columns: those, and the dataset.
+    """The series of some samples. Grain and key: (origin, line). Columns: those, and the dataset.
 
     `line` is a hash: two series may share one.
     """
@@ -81,10 +82,10 @@ def lines(samples: DataFrame) -> DataFrame:
 
 
 def in_time_order(samples: DataFrame, of: DataFrame, batch: Column, since: int = -1) -> DataFrame:
-    """The pairs of imported series, neighbours by time, across files; of those, what batches behind `since` have changed.
+    """Pairs of imported series, neighbours by time across files, that batches after `since` have changed.
 
     Grain: one pair. Key: id of the later sample. Columns: `silver.values`, then `is_new`: the later sample itself came
-    behind `since`, so no value of it was there. `samples` are all samples of the series that `of` (`lines`) names.
+    after `since`, so it had no value before. `samples` are all samples of the series that `of` (`lines`) names.
     """
     named = samples.drop("dataset").withColumn("line", _line()).alias("s")
     same = (F.col("s.origin") == F.col("l.origin")) & (F.col("s.line") == F.col("l.line"))
@@ -102,7 +103,7 @@ def among(rows: DataFrame, ids: DataFrame) -> DataFrame:
 
 
 def days_of(values: DataFrame) -> DataFrame:
-    """Of which series and days some values of datasets are. Grain and key: (node, series, day). Columns: those."""
+    """The series and days of some values of datasets. Grain and key: (node, series, day). Columns: those."""
     return (
         values.where("dataset is not null").select("node", "series", "day").distinct().select("node", "series", "day")
     )
@@ -114,7 +115,10 @@ def of_days(values: DataFrame, days: DataFrame) -> DataFrame:
 
 
 def outside_days(rows: DataFrame, days: DataFrame, day: Column) -> DataFrame:
-    """The rows of no such series and day; `day` is theirs (of `r`). Grain, key and columns of `rows`."""
+    """The rows that belong to none of these series and days; `day` is an expression over the rows (`r`).
+
+    Grain, key and columns of `rows`.
+    """
     return rows.alias("r").join(days.alias("d"), _same_day(day), "left_anti").select(*rows.columns)
 
 
@@ -128,7 +132,7 @@ def _key() -> tuple[Column | str, ...]:
 
 
 def _entries() -> Column:
-    """Labels as something that can be compared."""
+    """Labels in a form that can be compared."""
     return F.array_sort(F.map_entries("labels"))
 
 
@@ -147,7 +151,7 @@ def _held() -> tuple[Column, ...]:
 
 
 def _number(name: str) -> Column:
-    """A number as one text, however it was written: 5 and 5.0 are equal."""
+    """A number as one text, so that 5 and 5.0 are equal."""
     real = value_of(name)
     is_whole = (F.abs(real) < EXACT_MAX) & (F.floor(real) == real)
     whole = F.coalesce(f"{name}_long", F.when(is_whole, real.cast("bigint")))
@@ -168,7 +172,7 @@ def _twins() -> tuple[Column, ...]:
 
 @cache
 def _nowhere() -> tuple[Column, ...]:
-    """Where a sample lies among the islands of its numbers: here numbers do not count."""
+    """The place of a sample in islands is null: numbers do not count here."""
     return F.lit(0).cast("bigint").alias("lost"), F.lit(None).cast("bigint").alias("was")
 
 

@@ -1,4 +1,4 @@
-"""Late data (PIP-046): what is over an hour behind the newest of its node, and which published windows it has changed."""
+"""Late data (PIP-046): rows over an hour behind the newest of their node, and the published windows they changed."""
 
 from typing import Final
 
@@ -10,11 +10,14 @@ from weft.pipeline.tables import CORRECTIONS, LATE
 BEHIND: Final = "interval 1 hour"
 KEY: Final = ("node", "series", "window_start")
 CHANGED: Final = "n_before <> n_after or abs(mean_after - mean_before) > 1e-9 * abs(mean_after)"
-"""Of days that are made anew most windows are what they were, and sums of doubles know no order."""
+"""Fields to compare.
+
+On days that are computed anew, most windows are unchanged, but sums of doubles may differ by rounding.
+"""
 
 
 def stamps(samples: DataFrame, values: DataFrame) -> DataFrame:
-    """The newest stamp that each batch has brought of a node, be it of a sample or of a value that has become possible.
+    """The newest time stamp of a node in each batch, of a sample or of a newly calculated value.
 
     Grain and key: (node, batch). Columns: node, batch, newest.
     """
@@ -23,7 +26,7 @@ def stamps(samples: DataFrame, values: DataFrame) -> DataFrame:
 
 
 def newest_as_of(latest: DataFrame, brought: DataFrame) -> DataFrame:
-    """The newest stamp of a node as of each batch, with it; before them all stands what `gold.latest` knew.
+    """The newest time stamp of a node up to and including each batch, starting from `gold.latest`.
 
     Grain and key: (node, batch). Columns: node, batch, newest.
     """
@@ -49,7 +52,7 @@ def late_samples(samples: DataFrame, newest: DataFrame) -> DataFrame:
 
 
 def late_windows(values: DataFrame, newest: DataFrame) -> DataFrame:
-    """The windows of an hour that late values fall into, and the last batch that brought some.
+    """The hourly windows that contain late values, and the last batch that brought some.
 
     Grain and key: (node, series, window_start). Columns: those, then batch.
     """
@@ -59,9 +62,10 @@ def late_windows(values: DataFrame, newest: DataFrame) -> DataFrame:
 
 
 def corrections(before: DataFrame, after: DataFrame, late: DataFrame, published: Column) -> DataFrame:
-    """What everybody could have read of these windows, and what stands there now, where that is not the same.
+    """The published contents of these windows and the current ones, where they differ.
 
-    Windows after `published` are new to all. Grain and key: (node, series, window_start). Columns: `gold.corrections`. Both first frames are `gold.rollup_1h`.
+    Windows after `published` were never published. Grain and key: (node, series, window_start). Columns:
+    `gold.corrections`. Both first frames are `gold.rollup_1h`.
     """
     was = before.select(*KEY, F.col("n").alias("n_before"), _mean().alias("mean_before"))
     now = after.select(*KEY, "group", F.col("n").alias("n_after"), _mean().alias("mean_after"))

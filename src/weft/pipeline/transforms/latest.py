@@ -8,14 +8,14 @@ from weft.pipeline.transforms.columns import hashed
 
 _SAMPLE = ("at", "era", "sequence", "origin", "received", "value", "base", "text")
 _RESULT = ("at", "era", "sequence", "turn", "result")
-"""`turn` decides between two results of one sample: of a dataset the later one has taken the place of the other."""
+"""`turn` decides between two results of one sample: in a dataset the later result has replaced the earlier one."""
 
 
 def newest(samples: DataFrame, values: DataFrame) -> DataFrame:
-    """The newest of each by (at, era, sequence), for the series that they touch.
+    """The newest sample and the newest value by (at, era, sequence), for each series in them.
 
-    Grain: a series on a node, once with its sample and once with its outcome. Key: (node, series, which of both is null).
-    Columns: node, group, series, sample, outcome (each a struct, or null).
+    Grain: a series on a node, once with its sample and once with its outcome. Key: (node, series, which of both is
+    null). Columns: node, group, series, sample, outcome (each a struct, or null).
     """
     nothing = F.lit(None)
     sample = F.struct(*_SAMPLE).alias("sample")
@@ -27,7 +27,7 @@ def newest(samples: DataFrame, values: DataFrame) -> DataFrame:
 
 
 def latest(old: DataFrame, fresh: DataFrame) -> DataFrame:
-    """`gold.latest` as it was, and what is newer. Applying the same `fresh` twice changes nothing.
+    """`gold.latest` updated with newer rows. Applying the same `fresh` twice changes nothing.
 
     Grain and key: (node, series). Columns: `gold.latest`.
     """

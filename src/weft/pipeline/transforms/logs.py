@@ -1,4 +1,4 @@
-"""From bronze to `silver.logs`: every log record that a broker has heard, each once (LOG-005)."""
+"""From bronze to `silver.logs`: every log record that a broker received, each once (LOG-005)."""
 
 from functools import cache
 
@@ -13,7 +13,7 @@ FORM = (
     "ts double, net string, level string, service string, instance string, logger string, message string, seq bigint, "
     "fields string, repeated bigint, lost struct<`from`:bigint,to:bigint>"
 )
-"""What silver takes of a record in its normal form."""
+"""The fields that silver takes from a record in normal form."""
 HASHED = ("level", "service", "instance", "seq", "logger", "message", "repeated")
 
 
@@ -26,18 +26,18 @@ def to_logs(rows: DataFrame) -> DataFrame:
 
 
 def said() -> Column:
-    """What a record says."""
+    """The columns of a bronze row that make up a record."""
     form = _form()
     return F.xxhash64(*[form[name] for name in HASHED], "at_ns")
 
 
 def kept() -> Column:
-    """The same of a row of silver."""
+    """The same columns of a row of silver."""
     return F.xxhash64(*HASHED, "at_ns")
 
 
 def misfits() -> list[tuple[str, Column]]:
-    """Why a row can be no record, first match first; what has another type than it should is not there."""
+    """Reasons why a row cannot be a record; the first match counts. A field of the wrong type counts as absent."""
     form = _form()
     lacks = [F.col("body").isNull(), form.isNull(), *[form[name].isNull() for name in OF_LOGS]]
     return [("missing-field", F.greatest(*lacks))]

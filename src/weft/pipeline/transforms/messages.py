@@ -1,4 +1,4 @@
-"""From bronze to `silver.messages`: what the root's journal has taken, each message once (CHN-036)."""
+"""From bronze to `silver.messages`: the messages in the root's journal, each once (CHN-036)."""
 
 from functools import cache
 
@@ -19,12 +19,12 @@ def to_messages(rows: DataFrame) -> DataFrame:
 
 
 def said() -> Column:
-    """What a message says: not on which way it came, nor how often it was forwarded."""
+    """The content of a message, without the way it came and how often it was forwarded."""
     return F.xxhash64(F.col("key"), _format(), F.col("raw"), F.col("at_ns"))
 
 
 def kept() -> Column:
-    """The same of a row of silver."""
+    """The same columns of a row of silver."""
     return F.xxhash64("type", "fmt", "payload", "at_ns")
 
 
@@ -35,7 +35,7 @@ def _format() -> Column:
 @cache
 def _messages() -> tuple[Column, ...]:
     attribute = F.col("attributes")
-    # Attributes of a record are whatever a node has written: what is no number or no list is left out, never a fault.
+    # A node may write anything into attributes: what is not a number or a list is left out, and never an error.
     depth = F.expr("try_cast(attributes['depth'] AS bigint)")
     is_text = _format().isin("text", "xml")
     return with_others(

@@ -1,7 +1,7 @@
-"""Which rows silver refuses, and why (PIP-031): a table of reasons, looked through from top to bottom.
+"""Decides which rows silver refuses, and why (PIP-031): a table of reasons, tried from top to bottom.
 
-A reason is a column expression over bronze. The first that is true is the row's; `because` says it with the row's own
-numbers. User rules are data: a name and a Spark SQL expression, looked at when the driver starts (`weft.pipeline.rules`).
+A reason is a column expression over bronze. The first one that is true applies; `because` states it with the row's own
+numbers. User rules are data: a name and a Spark SQL expression, checked when the driver starts (`weft.pipeline.rules`).
 """
 
 from functools import cache
@@ -32,14 +32,14 @@ MISFITS: Final = {
     "documents": documents.misfits,
     "configuration": configuration.misfits,
 }
-"""What the columns of some streams need besides, as reasons and conditions."""
+"""Additional reasons of some streams, with their conditions."""
 
 
 def ruled(rows: DataFrame, rules: Rules, stream: str) -> DataFrame:
-    """Every row of a stream with what the user's rules say of it.
+    """Every row of a stream with the results of the user's rules.
 
-    Grain and key unchanged. Columns: those of the input, then `rule`, the reason of the first rule that refuses the row or
-    null, and `marks`, a place for each rule that only marks, null where it does not apply.
+    Grain and key unchanged. Columns: those of the input, then `rule`, the reason of the first rule that refuses the row
+    or null, and `marks`, with an element for each rule that only flags, null where it does not apply.
     """
     return rows.select("*", *_ruled(rules, stream))
 
@@ -54,7 +54,7 @@ def judged(rows: DataFrame, rules: Rules, stream: str) -> DataFrame:
 
 
 def explained(rows: DataFrame) -> DataFrame:
-    """Refused rows with the reason in words and the numbers of the row.
+    """Refused rows with a sentence that states the reason and the row's numbers.
 
     Grain and key unchanged. Columns: those of the input, then `because`.
     """
@@ -76,7 +76,7 @@ def explained(rows: DataFrame) -> DataFrame:
 
 @cache
 def flags_of(rules: Rules) -> tuple[Column, ...]:
-    """One flag, or null, per rule that only marks samples; of rows that have been `ruled`."""
+    """One flag, or null, per rule that only flags samples; for rows that have been `ruled`."""
     return tuple(F.get("marks", F.lit(place)) for place, _ in enumerate(rules.of("samples", "flag")))
 
 
@@ -100,7 +100,7 @@ def _verdict(rules: Rules, stream: str, *, is_ruled: bool) -> Column:
 
 
 def _from_recorder() -> Column:
-    """The reason that the recorder gave; an error it may not give counts as undecodable."""
+    """The recorder's reason; an error outside the closed list counts as undecodable."""
     code = F.substring_index("error", ":", 1)
     known = F.when(code.isin(*FROM_RECORDER), code).otherwise(F.lit("undecodable"))
     return F.when(F.col("error").isNotNull(), known)
@@ -120,7 +120,7 @@ def _of_samples() -> list[tuple[str, Column]]:
 
 
 def _of_others(stream: str) -> list[tuple[str, Column]]:
-    """The same of rows that have a key and a payload."""
+    """The same for rows that have a key and a payload."""
     is_cut = F.col("attributes")["raw_bytes"].isNotNull()
     is_long = F.length("key") > KEY_MAX.get(stream, TEXT_MAX)
     long_ones = [is_cut, is_long, F.octet_length("origin") > ORIGIN_BYTES_MAX]

@@ -1,4 +1,4 @@
-"""Silver once more, of all of bronze at once: who came first is told by batch, drain, segment and row (PIP-026)."""
+"""Rebuilds silver from all of bronze at once; batch, drain, segment and row decide which row is first (PIP-026)."""
 
 from pyspark.sql import DataFrame, Window
 from pyspark.sql import functions as F
@@ -10,8 +10,8 @@ from weft.pipeline.transforms.columns import same_origin
 def in_order(rows: DataFrame) -> DataFrame:
     """Rows of bronze with `copy`: 1 for the first that brought its number, then 2, 3 and on.
 
-    Grain and key as bronze. Columns: those of the input, then `copy`. Rows without a number are all 1. The batch counts
-    before the place in it, since what a batch has taken the next one repeats.
+    Grain and key as bronze. Columns: those of the input, then `copy`. Rows without a number are all 1. Rows are ordered
+    by batch first: a number in a later batch is the duplicate.
     """
     same = Window.partitionBy("origin", "era", "sequence").orderBy("batch", "drain", "segment", "row")
     has_number = F.coalesce(F.col("sequence") >= 1, F.lit(False)) & F.col("origin").isNotNull()
@@ -30,7 +30,7 @@ def spreads(rows: DataFrame) -> DataFrame:
 
 
 def hidden(rows: DataFrame, wide: DataFrame) -> DataFrame:
-    """Rows of bronze, of which those that a bad row of an earlier batch stands for are no first ones any more.
+    """Rows of bronze; a row whose number a bad row of an earlier batch represents does not count as first.
 
     Grain and key as bronze. Columns: those of the input; `copy` of such a row is at least 2. `wide` as `spreads`.
     """

@@ -1,10 +1,9 @@
 """Windows of calculated values (PIP-044, PIP-045, PIP-047): partial aggregates that add up in any order.
 
 Every field is a commutative monoid: n, sum, sum_sq, min, max, first and last by (at, era, sequence), resets, and the
-sketch, whose counts are added bucket by bucket. So late data is one more part, and folding is the same as merging.
-
-A sketch is made in two steps: values are counted by (key, bucket), then the counts of a key become its sketch. No step
-counts what is distinct, so none is dear (PIP-048).
+sketch, whose counts are added bucket by bucket. So late data is added like all other data, and folding is merging. A
+sketch is made in two steps: values are counted by (key, bucket), then the counts of a key become its sketch. No step
+needs a costly count of distinct values (PIP-048).
 """
 
 from functools import cache
@@ -29,11 +28,11 @@ FILE_WIDTHS: Final[dict[str, str]] = {
     ROLLUP_1H.full_name: "day",
     ROLLUP_1D.full_name: "month",
 }
-"""How much time one file of a roll-up holds: what a fold replaces when one window of it is touched."""
+"""The time range of one file of a roll-up: a fold replaces the whole file if one of its windows changes."""
 
 
 def parts_of(values: DataFrame) -> DataFrame:
-    """Values as parts of one row each: what `counted` adds up.
+    """Values as windows of a single value, for `counted` to add up.
 
     Grain: one value. Key: its id. Columns: those of a roll-up but its partition and sketch, then `bucket` and `count`;
     `window_start` is the exact instant.
@@ -59,7 +58,7 @@ def parts_of(values: DataFrame) -> DataFrame:
 
 
 def counted(parts: DataFrame, table: Table) -> DataFrame:
-    """Parts added up: by window all but the buckets, by bucket their counts, and nothing else.
+    """Sums of parts: per window everything except buckets, per bucket only its count.
 
     Grain: one window, or one bucket of one. Key: (node, series, window_start, bucket). Columns: those of `parts_of`.
     """
@@ -70,7 +69,7 @@ def counted(parts: DataFrame, table: Table) -> DataFrame:
 
 
 def windows_of(counts: DataFrame, table: Table) -> DataFrame:
-    """What was counted by the minute as finished windows of a roll-up table.
+    """Finished windows of a roll-up table, from the counts by minute.
 
     Grain: one window. Key: (node, series, window_start). Columns: those of the table but its partition.
     """
@@ -81,7 +80,7 @@ def windows_of(counts: DataFrame, table: Table) -> DataFrame:
 
 
 def merged(windows: DataFrame, table: Table) -> DataFrame:
-    """Finished windows, fresh ones and old ones, as one row per key.
+    """Finished windows, fresh and old, merged to one row per key.
 
     Grain: one window. Key: (node, series, window_start). Columns: those of the table.
     """
@@ -112,14 +111,14 @@ def _made() -> Column:
 
 @cache
 def _united() -> Column:
-    """The one sketch of an untouched window, or all of them; null if one is: its values were not counted."""
+    """The sketch of an unchanged window, or all merged; null if one is null, because its values were not counted."""
     alone = F.col("sketches")[0]["sketch"]
     return F.when(F.size("sketches") == 1, alone).otherwise(sketch_merge(F.col("sketches.sketch")))
 
 
 @cache
 def _added() -> tuple[Column, ...]:
-    """How the fields of a window add up, the sketch left out."""
+    """How the fields of a window are added, without the sketch."""
     return (
         F.max("group").alias("group"),
         F.sum("n").alias("n"),

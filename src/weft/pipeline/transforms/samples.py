@@ -13,7 +13,7 @@ def to_samples(rows: DataFrame, flags: tuple[Column, ...] = (), *, is_late: bool
     """Accepted rows of bronze as samples.
 
     Grain: one sample. Key: (origin, era, sequence). Columns: `silver.samples`. `is_late`: their numbers had been
-    announced lost. `flags` are further ones, null where they do not apply. `dataset` is null if `rows` has none.
+    announced lost. `flags` are more flags, null where they do not apply. `dataset` is null if `rows` has none.
     """
     if "dataset" in rows.columns:
         return rows.select(*with_others(SAMPLES.schema.names, **_samples(flags, is_late=is_late)))
@@ -21,12 +21,12 @@ def to_samples(rows: DataFrame, flags: tuple[Column, ...] = (), *, is_late: bool
 
 
 @cache
-def _unflagged(is_late: bool) -> tuple[Column, ...]:  # noqa: FBT001  # a key of the cache
+def _unflagged(is_late: bool) -> tuple[Column, ...]:  # noqa: FBT001  # part of the cache key
     return _measured(_samples((), is_late=is_late))
 
 
 def _measured(made: dict[str, Column]) -> tuple[Column, ...]:
-    """The columns of samples that were measured here."""
+    """The columns of samples from nodes."""
     return with_others(SAMPLES.schema.names, **made, dataset=F.lit(None).cast("string"))
 
 

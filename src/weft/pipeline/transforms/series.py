@@ -1,4 +1,4 @@
-"""What the keys of series stand for, and rows that use a key for something else (LAK-019)."""
+"""The definitions of series keys, and rows that use a key for another definition (LAK-019)."""
 
 from functools import cache
 
@@ -10,9 +10,9 @@ from weft.pipeline.transforms.columns import definition_hash, with_others
 
 
 def definitions(rows: DataFrame) -> DataFrame:
-    """What new keys stand for: the definition of the least (drain, segment, row).
+    """The definition of each new key, from its lowest (drain, segment, row).
 
-    Grain and key: series. Columns: `silver.series`, then `is_one`: whether no row says anything else.
+    Grain and key: series. Columns: `silver.series`, then `is_one`: whether all rows agree.
     """
     definition = definition_hash()
     about = F.struct("config_name", "detail", "type", "param", "labels", definition.alias("definition"))
@@ -27,7 +27,7 @@ def definitions(rows: DataFrame) -> DataFrame:
 
 
 def recognised(rows: DataFrame, known: DataFrame | None) -> DataFrame:
-    """Judged rows whose series key is looked up: `reason` series-collision where it stands for something else.
+    """Judged rows with their series key looked up: `reason` is series-collision if the key has another definition.
 
     Grain and key unchanged. Columns: those of the input, then `is_new`: no definition is known yet. `known` has series
     and definition; None: nothing is known.

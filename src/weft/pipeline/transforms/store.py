@@ -1,4 +1,4 @@
-"""From bronze to `silver.store`: every change of the store, each once, though several nodes may tell of it (PIP-051)."""
+"""From bronze to `silver.store`: every change of the store once, even if several nodes delivered it (PIP-051)."""
 
 from functools import cache
 
@@ -18,16 +18,16 @@ def to_store(rows: DataFrame) -> DataFrame:
 
 
 def said() -> Column:
-    """What a change says.
+    """The content of a change, without its time and its chain.
 
-    Not when, nor what its chain is: changes of foreign servers are told by all who hear them, each with its own clock,
-    and with the tock and the part of the chain that reached it (STO-016).
+    Changes of foreign servers are reported by every node that receives them, each with its own clock, and with the tock
+    and the part of the chain that reached it (STO-016).
     """
     return F.xxhash64(F.col("key"), _is_deletion(), F.col("body"))
 
 
 def kept() -> Column:
-    """The same of a row of silver."""
+    """The same columns of a row of silver."""
     return F.xxhash64("path_text", "deleted", "value")
 
 

@@ -1,9 +1,9 @@
 """Calculated values (PIP-040..043): each pair of neighbours exactly once, in whatever order its samples arrive.
 
-Two samples of one series are neighbours when every number between them is known (covered, or announced lost). What a
-later arrival can still need of the past are the *edges*: the first and last sample of each series in each island of
-its origin. So a batch unites its fresh samples with the edges, and one window in sequence order per island yields all
-pairs; a pair whose ends stood in one island before was made before, and is left out.
+Two samples of one series are neighbours when every number between them is known (covered, or announced lost). A later
+arrival can need from the past only the *edges*: the first and last sample of each series in each island of its origin.
+So a batch joins its fresh samples with the edges, and one window in sequence order per island yields all pairs; a pair
+whose samples were in one island before was already made, and is left out.
 """
 
 from functools import cache
@@ -20,16 +20,16 @@ _POINT = ("sequence", "at_ns", "value", "value_long", "base", "base_long", "lost
 
 
 def placed(samples: DataFrame, pieces: DataFrame, shift: int) -> DataFrame:
-    """Samples that need a neighbour, with the island they lie in; those in no piece (late ones) are left out.
+    """Samples that need a neighbour, with their island; samples in no piece (late ones) are left out.
 
-    Grain: one sample. Key: (origin, era, sequence). Columns: `meta.edges`, then `was`, null: it was nowhere before.
+    Grain: one sample. Key: (origin, era, sequence). Columns: `meta.edges`, then `was`, null because the sample is new.
     """
     where = F.broadcast(bucketed(pieces, shift)).alias("g")
     return samples.where(_is_paired()).alias("r").join(where, in_range("r", "g", shift)).select(*_placed())
 
 
 def moved(edges: DataFrame, moves: DataFrame | None) -> DataFrame:
-    """Edges in the islands of now; `was` keeps that of before.
+    """Edges with their current island; `was` is their former one.
 
     Grain: an edge. Key: (origin, era, sequence). Columns: `meta.edges`, then `was`.
     """
@@ -55,9 +55,10 @@ def neighbours(points: DataFrame) -> DataFrame:
 
 
 def edges_of(points: DataFrame) -> DataFrame:
-    """First and last of each series in each island, as far as a neighbour may still come.
+    """First and last sample of each series in each island, if a neighbour may still arrive.
 
-    Grain: an edge. Key: (origin, era, sequence). Columns: `meta.edges`. Nothing comes before an island that begins at 1.
+    Grain: an edge. Key: (origin, era, sequence). Columns: `meta.edges`. Nothing comes before an island that begins at
+    1.
     """
     return points.where("before is null and island > 1 or is_last").select(*columns(*EDGES.schema.names))
 
@@ -65,14 +66,14 @@ def edges_of(points: DataFrame) -> DataFrame:
 def paired(points: DataFrame, batch: Column, **more: Column) -> DataFrame:
     """The values of all pairs that were not possible before.
 
-    Grain: one pair. Key: id of the later sample. Columns: `silver.values`, and what of `more` is none of these.
+    Grain: one pair. Key: id of the later sample. Columns: `silver.values`, and those of `more` that it lacks.
     """
     pairs = points.where("before is not null and not coalesce(was = before.was, false)")
     return pairs.select("*", *_judged()).select(*_paired(batch, more))
 
 
 def alone(samples: DataFrame) -> DataFrame:
-    """The values of samples that need no neighbour: basic ones, and all types that are calculated already.
+    """The values of samples that need no neighbour: basic ones, and types that already are calculated values.
 
     Grain: one sample. Key: its id. Columns: `silver.values`. Text has no value.
     """

@@ -1,4 +1,4 @@
-"""What the driver does between batches: small files are joined, old days go, unnamed files are cleared.
+"""The driver's work between batches: it joins small files, removes old days, and deletes unnamed files.
 
 It changes no row that a reader may still ask for. Start with `keeper.py`, which calls the rest.
 """

@@ -1,11 +1,10 @@
-"""Many small files become few sorted ones (LAK-038).
+"""Joins many small files into few sorted ones (LAK-038).
 
 A driver writes a file per table and second. Files of one partition under 32 MiB are joined to one of up to 256 MiB, as
-soon as there are two of them in a day that is over, or eight in one that still grows. The rows stay the same ones, and
-say so themselves where they need to (`batch`): a reader before and one after see the same table, and a driver that appends
-beside it notices nothing.
-
-What a driver replaces as a whole (edges, last values, completeness) has one file anyway, and is left alone.
+soon as there are two of them in a day that has ended, or eight in one that still grows. The rows stay the same and
+carry their `batch` where that is needed: readers see the same table before and after, and a driver that appends
+meanwhile is not affected. Tables that a driver replaces as a whole (edges, last values, completeness) have one file and
+are left alone.
 """
 
 from collections.abc import Callable, Iterable, Iterator
@@ -23,19 +22,20 @@ from weft.pipeline.upkeep.rewrite import Asking, goes_on, rewritten
 
 MIB: Final = 1 << 20
 SMALL_BYTES: Final = 32 * MIB
-TARGET_BYTES: Final = 192 * MIB  # sorted rows pack better: what comes out has 128 to 256 MiB, or is all there is
-JOINED_MIN: Final = 2  # files of a partition that is over
-GROWING_MIN: Final = 8  # of one that is not: it will be looked at again
+# bytes of input; sorted rows compress better: the result has 128 to 256 MiB, or is all there is
+TARGET_BYTES: Final = 192 * MIB
+JOINED_MIN: Final = 2  # small files that make a join worthwhile in a partition that has ended
+GROWING_MIN: Final = 8  # the same in a partition that still grows: it will be examined again
 LAYERS: Final = ("bronze", "silver", "quarantine", "meta")
 REPLACED: Final = (EDGES, LATEST, COMPLETENESS)
 FOLDED: Final = (ROLLUP_1M, ROLLUP_1H, ROLLUP_1D)
-"""Replaced piece by piece while their day or month goes on, and hardly any more when it is over."""
+"""Tables whose files are replaced piece by piece while their day or month lasts, and rarely after that."""
 
 assert SMALL_BYTES < TARGET_BYTES, "else what was joined would be joined again"
 
 
 class Bundle(NamedTuple):
-    """Files of one partition that are to become one."""
+    """Files of one partition to be joined into one."""
 
     table: Table
     files: tuple[LiveFile, ...]
@@ -50,12 +50,12 @@ class Bundle(NamedTuple):
 
 
 def is_joined(table: Table) -> bool:
-    """Whether files of a table are joined at all."""
+    """Whether the files of a table are ever joined."""
     return table in FOLDED or (table.layer in LAYERS and table not in REPLACED)
 
 
 def due(layout: Layout, today: date) -> Iterator[Bundle]:
-    """What is to be joined now, table by table; costs a look at each log."""
+    """What can be joined now, table by table; reads each table's log once."""
     marks = looked_up(layout)
     for table in there(layout):
         delta = opened(layout, table) if is_joined(table) else None
@@ -64,7 +64,7 @@ def due(layout: Layout, today: date) -> Iterator[Bundle]:
 
 
 def bundles(table: Table, files: Iterable[LiveFile], marks: Marks | None, today: date) -> Iterator[Bundle]:
-    """Which of these files are to be joined. Without `marks` no file is left alone because of its batch."""
+    """Which of these files to join. Without `marks` no file is skipped because of its batch."""
     small = [file for file in files if file.size < SMALL_BYTES and _is_done(file, marks)]
     small.sort(key=lambda file: (file.partition or "", _side(file, marks), file.first_batch or 0, file.path))
     for (partition, _), beside in groupby(small, lambda file: (file.partition or "", _side(file, marks))):
@@ -74,19 +74,19 @@ def bundles(table: Table, files: Iterable[LiveFile], marks: Marks | None, today:
 
 
 def _is_done(file: LiveFile, marks: Marks | None) -> bool:
-    """Whether nobody counts the rows of the file by their batch any more."""
+    """Whether nobody needs the rows of the file by their batch any more."""
     return marks is None or file.last_batch is None or file.last_batch < marks.done
 
 
 def _side(file: LiveFile, marks: Marks | None) -> int:
-    """How many marks the file is past: files on different sides of one stay apart."""
+    """How many marks the file is after: files on different sides of a mark are not joined."""
     if marks is None or file.last_batch is None:
         return 0
     return sum(file.last_batch > mark for mark in marks.folded)
 
 
 def _current(table: Table, today: date) -> str:
-    """The partition that is now."""
+    """The current partition."""
     return str(today.replace(day=1) if table.partition == "month" else today)
 
 
@@ -106,9 +106,9 @@ def _worth(table: Table, kept: list[LiveFile], least: int) -> Iterator[Bundle]:
 
 
 def joined(layout: Layout, bundle: Bundle, is_wanted: Callable[[], bool] = goes_on) -> Exchange:
-    """The new file of a bundle, and the transaction that puts it in the place of the old ones.
+    """The new file of a bundle, and the transaction that replaces the old ones by it.
 
-    Raises Stopped, OSError, and OurFault if a row went astray; then no file is left.
+    Raises Stopped, OSError, and OurFault if a row was lost; then no file is left.
     """
     last = max((file.last_batch or 0 for file in bundle.files), default=0)
     made = rewritten(layout, bundle.table, bundle.files, f"c{last:010d}", Asking(is_wanted=is_wanted))
@@ -118,7 +118,7 @@ def joined(layout: Layout, bundle: Bundle, is_wanted: Callable[[], bool] = goes_
 
 
 class Compacted(NamedTuple):
-    """What became of a bundle."""
+    """The result for one bundle."""
 
     table: str
     files: int
@@ -128,7 +128,7 @@ class Compacted(NamedTuple):
 
 
 def told(wanted: Exchange) -> Compacted:
-    """A transaction of `joined`, in numbers."""
+    """The numbers of a transaction of `joined`."""
     before = sum(file.size for file in wanted.remove)
     after: list[DataFile] = list(wanted.add)
     return Compacted(

@@ -1,12 +1,10 @@
-"""Data that somebody wants gone (LAK-037): of an origin, of a series, of a time, or of what is all of these.
+"""Removes data on request (LAK-037): of an origin, a series, a time, or a combination.
 
-Each table that has columns to tell by loses its rows in a transaction of its own, with an entry in the accounts. What was
-begun and not finished is finished by asking again: a table that is done has nothing left to lose. Roll-ups know nodes and
-no origins, so those of the origin's nodes go; where two origins have spoken under one name, a rebuild makes those of the
-other anew of the values that stay.
-
-The numbers stay covered: what comes a second time does not come back. Segments hold the rows until retention takes them,
-and older versions of the tables until `weft lake vacuum` does.
+Each table with columns for the choice loses its rows in its own transaction, with an entry in `meta.forgotten`. An
+interrupted removal is finished by repeating it: a finished table has no rows left to remove. Roll-ups have nodes but no
+origins, so rows of the origin's nodes are removed; if two origins used one name, a rebuild restores the rows of the
+other from the remaining values. The numbers stay covered: data that arrives again is not accepted. Segments hold the
+rows until retention takes them, and older versions of the tables until `weft lake vacuum` does.
 """
 
 from collections.abc import Iterator
@@ -26,41 +24,41 @@ if TYPE_CHECKING:
     from pyarrow.compute import Expression
 
 ACCOUNTS: Final = (COMPLETENESS, FORGOTTEN, PROGRESS, TWINS)
-"""What says which numbers there were, and holds nothing of what they said."""
+"""Tables that only say which numbers existed, and nothing of their contents."""
 TIMES: Final = ("at", "at_ns", "window_start", "start")
-"""Columns that say when, in the order in which they are looked for."""
+"""Columns with a time, in the order in which they are tried."""
 LATE: Final = {stages.bronze: 2 for stages in STAGES.values()} | {stages.silver: 1 for stages in STAGES.values()}
-"""Tables that are asked which nodes an origin has, so they lose their rows last."""
+"""Tables that tell which nodes an origin has; so they lose their rows last."""
 
 
 class Choice(NamedTuple):
-    """Whose data; at least one is said, and a row goes if all that are said fit."""
+    """The data to remove. At least one field is set; a row is removed if it matches all fields that are set."""
 
     origin: str | None = None
-    """Who numbered it: node UUID as 32 hex, or a name."""
+    """The origin: node UUID as 32 hex, or a name."""
     series: int | None = None
     """Key of a series."""
     before: date | None = None
-    """Everything that was stamped before this UTC day."""
+    """Everything stamped before this UTC day."""
     stream: str | None = None
-    """Only of this stream."""
+    """Only data of this stream."""
 
     @property
     def words(self) -> str:
-        """As words of the command."""
+        """The choice as options of the command."""
         said = {name: value for name, value in self._asdict().items() if value is not None}
         return " ".join(f"--{name} {value}" for name, value in said.items())
 
 
 class Wanted(NamedTuple):
-    """What is to go from one table."""
+    """What to remove from one table."""
 
     table: Table
     only: "Expression"
 
 
 def wanted(layout: Layout, choice: Choice) -> list[Wanted]:
-    """Which rows of which tables are meant; nothing is read of them yet. UserError `nothing-chosen`."""
+    """The rows to remove, by table; reads no row yet. UserError `nothing-chosen`."""
     if (choice.origin, choice.series, choice.before) == (None, None, None):
         raise UserError("nothing-chosen", "nobody said what is to be forgotten", "--origin, --series or --before")
     nodes = _nodes(layout, choice.origin) if choice.origin else []
@@ -73,7 +71,7 @@ def wanted(layout: Layout, choice: Choice) -> list[Wanted]:
 
 
 def found(layout: Layout, choice: Choice) -> list[Removed]:
-    """What would go. Changes nothing."""
+    """What would be removed. Changes nothing."""
     counts = [(entry.table, holding(layout, entry.table, entry.only)) for entry in wanted(layout, choice)]
     return [Removed(table.full_name, sum(rows for _, rows in held), len(held)) for table, held in counts if held]
 
@@ -98,13 +96,13 @@ def forget(layout: Layout, choice: Choice, why: str, epoch: int) -> Iterator[Rem
 
 
 def _is_asked(table: Table, choice: Choice) -> bool:
-    """Whether a table can hold what was chosen, by its name alone."""
+    """Whether a table can hold the chosen data, judged by its name alone."""
     stream = stream_of(table) or "samples"
     return table not in ACCOUNTS and choice.stream in (None, stream)
 
 
 def _only(table: Table, choice: Choice, nodes: list[str]) -> "Expression | None":
-    """The rows that are meant; None if the table cannot tell by one of the things that were said."""
+    """The rows to remove; None if the table lacks a column for one of the chosen fields."""
     import pyarrow.compute as pc
 
     names = table.schema.names
@@ -138,7 +136,7 @@ def _before(names: tuple[str, ...], day: date) -> "Expression | None":
 
 
 def _nodes(layout: Layout, origin: str) -> list[str]:
-    """Under which names an origin has spoken."""
+    """The node names that an origin has used."""
     import pyarrow.compute as pc
 
     names: set[str] = set()

@@ -1,7 +1,7 @@
-"""Accounts of what was removed on purpose (LAK-037): `lake check` and completeness must not take it for a loss.
+"""Records what was removed on purpose (LAK-037), so that `lake check` and completeness do not report a loss.
 
-Two tables have to agree: the one that loses rows, and `meta.forgotten`, which says which. They are two transactions, so a
-note goes before the first and is taken away behind the second:
+Two tables must agree: the one that loses rows, and `meta.forgotten`, which lists them. They need two transactions, so a
+note is written before the first and deleted after the second:
 
 ```
 _weft/removal.json      number n, table, rows of meta.forgotten        durable, by rename
@@ -10,9 +10,9 @@ meta.forgotten          its rows;      app transaction weft.forgotten = n
 _weft/removal.json      deleted
 ```
 
-A note whose number the table does not carry tells of nothing that has happened. One whose number it carries is part of
-the accounts, whether its rows have reached `meta.forgotten` yet or not. So whatever the instant of a crash, who reads the
-accounts reads the truth, and the next who keeps the lake finishes them.
+If the table does not carry the note's number, the removal has not happened. If it does, the note counts as part of
+`meta.forgotten`, even if its rows are not there yet. So readers see the truth whenever a crash happens, and the next
+holder of the lease completes the table.
 """
 
 import getpass
@@ -41,9 +41,9 @@ if TYPE_CHECKING:
     from pyarrow.compute import Expression
 
 COUNTED: Final = "weft.forgotten"
-"""App id under which a table remembers the number of its last removal."""
+"""App id under which a table stores the number of its last removal."""
 KEEP: Final = "[lake.keep]"
-"""How the reason of what went for its age begins."""
+"""Prefix of the reason of rows removed for their age."""
 COUNT: Final = "SELECT count(*) AS rows FROM held"
 RANGES: Final = """
 WITH gone AS MATERIALIZED (SELECT origin, era, {number} AS sequence, {width} AS width FROM held),
@@ -60,45 +60,45 @@ SELECT origin, era, sequence, sequence + width - 1, copies FROM numbers WHERE wi
 UNION ALL
 SELECT origin, era, NULL, NULL, count(*) FROM gone WHERE origin IS NULL OR coalesce(sequence, 0) < 1 GROUP BY ALL
 """
-"""Ranges of the numbers of some rows. A row may stand for several numbers; one without a number is counted."""
+"""Ranges of the numbers of some rows. A row may represent several numbers; rows without a number are counted."""
 NUMBER: Final = f"CASE WHEN reason = '{CHANGED}' THEN NULL ELSE sequence END"
-"""In quarantine: whose number has its row in silver is no number that quarantine holds."""
+"""For quarantine: a number that also has a row in silver does not count as one of quarantine."""
 WIDTH: Final = f"CASE WHEN error IS NULL THEN 1 ELSE coalesce(try_cast(attributes['{SPREAD}'] AS BIGINT), 1) END"
 NUMBERED: Final = ("origin", "era", "sequence", "error", "attributes", "reason")
 
 
 class Reason(NamedTuple):
-    """Why rows go."""
+    """Why rows are removed."""
 
     what: str
-    """What was chosen."""
+    """The choice in words."""
     why: str
     by: str
 
 
 class Note(msgspec.Struct, frozen=True, kw_only=True):
-    """A removal that is under way."""
+    """A removal in progress."""
 
     number: int
     table: str
     rows: list[dict[str, Any]]
-    """Of `meta.forgotten`; `at` in microseconds since 1970."""
+    """Rows for `meta.forgotten`; `at` in microseconds since 1970."""
 
 
 def whoever() -> str:
-    """Who runs this process, for people."""
+    """The user of this process, for people to read."""
     return f"{getpass.getuser()}@{socket.gethostname()}"
 
 
 def stream_of(table: Table) -> str | None:
-    """The stream whose rows a table holds, by number; None for others."""
+    """The stream of a table's rows, if they have numbers; None for other tables."""
     return next((stream for stream, stages in STAGES.items() if table in stages), None)
 
 
 def facts(
     layout: Layout, table: Table, files: Sequence[LiveFile], only: "Expression | None" = None
 ) -> list[dict[str, Any]]:
-    """What is about to go from these files: ranges of numbers and rows, or rows alone."""
+    """What is about to be removed from these files: ranges of numbers and row counts, or row counts alone."""
     if not files:
         return []
     names = file_schema(layout, table).names
@@ -115,7 +115,7 @@ def facts(
 
 
 def remove(layout: Layout, wanted: Exchange, found: Iterable[dict[str, Any]], reason: Reason, epoch: int) -> int:
-    """Remove rows from one table, and account for it; returns how many rows.
+    """Remove rows from one table, and record it; returns how many rows.
 
     The caller holds the lease of `epoch`. Raises Overtaken and LeaseLost as `exchange` does; then nothing is removed.
     """
@@ -131,7 +131,7 @@ def remove(layout: Layout, wanted: Exchange, found: Iterable[dict[str, Any]], re
 
 
 def settle(layout: Layout, epoch: int) -> None:
-    """Finish the accounts of a removal that a crash has cut short. The caller holds the lease."""
+    """Complete the record of a removal that a crash interrupted. The caller holds the lease."""
     note = _note(layout)
     if note is None:
         return
@@ -141,7 +141,7 @@ def settle(layout: Layout, epoch: int) -> None:
 
 
 def accounts(layout: Layout) -> "pa.Table":
-    """Everything that was ever removed on purpose: rows of `meta.forgotten`."""
+    """Everything ever removed on purpose: rows of `meta.forgotten`."""
     import pyarrow as pa
 
     delta = opened(layout, FORGOTTEN)
@@ -153,14 +153,14 @@ def accounts(layout: Layout) -> "pa.Table":
 
 
 class Gone(NamedTuple):
-    """What was removed from some tables."""
+    """What was removed from certain tables."""
 
     numbers: VersionVector
     rows: int
 
 
 def gone_from(accounted: "pa.Table", *tables: Table) -> Gone:
-    """The part of the accounts that is about these tables."""
+    """The part of the record that concerns these tables."""
     import pyarrow as pa
     import pyarrow.compute as pc
 
@@ -179,14 +179,14 @@ def rows_by_table(accounted: "pa.Table") -> dict[str, int]:
 
 
 def retired(accounted: "pa.Table") -> "pa.Table":
-    """The part of the accounts that is about rows which went for their age, whatever was made of them."""
+    """The part of the record about rows removed for their age, in all tables made from them."""
     import pyarrow.compute as pc
 
     return accounted.filter(pc.starts_with(accounted.column("what"), KEEP))
 
 
 def numbers(layout: Layout, stream: str) -> VersionVector:
-    """Numbers of a stream that were in silver or quarantine and were removed on purpose: covered, and not there."""
+    """Numbers of a stream that were in silver or quarantine and were removed on purpose: covered, but without a row."""
     if opened(layout, FORGOTTEN) is None and _note(layout) is None:
         return VersionVector()
     stages = STAGES[stream]
@@ -194,7 +194,7 @@ def numbers(layout: Layout, stream: str) -> VersionVector:
 
 
 def refused(layout: Layout, stream: str) -> VersionVector:
-    """Numbers of a stream that were in quarantine and were removed on purpose: neighbours still reach across them."""
+    """Numbers of a stream that were in quarantine and were removed on purpose: pairs still span them."""
     return gone_from(accounts(layout), STAGES[stream].quarantine).numbers
 
 

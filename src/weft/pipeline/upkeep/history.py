@@ -1,4 +1,4 @@
-"""The versions of a table, as people ask for them."""
+"""The versions of a table, for people to read."""
 
 from collections.abc import Iterator
 from typing import Any, NamedTuple
@@ -16,9 +16,9 @@ class Version(NamedTuple):
     at_ms: int
     """Milliseconds since 1970."""
     what: str
-    """What made it, in a few words."""
+    """The operation, in a few words."""
     about: dict[str, Any]
-    """What its commit says of itself: `weft.batch`, `weft.offset` and others (LAK-035)."""
+    """Properties of its commit: `weft.batch`, `weft.offset` and others (LAK-035)."""
 
 
 def versions(layout: Layout, name: str, limit: int) -> Iterator[Version]:

@@ -1,11 +1,9 @@
-"""What a driver does for its tables while it drives: compaction, retention, vacuum (LAK-037, LAK-038).
+"""Maintains the tables while the driver runs: compaction, retention, vacuum (LAK-037, LAK-038).
 
-Everything slow (reading, sorting, listing) happens in a thread of its own that has the lowest priority and one core at
-most; it changes no table. What it has made ready the driver's own thread commits between two batches, in some tens of
-milliseconds. So upkeep waits for batches, and hardly a batch for upkeep.
-
-A turn that has nothing to do looks at a clock. Whatever goes wrong on the way (no room, a file that another step has
-replaced meanwhile) costs the round and not the driver: the next one begins anew.
+Everything slow (reading, sorting, listing) runs in a separate thread with the lowest priority and at most one core,
+which changes no table. The driver's own thread commits the results between two batches, in some tens of milliseconds.
+So upkeep waits for batches, and batches hardly wait for upkeep. A turn without work only reads a clock. An error on the
+way (disk full, a file that another step has replaced) ends the round, not the driver; the next round starts again.
 """
 
 import contextlib
@@ -26,19 +24,19 @@ from weft.pipeline.upkeep.marks import is_uneven
 from weft.pipeline.upkeep.rewrite import Stopped
 from weft.pipeline.upkeep.tally import take_down
 
-FIRST_S: Final = 120.0  # a driver that starts has better things to do
-EVERY_S: Final = 900.0  # some 900 files more per table by then, of which a commit takes no notice yet
+FIRST_S: Final = 120.0  # seconds after the start of a driver, which has more urgent work first
+EVERY_S: Final = 900.0  # seconds; by then a table has some 900 more files, which does not slow its commits yet
 NICE: Final = 19
 HOURS_PER_DAY: Final = 24
 
 WHY_MAX: Final = 500  # characters
 
 Step = Callable[[], dict[str, Any] | None]
-"""Something that is ready to be committed; returns what is to be said of it."""
+"""A step that is ready to be committed; returns its report."""
 
 
 class Timing(NamedTuple):
-    """When upkeep is due; seconds of a monotonic clock, and what day it is."""
+    """When upkeep is due: times of a monotonic clock in seconds, and the current day."""
 
     first_s: float = FIRST_S
     every_s: float = EVERY_S
@@ -63,9 +61,9 @@ class Upkeep:
         self._vacuumed: date | None = None
 
     def turn(self) -> None:
-        """Do what is due and does not wait; the driver calls it between two batches.
+        """Commit what is ready and due; the driver calls it between two batches.
 
-        Raises LeaseLost if another driver has taken over, and what is our own fault.
+        Raises LeaseLost if another driver has taken over, and OurFault.
         """
         if self._thread is not None:
             if self._thread.is_alive():
@@ -79,25 +77,25 @@ class Upkeep:
             self._prepare()
 
     def close(self) -> None:
-        """Let go of what is under way. What was made ready and not committed belongs to no version."""
+        """Stop the work in progress. Files not committed yet belong to no version."""
         self._ending.set()
         if self._thread is not None:
             self._thread.join(1.0)
 
     def _prepare(self) -> None:
-        """Let the thread make the next thing ready."""
+        """Let the thread prepare the next step."""
         if self._round is None:
             self._round = self._steps()
         steps = self._round
 
         def look() -> None:
-            with contextlib.suppress(OSError):  # where it cannot be humble it works all the same
+            with contextlib.suppress(OSError):  # if its priority cannot be lowered, it works all the same
                 os.setpriority(os.PRIO_PROCESS, threading.get_native_id(), NICE)
             try:
                 self._ready = next(steps, None)
                 if self._ready is None:
                     self._finish()
-            except BaseException as error:  # noqa: BLE001  # told to the driver's thread, which judges it
+            except BaseException as error:  # noqa: BLE001  # passed to the driver's thread, which judges it
                 self._trouble = error
 
         self._thread = threading.Thread(target=look, name="upkeep", daemon=True)
@@ -119,7 +117,7 @@ class Upkeep:
             self._trouble = error
 
     def _give_up(self) -> None:
-        """End the round; what is nobody's fault is tried again in the next one."""
+        """End the round. An error that is nobody's fault is retried in the next round."""
         trouble, self._trouble = self._trouble, None
         self._finish()
         assert trouble is not None
@@ -128,7 +126,7 @@ class Upkeep:
         if not isinstance(trouble, Stopped | Overtaken):
             note(self.layout, "upkeep-failed", why=str(trouble)[:WHY_MAX])
 
-    # What a round consists of; runs in the thread, and each step in the driver's.
+    # The steps of a round. Their slow part runs in the thread, their commit in the driver's thread.
 
     def _steps(self) -> Iterator[Step]:
         today = datetime.fromtimestamp(self.timing.wall_ns() / 1e9, UTC).date()
@@ -171,7 +169,7 @@ class Upkeep:
 
 
 def is_nobodys_fault(trouble: BaseException) -> bool:
-    """Whether what went wrong may go well in the next round: no room, no memory, a file that is gone or cannot be read."""
+    """Whether an error may be gone in the next round: no disk space, no memory, a file that is gone or unreadable."""
     import duckdb
     import pyarrow as pa
     from deltalake.exceptions import DeltaError

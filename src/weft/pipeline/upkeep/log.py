@@ -1,13 +1,11 @@
-"""What the log of a table says of its files, and how some of them are exchanged in one transaction (LAK-037, LAK-038).
+"""Reads the files of a table from its log, and exchanges some of them in one transaction (LAK-037, LAK-038).
 
-A transaction of upkeep carries no batch: it makes no progress of a job, and whoever looks for the last batch of a table
-passes it by. It says instead what it was (`weft.upkeep`) and, as app transaction `weft.upkeep`, under which lease; so
-of two who keep one lake, one that was overtaken cannot commit.
-
-Files to be removed are looked for in the very version that the commit is made from: the log takes a removal of a file
-that is gone already without a word, and its rows would then stand twice. A commit that comes in between and removes one
-of them too makes ours fail; one that only appends does not. What was written for a commit that failed stays where it is, unnamed, until it is vacuumed:
-to delete it at once would be to trust the error.
+A transaction of upkeep has no batch: it is no progress of a job, and searches for the last batch of a table skip it.
+Instead it names its operation (`weft.upkeep`) and, as app transaction `weft.upkeep`, the epoch of the lease; so a
+process whose lease was taken over cannot commit. Files to remove are looked up in the same version on which the commit
+is based, because the log accepts the removal of a file that is already gone, and its rows would then exist twice. If a
+commit in between removes one of these files, ours fails; if it only appends, ours succeeds. Files written for a failed
+commit stay, unnamed, until they are vacuumed: the error may be wrong, so they are not deleted at once.
 """
 
 import json
@@ -26,11 +24,11 @@ if TYPE_CHECKING:
     from deltalake import DeltaTable
 
 APP: Final = "weft.upkeep"
-"""App id under which tables remember the epoch of the lease; also the name of what a commit was."""
+"""App id under which tables store the epoch of the lease; also the property that names a commit's operation."""
 
 
 class Overtaken(Exception):
-    """Files that were to be exchanged are no longer in the table: nothing was committed, and nothing is wrong."""
+    """Files to exchange are no longer in the table: nothing was committed, and nothing is wrong."""
 
 
 class LiveFile(NamedTuple):
@@ -41,14 +39,14 @@ class LiveFile(NamedTuple):
     size: int
     rows: int
     partition: str | None
-    """Value of the partition column; null in tables without one."""
+    """Value of the partition column; null for tables without one."""
     first_batch: int | None
-    """Lowest batch of its rows; null where rows have none."""
+    """Lowest batch of its rows; null if its rows have none."""
     last_batch: int | None
 
 
 class Exchange(NamedTuple):
-    """What one transaction does to a table."""
+    """What one transaction changes in a table."""
 
     table: Table
     remove: tuple[LiveFile, ...]
@@ -56,13 +54,13 @@ class Exchange(NamedTuple):
     what: str
     """`compact`, `retain` or `forget`."""
     is_rearranged: bool
-    """The rows stay the same ones: who follows the table's changes need not look."""
+    """True: the rows stay the same, so readers of the table's change feed can skip the commit."""
     apps: Mapping[str, int] = {}
-    """More app transactions."""
+    """Additional app transactions."""
 
 
 def opened(layout: Layout, table: Table) -> "DeltaTable | None":
-    """The newest version of a table; None if it is not there."""
+    """The newest version of a table; None if the table does not exist."""
     from deltalake import DeltaTable
 
     path = str(layout.table(table.layer, table.name))
@@ -75,7 +73,7 @@ def there(layout: Layout) -> list[Table]:
 
 
 def live_files(delta: "DeltaTable", table: Table) -> list[LiveFile]:
-    """The files of a version, with what its log says of them."""
+    """The files of a version, with what the log says about them."""
     import pyarrow as pa
 
     actions = pa.table(delta.get_add_actions(flatten=True)).to_pydict()
@@ -88,10 +86,10 @@ def live_files(delta: "DeltaTable", table: Table) -> list[LiveFile]:
 
 
 def exchange(layout: Layout, wanted: Exchange, epoch: int) -> int:
-    """Commit it; returns the version. The new files are in their place.
+    """Commit it; returns the version.
 
-    Raises Overtaken if a file to be removed is not in the table, or is removed by another at this moment; LeaseLost if
-    another keeps this lake by now.
+    The new files must be in their place. Raises Overtaken if a file to remove is not in the table or is removed
+    concurrently; LeaseLost if another process has the lease now.
     """
     from deltalake import CommitProperties, Transaction
     from deltalake.exceptions import CommitFailedError
@@ -143,13 +141,13 @@ def _actions(wanted: Exchange, now_ms: int) -> list[Any]:
 
 
 def absolute(layout: Layout, table: Table, files: Sequence[LiveFile]) -> list[str]:
-    """Where files of a table lie."""
+    """Absolute paths of files of a table."""
     root = layout.table(table.layer, table.name)
     return [str(root / file.path) for file in files]
 
 
 def tombstones(delta: "DeltaTable", root: Path) -> dict[str, int]:
-    """Files that versions before this one named, and when they were removed, ms; as far back as the log reaches."""
+    """Files of earlier versions and when they were removed (ms), as far back as the log goes."""
     import pyarrow.parquet as pq
 
     log = root / "_delta_log"

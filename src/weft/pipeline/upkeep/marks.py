@@ -1,8 +1,8 @@
-"""How far the jobs of a lake are, as upkeep has to know it: what is done with, and what somebody still looks at by batch.
+"""How far the jobs of a lake are, so that upkeep knows which files are still looked up by batch.
 
-Files are looked for by batch in three places: a batch that is repeated counts what it wrote (only the last one ever is);
-a fold reads what is newer than its mark; `weft sql` adds the same. So upkeep leaves the last batch alone, and never puts
-rows from both sides of a mark into one file.
+There are three such look-ups: a repeated batch counts what it wrote (only the last batch can be repeated); a fold reads
+rows after its mark; `weft sql` adds the same rows. So upkeep leaves the last batch alone, and never puts rows from both
+sides of a mark into one file.
 """
 
 from collections.abc import Callable
@@ -18,35 +18,35 @@ from weft.pipeline.writer import Writer
 
 NONE: Final = -1
 FOLDS: Final = (ROLLUP_1M, ROLLUP_1H, ROLLUP_1D, LATEST, COMPLETENESS)
-"""What is made of the batches behind its mark."""
+"""Tables that are folded from the batches after their mark."""
 
 
 class Marks(NamedTuple):
     """How far a job is."""
 
     done: int = NONE
-    """The last batch that stands in all tables; -1 before the first."""
+    """The last batch that is in all tables; -1 before the first."""
     folded: tuple[int, ...] = ()
-    """For each table of `FOLDS` that the job has, the last batch that is folded into it; -1 before the first."""
+    """For each table of `FOLDS` that the job has, the last batch folded into it; -1 before the first."""
 
     @property
     def settled(self) -> int:
-        """The last batch that nobody looks at by its number any more."""
+        """The last batch that nobody looks up by its number any more."""
         return min(self.done - 1, *self.folded) if self.folded else self.done - 1
 
 
 LookUp = Callable[[Table], Marks | None]
-"""How far the job of a table is; None if no job has it alone."""
+"""Returns how far the job of a table is; None if several jobs write it."""
 
 
 def marks_of(layout: Layout, job: str) -> Marks:
-    """How far a job is; as before its first batch if it has no checkpoint."""
+    """How far a job is. Without a checkpoint: as before its first batch."""
     folds = [table for table in FOLDS if table in KINDS[job].tables]
     return Marks(_committed(layout, job, PROGRESS), tuple(_committed(layout, job, table) for table in folds))
 
 
 def looked_up(layout: Layout) -> LookUp:
-    """Marks by table; each job is looked at once, when it is first asked for."""
+    """Marks by table; each job is examined once, at first use."""
     known = cache(partial(marks_of, layout))
 
     def of(table: Table) -> Marks | None:
@@ -57,7 +57,7 @@ def looked_up(layout: Layout) -> LookUp:
 
 
 def _committed(layout: Layout, job: str, table: Table) -> int:
-    """The last batch of a job that a table carries; -1 if there is none, or no checkpoint."""
+    """The last batch of a job in a table; -1 if there is none, or no checkpoint."""
     record = layout.checkpoint_id(job)
     delta = opened(layout, table) if record.exists() else None
     if delta is None:
@@ -67,13 +67,13 @@ def _committed(layout: Layout, job: str, table: Table) -> int:
 
 
 def job_of(table: Table) -> str | None:
-    """The job that alone writes a table; None: several do, or none."""
+    """The job that alone writes a table; None if several or none write it."""
     jobs = [kind.stream for kind in KINDS.values() if table in kind.tables]
     return jobs[0] if len(jobs) == 1 else None
 
 
 def is_uneven(layout: Layout, table: Table, marks: LookUp | None = None) -> bool:
-    """Whether a table holds rows of a batch that is not in all of the tables of its job; `marks` of several questions."""
+    """Whether a table has rows of a batch that is not in all tables of its job; `marks` can be shared between calls."""
     known = (marks or looked_up(layout))(table)
     delta = None if known is None else opened(layout, table)
     if known is None or delta is None:
@@ -83,12 +83,12 @@ def is_uneven(layout: Layout, table: Table, marks: LookUp | None = None) -> bool
 
 
 def unfinished(layout: Layout) -> list[Table]:
-    """Tables that hold rows of a batch that was cut short: a driver died, and no other has gone on yet."""
+    """Tables with rows of an unfinished batch: a driver died, and no other has continued yet."""
     marks = looked_up(layout)
     return [table for stages in STAGES.values() for table in stages if is_uneven(layout, table, marks)]
 
 
 def unfolded(layout: Layout) -> list[str]:
-    """Jobs whose rows of `gold.completeness` do not count all that is in their tables."""
+    """Jobs whose rows in `gold.completeness` do not count everything in their tables."""
     marks = {job: (_committed(layout, job, COMPLETENESS), _committed(layout, job, PROGRESS)) for job in KINDS}
     return [job for job, (counted, done) in marks.items() if NONE < counted < done]

@@ -1,4 +1,4 @@
-"""Rows that are to go: which files they stand in, and what stands there instead (LAK-037)."""
+"""Removes rows: finds their files, and replaces or deletes these (LAK-037)."""
 
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, NamedTuple
@@ -15,16 +15,16 @@ if TYPE_CHECKING:
 
 
 class Removed(NamedTuple):
-    """What a removal has taken from one table."""
+    """What was removed from one table."""
 
     table: str
     rows: int
     files: int
-    """That it has gone from: deleted, or written anew without them."""
+    """Files that had such rows: deleted, or rewritten without them."""
 
 
 def whole(layout: Layout, table: Table, files: Sequence[LiveFile], reason: Reason, epoch: int) -> Removed:
-    """Remove files with all their rows, in one transaction. The caller holds the lease."""
+    """Remove complete files in one transaction. The caller holds the lease."""
     found = facts(layout, table, files)
     wanted = Exchange(table, tuple(files), (), "retain", is_rearranged=False)
     return Removed(table.full_name, remove(layout, wanted, found, reason, epoch), len(files))
@@ -40,7 +40,7 @@ def some(layout: Layout, table: Table, only: "Expression", reason: Reason, epoch
     if not files:
         return Removed(table.full_name, 0, 0)
     found = facts(layout, table, files, only)
-    others = Asking(~pc.coalesce(only, pa.scalar(False)))  # unknown is not true
+    others = Asking(~pc.coalesce(only, pa.scalar(False)))  # unknown does not count as true
     rest = [
         made
         for file, gone in held
@@ -54,7 +54,7 @@ def some(layout: Layout, table: Table, only: "Expression", reason: Reason, epoch
 
 
 def holding(layout: Layout, table: Table, only: "Expression") -> list[tuple[LiveFile, int]]:
-    """The files that hold rows for which `only` is true, and how many."""
+    """The files with rows for which `only` is true, and how many such rows."""
     delta = opened(layout, table)
     files = [] if delta is None else sorted(live_files(delta, table), key=lambda file: file.path)
     if not files:
@@ -64,5 +64,5 @@ def holding(layout: Layout, table: Table, only: "Expression") -> list[tuple[Live
 
 
 def _prefix(file: LiveFile) -> str:
-    """What the name of a file says of its batches; stays in the name of what is left of it."""
+    """The part of a file's name that tells its batches; the rewritten file keeps it."""
     return file.path.rpartition("/")[2].partition("-")[0]

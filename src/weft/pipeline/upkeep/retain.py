@@ -1,8 +1,8 @@
-"""Old days go, layer by layer (LAK-037): whole partitions, in one transaction per table, with an entry in the accounts.
+"""Removes old days, layer by layer (LAK-037): whole partitions, in one transaction per table, which is recorded.
 
-`[lake.keep]` of lake.toml says for how many days. A day of bronze is the day of arrival, one of silver and quarantine
-that of the stamp; roll-ups of hours and days go by the month. A file stays, however old, as long as a gold table has not
-taken in what stands in it, and as long as its batch may be repeated.
+`[lake.keep]` in lake.toml says how many days are kept. Bronze counts by the day of arrival, silver and quarantine by
+the time stamp; roll-ups of hours and days are removed by month. A file stays, however old, until the gold tables have
+folded its rows and its batch cannot be repeated any more.
 """
 
 from collections.abc import Iterable, Iterator
@@ -21,23 +21,23 @@ LAYERS: Final = ("bronze", "silver", "gold", "quarantine")
 
 
 class Old(NamedTuple):
-    """Files of a table that are old enough to go."""
+    """Files of a table that are old enough to be removed."""
 
     table: Table
     files: tuple[LiveFile, ...]
     days: int
     """For how many days the layer is kept."""
     waiting: int
-    """Files that are as old and must wait for a fold."""
+    """Files that are old enough but must wait for a fold."""
 
     @property
     def reason(self) -> Reason:
-        """What the accounts say."""
+        """The reason for the record of removals."""
         return Reason(f"{KEEP} {self.table.layer} = {self.days}", f"older than {self.days} days", whoever())
 
 
 def due(layout: Layout, keep: KeepTable, today: date) -> Iterator[Old]:
-    """What is too old now, table by table; costs a look at each log."""
+    """What is too old now, table by table; reads each log once."""
     marks = looked_up(layout)
     for table in there(layout):
         days = _kept(keep, table)
@@ -58,7 +58,7 @@ def _kept(keep: KeepTable, table: Table) -> int:
 
 
 def _first_kept(table: Table, day: date) -> str:
-    """The first partition that stays: a month stays as long as one day of it does."""
+    """The first partition that stays. A month stays while one of its days does."""
     return str(day.replace(day=1) if table.partition == "month" else day)
 
 

@@ -1,8 +1,7 @@
-"""New files of old rows: joined and sorted, or without those that are to go (LAK-034, LAK-038).
+"""Writes new files from old rows: joined and sorted, or without the rows to remove (LAK-034, LAK-038).
 
-DuckDB sorts in one thread, in so much memory, and beyond that on disk; rows leave it as Arrow batches with exactly the
-types that the table has, and columns that old files lack are null in new ones. So neither a big day nor an old schema
-asks for more.
+DuckDB sorts in one thread with limited memory, and on disk beyond that. It returns Arrow batches with exactly the types
+of the table; columns that old files lack are null. So large days and old schemas need no special care.
 """
 
 import shutil
@@ -25,23 +24,23 @@ if TYPE_CHECKING:
     from pyarrow.dataset import Dataset
 
 MEMORY: Final = "256MB"
-BATCH_ROWS: Final = 65_536  # also a row group: readers skip by series and time
+BATCH_ROWS: Final = 65_536  # rows; also the size of a row group: readers skip by series and time
 IN_PIECES: Final[dict[str, Any]] = {"use_threads": False, "batch_size": BATCH_ROWS, "batch_readahead": 1}
 LINES: Final = (("series", "origin", "job", "node"), ("at", "at_ns", "window_start"), ("era", "sequence", "batch"))
-"""By what rows of a file are sorted: the first of each line that the table has, of the last line all (LAK-034)."""
+"""The sort order in files: of each line the first column that the table has, of the last line all (LAK-034)."""
 
 
 class Stopped(Exception):
-    """Whoever asked does not want it any more; nothing is left of it."""
+    """The caller has cancelled the work; nothing of it is left."""
 
 
 def goes_on() -> bool:
-    """For whom there is no reason to stop."""
+    """The default for callers that never cancel."""
     return True
 
 
 def order_of(names: Sequence[str]) -> list[str]:
-    """By which columns rows of a table are sorted.
+    """The columns by which a table's rows are sorted.
 
     >>> order_of(["origin", "era", "sequence", "series", "at"])
     ['series', 'at', 'era', 'sequence']
@@ -56,7 +55,7 @@ def quoted(name: str) -> str:
 
 
 def file_schema(layout: Layout, table: Table) -> "pa.Schema":
-    """What stands in the files of a table by its own log: all but the partition column."""
+    """The columns in the files of a table, from its own log: all but the partition column."""
     import pyarrow as pa
 
     delta = opened(layout, table)
@@ -66,7 +65,7 @@ def file_schema(layout: Layout, table: Table) -> "pa.Schema":
 
 
 def held_by(layout: Layout, table: Table, files: Sequence[LiveFile]) -> "Dataset":
-    """The rows of some files, all with the columns that the table has now; UserError `damaged` if one changed (FLD-030)."""
+    """The rows of some files, with all columns of the table; UserError `damaged` if a file changed (FLD-030)."""
     import pyarrow.dataset as ds
     from pyarrow.fs import LocalFileSystem
 
@@ -81,7 +80,7 @@ def held_by(layout: Layout, table: Table, files: Sequence[LiveFile]) -> "Dataset
 
 
 def _told_by(file: LiveFile) -> "Expression":
-    """What holds of all rows of a file of bronze: in one that a batch has left, its number, which a segment does not have."""
+    """What is true for all rows of a bronze file: in one written by a batch, its number, which a segment lacks."""
     import pyarrow.compute as pc
 
     is_of_one = file.path.rpartition("/")[2].startswith("b") and file.first_batch == file.last_batch
@@ -89,7 +88,7 @@ def _told_by(file: LiveFile) -> "Expression":
 
 
 def counted(layout: Layout, table: Table, files: Sequence[LiveFile], only: "Expression") -> list[int]:
-    """How many rows of each file are chosen."""
+    """How many rows of each file are selected."""
     rows = held_by(layout, table, files)
     return [part.scanner(rows.schema, filter=only, **IN_PIECES).count_rows() for part in rows.get_fragments()]
 
@@ -102,9 +101,9 @@ def asked(
     columns: Sequence[str] | None = None,
     only: "Expression | None" = None,
 ) -> "Iterator[duckdb.DuckDBPyConnection]":
-    """DuckDB with the rows of some files as `held`, to be read once; what does not fit into memory goes to disk.
+    """DuckDB with the rows of some files as `held`, to be read once.
 
-    `columns`: not all of them. `only` chooses rows before they are read.
+    Data that exceeds the memory goes to disk. `columns` restricts the columns, `only` the rows.
     """
     import duckdb
 
@@ -128,12 +127,12 @@ def asked(
 
 
 class Asking(NamedTuple):
-    """How files are rewritten."""
+    """Options for rewriting files."""
 
     only: "Expression | None" = None
-    """Which rows are taken; None: all."""
+    """A condition for the rows to keep; None: all."""
     is_wanted: Callable[[], bool] = goes_on
-    """Asked again and again: whether somebody still wants the file."""
+    """Called repeatedly; false means that the file is no longer wanted."""
 
 
 ALL_ROWS: Final = Asking()
@@ -152,7 +151,7 @@ def rewritten(
     root = layout.table(table.layer, table.name)
     target = directory_of(root, table, files[0].partition) / f"{name}-{uuid.uuid4().hex}-0000.parquet"
     with asked(layout, table, files, only=asking.only) as connection:
-        rows = connection.sql(f"SELECT {columns} FROM held ORDER BY {order}")  # noqa: S608  # our own words
+        rows = connection.sql(f"SELECT {columns} FROM held ORDER BY {order}")  # noqa: S608  # our own text
         try:
             count = _write(rows.to_arrow_reader(BATCH_ROWS), schema, target, asking.is_wanted)
         except BaseException:
@@ -165,14 +164,14 @@ def rewritten(
 
 
 def directory_of(root: Path, table: Table, partition: str | None) -> Path:
-    """Where files of a partition lie."""
+    """The directory of the files of a partition."""
     if table.partition is None:
         return root
     return root / f"{table.partition}={NO_PARTITION if partition is None else partition}"
 
 
 def _write(rows: "pa.RecordBatchReader", schema: "pa.Schema", target: Path, is_wanted: Callable[[], bool]) -> int:
-    """The rows as one file; returns how many."""
+    """Write the rows as one file; returns how many."""
     import pyarrow as pa
     import pyarrow.parquet as pq
 

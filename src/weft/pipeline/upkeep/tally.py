@@ -1,8 +1,8 @@
-"""`gold.completeness` counts rows; what was removed on purpose is taken off, once (LAK-037, PIP-061).
+"""Subtracts removed rows from the counts in `gold.completeness`, exactly once (LAK-037, PIP-061).
 
-The table remembers the number of the last removal that it knows of, in the commit that took it off. Rows of silver and
-quarantine become fewer; their numbers were received, and are forgotten now. A fold that counts anew says the same. Only
-rows that are counted may be removed: retention and `weft lake forget` see to that.
+The commit that subtracts a removal also stores its number in the table. The counts of silver and quarantine decrease;
+the numbers were received and are now forgotten. A fold that counts anew has the same result. Only counted rows may be
+removed; retention and `weft lake forget` check that.
 """
 
 import uuid
@@ -23,17 +23,17 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
 Key = tuple[str, str, int | None]
-"""Stream, origin and era."""
+"""Key: stream, origin and era."""
 COLUMNS: Final = {stages.silver.full_name: "silver_rows" for stages in STAGES.values()} | {
     stages.quarantine.full_name: "quarantined" for stages in STAGES.values()
 }
-"""Which column counts the rows of which table."""
+"""The column that counts the rows of each table."""
 Changes = dict[str, Counter[Key]]
-"""By column and key, how much less."""
+"""How much to subtract, by column and key."""
 
 
 def take_down(layout: Layout, epoch: int) -> None:
-    """Take off what the accounts say and the table does not know yet. The caller holds the lease."""
+    """Subtract the removals that the table does not include yet. The caller holds the lease."""
     delta = opened(layout, COMPLETENESS)
     if delta is None:
         return
@@ -55,7 +55,7 @@ def take_down(layout: Layout, epoch: int) -> None:
 
 
 def _changes(told: list[dict[str, Any]], known: int) -> Changes:
-    """What the removals after number `known` have taken."""
+    """What the removals after number `known` have removed."""
     changes: Changes = {"silver_rows": Counter(), "quarantined": Counter(), "received": Counter()}
     for row in told:
         if row["number"] > known:
@@ -77,7 +77,7 @@ def _numbers(told: Iterable[dict[str, Any]]) -> VersionVector:
 
 
 def _lowered(layout: Layout, file: LiveFile, changes: Changes) -> DataFile | None:
-    """The file anew with other counts; None if none of its rows is concerned."""
+    """The file rewritten with lower counts; None if none of its rows changes."""
     import pyarrow as pa
     import pyarrow.parquet as pq
 

@@ -1,9 +1,9 @@
-"""Files that no version of a table needs any more (LAK-037): of lost attempts, and of versions that are old enough.
+"""Deletes files that no version of a table needs any more (LAK-037): those of lost attempts and of old versions.
 
-A file goes when the newest version does not name it, nothing has written to it for so long, and no version that is younger
-than that has named it. So whoever began to read a version less than that ago can finish, and may ask for any version
-of that time. A driver writes files some seconds before it names them, an hour is the least that can be asked for, and
-who deletes holds the lease: so nothing is taken from a driver that was paused between the two.
+A file is deleted if the newest version does not name it, if nothing has written to it for the given time, and if no
+version younger than that time names it. So a reader that started within that time can finish, and versions of that time
+stay readable. A driver writes files some seconds before it commits them. The minimum time is an hour, and the caller
+holds the lease, so no file is taken from a driver that was paused before its commit.
 """
 
 import shutil
@@ -21,7 +21,7 @@ HOUR_NS: Final = 3_600_000_000_000
 
 
 class Stale(NamedTuple):
-    """A file that can go."""
+    """A file that can be deleted."""
 
     table: str
     path: Path
@@ -29,20 +29,20 @@ class Stale(NamedTuple):
 
 
 def refuse_young(hours: int) -> None:
-    """UserError `too-young` if files would go that a reader or a driver may still need."""
+    """Raise UserError `too-young` if files would be deleted that a reader or a driver may still need."""
     if hours < LEAST_HOURS:
         raise UserError("too-young", f"files younger than {LEAST_HOURS} h may still be read", f"--hours {LEAST_HOURS}")
 
 
 def stale(layout: Layout, hours: int, wall_ns: int) -> Iterator[Stale]:
-    """Files that can go: unnamed and untouched for so many hours. Nothing is deleted. UserError `too-young`."""
+    """Files that can be deleted: unnamed and unchanged for so many hours. Deletes nothing. UserError `too-young`."""
     refuse_young(hours)
     for table in there(layout):
         yield from _of_table(layout, table, wall_ns - hours * HOUR_NS)
 
 
 def delete(layout: Layout, files: Iterator[Stale]) -> Iterator[Stale]:
-    """Delete them, one by one, and what sorting has left behind. The caller holds the lease."""
+    """Delete them, one by one, and leftovers of sorting. The caller holds the lease."""
     shutil.rmtree(layout.spill(), ignore_errors=True)
     for file in files:
         file.path.unlink(missing_ok=True)
@@ -63,7 +63,7 @@ def _of_table(layout: Layout, table: Table, before_ns: int) -> Iterator[Stale]:
 
 
 def _untouched(root: Path, before_ns: int) -> Iterator[tuple[Path, int]]:
-    """Data files of a table that nothing has written to since; what begins with an underscore is not ours to judge."""
+    """Data files of a table that were not written to since; names that begin with an underscore are left alone."""
     for directory in (root, *(path for path in root.iterdir() if path.is_dir() and not path.name.startswith("_"))):
         for path in directory.glob("*.parquet"):
             told = path.stat(follow_symlinks=False)

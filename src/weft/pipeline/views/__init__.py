@@ -1,4 +1,4 @@
-"""Tables that need not lie in files: DuckDB computes them when they are asked for.
+"""Views: tables without files that DuckDB computes when they are queried.
 
-A view writes nothing and is as fresh as the tables below it. Start with `view.py`.
+They write nothing and are as fresh as the tables below them. Start with `view.py`.
 """

@@ -1,9 +1,9 @@
-"""How long services were there, day by day (PIP-054).
+"""The availability of services per day (PIP-054).
 
-What a broker says of an instance holds until it says something else. It is known as long as the broker is heard of: of
-each of its starts, from the first record to the last. Between two starts, and where a change of the catalog is missing
-by its number, nobody knows. Times are counted in whole milliseconds; each boundary is the same for what ends and for
-what begins there, so the four parts of a day always add up to it.
+What a broker reports about an instance holds until its next report. It is known while the broker is heard: for each of
+its starts, from the first record to the last. Between two starts, and where the number of a catalog change is missing,
+the state is unknown. Times are counted in whole milliseconds; each boundary is the same for what ends and for what
+begins there, so the four parts of a day always add up to it.
 
 ```
 lives     of each start of a broker, from when to when it was heard of

@@ -1,9 +1,8 @@
-"""The configuration, key by key and through time (PIP-052), and what nodes made of it.
+"""The history of the configuration by key (PIP-052), and which writes nodes have applied.
 
-As everywhere in the configuration, numbers count, and not clocks: a write is in force from the first instant at which
-that number or a later one was written. A root that was cut off may have written on; what it wrote beyond the first
-write of its successor is lost from that write on, and what stood there before is in force again. So one write may have
-been in force twice.
+Numbers count, not clocks: a write is in force from the first instant at which its number or a later one was written. A
+root that was cut off may have continued writing; its writes beyond the first write of its successor are lost from then
+on, and the earlier values are in force again. So a write may be in force twice.
 
 ```
 timed     every write, and from when its number was reached
@@ -70,7 +69,7 @@ timed AS (
         FROM winners
     ) WHERE place = 1 OR number IS DISTINCT FROM before
 )"""
-"""Which write of a key counts, from which number on to which."""
+"""For each key, which write is in force from which number to which."""
 _HISTORY: Final = """
 WITH @VERSIONS, said AS (
     SELECT node, number, min("at") AS first, max("at") AS last FROM {silver_events}

@@ -1,10 +1,10 @@
-"""What several people, nodes or roots wanted at once, and what of it was not taken.
+"""Conflicts between people, nodes or roots, and what was rejected.
 
-Three things are gathered, as far as the lake knows them. Of the store what its nodes tell when they decide (STO-013);
-each tells of it, here it stands once. Of documents two bodies under one number (GSP-011), of which the smaller hash
-counts, and conflicts that a node has shown to both parties (DOC-040). Of the configuration writes of a root that was cut
-off, lost with its successor's first write (CFG-003). That an operation of a document was overtaken by a later one is no
-conflict and is not here; folding the document tells it.
+There are three kinds, as far as the lake has them. Store: conflicts that nodes report when they decide (STO-013); all
+nodes report each, it is listed once. Documents: two bodies under one number (GSP-011), of which the smaller hash
+counts, and conflicts that a node has shown to both parties (DOC-040). Configuration: writes of a root that was cut off,
+lost with its successor's first write (CFG-003). An operation of a document that a later one overrode is no conflict and
+is not listed; folding the document shows it.
 """
 
 from typing import Final

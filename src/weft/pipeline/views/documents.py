@@ -1,4 +1,4 @@
-"""Documents, made of the operations on them (PIP-053)."""
+"""Documents, made from their operations (PIP-053)."""
 
 from typing import Final
 
@@ -42,7 +42,7 @@ DOCUMENT_SESSIONS: Final = table_of(
     ),
 )
 PREFIX: Final = "row_number() OVER (PARTITION BY session, source ORDER BY sequence) = sequence"
-"""Whether everything before an operation of its source is here, too."""
+"""Whether every earlier operation of the same source is in the lake too."""
 _OPERATIONS: Final = """
 SELECT session, row_number() OVER (PARTITION BY session ORDER BY eff, source, sequence) AS place, source, sequence, eff,
        CASE WHEN eff > 0 THEN to_timestamp(eff) END AS "at", verb, reference, "by", inert_reason, received_at,

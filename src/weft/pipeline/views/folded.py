@@ -1,4 +1,4 @@
-"""Folded tables, completed by what stands in silver behind the last fold (PIP-045, PIP-050).
+"""Folded tables, completed by the rows of silver after the last fold (PIP-045, PIP-050).
 
 A row of samples without a batch is one that no batch has taken yet (PIP-102).
 """

@@ -1,4 +1,4 @@
-"""Short views for people: what is measured now, by the hour, and what fires; `SELECT *` of each fits 100 columns (MET-005)."""
+"""Short views for people: values now and by the hour, and alerts; `SELECT *` of each fits 100 columns (MET-005)."""
 
 from typing import Final
 
@@ -46,7 +46,7 @@ UNITS: Final[dict[tuple[str, str], str]] = {
     ("PROC_FDS", ""): "{file}",
     ("PROC_STARTS", ""): "{start}",
 }
-"""Of calculated values, by detail and the label `unit`: those of `weft metrics` (UCUM), as a test holds them to."""
+"""Units of calculated values, by detail and the label `unit`: a test compares them with `weft metrics` (UCUM)."""
 _UNIT: Final = (
     "CASE "
     + " ".join(
@@ -55,12 +55,12 @@ _UNIT: Final = (
     )
     + " ELSE '' END"
 )
-_UNIT_SQL: Final = _UNIT.replace("{", "{{").replace("}", "}}")  # a view is a text for `format`
+_UNIT_SQL: Final = _UNIT.replace("{", "{{").replace("}", "}}")  # a view's text goes through `format`
 _NAMED: Final = f"""
     SELECT series, config_name AS metric, {_UNIT_SQL} AS unit,
            left(trim(concat_ws(' ', nullif(param, ''), array_to_string(map_values(labels), ' '))), 18) AS of
     FROM {{silver_series}}
-"""  # noqa: S608  # of our own words
+"""  # noqa: S608  # made of our own text
 _NODE: Final = Column("node", "string", "name of the node")
 _METRIC: Final = Column("metric", "string", "name of the metric in the configuration")
 _OF: Final = Column("of", "string", "values of its labels, such as a disk or a process; the first 18 characters")
@@ -90,7 +90,7 @@ SELECT node, metric, of, round(result, 3) AS value, unit, strftime(told, '%m-%d 
 FROM (SELECT *, greatest(0, date_diff('second', told, now())) AS s FROM aged WHERE told > newest - INTERVAL {FORGOTTEN_H} HOUR)
 JOIN named USING (series)
 ORDER BY node, metric, of
-"""  # noqa: S608  # of our own words
+"""  # noqa: S608  # made of our own text
 HOURLY: Final = table_of(
     "gold.hourly",
     "Each series by the hour: mean, percentile and greatest value, the newest hour first. A view over `gold.rollup_1h`, for "
@@ -118,7 +118,7 @@ SELECT strftime(window_start, '%m-%d %H:%M') AS hour, node, metric, of, n, round
        round(percentile(sketch, 0.95, min, max), 2) AS p95, round(max, 2) AS max, unit
 FROM {{gold_rollup_1h}} JOIN named USING (series) WHERE n > 0
 ORDER BY window_start DESC, node, metric, of
-"""  # noqa: S608  # of our own words
+"""  # noqa: S608  # made of our own text
 ALERTS: Final = table_of(
     "gold.alerts",
     "What has fired, the newest first, and until when. A view over `silver.events`, for `weft sql`: no files of its own.",

@@ -1,13 +1,13 @@
-"""Roll-ups between an import and the fold that follows it: days of datasets are made anew of all their values (PIP-099).
+"""Roll-ups between an import and the next fold: days of datasets are computed anew from all their values (PIP-099).
 
-As `weft.pipeline.fold.Recomputed`, for DuckDB. A roll-up's view takes its folded rows and its values from these instead, if the
-log says that values of a dataset stand behind the mark.
+As `weft.pipeline.fold.Recomputed`, for DuckDB. The view of a roll-up uses these in place of its folded rows and values,
+if the log shows values of a dataset after the mark.
 """
 
 from typing import Final
 
 ANY: Final = "dataset IS NOT NULL AND batch > {mark}"
-"""Files of values, for Delta's log."""
+"""A condition on Delta's log: files of values."""
 _FOLDED: Final = """(
     WITH days AS (
         SELECT DISTINCT node, series, date_trunc('day', "at") AS day FROM {values} WHERE batch > {mark} AND dataset IS NOT NULL
@@ -28,6 +28,6 @@ _VALUES: Final = """(
 
 
 def sources(folded: str, values: str, mark: int) -> tuple[str, str]:
-    """What stands in the place of a roll-up's own rows, and of the values, whose batch then says that they are fresh."""
+    """The replacements for a roll-up's own rows and for the values; the batch of these values marks them as fresh."""
     names = {"folded": folded, "values": values, "mark": mark}
     return _FOLDED.format(**names), _VALUES.format(**names)

@@ -1,4 +1,4 @@
-"""What the pipeline says of itself: one row per driver, and what was refused why (section 4.1)."""
+"""The pipeline's reports about itself: one row per driver, and refused rows by reason (section 4.1)."""
 
 from typing import Final
 

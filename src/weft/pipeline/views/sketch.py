@@ -1,9 +1,9 @@
-"""Sketches: how the values of a window are spread, to within 1 %, in a form that adds up (PIP-047); and DuckDB's words.
+"""Sketches: the distribution of values to within 1 %, in a form that can be added (PIP-047); and macros for DuckDB.
 
 A value `v > 0` counts in the bucket `ceil(ln v / ln g)` with g = 1.01 / 0.99; a negative one in the bucket of its
-magnitude, on a side of its own; what is below 1e-9 in either direction counts as zero. The estimate of a bucket, `2 g^i / (g + 1)`, is
-at most 1 % off any value in it. Adding counts is all that merging is, so neither order nor grouping matters, and what
-was merged can be compared with a recomputation, number by number.
+magnitude, on a side of its own; what is below 1e-9 in either direction counts as zero. The estimate of a bucket, `2 g^i
+/ (g + 1)`, is at most 1 % off any value in it. Merging only adds counts, so order and grouping do not matter, and a
+merged sketch equals a recomputed one exactly.
 
 A side has at most 2,048 buckets, which is sixteen powers of ten; beyond, those of least magnitude are joined and
 `collapsed` says so.
@@ -13,10 +13,10 @@ from typing import Final
 
 GAMMA: Final = 1.01 / 0.99
 LN_GAMMA: Final = 0.020000666706669435
-"""Natural logarithm of `GAMMA`, written down so that every engine divides by the same number."""
+"""Natural logarithm of `GAMMA`, as a literal, so that every engine divides by the same number."""
 SHARE: Final = 2.0 / (GAMMA + 1.0)
 ZERO_BELOW: Final = 1e-9
-VALUE_MAX: Final = 1e308  # what is larger, infinity included, counts as this: an index that every integer holds
+VALUE_MAX: Final = 1e308  # larger values, including infinity, count as this, so that the index fits every integer type
 BUCKETS_MAX: Final = 2_048
 
 _BUCKETS: Final = 'STRUCT("index" INTEGER, "count" BIGINT)[]'

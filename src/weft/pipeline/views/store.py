@@ -1,4 +1,4 @@
-"""The store, made of its changes (PIP-051)."""
+"""The store, made from its changes (PIP-051)."""
 
 from typing import Final
 

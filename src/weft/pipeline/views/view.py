@@ -1,4 +1,4 @@
-"""What a view is: a table of no files, made anew of other tables by whoever asks."""
+"""A view: a table without files, computed from other tables for each query."""
 
 from typing import NamedTuple
 
@@ -6,15 +6,18 @@ from weft.pipeline.schemas.table import Table
 
 
 class View(NamedTuple):
-    """One view: its columns, and how DuckDB makes them."""
+    """One view: its columns, and the SQL that makes them."""
 
     table: Table
-    """Under which name it is asked for, and what it promises."""
+    """The name for queries, and the columns it promises."""
     over: tuple[Table, ...]
-    """What it is made of. It can be asked as soon as the first of them is there; others count as empty until they are."""
+    """The tables it is made from.
+
+    It can be queried once the first of them exists; others count as empty until they exist.
+    """
     sql: str
     """A SELECT in which `{silver_store}` stands for the rows of `silver.store`."""
 
     def select(self, names: dict[str, str]) -> str:
-        """The SELECT; `names` says what each table is called in DuckDB, by its full name."""
+        """The SELECT; `names` maps the full name of each table to its name in DuckDB."""
         return self.sql.format(**{table.full_name.replace(".", "_"): names[table.full_name] for table in self.over})
