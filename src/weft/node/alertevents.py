@@ -10,7 +10,7 @@ from weft.node.securityevents import Event
 
 
 class AlertReported(msgspec.Struct, frozen=True, gc=False):
-    """Event, at the root: a node has told of its alerts. It is in the journal already."""
+    """Event, at the root: a node has reported its alerts. The record is already in the journal."""
 
     origin: bytes
     key: str

@@ -21,34 +21,34 @@ from weft.node.start import Start
 from weft.node.wires import Wire
 
 HOWS: Final = (BINDS, DIALS, CALLS, ADDS)
-"""How sockets of annexes come to be."""
+"""The ways in which an annex's sockets can be opened."""
 KINDS: Final = ("stream", "publish")
 
 
 class Annex(NamedTuple):
-    """What one package adds to a node. All of its names begin with its own: `lease`, `lease-ask`."""
+    """What one package adds to a node. All of its names begin with the name of the package: `lease`, `lease-ask`."""
 
     name: str
-    """Of its core, of its table in a node's file, and of its entry point."""
+    """Name of its core, of its table in a node's file, and of its entry point."""
     what: str
     """One sentence, for lists."""
     settings: type[msgspec.Struct]
-    """Of its table. A field `port` is where its bound channels begin; 0: they are not bound."""
+    """The type of its table. A field `port` is the first port of its bound channels; 0: they are not bound."""
     make: Callable[[Any, Start], Core]
-    """Its core, from these settings."""
+    """Makes its core from these settings."""
     channels: Mapping[str, Channel] = {}
     wires: Sequence[Wire] = ()
-    """What its core does when others tell something, and others when it does; behind all rows of Weft."""
+    """Wires from other cores' events to its orders, and back; they come after all rows of Weft."""
     orders: Mapping[str, Row] = {}
-    """What people and programs may order at the node's port +6."""
+    """The orders that people and programs may send to the node's port +6."""
     command: str = ""
-    """Its noun of the command line, `module:app`; empty: none."""
+    """Its noun on the command line, `module:app`; empty: none."""
     page: str = ""
     """The file in its package that explains it; `weft annexes NAME` prints it."""
 
 
 def admit(name: str) -> Annex:
-    """The annex of that name, its channels from now on among those of this process; UserError `bad-annex`."""
+    """Load the annex of that name, and register its channels in this process; UserError `bad-annex`."""
     annex = installed.load(name)
     faults = ["its entry point names no Annex"] if not isinstance(annex, Annex) else list(_faults(name, annex))
     if faults:
@@ -58,12 +58,12 @@ def admit(name: str) -> Annex:
 
 
 def admitted(settings: NodeSettings) -> dict[str, Annex]:
-    """The annexes that these settings have a table of."""
+    """The annexes that have a table in these settings."""
     return {name: admit(name) for name in settings.annexes}
 
 
 def _faults(name: str, annex: Annex) -> Iterator[str]:
-    """What is wrong with an annex: everything that could disturb the other protocols of a node."""
+    """Errors in an annex that could disturb the other protocols of a node."""
     if annex.name != name or not is_plain_name(name):
         yield f"it calls itself {annex.name!r}"
     if name in BUDGET_WEIGHTS:
@@ -91,7 +91,7 @@ def _is_own(annex: str, name: str) -> bool:
 
 
 def table_of(annex: Annex, settings: NodeSettings) -> Any:
-    """What the node's file says for it."""
+    """The annex's table in the node's file."""
     return msgspec.convert(settings.annexes[annex.name], annex.settings)
 
 
@@ -101,6 +101,6 @@ def cores_of(annexes: Iterable[Annex], start: Start) -> dict[str, Core]:
 
 
 def ports_of(settings: NodeSettings) -> dict[str, int]:
-    """Where the bound channels of each begin, as the file says; those that say nothing are not bound."""
+    """The first port of the bound channels of each annex, from the file; without a port they are not bound."""
     ports = {name: getattr(table_of(annex, settings), "port", 0) for name, annex in admitted(settings).items()}
     return {name: port for name, port in ports.items() if port}

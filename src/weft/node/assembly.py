@@ -44,7 +44,7 @@ from weft.wire.store.pack import pack
 
 
 def _place(settings: NodeSettings) -> str:
-    """Once elected, or by the file, a root; the core knows from its journal whether it leads now. Else as it is placed."""
+    """The node's place: root if elected or by its file (the core's journal says whether it leads), else as placed."""
     if "root" in (settings.level, settings.place):
         return "root"
     return AUTO if settings.role.level else settings.place
@@ -289,7 +289,7 @@ MAKERS: Final[dict[str, Callable[[Start], Core]]] = {
 }
 
 
-def build_node(  # tidy: a node is made of these; most callers name four
+def build_node(  # tidy: a node needs all of these; most callers name four
     settings: NodeSettings,
     node: bytes,
     era: int,
@@ -298,10 +298,12 @@ def build_node(  # tidy: a node is made of these; most callers name four
     *,
     rare: frozenset[str] = frozenset(),
 ) -> Node:
-    """The node that these settings describe; `seed` makes its chance, one purpose apart from the other (SIM-005).
+    """The node that these settings describe.
 
-    `secret`: of the machine, kept between starts; what is hashed by it can be compared, and not guessed.
-    `rare`: rare branches that its cores take, in the simulator (SIM-009).
+    `seed` makes its random numbers, a separate series for each purpose (SIM-005).
+
+    `secret` belongs to the machine and is kept between starts; values hashed with it can be compared but not guessed.
+    `rare`: rare branches that the cores take in the simulator (SIM-009).
     """
     start = Start(settings, node, era, seed, secret)
     start.rare = rare
@@ -323,7 +325,7 @@ def build_node(  # tidy: a node is made of these; most callers name four
 
 
 def _join(cores: dict[str, Core]) -> None:
-    """What a child sends goes down the `in` chain before the carrier keeps it, and in the same write (CHN-033)."""
+    """Records from a child pass the `in` chain before the carrier keeps them, in the same write (CHN-033)."""
     carrier, chains = cores.get("carrier"), cores.get("chains")
     if isinstance(carrier, Carrier) and isinstance(chains, Chains):
         carrier.screen = chains.screen

@@ -1,8 +1,8 @@
-"""Who may say what on a closed fabric: the one place that asks the table of roles and verbs (SEC-012, SEC-026).
+"""Decides who may send what on a closed fabric; only this module uses the table of roles and verbs (SEC-012, SEC-026).
 
-The shell says whose key a message came with (`Source.proved`). Before a core hears the message, `Authority.judge` asks
-whether a role of that node has the verb, and whether the node, the name and the origins in the message are its own. Cores
-know nothing of it. Without an `Authority` the fabric is open, and everybody may say everything.
+The shell states whose key a message came with (`Source.proved`). Before a core gets the message, `Authority.judge`
+checks that a role of that node has the verb, and that the node, the name and the origins in the message are its own.
+Cores know nothing of this. Without an `Authority` the fabric is open, and everybody may send everything.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -25,7 +25,7 @@ from weft.wire.envelope import Asked
 from weft.wire.store import mesh
 
 DENIED, NOT_YOURS, NO_KEY = "denied", "not-yours", "no-key"
-"""Codes of refusals: no role has the verb; it is said in the name of another; it was said without a key."""
+"""Codes of refusals: no role has the verb; the message speaks for another node; it came without a key."""
 
 COMMANDS: Final[Mapping[str, str]] = {
     "polo": "join",
@@ -39,9 +39,9 @@ COMMANDS: Final[Mapping[str, str]] = {
     GRANTED: "lead",
     REFUSED: "lead",
 }
-"""The verb of each command of control."""
+"""The verb needed for each command of control."""
 QUERIES: Final[Mapping[bytes, str]] = {b"dbp.logs": "log", b"dbp.tap": "tap", b"dbp.deregister": "admin"}
-"""Of queries of the catalog that are not simply read (CAT-060)."""
+"""The verbs of catalog queries that need more than the right to read (CAT-060)."""
 
 
 def _of_control(message: Any) -> str:
@@ -68,7 +68,7 @@ def _is(verb: str) -> Callable[[Any], str]:
 
 
 def _of_annex(channel: str) -> Callable[[Any], str] | None:
-    """The one verb of a channel that came with an annex; None: there is no such channel."""
+    """The verb of an annex's channel; None if there is no such channel."""
     row = CHANNELS.get(channel)
     return _is(row.verb) if row is not None and row.verb else None
 
@@ -92,48 +92,48 @@ VERB_OF: Final[Mapping[str, Callable[[Any], str]]] = {
     "clients": _is("chain"),
     "document": _is("document"),
 }
-"""What a message is, by its channel. Of a channel that is not here nothing is heard from who has a key."""
+"""The verb of a message, by its channel. On other channels, messages from nodes with a key are refused."""
 UNPROVED: Final = frozenset(
     {
-        "enrol",  # who joins proves a key that nobody knows yet, and a token
-        "beacon",  # a hint, with a mac of its own (BEA-007)
+        "enrol",  # a joining machine proves a new key, and a token
+        "beacon",  # only a hint, with a MAC of its own (BEA-007)
         "catalog-beats",  # a hint
-        "clients",  # over the socket in the state directory, which only this user opens
+        "clients",  # through the socket in the state directory, which only this user can open
         "doc-clients",  # as above
         "catalog",  # as above, or over loopback: a foreign protocol
         "catalog-events",
-        "catalog-bridge",  # over loopback; beyond it only with a key
+        "catalog-bridge",  # over loopback; from other machines only with a key
         "catalog-bridge-dial",
-        "catalog-relay",  # who calls a service asks nobody
+        "catalog-relay",  # calling a service needs no permission
         "catalog-call",
-        "catalog-monitor",  # copies of who is registered at that address
+        "catalog-monitor",  # copies of messages of whoever is registered at that address
         "catalog-values",  # what services on loopback publish
         "catalog-probe",
         "clone-serve",  # a foreign protocol, on loopback only
         "clone-take",
         "clone-ask",
         "clone-follow",
-        "store-clients",  # judged where the connection is taken
+        "store-clients",  # judged when the connection is accepted
         "store-join",
         "store-mqtt",
     }
 )
-"""Channels on which somebody without a key is heard, and why."""
+"""Channels on which messages without a key are accepted, and why."""
 
 
 OF_NODES: Final = frozenset({"weft.metric", "weft.event", "weft.log", "weft.message"})
-"""Types of records whose origin is a start of a node."""
+"""Record types whose origin is one start of a node."""
 
 
 class Claim(NamedTuple):
-    """In whose name a message is said; None, empty: it does not say."""
+    """The identity that a message claims. None or empty: it claims none."""
 
     uuid: bytes | None = None
     name: str = ""
     items: Sequence[hop.HopItem] = ()
-    """What it brings up."""
+    """Origins of the records that it carries."""
     registers: str = ""
-    """The name of a service."""
+    """The name of a service that it registers."""
 
 
 class _Named(msgspec.Struct):
@@ -149,12 +149,12 @@ def _claim_of_registration(said: catalog.Message) -> Claim:
     try:
         return Claim(registers=_named.decode(said.body[0]).name)
     except UNREADABLE:
-        return Claim()  # the core says what is wrong with it
+        return Claim()  # the core reports what is wrong with it
 
 
 def _claim_of_control(said: Control) -> Claim:
     name = said.properties.get("name", "")
-    is_own = said.command != "assignment"  # which names whom it assigns
+    is_own = said.command != "assignment"  # it names the nodes that it assigns
     return Claim(said.uuid, name if isinstance(name, str) else "") if is_own else Claim()
 
 
@@ -169,11 +169,11 @@ CLAIMS: Final[Mapping[type, Callable[[Any], Claim]]] = {
 
 
 class Authority:
-    """Whom this node knows, where they stand, and what they may say.
+    """The known nodes, their addresses, and what each may send. `trust` comes from enrolment.
 
-    `trust`: what enrolment told. As soon as the configuration has bindings, only who has one there counts. Of two
-    bindings of one node that which ends later is in force: who was away too long has joined again, and its own
-    configuration is older than what it was told then.
+    Once the configuration has bindings, only nodes with a binding count. Of two bindings of one node the one that ends
+    later is in force: after a long absence a node joins again, and then its stored configuration is older than the
+    binding it got on joining.
     """
 
     def __init__(self, trust: Trust) -> None:
@@ -185,9 +185,9 @@ class Authority:
         self._atlas = Atlas()
 
     def learn(self, pairs: tuple[tuple[str, bytes | None], ...]) -> None:
-        """Take over what has changed in the configuration: bindings, and where nodes stand.
+        """Apply changes of the configuration: bindings, and addresses of nodes.
 
-        A binding that cannot be read binds nothing: its node has no key then.
+        An unreadable binding counts as none: its node then has no key.
         """
         is_changed = False
         for key, value in pairs:
@@ -214,7 +214,7 @@ class Authority:
                 return
 
     def note(self, endpoint: str, uuid: bytes) -> None:
-        """Remember that a node said that it is reached at this endpoint."""
+        """Remember an endpoint at which a node says it can be reached."""
         if self.places.get(endpoint) != uuid and is_endpoint(endpoint):
             self.places.pop(endpoint, None)
             if len(self.places) >= KNOWN_MAX:
@@ -222,7 +222,10 @@ class Authority:
             self.places[endpoint] = uuid
 
     def nodes_at(self, place: str) -> tuple[bytes, ...]:
-        """Who may stand at an endpoint; of a host alone, or where nobody was named: who may be on that machine."""
+        """The nodes that may be at an endpoint.
+
+        For a host alone, or an unknown endpoint: those that may be on that machine.
+        """
         if place in self.places:
             return (self.places[place],)
         host = host_of(place) if is_endpoint(place) else place
@@ -230,12 +233,12 @@ class Authority:
         return tuple(dict.fromkeys([*placed, *(each.uuid for each in self.table if each.host == host)]))
 
     def may(self, node: bytes, verb: str) -> bool:
-        """Whether the key of a node gives it that verb; what a core asks before it lets a node be something."""
+        """Whether a node's key gives it that verb. Cores ask this before they give a node a role."""
         holder = self.table.node(node)
         return holder is not None and may(holder.roles, verb)
 
     def hear(self, source: Source, message: Any) -> None:
-        """Note where a message says that somebody stands; PeerError if its sender may not say it."""
+        """Note the endpoint that a message states for a node; PeerError if its sender may not state it."""
         self.judge(source, message)
         said = message.message if isinstance(message, Asked) else message
         if isinstance(said, Beacon) and said.port:
@@ -255,7 +258,7 @@ class Authority:
             self.note(endpoint, bytes.fromhex(uuid))
 
     def judge(self, source: Source, message: Any) -> None:
-        """PeerError if the sender of a message may not say it: `no-key`, `denied`, `not-yours`."""
+        """Raise PeerError if the sender may not send this message: `no-key`, `denied`, `not-yours`."""
         if source.proved is None:
             if source.channel not in UNPROVED:
                 raise PeerError(NO_KEY, source.channel)
@@ -274,7 +277,7 @@ class Authority:
 
 
 def _check(claim: Claim, holder: Holder) -> None:
-    """PeerError `not-yours` for what is said in the name of another."""
+    """Raise PeerError `not-yours` for a message in the name of another node."""
     if claim.uuid not in (None, holder.uuid):
         raise PeerError(NOT_YOURS, f"{holder.name} speaks as {claim.uuid.hex() if claim.uuid else ''}")
     if claim.name not in ("", holder.name):
@@ -286,9 +289,9 @@ def _check(claim: Claim, holder: Holder) -> None:
 
 
 def _is_own(item: hop.HopItem, uuid: bytes) -> bool:
-    """Whether a node without children made it: nobody else has transmitted it, and it bears no other node's origin.
+    """Whether a node without children made the record: no other node transmitted it, and its origin is that node.
 
-    Streams whose seed has names or identities of its own (store, catalog, documents) are told by who transmitted them.
+    For streams with identities of their own (store, catalog, documents) only the transmitting node counts.
     """
     origin = item.mid[0]
     is_other = isinstance(origin, bytes) and origin != uuid and item.type in OF_NODES

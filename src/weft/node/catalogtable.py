@@ -1,4 +1,4 @@
-"""`[catalog]` of a node's file: whether the node is a broker of services, and where it is found (docs/catalog.md)."""
+"""`[catalog]` of a node's file: whether the node is a broker of services, and its addresses (docs/catalog.md)."""
 
 from collections.abc import Iterator
 from ipaddress import ip_network
@@ -15,7 +15,7 @@ PORT: Final = 5_246
 PORT_MAX: Final = 65_535
 BEACON_PORT: Final = 5_245
 SPARE_PORTS: Final = range(5_250, 5_300)
-"""Where a socket moves whose own port is taken (CAT-002)."""
+"""Ports to try if a socket's own port is taken (CAT-002)."""
 SPANS_NS: Final = {
     "beacon": (200 * MILLISECOND, 60 * SECOND),
     "hold_max": (SECOND, 3_600 * SECOND),
@@ -33,9 +33,9 @@ class CheckTable(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_onl
 
     service: str
     tcp: str | None = None
-    """`host:port`; empty: where the service is called."""
+    """`host:port`; empty: the address of the service."""
     http: str | None = None
-    """A URL, or a path where the service is called."""
+    """A URL, or a path at the address of the service."""
     zmq: str | None = None
     command: tuple[str, ...] = ()
     """Program and arguments; exit status 0 is passing, 1 warning, all else critical."""
@@ -47,20 +47,20 @@ class CheckTable(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_onl
 
     @property
     def kinds(self) -> tuple[str, ...]:
-        """Which of the four it says."""
+        """Which of the four kinds are set."""
         said = tuple(kind for kind in ("tcp", "http", "zmq") if getattr(self, kind) is not None)
         return (*said, "command") if self.command else said
 
 
 class BridgeTable(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True, rename={"imports": "import"}):
-    """`[catalog.bridge]`: other networks, and what crosses (BRI-004)."""
+    """`[catalog.bridge]`: connections to other networks, and which services they share (BRI-004)."""
 
     listen: bool = True
-    """Whether other brokers may dial; on the port three behind the catalog's, or a spare one."""
+    """Whether other brokers may connect, on the port three above the catalog's, or a spare one."""
     to: tuple[str, ...] = ()
     """`host:port` of the bridge ports of other brokers."""
     export: tuple[str, ...] = ()
-    """Names of services that others are told of, with `*` and `?`."""
+    """Names of services that other networks see, with `*` and `?`."""
     imports: tuple[str, ...] = ()
     export_topics: tuple[str, ...] = ()
     import_topics: tuple[str, ...] = ()
@@ -72,11 +72,11 @@ class CatalogTable(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_o
     """`[catalog]`: with this table, even an empty one, the node knows every service."""
 
     host: str = ""
-    """Where it listens; empty: as `[node]`."""
+    """Host to listen at; empty: that of `[node]`."""
     port: Annotated[int, Meta(ge=1, le=PORT_MAX)] = PORT
-    """Of the ROUTER and, by UDP, of beats; events are on the next one."""
+    """Port of the ROUTER and, by UDP, of beats; events are on the next port."""
     net: str = ""
-    """Name of its network, in the beacon."""
+    """Name of its network, sent in the beacon."""
     strict: bool = False
     unique_names: bool = False
     rewrite: Literal["loopback", "never", "always"] = "loopback"
@@ -84,14 +84,14 @@ class CatalogTable(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_o
     """Intervals of silence after which an instance counts as gone."""
     beacons: bool = True
     beacon: float | str = 1.0
-    """Between two beacons."""
+    """Seconds between two beacons."""
     beacon_port: Annotated[int, Meta(ge=1, le=PORT_MAX)] = BEACON_PORT
     beacon_to: tuple[str, ...] = ()
-    """Addresses; empty: everywhere that a broadcast of this machine reaches."""
+    """Addresses for beacons; empty: every network that a broadcast of this machine reaches."""
     beacon_key: str = ""
-    """With it beacons are signed, and nodes that have it follow no other (BEA-007)."""
+    """Key that signs beacons; nodes that have it follow no other beacons (BEA-007)."""
     mdns: bool = False
-    """Whether it is announced by mDNS, too: `_dbp._tcp`, with what the beacon says as its text (BEA-006)."""
+    """Whether it is also announced by mDNS: `_dbp._tcp`, with the fields of the beacon as text (BEA-006)."""
     hold: bool = True
     hold_max: float | str = 60.0
     reap: float | str = 600.0
@@ -99,7 +99,7 @@ class CatalogTable(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_o
     probe_allow: tuple[str, ...] = ()
     lvc_keep: bool = True
     lookup_scope: Literal["local", "all"] = "local"
-    """`all`: a plain name that nobody has here means one of another network."""
+    """`all`: a plain name that is unknown here is looked up in other networks."""
     bridge: BridgeTable | None = None
     check: dict[str, CheckTable] = {}
     instances: Count = 100_000
@@ -111,7 +111,7 @@ class CatalogTable(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_o
 
 
 def faults_of(table: CatalogTable) -> Iterator[str]:
-    """What cannot be as the table says it, a line each (CFG-071)."""
+    """Errors in the table, one line each (CFG-071)."""
     for what, (least, most) in SPANS_NS.items():
         if not least <= (span_ns(getattr(table, what)) or 0) <= most:
             yield f"E04 catalog.{what} {getattr(table, what)!r}: {least / SECOND:g} s to {most / SECOND:g} s"

@@ -1,6 +1,6 @@
-"""Who is in the fleet and which number of the configuration each node runs, as the root knows it (CFG-047, CFG-092).
+"""The root's knowledge of the nodes in the fleet, and of the configuration number that each runs (CFG-047, CFG-092).
 
-The tree stands in the pairs under `/TOPO/`; the numbers come up with the events `config.applied` of the nodes.
+The tree is in the pairs under `/TOPO/`; the numbers come in the nodes' events `config.applied`.
 """
 
 from collections.abc import Iterable
@@ -11,11 +11,11 @@ import msgspec
 from weft.base.errors import UNREADABLE
 
 _PREFIX = "/TOPO/"
-NODES_MAX = 10_000  # of one fleet
+NODES_MAX = 10_000  # nodes of one fleet
 
 
 class Applied(msgspec.Struct, frozen=True, gc=False):
-    """What a node has reported last."""
+    """What a node has last reported."""
 
     number: int
     at: int
@@ -23,16 +23,19 @@ class Applied(msgspec.Struct, frozen=True, gc=False):
 
 
 class NumberReported(msgspec.Struct, frozen=True, gc=False):
-    """Event, at the root: a node has said which number of the configuration it runs. It is in the journal already."""
+    """Event, at the root: a node has reported which configuration number it runs.
+
+    The record is already in the journal.
+    """
 
     node: bytes
     number: int
     count: int = 0
-    """How many pairs it holds there."""
+    """How many configuration pairs it has at that number."""
     digest: str = ""
-    """Of these pairs, hex; empty: it is older and does not say, or has no vote."""
+    """Digest of these pairs, hex; empty: an older node that does not report it, or one without a vote."""
     candidates: tuple[bytes, ...] = ()
-    """Who may still become a root of a later epoch with its vote."""
+    """Nodes that it may still elect as root of a later epoch."""
 
 
 class _Said(msgspec.Struct):
@@ -43,7 +46,7 @@ class _Said(msgspec.Struct):
 
 
 def report_of(node: bytes, payload: bytes) -> NumberReported | None:
-    """What an event `config.applied` of any node tells; None if it tells no number."""
+    """The report in an event `config.applied` of any node; None if it has no number."""
     try:
         said = msgspec.json.decode(payload, type=_Said)
         candidates = tuple([bytes.fromhex(each) for each in said.candidates])
@@ -53,7 +56,7 @@ def report_of(node: bytes, payload: bytes) -> NumberReported | None:
 
 
 class Census:
-    """Records of nodes by UUID, and what they run."""
+    """Records of nodes by UUID, and the numbers that they run."""
 
     def __init__(self) -> None:
         self.records: dict[bytes, dict[str, Any]] = {}
@@ -66,10 +69,10 @@ class Census:
         """The highest number that each has reported."""
 
     def learn(self, pairs: Iterable[tuple[str, bytes | None]], number: int = 0) -> None:
-        """Take over changed records `/TOPO/<group>/node/<uuid>`; a record that cannot be read is none.
+        """Apply changed records `/TOPO/<group>/node/<uuid>`; an unreadable record counts as none.
 
-        A root cannot shrink its own majority: a voter counts until a majority, itself included, has the write that
-        removed it. Else a root that is cut off from all others declares them dead, and is a majority of one.
+        A root cannot shrink its own majority: a voter counts until a majority, including the root, has the write that
+        removed it. Otherwise a root that is cut off could declare all others dead, and be a majority of one.
         """
         before = {node: None for node in self.records if self.is_elector(node)}
         self._learn(pairs)
@@ -95,9 +98,9 @@ class Census:
                 del self.records[node]
 
     def note(self, node: bytes, number: int, at: int, candidates: tuple[bytes, ...] = ()) -> None:
-        """A node runs that number, as it said at `at`; an older word changes nothing.
+        """Note that a node runs a number, reported at `at`; an older report changes nothing.
 
-        It counts as having heard only what those have heard too that may become the root with its vote (REC-012).
+        A node counts as having a write only if the nodes that it may elect as root have it too (REC-012).
         """
         known = self.applied.get(node)
         if (known is None or at >= known.at) and (known is not None or len(self.applied) < NODES_MAX):
@@ -107,12 +110,12 @@ class Census:
             self._heard[node] = max(safe, self._heard.get(node, 0))
 
     def is_elector(self, node: bytes) -> bool:
-        """Whether the records call a node a first-level collector."""
+        """Whether the records say that a node is a first-level collector."""
         record = self.records.get(node, {})
         return record.get("level") == "branch" and record.get("tier") == 1
 
     def is_voter(self, node: bytes) -> bool:
-        """Whether a node is a first-level collector, or counts as one until a majority knows better (REC-010)."""
+        """Whether a node is a first-level collector, or counts as one until a majority has its removal (REC-010)."""
         return self.is_elector(node) or node in self._leaving
 
     def voters(self, root: bytes) -> int:
@@ -124,17 +127,17 @@ class Census:
         return 1 + count
 
     def _let_go(self, numbers: list[int]) -> None:
-        """Those count no more of whose end a majority, the root included, has heard."""
+        """Stop counting voters whose removal has reached a majority that includes the root."""
         needed = (len(numbers) + 1) // 2
         known = sorted(numbers, reverse=True)[needed - 1] if needed else 0
         self._leaving = {node: number for node, number in self._leaving.items() if number > known}
 
     def linked_voters(self, root: bytes) -> int:
-        """Voters with a live link, the root included."""
+        """Voters with an open link, and the root."""
         return 1 + sum(node != root and self.is_voter(node) for node in self.linked)
 
     def rows(self) -> list[dict[str, Any]]:
-        """Every node with what it runs, for people."""
+        """Every node with what it runs, for display."""
         rows = []
         for node, record in sorted(self.records.items(), key=lambda item: (item[1].get("tier", 0), item[0])):
             applied = self.applied.get(node)

@@ -38,7 +38,7 @@ _SECONDS: Final = re.compile(r"\s*(\d{1,9})\s*s", re.ASCII)
 
 
 class CfgLine(msgspec.Struct, frozen=True):
-    """`key` or `key = value`, and where it stands."""
+    """`key` or `key = value`, with its line."""
 
     key: str
     value: str | None
@@ -46,7 +46,7 @@ class CfgLine(msgspec.Struct, frozen=True):
 
 
 class CfgGroup(msgspec.Struct, frozen=True):
-    """A group as the file says it, each in the order of the file."""
+    """A group in the file; each list is in the order of the file."""
 
     endpoints: tuple[str, ...]
     filters: tuple[str, ...]
@@ -54,19 +54,19 @@ class CfgGroup(msgspec.Struct, frozen=True):
 
 
 class CfgFile(msgspec.Struct, frozen=True):
-    """What the file says, before it is made a fleet."""
+    """The contents of the file, before it becomes a fleet."""
 
     heartbeat_s: int
     groups: dict[str, CfgGroup]
     metrics: dict[str, dict[str, Any]]
-    """Tables as `[metric.NAME]` has them."""
+    """Tables in the form of `[metric.NAME]`."""
 
 
 Section = list[CfgLine]
 
 
 class _Said:
-    """Mistakes, and where their paths stand."""
+    """Collects mistakes, with the lines of their paths."""
 
     def __init__(self) -> None:
         self.texts: list[str] = []
@@ -95,13 +95,13 @@ def read_cfg(text: str) -> Reading:
 
 
 def parse_cfg(text: str) -> CfgFile:
-    """What a file says that `read_cfg` found no error in."""
+    """The contents of a file in which `read_cfg` found no error."""
     said = _Said()
     return _file(_sections(text, said), said)
 
 
 def fleet_of_cfg(cfg: CfgFile) -> Fleet:
-    """The same as a fleet: nodes and `+` filters are members, `-` filters exclude."""
+    """The same as a fleet: nodes and `+` filters become members, `-` filters exclude."""
     groups: dict[str, Group] = {}
     for name, group in cfg.groups.items():
         added = [_pattern(text[1:]) for text in group.filters if text.startswith("+")]
@@ -123,7 +123,7 @@ def _pattern(match: str) -> str:
 
 
 def _sections(text: str, said: _Said) -> dict[str, Section]:
-    """Sections by name; each line with its number. A deeper indented line goes on with the value above it."""
+    """Sections by name; each line with its number. A line with deeper indentation continues the value above it."""
     sections: dict[str, Section] = {}
     section: Section | None = None
     depth = 0
@@ -185,7 +185,7 @@ def _file(sections: dict[str, Section], said: _Said) -> CfgFile:
     metrics = {name: _metric(sections[name]) for name in measured}
     for name in measured:
         for line in sections[name]:
-            if _is(line, "aggregate") and line.value == "count":  # Weft's own, the original has none
+            if _is(line, "aggregate") and line.value == "count":  # an addition of Weft; the original has none
                 said.say("E12", _path(name, line), line.line, f"'count' is none of {', '.join(AGGREGATES)}")
     _, wrong = parse_metrics(metrics)
     said.texts += [text.replace(".detail: ", ".metric: ") for text in wrong]
@@ -232,7 +232,7 @@ def _seconds(text: str | None) -> int | None:
 
 
 def _metric(section: Section) -> dict[str, Any]:
-    """The table that `[metric.NAME]` would have, whose parser says what is wrong; other keys mean nothing."""
+    """The metric in the form of `[metric.NAME]`, whose parser reports errors; other keys are ignored."""
     values = {line.key.lower(): line.value for line in section}
     table: dict[str, Any] = {}
     if "metric" in values:
@@ -250,7 +250,7 @@ def _metric(section: Section) -> dict[str, Any]:
 
 
 def _takes_param(table: dict[str, Any]) -> bool:
-    """The original kept a parameter for every metric, and used it for processes only."""
+    """The original accepted a parameter for every metric, but used it only for processes."""
     detail = DETAILS.get(table.get("detail", ""))
     return detail is None or bool(detail.param)
 

@@ -1,7 +1,7 @@
-"""The channels that cores name, and the promise about delivery that each is (SIM-020 to SIM-022).
+"""The channels that cores use, and what delivery each promises (SIM-020 to SIM-022).
 
-The shell maps a row to sockets, the simulator to a link model; the codec of a channel turns frames into typed
-messages in both. A core never learns which of the two it lives in.
+The shell maps a row to sockets, the simulator to a link model; the codec of a channel turns frames into typed messages
+in both. A core cannot tell which of the two runs it.
 
     stream     DEALER -> ROUTER  in order, once, whole while connected; at a limit the sender's message is dropped
     publish    PUB -> SUB        the same, but lost until the subscription has arrived, and with holes at a limit
@@ -37,75 +37,75 @@ BINDS, DIALS, ADDS, KEEPS, CALLS, SHOUTS, INSIDE = "binds", "dials", "adds", "ke
 that every `Connect` gives one more connection; one per tag of a `Connect`; one per endpoint that is spoken to; a datagram to everyone; no ZeroMQ
 socket at all: whoever listens there has told the runner so."""
 LINK_QUEUE: Final = 64  # messages; the hop window of 8 MiB is the real bound (SEC-010: 64 MiB / MAXMSGSIZE)
-ANSWER_QUEUE: Final = 1_000  # a snapshot is said in pieces (CLI-002)
-PUBLISH_QUEUE: Final = 10_000  # updates that wait for one child, which then needs a snapshot
+ANSWER_QUEUE: Final = 1_000  # a snapshot is sent in pieces (CLI-002)
+PUBLISH_QUEUE: Final = 10_000  # updates that wait for one child; with more, it needs a snapshot
 FRAMES_MAX: Final = 1 << 12  # more in one message is a flood, not a message
 BUNDLE_FRAMES_MAX: Final = 1 << 19  # five per pair (CFG-013)
-MESH_BYTES: Final = 64 << 10  # about 1,000 changes: who merges much more in one turn is silent to others (LNK-021)
-CLIENTS_QUEUE: Final = 1_000  # multiparts for one client; the core keeps and bounds what waits behind them (CHN-018)
+MESH_BYTES: Final = 64 << 10  # about 1,000 changes: merging many more in one turn delays answers to others (LNK-021)
+CLIENTS_QUEUE: Final = 1_000  # multiparts for one client; the core keeps and limits what waits beyond them (CHN-018)
 CLIENTS_BUDGET: Final = 32  # multiparts of up to 256 messages each: some 20 ms of chains
 CATALOG: Final = "catalog"
-"""Ports of the catalog, which are none of the node's own (CAT-001): whoever knows how they move binds them."""
+"""Ports of the catalog, outside the node's own block (CAT-001): the part that knows how they move binds them."""
 CATALOG_QUEUE: Final = 10_000  # answers for one peer
-VALUES_BUDGET: Final = 64  # of one source before it waits (LVC-009 allows 256): 12,800 a second, a sixth of a core
-BRIDGE_QUEUE: Final = 4_000  # of one bridge: its window, and what needs none
-EVENTS_QUEUE: Final = 100_000  # for one watcher, who then needs a snapshot
+VALUES_BUDGET: Final = 64  # messages of one source that wait (LVC-009 allows 256): 12,800 a second, a sixth of a core
+BRIDGE_QUEUE: Final = 4_000  # messages of one bridge: its window, and those that need none
+EVENTS_QUEUE: Final = 100_000  # messages for one watcher; with more, it needs a snapshot
 DOCUMENT: Final = "document"
 """A socket in the node's state directory, for programs that edit documents (docs/doc.md)."""
-DOCUMENT_BYTES: Final = 1 << 20  # what one turn folds and keeps
+DOCUMENT_BYTES: Final = 1 << 20  # the amount that one turn folds and keeps
 CLONE: Final = "clone"
 """The block of the Clone pattern's ports (CFG-060)."""
 ENROL: Final = "enrol"
-"""The door at which machines join: bound while an invitation is open, at a port that its token names (SEC-022)."""
+"""The port for machines that join: bound while an invitation is open; the token names the port (SEC-022)."""
 LOCAL: Final = "local"
 """A socket of this machine's file system, in the node's state directory (CLI-001)."""
 BEAT: Final = b"HUGZ"
-"""Every subscription takes beats along: they have no key."""
+"""Every subscription also gets beats, because they have no key."""
 
 
 class Channel(NamedTuple):
-    """`core` hears and speaks on it; `kind` is a row of the link models."""
+    """A channel: the core that uses it, and its `kind`, a row of the link models."""
 
     core: str
     kind: str
     decode: Callable[[list[bytes]], Any]
     encode: Callable[[Any], list[bytes]]
     garbled: Callable[[str, bytes, str], Any] | None = None
-    """The order that tells the core of a message that could not be read: channel, peer, code (CLI-006)."""
+    """The order that tells the core about an unreadable message: channel, peer, code (CLI-006)."""
     refuse: Callable[[list[bytes], PeerError], list[bytes]] | None = None
-    """What a ROUTER answers to frames that could not be read (CFG-008)."""
+    """The answer of a ROUTER to frames that it cannot decode (CFG-008)."""
     deny: Callable[[Any, PeerError], list[bytes]] | None = None
-    """What a ROUTER answers to a message that its sender may not say (SEC-026); nothing: no answer."""
+    """The answer of a ROUTER to a message that its sender may not send (SEC-026); None: no answer."""
     socket: str = ""
     """`ROUTER`, `DEALER`, `PUB` or `SUB`: the type at this end."""
     how: str = SHOUTS
     place: int = 0
-    """Which port of a block it stands on: of this node's where it binds, of the called one's where it calls."""
+    """Its port within a block: of this node's block if it binds, of the peer's block if it connects."""
     block: str = ""
-    """Whose block that is, where it binds: empty, the node's own; else one that the settings name, or there is none."""
+    """Whose block that is, if it binds: empty, the node's own; else one named in the settings, if there is one."""
     budget: int = 256
-    """How many of its messages are heard in one turn: a flood on one channel must not starve the others."""
+    """How many of its messages are handled in one turn, so that a flood on one channel does not starve the others."""
     budget_bytes: int = 2 << 20
-    """And about how many bytes."""
+    """The same limit in bytes, approximately."""
     queue: int = LINK_QUEUE
-    """How many messages wait for one peer at most."""
+    """How many messages may wait for one peer."""
     frames_max: int = FRAMES_MAX
     tells_failure: bool = False
-    """Whether the core hears of each message that could not be handed over, as `SendFailed`."""
+    """Whether the core is told about each message that could not be sent, by `SendFailed`."""
     tells_kind: bool = False
-    """Whether `Source.kind` says what the peer's socket is (CFG-013)."""
+    """Whether `Source.kind` has the type of the peer's socket (CFG-013)."""
     tells_address: bool = False
-    """Whether `Source.kind` says behind that, and a space, where the peer is; nothing for one of this file system (CAT-016)."""
+    """Whether `Source.kind` has, after a space, the address of the peer; empty for a local socket (CAT-016)."""
     tells_process: bool = False
-    """Whether `Source.kind` says which process the peer is, as the kernel has it (CHN-080)."""
+    """Whether `Source.kind` has the process id of the peer, from the kernel (CHN-080)."""
     is_plain: bool = False
-    """Whether it is a foreign protocol: on loopback it is served without keys, and what it calls has none."""
+    """Whether it is a foreign protocol: it is served without keys on loopback, and connects without keys."""
     is_for_strangers: bool = False
-    """Whether any key is let in, known or not; `Source.kind` is that key in Z85 then, a space, and its address (SEC-022)."""
+    """Whether any key is accepted; `Source.kind` is then that key in Z85, a space, and its address (SEC-022)."""
     verb: str = ""
-    """Of an annex: what a role must be allowed to be heard here (`base.keys.VERBS`); Weft's own stand in `node.authority`."""
+    """For an annex: the verb that a sender's role needs (`base.keys.VERBS`); those of Weft are in `node.authority`."""
     is_of_parents: bool = False
-    """Whether a node that is a sensor for good has none."""
+    """Whether a node that always stays a sensor lacks it."""
 
     @property
     def is_published(self) -> bool:
@@ -114,7 +114,7 @@ class Channel(NamedTuple):
 
     @property
     def is_bound(self) -> bool:
-        """Whether this end waits for others to connect."""
+        """Whether this end listens for connections."""
         return self.how == BINDS
 
 
@@ -127,21 +127,21 @@ def _unheard(_: list[bytes]) -> Any:
 
 
 def _wtf(frames: list[bytes], error: PeerError, words: frozenset[bytes] = frozenset()) -> list[bytes]:
-    """WTF in the envelope of what could not be read; `words`: those that could be mistaken for one."""
+    """WTF in the envelope of a message that could not be decoded; `words`: commands that could be mistaken for one."""
     try:
         envelope, _ = split(frames, words)
     except PeerError:
-        envelope = ()  # bare, or nothing that is known
+        envelope = ()  # without a command, or with an unknown one
     return [*envelope, *replication.wtf_frames(replication.refusal(error))]
 
 
 def _deny_asked(asked: Asked, error: PeerError) -> list[bytes]:
-    """WTF 3 in the envelope of what was asked (CFG-081)."""
+    """WTF 3 in the envelope of the request (CFG-081)."""
     return [*asked.envelope, *replication.wtf_frames(replication.refusal(error))]
 
 
 def _deny_link(message: Any, error: PeerError) -> list[bytes]:
-    """A greeting is refused with a code; a peer that was welcomed before gets no answer to a message it may not send."""
+    """Refuse a greeting with a code; a peer that is already connected gets no answer to a message it may not send."""
     return hop.seal(hop.Refuse("denied", error.why)) if type(message) is hop.Hello else []
 
 
@@ -271,12 +271,13 @@ CHANNELS: Final[dict[str, Channel]] = {
     ),
     "clone-follow": _clone_follow._replace(place=1, queue=PUBLISH_QUEUE, is_plain=True),
 }
-"""Those of Weft; those of an annex join them when a node runs it (`node.annexes.admit`)."""
+"""The channels of Weft; those of an annex are added when a node runs it (`node.annexes.admit`)."""
 
 
 def channels_of(cores: Container[str], *, is_parent: bool = True) -> dict[str, Channel]:
-    """The channels of a node that runs these cores: one without an owner is neither bound nor heard.
+    """The channels of a node that runs these cores; a channel whose core does not run is not opened.
 
-    `is_parent`: whether others may stand below it; a sensor for good is no place for foreign samples (MEA-020).
+    `is_parent`: whether the node may have children; a node that always stays a sensor accepts no foreign samples
+    (MEA-020).
     """
     return {name: row for name, row in CHANNELS.items() if row.core in cores and (is_parent or not row.is_of_parents)}

@@ -30,28 +30,28 @@ class DocSessionTable(msgspec.Struct, frozen=True, forbid_unknown_fields=True, k
     """`[doc.session.NAME]`: one session."""
 
     schema: str = "derby"
-    """`derby`, `plain`, or a TOML file of your own."""
+    """`derby`, `plain`, or a TOML file of the user's."""
     peers: tuple[str, ...] = ()
-    """`host:port` of others to call, where mDNS does not reach."""
+    """`host:port` of peers to connect to, where mDNS does not reach."""
     listen: str = "127.0.0.1"
     """Host, or `host:port`; without a port any of 49152..65535."""
     advertise: str = ""
-    """Host, or `host:port`, that is said to others; empty: where it listens."""
+    """Host, or `host:port`, that is announced to others; empty: the address at which it listens."""
     key: str = ""
-    """File of the session's key pair: who has it takes part, and nobody else (GSP-050); empty: no key of its own."""
+    """File of the session's key pair: only those who have it can take part (GSP-050); empty: no key."""
     mdns: bool = True
-    """Whether it is found, and finds others, by mDNS, as far as that is installed."""
+    """Whether to announce and look for peers by mDNS, if that is installed."""
     operator: str = ""
-    """Who enters here; stands in each operation."""
+    """The person who edits here; part of each operation."""
     serve: Port = 0
-    """A board in the browser on this port; 0: none."""
+    """Port of a board for the browser; 0: none."""
     serve_host: str = "127.0.0.1"
     token: str = ""
-    """What a browser of another machine must say to see the board, and any to enter there."""
+    """Passwords that a browser on another machine needs to see the board, and to edit there."""
 
 
 class DocTimingTable(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
-    """`[doc.timing]`: seconds, or spans with a unit; the same in the whole session."""
+    """`[doc.timing]`: seconds, or spans with a unit; they must be the same in the whole session."""
 
     beat: float | str = 5.0
     beat_soon: float | str = 0.5
@@ -76,7 +76,7 @@ class DocTable(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=
 
 
 def faults_of(table: DocTable) -> Iterator[str]:
-    """What cannot be as the table says it, a line each."""
+    """Errors in the table, one line each."""
     if len(table.session) > SESSIONS_MAX:
         yield f"E04 doc.session: {len(table.session)} sessions; {SESSIONS_MAX} at most"
     for name, session in table.session.items():
@@ -110,7 +110,7 @@ def _session_faults(where: str, session: DocSessionTable) -> Iterator[str]:
 def settings_of_session(
     name: str, session: DocSessionTable, timing: DocTimingTable, uuid: bytes, *, is_closed: bool = False
 ) -> SessionSettings:
-    """What the core is told of a session."""
+    """The settings of a session for its core."""
     spans = {f"{field}_ns": span_ns(getattr(timing, field)) or 0 for field in timing.__struct_fields__}
     return SessionSettings(
         name=name,
@@ -128,7 +128,7 @@ def settings_of_session(
 
 
 def fresh_uuid(chance: Chance) -> bytes:
-    """A source of its own: version 4, its first byte not 0, which ZeroMQ keeps for itself (PEE-003)."""
+    """A new source id: UUID version 4; its first byte is not 0, which ZeroMQ reserves (PEE-003)."""
     while True:
         drawn = bytearray(chance.getrandbits(128).to_bytes(16, "big"))
         drawn[6], drawn[8] = drawn[6] & 0x0F | 0x40, drawn[8] & 0x3F | 0x80
@@ -137,7 +137,7 @@ def fresh_uuid(chance: Chance) -> bytes:
 
 
 def _said_of(schema: str) -> str:
-    """What the session string says of a schema: of one of your own its name and what it says, so that others do not fit."""
+    """The schema in the session string; for a user's own schema name and contents, so that others do not match."""
     if schema in SHIPPED:
         return schema
     return f"{Schema.load(schema).name}-{hashlib.sha256(schema.encode()).hexdigest()[:8]}"
@@ -148,7 +148,7 @@ def _host(listen: str) -> str:
 
 
 def _is_numeric(endpoint: str) -> bool:
-    """The seed keeps octets and no names: a machine may have several, and one of them is another's (PEE-004)."""
+    """Whether the host is an address: the seed accepts addresses only, because a name may have several (PEE-004)."""
     try:
         endpoints.parse(endpoint)
     except PeerError:

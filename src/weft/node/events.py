@@ -20,19 +20,19 @@ from weft.node.securityevents import SECURITY, Event
 
 
 class InputRefused(msgspec.Struct, frozen=True, gc=False):
-    """Event: something was said on a channel that may not be said; nothing has changed."""
+    """Event: a message on a channel was refused; nothing has changed."""
 
     channel: str
     code: str
     why: str
     shown: str
-    """At most 256 bytes of what was said, hex."""
+    """At most 256 bytes of the message, hex."""
     count: int
     """How many of this channel and code so far."""
 
 
 class NodeStarted(msgspec.Struct, frozen=True, gc=False):
-    """Event: a start of this node, and what its journal was found to be."""
+    """Event: this node has started; with the state of its journal."""
 
     name: str
     level: str
@@ -41,56 +41,62 @@ class NodeStarted(msgspec.Struct, frozen=True, gc=False):
 
 
 class SettingsReloaded(msgspec.Struct, frozen=True, gc=False):
-    """Event: somebody asked this node to follow its changed file; a start that does comes at once (OPS-007)."""
+    """Event: somebody asked this node to apply its changed file; a new start that does so follows at once (OPS-007)."""
 
     tables: tuple[str, ...]
-    """Which of them are different."""
+    """The settings that differ."""
 
 
 class JournalDamaged(msgspec.Struct, frozen=True, gc=False):
-    """Event: records of the journal cannot be read; told at every start until somebody accepts the loss (JRN-022)."""
+    """Event: records of the journal cannot be read.
+
+    Reported at every start until somebody accepts the loss (JRN-022).
+    """
 
     file: str
     offset: int
     to: int
-    """Bytes of the file, up to before this one."""
+    """Byte range in the file; the second is exclusive."""
     first_lsn: int
     end_lsn: int
-    """Records of the journal, up to before this one."""
+    """Range of journal records; the second is exclusive."""
     why: str
     lost: tuple[str, ...] = ()
-    """Stream, numbers and origin of what is lost, as far as the file tells."""
+    """Stream, numbers and origin of what is lost, if the file shows it."""
     is_recorded: bool = True
-    """Whether the journal has a record of it already."""
+    """Whether the journal already has a record about it."""
 
 
 class JournalChanged(msgspec.Struct, frozen=True, gc=False):
-    """Event: the journal went into another state (JRN, section 5.4)."""
+    """Event: the state of the journal has changed (JRN, section 5.4)."""
 
     state: str
     why: str
     samples: int = 0
-    """How many of this start were not numbered, and so not kept, for want of room."""
+    """How many samples of this start were not numbered, and so not kept, because there was no space."""
     events: int = 0
-    """The same of events; they stand in the log."""
+    """The same for events; they are in the log."""
 
 
 class RoleChanged(msgspec.Struct, frozen=True, gc=False):
-    """Event: this node is the root from its next start on, or no root any more; that start comes at once."""
+    """Event: this node is the root from its next start on, or no longer the root; that start follows at once."""
 
     level: str
     epoch: int
 
 
 class PairRefused(msgspec.Struct, frozen=True, gc=False):
-    """Event: pairs of the configuration cannot be used here; all others are in force."""
+    """Event: pairs of the configuration cannot be used by this node; all others are in force."""
 
     mistakes: tuple[str, ...]
     number: int
 
 
 class FileDiffers(msgspec.Struct, frozen=True, gc=False):
-    """Event, at a root: its file describes another fleet than the configuration that it has; that one counts."""
+    """Event, at a root: its file describes another fleet than the configuration that it has.
+
+    The configuration counts.
+    """
 
     keys: tuple[str, ...]
     """Some of those that differ."""
@@ -529,7 +535,7 @@ EVENTS: Final[dict[type, Event]] = {
     ),
     drain.LakeBack: Event("lake.back", "info", "The lake can be written again.", "Nothing."),
 }
-"""Every event that is journaled; all others are only told between cores."""
+"""Every event that is journaled; other events are only passed between cores."""
 
 
 APPLIED: Final = EVENTS[configuration.ConfigurationApplied].name

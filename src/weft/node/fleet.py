@@ -67,7 +67,7 @@ _TWICE: Final = ("twice", "Cannot overwrite", "Cannot mutate")
 def read_fleet(text: str, *, is_of_root: bool = False) -> Reading:
     """The fleet that a TOML text describes, or everything that is wrong with it, in the order of its lines (CFG-071).
 
-    A root's own file may describe its fleet: what it says of that one node is passed over.
+    A root's own file may describe its fleet; the tables about the root itself are skipped.
     """
     try:
         document = read_document(text, "it")
@@ -89,7 +89,7 @@ def fleet_of(text: str, where: str, *, is_of_root: bool = False) -> Fleet:
 
 
 def _is_of_node(name: str) -> bool:
-    """Whether a table is about one node: Weft's own, or that of an annex."""
+    """Whether a table belongs to one node: Weft's own tables, or that of an annex."""
     return name in OF_NODES or (name not in TABLES and name in installed.names())
 
 
@@ -181,7 +181,7 @@ def _filters(document: dict[str, Any], said: list[str]) -> dict[str, dict[str, A
     chains = Table(document.get("chains", {}), "chains", said)
     tables = chains.raw("filter")
     for own in ChainsTable.__struct_fields__:
-        chains.raw(own)  # of the root's own file, which may be this one
+        chains.raw(own)  # tables of the root itself, if this is its own file
     chains.end()
     if tables is None:
         return {}
@@ -193,7 +193,7 @@ def _filters(document: dict[str, Any], said: list[str]) -> dict[str, dict[str, A
 
 Tables = dict[str, dict[str, Any]]
 Shared = tuple[Tables, Tables, Tables]
-"""Metrics and filters that groups name, and alerts that belong to groups by their metrics."""
+"""Metrics and filters that groups refer to, and alerts that belong to groups by their metrics."""
 
 
 def _groups(tables: Any, shared: Shared, said: list[str]) -> dict[str, Group]:
@@ -257,7 +257,7 @@ def _named(table: Table, key: str, shared: dict[str, dict[str, Any]]) -> dict[st
 
 
 def _own_metrics(table: Table) -> dict[str, dict[str, Any]]:
-    """`[group.NAME.metric.X]`: what only this group measures, or measures otherwise."""
+    """`[group.NAME.metric.X]`: a metric that only this group has, or has with other settings."""
     tables = _own(table, "metric", "metrics")
     _, wrong = parse_metrics(tables)
     table.mistakes += [line.replace(" metric", f" {table.path}.metric", 1) for line in wrong]

@@ -1,7 +1,7 @@
 """Alerts of a fleet's file: which group has which (MET-004).
 
-An alert of the fleet belongs to every group that measures its metric; one of a group stands in place of the fleet's of
-the same name.
+An alert of the fleet belongs to every group that measures its metric; a group's alert replaces the fleet's of the same
+name.
 """
 
 from collections.abc import Iterable, Mapping
@@ -41,7 +41,7 @@ def alerts_of(metrics: Mapping[str, Any], shared: Tables, own: Tables, path: str
 
 
 def in_common(groups: Iterable[tuple[Mapping[str, Any], Tables]]) -> Tables:
-    """What can be said once for the whole fleet: every group that measures its metric has it, word for word.
+    """The alerts that can be written once for the fleet: all groups that measure the metric have the same.
 
     `groups`: metrics and alerts of each.
     """

@@ -1,4 +1,4 @@
-"""What can be wrong between the groups of a fleet: parents, places, machines named twice, words without effect."""
+"""Checks across the groups of a fleet: parents, places, machines named twice, entries without effect."""
 
 from collections.abc import Iterable, Iterator
 from typing import Final
@@ -10,11 +10,11 @@ from weft.node.members import fault_of, is_node, may_meet
 
 BLOCK: Final = 10  # ports of a node
 DEPTH_MAX: Final = 6  # nested groups: with root and sensors eight tiers (TOP-013)
-PAIRS_MAX: Final = 100_000  # patterns compared with each other for a warning; some 0.3 s
+PAIRS_MAX: Final = 100_000  # patterns compared with each other for a warning; this takes some 0.3 s
 
 
 def between_groups(fleet: Fleet, metrics: Iterable[str]) -> list[str]:
-    """All mistakes that one group alone does not show; `metrics`: names of the shared ones (W01)."""
+    """All mistakes that a single group does not show; `metrics`: names of the shared ones (W01)."""
     said: list[str] = []
     for group in fleet.groups.values():
         said += [*wrong_members(group), *_empty(group), *_parent(group, fleet.groups), *_idle(group)]
@@ -25,7 +25,7 @@ def between_groups(fleet: Fleet, metrics: Iterable[str]) -> list[str]:
 
 
 def wrong_members(group: Group) -> Iterator[str]:
-    """Words that can name no node (E05)."""
+    """Member patterns that can match no node (E05)."""
     where = f"group.{group.name}"
     for key, patterns in (("members", group.members), ("exclude", group.exclude)):
         for index, pattern in enumerate(patterns):
@@ -61,7 +61,7 @@ def _parent(group: Group, groups: dict[str, Group]) -> Iterator[str]:
 
 
 def _idle(group: Group) -> Iterator[str]:
-    """Patterns that cannot mean anybody, as far as the file alone shows (W03)."""
+    """Patterns that can match no machine, as far as the file alone shows (W03)."""
     if len(group.exclude) * len(group.members) > PAIRS_MAX:
         return
     for index, pattern in enumerate(group.exclude):
@@ -77,7 +77,7 @@ def _idle(group: Group) -> Iterator[str]:
 
 
 def _places(fleet: Fleet) -> Iterator[str]:
-    """One node stands in one group, and has ten ports for itself."""
+    """Each node must be in only one group, and its ten ports must be its own."""
     seen: dict[str, dict[int, str]] = {}
     for place, endpoint in _named(fleet):
         ports = seen.setdefault(host_of(endpoint).lower(), {})
@@ -86,7 +86,7 @@ def _places(fleet: Fleet) -> Iterator[str]:
 
 
 def _named(fleet: Fleet) -> Iterator[tuple[str, str]]:
-    """Every node that a group names by its endpoint, with the place where it stands."""
+    """Every node that a group names by its endpoint, with its place in the file."""
     for group in fleet.groups.values():
         for key, endpoints in (("collectors", group.collectors), ("members", group.members)):
             places = [(f"group.{group.name}.{key}[{index}]", text) for index, text in enumerate(endpoints)]

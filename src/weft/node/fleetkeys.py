@@ -27,7 +27,7 @@ from weft.wire import jsontext
 CONFIG: Final = "/CONFIG/"
 GLOBAL: Final = "/CONFIG/global/"
 TABLES: Final = ("metric", "filter", "alert")
-"""Kinds of which a group has many, each a table with a name."""
+"""Kinds of entries of which a group has several, each a table with a name."""
 LISTS: Final = ("members", "exclude", "collectors")
 VALUE_BYTES_MAX: Final = 1 << 20
 _TABLE: Final = msgspec.json.Decoder(dict[str, Any])
@@ -40,7 +40,7 @@ _WORDS: Final = {
     "object": 'a table like {"a": 1}',
     "str": "a text",
 }
-"""What types are called to people."""
+"""Names of types in messages for people."""
 _KINDS: Final[dict[str, msgspec.json.Decoder[Any]]] = {
     "members": msgspec.json.Decoder(tuple[str, ...]),
     "exclude": msgspec.json.Decoder(tuple[str, ...]),
@@ -58,7 +58,7 @@ _GLOBALS: Final[dict[str, msgspec.json.Decoder[Any]]] = {
 
 
 class Unusable(ValueError):
-    """A value that is not what its key wants."""
+    """A value that does not fit its key."""
 
 
 def canonical(value: Any) -> bytes:
@@ -90,7 +90,9 @@ def _pairs_of(group: Group) -> dict[str, bytes]:
 
 
 def from_pairs(pairs: Iterable[tuple[str, bytes]]) -> tuple[Fleet, tuple[str, ...]]:
-    """The fleet that these pairs make, and what no fleet's file could say; other subtrees and keys of nodes are passed over.
+    """The fleet of these pairs, and pairs that no fleet's file could express.
+
+    Other subtrees and keys of nodes are skipped.
 
     `from_pairs(to_pairs(fleet))` gives the pairs of `fleet` again.
     """
@@ -140,7 +142,7 @@ def _take(key: str, value: bytes, groups: dict[str, dict[str, Any]]) -> None:
 
 
 def decoded(decoder: "msgspec.json.Decoder[Any]", value: bytes) -> Any:
-    """The value as its key wants it; Unusable with a sentence."""
+    """The value in the type of its key; raises Unusable with a sentence."""
     if len(value) > VALUE_BYTES_MAX:
         raise Unusable(f"longer than {VALUE_BYTES_MAX} bytes")
     try:

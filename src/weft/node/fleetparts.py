@@ -33,7 +33,7 @@ _SAID: Final = re.compile(r"([EW]\d\d) (.*?): (.*)", re.DOTALL)
 
 
 class Mistake(NamedTuple):
-    """One thing that is wrong: E… forbids the file, W… is said only."""
+    """One mistake: E… makes the file invalid, W… is a warning."""
 
     code: str
     path: str
@@ -41,27 +41,30 @@ class Mistake(NamedTuple):
     text: str
 
     def said(self, file: str) -> str:
-        """As one line: file, line, code, path, sentence. What the file says stands in it as it is: clean it for a terminal."""
+        """One line: file, line, code, path, sentence.
+
+        It quotes the file unchanged: clean it before it goes to a terminal.
+        """
         return f"{file}:{self.line}: {self.code} {self.path}: {self.text}"
 
 
 class Group(msgspec.Struct, frozen=True, kw_only=True):
-    """`[group.NAME]`: some machines, what they measure, and where they stand."""
+    """`[group.NAME]`: some machines, what they measure, and their place in the tree."""
 
     name: str
     parent: str = ""
     """The group whose collectors are this one's parents; empty: the root."""
     members: tuple[str, ...] = ()
-    """Patterns of members.py."""
+    """Patterns of members, in the syntax of members.py."""
     exclude: tuple[str, ...] = ()
     collectors: tuple[str, ...] = ()
-    """Endpoints, the first that lives leads (TOP-013); empty: the root picks members."""
+    """Endpoints; the first that is alive leads (TOP-013); empty: the root chooses among the members."""
     fanout: int | None = None
-    """Children per collector, before another one is added (TOP-014)."""
+    """Children per collector before another collector is added (TOP-014)."""
     prefer: bool = False
-    """Whether a collector that comes back gets its old place (REC-006)."""
+    """Whether a collector that returns gets its former place (REC-006)."""
     labels: dict[str, str] = {}
-    """Nodes that say these of themselves belong here, too (TOP-010)."""
+    """Nodes with these labels belong to the group too (TOP-010)."""
     metrics: dict[str, dict[str, Any]] = {}
     """Tables by name: those of the list, then the group's own."""
     filters: dict[str, dict[str, Any]] = {}
@@ -80,7 +83,7 @@ class Fleet(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Reading(NamedTuple):
-    """What reading a file gave: no fleet if there is an error."""
+    """The result of reading a file: no fleet if there is an error."""
 
     fleet: Fleet | None
     errors: tuple[Mistake, ...] = ()
@@ -88,7 +91,7 @@ class Reading(NamedTuple):
 
 
 def refusal(errors: Iterable[Mistake], where: str) -> UserError:
-    """All errors of a file, as one that a person reads."""
+    """All errors of a file as one error for people."""
     listed = "\n  ".join(mistake.said(where) for mistake in errors)
     return UserError(
         "bad-settings",
@@ -98,7 +101,7 @@ def refusal(errors: Iterable[Mistake], where: str) -> UserError:
 
 
 def placed(said: Iterable[str], lines: dict[str, int]) -> tuple[Mistake, ...]:
-    """Mistakes with their lines, in the order of the file, each once; `said`: as `Table` notes them."""
+    """Mistakes with their lines, in the order of the file, each once; `said`: as `Table` collects them."""
     found: dict[Mistake, None] = {}
     for text in said:
         match = _SAID.fullmatch(text)
@@ -115,7 +118,7 @@ def reading_of(fleet: Fleet, mistakes: Iterable[Mistake]) -> Reading:
 
 
 def in_seconds(span: int) -> int | float:
-    """Nanoseconds as people write seconds: whole ones without a point.
+    """Nanoseconds as seconds; whole seconds without a decimal point.
 
     >>> in_seconds(2_000_000_000), in_seconds(50_000_000)
     (2, 0.05)
@@ -124,6 +127,6 @@ def in_seconds(span: int) -> int | float:
 
 
 def seconds_of(value: object) -> int | None:
-    """Nanoseconds of a replicated span, if it lies in the bounds of CFG-074."""
+    """A replicated span in nanoseconds as seconds, if it is within the bounds of CFG-074."""
     span = span_ns(value)
     return span if span is not None and SPAN_MIN_NS <= span <= SPAN_MAX_NS else None

@@ -1,4 +1,4 @@
-"""A fleet as the TOML text that a person would write for it: what groups share stands once (CFG-072)."""
+"""A fleet as the TOML text that a person would write: what groups share is written once (CFG-072)."""
 
 import re
 from collections import Counter
@@ -113,7 +113,7 @@ def _value(value: Any) -> str:
 
 
 def _time(key: str, value: Any) -> Any:
-    """Spans with their unit: `"2s"` says more than 2."""
+    """Time spans with their unit: `"2s"` instead of 2."""
     span = seconds_of(value) if key in SPANS else None
     if span is None:
         return value

@@ -1,7 +1,7 @@
 """Functions of programs on this machine's disk, as filters of a node's own file name them (CHN-069).
 
-A name is looked up once, when the node starts. What is replicated never names one: whoever may write the configuration may not
-thereby run a program on every machine.
+A name is looked up once, when the node starts. Replicated filters never name functions: the right to write the
+configuration must not allow running programs on every machine.
 """
 
 from collections.abc import Callable, Iterable
@@ -25,7 +25,7 @@ def _function(call: str) -> Function:
     module, _, name = call.partition(":")
     try:
         found = getattr(import_module(module), name)
-    except Exception as error:  # noqa: BLE001 - a module may raise whatever it likes while it is imported
+    except Exception as error:  # noqa: BLE001 - a module may raise anything during its import
         raise _refusal(call, f"{type(error).__name__}: {error}") from None
     if not callable(found):
         raise _refusal(call, "it is no function")

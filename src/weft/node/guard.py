@@ -1,12 +1,12 @@
-"""How much memory a node takes, and what follows of it (SEC-014, FLD-032); pure: the shell says how much is resident.
+"""Decides what follows from a node's memory use (SEC-014, FLD-032). Pure: the shell measures how much is resident.
 
     tight      the process is near its limit: no part of any core grows until there is room again
     exceeded   it is above the limit for 5 s, or by a quarter, and mostly by what no core holds: the node ends, since a
                start would free that
     refused    a core has refused something for want of memory: told at most once a minute
 
-What the cores hold comes back with the next start. So a node that is above its limit by that goes on, refuses what is
-new, and says that it is degraded; it is never ended for it.
+What the cores hold is restored at the next start. So a node that is above its limit for that reason continues, refuses
+new data, and reports that it is degraded; it never ends for it.
 """
 
 from collections.abc import Iterator, Mapping
@@ -17,13 +17,15 @@ import msgspec
 from weft.base.budget import Budget
 from weft.base.now import SECOND, Now
 
-TIGHT_PERCENT: Final = 90  # of the limit: then nothing grows, and what is on its way in sockets has room
-NEAR_PERCENT: Final = 60  # from here on it is looked at more often
-FAR_PERCENT: Final = 125  # above that it is not waited for: something grows without end
-ABOVE_NS: Final = 5 * SECOND  # so long a peak may last, while a segment of the lake is written
-RELIEF_PERCENT: Final = 80  # below that everything may grow again
-TOLD_NS: Final = 60 * SECOND  # between two events about the same part of a core; all refusals are counted
-SHOWN_NS: Final = 60 * SECOND  # so long a refusal is news for the health of the node
+# share of the limit: from here on nothing grows, which leaves room for what sockets still deliver
+TIGHT_PERCENT: Final = 90
+NEAR_PERCENT: Final = 60  # share of the limit: from here on memory is checked more often
+# share of the limit: above it the node ends without waiting, because something grows without end
+FAR_PERCENT: Final = 125
+ABOVE_NS: Final = 5 * SECOND  # seconds that a peak may last, such as while a segment of the lake is written
+RELIEF_PERCENT: Final = 80  # share of the limit: below it everything may grow again
+TOLD_NS: Final = 60 * SECOND  # seconds between two events about the same part of a core; all refusals are counted
+SHOWN_NS: Final = 60 * SECOND  # seconds for which a refusal affects the health of the node
 
 
 class MemoryExceeded(msgspec.Struct, frozen=True, gc=False):
@@ -34,24 +36,27 @@ class MemoryExceeded(msgspec.Struct, frozen=True, gc=False):
 
 
 class MemoryTight(msgspec.Struct, frozen=True, gc=False):
-    """Event: the process is near its limit, so no core takes more than it holds; or there is room again (FLD-032)."""
+    """Event: the process is near its memory limit, so no core may grow; or there is room again (FLD-032)."""
 
     is_tight: bool
     resident_bytes: int
     limit_bytes: int
     held_bytes: int
-    """Of that, what the cores know of."""
+    """Of that, the part that cores account for."""
 
 
 class BudgetReached(msgspec.Struct, frozen=True, gc=False):
-    """Event: a core has no memory left for more of something, and refuses it (FLD-032). At most one a minute and part."""
+    """Event: a core has refused something because its memory budget is used up (FLD-032).
+
+    At most one a minute and part.
+    """
 
     core: str
     part: str
     held_bytes: int
     budget_bytes: int
     refused: int
-    """Since the start."""
+    """Number of refusals since the start."""
 
 
 class MemoryGuard:
@@ -70,11 +75,11 @@ class MemoryGuard:
 
     @property
     def held_bytes(self) -> int:
-        """In all cores."""
+        """Bytes held by all cores."""
         return sum([budget.held for budget in self._budgets.values()])
 
     def look(self, resident_bytes: int, now: Now) -> list[Any]:
-        """What is to be told of a process that takes so much; freezes and thaws the cores."""
+        """The events that follow from this memory use; also freezes and thaws the cores."""
         self.is_near = resident_bytes * 100 >= self.limit_bytes * NEAR_PERCENT
         told = [*self._judge(resident_bytes), *self._refusals(now)]
         if self._is_exceeded(resident_bytes, now):
@@ -82,7 +87,7 @@ class MemoryGuard:
         return told
 
     def _is_exceeded(self, resident_bytes: int, now: Now) -> bool:
-        """Whether it has been above the limit for a while, or is far above it, and a start would free most of that."""
+        """Whether memory was above the limit for a while, or is far above it, and a restart would free most of that."""
         limit = self.limit_bytes
         if resident_bytes <= limit or resident_bytes - self.held_bytes <= limit // 2:
             self._above_since = None
@@ -116,12 +121,12 @@ class MemoryGuard:
                     yield BudgetReached(core, name, part.held(), part.bytes_max, count)
 
     def short(self, now: Now) -> list[str]:
-        """Cores that hold more than they may, or have refused something lately."""
+        """Cores that hold more than their budget, or have refused something recently."""
         lately = {core for core, at in self._refused_at.items() if now.mono < at + SHOWN_NS}
         return [core for core, budget in self._budgets.items() if core in lately or budget.held > budget.bytes_max]
 
     def facts(self) -> dict[str, Any]:
-        """For status and metrics; plain data."""
+        """The figures for status and metrics, as plain data."""
         return {
             "limit_bytes": self.limit_bytes,
             "tight": self.is_tight,

@@ -1,6 +1,6 @@
-"""Who comes in at a port with keys: the answer to what libzmq asks at every handshake (ZAP 1.0; SEC-011), pure.
+"""Decides who may connect to a port with keys: answers the question of libzmq at every handshake (ZAP 1.0; SEC-011).
 
-It says only that a key is known; what its holder may do is looked up for every message (SEC-012).
+Pure. It only checks that a key is known; permissions are checked for every message (SEC-012).
 """
 
 from typing import Final, NamedTuple
@@ -12,13 +12,16 @@ from weft.wire.z85 import to_z85
 VERSION: Final = b"1.0"
 DOMAIN: Final = b"weft"
 PUBLISH: Final = b"weft-publish"
-"""Domain of sockets that publish the configuration: they hear nothing, so nothing but the handshake can be refused there."""
+"""Domain of sockets that publish the configuration.
+
+They receive nothing, so access can be refused only at the handshake.
+"""
 JOIN: Final = b"weft-join"
-"""Of the door at which machines join: they prove a key there, and that they have a token, and are known afterwards."""
+"""Domain of the port for joining machines: they prove a key and a token there, and are known afterwards."""
 VERBS: Final[dict[bytes, str]] = {DOMAIN: "", PUBLISH: "snapshot"}
-"""What a key must be allowed to do to get in, by domain; empty: it must be known."""
+"""The verb that a key needs to connect, by domain; empty: it must only be known."""
 DOMAINS: Final = {"publish": PUBLISH, ENROL: JOIN}
-"""Of channels that admit others than all whose keys are known."""
+"""Domains of channels with other rules than "every known key"."""
 KEY_BYTES: Final = 32
 _WELL, _NO = (b"200", b"OK"), (b"400", b"unknown key")
 _DENIED: Final = (b"400", b"not this role")
@@ -27,26 +30,26 @@ _MALFORMED: Final = (b"500", b"malformed request")
 
 
 class Verdict(NamedTuple):
-    """An answer, and who it is for."""
+    """An answer, and the client it is for."""
 
     frames: list[bytes]
     """Version, request id, status, text, User-Id, metadata."""
     address: str
-    """Of who knocks, as libzmq has it."""
+    """The address of the client, from libzmq."""
     why: str
     """`ok`, `unknown-key`, `role`, `no-key` (another mechanism), `domain`, `malformed`."""
 
     @property
     def allowed(self) -> bool:
-        """Whether it may come in."""
+        """Whether the client may connect."""
         return self.why == "ok"
 
 
 def decide(request: list[bytes], table: KeyTable) -> Verdict:
     """The answer to a request, given as its frames behind the empty delimiter.
 
-    User-Id of who is let in is its key in Z85. Whatever else than CURVE with a known key in a domain of ours, or with any
-    key at the door for joining, gets 400, and a request that is none 500.
+    The User-Id of an accepted client is its key in Z85. Accepted are CURVE with a known key in one of our domains, and
+    with any key at the port for joining. Everything else gets 400, and a malformed request 500.
     """
     version, number, *rest = [*request[:2], b"", b""][:2] + request[2:]
     if len(request) < 6 or version != VERSION:
@@ -64,7 +67,7 @@ def decide(request: list[bytes], table: KeyTable) -> Verdict:
 
 
 def _refusal(holder: Holder | None, verb: str) -> tuple[tuple[bytes, bytes], str] | None:
-    """What is answered to who may not come in, and why; None: it may."""
+    """Text and reason of the refusal; None if the client may connect."""
     if holder is None:
         return _NO, "unknown-key"
     return (_DENIED, "role") if verb and not may(holder.roles, verb) else None

@@ -1,4 +1,4 @@
-"""The node's own stream of events: numbered like every stream, so that the lake can prove it complete."""
+"""The node's own stream of events, numbered like every stream, so that the lake can prove that it is complete."""
 
 from collections.abc import Iterable
 from typing import Any, Final
@@ -18,11 +18,11 @@ class Ledger:
 
     def __init__(self, node: bytes, era: int) -> None:
         self.node, self.era = node, era
-        self._before = (0, 0)  # era and last sequence of the start before this one
+        self._before = (0, 0)  # era and last sequence of the previous start
         self._last = 0
 
     def restore(self, entries: Iterable[Entry]) -> None:
-        """Find where the eras before ended."""
+        """Find the last numbers of earlier eras."""
         for _, record in entries:
             self._note(record)
 
@@ -38,7 +38,7 @@ class Ledger:
         yield CoreRecord(NAME, LAST_EVENT, msgspec.msgpack.encode(latest))
 
     def records(self, event: Any, now: Now) -> tuple[Carried, ...]:
-        """The records of one event: itself, behind the link to the era before if it is the first."""
+        """The records of one event: the event itself, and before the first one the link to the previous era."""
         name, level, fields = describe(event)
         self._last += 1
         record = StreamRecord(

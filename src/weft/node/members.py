@@ -1,8 +1,7 @@
-"""How the members of a group may be written: endpoints, subnets and patterns of names (CFG-070, TOP-010).
+"""The syntax of a group's members: endpoints, subnets and patterns of names (CFG-070, TOP-010).
 
-"10.0.0.3:27500"      one node          "[2001:db8::7]:27500"
-"10.0.0.0/24"         a subnet          "2001:db8::/64"
-"web*.lab"            a pattern of host names; with a port only that one: "web*.lab:27500"
+"10.0.0.3:27500" one node "[2001:db8::7]:27500" "10.0.0.0/24" a subnet "2001:db8::/64" "web*.lab" a pattern of host
+names; with a port only that one: "web*.lab:27500"
 """
 
 import re
@@ -47,7 +46,7 @@ def fault_of(pattern: str) -> str | None:
 
 
 def may_meet(one: str, other: str) -> bool:
-    """Whether there can be a node that both patterns mean; true if that cannot be seen.
+    """Whether a node may match both patterns; true if that cannot be decided.
 
     >>> may_meet("web9.lab", "web*.lab:27500"), may_meet("db1.lab", "web*.lab"), may_meet("10.0.0.0/8", "10.1.0.0/16")
     (True, False, True)
@@ -66,7 +65,7 @@ def may_meet(one: str, other: str) -> bool:
 
 
 def _may_be_in(network: Network | None, host: str, port: str) -> bool:
-    """A word without a port can be the name of a node, wherever that stands."""
+    """A word without a port may be a node's name, so it may match anywhere."""
     address = _address(host)
     if address is None:
         return _is_open(host) or not port

@@ -1,9 +1,9 @@
-"""One node: its cores, what they say to one another, and what leaves in which order.
+"""One node: its cores, the messages between them, and the order in which effects leave.
 
-Frames come in, are decoded by the codec of their channel, and go to one core. Its effects are taken in order;
-events run through the wiring and become orders for other cores, whose effects queue up behind. So the list that
-comes out of a turn is causal: whatever stands behind a `Persist` may depend on it, and leaves only when it is
-durable (JRN-001). The node is the only writer of its journal, so it knows each record's lsn before the disk does.
+Frames come in, are decoded by the codec of their channel, and go to one core. Its effects are taken in order; the
+wiring turns events into orders for other cores, whose effects are appended. So the effects of a turn are in causal
+order: an effect after a `Persist` may depend on it, and leaves only when the record is durable (JRN-001). The node is
+the only writer of its journal, so it knows each record's lsn before the disk does.
 """
 
 from collections import Counter, deque
@@ -42,7 +42,7 @@ REFUSAL_KINDS_MAX: Final = 1_000
 
 
 class Transmit(msgspec.Struct, frozen=True, gc=False):
-    """Put these frames on a channel; `peer` as in `Send`."""
+    """Send these frames on a channel; `peer` as in `Send`."""
 
     channel: str
     peer: bytes
@@ -59,20 +59,20 @@ NodeEffect = Transmit | Confirm | Persist | Connect | Disconnect | Perform | Rep
 
 
 class Turn(NamedTuple):
-    """The effects of one turn, parted by the wall."""
+    """The effects of one turn, divided at the wall."""
 
     free: list[NodeEffect]
-    """What may leave at once: no Persist stands before it."""
+    """Effects that may leave at once: no Persist comes before them."""
     records: list[Record]
-    """What to make durable, in one write and one sync."""
+    """Records to make durable, in one write and one sync."""
     within_ns: int
     """0: `walled` waits for the sync; else the records may become durable within this span."""
     walled: list[NodeEffect]
-    """What leaves only after the records are durable."""
+    """Effects that leave only after the records are durable."""
 
 
 def part_at_wall(effects: Iterable[NodeEffect]) -> Turn:
-    """Part the effects of a turn at its first wall (JRN-001, JRN-002)."""
+    """Divide the effects of a turn at its first Persist (JRN-001, JRN-002)."""
     turn = Turn([], [], 0, [])
     is_walled, spans = False, []
     for effect in effects:
@@ -86,7 +86,7 @@ def part_at_wall(effects: Iterable[NodeEffect]) -> Turn:
 
 
 def _is_of_store(records: Iterable[Record]) -> bool:
-    """Whether some of these records are the store's: it shows changes to clients by their position in the journal (CLN-010)."""
+    """Whether some records are the store's, whose clients see positions in the journal (CLN-010)."""
     return any(
         record.core == "store" if type(record) is CoreRecord else getattr(record, "stream", 0) == Stream.STORE
         for record in records
@@ -94,7 +94,7 @@ def _is_of_store(records: Iterable[Record]) -> bool:
 
 
 class Node:
-    """The cores of one node and their wiring; pure, like they are."""
+    """The cores of one node and their wiring; pure, like the cores."""
 
     def __init__(
         self,
@@ -140,7 +140,7 @@ class Node:
         self._readers = [name for name in ("carrier", "drain") if name in self.cores]
 
     def restore(self, entries: Iterable[Entry], next_lsn: int, now: Now) -> None:
-        """Restore the state from the journal. Called once for each piece of it, in order, before any other method."""
+        """Restore the state from the journal. Called for each piece of it, in order, before any other method."""
         entries = list(entries)
         self.next_lsn = next_lsn
         self.ledger.restore(entries)
@@ -149,7 +149,7 @@ class Node:
             self._take(core, now)
 
     def condense(self) -> Iterator[CoreRecord]:
-        """Records from which `restore` gives an equal state (JRN-040); made one by one, while nothing else happens."""
+        """Records from which `restore` makes an equal state (JRN-040); made one by one while nothing else happens."""
         yield from self.ledger.condense()
         if self.role != Role():
             yield role_record(self.role)
@@ -157,14 +157,14 @@ class Node:
             yield from core.condense()
 
     def receive(self, source: Source, frames: list[bytes], now: Now) -> None:
-        """Hear one message; what is malformed or may not be said now is refused, counted, and changes nothing."""
+        """Handle one message. A malformed or forbidden one is refused, counted, and changes nothing."""
         self.hear(((source, frames),), now)
 
     def hear(self, messages: Iterable[tuple[Source, list[bytes]]], now: Now) -> None:
-        """Hear what has come in, in order.
+        """Handle the messages that have arrived, in order.
 
-        A core is asked what follows when the next message is for another one, so that what came together is kept and
-        answered together (CLI-008).
+        The effects of a core are collected when the next message is for another core, so that messages that came
+        together are persisted and answered together (CLI-008).
         """
         hearing: Core | None = None
         for source, frames in messages:
@@ -202,7 +202,7 @@ class Node:
             self._refuse(source, frames, error, now)
 
     def command(self, core: str, order: Any, now: Now) -> None:
-        """Give one core an order; unknown cores are not asked, since a node runs what its level needs."""
+        """Give one core an order. An order for a core that this node does not run is ignored."""
         if core in self.cores:
             self.cores[core].command(order, now)
             self._take(self.cores[core], now)
@@ -217,16 +217,16 @@ class Node:
             self.command(core, order, now)
 
     def tell(self, event: Any, now: Now) -> None:
-        """Let the wiring hear an event of the shell."""
+        """Pass an event of the shell through the wiring."""
         self._queue.append(Tell(event))
         self._drain(now)
 
     def wrote(self, count: int) -> None:
-        """The shell has written so many records that no core asked for."""
+        """Note that the shell has written this many records that no core asked for."""
         self.next_lsn += count
 
     def wake(self, now: Now) -> None:
-        """Time has passed: wake the cores whose deadline has come."""
+        """Time has passed: wake the cores whose deadline is due."""
         for core in self.cores.values():
             due = self._due(core)
             if due is not None and due <= now.mono:
@@ -246,7 +246,7 @@ class Node:
         return self._dues[core.name]
 
     def effects(self) -> list[NodeEffect]:
-        """What to do, in causal order; asking empties the list."""
+        """What to do, in causal order; the call empties the list."""
         done, self._out = self._out, []
         return done
 
@@ -257,17 +257,17 @@ class Node:
 
     @property
     def releasable(self) -> int:
-        """The lsn up to which nobody needs the journal any more, but for restoring what no snapshot covers yet.
+        """The lsn up to which the journal is needed only to restore what no snapshot covers yet.
 
-        A node that neither sends up nor drains keeps its streams for nobody.
+        A node that neither sends up nor drains need not keep its streams.
         """
         return min((self.released.get(reader, 0) for reader in self._readers), default=self.next_lsn - 1)
 
     def holder_of(self, uuid: bytes) -> Holder | None:
-        """Whose key a node's UUID is bound to now; None: nobody's, or there are no keys."""
+        """The node to which a key is bound now; None if it is bound to none, or if there are no keys."""
         return None if self.authority is None else self.authority.table.node(uuid)
 
-    # What the wiring may use (wires.Orders).
+    # Methods that the wiring may call (wires.Orders).
 
     def order(self, core: str, order: Any) -> None:
         if core in self.cores:
@@ -276,7 +276,7 @@ class Node:
 
     def append_event(self, event: Any) -> None:
         if self.is_full:
-            self.unrecorded_events += 1  # an event is no promise, and there is no room
+            self.unrecorded_events += 1  # an event is not a promise, and there is no space
         else:
             self._queue.append(Persist(self.ledger.records(event, self._now)))
 
@@ -290,7 +290,7 @@ class Node:
         self._queue.append(Tell(event))
 
     def change_role(self, role: Role) -> None:
-        """Write down what this node is from its next start on, hand over what is measured, and end (roles.py)."""
+        """Record the node's role for its next start, hand over the latest measurements, and end (roles.py)."""
         self.role = role
         self._queue.append(Persist((role_record(role),)))
         self.order("measurement", measurement.Stop())
@@ -311,7 +311,7 @@ class Node:
         self._dues.pop(core.name, None)
         if core.name == "carrier" and self._screen is not None:
             self._dues.pop(self._screen.name, None)
-            self._queue.extend(self._screen.effects())  # copies of what the carrier took stand behind its wall
+            self._queue.extend(self._screen.effects())  # copies of records for the carrier stand after its Persist
 
     def _drain(self, now: Now) -> None:
         self._now = now
@@ -334,7 +334,7 @@ class Node:
         first_lsn = self.next_lsn
         self.next_lsn += len(effect.records)
         is_carried = any(isinstance(record, Carried) for record in effect.records)
-        # What goes up must be durable first, so a late Persist of it becomes a wall.
+        # Records that go up must be durable first, so a `Persist` marked late becomes a wall for them.
         self._out.append(Persist(effect.records) if is_carried else effect)
         if is_carried:
             self._note_events(effect.records)
@@ -344,7 +344,7 @@ class Node:
             self.order("store", Journaled(first_lsn, effect.records))
 
     def _note_events(self, records: Iterable[Record]) -> None:
-        """Events in which nodes say what they run, and what fires, pass here on their way to the lake (CFG-047, MET-004)."""
+        """Evaluate reports of nodes about what they run, and alerts, on their way to the lake (CFG-047, MET-004)."""
         if self.settings.level != "root":
             return
         for record in records:
@@ -368,7 +368,7 @@ class Node:
             self.tell_later(report)
 
     def note_told(self, channel: str, code: str, proved: bytes | None, now: Now) -> None:
-        """Such a refusal is told now, and not again for a minute."""
+        """Note that a refusal was reported; it is not reported again for a minute."""
         if len(self._refusal_told_at) >= REFUSAL_KINDS_MAX:
             del self._refusal_told_at[next(iter(self._refusal_told_at))]
         self._refusal_told_at[channel, code, proved] = now.mono

@@ -1,4 +1,4 @@
-"""`[notify.NAME]` of a root's own file: who outside of the fleet is told of alerts, and how (MET-004)."""
+"""`[notify.NAME]` of a root's own file: who outside the fleet is notified of alerts, and how (MET-004)."""
 
 from collections.abc import Iterator, Mapping
 from typing import Annotated, Literal
@@ -26,7 +26,7 @@ class MailTable(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only
     tls: Literal["no", "starttls", "yes"] = "no"
     user: Text = ""
     password_file: str = ""
-    """Its first line is the password."""
+    """A file whose first line is the password."""
 
 
 class NotifyTable(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
@@ -35,12 +35,12 @@ class NotifyTable(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_on
     webhook: Text = ""
     """`http(s)://…`, to which JSON is posted."""
     headers: dict[str, str] = {}
-    """Of that request, such as Authorization."""
+    """HTTP headers of that request, such as Authorization."""
     mail: MailTable | None = None
     command: tuple[str, ...] = ()
-    """A program and its arguments; it reads the JSON from its standard input."""
+    """A program and its arguments; it gets the JSON on standard input."""
     severity: Literal["warning", "critical"] = "warning"
-    """The least that is told."""
+    """The lowest severity that is sent."""
 
 
 def faults_of(sinks: Mapping[str, NotifyTable]) -> Iterator[str]:

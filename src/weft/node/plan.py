@@ -1,4 +1,4 @@
-"""What a node has to do by the replicated pairs of its group: the plan of its metrics and filters (CFG-051, CFG-091)."""
+"""The plan of a node: its metrics and filters, from the replicated pairs of its groups (CFG-051, CFG-091)."""
 
 import math
 from collections.abc import Callable, Mapping, Sequence
@@ -18,12 +18,12 @@ from weft.node.fleetparts import DEAD_AFTER_MAX, DEAD_AFTER_MIN, FANOUT_MAX, sec
 HEARTBEAT_NS: Final = 2 * SECOND  # CFG-074
 DEAD_AFTER: Final = 5
 EVERYWHERE: Final = "global"
-"""In the place of a group: for all nodes."""
+"""Stands in place of a group: for all nodes."""
 _ANY: Final = msgspec.json.Decoder(int | float)
 
 
 class Plan(msgspec.Struct, frozen=True, kw_only=True):
-    """What a node of a group does; two equal plans are the same work."""
+    """What a node of a group does; equal plans mean the same work."""
 
     metrics: tuple[MetricSpec, ...] = ()
     filters: tuple[FilterSpec, ...] = ()
@@ -32,16 +32,16 @@ class Plan(msgspec.Struct, frozen=True, kw_only=True):
     dead_after: int = DEAD_AFTER
     """Heartbeats of silence after which a peer counts as dead."""
     mistakes: tuple[str, ...] = ()
-    """Pairs that cannot be used, each as `key: sentence`; the others count all the same."""
+    """Pairs that cannot be used, each as `key: sentence`; all others are used."""
     filter_mistakes: tuple[str, ...] = ()
-    """Filters that cannot be used, likewise: then none of the set counts where another one stands already (CHN-070)."""
+    """Filters that cannot be used, likewise; then the node keeps the set it has, if it has one (CHN-070)."""
 
 
 def plan_of(pairs: Mapping[str, bytes], groups: Sequence[str]) -> Plan:
-    """The plan of a node in `groups`, by the pairs it holds: any bytes give a plan, never an exception.
+    """The plan of a node in `groups`, from the pairs it has. Any bytes give a plan, never an exception.
 
-    What two groups both name is taken from the first one; filters of `/CONFIG/global/` are for all, where the group has
-    none of that name. Times that are not said, or cannot be used, are those of CFG-074.
+    If two groups have the same name for something, the first group counts; filters of `/CONFIG/global/` apply unless
+    the group has one of that name. Missing or invalid times are replaced by those of CFG-074.
     """
     mistakes: list[str] = []
     metrics: dict[str, MetricSpec] = {}
@@ -63,7 +63,7 @@ def plan_of(pairs: Mapping[str, bytes], groups: Sequence[str]) -> Plan:
 
 
 def why_unusable(key: str, value: bytes) -> str | None:
-    """What is wrong with a value for `key` as nodes will read it; None if nothing is, or the key is an application's."""
+    """Why nodes could not use a value for `key`; None if they can, or if the key belongs to an application."""
     parts = key.split("/")[1:]
     mistakes: list[str] = []
     if parts[0] == "TOPO":
@@ -100,7 +100,7 @@ def _metric(key: str, name: str, value: bytes, mistakes: list[str]) -> MetricSpe
 def _alerts(
     pairs: Mapping[str, bytes], groups: Sequence[str], metrics: Mapping[str, MetricSpec], mistakes: list[str]
 ) -> tuple[AlertSpec, ...]:
-    """Those about metrics of the plan; of an alert without its metric nothing can be judged."""
+    """Alerts about metrics of the plan; an alert without its metric cannot be judged."""
     details = {name: spec.detail for name, spec in metrics.items()}
     alerts: dict[str, AlertSpec] = {}
     for group in groups:

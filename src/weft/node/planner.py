@@ -1,4 +1,4 @@
-"""What this node measures and filters by the configuration that it has replicated (CFG-036, CFG-050)."""
+"""Derives what this node measures and filters from its replicated configuration (CFG-036, CFG-050)."""
 
 from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple
@@ -18,22 +18,22 @@ GLOBAL = "/CONFIG/global/"
 
 
 class Change(NamedTuple):
-    """What is different from the plan before; None: nothing."""
+    """The difference from the plan before; None: unchanged."""
 
     metrics: tuple[MetricSpec, ...] | None
     filters: tuple[FilterSpec, ...] | None
     times: tuple[int, int] | None
-    """Heartbeat ns, and how many of silence mean death."""
+    """Heartbeat in ns, and how many missed heartbeats mean death."""
     mistakes: tuple[str, ...]
-    """Pairs that cannot be used and were not told before, each with its reason; all others count."""
+    """Pairs that cannot be used and were not reported before, each with its reason; all others are used."""
     refused: tuple[str, ...] = ()
-    """Filters that cannot be used and were not told before: the filters stay as they were (CHN-070)."""
+    """Filters that cannot be used and were not reported before: the filters stay as they were (CHN-070)."""
     alerts: tuple[AlertSpec, ...] = ()
-    """About these metrics; another alert changes both."""
+    """Alerts about these metrics; a changed alert changes both."""
 
 
 class RootBegun(msgspec.Struct, frozen=True, gc=False):
-    """Event: this node leads, and all pairs that it holds were told before this: a pair that was not told does not exist (CFG-036)."""
+    """Event: this node leads, and all pairs that it has were reported before; others do not exist (CFG-036)."""
 
 
 class Planner:
@@ -61,8 +61,8 @@ class Planner:
         self._refused: tuple[str, ...] = ()
 
     def learn(self, pairs: tuple[tuple[str, bytes | None], ...]) -> bool:
-        """Take over what has changed; whether anything of it can matter here."""
-        if self._is_root:  # nobody assigns a place to a root: it belongs where it would put itself (TOP-015)
+        """Take over changes; returns whether they can matter for this node."""
+        if self._is_root:  # nobody assigns a place to a root: it finds its own group (TOP-015)
             changes = self._atlas.apply(pairs, 0)
             if changes.groups:
                 self.group = Directory(self._atlas.groups).find(self._me) or self.group
@@ -78,16 +78,16 @@ class Planner:
         return matters
 
     def stop(self) -> None:
-        """Nothing is measured until there is a place again."""
+        """Measure nothing until the node has a place again."""
         self.group, self._metrics, self._alerts = "", (), ()
 
     def change(self) -> Change:
-        """The plan of now, where it differs from the one before; nothing as long as the group has no metric at all."""
+        """The difference between the current plan and the last one; None as long as the group has no metric at all."""
         plan = self._plan_of(self.pairs, (self.group,) if self.group else ())
         times = self._changed_times(plan)
         prefix = f"/CONFIG/{self.group}/"
         if self._follows and self._is_root and self._atlas.groups and not self.group and self._metrics:
-            self._metrics, self._alerts = (), ()  # its groups are there, and none wants this machine
+            self._metrics, self._alerts = (), ()  # its groups are known, and none of them contains this machine
             return Change((), None, times, ())
         if not self._follows or not self.group or not any(key.startswith(prefix) for key in self.pairs):
             return Change(None, None, times, ())
@@ -99,10 +99,10 @@ class Planner:
         return Change(metrics, filters, times, mistakes, refused, plan.alerts)
 
     def _changed_filters(self, plan: Any) -> tuple[tuple[FilterSpec, ...] | None, tuple[str, ...]]:
-        """All filters of the plan or none of it: with a mistake the set stays that stands (CHN-070).
+        """All filters of the plan or none: if one is invalid, the current set stays (CHN-070).
 
-        Where none stands yet, those that can be used do: a node that restarts under a configuration which it does not
-        fully understand would else let end what a filter was to send on.
+        If there is no set yet, the valid filters are used. Otherwise a node that restarts with a configuration which it
+        does not fully understand would drop messages that a filter should forward.
         """
         refused = plan.filter_mistakes if plan.filter_mistakes != self._refused else ()
         self._refused = plan.filter_mistakes
@@ -116,14 +116,14 @@ class Planner:
         return filters, refused
 
     def settle(self) -> tuple[FilterSpec, ...] | None:
-        """The filters to go by where the configuration is in force and says nothing for this node; None: they are known."""
+        """The filters to use if the configuration is in force and has nothing for this node; None if they are known."""
         if self.is_planned or not (self.group or self._is_root):
             return None
         self.is_planned = True
         return self._filters
 
     def _changed_times(self, plan: Any) -> tuple[int, int] | None:
-        """What the configuration does not say stays as the file has it."""
+        """Times that the configuration does not set stay as in the file."""
         heartbeat_ns = plan.heartbeat_ns if f"{GLOBAL}heartbeat" in self.pairs else self._times[0]
         dead_after = plan.dead_after if f"{GLOBAL}dead_after" in self.pairs else self._times[1]
         if (heartbeat_ns, dead_after) == self._times:
@@ -133,7 +133,7 @@ class Planner:
 
 
 def waits_for_plan(settings: NodeSettings) -> bool:
-    """Whether a start of this node learns its filters from the configuration, and so does not know them at first."""
+    """Whether this node gets its filters from the configuration, and so starts without them."""
     return settings.follows and {"topology", "configuration", "chains"} <= set(settings.runs)
 
 

@@ -1,6 +1,6 @@
-"""The last messages that were refused, so that a person can look at what somebody says (CFG-093). In memory only.
+"""Keeps the last refused messages, so that a person can see what was sent (CFG-093).
 
-What is kept of each is bounded, and so is the whole; a flood of one kind leaves room for the others.
+In memory only. Each entry and the whole are bounded, and a flood of one kind leaves room for others.
 """
 
 from collections import deque
@@ -14,19 +14,19 @@ from weft.base.errors import PeerError
 from weft.base.now import Now
 
 MESSAGES_MAX: Final = 100
-BYTES_MAX: Final = 64 << 10  # of all of them
-KIND_MAX: Final = 25  # of one channel and code
-FRAMES_MAX: Final = 8  # of one message
-FRAME_BYTES_MAX: Final = 256  # of one frame
+BYTES_MAX: Final = 64 << 10  # messages in all
+KIND_MAX: Final = 25  # messages of one channel and code
+FRAMES_MAX: Final = 8  # bytes kept of one message
+FRAME_BYTES_MAX: Final = 256  # bytes kept of one frame
 WHY_MAX: Final = 200  # characters
 PEER_BYTES_MAX: Final = 300  # an endpoint is the longest
-OVERHEAD_BYTES: Final = 100  # of what is kept beside bytes and texts
+OVERHEAD_BYTES: Final = 100  # size of an entry without its bytes and texts
 
 assert OVERHEAD_BYTES + FRAMES_MAX * FRAME_BYTES_MAX + WHY_MAX + PEER_BYTES_MAX < BYTES_MAX, "one always has room"
 
 
 class Refused(msgspec.Struct, frozen=True, gc=False):
-    """A message that was refused, and what is left of it."""
+    """A refused message, shortened."""
 
     channel: str
     peer: bytes
@@ -43,7 +43,7 @@ class Refused(msgspec.Struct, frozen=True, gc=False):
 
     @property
     def bytes(self) -> int:
-        """What it takes, about."""
+        """Its approximate size."""
         return OVERHEAD_BYTES + sum(map(len, self.frames)) + len(self.why) + len(self.peer)
 
 
@@ -77,7 +77,7 @@ class Quarantine:
             self.bytes -= self._kept.popleft().bytes
 
     def rows(self) -> list[dict[str, Any]]:
-        """For people, the newest first; bytes as hex, a peer as text where it is an address."""
+        """The entries for display, newest first; bytes as hex, a peer as text if it is an address."""
         return [
             {
                 "at": kept.at,
@@ -95,7 +95,7 @@ class Quarantine:
 
 
 def _name_of(peer: bytes) -> str:
-    """The address that a peer is called by, or the hex of a routing id.
+    """A peer's address, or its routing id as hex.
 
     >>> _name_of(b"10.0.0.1:27500"), _name_of(bytes([1, 46, 58]))
     ('10.0.0.1:27500', '012e3a')
