@@ -5,7 +5,8 @@ messages go down the chain again and fill the windows anew, so nothing is lost o
 of messages it was made of stand in one record, EMITTED. A message that is part of one emitted window and of one open
 window comes back only for the open one.
 
-on `out` the result goes on behind the link; a collected message is durable before its sender hears `deleted`
+    on `out`         the result goes on behind the link; a collected message is durable before its sender hears `deleted`
+    on `in`          the result goes to the parent; at the root it goes on behind the link
 """
 
 from collections.abc import Iterable, Iterator

@@ -1,7 +1,7 @@
-"""Configuration from one root: numbered there, replicated, followed and served onward by everybody else.
+"""Configuration from one root: numbered there, replicated and passed on by all other nodes.
 
-A replica never goes back to an older number without an event that says so. Start with `states.py`, then `replica.py`;
-the root's side is `root.py`.
+A replica never goes back to an older number without an event. Start with `states.py`, then `replica.py`; the root's
+side is `root.py`.
 """
 
 from weft.cores.configuration.core import Configuration

@@ -1,7 +1,7 @@
-"""What the rooms of the configuration core share: the store, what is counted, what is wanted done.
+"""State that the parts of the configuration core share: the store, counters, the outbox.
 
-Whatever a turn makes durable stands before whatever it says, in one Persist: so a turn is atomic in the journal, and
-nothing is published, answered or told that a crash could take back (CFG-023).
+All records of a turn stand in one Persist ahead of its effects. So a turn is atomic in the journal, and nothing is
+published, answered or told that a crash could take back (CFG-023).
 """
 
 import msgspec
@@ -22,7 +22,7 @@ PIECES = (Begun, Part, Adopted)
 
 
 class RootRecord(msgspec.Struct, frozen=True, gc=False):
-    """What the configuration itself says of its root."""
+    """The root, as recorded in the configuration itself."""
 
     uuid: str = ""
     endpoint: str = ""
@@ -32,13 +32,13 @@ _decode_root = msgspec.json.Decoder(RootRecord).decode
 
 
 class Counters(msgspec.Struct):
-    """Plain counts since the start (CFG-090), and a few present values."""
+    """Counts since the start (CFG-090), and a few current values."""
 
     applied: int = 0
     duplicate: int = 0
     leftover: int = 0
     late: int = 0
-    """Messages of a connection that was given up (CFG-038)."""
+    """Messages of a connection that was already closed (CFG-038)."""
     resync_lower: int = 0
     resync_gap: int = 0
     resync_epoch: int = 0
@@ -48,25 +48,25 @@ class Counters(msgspec.Struct):
     snapshots: int = 0
     """Snapshots adopted."""
     differed: int = 0
-    """Snapshots refused because their pairs were not those that their ends spoke of."""
+    """Snapshots refused because their pairs did not match the count and digest in their ends."""
     unproved: int = 0
-    """Snapshots adopted from a parent that says no count and digest: of another make, or older."""
+    """Snapshots adopted from a parent that sends no count and digest: an older version, or other software."""
     snapshot_ms: int = 0
-    """How long the last one took, from the question to the adoption."""
+    """Duration of the last one, from question to adoption."""
     snapshot_bytes: int = 0
-    """Keys and values of the last one."""
+    """Bytes of keys and values in the last one."""
     waiting_high: int = 0
-    """Most updates that have waited for a snapshot."""
+    """Highest number of updates that waited for a snapshot."""
     forwarded: int = 0
     telltales: int = 0
     hugz: int = 0
     served: int = 0
-    """Answers to requests that have ended."""
+    """Answers to requests that were sent completely."""
     pairs_served: int = 0
     choked: int = 0
-    """Messages that a child's full queue did not take."""
+    """Messages that did not fit into a child's full queue."""
     stuck: int = 0
-    """Children given up because they took nothing."""
+    """Children dropped because they accepted no messages."""
     written: int = 0
     expired: int = 0
     wtf_heard: dict[str, int] = {}
@@ -80,7 +80,7 @@ class Counters(msgspec.Struct):
 
 
 class Context(Outbox):
-    """What the rooms share; records of a turn stand before all that it says."""
+    """State that the parts share; records of a turn stand ahead of its effects."""
 
     __slots__ = (
         "budget",
@@ -106,28 +106,28 @@ class Context(Outbox):
         self.store = Store(Room(settings.keys_max, settings.bytes_max))
         self.room = self.budget.part("pairs", limits.PAIRS_PERCENT, lambda: self.store.cost)
         self.parts: list[Begun | Part] = []
-        """What is journaled of a snapshot that is not adopted."""
+        """Journaled records of a snapshot that is not adopted yet."""
         self.is_diverged = False
-        """Whether the parent has other pairs at the same number, until the next snapshot."""
+        """Whether the parent has other pairs at the same number; until the next snapshot."""
         self.promises: tuple[tuple[int, bytes], ...] = ()
-        """Who may still become the root with this node's vote, by epoch and node."""
+        """Nodes that may still become root by this node's vote: epoch and node."""
         self.published_at = 0
-        """When children last heard something, monotonic ns (CFG-045)."""
+        """When children last got a message, monotonic ns (CFG-045)."""
 
     def set_times(self, heartbeat_ns: int, dead_after: int) -> None:
-        """H, and after how many of it a silence is a death; within their limits (CFG-074)."""
+        """Set H, and after how many H of silence a peer counts as dead; within their limits (CFG-074)."""
         self.heartbeat_ns = min(max(heartbeat_ns, limits.HEARTBEAT_MIN_NS), limits.HEARTBEAT_MAX_NS)
         self.dead_ns = self.heartbeat_ns * max(dead_after, 2)
 
     def remember(self, memory: Memory) -> None:
-        """Make it durable before anything that this turn says."""
+        """Make a record durable ahead of all effects of this turn."""
         if self.settings.is_kept:
             self.keep(to_record(memory))
             if type(memory) in PIECES:
                 self.note(memory)
 
     def note(self, memory: Memory) -> None:
-        """A snapshot on its way in: what of it stands in the journal, also when it is read back."""
+        """An incoming snapshot: note which of its records are journaled, also when they are restored."""
         if isinstance(memory, Begun):
             self.parts = [memory]
         elif isinstance(memory, Part):
@@ -136,28 +136,31 @@ class Context(Outbox):
             self.parts = []
 
     def shown_digest(self) -> bytes:
-        """What this node shows for its number; empty: it holds only some of the configuration, or not what its parent has."""
+        """The digest that this node reports for its number.
+
+        Empty: it has only a part of the configuration, or other pairs than its parent.
+        """
         return self.store.tally.digest if self.store.is_whole and not self.is_diverged else b""
 
     def candidates(self) -> tuple[str, ...]:
-        """Who may still become the root of a later epoch than this node holds, with its vote."""
+        """Nodes that may still become root of a later epoch by this node's vote."""
         held = epoch_of(self.store.number)
         return tuple([node.hex() for epoch, node in self.promises if epoch > held])
 
     def publish(self, message: KvPub | Hugz, now: Now) -> None:
-        """Let all children hear it."""
+        """Publish to all children."""
         self.published_at = now.mono
         self.send(PUBLISH, b"", message)
 
     def root(self) -> RootRecord:
-        """The root of record; empty if it is not known or not readable."""
+        """The root of record; empty if it is unknown or unreadable."""
         try:
             return _decode_root(self.store.value(ROOT_KEY))
         except UNREADABLE:
             return RootRecord()
 
     def root_uuid(self) -> bytes:
-        """Its UUID, in 16 bytes, or empty."""
+        """Its UUID in 16 bytes, or empty."""
         try:
             uuid = bytes.fromhex(self.root().uuid.replace("-", ""))
         except ValueError:

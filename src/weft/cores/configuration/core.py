@@ -1,9 +1,9 @@
 """The configuration of the fleet, written by one root and replicated down the tree.
 
-The root numbers every write and publishes it. A replica subscribes first, asks for a snapshot then, adopts it whole, and
-follows; whoever has children serves them the same. A lower number empties a replica, a hole makes it ask anew, and a
-collector that had to ask tells its children so by repeating the last writes they cannot know of. So all replicas end up
-equal, or say that they are not.
+The root numbers every write and publishes it. A replica first subscribes, then asks for a snapshot, adopts it as a
+whole, and follows the updates; a node with children serves them in the same way. A lower number empties a replica, and
+a gap makes it ask again. A collector that had to ask again repeats the last writes that its children cannot know, so
+that they notice. So all replicas become equal, or report that they are not.
 """
 
 from collections.abc import Callable, Iterable
@@ -61,7 +61,7 @@ from weft.cores.kit.timers import earliest
 
 
 class Configuration:
-    """The configuration core of one node: root, collector or sensor, as it is told."""
+    """The configuration core of one node, which is root, collector or sensor, as ordered."""
 
     name = CORE
 
@@ -79,33 +79,33 @@ class Configuration:
 
     @property
     def state(self) -> State:
-        """Where the replica stands; IDLE at a root."""
+        """The state of the replica; IDLE at a root."""
         return self.replica.state
 
     @property
     def store(self) -> Store:
-        """What this node holds; not to be changed."""
+        """The store of this node. Do not change it."""
         return self.context.store
 
     @property
     def shown_digest(self) -> bytes:
-        """Of all pairs; empty on a node that holds only some, or other ones than its parent (FLD-002)."""
+        """Digest of all pairs; empty on a node that has only a part, or other pairs than its parent (FLD-002)."""
         return self.context.shown_digest()
 
     @property
     def counters(self) -> Counters:
-        """What was applied, repeated, asked anew, served (CFG-090)."""
+        """Counters of updates applied, repeated, asked again and served (CFG-090)."""
         return self.context.counters
 
     @property
     def is_current(self) -> bool:
-        """Whether this is the root, or a replica in step."""
+        """Whether this node is root, or its replica follows without a gap."""
         return self.root.is_root or self.replica.state is State.RUN
 
     # Memory
 
     def restore(self, entries: Iterable[Entry], now: Now) -> None:
-        """Take back the store, as stale: it is readable, and passes SYNC before it is served (CFG-048)."""
+        """Restore the store as stale: it is readable, and served only after SYNC (CFG-048)."""
         for _, record in entries:
             if type(record) is CoreRecord and record.core == CORE:
                 memory = from_record(record)
@@ -165,7 +165,10 @@ class Configuration:
     # Verbs
 
     def receive(self, message: Any, source: Source, now: Now) -> None:
-        """Hear the parent (`updates`, `ask`) or a child (`serve`); PeerError, counted, for what may not be said now."""
+        """Process a message of the parent (`updates`, `ask`) or a child (`serve`).
+
+        PeerError, counted, if it is not allowed.
+        """
         self._look_at_clock(now)
         try:
             if source.channel == UPDATES:
@@ -187,14 +190,14 @@ class Configuration:
         if self._is_untold and type(order) not in (
             Stop,
             NotePromises,
-        ):  # users go on by what was in force before the start
+        ):  # other cores continue with the values from before the start
             self._is_untold = False
             self.teller.tell_all()
             self.teller.flush(now, is_root=type(order) is TakeRoot)
         obey(self, order, now)
 
     def wake(self, now: Now) -> None:
-        """Time has passed; a wake-up much later than asked for lets all silences begin anew (REC-001)."""
+        """Do what is due. If the wake-up comes much later than asked for, all silence timers start again (REC-001)."""
         self._look_at_clock(now)
         self.replica.wake(now)
         self.root.wake(now)
@@ -214,7 +217,7 @@ class Configuration:
         return self._asked_for
 
     def effects(self) -> list[Effect]:
-        """What to do, in order: one wall for the turn, and behind it everything that is said and told."""
+        """All effects in order: one wall for the turn, and everything else behind it."""
         now = self._now
         if self.replica.state is not State.SYNC:
             self.teller.flush(now, is_root=self.root.is_root)
@@ -227,7 +230,7 @@ class Configuration:
         return self.context.take()
 
     def _is_believed(self, now: Now) -> bool:
-        """Whether children should go on hearing us (CFG-045)."""
+        """Whether children should keep hearing us (CFG-045)."""
         if self.root.is_root:
             return True
         replica = self.replica
@@ -252,7 +255,7 @@ class Configuration:
         self.root.step_down()
 
     def _list(self, order: ListKeys, now: Now) -> None:
-        """Pairs of a subtree, as they are known here."""
+        """The pairs of a subtree as they are known here."""
         count_max = min(max(order.count_max, 1), limits.LIST_MAX)
         found: list[tuple[str, int, bytes]] = []
         size, is_more = 0, False
@@ -295,10 +298,10 @@ class Configuration:
         self.serving.confirm(order, now)
 
     def _send_failed(self, order: SendFailed, now: Now) -> None:
-        """Portions of snapshots are confirmed; whatever else was lost is asked for again."""
+        """Portions of snapshots are confirmed; anything else that was lost is asked for again."""
 
     def _tell(self, order: TellPairs, now: Now) -> None:
-        """Done by then: whatever is ordered first lets all be told."""
+        """Nothing to do: any order makes the teller report all pairs first."""
 
     def _stop(self, order: Stop, now: Now) -> None:
         self.root.step_down()

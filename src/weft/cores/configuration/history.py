@@ -9,20 +9,20 @@ from weft.cores.configuration import limits
 from weft.cores.configuration.memory import Old
 
 OldWrite = tuple[int, str, int, str, bytes, bytes]
-"""Number, who, wall ns, key, old, new; old or new is empty where the key was absent."""
+"""Number, author, wall ns, key, old, new; old or new is empty where the key was absent."""
 
 
 class History:
-    """Bounded by count and by bytes; the oldest goes first."""
+    """Bounded by count and by bytes; the oldest write is dropped first."""
 
     def __init__(self) -> None:
         self.writes: deque[OldWrite] = deque()
         self.reaches = 0
-        """Everything after this number is here."""
+        """Every write after this number is here."""
         self._bytes = 0
         self._is_cut = False
         self.room = Part("history", lambda: self.cost)
-        """Of the core's budget; here, all there is."""
+        """Its part of the core's budget; the whole of it here."""
 
     @property
     def cost(self) -> int:
@@ -30,18 +30,18 @@ class History:
         return self._bytes + limits.WRITE_COST * len(self.writes)
 
     def cut(self, number: int) -> None:
-        """Some writes behind `number` are lost (JRN-023): the history begins anew with the next that is here."""
+        """Some writes after `number` are lost (JRN-023): the history begins again with the next write present."""
         self.writes.clear()
         self._bytes, self.reaches, self._is_cut = 0, number, True
 
     def begin(self, number: int) -> None:
-        """A root that has nothing on what came just before `number` begins here."""
+        """The history begins after `number`, if the root has no writes directly before it."""
         if not self.writes or self.writes[-1][0] < number:
             self.writes.clear()
             self._bytes, self.reaches = 0, number
 
     def add(self, write: OldWrite) -> None:
-        """One more; numbers that are here already have no effect."""
+        """Add a write; numbers that are here already have no effect."""
         if self.writes and write[0] <= self.writes[-1][0]:
             return
         if self._is_cut:
@@ -56,7 +56,7 @@ class History:
             self.reaches = oldest[0]
 
     def newest(self, subtree: str, count_max: int) -> tuple[OldWrite, ...]:
-        """The last writes of a subtree, newest first; as many as one answer may hold."""
+        """The last writes of a subtree, newest first; as many as fit into one answer."""
         found: list[OldWrite] = []
         size = 0
         for write in reversed(self.writes):
@@ -68,7 +68,7 @@ class History:
         return tuple(found)
 
     def before(self, number: int, subtree: str) -> dict[str, bytes]:
-        """What the keys of a subtree that were written after `number` were then; empty: absent."""
+        """The values just after `number` of the keys that were written later; empty: absent."""
         then: dict[str, bytes] = {}
         for write in reversed(self.writes):
             if write[0] <= number:
@@ -91,7 +91,7 @@ class History:
             yield Old(piece)
 
     def adopt(self, writes: Iterable[OldWrite], reaches: int | None = None) -> None:
-        """Take back a piece of a snapshot."""
+        """Restore a piece of a snapshot."""
         for write in writes:
             self.add(write)
         if reaches is not None:

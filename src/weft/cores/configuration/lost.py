@@ -1,4 +1,4 @@
-"""What the root of a snapshot never had: writes of a former root (REC-015), and values of a replica that go back with it."""
+"""What the root of a snapshot never had: writes of a former root (REC-015), and newer values of this replica."""
 
 from collections.abc import Iterator
 
@@ -10,9 +10,9 @@ from weft.wire.replication import chain_of, counter_of, epoch_of
 
 
 def lost_writes(store: Store, stage: Stage, topics: tuple[str, ...]) -> Iterator[WriteLost]:
-    """Writes of ours that stand in the store and not in the snapshot of the new root; deletions have an empty value.
+    """Own writes that are in the store but not in the new root's snapshot; deletions have an empty value.
 
-    What the new root overwrote knowing ours is not lost.
+    A write that the new root knew and overwrote is not lost.
     """
     wrote_from, pairs = store.wrote_from, stage.pairs
     if not wrote_from:
@@ -30,7 +30,7 @@ def lost_writes(store: Store, stage: Stage, topics: tuple[str, ...]) -> Iterator
 
 
 def values_gone_back(store: Store, stage: Stage, topics: tuple[str, ...]) -> int:
-    """How many values in the store are later than those in the snapshot, or are not in it and its root never knew them."""
+    """How many values in the store are newer than in the snapshot, or missing there and unknown to its root."""
     held = _held(store, stage)
     count = 0
     for own in store.pairs.values():
@@ -43,9 +43,9 @@ def values_gone_back(store: Store, stage: Stage, topics: tuple[str, ...]) -> int
 
 
 def _held(store: Store, stage: Stage) -> int:
-    """Up to which counter the root of the snapshot knew the writes that are in the store.
+    """The counter up to which the snapshot's root knew the writes in the store.
 
-    A new root goes on with the counter that it held (REC-012), so its lowest number tells. A root of the same epoch
+    A new root continues with the counter that it had (REC-012), so its lowest number shows it. A root of the same epoch
     knows all writes up to its last number.
     """
     epoch = epoch_of(store.number)

@@ -3,15 +3,15 @@
     APPLIED  one write of the root, applied here
     WROTE    one write of our own, as root
     WIPED    all pairs are deleted, because a lower number was heard
-    BEGUN    a new snapshot comes: parts that were not adopted count no more
+    BEGUN    a new snapshot comes: earlier parts that were not adopted no longer count
     PART     pairs, absences and last writes in which the snapshot differs from what was here
     ADOPTED  the snapshot is complete: only now its parts count
     TOOK     this node is the root, and writes from that number on
     NOTED    the last write of a chain, seen but not applied
     OLD      writes that can be listed and undone, for the journal's snapshots
-    KEPT     closes what `condense` gives: BEGUN, PART, OLD, KEPT
+    KEPT     the end of what `condense` yields: BEGUN, PART, OLD, KEPT
 
-Replaying records that a snapshot contains already has no effect: each says how things are, not how they change.
+Replaying records that a snapshot contains already has no effect: each states the new state, not the change.
 """
 
 from typing import Final
@@ -45,7 +45,7 @@ class Applied(msgspec.Struct, array_like=True, frozen=True, gc=False):
 
 
 class Wrote(msgspec.Struct, array_like=True, frozen=True, gc=False):
-    """A write of our own: as `Applied`, with who wanted it, and when (wall ns)."""
+    """An own write: like `Applied`, with its author and time (wall ns)."""
 
     key: str
     number: int
@@ -57,20 +57,20 @@ class Wrote(msgspec.Struct, array_like=True, frozen=True, gc=False):
 
 
 class Wiped(msgspec.Struct, array_like=True, frozen=True, gc=False):
-    """Everything is deleted; `seen`: the highest number that was here."""
+    """Everything was deleted; `seen`: the highest number that was here."""
 
     seen: int
 
 
 class Begun(msgspec.Struct, array_like=True, frozen=True, gc=False):
-    """Parts follow."""
+    """Parts of a snapshot follow."""
 
     is_whole: bool = False
-    """They replace everything, instead of changing what is here."""
+    """They replace everything; otherwise they change what is here."""
 
 
 class Part(msgspec.Struct, array_like=True, frozen=True, gc=False):
-    """Some of what is new, and what is there no more."""
+    """New pairs, and keys that are gone."""
 
     pairs: list[tuple[str, int, bytes]]
     gone: list[str] = []
@@ -78,7 +78,7 @@ class Part(msgspec.Struct, array_like=True, frozen=True, gc=False):
     """By chain."""
     lasts_gone: list[str] = []
     expiries: list[tuple[str, int]] = []
-    """Keys that end, and when: wall ns."""
+    """Keys with an end, and when: wall ns."""
 
 
 class Adopted(msgspec.Struct, array_like=True, frozen=True, gc=False):
@@ -95,7 +95,7 @@ class Took(msgspec.Struct, array_like=True, frozen=True, gc=False):
 
 
 class Noted(msgspec.Struct, array_like=True, frozen=True, gc=False):
-    """A last write that was only seen."""
+    """The last write of a chain that was seen but not applied."""
 
     last: Last
 
@@ -107,7 +107,7 @@ class Old(msgspec.Struct, array_like=True, frozen=True, gc=False):
 
 
 class Kept(msgspec.Struct, array_like=True, frozen=True, gc=False):
-    """The rest of what is remembered."""
+    """The other remembered state."""
 
     number: int
     seen: int

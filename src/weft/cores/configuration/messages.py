@@ -1,4 +1,4 @@
-"""What the configuration core hears and says."""
+"""Orders, answers and events of the configuration core."""
 
 import msgspec
 
@@ -58,18 +58,18 @@ class ConfigurationSettings(msgspec.Struct, frozen=True, kw_only=True):
     write_ack: str = "auto"
     """`local`, `quorum`, or `auto`: quorum with two or more first-level collectors (CFG-024)."""
     is_kept: bool = True
-    """Whether the replica is written to the journal (CFG-048); sensors may go without."""
+    """Whether the replica is journaled (CFG-048); sensors may do without."""
     keys_max: int = limits.KEYS_MAX
-    """How many keys the store may hold, and how many chains."""
+    """Maximum number of keys in the store, and of chains."""
     bytes_max: int = limits.STORE_BYTES_MAX
-    """How many bytes of keys and values."""
+    """Maximum bytes of keys and values."""
 
 
 # Orders
 
 
 class TellPairs(msgspec.Struct, frozen=True):
-    """Order: tell what was in force before this start, although this node follows nobody yet."""
+    """Order: report the pairs that were in force before this start, although this node follows no parent yet."""
 
 
 class FollowParent(msgspec.Struct, frozen=True, gc=False):
@@ -79,26 +79,32 @@ class FollowParent(msgspec.Struct, frozen=True, gc=False):
     topics: tuple[str, ...]
     """As of CFG-030: prefixes ending in a slash, or exact keys; `/` is everything."""
     serves: bool
-    """Whether this node is a collector: serves snapshots and forwards updates."""
+    """Whether this node is a collector, which serves snapshots and forwards updates."""
 
 
 class LeaveParent(msgspec.Struct, frozen=True, gc=False):
-    """Order: there is no parent any more; what is known stays readable."""
+    """Order: there is no parent any more; the known pairs stay readable."""
 
 
 class TakeRoot(msgspec.Struct, frozen=True, gc=False):
-    """Order: be the root of `epoch` from now on, by what this node holds; acting: beat and serve, but write nothing."""
+    """Order: be root of `epoch` from now on, with what this node has.
+
+    Acting: send beats and serve, but write nothing.
+    """
 
     epoch: int
     is_acting: bool = False
 
 
 class StepDown(msgspec.Struct, frozen=True, gc=False):
-    """Order: be the root no longer; writes that the next parent's snapshot lacks are told as `WriteLost` (REC-015)."""
+    """Order: this node is no longer root.
+
+    Writes that the next parent's snapshot lacks are told as `WriteLost` (REC-015).
+    """
 
 
 class Write(msgspec.Struct, frozen=True, gc=False):
-    """One write that is wanted."""
+    """One requested write."""
 
     key: str
     value: bytes
@@ -115,13 +121,13 @@ class WriteKeys(msgspec.Struct, frozen=True, gc=False):
     writes: tuple[Write, ...]
     who: str = ""
     by: str = ""
-    """Empty: a person waits for `Reply(ticket, Written | OrderRefused)`; else the core that hears `WriteDone`."""
+    """Empty: a person waits for `Reply(ticket, Written | OrderRefused)`; else the core that gets `WriteDone`."""
     ack: str = ""
-    """`local` or `quorum` for this order; empty: as the settings say."""
+    """`local` or `quorum` for this order; empty: as in the settings."""
 
 
 class LoadTree(msgspec.Struct, frozen=True, gc=False):
-    """Order: let exactly these pairs stand under the prefixes, by the smallest list of writes (CFG-022, CFG-026)."""
+    """Order: make the subtrees contain exactly these pairs, by the smallest list of writes (CFG-022, CFG-026)."""
 
     ticket: int
     pairs: tuple[tuple[str, bytes], ...]
@@ -130,7 +136,7 @@ class LoadTree(msgspec.Struct, frozen=True, gc=False):
 
 
 class ListKeys(msgspec.Struct, frozen=True, gc=False):
-    """Order: pairs of a subtree, in key order; answered by `KeysListed` on every node, as it knows them."""
+    """Order: the pairs of a subtree, in key order; each node answers with what it knows, by `KeysListed`."""
 
     ticket: int
     subtree: str
@@ -147,7 +153,7 @@ class ReadHistory(msgspec.Struct, frozen=True, gc=False):
 
 
 class RollBack(msgspec.Struct, frozen=True, gc=False):
-    """Order: let the keys of a subtree be again as they were just after `number`, by new writes (CFG-027)."""
+    """Order: restore the keys of a subtree to their state just after `number`, by new writes (CFG-027)."""
 
     ticket: int
     number: int
@@ -156,13 +162,13 @@ class RollBack(msgspec.Struct, frozen=True, gc=False):
 
 
 class NoteApplied(msgspec.Struct, frozen=True, gc=False):
-    """Order, at the root: a node has reported the number it runs (CFG-047)."""
+    """Order, at the root: a node has reported the number that it applies (CFG-047)."""
 
     node: bytes
     number: int
     is_voter: bool
     voters: int
-    """How many voters there are, this root included (REC-010)."""
+    """Number of voters, this root included (REC-010)."""
     count: int = 0
     digest: str = ""
     candidates: tuple[bytes, ...] = ()
@@ -170,20 +176,20 @@ class NoteApplied(msgspec.Struct, frozen=True, gc=False):
 
 
 class NotePromises(msgspec.Struct, frozen=True, gc=False):
-    """Order: who may still become the root with this node's vote, by epoch and node (REC-012)."""
+    """Order: nodes that may still become root by this node's vote: epoch and node (REC-012)."""
 
     promises: tuple[tuple[int, bytes], ...]
 
 
 class NoteVoters(msgspec.Struct, frozen=True, gc=False):
-    """Order, at the root: how many voters there are, and how many of them have a live link to it, itself included."""
+    """Order, at the root: the number of voters, and how many of them have a live link to it, itself included."""
 
     voters: int
     linked: int
 
 
 class SetTimes(msgspec.Struct, frozen=True, gc=False):
-    """Order: beat, and count silences, by what the configuration itself says."""
+    """Order: use the beat and silence limit of the configuration itself."""
 
     heartbeat_ns: int
     dead_after: int
@@ -202,7 +208,7 @@ class Written(msgspec.Struct, frozen=True, gc=False):
     number: int
     count: int
     is_confirmed: bool = True
-    """False: no majority of voters has said yet that it has it; the write stays (CFG-024)."""
+    """False: no majority of voters has confirmed it yet; the write stays (CFG-024)."""
 
 
 class KeysListed(msgspec.Struct, frozen=True, gc=False):
@@ -221,24 +227,24 @@ class HistoryRead(msgspec.Struct, frozen=True, gc=False):
 
 
 class OrderRefused(msgspec.Struct, frozen=True, gc=False):
-    """Answer: a code of WTF (CFG-007), in words; `root`: the endpoint to ask instead, if known."""
+    """Answer: a code of WTF (CFG-007) with a text; `root`: the endpoint to ask instead, if known."""
 
     code: int
     text: str
     root: str = ""
     key: str = ""
-    """Of the write that was refused, if it was one of many."""
+    """Key of the refused write, if it was one of many."""
     number: int | None = None
-    """Where `if_number` did not hold: the present number of that key, 0 if it is absent."""
+    """If `if_number` did not match: the present number of that key, 0 if it is absent."""
 
 
 # Events
 
 
 class PairsChanged(msgspec.Struct, frozen=True, gc=False):
-    """Event: pairs are durably others here, told in number order, whole writes at once; None: deleted.
+    """Event: pairs have changed durably, told in the order of numbers, whole writes at once; None: deleted.
 
-    After a snapshot it holds every difference to what was told before.
+    After a snapshot it contains every difference to what was told before.
     """
 
     pairs: tuple[tuple[str, bytes | None], ...]
@@ -246,23 +252,25 @@ class PairsChanged(msgspec.Struct, frozen=True, gc=False):
     """Highest number applied."""
     is_root: bool = False
     numbers: tuple[int, ...] = ()
-    """Of the writes that made the pairs so, in the same order; of a deletion that a snapshot showed: `number`."""
+    """Number of the write of each pair, in the same order; for a deletion found by a snapshot: `number`."""
     digest: bytes = b""
-    """Of all pairs that this node holds at `number` (FLD-003); empty: it lacks a part of the configuration."""
+    """Digest of all pairs of this node at `number` (FLD-003); empty: it has only a part of the configuration."""
 
 
 class ConfigurationApplied(msgspec.Struct, frozen=True, gc=False):
-    """Event: this node runs that number now; journaled, so that it travels up to the root (CFG-047)."""
+    """Event: this node has applied that number; journaled, so that it goes up to the root (CFG-047)."""
 
     number: int
     why: str
     """`update`, `snapshot` or `root`."""
     count: int = 0
-    """How many pairs this node holds."""
+    """Number of pairs at this node."""
     digest: str = ""
-    """Theirs, in 32 hex digits; empty: this node does not follow the whole configuration."""
+    """Their digest in 32 hex digits; empty: this node does not follow the whole configuration."""
     candidates: tuple[str, ...] = ()
-    """Who may still become a root of a later epoch with this node's vote, in hex: the report counts for what they hold too."""
+    """Nodes that may still become root of a later epoch by this node's vote, in hex: the report counts only up to what
+    they have too.
+    """
 
 
 class ReplicaResynced(msgspec.Struct, frozen=True, gc=False):
@@ -274,7 +282,7 @@ class ReplicaResynced(msgspec.Struct, frozen=True, gc=False):
 
 
 class ConfigurationWiped(msgspec.Struct, frozen=True, gc=False):
-    """Event: a lower number was heard, so all saved values are deleted and asked for anew (CFG-034)."""
+    """Event: a lower number came, so all saved values were deleted and are asked for again (CFG-034)."""
 
     number: int
     last: int
@@ -283,18 +291,18 @@ class ConfigurationWiped(msgspec.Struct, frozen=True, gc=False):
 class ConfigurationRewound(msgspec.Struct, frozen=True, gc=False):
     """Event: values of this node go back to older ones, or are gone, since the parent's snapshot never had them.
 
-    The root lost its disk, and the snapshot was taken after asking again (CFG-044); or the root before wrote them without
-    a majority, and the new root did not have them (REC-012).
+    Either the root lost its disk, and the snapshot was accepted after asking again (CFG-044); or the former root wrote
+    them without a majority, and the new root did not have them (REC-012).
     """
 
     number: int
     last: int
     keys: int
-    """How many values go back."""
+    """Number of values that go back."""
 
 
 class ConfigurationDiverged(msgspec.Struct, frozen=True, gc=False):
-    """Event: another node has other pairs at the same number (FLD-002); the replica asks for everything anew."""
+    """Event: another node has other pairs at the same number (FLD-002); the replica asks for everything again."""
 
     other: str
     """The endpoint of the parent, or the UUID of a node that reported."""
@@ -304,15 +312,17 @@ class ConfigurationDiverged(msgspec.Struct, frozen=True, gc=False):
     other_count: int
     other_digest: str
     is_here: bool = True
-    """Whether this node asks anew, because its parent has other pairs; False: this is the root, and the other one will."""
+    """True: this node asks again, because its parent has other pairs. False: this is the root, and the other node will
+    ask.
+    """
 
 
 class SnapshotDiffers(msgspec.Struct, frozen=True, gc=False):
-    """Event: a snapshot was refused, because other pairs came than its end speaks of; it is asked for again (FLD-002)."""
+    """Event: a snapshot was refused, because its pairs do not match its end; it is asked for again (FLD-002)."""
 
     number: int
     missing: int
-    """How many pairs fewer than said; negative: more; 0: others."""
+    """How many pairs are missing; negative: there are too many; 0: the number matches but the pairs differ."""
     attempts: int
 
 
@@ -325,7 +335,7 @@ class WriteLost(msgspec.Struct, frozen=True, gc=False):
 
 
 class WriteDone(msgspec.Struct, frozen=True, gc=False):
-    """Event: what core `by` wanted is durable; `code` 0, or a code of WTF if it was refused."""
+    """Event: the writes that core `by` wanted are durable; `code` 0, or the code of WTF of a refusal."""
 
     by: str
     ticket: int
@@ -334,21 +344,21 @@ class WriteDone(msgspec.Struct, frozen=True, gc=False):
 
 
 class ParentQuiet(msgspec.Struct, frozen=True, gc=False):
-    """Event: nothing was heard from the parent for D/2."""
+    """Event: no message from the parent for D/2."""
 
 
 class ParentSilent(msgspec.Struct, frozen=True, gc=False):
-    """Event: nothing was heard from the parent for D; told again every D (REC-002)."""
+    """Event: no message from the parent for D; told again every D (REC-002)."""
 
     silent_ns: int
 
 
 class ParentHeard(msgspec.Struct, frozen=True, gc=False):
-    """Event: the parent speaks again after `ParentQuiet`, or for the first time."""
+    """Event: the parent is heard again after `ParentQuiet`, or for the first time."""
 
 
 class SyncFailing(msgspec.Struct, frozen=True, gc=False):
-    """Event: the snapshot could not be had for the third time and more."""
+    """Event: getting a snapshot has failed for the third time or more."""
 
     attempts: int
     code: int

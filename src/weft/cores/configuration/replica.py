@@ -1,4 +1,4 @@
-"""The side towards the parent: asks for a snapshot, follows the updates, notices what is missing (CFG-030 to CFG-048)."""
+"""The replica's side: asks for a snapshot, follows the updates, notices what is missing (CFG-030 to CFG-048)."""
 
 from typing import Any, Final, NamedTuple
 
@@ -53,12 +53,12 @@ _COUNTED: Final = {
 
 
 class Failure(NamedTuple):
-    """Why an attempt failed: a code of WTF, and when to try again if not by the doubling pause."""
+    """Why an attempt failed: a code of WTF, and when to try again if not after the doubling pause."""
 
     code: int
     pause_ns: int | None = None
     is_told: bool = False
-    """Others are told at once, not only after the third time."""
+    """An event is told at once, not only after the third failure."""
 
 
 class Replica:
@@ -73,12 +73,12 @@ class Replica:
         self.silence = Silence(shared)
         self.tips = Tips(shared)
         self.published: dict[str, int] = {}
-        """The last number of each chain that children were told (CFG-041)."""
+        """The last number of each chain that was published to children (CFG-041)."""
         self.breaks = 0
-        """How often the history here became another one: what is being served then is of the old one."""
+        """How often the history here was replaced by another one; answers being sent are then of the old one."""
         self.waiting: list[KvPub] = []
         self.received = 0
-        """The highest number heard since the present attempt began, its trigger included (CFG-032)."""
+        """The highest number received in the present attempt, including the one that started it (CFG-032)."""
         self._waiting_bytes = 0
         self._stage: Stage | None = None
         self._why = "start"
@@ -95,7 +95,7 @@ class Replica:
     # Orders
 
     def assign(self, order: FollowParent, now: Now) -> None:
-        """Follow a parent; the one that is followed already changes nothing."""
+        """Follow a parent; nothing happens if it is followed already."""
         if self.state is State.IDLE or (order.endpoint, order.topics, order.serves) != (
             self.parent,
             self.topics,
@@ -104,20 +104,20 @@ class Replica:
             self._turn(On.ASSIGNED, order, now)
 
     def leave(self, now: Now) -> None:
-        """Follow nobody."""
+        """Stop following."""
         self._turn(On.LEFT, None, now)
 
     # Messages
 
     def hear_update(self, message: KvPub | Hugz, source: Source, now: Now) -> None:
-        """An update or a beat of the parent."""
+        """An update or beat of the parent."""
         if source.peer != self._updates_tag or self.state is State.IDLE:
             self.context.counters.late += 1
             return
         if self.silence.hear(now) and self._is_retrying and self._ask_at is not None:
             self._ask_at = min(
                 self._ask_at, now.mono + limits.RETRY.first_ns
-            )  # it is back: the long pause was for its absence
+            )  # it is back: the long pause was meant for its absence
         if type(message) is KvPub:
             self._turn(self.judge(message) if self.state is State.RUN else On.UPDATED, message, now)
         elif type(message) is Hugz:
@@ -127,7 +127,7 @@ class Replica:
             raise PeerError("command", type(message).__name__)
 
     def hear_answer(self, message: KvSync | KThxBai | Bundle | Wtf, source: Source, now: Now) -> None:
-        """An answer of the parent; PeerError for what was not asked."""
+        """An answer of the parent; PeerError for one that was not asked for."""
         if source.peer != self._ask_tag or self.state is State.IDLE:
             self.context.counters.late += 1
             return
@@ -151,7 +151,7 @@ class Replica:
             self._turn(On.TIP, None, now)
 
     def _differs(self, topic: str, tip: KThxBai) -> bool:
-        """Whether the parent has other pairs at the same number: then this node's, or the parent's, are not what the root wrote."""
+        """Whether the parent has other pairs at the same number: then its pairs or this node's are not the root's."""
         store = self.context.store
         own = store.tally_of(topic)
         if tip.number != store.tip(topic) or (own.count, own.digest) == (tip.count, tip.digest):
@@ -162,7 +162,7 @@ class Replica:
         return True
 
     def wake(self, now: Now) -> None:
-        """Time has passed."""
+        """Do what is due."""
         if self.state is State.IDLE:
             return
         if self.silence.wake(now):
@@ -191,7 +191,7 @@ class Replica:
         return earliest(self.silence.deadline(), self._answer_by, self._ask_at, tips_at)
 
     def queue(self) -> dict[str, int]:
-        """Updates that wait for a snapshot, and how many may (CFG-031)."""
+        """Number of updates that wait for a snapshot, and the limit (CFG-031)."""
         return {
             "items": len(self.waiting),
             "items_max": limits.WAITING_UPDATES_MAX,
@@ -202,7 +202,7 @@ class Replica:
     # Judging
 
     def judge(self, update: KvPub) -> On:
-        """What an update is, tested in the order of CFG-032."""
+        """Classify an update, by the tests of CFG-032 in their order."""
         store, number = self.context.store, update.number
         chain = chain_of(update.key)
         last = store.chains.get(chain)
@@ -225,7 +225,7 @@ class Replica:
         return On.NEXT if is_next and store.has_room(update.key, update.value) else On.HOLE
 
     def _find_floor(self, chain: str) -> tuple[int, bool]:
-        """The end of the topic that a chain lies in, and whether it is that of many chains."""
+        """The end of the topic that contains a chain, and whether that topic has many chains."""
         found = (0, False)
         for topic, end in self.context.store.floors.items():
             if topic in EVERYTHING or chain == topic or (topic.endswith("/") and chain.startswith(topic)):
@@ -236,7 +236,7 @@ class Replica:
     def _is_whole(self) -> bool:
         return len(self.topics) == 1 and self.topics[0] in EVERYTHING
 
-    # What follows (methods named in states.TABLE)
+    # Actions (methods named in states.TABLE)
 
     def _turn(self, on: On, what: Any, now: Now) -> None:
         cell = TABLE.get((self.state, on))
@@ -246,10 +246,10 @@ class Replica:
         getattr(self, cell.do)(on, what, now)
 
     def stay(self, on: On, what: None, now: Now) -> None:
-        """Nothing follows."""
+        """Nothing to do."""
 
     def follow(self, on: On, order: FollowParent, now: Now) -> None:
-        """Subscribe, then ask for everything (CFG-031). What is here stays readable."""
+        """Subscribe, then ask for everything (CFG-031). The present pairs stay readable."""
         self._why = "parent" if self.parent else "start"
         self.parent, self.topics, self.serves = order.endpoint, order.topics, order.serves
         self._attempts = self._rewinds = 0
@@ -260,7 +260,7 @@ class Replica:
         self.ask(on, None, now)
 
     def _subscribe(self, now: Now) -> None:
-        """A fresh connection: an old one may be dead without knowing it (SIM-021)."""
+        """Use a new connection: the old one may be dead without an error (SIM-021)."""
         self._updates_tag = self._tag(b"u")
         topics = tuple(b"" if topic in EVERYTHING else topic.encode() for topic in self.topics)
         self.context.connect(context.UPDATES, shifted(self.parent, UPDATES), self._updates_tag, (BEATS, *topics))
@@ -275,7 +275,7 @@ class Replica:
         return b"%b%d" % (kind, self._tags)
 
     def _begin(self, received: int) -> None:
-        """A new attempt: what waits belongs to the one before."""
+        """Begin a new attempt; updates that waited for the earlier one are dropped."""
         self.waiting, self._waiting_bytes, self.received = [], 0, received
         self._stage = self._answer_by = self._ask_at = None
         self._is_retrying = False
@@ -283,7 +283,7 @@ class Replica:
         self.tips.forget()
 
     def ask(self, on: On, what: None, now: Now) -> None:
-        """Ask for all topics at once, through a connection whose name is the attempt (CFG-038)."""
+        """Ask for all topics at once, over a connection named after the attempt (CFG-038)."""
         self._open_ask()
         self._ask_at, self._answer_by, self._asked_at = None, now.mono + limits.SNAPSHOT_NS, now.mono
         self._attempts += 1
@@ -296,7 +296,7 @@ class Replica:
             self.context.send(context.ASK, b"", ICanHaz(subtree, wants_digest=True))
 
     def hold(self, on: On, update: KvPub, now: Now) -> None:
-        """Updates wait until the snapshot is in."""
+        """Keep updates until the snapshot is complete."""
         self.waiting.append(update)
         self._waiting_bytes += len(update.key) + len(update.value) + len(update.raw)
         counters = self.context.counters
@@ -305,10 +305,13 @@ class Replica:
             if self._ask_at is None:
                 self._turn(On.FAILED, Failure(TOO_LARGE), now)
             else:
-                self.waiting, self._waiting_bytes = [], 0  # the question is yet to be asked: its answer has them
+                self.waiting, self._waiting_bytes = (
+                    [],
+                    0,
+                )  # the question is not sent yet: its answer will contain them
 
     def stage(self, on: On, answer: KvSync | KThxBai | Bundle, now: Now) -> None:
-        """One more piece of the snapshot."""
+        """Add a piece of the snapshot."""
         stage = self._stage
         assert stage is not None, "an answer is staged while a snapshot is asked for"
         if type(answer) is KvSync:
@@ -328,7 +331,7 @@ class Replica:
             self._turn(On.COMPLETED if failure is None else On.FAILED, failure, now)
 
     def _compare(self, stage: Stage) -> Failure | None:
-        """Whether what has come is not what the parent says that it sent (FLD-002)."""
+        """Whether the received pairs do not match what the parent says it sent (FLD-002)."""
         missing = stage.short_by()
         if missing is None:
             return None
@@ -337,7 +340,7 @@ class Replica:
         return Failure(UNSPECIFIED)
 
     def _weigh(self, stage: Stage) -> Failure | None:
-        """Whether a complete snapshot comes from the past (CFG-044)."""
+        """Whether a complete snapshot is older than what was here (CFG-044)."""
         store = self.context.store
         epoch, epoch_seen = stage.number >> COUNTER_BITS, store.seen >> COUNTER_BITS
         if epoch != epoch_seen:
@@ -349,7 +352,7 @@ class Replica:
         return Failure(UNSPECIFIED, self.context.heartbeat_ns) if self._rewinds <= limits.REWINDS_MAX else None
 
     def drop_stage(self, on: On, failure: Failure, now: Now) -> None:
-        """Nothing of this attempt counts; the next one comes after a pause that doubles."""
+        """Drop this attempt; the next one follows after a pause that doubles."""
         self._begin(0)
         pause = limits.RETRY.pause_ns(self._chance, self._attempts - 1)
         self._is_retrying = True
@@ -358,7 +361,10 @@ class Replica:
             self.context.tell(SyncFailing(self._attempts, failure.code))
 
     def adopt(self, on: On, what: None, now: Now) -> None:
-        """The snapshot is complete: it stands in the place of the store; then what has waited, then the tell-tale."""
+        """The snapshot is complete: it replaces the store.
+
+        Then apply the waiting updates, and repeat last writes for children.
+        """
         stage, self._stage, self._answer_by = self._stage, None, None
         assert stage is not None, "only a stage can be complete"
         store, seen = self.context.store, self.context.store.seen
@@ -367,7 +373,7 @@ class Replica:
         gone_back = values_gone_back(store, stage, self.topics)
         self.teller.compare(stage.pairs)
         if stage.number <= seen and self._why in ("lower", "tip"):
-            self.published = {}  # another history may have the same numbers: children hear its last writes, and compare
+            self.published = {}  # another history may use the same numbers: send children its last writes, to compare
         if self._rewinds or stage.number >> COUNTER_BITS != seen >> COUNTER_BITS:
             self.breaks += 1
         stage.close()
@@ -393,7 +399,7 @@ class Replica:
         self._attempts = self._rewinds = 0
 
     def _go_through(self, update: KvPub, now: Now) -> None:
-        """An update that has waited: the snapshot may have it."""
+        """An update that waited; the snapshot may contain it already."""
         if self.state is not State.RUN:
             self._turn(On.UPDATED, update, now)
             return
@@ -401,7 +407,7 @@ class Replica:
         self._turn(On.LEFTOVER if update.number <= floor else self.judge(update), update, now)
 
     def _tell_tale(self, now: Now) -> None:
-        """Repeat the last writes that children cannot know of, so that who is behind, or ahead, asks anew (CFG-041)."""
+        """Repeat the last writes that children cannot know, so that a child that differs asks again (CFG-041)."""
         if not self.serves:
             return
         store, uuid = self.context.store, self.context.root_uuid()
@@ -414,7 +420,7 @@ class Replica:
         self.published = {chain: last.number for chain, last in store.chains.items()}
 
     def apply(self, on: On, update: KvPub, now: Now) -> None:
-        """The next update: durable, in force, passed on unchanged, told (CFG-040)."""
+        """The next update: make it durable, apply it, forward it unchanged, and tell it (CFG-040)."""
         shared = self.context
         key, number, value, prev = update.key, update.number, update.value, update.prev
         expires_at = 0
@@ -436,7 +442,7 @@ class Replica:
         self.teller.expect(chain, now, is_more=update.is_more)
 
     def pass_over(self, on: On, update: KvPub, now: Now) -> None:
-        """It is here already; but it may say more about the end of its chain (CFG-040)."""
+        """The update is known already, but it may contain news about the end of its chain (CFG-040)."""
         counters = self.context.counters
         if on is On.DUPLICATE:
             counters.duplicate += 1
@@ -450,7 +456,7 @@ class Replica:
                 self.published[chain_of(update.key)] = update.number
 
     def wipe(self, on: On, update: KvPub, now: Now) -> None:
-        """The parent has another history: what is saved is deleted at once, and asked for anew (CFG-034)."""
+        """The parent has another history: delete the saved pairs at once, and ask for them again (CFG-034)."""
         store = self.context.store
         self.context.tell(ConfigurationWiped(update.number, store.seen))
         self.teller.before_wipe()
@@ -460,7 +466,7 @@ class Replica:
         self.resync(on, update, now)
 
     def resync(self, on: On, update: KvPub | None, now: Now) -> None:
-        """Ask anew, but not too often (CFG-037)."""
+        """Ask again, but not too often (CFG-037)."""
         self._why, counter = _COUNTED[on]
         setattr(self.context.counters, counter, getattr(self.context.counters, counter) + 1)
         if on is not On.LOWER:
@@ -479,7 +485,7 @@ class Replica:
             self._ask_at = due
 
     def let_go(self, on: On, what: None, now: Now) -> None:
-        """No parent: what is here stays readable."""
+        """There is no parent: the present pairs stay readable."""
         self._begin(0)
         self.silence.end()
         self.parent, self.topics = "", ()
@@ -488,7 +494,7 @@ class Replica:
         self.context.disconnect(context.ASK)
 
     def forgive(self, now: Now) -> None:
-        """The machine has slept: silences begin anew (REC-001)."""
+        """The machine has slept: start the silence timer again (REC-001)."""
         self.silence.forgive(now)
         if self._answer_by is not None:
             self._answer_by = now.mono + limits.SNAPSHOT_NS

@@ -1,4 +1,4 @@
-"""The one node that writes (CFG-021 to CFG-027): orders, numbers, history, times to live, acknowledgement by a majority."""
+"""The one node that writes (CFG-021 to CFG-027): orders, numbers, history, times to live, majorities."""
 
 from collections import Counter
 from heapq import heappop, heappush
@@ -43,11 +43,11 @@ from weft.wire.replication import (
 )
 
 ORIGIN: Final = "root"
-"""Who numbers the writes, for the lake: whoever is the root of an epoch."""
+"""The origin of the writes in the lake, whichever node is root."""
 
 
 class Pending(NamedTuple):
-    """Who waits until a majority has a number."""
+    """An order that waits until a majority has a number."""
 
     by: int
     number: int
@@ -62,13 +62,13 @@ class Report(NamedTuple):
     number: int
     heard_at: int
     is_voter: bool
-    """And has shown the digest of that number (FLD-003)."""
+    """And whether it has shown the digest of that number (FLD-003)."""
     candidates: tuple[bytes, ...] = ()
-    """Who may still become a root of a later epoch with its vote."""
+    """Nodes that may still become root of a later epoch by its vote."""
 
 
 class Root:
-    """Writes, as long as this node is the root. Times are monotonic nanoseconds unless said."""
+    """Makes the writes while this node is root. Times are monotonic nanoseconds unless stated."""
 
     def __init__(self, context: Context, teller: Teller) -> None:
         self.context, self.teller = context, teller
@@ -79,17 +79,17 @@ class Root:
         self.nodes: dict[bytes, Report] = {}
         self.voters = 1
         self._digests: dict[int, tuple[int, bytes]] = {}
-        """Count and digest of the store at its last numbers."""
+        """Count and digest of the store at recent numbers."""
         self._alone_since: int | None = None
-        """Since when less than a majority of the voters has a link here."""
+        """Since when fewer than a majority of the voters have a link to this root."""
         self._pending: list[Pending] = []
         self._expiring: list[tuple[int, str, int]] = []
-        """When, key, number: a heap; what was overwritten since is passed over."""
+        """When, key, number: a heap; entries of overwritten keys are ignored."""
 
     # Being the root
 
     def take(self, order: TakeRoot, now: Now) -> None:
-        """Be the root from the counter held on (REC-012)."""
+        """Become root, from the present counter on (REC-012)."""
         store = self.context.store
         was_root, self.is_root, self.is_acting, self.epoch = self.is_root, True, order.is_acting, order.epoch
         if not was_root:
@@ -106,30 +106,30 @@ class Root:
             self._expire_at(key, now.mono + max(at - now.wall, 0))
 
     def begin(self, took: Took) -> None:
-        """What becoming the root changes here; also when it is read back."""
+        """The effect of becoming root; also when it is restored."""
         self.context.store.wrote_from = took.first
         self.history.begin(self.context.store.number)
 
     def step_down(self) -> None:
-        """Be the root no longer: who waits is told that nobody confirmed."""
+        """Stop being root: waiting orders are answered as unconfirmed."""
         self.is_root = self.is_acting = False
         pending, self._pending, self._expiring = self._pending, [], []
         for each in pending:
             self._answer(each, is_confirmed=False)
 
     def _next_number(self) -> int:
-        """Above everything that was ever here; a new epoch goes on with the counter."""
+        """Above every earlier number; a new epoch continues with the counter."""
         number = max(self.context.store.number, self.context.store.seen)
         return number_of(max(self.epoch, epoch_of(number)), counter_of(number) + 1)
 
     # Orders
 
     def write(self, order: WriteKeys, now: Now) -> None:
-        """Write all or nothing (CFG-022)."""
+        """Make all writes of an order, or none (CFG-022)."""
         self._commit(order, order.writes, now)
 
     def load(self, order: LoadTree, now: Now) -> None:
-        """Let exactly these pairs stand under the prefixes."""
+        """Make the subtrees contain exactly these pairs."""
         for key, _ in order.pairs:
             if not any(is_under(key, prefix) for prefix in order.prefixes):
                 self._refuse(
@@ -140,9 +140,9 @@ class Root:
         self._commit(WriteKeys(order.ticket, (), order.who), writes, now)
 
     def roll_back(self, order: RollBack, now: Now) -> None:
-        """Let keys be again as they were just after a number, by new writes.
+        """Restore keys to their state just after a number, by new writes.
 
-        Bindings stay: a key that was revoked since does not come back (SEC-025).
+        Bindings are left alone: a key revoked since then must not come back (SEC-025).
         """
         reaches, last = self.history.reaches, self.context.store.number
         if self.is_root and not reaches <= order.number <= last:
@@ -195,7 +195,7 @@ class Root:
         self._promise(order, len(changing), now)
 
     def _lacks_memory(self, writes: tuple[Write, ...]) -> OrderRefused | None:
-        """Refuse what there is no memory for; deletions and shorter values are always taken (FLD-032)."""
+        """Refuse writes that memory has no room for; deletions and shorter values are always accepted (FLD-032)."""
         store = self.context.store
         if self.context.room.has_room(sum([growth(store, write) for write in writes])):
             return None
@@ -203,12 +203,12 @@ class Root:
         return OrderRefused(TOO_LARGE, f"no memory left: {store.cost} bytes of {self.context.room.bytes_max}")
 
     def _changing(self, writes: tuple[Write, ...]) -> list[Write]:
-        """Without what is so already; of several writes of one key only the last counts."""
+        """Leave out writes that change nothing; of several writes of one key only the last counts."""
         last = {write.key: write for write in writes}
         return [write for write in last.values() if not is_unchanged(self.context.store, write)]
 
     def _write(self, write: Write, who: str, now: Now, *, is_more: bool) -> None:
-        """One write: numbered, durable, in force, published."""
+        """One write: number it, make it durable, apply it, publish it."""
         store, key, value = self.context.store, write.key, write.value
         number, chain = self._next_number(), chain_of(write.key)
         last = store.chains.get(chain)
@@ -227,7 +227,7 @@ class Root:
         self.teller.note(key, value, "root")
 
     def adopt(self, wrote: Wrote, old: bytes) -> None:
-        """What a durable write of our own changes here; also when it is read back."""
+        """The effect of a durable own write; also when it is restored."""
         store = self.context.store
         if wrote.number >= store.number:
             store.apply(wrote.key, wrote.number, wrote.value, wrote.prev)
@@ -236,7 +236,7 @@ class Root:
         self.history.add((wrote.number, wrote.who, wrote.at, wrote.key, old, wrote.value))
 
     def _to_lake(self, update: KvPub, who: str, now: Now) -> None:
-        """The same write for the lake, in the same Persist."""
+        """The record of the write for the lake, in the same Persist."""
         if not self.context.settings.is_kept:
             return
         attributes = {"who": who, "prev": update.prev, "deleted": not update.value}
@@ -256,7 +256,7 @@ class Root:
     # Acknowledgement
 
     def note_applied(self, order: NoteApplied, now: Now) -> None:
-        """A node runs a number (CFG-047); a majority of voters may have been waited for (CFG-024)."""
+        """A node has applied a number (CFG-047); this may complete the majority for a waiting order (CFG-024)."""
         if not self.is_root:
             return
         self.nodes.pop(order.node, None)
@@ -279,7 +279,7 @@ class Root:
         self._digests[store.number] = store.tally.count, store.tally.digest
 
     def _is_shown(self, order: NoteApplied) -> bool:
-        """Whether a node has the pairs that its number stands for; one that has others is told of (FLD-003)."""
+        """Whether a node's digest matches its number; if not, an event is told (FLD-003)."""
         count, digest = self._digests.get(order.number, (0, b""))
         if not digest or not order.digest:
             return False
@@ -290,7 +290,7 @@ class Root:
         return False
 
     def note_voters(self, order: NoteVoters, now: Now) -> None:
-        """Who has a link; without a majority for D a quorum is not even tried (REC-015)."""
+        """Number of voters with a link; without a majority for D, no quorum is attempted (REC-015)."""
         self.voters = max(order.voters, 1)
         if order.linked > self.voters // 2:
             self._alone_since = None
@@ -301,23 +301,23 @@ class Root:
         return self._alone_since is not None and now.mono >= self._alone_since + self.context.dead_ns
 
     def _waits(self, order: WriteKeys) -> bool:
-        """Whether a majority has to have it before the order is answered (CFG-024)."""
+        """Whether the order's answer waits for a majority (CFG-024)."""
         ack = order.ack or self.context.settings.write_ack
         return ack == "quorum" or (ack == "auto" and self.voters > 2)
 
     def _confirmed(self) -> int:
         """The highest number that a majority of voters has, this root included."""
-        others = self.voters // 2  # besides this root
+        others = self.voters // 2  # in addition to this root
         numbers = sorted((self._safe(each) for each in self.nodes.values() if each.is_voter), reverse=True)
         if not others:
             return self.context.store.number
         return numbers[others - 1] if len(numbers) >= others else 0
 
     def _safe(self, report: Report) -> int:
-        """Up to which number a voter's report confirms (REC-012).
+        """The number that a voter's report confirms (REC-012).
 
-        With its vote a candidate may become the root of a later epoch, now or already, and goes on with what it holds.
-        So whoever has promised its vote confirms only what each of its candidates has reported too.
+        With its vote a candidate may become root of a later epoch, now or already, and continues with what it has. So
+        the report of a voter that has promised its vote confirms only what each of its candidates has reported too.
         """
         held = [self._held(node) for node in report.candidates if node != self.context.node]
         return min([report.number, *held])
@@ -349,7 +349,7 @@ class Root:
             heappush(self._expiring, (at, key, pair.number))
 
     def wake(self, now: Now) -> None:
-        """Time has passed: end keys, and the patience of those who wait."""
+        """Delete keys whose time to live is over, and answer orders that have waited too long."""
         if not self.is_root:
             return
         late = [each for each in self._pending if now.mono >= each.by]

@@ -1,8 +1,8 @@
-"""The side towards the children: snapshots, tips, last writes of chains, beats (CFG-013, CFG-019, CFG-040..045).
+"""The parent's side: snapshots, tips, last writes of chains, beats (CFG-013, CFG-019, CFG-040..045).
 
-A snapshot is a list of immutable pairs, taken when the answer begins, and sent in portions, one at a time. A portion
-counts when the shell has confirmed it, and only as far as it left (FLD-001): what a full queue refused of it is the next
-portion. So the end, which is the last portion, never reaches a child without everything before it.
+A snapshot is a list of immutable pairs, taken when the answer begins, and sent in portions, one at a time. The next
+portion starts at the first message that the shell did not confirm as sent (FLD-001). The end is part of the last
+portion, so it never reaches a child without all pairs before it.
 """
 
 from collections import deque
@@ -33,11 +33,11 @@ from weft.wire.replication import (
     Wtf,
 )
 
-FRAME_BYTES = 48  # what a pair costs in a bundle beyond its key and value
+FRAME_BYTES = 48  # size of a pair in a bundle beyond key and value
 
 
 class ChainTold(msgspec.Struct, frozen=True, gc=False):
-    """What is said of a chain's last write; fields in the order of canonical JSON."""
+    """A chain's last write as sent; fields in the order of canonical JSON."""
 
     deleted: bool
     prev: int
@@ -47,7 +47,7 @@ _encode = msgspec.json.Encoder().encode
 
 
 class Waiting:
-    """A request that waits until there is something to serve."""
+    """A request that waits until this node can serve it."""
 
     __slots__ = ("asked", "by", "envelope", "source")
 
@@ -56,7 +56,7 @@ class Waiting:
 
 
 class Stream:
-    """An answer on its way out."""
+    """An answer that is being sent."""
 
     __slots__ = (
         "due_at",
@@ -82,28 +82,28 @@ class Stream:
     ) -> None:
         self.peer, self.envelope, self.pairs, self.end = peer, envelope, pairs, end
         self.position = 0
-        """How many messages have left: pairs, then the end."""
+        """How many messages (pairs, then the end) have been sent and confirmed."""
         self.sent = 0
-        """How many have been said since, and are not confirmed."""
+        """How many messages were sent since then and are not confirmed yet."""
         self.portion = self.portion_max = portion_max
         self.token = 0
-        """Of the last `Confirm`: no other answer is for this stream."""
+        """Token of the last `Confirm`; an answer with another token is not for this stream."""
         self.due_at: int | None = None
-        """When to say more; None: not before the last portion is confirmed."""
+        """When to send more; None: after the last portion is confirmed."""
         self.moved_at = 0
 
     @property
     def is_ending(self) -> bool:
-        """Whether the end has been said."""
+        """Whether the end has been sent."""
         return self.position >= len(self.pairs) and self.sent > 0
 
     @property
     def is_done(self) -> bool:
-        """Whether the end has left."""
+        """Whether the end has been confirmed."""
         return self.position > len(self.pairs)
 
     def step(self, effects: list[Any], token: int) -> int:
-        """Say the next portion, or the end; returns how many messages."""
+        """Send the next portion, or the end; returns the number of messages."""
         messages: Sequence[Any] = _portion(self.pairs, self.position, self.portion) or (self.end,)
         effects += [Send(SERVE, self.peer, Answer(self.envelope, message)) for message in messages]
         effects.append(Confirm(SERVE, self.peer, len(messages), token))
@@ -111,7 +111,7 @@ class Stream:
         return self.sent
 
     def confirm(self, refused: int, now: Now) -> None:
-        """The last portion has left, but for its last messages, which were refused."""
+        """The last portion was sent, except its last `refused` messages."""
         taken, self.sent = self.sent - refused, 0
         assert taken >= 0, "no more is refused than was said"
         self.position += taken
@@ -125,7 +125,7 @@ class Stream:
 
 
 def _portion(pairs: Sequence[KvSync], begin: int, count: int) -> Sequence[KvSync]:
-    """The next pairs: at most so many, and one at least, however large it is."""
+    """The next pairs: at most `count`, and at least one, however large."""
     size = 0
     for at in range(begin, min(begin + count, len(pairs))):
         size += len(pairs[at].value)
@@ -135,7 +135,7 @@ def _portion(pairs: Sequence[KvSync], begin: int, count: int) -> Sequence[KvSync
 
 
 def _path(subtree: str) -> str:
-    """Of which part of the configuration a request speaks."""
+    """The subtree of a request."""
     for special in (TIP, CHAINS):
         if subtree.startswith(special + "/"):
             return subtree[len(special) :]
@@ -162,7 +162,7 @@ class Serving:
     # Requests
 
     def receive(self, asked: Any, source: Source, now: Now, *, is_ready: bool) -> None:
-        """A request of a child; PeerError `command` for anything else."""
+        """A request of a child; PeerError `command` for any other message."""
         request = asked.message if type(asked) is Asked else None
         if type(request) is not ICanHaz:
             raise PeerError("command", type(asked).__name__)
@@ -178,19 +178,19 @@ class Serving:
             self.waiting.append(Waiting(now.mono + limits.WAIT_NS, source, asked.envelope, request))
 
     def release(self, now: Now) -> None:
-        """There is something to serve now: answer everybody who waits."""
+        """This node can serve now: answer all waiting requests."""
         waiting, self.waiting = self.waiting, deque()
         for each in waiting:
             self._answer(each.asked, each.source, each.envelope, now)
 
     def break_off(self) -> None:
-        """What is on its way out is of a history that counts no more: children ask again."""
+        """Answers being sent belong to a history that no longer counts: stop them; the children ask again."""
         streams, self.streams = self.streams, deque()
         for stream in streams:
             self.refuse(stream.peer, stream.envelope, NOT_READY)
 
     def refuse(self, peer: bytes, envelope: Envelope, code: int) -> None:
-        """Say WTF to a child, counted by code (CFG-007)."""
+        """Answer a child with WTF, counted by code (CFG-007)."""
         self._context.counters.count(self._context.counters.wtf_said, code)
         self._context.send(SERVE, peer, Answer(envelope, Wtf(code)))
 
@@ -200,7 +200,7 @@ class Serving:
             return
         if request.subtree.startswith(TIP + "/"):
             end = self._tip(request)
-            self._context.send(SERVE, source.peer, Answer(envelope, end))  # one that is lost is asked for again
+            self._context.send(SERVE, source.peer, Answer(envelope, end))  # if it is lost, the child asks again
             return
         pairs, end = self._content(request)
         if request.is_bundle or source.kind == "REQ":
@@ -244,7 +244,7 @@ class Serving:
     # Streams
 
     def confirm(self, order: Confirmed, now: Now) -> None:
-        """A portion has left, or some of it was refused."""
+        """A portion was sent, or a part of it was refused."""
         self._context.counters.choked += order.refused
         for stream in self.streams:
             if stream.token == order.token and stream.sent:
@@ -263,7 +263,7 @@ class Serving:
         return stream.step(self._context.effects, self._tokens)
 
     def wake(self, now: Now) -> None:
-        """Time has passed: the next portions, in turn; who waits too long is refused."""
+        """Send the next portions in turn; refuse requests that have waited too long."""
         while self.waiting and now.mono >= self.waiting[0].by:
             each = self.waiting.popleft()
             self.refuse(each.source.peer, each.envelope, NOT_READY)
@@ -284,14 +284,17 @@ class Serving:
         return 0
 
     def forget(self) -> None:
-        """Nothing is served any more."""
+        """Stop serving."""
         self.waiting.clear()
         self.streams.clear()
 
     # Beats
 
     def beat(self, now: Now, *, is_due: bool) -> None:
-        """Fill a silence of one heartbeat (CFG-045); `is_due`: whether children should believe in us."""
+        """Send a beat after a heartbeat without messages (CFG-045).
+
+        `is_due`: whether children should keep hearing us.
+        """
         if not is_due:
             self._beats_at = None
             return

@@ -1,4 +1,4 @@
-"""How long the parent has said nothing, on whatever socket (CFG-046, REC-001)."""
+"""How long the parent has been silent, on any socket (CFG-046, REC-001)."""
 
 from weft.base.now import Now
 from weft.cores.configuration import limits
@@ -7,27 +7,27 @@ from weft.cores.configuration.messages import ParentHeard, ParentQuiet, ParentSi
 
 
 class Silence:
-    """Tells when the parent is quiet for D/2, silent for D and every D more, and heard again."""
+    """Notices when the parent is quiet for D/2, silent for D and each further D, and heard again."""
 
     def __init__(self, context: Context) -> None:
         self._context = context
         self._heard_at = 0
         self._silent_at: int | None = None
-        """When silence is told next; None: there is no parent."""
+        """When silence is reported next; None: there is no parent."""
         self._is_quiet = True
 
     def begin(self, now: Now) -> None:
-        """A new parent: it has not spoken yet, and gets the whole time."""
+        """A new parent: it has the whole time until its first message."""
         self._is_quiet = True
         self._heard_at = now.mono
         self._silent_at = now.mono + self._context.dead_ns
 
     def end(self) -> None:
-        """No parent."""
+        """There is no parent."""
         self._silent_at = None
 
     def hear(self, now: Now) -> bool:
-        """It has spoken; returns whether that is news."""
+        """A message came; returns whether the parent had been quiet."""
         self._heard_at = now.mono
         self._silent_at = now.mono + self._context.dead_ns
         was_quiet, self._is_quiet = self._is_quiet, False
@@ -36,13 +36,13 @@ class Silence:
         return was_quiet
 
     def forgive(self, now: Now) -> None:
-        """We have slept, not the parent."""
+        """This machine has slept, not the parent."""
         if self._silent_at is not None:
             self._heard_at = now.mono
             self._silent_at = now.mono + self._context.dead_ns
 
     def wake(self, now: Now) -> bool:
-        """Time has passed; returns whether the parent has just been silent for another D."""
+        """Returns whether the parent has now been silent for another D."""
         if self._silent_at is None:
             return False
         if not self._is_quiet and now.mono >= self._heard_at + self._context.dead_ns // 2:
@@ -55,7 +55,7 @@ class Silence:
         return True
 
     def is_orphaned(self, now: Now) -> bool:
-        """Whether the silence is so long that children should look elsewhere (CFG-045)."""
+        """Whether the silence is so long that children should look for another parent (CFG-045)."""
         return self._silent_at is not None and now.mono >= self.orphaned_at()
 
     def orphaned_at(self) -> int:

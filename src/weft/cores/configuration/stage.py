@@ -1,6 +1,6 @@
-"""A snapshot on its way in: staged beside the store, seen by nobody until it is complete (CFG-031).
+"""An incoming snapshot: collected beside the store, and not visible until it is complete (CFG-031).
 
-What differs from the store is journaled while it comes, in parts that count only when the closing record is there.
+Differences to the store are journaled as they come, in parts that count only once the closing record is there.
 """
 
 from collections import deque
@@ -18,7 +18,7 @@ from weft.wire.replication import CHAINS, Bundle, KThxBai, KvSync, chain_of
 
 
 class Told(msgspec.Struct, frozen=True, gc=False):
-    """The value that a parent gives for the last write of a chain (CFG-040)."""
+    """The value that a parent sends for the last write of a chain (CFG-040)."""
 
     deleted: bool = False
     prev: int | None = None
@@ -34,38 +34,40 @@ class Stage:
         self._context, self._topics, self._derives = context, topics, asks_chains
         chains = [CHAINS + (topic or "/") for topic in topics] if asks_chains else []
         self.open: dict[str, None] = dict.fromkeys([*chains, *topics])
-        """What is to be asked for and has not ended, oldest first."""
+        """Questions to be asked or not answered completely, oldest first."""
         self._unasked = deque(self.open)
         self.ends: dict[str, int] = {}
         self.pairs: dict[str, KvSync] = {}
         self.lasts: dict[str, Last] = {}
         self.bytes = 0
         self.tally = Tally()
-        """Of the pairs."""
+        """Count and digest of the pairs."""
         self._heard, self._said = Tally(), Tally()
-        """Of all that came, chains too and pairs of several topics each time; and of what the ends say that came."""
+        """Of everything received (also chains, and pairs once per topic that contains them); and of what the ends say
+        was sent.
+        """
         self.is_proved = True
-        """Whether every end that has come has said how much belongs to it."""
+        """Whether every end so far had a count and digest."""
         self._packer = Packer()
         self._is_begun = False
 
     @property
     def number(self) -> int:
-        """The highest end of a topic."""
+        """The highest number in the end of a topic."""
         return max((self.ends[topic] for topic in self._topics), default=0)
 
     def questions(self) -> list[str]:
-        """What to ask now: everything at once, up to the number of requests that a parent takes from one child."""
+        """The questions to ask now: all at once, up to the number of requests that a parent accepts from one child."""
         room = limits.REQUESTS_PER_CHILD_MAX - (len(self.open) - len(self._unasked))
         return [self._unasked.popleft() for _ in range(min(room, len(self._unasked)))]
 
     def is_full(self) -> bool:
-        """Whether it has outgrown what a store may hold."""
+        """Whether it is larger than a store may be."""
         room = self._context.store.room
         return len(self.pairs) > room.keys or self.bytes > room.bytes
 
     def add_all(self, bundle: Bundle) -> None:
-        """A whole answer in one; PeerError if one part of it may not be said, and then none of it is taken."""
+        """A complete answer in one message; PeerError if a part of it is not allowed, and then none of it is taken."""
         for pair in bundle.pairs:
             self._look_at(pair)
         self._asked_by(bundle.end)
@@ -74,7 +76,7 @@ class Stage:
         self.end(bundle.end)
 
     def _look_at(self, pair: KvSync) -> Told | None:
-        """What it tells of a chain, if it is of one; PeerError for what may not be said."""
+        """The chain's last write in a pair, if the pair is about a chain; PeerError if it is not allowed."""
         if not pair.key.startswith(CHAINS + "/"):
             opened = [topic for topic in self._topics if topic in self.open]
             if not any(is_under(pair.key, "" if topic == "/" else topic) for topic in opened):
@@ -86,7 +88,7 @@ class Stage:
             raise PeerError("value", "no last write of a chain") from None
 
     def add(self, pair: KvSync) -> None:
-        """One answer; PeerError `not-asked` for a key that lies in no open topic."""
+        """One pair of an answer; PeerError `not-asked` for a key in no open topic."""
         told = self._look_at(pair)
         if told is not None:
             self._add_last(pair, told)
@@ -107,7 +109,7 @@ class Stage:
         self.lasts[chain_of(key)] = Last(key, pair.number, told.prev, told.deleted)
 
     def end(self, end: KThxBai) -> None:
-        """The end of one answer; PeerError `not-asked` if it ends none that is open."""
+        """The end of an answer; PeerError `not-asked` if it ends no open question."""
         subtree = self._asked_by(end)
         del self.open[subtree]
         self.ends[subtree] = end.number
@@ -115,20 +117,23 @@ class Stage:
         self._said.join(end.count, end.digest)
 
     def _asked_by(self, end: KThxBai) -> str:
-        """Which open question it answers."""
+        """The open question that it answers."""
         subtree = next(iter(self.open)) if end.subtree is None and self.open else end.subtree
         if subtree is None or subtree not in self.open or subtree in self._unasked:
             raise PeerError("not-asked", str(end.subtree))
         return subtree
 
     def short_by(self) -> int | None:
-        """How many of the pairs that the ends speak of have not come, 0 if others came; None: all is as they say, or they say nothing."""
+        """How many of the pairs named by the ends are missing; 0 if the number matches but the pairs differ.
+
+        None: everything matches, or the ends name no count.
+        """
         if not self.is_proved or self._heard == self._said:
             return None
         return self._said.count - self._heard.count
 
     def close(self) -> None:
-        """Journal what is left, and that it is complete; then let it stand in the place of the store."""
+        """Journal the rest and the closing record; then replace the store."""
         store = self._context.store
         self._derive()
         for key in store.pairs:
@@ -148,7 +153,10 @@ class Stage:
         store.replace(self.pairs, self.lasts, adopted, self.tally)
 
     def _derive(self) -> None:
-        """What was not said of chains: a pair is a write too, and so is the end of a topic that has one chain."""
+        """Derive the chains' last writes that were not sent.
+
+        A pair is also a write, and so is the end of a topic with one chain.
+        """
         for pair in self.pairs.values() if self._derives else ():
             chain = chain_of(pair.key)
             last = self.lasts.get(chain)

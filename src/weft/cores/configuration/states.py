@@ -1,9 +1,10 @@
 """When a replica may do what (CFG-030..044).
 
 A replica asks its parent for a snapshot of its topics, holds the updates that come meanwhile, adopts the snapshot when
-it is complete, and follows. Each update is then judged by its number. A lower one means that the parent's history is
-another one: the saved values are deleted. A hole means that something was lost: the old values stay readable. Both
-lead to a new snapshot. What has no row cannot happen, or is refused without effect: answers that nobody asked for.
+it is complete, and follows. Each update is then judged by its number. A lower number means that the parent has another
+history: the saved values are deleted. A gap means that an update was lost: the old values stay readable. Both lead to a
+new snapshot. An input without a row cannot happen, or is refused without effect, such as an answer that was not asked
+for.
 """
 
 from enum import Enum

@@ -1,7 +1,7 @@
 """Pairs with their numbers, and the last write of every chain, deletions included (CFG-016, CFG-018, CFG-040).
 
-Pairs are immutable, so a snapshot is a list of references: it shows the store at one number however long it streams,
-while writes go on beside it (CFG-043).
+Pairs are immutable, so a snapshot is a list of references: it shows the store at one number, however long it takes to
+send, while writes continue (CFG-043).
 """
 
 from bisect import bisect_left
@@ -16,7 +16,7 @@ from weft.wire.replication import KvSync, chain_of
 
 
 def touches(subtree: str, chain: str) -> bool:
-    """Whether writes of the chain may lie in the subtree.
+    """Whether the subtree may contain writes of the chain.
 
     >>> touches("/CONFIG/web/metric/", "/CONFIG/web/"), touches("/CONFIG/g1/", "/CONFIG/g10/"), touches("", "/TOPO/root")
     (True, False, True)
@@ -32,16 +32,16 @@ def is_coarse(topic: str) -> bool:
 
 
 def prefix_end(prefix: str) -> str:
-    """The smallest text behind everything that begins with `prefix`."""
+    """The smallest text after all texts with this prefix."""
     return prefix[:-1] + chr(ord(prefix[-1]) + 1)
 
 
 EVERYTHING: Final = ("", "/")
-"""Topics of who follows all of it."""
+"""Topics of a node that follows everything."""
 
 
 class Room(NamedTuple):
-    """How much a store may hold."""
+    """How much a store may contain."""
 
     keys: int
     bytes: int
@@ -49,7 +49,7 @@ class Room(NamedTuple):
 
 
 class Store:
-    """What a node holds of the configuration."""
+    """A node's copy of the configuration."""
 
     def __init__(self, room: Room) -> None:
         self.room = room
@@ -58,13 +58,13 @@ class Store:
         """Of all pairs."""
         self.chains: dict[str, Last] = {}
         self.expiries: dict[str, int] = {}
-        """Keys that end, wall ns; only a root ends them."""
+        """Keys with an end, wall ns; only a root deletes them then."""
         self.floors: dict[str, int] = {}
-        """The end of each topic, as the snapshot said it."""
+        """The end number of each topic in the snapshot."""
         self.number = 0
         """The highest number applied or adopted."""
         self.seen = 0
-        """The highest number that was ever here; survives a wipe (CFG-044)."""
+        """The highest number ever seen here; survives a wipe (CFG-044)."""
         self.bytes = 0
         self.wrote_from = 0
         """The first number that this node wrote as root; 0: none that its present parent may lack (REC-015)."""
@@ -76,7 +76,7 @@ class Store:
 
     @property
     def cost(self) -> int:
-        """Bytes of memory that all of it takes, about."""
+        """Estimated bytes of memory of the whole store."""
         return self.bytes + limits.PAIR_COST * (len(self.pairs) + len(self.chains))
 
     # Questions
@@ -87,13 +87,16 @@ class Store:
         return self.has("/")
 
     def has(self, subtree: str) -> bool:
-        """Whether all pairs of a subtree are here, as far as the number tells (FLD-002): else they may not be served."""
+        """Whether all pairs of a subtree are here, as far as its number shows (FLD-002).
+
+        Otherwise they must not be served.
+        """
         if self.wrote_from:
             return True
         return any(topic in EVERYTHING or is_under(subtree or "/", topic) for topic in self.floors)
 
     def keys(self) -> list[str]:
-        """All keys in order; not to be changed. Sorting again is linear after a few new ones."""
+        """All keys, sorted. Do not change the list. Sorting again is linear after a few new keys."""
         if self._is_thinned:
             self._keys = sorted(self.pairs)
         elif self._fresh:
@@ -141,7 +144,7 @@ class Store:
         return max(floor, last.number) if last else floor
 
     def lasts(self, subtree: str) -> list[tuple[str, Last]]:
-        """The last writes whose key is known, by chain, in the chains that the subtree touches, in order."""
+        """By chain, in order: the last writes with a known key, in the chains that the subtree touches."""
         return sorted((c, last) for c, last in self.chains.items() if last.key and touches(subtree, c))
 
     def value(self, key: str) -> bytes:
@@ -152,7 +155,7 @@ class Store:
     # Changes
 
     def apply(self, key: str, number: int, value: bytes, prev: int | None) -> None:
-        """One write; an empty value deletes."""
+        """Apply one write; an empty value deletes."""
         pairs = self.pairs
         before = pairs.get(key)
         if value:
@@ -177,7 +180,7 @@ class Store:
             self._forget_views()
 
     def note(self, last: Last) -> bool:
-        """A write that is not applied, because it is here already; whether it is news."""
+        """A write that is applied already; returns whether it contains news about its chain."""
         chain = chain_of(last.key)
         known = self.chains.get(chain)
         if known is not None and (known.number > last.number or (known.number == last.number and known.key)):
@@ -194,7 +197,7 @@ class Store:
         self._is_thinned = True
 
     def has_room(self, key: str, value: bytes) -> bool:
-        """Whether one more write of that size stays within the limits."""
+        """Whether one more write of this size fits the limits."""
         is_new = key not in self.pairs
         return (not is_new or len(self.pairs) < self.room.keys) and (
             self.bytes + len(key) + len(value) <= self.room.bytes
@@ -204,7 +207,7 @@ class Store:
         self._views, self._tallies = {}, {}
 
     def replace(self, pairs: dict[str, KvSync], chains: dict[str, Last], adopted: Adopted, tally: Tally) -> None:
-        """Let a complete snapshot stand in the place of everything."""
+        """Replace everything by a complete snapshot."""
         self.expiries = {key: at for key, at in self.expiries.items() if pairs.get(key) == self.pairs[key]}
         self.pairs, self.chains, self.tally = pairs, chains, tally
         self.bytes = sum([len(pair.key) + len(pair.value) for pair in pairs.values()])
@@ -213,7 +216,7 @@ class Store:
         self.adopt(adopted)
 
     def take(self, part: Part) -> None:
-        """Let a part of an adopted snapshot count."""
+        """Apply a part of an adopted snapshot."""
         for key in part.gone:
             if (pair := self.pairs.pop(key, None)) is not None:
                 self.bytes -= len(key) + len(pair.value)
@@ -233,7 +236,7 @@ class Store:
         self._forget_views()
 
     def adopt(self, adopted: Adopted | Kept) -> None:
-        """The parts are in: these are the numbers."""
+        """All parts are applied: set the numbers."""
         self.number, self.floors = adopted.number, dict(adopted.floors)
         if isinstance(adopted, Kept):
             self.seen, self.wrote_from = adopted.seen, adopted.wrote_from
@@ -243,7 +246,7 @@ class Store:
     # Memory
 
     def condense(self) -> Iterator[Memory]:
-        """Everything, in bounded records, in one order for equal stores."""
+        """Everything, in bounded records, in the same order for equal stores."""
         yield Begun(is_whole=True)
         yield from parts([self.pairs[key] for key in self.keys()], sorted(self.chains.items()))
         if self.expiries:
@@ -251,7 +254,7 @@ class Store:
 
 
 def parts(pairs: list[KvSync], lasts: list[tuple[str, Last]], gone: list[str] | None = None) -> Iterator[Part]:
-    """Parts of at most about PART_BYTES each."""
+    """Parts of about PART_BYTES each at most."""
     packer = Packer()
     for pair in pairs:
         if part := packer.add_pair(pair):
@@ -267,14 +270,14 @@ def parts(pairs: list[KvSync], lasts: list[tuple[str, Last]], gone: list[str] | 
 
 
 class Packer:
-    """Fills parts; each `add` returns one that is full, else None."""
+    """Fills parts; each `add` returns a part when it is full, else None."""
 
     def __init__(self) -> None:
         self._part = Part([])
         self._size = 0
 
     def add_pair(self, pair: KvSync) -> Part | None:
-        """A pair that is new, or another one."""
+        """A new or changed pair."""
         self._part.pairs.append((pair.key, pair.number, pair.value))
         return self._grown(len(pair.key) + len(pair.value))
 
@@ -284,12 +287,12 @@ class Packer:
         return self._grown(len(chain) + len(last.key))
 
     def add_gone(self, key: str) -> Part | None:
-        """A key that is there no more."""
+        """A key that is gone."""
         self._part.gone.append(key)
         return self._grown(len(key))
 
     def add_last_gone(self, chain: str) -> Part | None:
-        """A chain that is known no more."""
+        """A chain that is no longer known."""
         self._part.lasts_gone.append(chain)
         return self._grown(len(chain))
 
@@ -298,7 +301,7 @@ class Packer:
         return self.rest() if self._size >= limits.PART_BYTES else None
 
     def rest(self) -> Part | None:
-        """What is not full yet, if there is anything."""
+        """The last part, if it is not empty."""
         part, size = self._part, self._size
         self._part, self._size = Part([], [], [], [], []), 0
         return part if size else None

@@ -1,8 +1,8 @@
-"""How many pairs there are, and a digest of them that knows no order (FLD-002).
+"""The count of a set of pairs, and a digest of them that does not depend on their order (FLD-002).
 
-The digest is the sum, modulo 2**128, of one BLAKE2b-128 for each pair: so both sides keep it up as pairs come and go, and
-two nodes with the same pairs have the same, whatever way they came. It finds what was lost or mixed up on the way; it is
-no signature, and whoever may write the configuration could forge it.
+The digest is the sum, modulo 2**128, of one BLAKE2b-128 per pair. Both sides update it as pairs come and go, and two
+nodes with the same pairs have the same digest, however they got them. It detects pairs lost or mixed up on the way. It
+is no signature: whoever may write the configuration could forge it.
 """
 
 from collections.abc import Iterable
@@ -15,7 +15,7 @@ MODULUS: Final = 1 << 8 * DIGEST_BYTES
 
 
 def hash_of(pair: KvSync) -> int:
-    """The part of one pair: its number, the length of its key, its key, its value."""
+    """The summand of one pair: a hash of its number, the length of its key, its key, and its value."""
     key = pair.key.encode()
     head = pair.number.to_bytes(8) + len(key).to_bytes(4)
     return int.from_bytes(blake2b(head + key + pair.value, digest_size=DIGEST_BYTES).digest())
@@ -30,19 +30,19 @@ class Tally:
         self.count = self._sum = 0
 
     def put(self, pair: KvSync, before: KvSync | None = None) -> None:
-        """A pair has come, in the place of another one or of none."""
+        """A pair was added, or replaced another one."""
         if before is not None:
             self.remove(before)
         self.count += 1
         self._sum = (self._sum + hash_of(pair)) % MODULUS
 
     def remove(self, pair: KvSync) -> None:
-        """A pair has gone."""
+        """A pair was removed."""
         self.count -= 1
         self._sum = (self._sum - hash_of(pair)) % MODULUS
 
     def join(self, count: int, digest: bytes) -> None:
-        """Those of another set have come."""
+        """Add another set."""
         self.count += count
         self._sum = (self._sum + int.from_bytes(digest)) % MODULUS
 
@@ -57,7 +57,7 @@ class Tally:
 
 
 def tally_of(pairs: Iterable[KvSync]) -> Tally:
-    """Of all these."""
+    """The tally of these pairs."""
     tally = Tally()
     for pair in pairs:
         tally.put(pair)

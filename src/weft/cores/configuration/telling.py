@@ -1,7 +1,7 @@
-"""What users of the configuration are told, and when: whole writes, and after a snapshot only what is different.
+"""Reports changes of the configuration to its users: whole writes, and after a snapshot only the differences.
 
-Users are told nothing while a snapshot is under way (CFG-031), and writes that belong together at the last of them, or
-after a second (CFG-026). The number that is in force here is reported soon after it changed (CFG-047).
+Nothing is reported while a snapshot is under way (CFG-031). Writes that belong together are reported with the last of
+them, or after a second (CFG-026). The number in force is reported soon after it has changed (CFG-047).
 """
 
 from weft.base.now import Now
@@ -12,28 +12,28 @@ from weft.wire.replication import KvSync
 
 
 class Teller:
-    """Collects what has changed since users were told last."""
+    """Collects the changes since the last report."""
 
     def __init__(self, context: Context) -> None:
         self._context = context
         self._changed: dict[str, tuple[bytes | None, int]] = {}
-        """Value and number by key; None: deleted, by the write of that number, or 0: nobody knows."""
+        """Value and number by key; None: deleted by the write of that number, 0 if the number is unknown."""
         self._open: dict[str, None] = {}
         """Chains of which more writes are announced."""
         self._together_by: int | None = None
         self._before: dict[str, KvSync] | None = None
-        """What users go on by after the store was emptied (CFG-036)."""
+        """The pairs that users still use after the store was emptied (CFG-036)."""
         self._why = ""
         self._reported_at: int | None = None
 
     def note(self, key: str, value: bytes, why: str, number: int = 0) -> None:
-        """A pair is another one; an empty value deletes. `number`: of the write; 0: the last one here."""
+        """A pair has changed; an empty value deletes. `number`: of the write; 0: the last one here."""
         self._changed.pop(key, None)
         self._changed[key] = value or None, number or self._context.store.number
         self._why = why
 
     def expect(self, chain: str, now: Now, *, is_more: bool) -> None:
-        """Whether more writes of this chain belong to the last one."""
+        """Whether more writes follow that belong to this chain's last one."""
         if is_more:
             self._open[chain] = None
             if self._together_by is None:
@@ -42,21 +42,21 @@ class Teller:
             self._open.pop(chain, None)
 
     def report(self, why: str) -> None:
-        """The number is another one, even if no pair is."""
+        """The number has changed, even if no pair has."""
         self._why = why
 
     def before_wipe(self) -> None:
-        """The store is about to be emptied: remember what users go on by."""
+        """The store is about to be emptied: keep the pairs that users still use."""
         if self._before is None:
             self._before = dict(self._context.store.pairs)
 
     def settle(self) -> None:
-        """What is here now is what counts, even if it is nothing."""
+        """The present pairs are the valid ones, even if there are none."""
         if self._before is not None:
             self.compare(self._context.store.pairs)
 
     def compare(self, new: dict[str, KvSync]) -> None:
-        """A snapshot is about to stand in the place of what users know."""
+        """A snapshot is about to replace what users know."""
         old = self._context.store.pairs if self._before is None else self._before
         self._before = None
         changed = [pair for key, pair in new.items() if (was := old.get(key)) is None or was.value != pair.value]
@@ -71,12 +71,12 @@ class Teller:
         self._together_by = None
 
     def tell_all(self) -> None:
-        """Users know nothing yet: tell them everything that is here."""
+        """Users know nothing yet: report all pairs."""
         for pair in self._context.store.view(""):
             self.note(pair.key, pair.value, "", pair.number)
 
     def flush(self, now: Now, *, is_root: bool = False) -> None:
-        """Tell, unless more is to come; only to be called while nothing is missing."""
+        """Report, unless more is to come; call it only while nothing is missing."""
         if self._open and self._together_by is not None and now.mono < self._together_by:
             return
         self._open.clear()
@@ -93,7 +93,7 @@ class Teller:
             self._why, self._reported_at = "", now.mono
 
     def deadline(self) -> int | None:
-        """When `flush` has something to do."""
+        """When `flush` has something to report."""
         if self._open:
             return self._together_by
         return (self._reported_at or 0) + limits.REPORT_NS if self._why else None

@@ -1,4 +1,4 @@
-"""Asking for the parent's last number: a lost last update leaves no hole that anybody could see (CFG-019)."""
+"""Asks for the parent's last number: if the very last update is lost, no gap shows it (CFG-019)."""
 
 from weft.base.errors import PeerError
 from weft.base.now import Now
@@ -9,7 +9,7 @@ from weft.wire.replication import TIP, KThxBai
 
 
 class Tips:
-    """Questions for the tip of each topic, and what the answers say. Times are monotonic nanoseconds."""
+    """Questions for the tip of each topic, and their answers. Times are monotonic nanoseconds."""
 
     def __init__(self, context: Context) -> None:
         self._context = context
@@ -17,21 +17,21 @@ class Tips:
         self._asked: dict[str, tuple[str, int]] = {}
         """By subtree of the question: the topic, and our own number when it was asked."""
         self._ahead: dict[str, int] = {}
-        """What the parent has beyond us, by topic."""
+        """By topic: the parent's number, where it is above ours."""
         self._judge_at: int | None = None
 
     @property
     def is_unanswered(self) -> bool:
-        """Whether the last questions got no answer: the connection may be dead."""
+        """Whether the last questions were not answered: the connection may be dead."""
         return bool(self._asked)
 
     def ask_soon(self, now: Now) -> None:
-        """A question is due when what is under way has come."""
+        """Ask soon, when updates under way have arrived."""
         at = now.mono + limits.TIP_AFTER_NS
         self._due_at = at if self._due_at is None else min(at, self._due_at)
 
     def forget(self) -> None:
-        """A new snapshot answers everything."""
+        """Forget all questions: a new snapshot answers them."""
         self._due_at = self._judge_at = None
         self._asked, self._ahead = {}, {}
 
@@ -46,7 +46,10 @@ class Tips:
         return list(self._asked)
 
     def hear(self, answer: KThxBai, now: Now) -> bool:
-        """An answer; PeerError `not-asked`. Returns whether the parent has less than it once gave us: then its history is another one."""
+        """An answer; PeerError `not-asked`.
+
+        Returns whether the parent has less than it once gave us: then it has another history.
+        """
         asked = self._asked.pop(answer.subtree or "", None)
         if asked is None:
             raise PeerError("not-asked", str(answer.subtree))
@@ -55,10 +58,10 @@ class Tips:
             self._ahead[topic] = answer.number
             if self._judge_at is None:
                 self._judge_at = now.mono + limits.TIP_GRACE_NS
-        return 0 < answer.number < own  # a foreign parent that knows no tips may answer 0
+        return 0 < answer.number < own  # a foreign parent without tips may answer 0
 
     def is_behind(self, now: Now) -> bool:
-        """Whether what the parent has beyond us has had its time to come, and has not."""
+        """Whether the parent's later writes have had time to arrive, and have not."""
         if self._judge_at is None or now.mono < self._judge_at:
             return False
         ahead, self._ahead, self._judge_at = self._ahead, {}, None

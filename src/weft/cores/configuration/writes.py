@@ -1,4 +1,4 @@
-"""What may be written, and what need not be (CFG-022)."""
+"""Which writes are allowed, and which are unnecessary (CFG-022)."""
 
 from collections.abc import Iterable
 from typing import Final
@@ -14,13 +14,13 @@ RESERVED: Final = (TIP + "/", CHAINS + "/")
 
 
 def is_unchanged(store: Store, write: Write) -> bool:
-    """Whether it would change nothing: the same bytes, and no time to live before or after (CFG-025)."""
+    """Whether a write would change nothing: the same bytes, and no time to live before or after (CFG-025)."""
     has_ttl = write.ttl_s is not None or write.key in store.expiries
     return store.value(write.key) == write.value and (not has_ttl or not write.value)
 
 
 def refusal(store: Store, writes: tuple[Write, ...]) -> OrderRefused | None:
-    """Why none of these may be written; None: all may."""
+    """Why these writes are refused; None: they are allowed."""
     for write in writes:
         if refused := _fault(write) or _mismatch(store, write):
             return refused
@@ -62,9 +62,9 @@ def _mismatch(store: Store, write: Write) -> OrderRefused | None:
 
 
 def smallest(store: Store, wanted: dict[str, bytes], prefixes: Iterable[str]) -> tuple[Write, ...]:
-    """The smallest list of writes after which exactly `wanted` stands under the prefixes, in key order.
+    """The smallest list of writes after which the subtrees contain exactly `wanted`, in key order.
 
-    Whose key is whose is no file's business: bindings stay as they are (SEC-024).
+    Bindings of keys to nodes are never changed by a file (SEC-024).
     """
     present = {key: None for prefix in prefixes for key in store.keys_under(prefix)}
     keys = sorted(key for key in {**present, **dict.fromkeys(wanted)} if bound_node(key) is None)

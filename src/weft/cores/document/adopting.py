@@ -1,8 +1,9 @@
-"""What a source entered last, and can tell nobody any more, is taken on by another one (GSP-040, GSP-041).
+"""Another node takes over the last operations of a source that is gone and can no longer send them (GSP-040, GSP-041).
 
-C died; somebody holds C:6, and nobody has C:5: then C:6 could never be folded or forwarded. After a minute (`adopt_after`) without C the
-member with the lowest UUID says it again as an operation of its own, which names the original; the next ones wait, and
-see that it was done. The missing number is never filled: who has it may come back, and then the original counts, once.
+Example: C has died; a member has C:6, and none has C:5, so C:6 can never be folded or forwarded. After a minute
+(`adopt_after`) without C, the member with the lowest UUID issues C:6 again as an operation of its own, which names the
+original; the next members wait, and see that it was done. The missing number is never filled: a node that has it may
+come back, and then the original counts, once.
 """
 
 from weft.base.now import Now
@@ -22,7 +23,7 @@ MALFORMED, TOO_LARGE = "malformed", "too-large"
 
 
 class Adopting:
-    """Looks at what is held beyond gaps, as long as there is any."""
+    """Looks at operations held beyond gaps, as long as there are any."""
 
     def __init__(  # tidy: what a session consists of
         self, context: Context, log: Log, engine: Engine, gossip: Gossip, own: Own, peers: Peers
@@ -30,12 +31,12 @@ class Adopting:
         self._context, self._log, self._engine = context, log, engine
         self._gossip, self._own, self._peers = gossip, own, peers
         self._absent: dict[bytes, int] = {}
-        """Since when a source with a gap has not been there."""
+        """Since when each source with a gap has been absent."""
         self._told: dict[tuple[bytes, int], None] = {}
         self._look_at: int | None = None
 
     def wake(self, now: Now) -> None:
-        """Adopt what is stranded for long enough."""
+        """Adopt operations that have been stranded long enough."""
         if not self._log.has_held:
             self._look_at = None
             self._absent.clear()
@@ -61,7 +62,7 @@ class Adopting:
 
     @property
     def _rank(self) -> int:
-        """How many members come before us."""
+        """How many members are ahead of us."""
         return sum(peer.id < self._context.uuid for peer in self._peers.active())
 
     def _adopt(self, source: bytes, sequence: int) -> bool:
@@ -85,7 +86,7 @@ class Adopting:
         return False
 
     def deadline(self) -> int | None:
-        """When to look again; at once where something is held and nobody looks."""
+        """When to look again; at once if operations are held and no look is scheduled."""
         if not self._log.has_held:
             return None if not self._absent else self._context.now.mono
         return self._context.now.mono if self._look_at is None else self._look_at

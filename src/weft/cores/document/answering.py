@@ -1,4 +1,7 @@
-"""What others lack is sent to them: in order, not twice in a row, and no faster than their link takes (GSP-022 to GSP-024)."""
+"""Sends peers the operations that they lack (GSP-022 to GSP-024).
+
+In order, not twice in a row, and no faster than the link takes them.
+"""
 
 from collections import deque
 
@@ -10,15 +13,15 @@ from weft.wire.document.messages import Xmsg
 
 
 class Answering:
-    """Sends operations of prefixes."""
+    """Sends operations of gapless prefixes."""
 
     def __init__(self, context: Context, log: Log, known: dict[bytes, Knowing]) -> None:
         self._context, self._log, self._known = context, log, known
         self._pushed: deque[tuple[int, int]] = deque()
-        """(when, number) of own operations that went to everybody lately: that counts as sent."""
+        """(when, number) of own operations recently sent to all peers; these count as sent."""
 
     def push(self, body: bytes, sequence: int) -> None:
-        """Say an own operation to every ACTIVE peer."""
+        """Send an own operation to every ACTIVE peer."""
         now, message = self._context.now.mono, Xmsg(body)
         for knowing in self._by_uuid():
             knowing.note_sent(len(body), now)
@@ -27,7 +30,7 @@ class Answering:
         self._pushed.append((now, sequence))
 
     def spread(self, body: bytes) -> None:
-        """Say to every ACTIVE peer, once, which of two bodies counts (GSP-011)."""
+        """Tell every ACTIVE peer, once, which of two bodies counts (GSP-011)."""
         message = Xmsg(body)
         for knowing in self._by_uuid():
             self._context.say(knowing.peer.endpoint, message)
@@ -36,16 +39,16 @@ class Answering:
         return [self._known[uuid] for uuid in sorted(self._known)]
 
     def answer(self, knowing: Knowing, source: bytes, upto: int, most: int = ANSWER_MAX) -> None:
-        """A peer holds `upto` operations of a source: send it what follows, or as much as its pace allows.
+        """A peer has `upto` operations of a source: send it the following ones, as many as its pace allows.
 
-        Never more than the next 500, whatever of them was sent already: so asks that come before the answers do not fill
-        a slow link.
+        Never beyond the next 500, sent already or not, so that questions sent before the answers arrive do not fill a
+        slow link.
         """
         knowing.owed.pop(source, None)
         last = min(self._last(knowing, source), upto + most)
         left = most
         for first, end in self._unsent(knowing, source, upto + 1, last):
-            end = min(end, first + left - 1)  # noqa: PLW2901  # it is what is sent of it
+            end = min(end, first + left - 1)  # noqa: PLW2901 # the end of what is sent
             sent = self._send(knowing, source, first, end)
             left -= sent
             if sent < end - first + 1:
@@ -56,13 +59,19 @@ class Answering:
                 return
 
     def _last(self, knowing: Knowing, source: bytes) -> int:
-        """Never beyond a gap; and what another source said just now, it says itself (GSP-022 c, GSP-023)."""
+        """Never beyond a gap.
+
+        And operations that another source has just sent are left to that source (GSP-022 c, GSP-023).
+        """
         if source in self._known and source != knowing.uuid:
             return self._log.settled(source, self._context.now.mono - self._context.timing.fresh_ns)
         return self._log.latest(source)
 
     def _unsent(self, knowing: Knowing, source: bytes, first: int, last: int) -> list[tuple[int, int]]:
-        """What of first..last was not sent lately; the first one sooner counts as lost."""
+        """The part of first..last that was not sent recently.
+
+        The first operation counts as lost sooner than the others.
+        """
         if first > last:
             return []
         now, timing = self._context.now.mono, self._context.timing
@@ -83,7 +92,7 @@ class Answering:
         return ranges
 
     def _send(self, knowing: Knowing, source: bytes, first: int, last: int) -> int:
-        """Send first..last; how many of them had room."""
+        """Send first..last; returns how many fitted."""
         now, log, endpoint = self._context.now.mono, self._log, knowing.peer.endpoint
         sequence = first
         while sequence <= last:
@@ -98,7 +107,7 @@ class Answering:
         return sequence - first
 
     def resume(self, knowing: Knowing) -> None:
-        """Its pace allows more: go on with the answers that it held back."""
+        """Its pace allows more: continue the answers that were held back."""
         owed, knowing.owed = knowing.owed, {}
         for source, (upto, most) in owed.items():
             self.answer(knowing, source, upto, most)

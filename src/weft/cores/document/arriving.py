@@ -1,7 +1,7 @@
-"""Who says HELO, and where it listens (PEE-012, PEE-014, PEE-034).
+"""Which peer a HELO comes from, and where it listens (PEE-012, PEE-014, PEE-034).
 
-A HELO names the endpoint at which its sender wants to be called; that, and its UUID, lead to whom we know already. It may
-be somebody new, somebody who has started anew or moved, somebody whom we called by another name, or ourselves.
+A HELO names the endpoint where its sender wants to be called. That endpoint and its UUID identify a known peer. It may
+also be a new peer, a peer that has restarted or moved, one that we called by another address, or this node itself.
 """
 
 from collections.abc import Callable
@@ -14,11 +14,11 @@ from weft.cores.document.states import State
 from weft.wire.document import endpoints
 
 RESTARTED = "restarted"
-"""Why a peer is gone: somebody else listens where it did."""
+"""Reason why a peer is gone: another process listens at its endpoint."""
 
 
 class Arriving:
-    """`gone`: what to do with a peer whose process is no more."""
+    """`gone`: called with a peer whose process has ended."""
 
     def __init__(self, context: Context, peers: Peers, gone: Callable[[Peer, str], None]) -> None:
         self._context, self._peers, self._gone = context, peers, gone
@@ -26,7 +26,7 @@ class Arriving:
         self._unknown = 0
 
     def hear(self, sender: bytes, said: str, address: str) -> Peer | None:
-        """Whose HELO this is; None if it is our own, names our own endpoint, or is one too many."""
+        """The peer that sent this HELO; None if it is our own, names our own endpoint, or is one too many."""
         endpoint = reachable(said, address)
         if sender == self._context.uuid:
             self._find_ourselves(endpoint, address)
@@ -40,7 +40,7 @@ class Arriving:
         return peer
 
     def _find_ourselves(self, endpoint: str, address: str) -> None:
-        """What led here leads to us: the endpoint that we say, and the address by which we came."""
+        """The endpoint in the HELO, and the address it came by, lead to this node."""
         for ours in (endpoint, joined(address, endpoints.split(endpoint)[1])):
             peer = self._peers.at(ours)
             self._peers.own(ours)
@@ -49,7 +49,7 @@ class Arriving:
                 self._peers.forget(peer)
 
     def _peer_of(self, sender: bytes, endpoint: str, address: str) -> Peer | None:
-        """Whom we know by this UUID or endpoint, moved to where it listens now."""
+        """The peer known by this UUID or endpoint, updated to where it listens now."""
         peer, there = self._peers.get(sender), self._peers.at(endpoint)
         if there is not None and there is not peer and there.stage in PRESENT:
             self._gone(there, RESTARTED)
@@ -66,7 +66,7 @@ class Arriving:
         return known
 
     def _called_otherwise(self, endpoint: str, address: str, known: Peer | None) -> Peer | None:
-        """Whom we call in vain at another address of the same machine, by the same port, and do not know as this one."""
+        """A peer that we call without success at another address of the same machine with the same port."""
         host, port = endpoints.split(endpoint)
         for peer in self._peers.all():
             if peer.stage is not State.CALLING or peer is known:
@@ -82,7 +82,7 @@ class Arriving:
         return host == address or (endpoints.is_loopback(host) and address == mine)
 
     def _move(self, peer: Peer, there: Peer | None, endpoint: str) -> Peer:
-        """PEE-012: it listens elsewhere now. What we have said there counts as said to it."""
+        """PEE-012: it listens elsewhere now. What we have sent there counts as sent to it."""
         is_called = there is not None and there.stage is State.CALLING
         if there is not None:
             self._peers.forget(there)
@@ -93,7 +93,7 @@ class Arriving:
         return peer
 
     def _come_in(self, endpoint: str) -> Peer | None:
-        """Somebody unknown; None if there are too many of them in this second, or peers altogether."""
+        """An unknown peer; None if too many came in this second, or there are too many peers."""
         second = self._context.now.mono // SECOND
         if second != self._second:
             self._second, self._unknown = second, 0
@@ -108,7 +108,7 @@ class Arriving:
 
 
 def reachable(endpoint: str, address: str) -> str:
-    """Where to call it: a wildcard, or a loopback that is not ours, stands for the address that TCP shows.
+    """Where to call it: the address that TCP shows replaces a wildcard, or a loopback of another machine.
 
     >>> reachable("0.0.0.0:50001", "10.0.0.7"), reachable("127.0.0.1:50001", "10.0.0.7")
     ('10.0.0.7:50001', '10.0.0.7:50001')
@@ -122,7 +122,7 @@ def reachable(endpoint: str, address: str) -> str:
 
 
 def joined(address: str, port: int) -> str:
-    """An endpoint at the address that TCP shows; empty if that is none."""
+    """An endpoint at the address that TCP shows; empty if there is none."""
     try:
         return endpoints.join(address, port)
     except ValueError:

@@ -1,10 +1,10 @@
-"""What we lack is asked for: of its source if it is there, else of who told us of it (GSP-020, GSP-021).
+"""Asks for missing operations: their source if it is present, else the peer that named them (GSP-020, GSP-021).
 
-    ask        our GSIP names the end of our prefix; at most 500 operations come of it (GSP-024)
-    progress   the last of those came, or a hole closed and another is open: the next ask goes out at once
-    silence    again after 150 ms, doubling to 2 s; every third time somebody else
+    ask        our GSIP names the end of our prefix; the answer has at most 500 operations (GSP-024)
+    progress   the last of those came, or a gap closed and another is open: the next ask is sent at once
+    silence    ask again after 150 ms, doubling to 2 s; every third time another peer
 
-A peer owes us at most `ASKED_MAX` operations, so that its link to us never fills up, however many sources we lack.
+A peer owes us at most `ASKED_MAX` operations, so that its link to us never fills up, however many sources are behind.
 """
 
 from collections.abc import Callable
@@ -24,17 +24,17 @@ class Ask:
 
     def __init__(self, target: int, wait_ns: int) -> None:
         self.target = target
-        """Somebody knows so much of it."""
+        """A peer has this many operations of it."""
         self.sequence, self.to = -1, b""
-        """What we said last, and to whom."""
+        """The number that we last sent, and the peer we sent it to."""
         self.asked_at = self.moved_at = -wait_ns
-        """When we asked last; and when there was progress last, or an ask."""
+        """When we last asked; and when there was last progress or an ask."""
         self.due_at = 0
         self.wait_ns = wait_ns
         self.tries = 0
-        """In vain, since there was progress."""
+        """Unanswered asks since the last progress."""
         self.owed = 0
-        """How many operations the ask may bring."""
+        """How many operations the answer may bring."""
 
 
 class Asking:
@@ -44,30 +44,30 @@ class Asking:
         self._context, self._log, self._places, self._known = context, log, places, known
         self._open: dict[bytes, Ask] = {}
         self._due: list[tuple[int, bytes]] = []
-        """A heap; what stands in it may be due later by now."""
+        """A heap; an entry may be due later by now."""
         self._owed: dict[bytes, int] = {}
         """Operations that a peer owes us."""
         self._waiting: dict[bytes, dict[bytes, None]] = {}
-        """By peer, sources to be asked for when it owes less."""
+        """By peer, sources to ask for when it owes less."""
         self._came_at: int | None = None
-        """When anything came last that was asked for."""
+        """When the last operation arrived that was asked for."""
 
     def is_open(self, source: bytes) -> bool:
-        """Whether more of a source is expected."""
+        """Whether more operations of a source are expected."""
         return source in self._open
 
-    # What is heard
+    # Input
 
     def hearsay(self, source: bytes, via: Knowing, target: int) -> None:
-        """A peer says that it holds more than we do; while answers come in, that is no news."""
+        """A peer states that it has more than we do; while answers arrive, that is no news."""
         ask = self._of(source, target)
         if self._now - ask.moved_at >= self._context.timing.ask_hold_ns:
             self._say(source, ask, via)
 
     def gap(self, source: bytes, via: Knowing, sequence: int) -> None:
-        """An operation of a peer stands beyond a gap: ask for what is before it, unless just that was asked (GSP-020).
+        """An operation of a peer is beyond a gap: ask for what is missing, unless just that was asked (GSP-020).
 
-        While an answer comes in, one beyond all that it may bring is no sign of a loss.
+        While an answer arrives, an operation beyond everything that it may bring does not show a loss.
         """
         ask, hold_ns = self._of(source, sequence), self._context.timing.ask_hold_ns
         is_coming = self._now - ask.moved_at < hold_ns and sequence > ask.sequence + ANSWER_MAX
@@ -106,7 +106,7 @@ class Asking:
 
     @property
     def is_streaming(self) -> bool:
-        """Whether answers come in, and many more operations are to come."""
+        """Whether answers are arriving, with many more operations to come."""
         if self._came_at is None or self._now - self._came_at >= self._context.timing.ask_hold_ns:
             return False
         left = STREAM_MIN
@@ -140,11 +140,14 @@ class Asking:
         (do_say or self._context.say)(to.peer.endpoint, Gsip((Held(source, latest),)))
 
     def _size(self, source: bytes, ask: Ask) -> int:
-        """How much an ask may bring."""
+        """How many operations an ask may bring."""
         return max(1, min(ANSWER_MAX, ask.target - self._log.latest(source)))
 
     def _whom(self, source: bytes, ask: Ask, via: Knowing | None) -> Knowing | None:
-        """The source itself if it is there, else who told us, else whoever knows more; every third time another one."""
+        """The peer to ask: the source itself if present, else the peer that told us, else any that has more.
+
+        Every third time another one.
+        """
         usual = self._known.get(source) or via or self._usual(source, ask)
         if (ask.tries + 1) % RETRY_PEER:
             return usual
@@ -156,14 +159,14 @@ class Asking:
         return next((one for one in more if one.uuid == ask.to), more[0] if more else None)
 
     def _more(self, source: bytes) -> list[Knowing]:
-        """Peers that are known to hold more of a source than we do, by UUID."""
+        """Peers known to have more of a source than we do, by UUID."""
         place, latest = self._places.find(source), self._log.latest(source)
         if place is None:
             return []
         return [self._known[uuid] for uuid in sorted(self._known) if self._known[uuid].known(place) > latest]
 
     def _let_go(self, ask: Ask) -> None:
-        """What an ask might have brought may be asked of its peer by others."""
+        """Other sources may now use what this ask reserved of its peer."""
         if not ask.owed:
             return
         owed = self._owed.get(ask.to, 0) - ask.owed
@@ -174,13 +177,13 @@ class Asking:
         ask.owed = 0
 
     def _close(self, source: bytes) -> None:
-        """It is not behind any more; or nobody who is here has more of it."""
+        """It is no longer behind; or no present peer has more of it."""
         ask = self._open.pop(source)
         self._let_go(ask)
         self._go_on(ask.to)
 
     def _go_on(self, peer: bytes) -> None:
-        """A peer owes us less: ask it for what waits."""
+        """A peer owes us less: ask it for waiting sources."""
         waiting = self._waiting.get(peer, {})
         while waiting:
             source = next(iter(waiting))
@@ -195,7 +198,7 @@ class Asking:
     # Time
 
     def gone(self, peer: bytes) -> None:
-        """It will not answer: ask others at once."""
+        """The peer will not answer: ask others at once."""
         self._owed.pop(peer, None)
         self._waiting.pop(peer, None)
         for source, ask in self._open.items():
@@ -205,7 +208,7 @@ class Asking:
                 heappush(self._due, (ask.due_at, source))
 
     def wake(self) -> None:
-        """Ask again for what did not come."""
+        """Ask again for what did not arrive."""
         now = self._now
         while self._due and self._due[0][0] <= now:
             _, source = heappop(self._due)
@@ -218,7 +221,7 @@ class Asking:
             self._retry(source, ask)
 
     def _retry(self, source: bytes, ask: Ask) -> None:
-        """A gap whose source is away, and that nobody can fill, is left alone until somebody says otherwise."""
+        """If a source is away and no peer can fill its gap, stop asking until a peer names more of it."""
         if not self._more(source) and not (source in self._known and self._log.lowest_held(source)):
             self._close(source)
             return
@@ -229,5 +232,5 @@ class Asking:
         self._go_on(to)
 
     def deadline(self) -> int | None:
-        """When to ask again, or a little before."""
+        """When to ask again; possibly a little too early."""
         return self._due[0][0] if self._due else None

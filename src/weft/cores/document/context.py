@@ -1,7 +1,8 @@
-"""What all parts of a session share: who we are, session time, and what we want done.
+"""State that all parts of a session share: identity, session time, and the outbox.
 
-Own operations are durable before anybody hears of them: the records of such a turn stand in one Persist in front of
-everything that the turn says (GSP-005). Operations of others are kept within 100 ms, and nobody waits for that (GSP-030).
+Own operations are durable before any peer gets them: the records of such a turn stand in one Persist ahead of all
+effects of the turn (GSP-005). Operations of others become durable within 100 ms, and no effect waits for them
+(GSP-030).
 """
 
 import hashlib
@@ -20,40 +21,41 @@ from weft.wire.document.frames import word_of
 from weft.wire.document.messages import Message
 
 PEERS, CLIENTS = "document", "doc-clients"
-"""Channels. On PEERS, `peer` of what is said is the endpoint, of what is heard the sender's UUID; the core of the node puts
-the session's name in front, where the shell sees it (`core.Documents`)."""
+"""Channels. On PEERS, `peer` of a sent message is the endpoint, and of a received one the sender's UUID; the core of
+the node puts the session's name in front, which the shell sees (`core.Documents`).
+"""
 MICROSECONDS: Final = 1_000_000.0
-"""Of a second; a double has no more of them in this century."""
+"""Microseconds per second; a double has no finer resolution in this century."""
 
 
 class Context(Outbox):
-    """Shared by reference; the parts of a session change it, nobody else does."""
+    """Shared by reference; only parts of a session change it."""
 
     def __init__(self, settings: SessionSettings) -> None:
         super().__init__()
         self.settings, self.timing, self.session = settings, settings.timing, settings.name
         self.uuid = settings.uuid
-        """Ours; it changes where somebody else turns out to have used it (GSP-015)."""
+        """Our UUID; it changes if another node turns out to have used it (GSP-015)."""
         self.endpoint = ""
-        """What our HELO says; empty: nothing listens yet."""
+        """The endpoint in our HELO; empty: nothing listens yet."""
         self.is_full = False
         """The journal has no room (GSP-031)."""
         self.now = Now(0, 0)
         self.offset_ns: int | None = None
-        """Session time less monotonic time (PEE-040); None until time has begun."""
+        """Session time minus monotonic time (PEE-040); None until the first verb."""
         self._aheads: list[Effect] = []
         self.is_walled = False
-        """Whether the records of this turn must be durable before anything is said."""
+        """Whether the records of this turn must be durable before any effect."""
         self.counters: Counter[str] = Counter()
-        """How often what has happened, by the names of the metrics: `mesh.rx.bad_body`, `log.duplicate`."""
+        """Counts by the names of the metrics: `mesh.rx.bad_body`, `log.duplicate`."""
         self.said_at: dict[str, int] = {}
-        """When something was last said to an endpoint, monotonic nanoseconds: who hears nothing for a while gets a BEAT."""
+        """When each endpoint last got a message, monotonic ns: a BEAT is due after a while."""
         self.sums: set[str] = set()
-        """Endpoints of peers that read a checksum behind what is said to them (FLD-030)."""
+        """Endpoints of peers that read a checksum after a message (FLD-030)."""
         self._jitters = 0
 
     def begin(self, now: Now) -> None:
-        """Each verb begins here. Session time starts as the wall clock, and does not follow its jumps."""
+        """Every verb starts here. Session time starts as the wall clock, and does not follow its jumps."""
         self.now = now
         if self.offset_ns is None:
             self.offset_ns = now.wall - now.mono
@@ -69,19 +71,19 @@ class Context(Outbox):
         return seconds_of(self.time_ns)
 
     def jitter(self, value: int, percent: int) -> int:
-        """`value` plus or minus at most so much of it: by the hash of our UUID and a counter, no draw (PEE-003)."""
+        """`value` changed by at most `percent`, by a hash of our UUID and a counter, not by a random draw (PEE-003)."""
         self._jitters += 1
         drawn = int.from_bytes(hashlib.sha256(self.uuid + self._jitters.to_bytes(8, "big")).digest()[:4], "big")
         return value + value * percent * (2 * drawn - (1 << 32)) // (100 << 32)
 
     def say(self, endpoint: str, message: Message) -> None:
-        """Say a message to the peer at an endpoint."""
+        """Send a message to the peer at an endpoint."""
         self.effects.append(self._said(endpoint, message))
         self.said_at[endpoint] = self.now.mono
         self.counters[f"mesh.tx.{word_of(message)}"] += 1
 
     def ahead(self, endpoint: str, message: Message) -> None:
-        """The same, in front of what the turn keeps: for a question that need not wait for the disk (GSP-010)."""
+        """The same, ahead of the records of the turn: for a question that need not wait for the disk (GSP-010)."""
         self._aheads.append(self._said(endpoint, message))
         self.said_at[endpoint] = self.now.mono
         self.counters[f"mesh.tx.{word_of(message)}"] += 1
@@ -92,7 +94,7 @@ class Context(Outbox):
         return Send(PEERS, endpoint.encode(), message)
 
     def keep_own(self, record: Record) -> None:
-        """Make a record durable before anything that this turn says, and whatever else it keeps."""
+        """Make a record durable ahead of all effects of this turn, together with its other records."""
         super().keep(record)
         self.is_walled = True
 
@@ -100,7 +102,7 @@ class Context(Outbox):
         self.counters[what] += by
 
     def take(self) -> list[Effect]:
-        """What to do; asking empties it. Where nothing kept is our own, nothing waits for it."""
+        """All effects; empties the outbox. If no record is our own, no effect waits for the records."""
         if not self.is_walled and self.records:
             self.persist(self.records, DURABLE_NS)
             self.records = []
@@ -115,5 +117,5 @@ def seconds_of(nanoseconds: int) -> float:
 
 
 def nanoseconds_of(timestamp: float) -> int:
-    """The nearest microsecond of a timestamp, in nanoseconds: a double of this century has no smaller part."""
+    """A timestamp rounded to microseconds, in nanoseconds: a double of this century has no finer resolution."""
     return round(timestamp * MICROSECONDS) * 1_000

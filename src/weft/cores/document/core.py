@@ -1,4 +1,4 @@
-"""The documents of a node: its sessions by name, each with sockets, log and document of its own (docs/doc.md)."""
+"""The documents of a node: its sessions by name, each with its own sockets, log and document (docs/doc.md)."""
 
 from collections.abc import Iterable
 from typing import Any, Final
@@ -18,21 +18,21 @@ from weft.cores.kit.timers import Parts
 from weft.wire.document.clients import Answer, Asked
 
 BETWEEN: Final = b"\0"
-"""Stands between a session's name and a peer: in `Source.peer` and `Send.peer` of the channel of peers."""
+"""Separates a session's name from a peer, in `Source.peer` and `Send.peer` of the channel of peers."""
 NOBODY: Final = bytes(16)
 LIST, END = "sessions", "end"
-"""Verbs that no single session answers."""
+"""Verbs that are answered for all sessions together."""
 
 
 class Documents:
-    """All sessions of one node; those that only the journal knows are kept, and not opened."""
+    """All sessions of one node. Sessions that only the journal knows are kept, but not opened."""
 
     name = "document"
 
     def __init__(self, sessions: Iterable[SessionSettings]) -> None:
         self.budget = Budget()
         self.dormant: dict[str, Log] = {}
-        """Logs of sessions that this start was not told to open."""
+        """Logs of sessions that this start does not open."""
         self.sessions = {settings.name: Session(settings) for settings in sessions}
         self._log, self._held = self._rooms()
         for session in self.sessions.values():
@@ -40,7 +40,7 @@ class Documents:
         self._answers: list[Effect] = []
 
     def _rooms(self) -> tuple[Part, Part]:
-        """What of the budget is for logs, and for what is held beyond gaps; all sessions share."""
+        """The parts of the budget for logs and for operations beyond gaps; all sessions share them."""
         part, meshes = self.budget.part, [session.mesh for session in self.sessions.values()]
         queued = part("queued", limits.QUEUED_PERCENT, lambda: sum([mesh.queued_bytes for mesh in meshes]))
         for mesh in meshes:
@@ -54,7 +54,7 @@ class Documents:
     # Memory
 
     def restore(self, entries: Iterable[Entry], now: Now) -> None:
-        """Give each session what is its own. What a node only passes on for others is none of it."""
+        """Give each session its records. Records that a node only passes on for others are ignored."""
         parts: dict[str, list[Entry]] = {}
         for entry in entries:
             name = session_of(entry[1])
@@ -62,7 +62,7 @@ class Documents:
                 continue
             if name not in self.sessions and name not in self.dormant:
                 if not isinstance(entry[1], CoreRecord):
-                    continue  # of a session that is none of ours: on its way up
+                    continue  # of a foreign session, on its way up
                 self.dormant[name] = Log(Context(SessionSettings(name=name, uuid=NOBODY)))
                 self.dormant[name].share(self._log, self._held)
             parts.setdefault(name, []).append(entry)
@@ -79,13 +79,13 @@ class Documents:
             yield from log.condense()
 
     def facts(self) -> dict[str, Any]:
-        """How it stands, for status and metrics; plain data."""
+        """Numbers for status and metrics, as plain data."""
         return facts(self)
 
-    # Hearing and obeying
+    # Messages and orders
 
     def receive(self, message: Any, source: Source, now: Now) -> None:
-        """Hear a peer of a session, or a program."""
+        """A message of a session's peer, or of a program."""
         if source.channel == CLIENTS:
             self._ask(message, source, now)
             return
@@ -94,7 +94,10 @@ class Documents:
             session.receive(message, source._replace(peer=peer), now)
 
     def _ask(self, asked: Asked, source: Source, now: Now) -> None:
-        """A program means the session that it names, or the only one; `end` is for whoever knows the request."""
+        """A program means the session that it names, or the only one.
+
+        `end` goes to the session that knows the request.
+        """
         if asked.verb == LIST:
             self._answer(source, Answer(asked.id, [self._line(name) for name in self._names()]))
             return
@@ -136,7 +139,7 @@ class Documents:
             session.serving.lost(order.peer)
 
     def command(self, order: Any, now: Now) -> None:
-        """Obey: what names a session is for that one, else for all."""
+        """Obey an order: for the session that it names, else for all."""
         if isinstance(order, SendFailed):
             self._unsent(order)
             return
@@ -145,7 +148,7 @@ class Documents:
         for session in [self.sessions[name]] if name in self.sessions else [] if name else self.sessions.values():
             session.command(order, now)
 
-    # Time and what follows
+    # Time, and what it makes due
 
     def wake(self, now: Now) -> None:
         Parts(*self.sessions.values()).wake(now)
@@ -154,7 +157,7 @@ class Documents:
         return Parts(*self.sessions.values()).deadline()
 
     def effects(self) -> list[Effect]:
-        """What all sessions want done; the name of each stands in front of its peers."""
+        """The effects of all sessions, with the session's name in front of its peers."""
         answers, self._answers = self._answers, []
         return answers + [
             _outward(effect, name.encode() + BETWEEN)
@@ -164,7 +167,7 @@ class Documents:
 
 
 def _outward(effect: Effect, prefix: bytes) -> Effect:
-    """Messages to peers say of which session they are."""
+    """Put the session's name in front of the peer in a message."""
     if isinstance(effect, Send) and effect.channel == PEERS:
         return Send(PEERS, prefix + effect.peer, effect.message)
     if isinstance(effect, Disconnect):

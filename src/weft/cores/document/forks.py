@@ -1,4 +1,7 @@
-"""Two bodies claim one number: everybody must choose the same one (GSP-011). And a source that is ours, and is not (GSP-015)."""
+"""Two bodies with one number: all nodes must choose the same one (GSP-011).
+
+Also: a source that is ours, but used by another node (GSP-015).
+"""
 
 from collections import deque
 from collections.abc import Iterator
@@ -13,21 +16,21 @@ from weft.wire.document.sums import rank
 
 
 def wins(body: bytes, other: bytes) -> bool:
-    """Whether the first one counts. Signatures would be asked before it."""
+    """Whether the first body wins. Signatures, if there were any, would be compared first."""
     return rank(body) < rank(other)
 
 
 class Forks:
-    """What lost, one body of a number, so that the journal keeps both."""
+    """The losers, one body per number, so that the journal keeps both bodies."""
 
     def __init__(self, context: Context) -> None:
         self._context = context
         self._losers: dict[tuple[bytes, int], Kept] = {}
         self._unkept: deque[tuple[bytes, int]] = deque()
-        """Those that have no record yet, since the journal had no room."""
+        """Losers without a record yet, since the journal had no room."""
 
     def note(self, source: bytes, sequence: int, loser: Kept) -> bool:
-        """Remember what lost; False if this number has lost before, or there were too many: then it is only counted."""
+        """Remember a loser; False if this number has one already, or there are too many: then it is only counted."""
         key = (source, sequence)
         if key in self._losers or len(self._losers) >= FORKS_MAX:
             return False
@@ -35,36 +38,36 @@ class Forks:
         return True
 
     def owe(self, source: bytes, sequence: int) -> None:
-        """What lost is to be kept: now, or as soon as the journal has room."""
+        """Journal a loser: now, or as soon as the journal has room."""
         self._unkept.append((source, sequence))
         if not self._context.is_full:
             self.keep_next()
 
     @property
     def are_owed(self) -> bool:
-        """Whether some have no record yet."""
+        """Whether some losers have no record yet."""
         return bool(self._unkept)
 
     def keep_next(self) -> int:
-        """Keep the one that has waited longest; how many bytes it takes."""
+        """Journal the loser that has waited longest; returns its bytes."""
         source, sequence = self._unkept.popleft()
         loser = self._losers[source, sequence]
         self._context.keep(record_of(LoserKept(self._context.session, source, sequence, *loser[1:3], loser.body)))
         return len(loser.body)
 
     def tell(self, number: tuple[bytes, int], winner: bytes, loser: bytes, peer: bytes) -> None:
-        """Let people know: which number it is, and who brought the body that was not known."""
+        """Tell the number, and the peer that sent the unknown body."""
         kept, other = sha256(winner).digest(), sha256(loser).digest()
         self._context.tell(LogFork(self._context.session, *number, peer, kept, other))
 
     def items(self) -> Iterator[tuple[bytes, int, Kept]]:
-        """All that lost."""
+        """All losers."""
         for (source, sequence), kept in self._losers.items():
             yield source, sequence, kept
 
 
 def next_uuid(old: bytes, wall_ns: int) -> bytes:
-    """Another identity for a start whose own is somebody else's: version 4 by its form, its first byte not 0 (PEE-003).
+    """Another identity for a start whose UUID another node uses: version 4 in form, first byte not 0 (PEE-003).
 
     >>> next_uuid(bytes(16), 1)[6] >> 4
     4

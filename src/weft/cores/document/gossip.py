@@ -1,10 +1,10 @@
-"""Nobody misses an operation: what peers hold, what we ask for, what we answer (GSP-020 to GSP-027).
+"""Makes every node get every operation: what peers have, what we ask for, what we answer (GSP-020 to GSP-027).
 
-    knowing     what each ACTIVE peer holds, was told and was sent
+    knowing     what each ACTIVE peer has, was told and was sent
     asking      what we lack
     answering   what they lack
 
-At rest, with equal checks everywhere, none of it says anything (GSP-026).
+At rest, with equal checks everywhere, it sends nothing (GSP-026).
 """
 
 from collections.abc import Callable
@@ -34,7 +34,7 @@ JITTER_PERCENT: Final = 20  # GSP-025
 
 
 class Gossip:
-    """Who knows how much of whom."""
+    """What each peer has of each source."""
 
     def __init__(self, context: Context, log: Log, peers: Peers) -> None:
         self.context, self.log, self.peers = context, log, peers
@@ -45,17 +45,17 @@ class Gossip:
         self._answering = Answering(context, log, self._known)
         self._tick_at: int | None = None
         self._turn = b""
-        """Whose turn it was last to be told."""
+        """The peer that was told last."""
 
     @property
     def is_catching_up(self) -> bool:
-        """Whether much is coming in: to fold it piece by piece would take back the same operations again and again."""
+        """Whether much is arriving: folding it piece by piece would undo and redo the same operations repeatedly."""
         return self._asking.is_streaming
 
-    # Peers come and go
+    # Peers
 
     def greet(self, peer: Peer) -> None:
-        """A peer is ACTIVE: say what we hold of every other source, in the order of UUIDs."""
+        """A peer is ACTIVE: tell it what we have of every other source, in the order of UUIDs."""
         knowing = self._known[peer.id] = Knowing(peer, self.context.now.mono)
         knowing.to_tell = {source: None for source, _ in self.log.sources() if source != peer.id}
         self._tell(knowing)
@@ -63,7 +63,7 @@ class Gossip:
             self._plan()
 
     def gone(self, peer: Peer) -> None:
-        """Forget what it knew and what was sent to it."""
+        """Forget what it has and what was sent to it."""
         if self._known.pop(peer.id, None) is not None:
             self._asking.gone(peer.id)
         if not self._known:
@@ -78,14 +78,14 @@ class Gossip:
     # Hearing
 
     def hear(self, peer: Peer, message: Message) -> None:
-        """GSIP, BEAT or XMSG of an ACTIVE peer; anything else is none of its business."""
+        """GSIP, BEAT or XMSG of an ACTIVE peer; other messages are ignored."""
         knowing = self._known.get(peer.id)
         do = HEARD.get(type(message))
         if knowing is not None and do is not None:
             do(self, knowing, message)
 
     def _hear_gsip(self, knowing: Knowing, gossip: Gsip) -> None:
-        """Each source once, whatever it says: an answer to each of 4,096 lines of one would take seconds."""
+        """Answer each source once per GSIP, whatever it says: answering 4,096 lines separately would take seconds."""
         for source, upto in dict(gossip.entries).items():
             if source == self.context.uuid and self.log.doubt(upto, knowing.uuid):
                 return
@@ -108,7 +108,10 @@ class Gossip:
             self._compare(knowing, beat.check)
 
     def _compare(self, knowing: Knowing, check: int) -> None:
-        """An equal check says that it holds what we do; another one with equal numbers, that bytes differ (GSP-011)."""
+        """An equal check shows that the peer has what we have.
+
+        A different one with equal numbers, that bytes differ (GSP-011).
+        """
         log = self.log
         if check == log.check:
             knowing.unlike_at, knowing.is_unlike_told, knowing.compared = None, False, (b"", 0)
@@ -127,7 +130,10 @@ class Gossip:
             self._differ(knowing, now - knowing.unlike_at)
 
     def _differ(self, knowing: Knowing, since_ns: int) -> None:
-        """It has other bytes under some number: ask for all that it has, a part with each BEAT; forks show themselves."""
+        """It has other bytes under some number: ask for everything it has, a part with each BEAT.
+
+        Forks are then found.
+        """
         if since_ns >= DIVERGED_NS and not knowing.is_unlike_told:
             knowing.is_unlike_told = True
             self.context.tell(LogDiverged(self.context.session, knowing.uuid))
@@ -142,9 +148,9 @@ class Gossip:
                 return
 
     def _is_level(self, knowing: Knowing) -> bool:
-        """Whether it holds as much as we of every source: it said so; or it was told, and would ask for what it lacks.
+        """Whether it has as much as we of every source: it said so, or it was told and would have asked for more.
 
-        Of our own source nobody tells us.
+        It need not tell us about our own source.
         """
         own = self.context.uuid
         return all(
@@ -165,13 +171,16 @@ class Gossip:
         self._asking.progressed(taken.source)
 
     def _known_already(self, knowing: Knowing, taken: Taken) -> None:
-        """Nothing is new but that the peer has it."""
+        """The only news is that the peer has it."""
 
     def _beyond(self, knowing: Knowing, taken: Taken) -> None:
         self._asking.gap(taken.source, knowing, taken.sequence)
 
     def _forked(self, knowing: Knowing, taken: Taken) -> None:
-        """A changed winner is for everybody; who still says what lost is told what won. Beyond a gap nothing is said."""
+        """A new winner is sent to all; a peer that still sends a loser gets the winner.
+
+        Forks beyond a gap are not sent.
+        """
         if taken.sequence > self.log.latest(taken.source):
             return
         counts = self.log.known(taken.source, taken.sequence)
@@ -184,7 +193,7 @@ class Gossip:
         if upto:
             knowing.learn(self._place(source), upto)
             if upto > self.log.latest(source):
-                knowing.equal = -1  # an equal check would say otherwise
+                knowing.equal = -1  # an equal check would contradict that
 
     def _place(self, source: bytes) -> int:
         place, loser = self._places.take(source, is_real=self.log.highest(source) > 0)
@@ -196,7 +205,7 @@ class Gossip:
     # Saying
 
     def push(self, body: bytes, source: bytes, sequence: int) -> None:
-        """Say an own operation to every ACTIVE peer (GSP-005)."""
+        """Send an own operation to every ACTIVE peer (GSP-005)."""
         assert source == self.context.uuid
         self._answering.push(body, sequence)
 
@@ -213,7 +222,7 @@ class Gossip:
             self.context.say(knowing.peer.endpoint, Gsip((Held(source, latest),)))
 
     def _tell_next(self) -> None:
-        """Tell the next peers, one in sixteen, what they are not known to hold (GSP-025)."""
+        """Tell the next peers, one in sixteen, of operations that they are not known to have (GSP-025)."""
         uuids = sorted(self._known)
         nodes = len(uuids) + 1
         behind = [uuid for uuid in uuids if uuid > self._turn]
@@ -226,7 +235,7 @@ class Gossip:
             self._tell(knowing)
 
     def _is_news(self, knowing: Knowing, source: bytes, latest: int) -> bool:
-        """A source with a gap is spoken of when the gap is filled; or nobody is there who could fill it."""
+        """A source with a gap is told when the gap is filled, or when no present peer can fill it."""
         place = self._place(source)
         if knowing.known(place) >= latest or (self.log.lowest_held(source) and self._asking.is_open(source)):
             return False
@@ -270,10 +279,10 @@ TAKEN: Final[dict[str, Callable[[Gossip, Knowing, Taken], None]]] = {
     "shed": Gossip._beyond,
     "fork": Gossip._forked,
 }
-"""What follows of a body that was heard; the rest is of no source that counts here."""
+"""What follows a received body; other outcomes need no action here."""
 
 
 def known_most(gossip: Gossip, source: bytes) -> int:
-    """How much of a source any ACTIVE peer has, as far as is known."""
+    """The most that any ACTIVE peer is known to have of a source."""
     place = gossip._place(source)
     return max((knowing.known(place) for knowing in gossip._known.values()), default=0)

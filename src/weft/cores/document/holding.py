@@ -1,4 +1,4 @@
-"""Operations beyond a gap wait here for what is missing, and no more of them than there is room for (GSP-014)."""
+"""Operations beyond a gap wait here for the missing ones, within a bound (GSP-014)."""
 
 from bisect import bisect_left, insort
 from collections.abc import Iterator
@@ -9,7 +9,7 @@ from weft.cores.document.limits import HELD_BYTES_ALL_MAX, HELD_BYTES_MAX, HELD_
 
 
 class Kept(NamedTuple):
-    """The bytes of one operation, and how they came here."""
+    """The bytes of one operation, and its way here."""
 
     body: bytes
     received_ns: int
@@ -17,11 +17,11 @@ class Kept(NamedTuple):
     received_from: bytes
     """UUID of the peer; our own: it was entered here."""
     heard_at: int | None = None
-    """Monotonic; None: before this start."""
+    """Monotonic ns; None: before this start."""
 
 
 class Shelf:
-    """What is held of one source."""
+    """The held operations of one source."""
 
     __slots__ = ("bytes", "kept", "numbers")
 
@@ -32,7 +32,7 @@ class Shelf:
         self.bytes = 0
 
     def drop(self, sequence: int) -> Kept:
-        """Take one out."""
+        """Remove one."""
         kept = self.kept.pop(sequence)
         self.numbers.pop(bisect_left(self.numbers, sequence))
         self.bytes -= len(kept.body)
@@ -40,14 +40,14 @@ class Shelf:
 
 
 class Holding:
-    """All that is held; which number of a source comes next is for the log to know."""
+    """All held operations; the log knows which number of a source comes next."""
 
     def __init__(self) -> None:
         self._shelves: dict[bytes, Shelf] = {}
         self.bytes = 0
         self.count = 0
         self.room = Part("held", lambda: self.cost)
-        """Of the core's budget; here, all there is."""
+        """Its part of the core's budget; the whole of it here."""
 
     @property
     def cost(self) -> int:
@@ -55,7 +55,7 @@ class Holding:
         return self.bytes + OPERATION_COST * self.count
 
     def __contains__(self, source: bytes) -> bool:
-        """Whether there is a gap in what we have of it."""
+        """Whether operations of this source are held beyond a gap."""
         return source in self._shelves
 
     def get(self, source: bytes, sequence: int) -> Kept | None:
@@ -64,12 +64,12 @@ class Holding:
         return shelf.kept.get(sequence) if shelf else None
 
     def highest(self, source: bytes) -> int:
-        """The greatest number that is held; 0 if none is."""
+        """The greatest held number; 0: none."""
         shelf = self._shelves.get(source)
         return shelf.numbers[-1] if shelf else 0
 
     def lowest(self, source: bytes) -> int:
-        """The least one; 0 if none is held."""
+        """The least held number; 0: none."""
         shelf = self._shelves.get(source)
         return shelf.numbers[0] if shelf else 0
 
@@ -81,7 +81,7 @@ class Holding:
                 yield source, sequence, shelf.kept[sequence]
 
     def put(self, source: bytes, sequence: int, kept: Kept) -> None:
-        """Hold one, or another one in its place."""
+        """Hold an operation; it replaces one with the same number."""
         shelf = self._shelves.setdefault(source, Shelf())
         if sequence in shelf.kept:
             self.take(source, sequence)
@@ -96,7 +96,7 @@ class Holding:
         self.count += 1
 
     def take(self, source: bytes, sequence: int) -> Kept | None:
-        """Take out what is held under a number."""
+        """Remove and return the operation with this number."""
         shelf = self._shelves.get(source)
         if shelf is None or sequence not in shelf.kept:
             return None
@@ -108,7 +108,7 @@ class Holding:
         return kept
 
     def shed(self, source: bytes) -> list[tuple[bytes, int]]:
-        """Let go of what is farthest ahead until the limits hold, after something of a source was put: they will be sent again."""
+        """Drop the operations farthest ahead until the limits are met; they will be sent again."""
         gone = []
         while (victim := self._victim(source)) is not None:
             number = self.highest(victim)

@@ -1,12 +1,12 @@
-"""Who is told of whom, so that all end up knowing all, with few words (PEE-030 to PEE-032).
+"""Tells peers of each other, so that all know all, with few messages (PEE-030 to PEE-032).
 
-A newcomer is introduced by whom it called. Who was told of it by somebody passes that on to nobody: the teller has told
-all others as well.
+The peer that a newcomer called introduces it. A peer that was told of it does not pass that on: the teller has told all
+others as well.
 
-What gets lost shows in BEAT: its view. Views that differ because one of both has just learned of somebody mend themselves, so
-a second must pass without news on both sides. Then most often it is one or two of ours that make the difference: it is told
-of those. If they do not, it may be that we lack somebody: it is shown our view, and tells us. Only where that did not help, or
-where no view is shown, the whole list is told.
+Lost messages show in BEAT, by its view. If views differ only because one side has just learned of a peer, they become
+equal without help, so a second without news on both sides must pass first. Usually one or two of our peers then explain
+the difference, and the other side is told of those. If they do not, we may lack a peer ourselves: we show our view, and
+the other side tells us. Only if that did not help, or a peer shows no view, the whole list is sent.
 """
 
 from collections.abc import Callable
@@ -21,33 +21,33 @@ from weft.wire.document.messages import Beat, PeerAt
 
 
 class Doubt(msgspec.Struct):
-    """A peer whose view was another than ours."""
+    """A peer whose view differed from ours."""
 
     endpoint: str
     since: int
-    """Monotonic nanoseconds; should we learn of somebody after that, it is no doubt any more."""
+    """Monotonic ns; if we learn of a peer after that, the doubt no longer counts."""
     due_at: int
     is_shown: bool = False
-    """Whether we have shown it ours since."""
+    """Whether we have shown it our view since."""
 
 
 class Introductions:
-    """The parts share `peers`; what is remembered here is who has told us what. `show_view`: say BEAT to a peer."""
+    """The parts share `peers`; this part remembers who told us what. `show_view`: sends a BEAT to a peer."""
 
     def __init__(self, context: Context, peers: Peers, show_view: Callable[[Peer], None]) -> None:
         self._context, self._peers, self._show_view = context, peers, show_view
         self._told: dict[str, None] = {}
-        """Endpoints that some PEER has named, of who is not gone since."""
+        """Endpoints of present peers that some PEER has named."""
         self._first_at: int | None = None
-        """When our very first peer became ACTIVE, if it is one that we called ourselves."""
+        """When our very first peer became ACTIVE, if we called it."""
         self._has_had_peers = False
         self._shown_of = 0
-        """When the view last changed that all have been shown."""
+        """`view_at` of the view that was last shown to all peers."""
         self._doubts: dict[str, Doubt] = {}
         """By endpoint."""
 
     def hear(self, peer: Peer, endpoint: str) -> None:
-        """It tells us of an endpoint, so it need not be told of it."""
+        """It tells us of an endpoint, so it need not be told of that one."""
         for told in (peer.told, self._told):
             told.pop(endpoint, None)
             if len(told) >= limits.REMEMBERED_MAX:
@@ -56,7 +56,7 @@ class Introductions:
         self._told[endpoint] = None
 
     def introduce(self, peer: Peer) -> None:
-        """A peer has become ACTIVE: tell the others, where that is of use (PEE-030)."""
+        """A peer has become ACTIVE: tell the others, where that helps (PEE-030)."""
         now = self._context.now.mono
         if not self._has_had_peers:
             self._has_had_peers = True
@@ -73,19 +73,20 @@ class Introductions:
                 self._context.say(other.endpoint, PeerAt(peer.endpoint))
 
     def _is_introduction_to_us(self, peer: Peer) -> bool:
-        """Whether it came because somebody told it of us: we are the newcomer, just after our first call."""
+        """Whether it came because it was told of us: we are new, and have just made our first call."""
         since = self._first_at
         return peer.how == CAME and since is not None and peer.came_at <= since + limits.NEWCOMER_NS
 
     def compare(self, peer: Peer, beat: Beat) -> None:
-        """Its BEAT shows whom it sees: if these are others than ours, and we have not just learned of somebody (PEE-031).
+        """Its BEAT shows a different view, and we have not just learned of a peer (PEE-031).
 
-        It may be the one who has; so it is told of ours in a second, unless we learn of somebody until then.
+        It may have learned of one itself, so it is told of ours only after a second, unless we learn of a peer until
+        then.
         """
         peer.view = beat.view
         now, peers = self._context.now.mono, self._peers
         if peer.is_introduction and beat.view == head_of(peer.id) ^ head_of(self._context.uuid):
-            self._introduce(peer)  # it sees nobody but us: it has not been sent, it is a newcomer itself
+            self._introduce(peer)  # it sees only us: it was not told of us, but is new itself
         peer.is_introduction = False
         if beat.view == peers.view:
             self._doubts.pop(peer.endpoint, None)
@@ -93,7 +94,7 @@ class Introductions:
             self._doubts.setdefault(peer.endpoint, Doubt(peer.endpoint, now, now + limits.VIEW_STILL_NS))
 
     def wake(self) -> None:
-        """Look again at those whose view was another than ours."""
+        """Look again at peers whose view was different."""
         now, peers = self._context.now.mono, self._peers
         if self._shown_of != peers.view_at <= now - limits.VIEW_TOLD_NS:
             self._show_all()
@@ -105,14 +106,17 @@ class Introductions:
                 self._repair(peer, doubt)
 
     def _show_all(self) -> None:
-        """We have learned of somebody, and of nobody else since: whoever may see others is shown ours, once per pair."""
+        """We have learned of a peer, and of no other since: show our view to peers that may differ, once per pair."""
         self._shown_of = self._peers.view_at
         for peer in self._peers.active():
             if peer.view != self._peers.view and self._context.uuid < peer.id:
                 self._show_view(peer)
 
     def _repair(self, peer: Peer, doubt: Doubt) -> None:
-        """Tell it of those of ours that it lacks, if that explains it; else ask it to tell us; else tell it of all."""
+        """Tell it of the peers that it lacks, if they explain the difference; else show our view.
+
+        Else send the whole list.
+        """
         others = [other for other in self._peers.active() if other is not peer]
         lacking = [] if peer.view is None else explained(others, peer.view ^ self._peers.view)
         if not lacking and not doubt.is_shown and peer.view is not None:
@@ -127,7 +131,7 @@ class Introductions:
             self._tell(peer, by, by)
 
     def _tell(self, peer: Peer, news: list[str], by: list[str]) -> None:
-        """All but what it told us lately; what it told long ago it may have lost since."""
+        """Leave out what it told us recently; what it told us long ago it may have lost."""
         now = self._context.now.mono
         for endpoint in news:
             told_at = peer.told.get(endpoint)
@@ -141,13 +145,13 @@ class Introductions:
         return earliest(view_at, *[doubt.due_at for doubt in self._doubts.values()])
 
     def restart(self) -> None:
-        """We are the newcomer again."""
+        """We are new again."""
         self._has_had_peers, self._first_at = False, None
         self._told.clear()
         self._doubts.clear()
 
     def forget(self, endpoint: str) -> None:
-        """It is gone: should it come back, it is introduced anew."""
+        """The peer is gone: if it comes back, it is introduced again."""
         self._told.pop(endpoint, None)
         self._doubts.pop(endpoint, None)
         for peer in self._peers.active():
@@ -155,7 +159,7 @@ class Introductions:
 
 
 def _earliest(peer: Peer) -> int:
-    """When it may be told again; who shows no view is told now and then, in case."""
+    """When it may be told again; a peer that shows no view is told now and then."""
     if peer.view is None:
         return limits.REPAIR_BLIND_NS + (peer.active_at if peer.repaired_at is None else peer.repaired_at)
     if peer.repaired_at is None:
@@ -164,9 +168,10 @@ def _earliest(peer: Peer) -> int:
 
 
 def explained(peers: list[Peer], difference: int) -> list[Peer]:
-    """The one or two of them that a view lacks, if that is all it lacks; else nobody.
+    """The one or two peers that a view lacks, if these explain the whole difference; else none.
 
-    That others make the same difference by chance is 1 to 2**20 among 64; then the whole list is told the next time.
+    Another pair explains the difference by chance with a probability of 1 in 2**20 among 64; then the whole list is
+    sent the next time.
     """
     heads = {head_of(peer.id): peer for peer in peers}
     if difference in heads:

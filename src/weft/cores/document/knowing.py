@@ -1,7 +1,8 @@
-"""What each ACTIVE peer holds, what it was told and what it was sent, in bounded memory (GSP-010, GSP-022 to GSP-025).
+"""What each ACTIVE peer has, what it was told and what it was sent, in bounded memory (GSP-010, GSP-022 to GSP-025).
 
-Sources have places in one table that all peers share, so what a peer knows is an array of numbers: 256 peers and 8,192
-sources are 16 MiB. A source of which nobody showed an operation keeps its place until others need it.
+Sources have places in one table that all peers share, so the state of a peer is an array of numbers: 256 peers and
+8,192 sources take 16 MiB. A source of which no peer has shown an operation keeps its place until it is needed for
+another one.
 """
 
 from array import array
@@ -18,14 +19,17 @@ class Places:
     def __init__(self) -> None:
         self._places: dict[bytes, int] = {}
         self._named: dict[bytes, None] = {}
-        """Those of which nobody has shown an operation; the oldest first."""
+        """Those of which no peer has shown an operation; the oldest first."""
 
     def find(self, source: bytes) -> int | None:
         """Its place, if it has one."""
         return self._places.get(source)
 
     def take(self, source: bytes, *, is_real: bool) -> tuple[int, bytes | None]:
-        """Its place, a new one if it had none; and whose place that was until now. `is_real`: the log has operations of it."""
+        """The place of a source, a new one if it had none; and the source that had this place until now.
+
+        `is_real`: the log has operations of it.
+        """
         place = self._places.get(source)
         if place is not None:
             if is_real:
@@ -43,7 +47,7 @@ class Places:
 
 
 class Run:
-    """Operations of a source that were sent at one time."""
+    """Operations of a source sent at one time."""
 
     __slots__ = ("at", "first", "last", "source")
 
@@ -52,7 +56,7 @@ class Run:
 
 
 class Sent:
-    """What was sent to one peer lately."""
+    """What was sent to one peer recently."""
 
     def __init__(self) -> None:
         self._runs: deque[Run] = deque()
@@ -69,7 +73,7 @@ class Sent:
         self._runs.append(run)
 
     def forget(self, before: int) -> None:
-        """What was sent earlier may be sent again."""
+        """Forget what was sent earlier; it may be sent again."""
         while self._runs and self._runs[0].at <= before:
             source = self._runs.popleft().source
             runs = self._by_source[source]
@@ -78,51 +82,51 @@ class Sent:
                 del self._by_source[source]
 
     def since(self, source: bytes, before: int) -> list[tuple[int, int]]:
-        """Ranges that were sent after an instant, in no order."""
+        """Ranges sent after an instant, in no particular order."""
         return [(run.first, run.last) for run in self._by_source.get(source, ()) if run.at > before]
 
 
 class Knowing:
-    """One ACTIVE peer, as gossip sees it."""
+    """The state of one ACTIVE peer."""
 
     def __init__(self, peer: Peer, now: int) -> None:
         self.peer, self.uuid, self.active_at = peer, peer.id, now
         self.knows = array("q")
-        """By place: so many operations, without a gap."""
+        """By place: the number of operations without a gap."""
         self.told = array("q")
-        """By place: what we said of it last,"""
+        """By place: the number that we last told it,"""
         self.told_at = array("q")
         """and when."""
         self.to_tell: dict[bytes, None] = {}
-        """Sources that it is to be told of."""
+        """Sources to tell it of."""
         self.sent = Sent()
         self.owed: dict[bytes, tuple[int, int]] = {}
-        """Answers that its pace holds back: what it said to have, and how many it may get."""
+        """Answers that its pace holds back: what it has, and how many operations it may get."""
         self.unlike_at: int | None = None
-        """Since when it has other bytes than we under the same numbers."""
+        """Since when it has other bytes than we under equal numbers."""
         self.is_unlike_told = False
         self.compared = (b"", 0)
-        """Up to which source and number its bytes were asked for, to find where they differ."""
+        """The source and number up to which its bytes were asked for, to find the difference."""
         self.equal = -1
-        """How many operations our log had when its check was ours."""
+        """The number of operations in our log when its check equalled ours."""
         self._window_at = now - PACE_NS
         self._window_count = self._window_bytes = self._window_told = 0
 
     def known(self, place: int) -> int:
-        """How much of a source it is known to hold."""
+        """How much of a source it is known to have."""
         return self.knows[place] if place < len(self.knows) else 0
 
     def last_told(self, place: int) -> int:
-        """How much of a source it was told that we hold."""
+        """How much of a source we told it that we have."""
         return self.told[place] if place < len(self.told) else 0
 
     def learn(self, place: int, upto: int) -> None:
-        """It holds so much of a source."""
+        """It has this much of a source."""
         if self.known(place) < upto:
             self.set(self.knows, place, upto)
 
     def forget_known(self) -> None:
-        """What it was thought to hold is made out anew: it may have lost some, or never had it."""
+        """Forget what it is believed to have: it may have lost some, or never had it."""
         self.knows = array("q", bytes(self.knows.itemsize * len(self.knows)))
 
     @staticmethod
@@ -139,7 +143,7 @@ class Knowing:
                 table[place] = 0
 
     def next_pieces(self, sources: list[tuple[bytes, int]]) -> Iterator[tuple[bytes, int]]:
-        """Where each answer begins that together bring all of it, on from where this ended last, once round."""
+        """Starting points for answers that together bring everything, continuing where the last ones ended."""
         begins = [(source, first) for source, latest in sources for first in range(0, latest, ANSWER_MAX)]
         behind = [piece for piece in begins if piece > self.compared]
         for self.compared in behind or begins:
@@ -148,23 +152,23 @@ class Knowing:
     # Pace (GSP-024)
 
     def has_room(self, size: int, now: int) -> bool:
-        """Whether an operation of so many bytes may go out now."""
+        """Whether an operation of this size may be sent now."""
         self._turn_window(now)
         return self._window_count < PACE_MAX and self._window_bytes + size <= PACE_BYTES
 
     def may_tell(self, now: int) -> bool:
-        """Whether a GSIP may."""
+        """Whether a GSIP may be sent now."""
         self._turn_window(now)
         return self._window_told < TOLD_MAX
 
     def note_sent(self, size: int, now: int) -> None:
-        """An operation goes out."""
+        """An operation is sent."""
         self._turn_window(now)
         self._window_count += 1
         self._window_bytes += size
 
     def note_told(self) -> None:
-        """A GSIP goes out."""
+        """A GSIP is sent."""
         self._window_told += 1
 
     def _turn_window(self, now: int) -> None:
@@ -174,7 +178,7 @@ class Knowing:
 
     @property
     def due_at(self) -> int | None:
-        """When what waits for its pace may go on."""
+        """When what waits for its pace may continue."""
         return self._window_at + PACE_NS if self.owed or self.to_tell else None
 
 

@@ -1,12 +1,12 @@
-"""Every operation of every source, and how far each is known without a gap (GSP-001 to GSP-015).
+"""All operations of all sources, and the length of each source's gapless prefix (GSP-001 to GSP-015).
 
-    sources   what is known of each without a gap: the prefix; only that is folded, forwarded and spoken of
-    holding   what came beyond a gap
+    sources   the gapless prefix of each source; only that is folded, forwarded and told
+    holding   operations beyond a gap
     forks     two bodies under one number
-    memory    records: one of the stream for each operation of a prefix, in order; the rest is only for this core
+    memory    records: one stream record per prefix operation, in order; the others are only for this core
 
-What enters is kept with the turn that heard it. Where the journal has no room, or a gap that closes releases more than one
-write takes, it waits in memory and is kept later (GSP-031).
+An operation is journaled in the turn that received it. If the journal has no room, or a closed gap releases more than
+one write can take, it waits in memory and is journaled later (GSP-031).
 """
 
 from array import array
@@ -49,32 +49,33 @@ from weft.wire.document.operations import Operation, parse
 from weft.wire.document.sums import is_altered, is_proved
 
 INDEX_SHIFT: Final = 32
-"""Of an entry of `arrivals`: the source's place above, the sequence below; no source has 2^32 operations."""
+"""An entry of `arrivals` has the source's place in the upper bits, the sequence below; no source has 2^32 operations.
+"""
 OVERHEAD_BYTES: Final = 512
-"""Of a record, beside its body, as far as the bound of a turn matters."""
+"""Estimated overhead of a record beside its body."""
 
 
 def _ignore(operation: Operation) -> None:
-    """Nobody folds this log."""
+    """For a log that is not folded."""
 
 
 def _ignore_reuse(peer: bytes, uuid: bytes) -> None:
-    """Nobody speaks for this log."""
+    """For a log that no peer is told of."""
 
 
 class Taken(NamedTuple):
-    """What became of a body that was heard."""
+    """The result for a received body."""
 
     code: str
     """`new`, `held`, `duplicate`, `fork`, `no_header`, `altered`, `own_source`, `shed`, `full`."""
     source: bytes = b""
     sequence: int = 0
     is_further: bool = False
-    """Whether the gapless prefix of its source has grown; of a fork: whether what counts is another body now."""
+    """Whether the gapless prefix of its source has grown; for a fork: whether another body counts now."""
 
 
 class Log:
-    """Pure memory with records: what enters it is kept by the context."""
+    """Memory and records only; the context makes the records durable."""
 
     def __init__(
         self,
@@ -82,9 +83,9 @@ class Log:
         reused: Callable[[bytes, bytes], None] = _ignore_reuse,
         forked: Callable[[Operation], None] = _ignore,
     ) -> None:
-        """`reused` is told the peer that knows more of us than we do, and the UUID to go on with.
+        """`reused` is called with the peer that knows more of our source than we do, and with our new UUID.
 
-        `forked` is told what counts under a number that `fresh` gave before.
+        `forked` is called with the winner for a number that `fresh` returned before.
         """
         self.context = context
         self._tell_reused, self._tell_forked = reused, forked
@@ -92,44 +93,49 @@ class Log:
         self._sources: dict[bytes, Source] = {}
         self._by_index: list[Source] = []
         self._sorted: list[bytes] = []
-        """UUIDs of those with a prefix."""
+        """UUIDs of sources with a prefix, sorted."""
         self._holding = Holding()
         self.bytes = 0
-        """Of memory, for all prefixes and what is folded of them, about."""
+        """Estimated bytes of memory of all prefixes and their folded document."""
         self.room = Part("log", lambda: self.bytes)
-        """Of the core's budget; here, all there is."""
+        """Its part of the core's budget; the whole of it here."""
         self._forks = Forks(context)
         self._arrivals = array("Q")
         self._fresh: dict[tuple[bytes, int], Operation] = {}
         self._unkept: OrderedDict[tuple[bytes, int], bool] = OrderedDict()
-        """What has no record yet, in the order of the records to come; and whether it stood beyond a gap when it was put there."""
+        """Operations without a record, in the order of their records; and whether each was beyond a gap when it was
+        added.
+        """
         self._turn_bytes = 0
         self._check = 0
         self._turned: dict[bytes, None] = {}
-        """Sources whose part of the check is to be made anew."""
+        """Sources whose part of the check has to be computed again."""
         self._schema: str | None = None
-        """As the journal has it."""
+        """The schema in the journal."""
         self._is_full_told = False
         self._is_dormant = not any(context.uuid)
-        """Nobody folds what it holds."""
+        """Whether its operations are not folded."""
         self._bare: dict[tuple[bytes, int], None] = {}
-        """Restored, in a prefix by now, and perhaps without a record of the stream: the node ended in between."""
+        """Restored operations that are in a prefix now and may have no stream record: the node ended in between."""
 
     @property
     def held_bytes(self) -> int:
-        """Of memory, for what is held beyond gaps."""
+        """Bytes of memory of operations beyond gaps."""
         return self._holding.cost
 
     def share(self, log: Part, held: Part) -> None:
-        """Let these say how much room there is, for the logs of all sessions together."""
+        """Let these parts, which the logs of all sessions share, decide how much room there is."""
         self.room, self._holding.room = log, held
 
     def begin(self) -> None:
-        """All is restored. Keep name and schema of the session, once: by that a later start knows it as this node's own."""
+        """Everything is restored.
+
+        Journal name and schema of the session, once, so that a later start knows it as this node's own.
+        """
         self._unkept.update({pair: False for pair in sorted(self._bare) if pair[1] <= self.latest(pair[0])})
         self._bare = {}
         schema = cut(self.context.settings.schema_name or self.context.settings.schema)
-        if self._schema is None:  # what is here was carried for others: of a session it counts from its name on
+        if self._schema is None:  # operations carried for others count as this session's from now on
             self._unkept.update(dict.fromkeys(map(self.arrival, range(self.count)), False))
             self._unkept.update(dict.fromkeys(self.held(), True))
         if self._schema != schema:
@@ -144,11 +150,11 @@ class Log:
         return len(there.bodies) if there else 0
 
     def highest(self, source: bytes) -> int:
-        """The greatest number that is held of a source, beyond gaps too."""
+        """The greatest number of a source, including those beyond gaps."""
         return max(self.latest(source), self._holding.highest(source))
 
     def lowest_held(self, source: bytes) -> int:
-        """The least number that is held beyond a gap; 0: there is no gap."""
+        """The least number beyond a gap; 0: there is no gap."""
         return self._holding.lowest(source)
 
     def body(self, source: bytes, sequence: int) -> bytes:
@@ -164,7 +170,7 @@ class Log:
         return self._of(source, sequence).effs[sequence - 1]
 
     def position(self, source: bytes, sequence: int) -> int:
-        """As which one, from 0, a prefix operation became known."""
+        """The position, from 0, at which a prefix operation became known."""
         return self._of(source, sequence).positions[sequence - 1]
 
     def _of(self, source: bytes, sequence: int) -> Source:
@@ -179,7 +185,7 @@ class Log:
         return self._by_index[entry >> INDEX_SHIFT].uuid, entry & ((1 << INDEX_SHIFT) - 1)
 
     def settled(self, source: bytes, before: int) -> int:
-        """Up to which number a prefix was heard before an instant (monotonic)."""
+        """Up to which number the prefix was received before an instant (monotonic)."""
         there = self._sources.get(source)
         return there.settled(before) if there else 0
 
@@ -190,11 +196,11 @@ class Log:
 
     @property
     def has_held(self) -> bool:
-        """Whether anything is held beyond a gap."""
+        """Whether operations are held beyond a gap."""
         return self._holding.count > 0
 
     def held(self) -> list[tuple[bytes, int]]:
-        """(uuid, sequence) of what is held beyond gaps."""
+        """(uuid, sequence) of all operations beyond gaps."""
         return [(source, sequence) for source, sequence, _ in self._holding.items()]
 
     @property
@@ -204,7 +210,7 @@ class Log:
 
     @property
     def check(self) -> int:
-        """Of all prefixes (PEE-022). What has changed since it was asked for is hashed now, once."""
+        """The check of all prefixes (PEE-022). Changes since the last call are hashed now, once."""
         if self._turned:
             for source in self._turned:
                 self._check ^= self._sources[source].turn()
@@ -212,26 +218,26 @@ class Log:
         return self._check
 
     def fresh(self) -> list[Operation]:
-        """What entered prefixes since the last time, in order of arrival; asking empties it."""
+        """Operations that entered prefixes since the last call, in order of arrival."""
         found, self._fresh = self._fresh, {}
         return list(found.values())
 
     @property
     def has_fresh(self) -> bool:
-        """Whether `fresh` would give anything."""
+        """Whether `fresh` would return anything."""
         return bool(self._fresh)
 
     # Hearing
 
     def take(self, body: bytes, sender: bytes) -> Taken:
-        """Hear a body from a peer (GSP-010 to GSP-015)."""
+        """Process a body from a peer (GSP-010 to GSP-015)."""
         try:
             operation = parse(body)
         except PeerError:
             self.context.count("log.no_header")
             return Taken("no_header")
         if is_altered(body, operation.attributes):
-            self.context.count("log.altered")  # on the way to us, or to whoever says it; gossip asks for the hole
+            self.context.count("log.altered")  # altered on the way, to us or to the sender; gossip asks for the gap
             return Taken("altered")
         now = self.context.now
         kept = Kept(body, now.wall, sender, now.mono)
@@ -261,9 +267,9 @@ class Log:
         return Taken("held" if self._hold(source, sequence, kept) else "shed", source, sequence)
 
     def _hear_own(self, known: Kept | None, kept: Kept) -> str:
-        """Somebody has an operation of ours: more than we said, or another than we said, is somebody else's (GSP-015).
+        """A peer has an operation of our source that we did not issue: another node uses our identity (GSP-015).
 
-        A `fork` is ours, and lost its checksum on the way: whoever says it is told what we said.
+        A `fork` here is our own operation that lost its checksum on the way: the sender gets the original.
         """
         if known is not None and is_proved(known.body) and not is_proved(kept.body):
             return "fork"
@@ -275,14 +281,17 @@ class Log:
         self._tell_reused(peer, next_uuid(self.context.uuid, self.context.now.wall))
 
     def doubt(self, sequence: int, peer: bytes) -> bool:
-        """Somebody knows so much of our source; True if that is more than we ever said, and we are somebody else now."""
+        """A peer knows this much of our source.
+
+        True if that is more than we ever issued, and we have a new identity now.
+        """
         if sequence <= self.latest(self.context.uuid):
             return False
         self._change_identity(peer)
         return True
 
     def known(self, source: bytes, sequence: int) -> bytes:
-        """The bytes under a number, also beyond a gap."""
+        """The bytes under a number, including those beyond a gap."""
         kept = self._known(source, sequence)
         if kept is None:
             raise KeyError((source, sequence))
@@ -295,7 +304,7 @@ class Log:
         return self._holding.get(source, sequence)
 
     def refuses(self, source: bytes) -> bool:
-        """Whether nothing more is taken of this source (GSP-014)."""
+        """Whether no more operations of this source are accepted (GSP-014)."""
         is_new = source not in self._sources
         what = ""
         if is_new and len(self._sources) >= SOURCES_MAX:
@@ -309,7 +318,7 @@ class Log:
 
     @property
     def is_full(self) -> bool:
-        """Whether no more operations are taken: there are as many as may be, or no memory is left for more (FLD-032)."""
+        """Whether no more operations are accepted: the maximum number is reached, or memory is full (FLD-032)."""
         return len(self._arrivals) + self._holding.count >= OPERATIONS_MAX or not self.room.has_room(1)
 
     def _hold(self, source: bytes, sequence: int, kept: Kept) -> bool:
@@ -330,7 +339,7 @@ class Log:
         return there
 
     def _enter(self, operation: Operation, kept: Kept, *, is_new: bool = True) -> None:
-        """The next operation of a prefix. One that is not new has its record already."""
+        """Append the next operation of a prefix. One that is not new has its record already."""
         source = operation.source
         there = self._source(source)
         if not there.bodies:
@@ -348,14 +357,14 @@ class Log:
             self._keep(source, operation.sequence, operation)
 
     def _release(self, source: bytes, *, is_new: bool = True) -> None:
-        """What was held and is next is beyond no gap any more."""
+        """Append held operations that are next, now that the gap is closed."""
         if source not in self._holding:
             return
         while (kept := self._holding.take(source, self.latest(source) + 1)) is not None:
             self._enter(parse(kept.body), kept, is_new=is_new)
 
     def append(self, body: bytes) -> Operation:
-        """Take the next own operation; a wall stands in front of what the turn says."""
+        """Append the next own operation; a wall stands ahead of the effects of the turn."""
         operation = parse(body)
         source, now = self.context.uuid, self.context.now
         assert (operation.source, operation.sequence) == (source, self.latest(source) + 1)
@@ -368,7 +377,7 @@ class Log:
     # Forks
 
     def _fork(self, operation: Operation, kept: Kept, known: Kept, *, is_new: bool = True) -> bool:
-        """Two bodies of one number: whether the one that came counts from now on."""
+        """Two bodies of one number: returns whether the received one counts from now on."""
         source, sequence = operation.source, operation.sequence
         is_winner = wins(kept.body, known.body)
         winner, loser = (kept, known) if is_winner else (known, kept)
@@ -397,7 +406,7 @@ class Log:
     # Keeping
 
     def _keep(self, source: bytes, sequence: int, operation: Operation | None) -> None:
-        """With this turn, if the journal has room and the turn too; else later."""
+        """Journal it in this turn, if the journal and the turn have room; else later."""
         context = self.context
         if not context.records:
             self._turn_bytes = 0
@@ -407,7 +416,7 @@ class Log:
             self._keep_now(source, sequence, operation)
 
     def _keep_later(self, source: bytes, sequence: int) -> None:
-        """Once, and behind what it follows, also if it came before that (GSP-034)."""
+        """Queue a record once, after its predecessor, even if it arrived before that (GSP-034)."""
         pair = (source, sequence)
         if self._unkept.get(pair):
             del self._unkept[pair]
@@ -430,7 +439,7 @@ class Log:
         return stream_record(self.context.settings, operation, there.kept(sequence), there.effs[sequence - 1])
 
     def wake(self, now: Now) -> None:
-        """Keep what had no room, as much as one turn takes."""
+        """Journal what had no room, as much as one turn takes."""
         self._turn_bytes = 0
         while self._waits_for_room and self._turn_bytes < KEPT_BYTES_MAX and not self.context.is_full:
             if self._forks.are_owed:
@@ -440,7 +449,7 @@ class Log:
             self._keep_now(*pair, None)
 
     def deadline(self) -> int | None:
-        """At once, if something is to be kept and there is room."""
+        """At once, if records wait and there is room."""
         return self.context.now.mono if self._waits_for_room and not self.context.is_full else None
 
     @property
@@ -450,7 +459,7 @@ class Log:
     # Memory
 
     def restore(self, entries: Iterable[Entry]) -> None:
-        """Take back records of this session, in any order, doubled or not."""
+        """Restore records of this session, in any order, with repetitions."""
         for _, record in entries:
             if isinstance(record, StreamRecord):
                 source, sequence, kept = kept_of_stream(record)
@@ -493,13 +502,13 @@ class Log:
             self._holding.put(source, sequence, kept)
 
     def condense(self) -> Iterator[CoreRecord]:
-        """Records from which `restore` makes the same log: arrivals in their order, in pieces."""
+        """Records from which `restore` makes the same log: arrivals in order, in pieces."""
         session = self.context.session
         if self._schema is not None:
             yield record_of(SessionKept(session, self._schema))
         bare = {pair: None for pair in self._unkept if pair[1] <= self.latest(pair[0])}
         yield from self._pieces(session, bare)
-        held = [(*pair, self.kept(*pair)) for pair in bare]  # so that the next start gives them their records
+        held = [(*pair, self.kept(*pair)) for pair in bare]  # so that the next start writes their records
         for source, sequence, kept in [*held, *self._holding.items()]:
             yield record_of(HeldKept(session, source, sequence, kept[1], kept[2], kept.body))
         for source, sequence, kept in self._forks.items():
@@ -525,7 +534,7 @@ class Log:
 
 
 def cost_of(body: bytes) -> int:
-    """Bytes of memory that an operation takes, in the log and in the document, about."""
+    """Estimated bytes of memory of an operation, in the log and in the document."""
     return OPERATION_COST + BODY_COPIES * len(body) + TAG_COST * body.count(b"<")
 
 

@@ -1,12 +1,13 @@
-"""What a session keeps: journal records, and back (GSP-030, GSP-034).
+"""The journal records of a session, and back (GSP-030, GSP-034).
 
-An operation of a gapless prefix is a record of the stream `documents`: it travels up, and becomes a row. Its origin is the
-session and the operation's source, its sequence is the operation's. All nodes of a session say it; the root keeps it once.
+An operation of a gapless prefix is a record of the stream `documents`, which goes up and becomes a row of the lake. Its
+origin is the session and the operation's source, its sequence is the operation's. All nodes of a session send it; the
+root keeps it once.
 
     SessionKept  a session is one of this node's own, and its schema
     PieceKept    operations of prefixes in the order in which they became known here, in a snapshot
     HeldKept     an operation beyond a gap
-    LoserKept    what lost a fork; or what won it, beyond a gap
+    LoserKept    the loser of a fork; or its winner, beyond a gap
 """
 
 from typing import Final
@@ -24,7 +25,7 @@ from weft.wire.document.operations import Operation
 
 CORE: Final = "document"
 AT_MAX: Final = (1 << 63) - 1
-"""A timestamp of the year 9999 has more nanoseconds than any column of integers; `eff` says the truth."""
+"""A timestamp of the year 9999 exceeds a column of 64-bit nanoseconds; `eff` has the exact value."""
 
 
 class SessionKept(msgspec.Struct, array_like=True, frozen=True, gc=False):
@@ -35,7 +36,7 @@ class SessionKept(msgspec.Struct, array_like=True, frozen=True, gc=False):
 class PieceKept(msgspec.Struct, array_like=True, frozen=True, gc=False):
     session: str
     uuids: list[bytes]
-    """Sources and senders; the operations name them by their place here."""
+    """Sources and senders; the operations refer to them by index."""
     operations: list[tuple[int, int, int, int, bytes]]
     """Source, sequence, received (wall), from, body."""
 
@@ -59,7 +60,7 @@ class LoserKept(msgspec.Struct, array_like=True, frozen=True, gc=False):
 
 
 class _Named(msgspec.Struct, array_like=True, frozen=True, gc=False):
-    """What all of them begin with."""
+    """The fields that all of them begin with."""
 
     session: str
 
@@ -71,7 +72,7 @@ _name_of: Final = msgspec.msgpack.Decoder(_Named).decode
 
 
 def session_of(record: Record) -> str | None:
-    """The name of the session that a record belongs to; None: it is none of a document. Cheap, whatever it holds."""
+    """The session that a record belongs to; None: it is not of a document. Cheap for every record."""
     if isinstance(record, StreamRecord):
         origin = record.origin
         is_ours = record.stream == Stream.DOCUMENTS and isinstance(origin, str)
@@ -85,7 +86,7 @@ def session_of(record: Record) -> str | None:
 
 
 def record_of(memory: MemoryKind) -> CoreRecord:
-    """The record of what is only for this core."""
+    """The record of a memory that is only for this core."""
     return MEMORIES.to_record(memory)
 
 
@@ -116,7 +117,7 @@ def stream_record(settings: SessionSettings, operation: Operation, kept: Kept, e
 
 
 def cut(text: str) -> str:
-    """As much of a text as travels with a record; the body has it whole. A lone surrogate could not be written."""
+    """The part of a text that travels with a record; the body has all of it. A lone surrogate could not be encoded."""
     return text[:WORDS_MAX]
 
 

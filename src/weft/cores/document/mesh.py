@@ -1,7 +1,7 @@
-"""Who is there: calling, greeting, keeping in touch and parting, as the table of `states` says (PEE-010 to PEE-034).
+"""Peers: calling, greeting, keeping in touch and parting, by the table of `states` (PEE-010 to PEE-034).
 
-Each peer is called at its endpoint through a link of its own, and heard by its UUID. `introductions` says who is told of
-whom, `times` keeps session time; what is said about the log is for `gossip`.
+Each peer is called at its endpoint over a separate link, and its messages are recognised by its UUID. `introductions`
+tells peers of each other, `times` keeps session time; messages about the log are for `gossip`.
 """
 
 from collections.abc import Callable
@@ -38,13 +38,13 @@ from weft.wire.document.messages import (
 )
 
 CAPS: Final = (READS_SUMS,)
-"""What our BEATs say that we can."""
+"""Capabilities stated in our BEATs."""
 SILENT, LINK_FULL, GOODBYE = "silent", "link-full", "goodbye"
 """Why a peer is gone."""
 
 
 class Mesh:
-    """All peers of a session. What they say about the log is for `gossip`."""
+    """All peers of a session. Messages about the log are for `gossip`."""
 
     def __init__(self, context: Context, peers: Peers, log: Log, gossip: Gossip) -> None:
         self._context, self._peers = context, peers
@@ -53,30 +53,30 @@ class Mesh:
         self.times = Times(context, peers)
         self._arriving = Arriving(context, peers, self._gone)
         self.queued_bytes = 0
-        """Of memory, for what peers said before they were ACTIVE."""
+        """Bytes of memory of messages from peers that are not ACTIVE yet."""
         self.room = Part("queued", lambda: self.queued_bytes)
-        """Of the core's budget; here, all there is."""
+        """Its part of the core's budget; the whole of it here."""
         self._manual: dict[str, None] = {}
         self._is_open = False
         self._beat_soon_at: int | None = None
         self.alone_since: int | None = None
-        """Since when no peer is ACTIVE, monotonic nanoseconds; None: some are, or the session is not open (JAM-021)."""
+        """Since when no peer is ACTIVE, monotonic ns; None: some are, or the session is not open (JAM-021)."""
 
     @property
     def is_virgin(self) -> bool:
-        """Whether session time may still be another's (PEE-041)."""
+        """Whether this node may still adopt the session time of a peer (PEE-041)."""
         return self.times.is_virgin
 
     def facts(self) -> dict[str, int]:
-        """How many peers are in which state; since how many seconds there is none; the greatest skew of their times."""
+        """How many peers are in which state; for how many seconds none is ACTIVE; the greatest skew of their times."""
         alone = 0 if self.alone_since is None else self._context.now.mono - self.alone_since
         skew = max((abs(peer.skew_ns or 0) for peer in self._peers.active()), default=0)
         return self._peers.counts() | {"alone_s": alone // SECOND, "skew_ms": skew // MILLISECOND}
 
-    # Beginning and ending
+    # Opening and closing
 
     def open(self, now: Now) -> None:
-        """Bind our ROUTER; everybody is called when it listens."""
+        """Bind our ROUTER; peers are called once it listens."""
         for endpoint in self._context.settings.peers:
             try:
                 self._manual[endpoints.parse(endpoint)] = None
@@ -97,7 +97,7 @@ class Mesh:
         context.perform(work)
 
     def opened(self, endpoint: str, now: Now) -> None:
-        """Our ROUTER listens: call whom we know. Empty: it does not, and nobody is called."""
+        """Our ROUTER listens: call the known peers. Empty: it does not, and none is called."""
         self._context.endpoint = endpoint
         self._is_open = bool(endpoint)
         self.alone_since = now.mono if endpoint and not self._peers.active() else None
@@ -110,7 +110,7 @@ class Mesh:
             self.meet(manual, MANUAL)
 
     def bye(self, text: str) -> None:
-        """Say goodbye to all and drop them; who is known is remembered, and called when we are opened again (PEE-013)."""
+        """Say goodbye to all and drop them; they are remembered, and called when we are opened again (PEE-013)."""
         for peer in self._peers.all():
             if peer.stage in PRESENT:
                 self._context.say(peer.endpoint, Gbye(text))
@@ -120,7 +120,7 @@ class Mesh:
         self.alone_since = self._beat_soon_at = None
 
     def restart(self, uuid: bytes) -> None:
-        """Go on under another identity (GSP-015)."""
+        """Continue under another identity (GSP-015)."""
         self.bye("identity")
         self._context.uuid = uuid
         self.introductions.restart()
@@ -129,9 +129,9 @@ class Mesh:
     # Whom to call
 
     def meet(self, endpoint: str, how: str) -> None:
-        """Call an endpoint, if it is not ours, not known and not refused; PeerError `bad-endpoint` for what is none.
+        """Call an endpoint, unless it is ours, known or refused; PeerError `bad-endpoint` for an invalid one.
 
-        Who is gone is called at once, if a person or mDNS says so.
+        A peer that is gone is called at once, if a person or mDNS names it.
         """
         endpoint = endpoints.parse(endpoint)
         if how == MANUAL:
@@ -149,7 +149,7 @@ class Mesh:
                 self._turn(peer, On.MET)
 
     def found(self, order: messages.Found, now: Now) -> None:
-        """MDNS knows an endpoint (PEE-021): not called if it is ours, of another session, or of a peer that we have."""
+        """An endpoint was found by mDNS (PEE-021): not called if it is ours, of another session, or of a known peer."""
         if order.uuid == self._context.uuid:
             self._peers.own(order.endpoint)
             return
@@ -159,7 +159,7 @@ class Mesh:
         self.meet(order.endpoint, MDNS)
 
     def vanish(self, endpoint: str) -> None:
-        """MDNS says that it is gone: a hint, which five seconds of silence confirm (PEE-021)."""
+        """Gone, by a report of mDNS: a hint, which five seconds of silence confirm (PEE-021)."""
         peer = self._peers.at(endpoint)
         if peer is not None and peer.is_active:
             peer.hinted_at = self._context.now.mono
@@ -167,7 +167,7 @@ class Mesh:
             self._plan(peer)
 
     def link_full(self, endpoint: str) -> None:
-        """Our link to it takes no more: it does not listen (PEE-002)."""
+        """Our link to it is full, so it does not read (PEE-002)."""
         peer = self._peers.at(endpoint)
         if peer is not None:
             self._turn(peer, On.LOST, LINK_FULL)
@@ -175,7 +175,7 @@ class Mesh:
     # Hearing
 
     def hear(self, sender: bytes, message: Message, address: str, now: Now) -> None:
-        """What somebody says, who is at that address as TCP knows it; nothing raises (PEE-006)."""
+        """A message; `address` is the sender's, as TCP shows it. Never raises (PEE-006)."""
         self._context.count(f"mesh.rx.{word_of(message)}")
         if not self._is_open:
             return
@@ -185,7 +185,7 @@ class Mesh:
             self._turn(peer, self._judge(message), message)
 
     def _is_whole(self, peer: Peer, message: Message) -> bool:
-        """Whether it is as it was said, as far as one can know: whoever says checksums says them always (FLD-030)."""
+        """Whether the message is intact, as far as can be known: a peer that sends checksums always does (FLD-030)."""
         if peer.says_sums and not message.has_sum and not isinstance(message, Helo):
             self._context.count("mesh.rx.bad_sum")
             return False
@@ -206,10 +206,10 @@ class Mesh:
             return On.BOUT if message.session == self._context.settings.text else On.OTHER_BOUT
         return JUDGED.get(type(message), On.SAID)
 
-    # What the table says
+    # Actions of the table
 
     def _turn(self, peer: Peer, on: On, about: Any = None) -> None:
-        """One step of the table: the state behind it first, then what is to be done, then when to look again."""
+        """One step of the table: set the new state, then do the action, then set the time of the next look."""
         cell = TABLE.get((peer.stage, on))
         if cell is None:
             return
@@ -219,41 +219,41 @@ class Mesh:
         self._plan(peer)
 
     def call(self, peer: Peer, about: Any = None) -> None:
-        """Say HELO, and await its own."""
+        """Send HELO, and wait for its HELO."""
         peer.tries += 1
         peer.called_at = peer.came_at = self._context.now.mono
         self._say_helo(peer)
 
     def welcome(self, peer: Peer, about: Any = None) -> None:
-        """It came in by itself: HELO is its answer, and BOUT a question."""
+        """It called us: HELO is the answer, and BOUT a question."""
         peer.came_at = self._context.now.mono
         self._say_helo(peer)
         self.greet_back(peer)
 
     def greet_back(self, peer: Peer, about: Any = None) -> None:
-        """It is heard: ask which session it is of, and say how much of its log we have."""
+        """It answers: ask for its session, and state how much of its log we have."""
         peer.tries = 0
         self.repeat_bout(peer)
         self._gossip_of(peer)
 
     def repeat_bout(self, peer: Peer, about: Any = None) -> None:
-        """Ask again; and again after a while."""
+        """Ask again now, and repeatedly after pauses."""
         peer.tries += 1
         peer.called_at = self._context.now.mono
         self._say_bout(peer)
 
     def answer_helo(self, peer: Peer, about: Any = None) -> None:
-        """It has not heard ours, or begins anew."""
+        """It did not receive our HELO, or has started again."""
         if peer.helo.may_answer(self._context.now.mono):
             self._say_helo(peer)
 
     def answer_bout(self, peer: Peer, about: Any = None) -> None:
-        """The same with BOUT."""
+        """The same for BOUT."""
         if peer.bout.may_answer(self._context.now.mono):
             self._say_bout(peer)
 
     def join(self, peer: Peer, about: Any = None) -> None:
-        """It is of our session: introduce it, say what we hold, how we are and what time it is, and hear what it said."""
+        """It is of our session: introduce it, tell it what we have, our state and the time, and process its queue."""
         peer.gone_at = self.alone_since = None
         peer.tries, peer.active_at = 0, self._context.now.mono
         self.introductions.introduce(peer)
@@ -266,7 +266,7 @@ class Mesh:
             self.gossip.hear(peer, gossip)
 
     def refuse(self, peer: Peer, about: Any = None) -> None:
-        """It is of another session: leave it alone for a minute."""
+        """It is of another session: do not call it for a minute."""
         context = self._context
         context.say(peer.endpoint, Gbye("session"))
         self._let_go(peer)
@@ -275,7 +275,7 @@ class Mesh:
         context.tell(messages.PeerMismatch(context.session, peer.endpoint, about.session))
 
     def hold(self, peer: Peer, about: Any = None) -> None:
-        """What it holds is of interest once it is a peer."""
+        """Queue its message until it is a peer."""
         if len(peer.queue) < limits.QUEUED_MAX and self.room.has_room(_cost(about)):
             peer.queue.append(about)
             self.queued_bytes += _cost(about)
@@ -283,26 +283,26 @@ class Mesh:
             self.overhear(peer)
 
     def _take_queue(self, peer: Peer) -> list[Gsip]:
-        """What waited until it is a peer."""
+        """The messages that waited until it became a peer."""
         held, peer.queue = peer.queue, []
         self.queued_bytes -= sum(map(_cost, held))
         return held
 
     def overhear(self, peer: Peer, about: Any = None) -> None:
-        """It speaks before it has said of which session it is."""
+        """It sends messages before it has stated its session."""
         self._context.count("mesh.rx.not_active")
 
     def pass_on(self, peer: Peer, about: Any = None) -> None:
-        """Give what it says to whom it concerns."""
+        """Pass its message to the part that needs it."""
         HEARD[type(about)](self, peer, about)
 
     def part(self, peer: Peer, about: Any = None) -> None:
-        """It says goodbye: it is called again, but not at once."""
+        """It says goodbye: it is called again after a pause."""
         self._gone(peer, GOODBYE)
         peer.paused_until = self._context.now.mono + limits.AFTER_BYE_NS
 
     def lose(self, peer: Peer, about: Any = None) -> None:
-        """It is not there any more, or its link is full: call it again through a new one."""
+        """It is gone, or its link is full: call it again over a new link."""
         self._gone(peer, about or SILENT)
 
     def forget(self, peer: Peer, about: Any = None) -> None:
@@ -311,13 +311,13 @@ class Mesh:
         self._peers.forget(peer)
 
     def beat(self, peer: Peer, about: Any = None) -> None:
-        """Say that we are alive, whom we see, and where our log stands."""
+        """Send a BEAT: we are alive, our view, and the state of our log."""
         sequence = self.log.latest(self._context.uuid)
         peer.beat_at = self._context.now.mono
         self._context.say(peer.endpoint, Beat(sequence, self._peers.view, self.log.check, CAPS))
 
     def nudge(self, peer: Peer, about: Any = None) -> None:
-        """It is silent: say something that calls for an answer, if anything is missing."""
+        """It is silent: send a message that makes it answer."""
         peer.is_evasive = True
         self._context.tell(messages.PeerEvasive(self._context.session, peer.id, peer.endpoint))
         self.beat(peer)
@@ -326,7 +326,7 @@ class Mesh:
     # Parting
 
     def _gone(self, peer: Peer, why: str) -> None:
-        """Its link is dropped; its log stays."""
+        """Drop its link; its log stays."""
         self._context.tell(messages.PeerGone(self._context.session, peer.id, peer.endpoint, why))
         self._let_go(peer)
 
@@ -361,16 +361,16 @@ class Mesh:
         self._context.say(peer.endpoint, Gsip((Held(peer.id, self.log.latest(peer.id)),)))
 
     def chat(self, text: str) -> None:
-        """Say something to all people."""
+        """Send a chat message to the people at all peers."""
         for peer in self._peers.active():
             self._context.say(peer.endpoint, Chat(text))
 
     def note_own(self) -> None:
-        """An operation was issued here: session time is settled, and a BEAT says soon how far we are."""
+        """An operation was issued here: session time may no longer be adopted, and a BEAT soon tells our state."""
         self.times.settle()
         self._beat_soon_at = self._context.now.mono + self._context.timing.beat_soon_ns
 
-    # What peers say
+    # Messages of peers
 
     def _hear_of_peer(self, peer: Peer, message: PeerAt) -> None:
         """PEE-033: an endpoint that is ours, or known, is no news."""
@@ -397,7 +397,7 @@ class Mesh:
     # Time
 
     def wake(self, now: Now) -> None:
-        """Call, repeat, beat, and notice who is silent."""
+        """Call, repeat, beat, and notice silent peers."""
         if not self._is_open:
             return
         self.times.wake()
@@ -408,11 +408,11 @@ class Mesh:
             for peer in self._peers.active():
                 self.beat(peer)
         for peer in self._peers.all():
-            if peer.due_at <= now.mono and peer.stage is not State.UNKNOWN:  # another one may have made it give way
+            if peer.due_at <= now.mono and peer.stage is not State.UNKNOWN:  # another peer may have displaced it
                 self._look_at(peer)
 
     def _pardon(self) -> None:
-        """Who was refused a minute ago may be called again; who was named by a person, is."""
+        """A peer refused a minute ago may be called again; one named by a person is called."""
         now, refused = self._context.now.mono, self._peers.refused
         for endpoint in [endpoint for endpoint, until in refused.items() if until <= now]:
             self._peers.pardon(endpoint)
@@ -457,7 +457,7 @@ class Mesh:
         return min(said_at + timing.beat_ns, peer.beat_at + timing.beat_most_ns)
 
     def _plan(self, peer: Peer) -> None:
-        """When to look at it again; being early does no harm."""
+        """The time of the next look; too early does no harm."""
         timing = self._context.timing
         if peer.stage is State.ACTIVE:
             due_at = min(self._lost_at(peer), self._beat_at(peer))
@@ -468,7 +468,7 @@ class Mesh:
             peer.due_at = max(peer.called_at + self._pause(peer), peer.paused_until)
 
     def _pause(self, peer: Peer) -> int:
-        """Between two calls."""
+        """The pause between two calls."""
         if peer.gone_at is None:
             return _nth(limits.CALLS_NS, peer.tries - 1)
         if self._context.now.mono >= peer.gone_at + limits.RECALL_NS:
@@ -476,7 +476,7 @@ class Mesh:
         return _nth(limits.RECALLS_NS, peer.tries)
 
     def deadline(self) -> int | None:
-        """When the next peer, or session time, wants something."""
+        """When the next peer, or session time, needs attention."""
         if not self._is_open:
             return None
         dues = [peer.due_at for peer in self._peers.all()]
@@ -492,7 +492,7 @@ JUDGED: Final[dict[type, On]] = {Helo: On.HELO, Gsip: On.GOSSIP, Gbye: On.GBYE}
 
 
 def _cost(gossip: Gsip) -> int:
-    """Bytes of memory of what waits until its peer is ACTIVE."""
+    """Bytes of memory of a message that waits until its peer is ACTIVE."""
     return limits.NAMED_COST * (1 + len(gossip.entries))
 
 

@@ -8,7 +8,7 @@ from weft.base.now import MILLISECOND, SECOND
 
 
 class Timing(msgspec.Struct, frozen=True, kw_only=True):
-    """`[doc.timing]`, in nanoseconds: the times of PEE-010 to PEE-043 and GSP-020 to GSP-040, under the names of the file."""
+    """`[doc.timing]` in nanoseconds: the times of PEE-010 to PEE-043 and GSP-020 to GSP-040, named as in the file."""
 
     beat_ns: int = 5 * SECOND
     beat_soon_ns: int = 500 * MILLISECOND
@@ -17,16 +17,16 @@ class Timing(msgspec.Struct, frozen=True, kw_only=True):
     evasive_ns: int = 10 * SECOND
     gone_ns: int = 30 * SECOND
     hint_gone_ns: int = 5 * SECOND
-    """Silence that is enough after mDNS says `removed` (PEE-021)."""
+    """Silence that confirms a `removed` of mDNS (PEE-021)."""
     gossip_ns: int = 2 * SECOND
     ask_hold_ns: int = 150 * MILLISECOND
     ask_most_ns: int = 2 * SECOND
     resend_hold_ns: int = 2 * SECOND
     resend_first_ns: int = 50 * MILLISECOND
     fresh_ns: int = 150 * MILLISECOND
-    """How long what another source said is left to itself to bring (GSP-022 c)."""
+    """How long operations that another source has just sent are left to that source (GSP-022 c)."""
     adopt_after_ns: int = 60 * SECOND
-    """Without a source until what it left behind a gap is taken on by another one (GSP-040)."""
+    """Absence of a source until its operations beyond a gap are adopted (GSP-040)."""
 
 
 class SessionSettings(msgspec.Struct, frozen=True, kw_only=True):
@@ -36,20 +36,20 @@ class SessionSettings(msgspec.Struct, frozen=True, kw_only=True):
     schema: str = "derby"
     """`derby`, `plain`, or the text of a schema in TOML (DOC-003)."""
     schema_name: str = ""
-    """What the session string says of it; empty: `schema`."""
+    """The schema's name in the session string; empty: `schema`."""
     uuid: bytes
-    """Of this start: version 4, its first byte not 0 (PEE-003)."""
+    """UUID of this start: version 4, its first byte not 0 (PEE-003)."""
     listen: str = "127.0.0.1"
-    """Host, or `host:port`, of the ROUTER; without a port, one of 49152..65535."""
+    """Host, or `host:port`, of the ROUTER; without a port, a free one of 49152..65535."""
     is_closed: bool = False
-    """Whether who takes part has a key: of the fabric, or of the session."""
+    """Whether participants need a key: of the fabric, or of the session."""
     advertise: str = ""
-    """Host, or `host:port`, that is said in HELO; empty: where it listens."""
+    """Host, or `host:port`, stated in HELO; empty: where it listens."""
     peers: tuple[str, ...] = ()
     """Endpoints to call."""
     mdns: bool = True
     operator: str = ""
-    """Who enters here: `by` of own operations (GSP-006)."""
+    """The person who enters here: `by` of own operations (GSP-006)."""
     timing: Timing = Timing()
 
     @property
@@ -63,18 +63,18 @@ class SessionSettings(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Begin(msgspec.Struct, frozen=True, gc=False):
-    """Work begins: open the sessions' sockets."""
+    """Order: open the sessions' sockets."""
 
 
 class Opened(msgspec.Struct, frozen=True, gc=False):
-    """The ROUTER of a session listens; `endpoint` is what HELO says. Empty: no port was free (`no-port`)."""
+    """Order: the ROUTER of a session listens; `endpoint` goes into HELO. Empty: no port was free (`no-port`)."""
 
     session: str
     endpoint: str
 
 
 class Found(msgspec.Struct, frozen=True, gc=False):
-    """mDNS or the catalog knows a peer of this session."""
+    """Order: mDNS or the catalog has found a peer of this session."""
 
     session: str
     endpoint: str
@@ -84,21 +84,21 @@ class Found(msgspec.Struct, frozen=True, gc=False):
 
 
 class Vanished(msgspec.Struct, frozen=True, gc=False):
-    """mDNS says that it is gone: a hint."""
+    """Order: mDNS reports that a peer is gone: a hint."""
 
     session: str
     endpoint: str
 
 
 class LinkFull(msgspec.Struct, frozen=True, gc=False):
-    """A message to this endpoint was refused by its socket (PEE-002)."""
+    """Order: the socket refused a message to this endpoint (PEE-002)."""
 
     session: str
     endpoint: str
 
 
 class Garbled(msgspec.Struct, frozen=True, gc=False):
-    """A message came that is none: `code` is the counter's last word (PEE-006)."""
+    """Order: an unreadable message came: `code` is the last part of the counter's name (PEE-006)."""
 
     channel: str
     peer: bytes
@@ -106,20 +106,23 @@ class Garbled(msgspec.Struct, frozen=True, gc=False):
 
 
 class HoldBack(msgspec.Struct, frozen=True, gc=False):
-    """The journal has no room, or has again (GSP-031)."""
+    """Order: the journal has no room, or has room again (GSP-031)."""
 
     is_full: bool
 
 
 class Stop(msgspec.Struct, frozen=True, gc=False):
-    """The node ends: say goodbye."""
+    """Order: the node stops: say goodbye."""
 
 
 # Work
 
 
 class OpenSession(msgspec.Struct, frozen=True, gc=False):
-    """Perform: bind the ROUTER of a session (again, if it has one) and use this identity from now on; answered by `Opened`."""
+    """Work: bind the ROUTER of a session (again, if it has one) and use this identity from now on.
+
+    Answered by `Opened`.
+    """
 
     session: str
     uuid: bytes
@@ -153,7 +156,7 @@ class PeerGone(msgspec.Struct, frozen=True, gc=False):
 
 
 class PeerMismatch(msgspec.Struct, frozen=True, gc=False):
-    """Somebody of another session called, or was called."""
+    """A peer of another session called, or was called."""
 
     session: str
     endpoint: str
@@ -167,7 +170,7 @@ class TimeSkew(msgspec.Struct, frozen=True, gc=False):
 
 
 class TimeAhead(msgspec.Struct, frozen=True, gc=False):
-    """An operation's timestamp is so far ahead that own ones do not follow it (GSP-002)."""
+    """An operation's timestamp is too far ahead for own timestamps to follow it (GSP-002)."""
 
     session: str
     source: bytes
@@ -182,7 +185,7 @@ class ChatHeard(msgspec.Struct, frozen=True, gc=False):
 
 
 class LogFork(msgspec.Struct, frozen=True, gc=False):
-    """Two bodies claim one number (GSP-011); `kept` is the SHA-256 of the one that counts."""
+    """Two bodies have one number (GSP-011); `kept` is the SHA-256 of the one that counts."""
 
     session: str
     source: bytes
@@ -198,14 +201,14 @@ class LogDiverged(msgspec.Struct, frozen=True, gc=False):
 
 
 class LogFull(msgspec.Struct, frozen=True, gc=False):
-    """No more sources or operations are taken (GSP-014)."""
+    """No more sources or operations are accepted (GSP-014)."""
 
     session: str
     what: str
 
 
 class LogStranded(msgspec.Struct, frozen=True, gc=False):
-    """An operation beyond a gap whose source is gone cannot be taken on by another one (GSP-040)."""
+    """An operation beyond a gap, whose source is gone, cannot be adopted (GSP-040)."""
 
     session: str
     source: bytes
@@ -214,14 +217,14 @@ class LogStranded(msgspec.Struct, frozen=True, gc=False):
 
 
 class LogDegraded(msgspec.Struct, frozen=True, gc=False):
-    """The journal has no room: others are served from memory (GSP-031)."""
+    """The journal has no room: peers are served from memory (GSP-031)."""
 
     session: str
     is_degraded: bool
 
 
 class IdentityReused(msgspec.Struct, frozen=True, gc=False):
-    """Somebody holds more of our source than we do: this start goes on under another (GSP-015)."""
+    """A peer has more of our source than we do: this start continues under another identity (GSP-015)."""
 
     session: str
     peer: bytes
@@ -230,7 +233,7 @@ class IdentityReused(msgspec.Struct, frozen=True, gc=False):
 
 
 class ConflictFound(msgspec.Struct, frozen=True, gc=False):
-    """`doc.conflict`: told to both parties (DOC-040)."""
+    """`doc.conflict`: told at both parties (DOC-040)."""
 
     session: str
     id: str
@@ -247,7 +250,7 @@ class SessionOpened(msgspec.Struct, frozen=True, gc=False):
 
 
 class SessionExposed(msgspec.Struct, frozen=True, gc=False):
-    """A session listens beyond this machine, and has no key (GSP-050)."""
+    """A session listens beyond this machine without a key (GSP-050)."""
 
     session: str
     endpoint: str
@@ -278,4 +281,4 @@ JOURNALED: Final = (
     IdentityReused,
     ConflictFound,
 )
-"""Events that are written into the journal."""
+"""Events that are journaled."""

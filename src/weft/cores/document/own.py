@@ -1,4 +1,4 @@
-"""What is entered here becomes the next operation of our own source (GSP-002 to GSP-006, GSP-013, GSP-054, GSP-055)."""
+"""Entries made here become the next operations of our own source (GSP-002 to GSP-006, GSP-013, GSP-054, GSP-055)."""
 
 from collections.abc import Callable, Sequence
 from typing import Final, NamedTuple
@@ -20,17 +20,18 @@ from weft.wire.document.xml import Payload
 
 
 class Issued(NamedTuple):
-    """What became of an entry."""
+    """The result of an entry."""
 
     source: bytes
     sequence: int
     outcome: str
-    """As of the log (DOC-035); `applied-but-hidden` where another one's later write stands in its place (GSP-003)."""
+    """As in the log (DOC-035); `applied-but-hidden` if a later write of another author replaces it (GSP-003)."""
     hidden_by: Writer | None
 
 
 Authorise = Callable[[str, str, dict[str, str]], str]
-"""(operator, verb, reference) → why it is not allowed; empty: it is (GSP-054). It may hold on to the document."""
+"""(operator, verb, reference) → why it is not allowed; empty: it is (GSP-054). It may keep a reference to the document.
+"""
 
 HIDDEN: Final = "applied-but-hidden"
 INERT: Final = "inert:"
@@ -51,7 +52,7 @@ FAULTS: Final = {
     "nothing-new": ("all of it is there already", ""),
     "too-big": ("the document would be too large", ""),
 }
-"""Why an operation would do nothing (DOC-035), and what helps. It is not logged, unless `force` says so."""
+"""Why an operation would have no effect (DOC-035), and what helps. It is not logged, unless `force` is set."""
 
 
 class Own:
@@ -61,7 +62,7 @@ class Own:
         self.context, self.log, self.engine, self.gossip, self.mesh = context, log, engine, gossip, mesh
         self.authorise: Authorise = _allow
         self._tokens_ns = BURST * SECOND // RATE
-        """What may be issued at once, as the time that it takes to earn it."""
+        """The entries allowed at once, as the time that earns them."""
         self._earned_at: int | None = None
 
     def issue(  # tidy: these are the words of an operation
@@ -75,10 +76,11 @@ class Own:
         force: bool = False,
         waits: bool = True,
     ) -> Issued:
-        """Durable first, then said to everybody; raises Refusal, and then nothing has changed.
+        """Enter an operation: durable first, then sent to all; raises Refusal, and then nothing has changed.
 
-        `force` stamps it behind whoever wrote there last, however far ahead that is (GSP-003), and enters even what does
-        nothing. Without `waits` what would only wait for what it refers to is refused: a slip would do its work much later.
+        `force` gives it a timestamp after the last writer's, however far ahead that is (GSP-003), and enters even an
+        operation without effect. Without `waits`, an operation that would only wait for its target is refused: a typing
+        error would otherwise take effect much later.
         """
         by = by or self.context.settings.operator
         self._permit(by, verb, reference)
@@ -92,7 +94,7 @@ class Own:
         return self._issued(reference, slots, sequence)
 
     def issue_all(self, acts: Sequence[Act], undone: Operation, *, by: str = "") -> Issued:
-        """Enter what takes an operation back, as one (DOC-034, DOC-055), behind all who wrote there; raises Refusal."""
+        """Enter the steps of an undo as one operation (DOC-034, DOC-055), after all who wrote there; raises Refusal."""
         by = by or self.context.settings.operator
         writes: list[tuple[dict[str, str], list[str]]] = []
         for verb, reference, payload in acts:
@@ -121,7 +123,7 @@ class Own:
         self.engine.insert(self.log.fresh())
 
     def adopt(self, body: bytes) -> bool:
-        """Take on an operation of a source that is gone, as one of ours; False: nothing may be entered now."""
+        """Adopt an operation of a source that is gone; False: no entry is possible now."""
         if self.context.is_full or self.log.is_full:
             return False
         source, sequence = self.context.uuid, self.log.latest(self.context.uuid) + 1
@@ -132,7 +134,7 @@ class Own:
         return True
 
     def _permit(self, by: str, verb: str, reference: dict[str, str]) -> None:
-        """Whether anything may be entered now."""
+        """Refuse, unless an entry is possible now."""
         why = self.authorise(by, verb, reference)
         if why:
             raise Refusal("not-allowed", why)
@@ -167,7 +169,7 @@ class Own:
         return self.log.stamps.next(max(effs) if effs else None)
 
     def _written(self, verb: str, reference: dict[str, str], stamp: Stamp, payload: Payload) -> bytes:
-        """The bytes; what XML cannot say, or is too large, is refused."""
+        """The bytes of an operation; text that XML cannot express, or that is too large, is refused."""
         try:
             body = with_sum(emit(verb, reference, stamp, payload))
         except PeerError as error:
@@ -179,7 +181,7 @@ class Own:
         return body
 
     def _try(self, body: bytes, stamp: float, *, waits: bool) -> None:
-        """Refuse what would do nothing at all where it is meant; what waits for something may be entered if it `waits`."""
+        """Refuse an operation that would have no effect; one that waits for its target is allowed with `waits`."""
         operation = parse(body)
         if self.engine.is_behind:
             outcomes = [INERT + operation.inert] if operation.inert else []
@@ -207,12 +209,12 @@ class Own:
 
 
 def _slots_of(verb: str, payload: Payload) -> list[str]:
-    """What a `set` writes: attributes, or the text."""
+    """The slots that a `set` writes: attributes, or the text."""
     if verb != SET:
         return []
     return list(payload.attributes) or [TEXT]
 
 
 def _allow(*_: object) -> str:
-    """Everybody may do everything."""
+    """Allows everything."""
     return ""

@@ -1,6 +1,6 @@
-"""Whom a session knows: those it calls, those that are there, those that are gone (PEE-012, PEE-014).
+"""The peers of a session: those that are called, present, or gone (PEE-012, PEE-014).
 
-Two names lead to a peer: its endpoint, by which it is called, and its UUID, by which it is heard. Both are unique here.
+A peer has two names: its endpoint, where it is called, and its UUID, which its messages carry. Both are unique here.
 """
 
 from collections import Counter
@@ -14,21 +14,21 @@ from weft.cores.document.states import State
 from weft.wire.document.messages import Gsip
 
 MANUAL, MDNS, TOLD, CAME = "manual", "mdns", "peer", "helo"
-"""How we learned of a peer: a person named it, mDNS found it, a PEER told it, or it came in by itself."""
+"""How we learned of a peer: a person named it, mDNS found it, a PEER message told it, or it called us."""
 PRESENT: Final = frozenset({State.GREETED, State.ACTIVE})
-"""States in which a peer is heard."""
+"""States in which a peer's messages are accepted."""
 LINKED: Final = frozenset({State.CALLING, State.GREETED, State.ACTIVE})
 
 
 class Saying(msgspec.Struct):
-    """A word that is said to one peer, as a question or as an answer to its own."""
+    """A message kind sent to one peer, as a question or as an answer."""
 
     said_at: int | None = None
     answers: int = 0
-    """How many were answers, one soon after the other."""
+    """How many were answers, shortly after each other."""
 
     def may_answer(self, now: int) -> bool:
-        """Once a second, and more and more seldom: the answers to answers die out, however long the way is."""
+        """At most once a second, then less and less often, so that mutual answers die out on any link."""
         since = limits.ANSWERS_FORGOTTEN_NS if self.said_at is None else now - self.said_at
         if since >= limits.ANSWERS_FORGOTTEN_NS:
             self.answers = 0
@@ -39,54 +39,54 @@ class Saying(msgspec.Struct):
 
 
 class Peer(msgspec.Struct, eq=False, kw_only=True):
-    """One node of the session, or what may be one. Instants are monotonic nanoseconds."""
+    """A node of the session, or a possible one. Instants are monotonic nanoseconds."""
 
     endpoint: str
     how: str
-    """`manual`, `mdns`, `peer`, `helo`: how we learned of it first."""
+    """`manual`, `mdns`, `peer`, `helo`: how we first learned of it."""
     uuid: bytes | None = None
-    """None: never heard."""
+    """None: it never sent a message."""
     stage: State = State.UNKNOWN
     is_manual: bool = False
-    """A person has named it: it is called for ever."""
+    """A person has named it: it is called without end."""
     is_mdns: bool = False
     caps: tuple[str, ...] = ()
     says_sums: bool = False
-    """A checksum came with what it said since its last HELO: what comes without one is altered."""
+    """It has sent checksums since its last HELO: a message without one is altered."""
     heard_at: int = 0
     beat_at: int = 0
-    """When we last said BEAT to it."""
+    """When we last sent it a BEAT."""
     called_at: int = 0
-    """When we last said HELO or BOUT unasked; with `tries`, when we do so again."""
+    """When we last sent HELO or BOUT as a question; with `tries`, it determines the next time."""
     tries: int = 0
     gone_at: int | None = None
-    """Since when it is called in vain, after it had been there."""
+    """Since when it is called without success, after it had been present."""
     paused_until: int = 0
-    """Not called before that: it has said goodbye."""
+    """It is not called before that: it has said goodbye."""
     due_at: int = 0
-    """When to look at it again."""
+    """When it needs attention next."""
     helo: Saying = msgspec.field(default_factory=Saying)
     bout: Saying = msgspec.field(default_factory=Saying)
     hinted_at: int | None = None
-    """When mDNS said that it is gone; None once it is heard."""
+    """When mDNS reported that it is gone; None once it is heard."""
     is_evasive: bool = False
     active_at: int = 0
     came_at: int = 0
-    """When its HELO came, or our call to it went out."""
+    """When its HELO came, or we called it."""
     repaired_at: int | None = None
     """When we last told it of peers that it does not see."""
     is_introduction: bool = False
-    """It has come because somebody told it of us, as far as we know."""
+    """It has probably called because it was told of us."""
     repaired_by: list[str] = []
-    """What was thought to be all that it lacks, and was told to it."""
+    """The peers that were told to it as all that it lacks."""
     view: int | None = None
-    """Of whom it sees, as it last said."""
+    """The view that it last stated."""
     told: dict[str, int] = {}
-    """Endpoints that it told us, and when."""
+    """Endpoints that it told us, with the time."""
     queue: list[Gsip] = []
-    """What it said before its BOUT."""
+    """Its messages before its BOUT."""
     skew_ns: int | None = None
-    """Its session time less ours, as last heard."""
+    """Its session time minus ours, as last heard."""
 
     @property
     def state(self) -> str:
@@ -104,7 +104,7 @@ class Peer(msgspec.Struct, eq=False, kw_only=True):
 
 
 class Peers:
-    """All of them, and what all ACTIVE ones together make: the view (PEE-022)."""
+    """All peers, and the view: a value over all ACTIVE ones (PEE-022)."""
 
     def __init__(self, context: Context) -> None:
         self._context = context
@@ -115,43 +115,43 @@ class Peers:
         self.view_at = 0
         """When it last changed."""
         self.refused: dict[str, int] = {}
-        """Endpoints of other sessions, and until when they are not called."""
+        """Endpoints of other sessions, and until when each is not called."""
         self.sessions: dict[str, str] = {}
-        """What these said of which session they are."""
+        """The session that each of these stated."""
         self.ours: dict[str, None] = {}
-        """Endpoints that lead to ourselves."""
+        """Endpoints that lead to this node."""
         self.aliases: dict[str, str] = {}
-        """Endpoints that lead to a peer which calls itself by another one."""
+        """Endpoints that lead to a peer with another main endpoint."""
 
     # Who is there
 
     def get(self, uuid: bytes) -> Peer | None:
-        """Who speaks under this UUID."""
+        """The peer with this UUID."""
         return self._by_uuid.get(uuid)
 
     def at(self, endpoint: str) -> Peer | None:
-        """Who is called there, also where it calls that place otherwise."""
+        """The peer at this endpoint, main one or alias."""
         return self._by_endpoint.get(self.aliases.get(endpoint, endpoint))
 
     def active(self) -> list[Peer]:
-        """All that are ACTIVE, by UUID; a list that nobody changes."""
+        """All ACTIVE peers, by UUID. Do not change the list."""
         return self._active
 
     def all(self) -> list[Peer]:
-        """All that are known, also those that are only called and those that are gone."""
+        """All known peers, including those only called and those gone."""
         return list(self._by_endpoint.values())
 
     def counts(self) -> dict[str, int]:
-        """How many are in which state."""
+        """The number of peers in each state."""
         return dict(Counter(peer.state for peer in self._by_endpoint.values()))
 
     @property
     def view(self) -> int:
-        """Exclusive or of the first 4 bytes of our UUID and of those of all that are ACTIVE."""
+        """The exclusive or of the first 4 bytes of our UUID and of those of all ACTIVE peers."""
         return self._active_view ^ head_of(self._context.uuid)
 
     def may_be_called(self, endpoint: str) -> bool:
-        """Whether it is neither ours, nor was of another session less than a minute ago."""
+        """Whether it is neither ours nor was found to be of another session less than a minute ago."""
         until = self.refused.get(endpoint)
         is_refused = until is not None and until > self._context.now.mono
         return not (is_refused or endpoint == self._context.endpoint or endpoint in self.ours)
@@ -159,7 +159,7 @@ class Peers:
     # What changes
 
     def add(self, endpoint: str, how: str) -> Peer | None:
-        """Know an endpoint; None if there are too many, and none of them can be forgotten."""
+        """Add an endpoint; None if there are too many, and none of them can be dropped."""
         if len(self._by_endpoint) >= limits.REMEMBERED_MAX and not self._forget_one():
             return None
         peer = Peer(endpoint=endpoint, how=how, is_manual=how == MANUAL, is_mdns=how == MDNS)
@@ -167,13 +167,16 @@ class Peers:
         return peer
 
     def is_full(self) -> bool:
-        """Whether as many as may be are called or there (PEE-014)."""
+        """Whether the maximum number of peers is called or present (PEE-014)."""
         return sum(peer.stage in LINKED for peer in self._by_endpoint.values()) >= limits.PEERS_MAX
 
     def make_room(self, how: str) -> bool:
-        """Whether one more may be called or there; when full, somebody gives way, so that made-up peers keep nobody out.
+        """Whether one more may be called or present.
 
-        To who comes in, or is named by a person, anybody who is no peer yet; to others who was called in vain for long.
+        When full, another makes room, so that invented peers keep no real one out.
+
+        For one that called us, or that a person named, any that is not yet a peer makes room; for others, one that was
+        called without success for long.
         """
         if not self.is_full():
             return True
@@ -201,27 +204,27 @@ class Peers:
         return False
 
     def identify(self, peer: Peer, uuid: bytes) -> None:
-        """It is known by now who it is."""
+        """Its UUID is known now."""
         if peer.uuid is not None and self._by_uuid.get(peer.uuid) is peer:
             del self._by_uuid[peer.uuid]
         peer.uuid = uuid
         self._by_uuid[uuid] = peer
 
     def move(self, peer: Peer, endpoint: str) -> None:
-        """It listens somewhere else, where nobody is known."""
+        """It listens at another endpoint, where no other peer is known."""
         self.drop(peer)
         del self._by_endpoint[peer.endpoint]
         peer.endpoint = endpoint
         self._by_endpoint[endpoint] = peer
 
     def rename(self, alias: str, endpoint: str) -> None:
-        """Both lead to the same; only the second is called from now on."""
+        """Both endpoints lead to the same peer; only the second one is called from now on."""
         if len(self.aliases) >= limits.REMEMBERED_MAX:
             del self.aliases[next(iter(self.aliases))]
         self.aliases[alias] = endpoint
 
     def turn(self, peer: Peer, stage: State) -> None:
-        """Its state is another one; the view is kept up."""
+        """Set its state, and update the view."""
         if (peer.stage is State.ACTIVE) != (stage is State.ACTIVE):
             self._active_view ^= head_of(peer.id)
             self.view_at = self._context.now.mono
@@ -244,7 +247,7 @@ class Peers:
             del self._by_uuid[peer.uuid]
 
     def refuse(self, endpoint: str, session: str = "") -> None:
-        """Do not call it for a minute; which session it is of is known as long."""
+        """Do not call it for a minute, and remember its session for that time."""
         self.pardon(endpoint)
         if len(self.refused) >= limits.REFUSED_MAX:
             self.pardon(next(iter(self.refused)))
@@ -257,7 +260,7 @@ class Peers:
         self.sessions.pop(endpoint, None)
 
     def own(self, endpoint: str) -> None:
-        """It leads to ourselves."""
+        """It leads to this node."""
         if len(self.ours) < limits.REMEMBERED_MAX:
             self.ours[endpoint] = None
 

@@ -1,10 +1,10 @@
-"""Programs of this machine and a session (JAM-040): what they ask, and what is told to who watches.
+"""The interface for programs of this machine (JAM-040): requests, and changes sent to watches.
 
 | verb | arguments | answer |
 |---|---|---|
 | status | | the facts of the session |
-| peers, sources | | who is there; whose entries are here, up to which number |
-| show | reference, eids, of, from | xml (a piece of the canonical bytes), size, of: ask on with `of` and `from` |
+| peers, sources | | the peers; the sources with their highest number |
+| show | reference, eids, of, from | xml (a piece of the canonical bytes), size, of: continue with `of` and `from` |
 | element | reference | xml, slot, eid, history |
 | digest | | digest, check, operations, catching_up |
 | edit | verb, words or reference, xml, text, attributes, by, resolves, force | source, sequence, outcome, hidden_by, eids |
@@ -13,12 +13,12 @@
 | resolve | id, choice or value, by | as `edit` |
 | import | operations (bodies) | taken, known, refused |
 | log | from or tail, limit, source | operations, next, total |
-| conflicts, parked | closed | lists of them, and how many `more` there are |
-| chat | text | told: to how many peers; without a text: chats |
-| watch | operations, events | changes, until `end`; `heard` (n) says up to which one they were read |
+| conflicts, parked | closed | lists of them, and how many `more` exist |
+| chat | text | told: number of peers; without a text: chats |
+| watch | operations, events | changes, until `end`; `heard` (n) acknowledges them up to n |
 | board | at | board, and what `digest` answers |
 
-Whatever is asked is answered once, a watch many times. What is refused has changed nothing, and says what helps.
+Every request gets one answer, a watch many. A refused request has changed nothing, and the refusal says what helps.
 """
 
 from typing import TYPE_CHECKING, Any, Final
@@ -40,7 +40,7 @@ if TYPE_CHECKING:
     from weft.cores.document.session import Session  # tidy: programs are served by the whole session
 
 LATER: Final = ("key",)
-"""Verbs that are known and not built (GSP-050)."""
+"""Verbs that are known but not implemented (GSP-050)."""
 
 
 class Serving:
@@ -52,14 +52,14 @@ class Serving:
         self._watching = Watching(session.context, self._state, session.engine.changes, self._reads.operator)
         self._edits = Edits(session, self._watching.note, self._reads.operator)
         self._position = 0
-        """Up to which position of the log watchers were told."""
+        """The position of the log up to which watchers were told."""
 
     def _state(self) -> tuple[int, int, bool]:
         session = self._session
         return session.log.check, session.engine.operations, session.is_catching_up
 
     def hear(self, asked: Asked, peer: bytes, now: Now) -> None:
-        """A program asks; whatever it asks is answered."""
+        """A request of a program; every request is answered."""
         self._session.context.count("doc.asked")
         try:
             body = self._obey(asked, peer)
@@ -71,7 +71,7 @@ class Serving:
             self._session.context.send(CLIENTS, peer, Answer(asked.id, body))
 
     def _obey(self, asked: Asked, peer: bytes) -> Any:
-        """The answer; None: it has been said, or there is none."""
+        """The answer; None: it was sent already, or there is none."""
         verb = asked.verb
         if (read := READS.get(verb)) is not None:
             return read[1](self._reads, _args(asked, read[0]))
@@ -100,21 +100,21 @@ class Serving:
         self._watching.lost(peer)
 
     def show(self) -> None:
-        """The turn ends: keep what people have said, tell watchers what has changed."""
+        """The turn ends: keep chat messages, and send changes to watchers."""
         for effect in self._session.context.effects:
             if type(effect) is Tell and type(effect.event) is ChatHeard:
                 self._edits.note(effect.event.peer, effect.event.text)
         self._watching.show(self._rows)
 
     def _rows(self) -> tuple[list[Any], int]:
-        """The operations that became known since the last time, the last of them as rows, and how many more there were."""
+        """The operations that became known since the last call: the last ones as rows, and how many others."""
         log, begin = self._session.log, self._position
         self._position = end = log.count
         first = max(begin, end - TELL_OPERATIONS_MAX)
         return [self._reads.row(*log.arrival(place)) for place in range(first, end)], first - begin
 
     def stop(self) -> None:
-        """The node ends: watches do, too."""
+        """The node stops: end all watches."""
         self._watching.stop()
 
     def facts(self) -> dict[str, Any]:
@@ -122,16 +122,16 @@ class Serving:
         return {"watchers": len(self._watching)}
 
     def wake(self, now: Now) -> None:
-        """Forget watchers that are silent."""
+        """Drop silent watchers."""
         self._watching.wake(now)
 
     def deadline(self) -> int | None:
-        """When the next of them would be, or when they are to be told."""
+        """When the next watcher times out, or changes are to be sent."""
         return self._watching.deadline()
 
 
 def _args(asked: Asked, kind: type) -> Any:
-    """Arguments as a verb takes them; Refusal `bad-request`."""
+    """Decode the arguments of a verb; Refusal `bad-request`."""
     try:
         return msgspec.convert(asked.args, kind)
     except msgspec.ValidationError as error:

@@ -1,4 +1,4 @@
-"""What programs may do in a session: enter, resolve, bring in, talk (JAM-040, DOC-041, GSP-033)."""
+"""Requests of programs that change a session: enter, resolve, import, chat (JAM-040, DOC-041, GSP-033)."""
 
 from collections import deque
 from collections.abc import Callable, Sequence
@@ -22,11 +22,11 @@ if TYPE_CHECKING:
 
 TAKEN, KNOWN, REFUSED = "taken", "known", "refused"
 BROUGHT: Final = {"new": TAKEN, "held": TAKEN, "duplicate": KNOWN, "own_source": KNOWN}
-"""What becomes of an operation that is brought in, by the log's word; any other one is refused."""
+"""The result for an imported operation, by the log's code; any other code is a refusal."""
 
 
 class Edit(msgspec.Struct, frozen=True):
-    """An entry: where and what, in words as people type them, or said apart."""
+    """An entry: reference and content, as typed words or as separate fields."""
 
     verb: str
     words: list[str] = []
@@ -38,12 +38,12 @@ class Edit(msgspec.Struct, frozen=True):
     resolves: str = ""
     force: bool = False
     wait: bool = True
-    """Whether it may be entered where this node does not find what it refers to; `force` says so, too."""
+    """Whether it may be entered although this node does not find its target; `force` allows it too."""
 
 
 class Resolve(msgspec.Struct, frozen=True):
     id: str
-    """Of the conflict; its beginning is enough."""
+    """The conflict's id; a prefix is enough."""
     choice: str = ""
     """`first`, `second`, `seen`; empty: `value`."""
     value: str | None = None
@@ -56,7 +56,7 @@ class Bring(msgspec.Struct, frozen=True):
 
 class Talk(msgspec.Struct, frozen=True):
     text: str | None = None
-    """None: what has been said?"""
+    """None: list the chat messages."""
 
 
 class Edits:
@@ -67,7 +67,7 @@ class Edits:
     ) -> None:
         self._session, self._tell, self._operator = session, tell, operator
         self.chats: deque[dict[str, Any]] = deque(maxlen=CHATS_MAX)
-        """What people have said since this start."""
+        """Chat messages since this start."""
 
     # Entries
 
@@ -101,7 +101,10 @@ class Edits:
         return issue(wanted.verb, reference, payload, by=by, resolves=resolves, force=wanted.force, waits=wanted.wait)
 
     def _compare_keys(self, wanted: Edit, reference: dict[str, str], payload: Payload) -> None:
-        """Refuse a second element of one key, as a second person of one number: the reference would lead to the first."""
+        """Refuse a second element with an existing key, such as a person's number.
+
+        A reference would find only the first.
+        """
         target = None if wanted.wait or wanted.force else self._session.engine.find(reference)
         if target is None:
             return
@@ -128,11 +131,11 @@ class Edits:
         }
 
     def undo(self, wanted: Undo) -> dict[str, Any]:
-        """Take an entry back by a further one (DOC-055)."""
+        """Undo an entry by a further one (DOC-055)."""
         return self._undone(*undo(self._session, wanted))
 
     def redo(self, wanted: Redo) -> dict[str, Any]:
-        """Take the last undo back."""
+        """Undo the last undo."""
         return self._undone(*redo(self._session, wanted))
 
     def _undone(self, issued: Issued, operation: Operation) -> dict[str, Any]:
@@ -141,7 +144,7 @@ class Edits:
     # Conflicts
 
     def resolve(self, wanted: Resolve) -> dict[str, Any]:
-        """Close a conflict by a write to its place that says so (DOC-041)."""
+        """Close a conflict by a write to its slot that names it (DOC-041)."""
         found = [one for one in self._session.engine.conflicts() if wanted.id and one.id.startswith(wanted.id)]
         if len(found) != 1:
             text = f"{len(found)} conflicts begin with {wanted.id}" if found else f"there is no conflict {wanted.id!r}"
@@ -158,10 +161,10 @@ class Edits:
     def _is_closed(self, name: str) -> bool:
         return any(one.id == name and not one.is_open for one in self._session.engine.conflicts())
 
-    # What others have
+    # Operations of others
 
     def bring(self, wanted: Bring) -> dict[str, Any]:
-        """Take operations of an exported log in, durable when this is answered (GSP-033)."""
+        """Import operations of an exported log; they are durable when this is answered (GSP-033)."""
         session, context = self._session, self._session.context
         if context.is_full:
             raise Refusal("storage-full", "the journal of this node has no room", "make room on its disk")
@@ -175,19 +178,19 @@ class Edits:
         return counts
 
     def _authorise(self, body: bytes) -> None:
-        """Whether who enters here may bring that in (GSP-054)."""
+        """Whether the operator here may import that (GSP-054)."""
         session = self._session
         try:
             header = header_of(body)
         except PeerError:
-            return  # the log refuses it itself
+            return  # the log itself refuses it
         if why := session.own.authorise(session.context.settings.operator, header.verb, header.attributes):
             raise Refusal("not-allowed", why, "another operator")
 
     # People
 
     def chat(self, wanted: Talk) -> dict[str, Any]:
-        """Say something to people at all other nodes, or list what was said."""
+        """Send a chat message to people at all other nodes, or list the messages."""
         if wanted.text is None:
             return {"chats": list(self.chats)}
         context = self._session.context
@@ -198,7 +201,7 @@ class Edits:
         return {"told": len(self._session.peers.active())}
 
     def note(self, peer: bytes, text: str) -> dict[str, Any]:
-        """Keep what somebody has said."""
+        """Keep a chat message."""
         said = {"at": self._session.context.time, "peer": uuid_text(peer), "by": self._operator(peer), "text": text}
         self.chats.append(said)
         return said
@@ -228,7 +231,7 @@ def _remove(wanted: Edit, words: Sequence[str]) -> Payload:
 
 
 MAKERS: Final[dict[str, Callable[[Edit, Sequence[str]], Payload]]] = {ADD: _add, SET: _set, REMOVE: _remove}
-"""What each verb makes of words."""
+"""The payload that each verb builds from words."""
 EDITS: Final[dict[str, tuple[type, Callable[[Edits, Any], dict[str, Any]]]]] = {
     "edit": (Edit, Edits.edit),
     "undo": (Undo, Edits.undo),
@@ -237,4 +240,4 @@ EDITS: Final[dict[str, tuple[type, Callable[[Edits, Any], dict[str, Any]]]]] = {
     "import": (Bring, Edits.bring),
     "chat": (Talk, Edits.chat),
 }
-"""What each verb takes, and who does it."""
+"""The arguments of each verb, and its method."""

@@ -1,4 +1,4 @@
-"""What programs may ask of a session without changing it: plain data, as the document and the log stand (JAM-040)."""
+"""Requests of programs that change nothing: plain data from document and log (JAM-040)."""
 
 import shlex
 from collections.abc import Callable, Iterable
@@ -24,11 +24,11 @@ if TYPE_CHECKING:
     from weft.cores.document.session import Session  # tidy: as serving.py
 
 SCANNED_MAX: Final = 20 * PAGE
-"""Operations that one request looks at for those of one source."""
+"""Operations that one request examines to find those of one source."""
 SHOWN_CHARACTERS: Final = 80
-"""Of an element, where it is only named."""
+"""Longest text of an element that is only named."""
 STAMPED: Final = frozenset((*STAMPS, *SEALS, "attribute"))
-"""Attributes of an operation that are no reference."""
+"""Attributes of an operation that are not part of a reference."""
 
 
 class Nothing(msgspec.Struct, frozen=True):
@@ -39,7 +39,7 @@ class Show(msgspec.Struct, frozen=True):
     reference: dict[str, str] | None = None
     eids: bool = True
     of: str = ""
-    """The document of which a further piece is wanted."""
+    """The digest of the document of which the next piece is wanted."""
     begin: int = msgspec.field(default=0, name="from")
 
 
@@ -51,9 +51,9 @@ class Page(msgspec.Struct, frozen=True):
     begin: int = msgspec.field(default=0, name="from")
     limit: int = PAGE
     source: str = ""
-    """The beginning of a UUID; empty: all."""
+    """A prefix of a UUID; empty: all."""
     tail: int | None = None
-    """The last so many, instead of `from`."""
+    """The last `tail` operations, instead of `from`."""
 
 
 class Which(msgspec.Struct, frozen=True):
@@ -66,17 +66,17 @@ class When(msgspec.Struct, frozen=True):
 
 
 class Reads:
-    """Answers of one session."""
+    """Answers for one session."""
 
     def __init__(self, session: "Session") -> None:
         self._session = session
         self._shown: dict[str, bytes] = {}
-        """Documents that are being fetched in pieces, by their digest."""
+        """Documents being fetched in pieces, by digest."""
 
-    # How it stands
+    # State
 
     def status(self, _: Nothing) -> dict[str, Any]:
-        """All facts of the session in one."""
+        """All facts of the session."""
         session = self._session
         context, engine, log = session.context, session.engine, session.log
         alone, schema = session.mesh.alone_since, context.settings.schema
@@ -101,7 +101,7 @@ class Reads:
         }
 
     def digest(self, _: Nothing) -> dict[str, Any]:
-        """What is equal anywhere if the document is (DOC-050)."""
+        """Digests that are equal on all nodes with an equal document (DOC-050)."""
         session = self._session
         engine, log = session.engine, session.log
         return {
@@ -112,7 +112,7 @@ class Reads:
         }
 
     def peers(self, _: Nothing) -> dict[str, Any]:
-        """Who is there, who was, who is called."""
+        """The peers: present, gone, and called."""
         peers = self._session.peers
         return {
             "peers": [self._peer(peer) for peer in sorted(peers.all(), key=_rank)],
@@ -133,14 +133,14 @@ class Reads:
         }
 
     def operator(self, source: bytes) -> str:
-        """Who enters there, as far as is known: whoever did so last; here as the settings say."""
+        """The last known operator of a source; for this node, as in the settings."""
         session = self._session
         if source == session.context.uuid:
             return session.context.settings.operator
         return self._by(source, session.log.latest(source)) if source else ""
 
     def sources(self, _: Nothing) -> dict[str, Any]:
-        """Whose entries are here, up to which number, and who they are as far as is known."""
+        """The sources with their highest number, and their operators as far as known."""
         log = self._session.log
         latest = dict(log.sources())
         highest = dict.fromkeys(latest, 0)
@@ -165,7 +165,7 @@ class Reads:
     # The document
 
     def show(self, wanted: Show) -> dict[str, Any]:
-        """The document or a part of it, as much as one answer takes; the rest is asked for with `of` and `from`."""
+        """The document or a part of it, as much as fits into one answer; continue with `of` and `from`."""
         whole = self._shown.get(wanted.of) if wanted.of else None
         if whole is None:
             root = self._session.engine.root if wanted.reference is None else self._element(wanted.reference)
@@ -184,7 +184,7 @@ class Reads:
         return {"xml": whole[wanted.begin : end], "size": len(whole), "of": of}
 
     def element(self, wanted: Where) -> dict[str, Any]:
-        """One element, and who wrote what of it (DOC-054)."""
+        """One element, with its writers (DOC-054)."""
         element = self._element(wanted.reference)
         engine = self._session.engine
         slot = engine.slot_of(element)
@@ -221,13 +221,13 @@ class Reads:
         return element
 
     def conflicts(self, wanted: Which) -> dict[str, Any]:
-        """The open ones, or all, as many as one answer takes; and how many more there are."""
+        """The open conflicts, or all, as many as fit into one answer; and how many more there are."""
         found = [one for one in self._session.engine.conflicts() if one.is_open or wanted.closed]
         told = _some(map(self._conflict, found), "first", "second")
         return {"conflicts": told, "more": len(found) - len(told)}
 
     def _conflict(self, one: Conflict) -> dict[str, Any]:
-        """A conflict as people know it: where by the chains of the schema, and what an eid stands for."""
+        """A conflict for people: the place by chains of the schema, and the element of an eid."""
         engine = self._session.engine
         are_elements = one.kind in (SINGLE, DUPLICATE_KEY)
         sides = [engine.at(side.value) if are_elements else None for side in (one.first, one.second)]
@@ -235,7 +235,7 @@ class Reads:
         return {**one.as_data(), "where": self._chain(engine.at(one.slot)), "shown": shown}
 
     def _chain(self, element: Element | None) -> str:
-        """`period=1 jam=3`; empty where a chain does not lead there."""
+        """`period=1 jam=3`; empty if no chain leads there."""
         words: list[str] = []
         below = self._session.schema.below
         while element is not None and element.parent is not None:
@@ -247,13 +247,13 @@ class Reads:
         return " ".join(reversed(words))
 
     def parked(self, _: Nothing) -> dict[str, Any]:
-        """Entries that wait for what they refer to, as many as one answer takes; and how many more there are."""
+        """Entries that wait for their target, as many as fit into one answer; and how many more there are."""
         pairs = self._session.engine.parked()
         told = _some((self.row(*pair) for pair in pairs), "body")
         return {"parked": told, "more": len(pairs) - len(told)}
 
     def board(self, wanted: When) -> dict[str, Any]:
-        """What a scoreboard shows (JAM-010)."""
+        """The contents of a scoreboard (JAM-010)."""
         session = self._session
         if session.schema.name != "derby":
             text = f"a document of schema {session.schema.name} has no scoreboard"
@@ -266,7 +266,7 @@ class Reads:
     # The log
 
     def log(self, wanted: Page) -> dict[str, Any]:
-        """Operations in the order in which they became known here, as many as one answer takes."""
+        """Operations in the order in which they became known here, as many as fit into one answer."""
         log = self._session.log
         total = log.count
         limit = min(wanted.limit, PAGE)
@@ -282,7 +282,7 @@ class Reads:
         return {"operations": rows, "next": place, "total": total}
 
     def row(self, source: bytes, sequence: int) -> dict[str, Any]:
-        """One operation as programs are told of it."""
+        """One operation in the form for programs."""
         session = self._session
         kept = session.log.kept(source, sequence)
         header = header_of(kept.body)
@@ -306,7 +306,7 @@ def _rank(peer: Peer) -> tuple[bool, str]:
 
 
 def _some(rows: Iterable[dict[str, Any]], *large: str) -> list[dict[str, Any]]:
-    """The first of them, as many as one answer takes; `large`: what of each a stranger can make as large as he likes."""
+    """The first rows, as many as fit into one answer; `large`: the part of each row whose size a peer controls."""
     told: list[dict[str, Any]] = []
     left = ANSWER_BYTES
     for row in islice(rows, PAGE):
@@ -318,20 +318,20 @@ def _some(rows: Iterable[dict[str, Any]], *large: str) -> list[dict[str, Any]]:
 
 
 def _size_of(value: Any) -> int:
-    """About how much a value takes; of a party of a conflict, its value."""
+    """Estimated size of a value; for a party of a conflict, of its value."""
     if isinstance(value, list | tuple):
         return sum(map(_size_of, value))
     return len(value) if isinstance(value, str | bytes) else 0
 
 
 def _start_of(element: Element) -> str:
-    """Tag and attributes, shortened."""
+    """Tag and attributes, truncated."""
     said = [element.tag, *(f"{name}={value}" for name, value in element.attributes.items() if name != "eid")]
     return " ".join(said)[:SHOWN_CHARACTERS]
 
 
 def reference_text(reference: dict[str, str]) -> str:
-    """As it can be typed again.
+    """A reference in the form in which it is typed.
 
     >>> reference_text({"team": "home", "person": "Ann Lee"})
     "team=home person='Ann Lee'"
@@ -351,4 +351,4 @@ READS: Final[dict[str, tuple[type, Callable[[Reads, Any], dict[str, Any]]]]] = {
     "board": (When, Reads.board),
     "log": (Page, Reads.log),
 }
-"""What each verb takes, and who answers it."""
+"""The arguments of each verb, and its method."""

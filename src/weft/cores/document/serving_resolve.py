@@ -1,4 +1,4 @@
-"""How a decision of people about a conflict becomes an entry (DOC-040, DOC-041).
+"""Turns a person's decision about a conflict into an entry (DOC-040, DOC-041).
 
 | kind | first, second | a value | seen |
 |---|---|---|---|
@@ -7,7 +7,7 @@
 | single | the other one is removed | - | nothing is changed |
 | lost-edit | first: it stays removed | - | it stays removed |
 
-Each of them says `resolves`, so the conflict is closed everywhere. What was removed is not brought back by a decision.
+Each entry has `resolves`, so the conflict is closed on all nodes. A decision never brings a removed element back.
 """
 
 from collections.abc import Callable
@@ -27,7 +27,7 @@ CHOICES: Final = (FIRST, SECOND, SEEN)
 
 
 class Decision(NamedTuple):
-    """The entry that a decision is."""
+    """The entry for a decision."""
 
     verb: str
     reference: dict[str, str]
@@ -35,7 +35,7 @@ class Decision(NamedTuple):
 
 
 def decision_of(engine: "Engine", conflict: Conflict, choice: str, value: str | None) -> Decision:
-    """What is to be entered; Refusal `bad-choice` where that is no decision of this conflict, `not-found` where it is gone."""
+    """The entry; Refusal `bad-choice` if the conflict does not have this choice, `not-found` if it no longer exists."""
     if (value is None) == (choice not in CHOICES) or (value is not None and choice):
         raise _bad(conflict, "which one is right?")
     return DECIDE[conflict.kind](engine, conflict, choice, value)

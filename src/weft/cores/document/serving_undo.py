@@ -1,8 +1,8 @@
-"""Who takes back which entry (DOC-055): of a person the last one, or one that is named.
+"""Undo and redo (DOC-055): of a person's last entry, or of a named one.
 
-An undo is an entry as any other, and says what it takes back. So what is undone can be seen in the log alone, by everybody:
-an undo takes back an entry, a redo takes back an undo, and what is taken back itself counts no more. There is nothing to
-redo once that person has entered something else.
+An undo is an ordinary entry that names what it takes back. So the log alone shows every node what is undone: an undo
+takes back an entry, a redo takes back an undo, and an entry that is taken back no longer counts. After another entry of
+that person there is nothing to redo.
 """
 
 from collections.abc import Iterator
@@ -20,12 +20,12 @@ if TYPE_CHECKING:
     from weft.cores.document.session import Session  # tidy: as serving.py
 
 DIGITS_MIN = 4
-"""Of a source that is named by its beginning."""
+"""Shortest prefix by which a source may be named."""
 
 
 class Undo(msgspec.Struct, frozen=True):
     entry: str = ""
-    """`SOURCE:N`, the beginning of the source is enough; empty: the last one of that person."""
+    """`SOURCE:N`, where a prefix of the source is enough; empty: that person's last entry."""
     by: str = ""
     force: bool = False
 
@@ -36,7 +36,7 @@ class Redo(msgspec.Struct, frozen=True):
 
 
 def undo(session: "Session", wanted: Undo) -> tuple[Issued, Operation]:
-    """Take an entry back; Refusal `not-found`, `nothing-to-undo`, `superseded`."""
+    """Undo an entry; Refusal `not-found`, `nothing-to-undo`, `superseded`."""
     session.fold()
     person = _Person(session, wanted.by)
     operation = _named(session, wanted.entry) if wanted.entry else person.last_done()
@@ -46,7 +46,7 @@ def undo(session: "Session", wanted: Undo) -> tuple[Issued, Operation]:
 
 
 def redo(session: "Session", wanted: Redo) -> tuple[Issued, Operation]:
-    """Take the last undo of a person back; Refusal `nothing-to-redo`, `superseded`."""
+    """Undo a person's last undo; Refusal `nothing-to-redo`, `superseded`."""
     session.fold()
     person = _Person(session, wanted.by)
     operation = person.last_undone()
@@ -56,7 +56,7 @@ def redo(session: "Session", wanted: Redo) -> tuple[Issued, Operation]:
 
 
 class _Person:
-    """Who enters under a name, wherever; without a name whoever enters here."""
+    """All entries under a person's name, at any node; without a name, all entries made here."""
 
     def __init__(self, session: "Session", by: str) -> None:
         self._engine, self._uuid = session.engine, session.context.uuid
@@ -64,7 +64,7 @@ class _Person:
 
     @property
     def name(self) -> str:
-        """As people are told."""
+        """The name for display."""
         return self.by or "whoever enters here"
 
     def is_of(self, operation: Operation) -> bool:
@@ -72,11 +72,11 @@ class _Person:
         return operation.by == self.by and bool(self.by or operation.source == self._uuid)
 
     def last_done(self) -> Operation | None:
-        """The last entry, or redo, that counts."""
+        """The last entry or redo that counts."""
         return next((each for each, depth in self._standing() if depth % 2 == 0), None)
 
     def last_undone(self) -> Operation | None:
-        """The last undo that counts; None once something was entered behind it."""
+        """The last undo that counts; None if there is a later entry."""
         for operation, depth in self._standing():
             if depth % 2:
                 return operation
@@ -85,7 +85,10 @@ class _Person:
         return None
 
     def _standing(self) -> Iterator[tuple[Operation, int]]:
-        """All that nobody has taken back, the last first; `depth`: 0 an entry, 1 an undo of it, 2 a redo, and so on."""
+        """All entries that are not taken back, the last first.
+
+        `depth`: 0 an entry, 1 an undo of it, 2 a redo, and so on.
+        """
         undone: set[Pair] = set()
         targets: dict[Pair, Pair] = {}
         found: list[Operation] = []
@@ -101,7 +104,7 @@ class _Person:
 
 
 def _depth(targets: dict[Pair, Pair], pair: Pair) -> int:
-    """How often something was taken back; a circle, which nobody but a liar makes, ends."""
+    """How many levels of undo an entry has; a circle, which only a malicious peer can make, ends the count."""
     depth, seen = 0, {pair}
     while (below := targets.get(pair)) is not None and below not in seen:
         depth, pair = depth + 1, below
@@ -127,7 +130,7 @@ def _take_back(session: "Session", operation: Operation, person: _Person, *, for
     known: dict[Pair, str] = {each.pair: each.by for each in session.engine.backward.operations()}
 
     def is_other(pair: Pair) -> bool:
-        """Neither the author of what is taken back, nor the person who does that."""
+        """Whether the author is neither that of the entry taken back nor the person who takes it back."""
         by = known.get(pair, "")
         return (pair[0], by) != (operation.pair[0], operation.by) and not (
             by == person.by and (bool(by) or pair[0] == session.context.uuid)

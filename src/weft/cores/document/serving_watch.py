@@ -1,8 +1,8 @@
-"""Watches: what changes, told to programs as they can take it (DOC-054, JAM-020).
+"""Watches: changes, sent to programs as fast as they read them (DOC-054, JAM-020).
 
-A program is told at most `AHEAD_MAX` changes that it has not said to have read; what happens meanwhile goes into the next
-one. So nobody's queue grows, and nobody is left with an old state. Who says nothing for `SILENCE_NS` is gone: a ROUTER
-does not tell.
+A program gets at most `AHEAD_MAX` changes that it has not acknowledged; later changes are merged into the next one. So
+no queue grows, and no program keeps an old state. A program that is silent for `SILENCE_NS` counts as gone, since a
+ROUTER does not report that.
 """
 
 from collections import deque
@@ -46,7 +46,7 @@ EVENTS: Final[dict[type, str]] = {
     messages.ConflictFound: "doc.conflict",
     messages.SessionOpened: "session.opened",
 }
-"""What is told to watchers of what goes to the journal, and under which name."""
+"""Journaled events that watchers get, with their names."""
 ADDED, REMOVED, CHANGED = "added", "removed", "changed"
 MERGED: Final[dict[tuple[str, str], str]] = {
     (ADDED, REMOVED): "",
@@ -54,11 +54,11 @@ MERGED: Final[dict[tuple[str, str], str]] = {
     (REMOVED, ADDED): CHANGED,
     (CHANGED, REMOVED): REMOVED,
 }
-"""What two changes of one slot are together; of any other two it is the second."""
+"""The result of two changes of one slot; for all other pairs it is the second one."""
 
 
 class Wanted(msgspec.Struct, frozen=True, gc=False):
-    """What a watch is to tell besides changes of the document."""
+    """What a watch reports besides changes of the document."""
 
     operations: bool = True
     events: bool = True
@@ -70,7 +70,7 @@ class Watcher:
     def __init__(self, peer: bytes, number: bytes, wanted: Wanted, now_ns: int) -> None:
         self.peer, self.number, self.wanted = peer, number, wanted
         self.told = self.read = 0
-        """How many changes were told, and up to which one they were read."""
+        """Number of changes sent, and of those acknowledged."""
         self.heard_at = now_ns
         self.slots: dict[str, str] = {}
         self.operations: deque[Any] = deque()
@@ -79,15 +79,15 @@ class Watcher:
         self.more = 0
         self.events: deque[dict[str, Any]] = deque(maxlen=TELL_EVENTS_MAX)
         self.is_stale = False
-        """Whether there is anything to tell."""
+        """Whether there is anything to send."""
 
     @property
     def is_open(self) -> bool:
-        """Whether it may be told more."""
+        """Whether it may be sent more."""
         return self.told - self.read < TELL_AHEAD_MAX
 
     def merge(self, delta: Delta) -> None:
-        """Put a change of the document to what is to be told."""
+        """Merge a change of the document into what is to be sent."""
         for kind, slots in ((REMOVED, delta.removed), (ADDED, delta.added), (CHANGED, delta.changed)):
             for slot in slots:
                 before = self.slots.pop(slot, None)
@@ -97,7 +97,7 @@ class Watcher:
         self.is_stale = True
 
     def append(self, rows: Iterable[Any], more: int) -> None:
-        """Put operations to what is to be told: the last ones, and how many there were before."""
+        """Add operations: the last ones, and the number of those before."""
         if self.wanted.operations:
             self.more += more
             for row in rows:
@@ -109,13 +109,13 @@ class Watcher:
         self.is_stale = True
 
     def note(self, event: dict[str, Any]) -> None:
-        """Put an event to what is to be told."""
+        """Add an event."""
         if self.wanted.events:
             self.events.append(event)
             self.is_stale = True
 
     def take(self) -> dict[str, Any]:
-        """All that is to be told; there is nothing then."""
+        """Remove and return everything that is to be sent."""
         told: dict[str, Any] = {kind: [] for kind in (ADDED, REMOVED, CHANGED)}
         for slot, kind in self.slots.items():
             told[kind].append(slot)
@@ -127,9 +127,11 @@ class Watcher:
 
 
 class Watching:
-    """All watches of one session. `state` says what they are compared by: check, operations, whether it is behind.
+    """All watches of one session.
 
-    `operator` says who enters at a peer.
+    `state` returns what is sent with changes: check, operations, whether the document is behind.
+
+    `operator` returns the operator at a peer.
     """
 
     def __init__(
@@ -144,23 +146,23 @@ class Watching:
         self._seen: tuple[int, int, bool] = (0, 0, False)
         self._shown_at: int | None = None
         self._is_due = False
-        """Whether the document is another one than was told, and waits for its time."""
+        """Whether the document differs from the last one sent, and the time of the next comparison has not come."""
 
     def __len__(self) -> int:
         return len(self._watchers)
 
     def begin(self, asked: Asked, peer: bytes, wanted: Wanted) -> None:
-        """Tell from now on; the first answer says that it has begun."""
+        """Start a watch; the first answer confirms it."""
         if len(self._watchers) >= WATCHERS_MAX:
             raise Refusal("busy", f"{WATCHERS_MAX} programs watch already", "one program that watches for all")
         if not self._watchers:
-            self._delta()  # what is there now is no change
+            self._delta()  # the present state is not a change
             self._seen = self._state()
         watcher = self._watchers[peer, asked.id] = Watcher(peer, asked.id, wanted, self._context.now.mono)
         self._say(watcher, {})
 
     def heard(self, asked: Asked, peer: bytes) -> None:
-        """A program has read that far, or says that it is still there."""
+        """A program has read up to this change, or sends a sign of life."""
         watcher = self._watchers.get((peer, asked.id))
         if watcher is not None:
             watcher.heard_at = self._context.now.mono
@@ -169,7 +171,7 @@ class Watching:
                 watcher.read = max(watcher.read, min(number, watcher.told))
 
     def end(self, asked: Asked, peer: bytes) -> None:
-        """A program has seen enough."""
+        """A program ends a watch."""
         if self._watchers.pop((peer, asked.id), None) is not None:
             self._answer(peer, Answer(asked.id, {}))
 
@@ -185,12 +187,15 @@ class Watching:
         self._watchers.clear()
 
     def note(self, event: dict[str, Any]) -> None:
-        """Tell an event that no core tells."""
+        """Report an event that no core emits."""
         for watcher in self._watchers.values():
             watcher.note(event)
 
     def show(self, rows: Callable[[], tuple[list[Any], int]]) -> None:
-        """A turn ends: tell everybody who may be told what it changed. `rows`: the operations that it made known."""
+        """A turn ends: send its changes to all watchers that may get more.
+
+        `rows`: the operations that became known in it.
+        """
         if not self._watchers:
             return
         for effect in self._context.effects:
@@ -206,12 +211,12 @@ class Watching:
                 self._say(watcher, {"check": f"{check:08x}", "catching_up": behind, **watcher.take()})
 
     def _facts(self, event: Any) -> dict[str, Any]:
-        """The facts of an event; of one of a peer, who enters there as well."""
+        """The fields of an event; for an event about a peer, also its operator."""
         by = self._operator(event.peer) if hasattr(event, "peer") else ""
         return facts(event) | ({"by": by} if by else {})
 
     def _look(self, rows: list[Any], more: int) -> None:
-        """Compare the document with the one that was told last."""
+        """Compare the document with the one sent last."""
         self._seen, self._is_due = self._state(), False
         self._shown_at = self._context.now.mono
         delta = self._delta()
@@ -220,7 +225,7 @@ class Watching:
             watcher.merge(delta)
 
     def _next_ns(self) -> int:
-        """When to look again: at once after a pause, else in the pace that the size of the document allows."""
+        """When to compare again: at once after a pause, else at a pace that depends on the size of the document."""
         if self._shown_at is None:
             return 0
         return self._shown_at + DELTA_NS + DELTA_NS_PER_OPERATION * self._seen[1]
@@ -233,13 +238,13 @@ class Watching:
         self._context.send(CLIENTS, peer, answer)
 
     def wake(self, now: Now) -> None:
-        """Forget who is silent."""
+        """Drop silent watchers."""
         for key, watcher in list(self._watchers.items()):
             if now.mono - watcher.heard_at >= WATCH_SILENCE_NS:
                 del self._watchers[key]
 
     def deadline(self) -> int | None:
-        """When somebody has been silent for too long, or the document is to be compared."""
+        """When a watcher times out, or the document is to be compared."""
         if not self._watchers:
             return None
         silent = min(watcher.heard_at for watcher in self._watchers.values()) + WATCH_SILENCE_NS
@@ -259,4 +264,4 @@ def plain(value: Any) -> Any:
     """Bytes as text: of 16 bytes a UUID, of any others hexadecimal digits."""
     if not isinstance(value, bytes):
         return value
-    return uuid_text(value) if len(value) == 16 else value.hex()  # bytes of a UUID
+    return uuid_text(value) if len(value) == 16 else value.hex()  # 16 bytes are a UUID

@@ -1,12 +1,13 @@
-"""Entries as people type them: which words say where, and which say what (docs/doc.md, "What one types").
+"""Entries as people type them: words for the place, and words for the content (docs/doc.md, "What one types").
 
     weft doc set period=1 jam=3 duration=90
                  ╰──where──╯ ╰──what──╯
 
-The first word begins the reference: `eid=…` and `path=…` are one by themselves; the first name of a chain of the schema
-(derby: `period`, `team`) is followed by its next name (`jam`, `person`) if that is the next word. Everything behind it
-says what: of `set` attributes, of `add` XML, or tags each with its attributes: `penalty team=home code=B`. So an
-attribute that is called like the next name of the chain stands behind another one, or is said by `-a`.
+The first word begins the reference. `eid=…` and `path=…` are complete references; after the first name of a chain of
+the schema (derby: `period`, `team`) its next name (`jam`, `person`) belongs to the reference if it is the next word.
+All words after it are the content: for `set` attributes; for `add` XML, or tags, each with its attributes: `penalty
+team=home code=B`. So an attribute with the name of the chain's next step must come after another attribute, or be given
+by `-a`.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -25,19 +26,19 @@ NAMES = "letters, digits, _ . -; a letter first; a text is said by --text"
 
 
 def chains_of(steps: Iterable[Chain]) -> Chains:
-    """The names that a schema's chains are referred to by."""
+    """The names of references in a schema."""
     return {step.ref: chains_of(step.sub) for step in steps}
 
 
 class Typed(NamedTuple):
-    """Words, sorted out."""
+    """The words, divided."""
 
     reference: dict[str, str]
     rest: list[str]
 
 
 def split(words: Sequence[str], chains: Chains) -> Typed:
-    """Part the reference from what follows it.
+    """Divide the words into the reference and the rest.
 
     >>> derby = {"period": {"jam": {}}, "team": {"person": {}}}
     >>> split(["period=1", "jam=3", "duration=90"], derby)
@@ -72,7 +73,7 @@ def attributes_of(words: Iterable[str]) -> dict[str, str]:
 
 
 def payload_of(words: Sequence[str], text: str) -> Payload:
-    """What `add` adds: XML, or tags with attributes; `text` goes into the only tag that is typed, else into the target."""
+    """The payload of `add`: XML, or tags with attributes; `text` goes into the only tag, else into the target."""
     nodes: list[Node] = []
     typed: list[Node] = []
     for word in words:
@@ -99,7 +100,7 @@ def payload_of(words: Sequence[str], text: str) -> Payload:
 
 
 def xml_of(text: str) -> Payload:
-    """A fragment as it is typed; Refusal `bad-xml`."""
+    """An XML fragment as typed; Refusal `bad-xml`."""
     try:
         return fragment_of(text)
     except PeerError as error:
@@ -110,7 +111,7 @@ def xml_of(text: str) -> Payload:
 
 
 def where_of(chains: Chains) -> str:
-    """How a place can be said, for who has not.
+    """The forms of a reference, for an error message.
 
     >>> where_of({"period": {"jam": {}}, "team": {"person": {}}})
     'path=/ (the top), eid=…, period=… [jam=…], team=… [person=…]'

@@ -1,10 +1,8 @@
-"""One session of a node: a document, everybody who edits it, and the log of all that was ever done to it (docs/doc.md).
+"""One session of a node: a document, the peers that edit it, and the log of all its operations (docs/doc.md).
 
-mesh      who is there: peers, introductions, session time
-log       every operation of every source; gossip: how nobody misses one
-own       what is entered here
-engine    the document, folded from the log in one order for all (`fold/`)
-serving   programs of this machine
+mesh who is there: peers, introductions, session time log every operation of every source; gossip: how nobody misses one
+own what is entered here engine the document, folded from the log in one order for all (`fold/`) serving programs of
+this machine
 """
 
 from collections.abc import Callable, Iterable
@@ -34,21 +32,24 @@ from weft.wire.document.operations import Operation
 
 
 class Telling:
-    """Tells each conflict once, when it comes up, at every node that has both sides: so both parties hear of it (DOC-040)."""
+    """Tells each conflict once, when it appears, at every node that has both sides.
+
+    So both parties learn of it (DOC-040).
+    """
 
     def __init__(self, context: Context, engine: Engine) -> None:
         self._context, self._engine = context, engine
         self._known: set[str] | None = None
-        """None: the log is still being taken back."""
+        """None: the log is still being restored."""
         self._last: tuple[int, str] = (0, "")
-        """How many there were, and the last of them: looking through all of them with every entry would cost too much."""
+        """How many there were, and the last of them: examining all of them after every entry would cost too much."""
 
     def learn(self) -> None:
-        """What is there at the start was told by a start before."""
+        """An earlier start has told the conflicts that exist at the start."""
         self._known = {conflict.id for conflict in self._engine.conflicts()}
 
     def tell(self) -> None:
-        """Of those that are new, and still open; one that was taken back and comes again is not told twice."""
+        """Tell the new, open ones; one that was undone and appears again is not told twice."""
         found = self._engine.conflicts()
         last = (len(found), found[-1].id if found else "")
         if self._known is None or last == self._last:
@@ -65,7 +66,7 @@ class Telling:
 
 
 class Session:
-    """Pure, as a core is; channels are those of `context`."""
+    """Pure, like a core; for its channels see `context`."""
 
     name = "document"
 
@@ -82,16 +83,19 @@ class Session:
         self.serving = Serving(self)
         self.telling = Telling(context, self.engine)
         self._winners: dict[tuple[bytes, int], Operation] = {}
-        """Of forks: what the document is to be told of."""
+        """Winners of forks, to be passed to the document."""
         self._folded_at = 0
         self._parts = Parts(self.mesh, self.gossip, self.adopting, self.serving)
 
     def _note_winner(self, operation: Operation) -> None:
-        """A number has another body: the document hears of all of a turn together, since each would fold it anew."""
+        """A number has another body.
+
+        The document gets all of a turn together, since each one alone would cause a refold.
+        """
         self._winners[operation.source, operation.sequence] = operation
 
     def _change_identity(self, peer: bytes, uuid: bytes) -> None:
-        """Somebody holds more of our source than we do (GSP-015): go on as somebody else."""
+        """A peer has more of our source than we do (GSP-015): continue under another identity."""
         context = self.context
         context.tell(messages.IdentityReused(context.session, peer, context.uuid, uuid))
         self.mesh.restart(uuid)
@@ -100,17 +104,17 @@ class Session:
     # Memory
 
     def restore(self, entries: Iterable[Entry], now: Now) -> None:
-        """Take back the log; who spoke here before is a dead source by now (GSP-030)."""
+        """Restore the log; the source of the earlier start is gone now (GSP-030)."""
         self.context.begin(now)
         self.log.restore(entries)
 
     def condense(self) -> Iterable[CoreRecord]:
         return self.log.condense()
 
-    # Hearing and obeying
+    # Messages and orders
 
     def receive(self, message: Any, source: Source, now: Now) -> None:
-        """Hear a peer, or a program."""
+        """A message of a peer or a program."""
         self.context.begin(now)
         if source.channel == CLIENTS:
             assert isinstance(message, Asked)
@@ -149,7 +153,7 @@ class Session:
         self.serving.stop()
         self.mesh.bye("")
 
-    # Time and what follows
+    # Time, and what it makes due
 
     def wake(self, now: Now) -> None:
         self.context.begin(now)
@@ -164,9 +168,11 @@ class Session:
         return earliest(fold_at, self._parts.deadline())
 
     def effects(self) -> list[Effect]:
-        """What to do, in order; what arrived since the last time is in the document by now, in one batch (DOC-052).
+        """All effects in order.
 
-        While much streams in it is folded once a second, and readers have the state before (DOC-053).
+        Operations that arrived since the last call are in the document by now, in one batch (DOC-052).
+
+        While many arrive, they are folded once a second, and readers see the state before (DOC-053).
         """
         if not self.gossip.is_catching_up or self.context.now.mono >= self._folded_at + FOLD_WAIT_NS:
             self.fold()
@@ -176,11 +182,11 @@ class Session:
 
     @property
     def is_catching_up(self) -> bool:
-        """Whether readers have a state of before: something is known that is not in the document yet (DOC-053)."""
+        """Whether readers see an earlier state: some known operations are not in the document yet (DOC-053)."""
         return self.engine.is_behind or self.log.has_fresh or bool(self._winners)
 
     def fold(self) -> None:
-        """Take what has become known into the document."""
+        """Fold the operations that became known."""
         self._folded_at = self.context.now.mono
         winners, self._winners = self._winners, {}
         if winners:

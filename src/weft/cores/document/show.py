@@ -1,4 +1,4 @@
-"""How documents stand, for `/status` and metrics."""
+"""The documents' part of `/status` and metrics."""
 
 from collections import Counter
 from typing import TYPE_CHECKING, Any
@@ -8,7 +8,7 @@ if TYPE_CHECKING:
 
 
 def facts(documents: "Documents") -> dict[str, Any]:
-    """All sessions, by name, and what happened in all of them."""
+    """All sessions by name, and the counts over all of them."""
     sessions = documents.sessions
     counts: Counter[str] = Counter()
     for session in sessions.values():

@@ -1,4 +1,4 @@
-"""What the log knows of one source: its bytes in order, how they came, and the chain of their hashes (PEE-022)."""
+"""The log of one source: its bytes in order, how they came, and the chain of their hashes (PEE-022)."""
 
 from array import array
 from collections import deque
@@ -13,7 +13,7 @@ NOTHING: Final = bytes(32)
 
 
 class Source:
-    """The gapless prefix of one source; number n stands at n - 1. Instants of `times` and `effs` are seconds, as the wire has them."""
+    """The gapless prefix of one source; number n is at index n - 1. `times` and `effs` are seconds, as on the wire."""
 
     __slots__ = (
         "_chain",
@@ -39,7 +39,7 @@ class Source:
         self.times = array("d")
         self.effs = array("d")
         self._heard: deque[tuple[int, int]] = deque()
-        """(when, number) of what was heard lately."""
+        """(when, number) of what was received recently."""
         self._chain, self._chained, self._term = NOTHING, 0, 0
 
     @property
@@ -48,12 +48,12 @@ class Source:
         return len(self.bodies)
 
     def kept(self, sequence: int) -> Kept:
-        """What stands under a number."""
+        """The operation with this number."""
         at = sequence - 1
         return Kept(self.bodies[at], self.received[at], self.senders[at])
 
     def append(self, kept: Kept, timestamp: float, position: int) -> None:
-        """The next one."""
+        """Append the next operation."""
         self.bodies.append(kept.body)
         self.senders.append(kept.received_from)
         self.received.append(kept.received_ns)
@@ -64,7 +64,10 @@ class Source:
             self._heard.append((kept.heard_at, len(self.bodies)))
 
     def replace(self, sequence: int, kept: Kept, timestamp: float) -> None:
-        """Another body won this number: what follows has another chain, and perhaps other effective times. O(latest)."""
+        """Another body won this number: the chain of all later numbers changes, and perhaps their effective times.
+
+        O(latest).
+        """
         at = sequence - 1
         self.bodies[at], self.senders[at], self.received[at] = kept.body, kept.received_from, kept.received_ns
         self.times[at] = timestamp
@@ -72,24 +75,24 @@ class Source:
         for place in range(at, len(self.times)):
             eff = max(self.times[place], eff)
             if place > at and self.effs[place] == eff:
-                break  # and so is whatever follows
+                break  # and so are all later ones
             self.effs[place] = eff
         if sequence <= self._chained:
             self._chain, self._chained = NOTHING, 0
 
     def settled(self, before: int) -> int:
-        """Up to which number everything was heard before an instant (monotonic)."""
+        """Up to which number everything was received before an instant (monotonic)."""
         self.settle(before)
         return min((number for at, number in self._heard if at > before), default=self.latest + 1) - 1
 
     def settle(self, before: int) -> None:
-        """Nobody will ask when something was heard that was heard before an instant."""
+        """Forget when operations before this instant were received."""
         heard = self._heard
         while heard and heard[0][0] <= before:
             heard.popleft()
 
     def chain(self) -> bytes:
-        """The chain up to the latest; what was hashed before is not hashed again."""
+        """The chain up to the latest number; operations hashed before are not hashed again."""
         chain = self._chain
         for body in islice(self.bodies, self._chained, None):
             chain = sha256(chain + sha256(body).digest()).digest()
@@ -97,7 +100,7 @@ class Source:
         return chain
 
     def turn(self) -> int:
-        """The exclusive or of this source's part of the log's check as it was told last, and as it is."""
+        """The exclusive or of this source's old and new contribution to the log's check."""
         before = self._term
         told = self.uuid + len(self.bodies).to_bytes(8, "big") + self.chain()
         self._term = int.from_bytes(sha256(told).digest()[:4], "big") if self.bodies else 0

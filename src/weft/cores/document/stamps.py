@@ -1,4 +1,4 @@
-"""Timestamps of own operations: behind everything that was seen, so that a correction counts (GSP-002)."""
+"""Timestamps of own operations: later than everything seen, so that a correction counts (GSP-002)."""
 
 from math import nextafter
 from typing import Final
@@ -10,17 +10,17 @@ from weft.cores.document.messages import TimeAhead
 from weft.wire.document.operations import TIMESTAMP_MAX
 
 STEP_S: Final = 1e-6
-"""A double of this century has no smaller part of a second."""
+"""The smallest part of a second that a double of this century can hold."""
 
 
 class Stamps:
-    """The greatest timestamp of the log, unless it is far ahead of session time: then whoever said it has a wrong clock."""
+    """The greatest timestamp in the log, unless it is far ahead of session time: then its source has a wrong clock."""
 
     def __init__(self, context: Context) -> None:
         self._context = context
         self._seen = self._own = 0.0  # tidy: seconds, as the wire has them
         self._ahead: dict[bytes, None] = {}
-        """Sources that were told to be ahead, and were not in time since."""
+        """Sources reported as ahead that have not been in time since."""
 
     def see(self, source: bytes, sequence: int, timestamp: float, *, is_told: bool = True) -> None:
         """Note the timestamp of an operation."""
@@ -33,17 +33,17 @@ class Stamps:
             self._context.tell(TimeAhead(self._context.session, source, sequence, ahead_ns))
 
     def next(self, behind: float | None = None) -> float:
-        """The timestamp of the next own operation; greater than `behind` in any case."""
+        """The timestamp for the next own operation; always greater than `behind`."""
         stamp = max(self._context.time, self._own, after(self._seen))
         if behind is not None:
             stamp = max(stamp, after(behind))
         return min(stamp, TIMESTAMP_MAX)
 
     def used(self, timestamp: float) -> None:
-        """An own operation has it: later ones are not before it."""
+        """An own operation has this timestamp: later ones must not be before it."""
         self._own = max(self._own, timestamp)
 
 
 def after(timestamp: float) -> float:
-    """A microsecond later, or the next double where they are farther apart."""
+    """A microsecond later, or the next double if doubles are farther apart."""
     return max(round(timestamp + STEP_S, 6), nextafter(timestamp, TIMESTAMP_MAX))

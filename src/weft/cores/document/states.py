@@ -1,12 +1,13 @@
-"""How far one node has come with another one of its session (PEE-010).
+"""How far this node has come with another node of its session (PEE-010).
 
-Each speaks to the other through a socket of its own, so both must have said where they listen. HELO says that, and the
-first word of both is HELO. BOUT says which session it is; only after equal ones are they peers. A HELO, or a BOUT, that comes
-while ours is unanswered *is* the answer; any other is answered, once a second at most: so two nodes never answer each
-other for ever.
+Each node sends over a socket of its own, so both must state where they listen: HELO does that, and is the first message
+of both. BOUT states the session; two nodes become peers only after equal ones. A HELO, or a BOUT, that comes while ours
+is unanswered *is* the answer; any other is answered, at most once a second, so two nodes never answer each other for
+ever.
 
-Who is silent for too long, or says goodbye, is gone and is called again for a while; who is of another session is forgotten, and
-not called for a minute. What comes without a row here is counted (`mesh.rx.before_helo`), and nothing else happens.
+A peer that is silent for too long, or says goodbye, is gone and is called again for a while; a node of another session
+is dropped, and not called for a minute. An input without a row is counted (`mesh.rx.before_helo`), and has no other
+effect.
 """
 
 from enum import Enum

@@ -1,8 +1,9 @@
-"""Session time: one clock for all who have met, however wrong those of their machines are (PEE-040 to PEE-043).
+"""Session time: one clock for all nodes that have met, however wrong their machines' clocks are (PEE-040 to PEE-043).
 
-It starts as the wall clock and goes on as the monotonic one. A virgin takes the time of the first peer that it meets; of two
-virgins the one with the smaller UUID is the reference. Whoever has taken, given or used a time keeps it: two grown groups that
-merge have two clocks, and the order of the document does not mind.
+It starts as the wall clock and continues as the monotonic clock. A virgin (a node whose time is still free) adopts the
+time of the first peer it meets; of two virgins, the one with the smaller UUID is the reference. A node that has
+adopted, given or used a time keeps it: when two groups with different times merge, both times stay, and the order of
+the document does not suffer.
 """
 
 from weft.cores.document import limits
@@ -13,23 +14,23 @@ from weft.wire.document.messages import Time
 
 
 class Times:
-    """`is_virgin`: no time adopted, nobody's reference, no operation issued."""
+    """`is_virgin`: it has adopted no time, is no node's reference, and has issued no operation."""
 
     def __init__(self, context: Context, peers: Peers) -> None:
         self._context, self._peers = context, peers
         self.is_virgin = True
         self._asked: Peer | None = None
-        """Whom we ask."""
+        """The peer that we ask."""
         self._asks = 0
         self._asked_at = 0
 
     def settle(self) -> None:
-        """Session time has been used: it is kept from now on."""
+        """Session time was used: it is kept from now on."""
         self.is_virgin = False
         self._asked = None
 
     def active(self, peer: Peer) -> None:
-        """A peer has become ACTIVE: ask it, if it is the only one; tell it, if we know (PEE-041)."""
+        """A peer has become ACTIVE: ask it, if it is the only one; tell it the time, if we know it (PEE-041)."""
         if not self.is_virgin:
             self._say(peer)
         elif len(self._peers.active()) == 1:
@@ -45,7 +46,7 @@ class Times:
         self._context.say(peer.endpoint, Time())
 
     def hear(self, peer: Peer, time: Time) -> None:
-        """It asks, or tells, the time."""
+        """It asks for the time, or tells it."""
         if time.seconds is None:
             self._answer(peer)
         elif 0 < time.seconds <= limits.TIMESTAMP_MAX:
@@ -60,7 +61,7 @@ class Times:
             self._say(peer)
 
     def _compare(self, peer: Peer, theirs: int) -> None:
-        """PEE-043: a virgin adopts, with half of what question and answer took; others only note the skew."""
+        """PEE-043: a virgin adopts the time, plus half of the round trip; others only note the skew."""
         context = self._context
         is_jump = theirs - context.time_ns > limits.FUTURE_NS
         if is_jump:
@@ -77,7 +78,7 @@ class Times:
 
     def _note_skew(self, peer: Peer, theirs: int) -> None:
         context = self._context
-        is_told = abs(peer.skew_ns or 0) > limits.SKEW_TOLD_NS  # once: a peer that says it again and again fills no log
+        is_told = abs(peer.skew_ns or 0) > limits.SKEW_TOLD_NS  # once: repetitions by a peer must not fill the log
         peer.skew_ns = theirs - context.time_ns
         if abs(peer.skew_ns) > limits.SKEW_TOLD_NS and not is_told:
             told = max(-limits.TOLD_NS_MAX, min(peer.skew_ns, limits.TOLD_NS_MAX))

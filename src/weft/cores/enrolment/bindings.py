@@ -1,8 +1,8 @@
-"""Whose key is known, as the configuration has it; what a root writes of it (SEC-024, SEC-025).
+"""Known keys as the configuration has them, and what a root writes of them (SEC-024, SEC-025).
 
-All bindings stand under `/CONFIG/global/key/`, so that each node knows everybody's key: halves of a split go on, and
-nodes of different groups that share the store speak to one another. A root writes its own; what has less than half of
-its time left it writes anew. A revoked key has no binding any more, so nothing renews it.
+All bindings stand under `/CONFIG/global/key/`, so that each node knows the key of every node: halves of a split keep
+working, and nodes of different groups that share the store can talk. A root writes its own binding, and renews bindings
+with less than half of their time left. A revoked key has no binding any more, so it is not renewed.
 """
 
 from collections.abc import Callable
@@ -18,22 +18,22 @@ from weft.cores.enrolment.context import Context, Then, until_of
 from weft.cores.enrolment.messages import KeyRevoked, KeyShown, KeysRevoked, KeysShown, RevokeKey, ShowKeys
 
 LEADS = "collector"
-"""The role of those that may be the root."""
+"""The role of keys whose nodes may be root."""
 
 
 class Bindings:
-    """All that this node has heard of."""
+    """All bindings known here."""
 
     def __init__(self, context: Context) -> None:
         self.context = context
         self.known: dict[bytes, Binding] = {}
         self._places: dict[bytes, str] = {}
-        """The key of the configuration under which each stands."""
+        """The key of the configuration for each binding."""
         self.look_at: int | None = None
-        """When to look for what has to be written, monotonic nanoseconds."""
+        """When to check for bindings to write, monotonic ns."""
 
     def learn(self, pairs: tuple[tuple[str, bytes | None], ...], now: Now) -> None:
-        """Take over what has changed; what cannot be read counts as absent."""
+        """Apply changed pairs; an unreadable value counts as absent."""
         has_changed = False
         for key, value in pairs:
             node = bound_node(key)
@@ -56,22 +56,22 @@ class Bindings:
         self._places[node] = key
 
     def named(self, name: str) -> bytes | None:
-        """Whose name that is; None: nobody's."""
+        """The node with this name; None: there is none."""
         if name == self.context.settings.name:
             return self.context.node
         return next((node for node, each in self.known.items() if each.name == name), None)
 
     def leaders(self) -> dict[str, Binding]:
-        """The root, and who else may become it, by UUID in hex; as many as a WELCOME holds."""
+        """The root, and the nodes that may become root, by UUID in hex; as many as fit into a WELCOME."""
         own = self.context.node
         others = [node for node, each in self.known.items() if LEADS in each.roles and node != own]
         chosen = [own, *others][: limits.WELCOME_KEYS_MAX]
         return {node.hex(): self.known[node] for node in chosen if node in self.known}
 
-    # What a root writes
+    # Writes of a root
 
     def look(self, now: Now) -> None:
-        """Keep this root's own binding as it is now, and renew those of others."""
+        """Keep this root's own binding up to date, and renew those of others."""
         self.look_at = now.mono + limits.LOOK_NS
         if not self.context.can_invite:
             return
@@ -82,9 +82,10 @@ class Bindings:
                 self.write(node, msgspec.structs.replace(each, until=until_of(now, limits.UNTIL_S)))
 
     def write_own(self, now: Now) -> None:
-        """Write this root's own binding where it is missing or old: the first invitation writes the first one.
+        """Write this root's own binding where it is missing or old; the first invitation writes the first one.
 
-        From the first binding on only the configuration says whom the fabric knows, so none is written before.
+        From the first binding on, the configuration alone defines which nodes the fabric knows, so none is written
+        earlier.
         """
         own = self.known.get(self.context.node)
         if own is None or self.context.curve not in own.curve:
@@ -98,7 +99,7 @@ class Bindings:
         return Binding(curve=(self.context.curve,), name=name, roles=(LEADS,), host=host, until=until)
 
     def write(self, node: bytes, binding: Binding, then: Then | None = None) -> None:
-        """Have a binding written; what cannot be written now is looked at again."""
+        """Request the write of a binding; if it cannot be written now, it is checked again later."""
 
         def written(code: int, now: Now) -> None:
             if code:
@@ -109,13 +110,13 @@ class Bindings:
     # Orders
 
     def show(self, order: ShowKeys, missing: Callable[[bytes], tuple[str, ...]]) -> None:
-        """Tell whose keys are known, by name; `missing`: who does not know a node's next key yet."""
+        """List the known keys, by name; `missing`: nodes that do not know a node's next key yet."""
         rows = sorted(self.known.items(), key=lambda item: item[1].name)
         shown = tuple(KeyShown(n.hex(), b.name, b.roles, b.names, b.curve, b.until, missing(n)) for n, b in rows)
         self.context.reply(order.ticket, KeysShown(shown))
 
     def revoke(self, order: RevokeKey, now: Now) -> None:
-        """Let a node's keys be nobody's; answered when that is durable."""
+        """Delete the binding of a node's keys; answered when that is durable."""
         node = self.named(order.node) or _node_of(order.node)
         binding = self.known.get(node) if node else None
         if node is None or binding is None:

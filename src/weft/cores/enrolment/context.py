@@ -1,4 +1,4 @@
-"""What the parts of the enrolment core share: their outbox, what the node has, and who wants what written."""
+"""State that the parts of the enrolment core share: the outbox, the node's keys, and open writes."""
 
 import hmac
 from collections.abc import Callable
@@ -17,7 +17,7 @@ from weft.wire.token import SECRET_BYTES
 
 SECRET_LABEL: Final = b"weft-invitation-1\x00"
 Then = Callable[[int, Now], None]
-"""What to do with the code of a write: 0, it is durable."""
+"""Called with the result of a write: 0 if it is durable."""
 
 
 class Counters(msgspec.Struct):
@@ -28,14 +28,14 @@ class Counters(msgspec.Struct):
     refused: int = 0
     """JOINs that were refused."""
     offers_refused: int = 0
-    """Next keys that nodes offered and that are those of others."""
+    """Next keys that nodes offered although they belong to other nodes."""
 
 
 class Context(Outbox):
-    """One node's end of enrolment."""
+    """State of the enrolment core."""
 
     def __init__(self, settings: EnrolmentSettings, node: bytes, secret: bytes) -> None:
-        """`secret`: of the machine. What is made of it need not be kept, and cannot be guessed."""
+        """`secret`: of the machine. Secrets derived from it need not be stored, and cannot be guessed."""
         super().__init__()
         self.settings, self.node = settings, node
         self.budget = Budget()
@@ -48,29 +48,29 @@ class Context(Outbox):
 
     @property
     def can_invite(self) -> bool:
-        """Whether this node lets machines in: a root with keys."""
+        """Whether this node can invite: it is a root with keys."""
         return self.is_root and bool(self.curve)
 
     def secret_of(self, ident: bytes) -> bytes:
-        """The secret of an invitation: made anew each time it is needed, so that no disk ever has it."""
+        """The secret of an invitation; derived each time, so that it is on no disk."""
         return invitation_secret(self._secret, ident)
 
     def want(self, key: str, value: bytes, then: Then) -> None:
-        """Have a pair written; an empty value deletes it."""
+        """Request the write of a pair; an empty value deletes it."""
         self.tell(BindingWanted(self._writes.open(then), key, value))
 
     def written(self, ticket: int, code: int, now: Now) -> None:
-        """A write is durable, or refused with a code."""
+        """The result of a write: durable, or refused with a code."""
         then = self._writes.close(ticket)
         if then is not None:
             then(code, now)
 
     def refuse(self, ticket: int, code: str, text: str) -> None:
-        """Answer an order that is not obeyed."""
+        """Refuse an order."""
         self.reply(ticket, EnrolmentRefused(code, text))
 
     def answer(self, source: Source, message: Answer) -> None:
-        """Answer who has sent a JOIN."""
+        """Answer the sender of a JOIN."""
         self.send(source.channel, source.peer, message)
 
 
@@ -80,5 +80,5 @@ def invitation_secret(machine_secret: bytes, ident: bytes) -> bytes:
 
 
 def until_of(now: Now, span_s: int) -> int:
-    """Seconds since 1970 at which a binding made now ends."""
+    """The end of a binding made now, in seconds since 1970."""
     return now.wall // SECOND + span_s

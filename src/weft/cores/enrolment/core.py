@@ -1,4 +1,4 @@
-"""Enrolment on one node: the root lets machines in, and keeps the list of keys (SEC-020 to SEC-025)."""
+"""Enrolment on one node: the root admits machines, and maintains the list of keys (SEC-020 to SEC-025)."""
 
 from collections.abc import Callable, Iterable
 from typing import Any, Final
@@ -20,7 +20,7 @@ from weft.wire.token import MINUTE_NS
 
 
 class Enrolment:
-    """Who may come in, and whose keys are known."""
+    """The enrolment core: admission, and known keys."""
 
     name = "enrolment"
 
@@ -32,14 +32,14 @@ class Enrolment:
         self.invitations = Invitations(self.context, self.bindings, chance)
         self.rotation = Rotation(self.context, self.bindings)
         self.port = 0
-        """Of the open door; 0: there is none."""
+        """Port of the open door (the socket for JOINs); 0: it is closed."""
         self._is_door_asked = False
         self._waiting: list[tuple[int, Invitation]] = []
-        """Who is told when the door is open."""
+        """Invite orders that are answered when the door is open."""
         self._due: int | None = None
 
     def restore(self, entries: Iterable[Entry], now: Now) -> None:
-        """Take the invitations back; bindings come with the configuration."""
+        """Restore the invitations; bindings come with the configuration."""
         for _, record in entries:
             if isinstance(record, CoreRecord) and record.core == self.name:
                 self.invitations.restore(from_record(record))
@@ -48,7 +48,7 @@ class Enrolment:
         return self.invitations.condense()
 
     def receive(self, message: Any, source: Source, now: Now) -> None:
-        """Hear a machine that wants to join; PeerError `no-key`."""
+        """A message of a machine that wants to join; PeerError `no-key`."""
         self.invitations.hear(message, source, now)
         self._look(now)
 
@@ -70,7 +70,7 @@ class Enrolment:
         return self.context.take()
 
     def _look(self, now: Now) -> None:
-        """What is due by now, and whether the door has to open or to close."""
+        """Do what is due, and open or close the door as needed."""
         self.invitations.expire(now)
         if self.bindings.look_at is not None and now.mono >= self.bindings.look_at:
             self.bindings.look(now)
@@ -115,7 +115,10 @@ class Enrolment:
             self._waiting.append((order.ticket, made))
 
     def _door_is(self, order: messages.DoorIs, now: Now) -> None:
-        """Tokens are told only of a door that stands; without one, the invitations of those who wait are taken back."""
+        """A token is given out only once the door is open.
+
+        If it cannot be opened, the waiting invitations are withdrawn.
+        """
         self.port = order.port
         waiting, self._waiting = self._waiting, []
         for ticket, made in waiting:
@@ -163,7 +166,7 @@ class Enrolment:
         self.rotation.hear(order, now)
 
     def _failed(self, order: SendFailed, now: Now) -> None:
-        """Who is gone asks again."""
+        """Nothing to do: a machine that has gone asks again."""
 
 
 _OBEY: Final[dict[type, Callable[[Enrolment, Any, Now], None]]] = {

@@ -1,7 +1,7 @@
-"""Invitations, and the machines that come with their tokens (SEC-022, SEC-023).
+"""Invitations, and machines that join with their tokens (SEC-022, SEC-023).
 
-A right JOIN wants its binding written first; only when that is durable the use is persisted, and below that wall the
-WELCOME leaves. So nobody is welcomed whom the fleet does not know after a crash.
+A valid JOIN first requests the write of its binding. When that is durable, the use of the invitation is persisted, and
+behind that wall the WELCOME is sent. So after a crash, no machine was welcomed that the fleet does not know.
 """
 
 import hashlib
@@ -50,21 +50,21 @@ _ENDED: Final = {
     State.EXPIRED: ("expired", "the time of this token is over"),
     State.REVOKED: ("revoked", "the token was taken back"),
 }
-"""What is said to who comes too late."""
+"""Answers to machines that come too late."""
 
 
 NO_KEYS: Final = "this node has no keys yet: weft invite --listen ADDRESS, the one at which other machines reach it"
 
 
 class Knock(NamedTuple):
-    """A JOIN, and who has sent it."""
+    """A JOIN with its sender."""
 
     join: Join
     source: Source
     curve: str
     """The key in Z85 that the connection has proved."""
     address: str = ""
-    """Where it comes from, as the kernel has it; empty: that is not known."""
+    """The sender's address, by the kernel's information; empty: unknown."""
 
     @property
     def joined(self) -> Joined:
@@ -72,23 +72,23 @@ class Knock(NamedTuple):
 
 
 class Invitations:
-    """Those of one root."""
+    """The invitations of one root."""
 
     def __init__(self, context: Context, bindings: Bindings, chance: Chance) -> None:
         self.context, self.bindings = context, bindings
         self.kept: dict[bytes, Invitation] = {}
         """By id, oldest first."""
         self.grace_until: int | None = None
-        """Until then who has joined last may ask again; monotonic nanoseconds."""
+        """Until then the machines that joined last may ask again; monotonic ns."""
         self._chance = chance
         self._joins_at: deque[int] = deque(maxlen=limits.JOINS_PER_SECOND)
         self._wrong_at: deque[tuple[int, str]] = deque(maxlen=limits.WRONG_PER_MINUTE)
-        """When a proof was wrong, and the address that it came from."""
+        """When wrong proofs came, and from which address."""
         self._pending: dict[bytes, bytes] = {}
-        """The invitation by which a node is being bound."""
+        """By node: the invitation for which its binding is being written."""
 
     def restore(self, invitation: Invitation) -> None:
-        """Take back what was kept; the last record of an invitation counts."""
+        """Restore a record; the last one of an invitation counts."""
         self._put(invitation)
 
     def condense(self) -> Iterable[CoreRecord]:
@@ -128,11 +128,11 @@ class Invitations:
         return next((ident for ident, each in self.kept.items() if not each.is_open), None)
 
     def show(self, order: ShowInvitations) -> None:
-        """Tell of all that are kept."""
+        """List all kept invitations."""
         self.context.reply(order.ticket, InvitationsShown(tuple(map(_shown, self.kept.values()))))
 
     def withdraw(self, order: Withdraw, now: Now) -> None:
-        """Take one back; one that has ended already stays as it is."""
+        """Withdraw an invitation; one that has ended stays as it is."""
         found = next((each for each in self.kept.values() if each.ident.hex() == order.ident), None)
         if found is None:
             self.context.refuse(order.ticket, "not-found", f"there is no invitation {order.ident[:64]!r}")
@@ -141,31 +141,31 @@ class Invitations:
         self.context.reply(order.ticket, Withdrawn(order.ident))
 
     def cancel(self, ident: bytes, now: Now) -> None:
-        """Let nobody join by it any more."""
+        """End an invitation: no machine can join with it any more."""
         self._turn(self.kept[ident], On.REVOKED, None, now)
 
     # Time
 
     def expire(self, now: Now) -> None:
-        """End those whose time is over."""
+        """End the invitations whose time is over."""
         for each in [each for each in self.kept.values() if each.is_open and now.wall >= each.expires_at]:
             self._turn(each, On.TIME, None, now)
         if self.grace_until is not None and now.mono >= self.grace_until:
             self.grace_until = None
 
     def wants_door(self) -> bool:
-        """Whether anybody may come."""
+        """Whether any invitation is open."""
         return self.grace_until is not None or any(each.is_open for each in self.kept.values())
 
     def deadline(self, now: Now) -> int | None:
-        """When the next one ends, in monotonic nanoseconds."""
+        """When the next invitation ends, in monotonic ns."""
         spans = [each.expires_at - now.wall for each in self.kept.values() if each.is_open]
         return earliest(self.grace_until, *[now.mono + max(span, 0) for span in spans])
 
     # Who comes
 
     def hear(self, join: Join, source: Source, now: Now) -> None:
-        """Answer a JOIN; PeerError `no-key` where nobody has proved a key."""
+        """Answer a JOIN; PeerError `no-key` if the connection has proved no key."""
         curve, _, address = source.kind.partition(" ")
         client_key = from_z85(curve)
         if client_key is None:
@@ -191,7 +191,7 @@ class Invitations:
             self._bind(knock, invitation, now)
 
     def _is_busy(self, now: Now, address: str) -> bool:
-        """Whether as many have come in this second, or were wrong in this minute, as may: in all, or of one address (SEC-023)."""
+        """Whether too many JOINs (per second) or wrong proofs (per minute) came, in all or of one address (SEC-023)."""
         joins = self._joins_at
         wrong = [whose for at, whose in self._wrong_at if now.mono - at < limits.MINUTE_NS]
         is_fast = len(joins) == joins.maxlen and now.mono - joins[0] < SECOND
@@ -199,10 +199,10 @@ class Invitations:
         return is_fast or is_known_wrong or len(wrong) == limits.WRONG_PER_MINUTE
 
     def _is_right(self, knock: Knock, invitation: Invitation, client_key: bytes) -> bool:
-        """Whether the proof is that of the secret, over both keys of this connection."""
+        """Whether the proof was made with the secret, over both keys of this connection."""
         secret, server_key = self.context.secret_of(invitation.ident), from_z85(self.context.curve)
         if server_key is None or not is_same(hashlib.sha256(secret).digest(), invitation.digest):
-            return False  # made by another machine, or under a secret that is lost
+            return False  # issued by another machine, or with a secret that is lost
         expected = proof_of(secret, invitation.ident, knock.join.node, client_key, server_key)
         return is_same(expected, knock.join.proof)
 
@@ -212,7 +212,7 @@ class Invitations:
         self._turn(invitation, On.FIFTH if is_fifth else On.WRONG, knock, now)
 
     def _objection(self, knock: Knock, invitation: Invitation) -> tuple[str, str] | None:
-        """Why a right JOIN is refused all the same."""
+        """Why a valid JOIN is refused nevertheless; empty: it is accepted."""
         name, node = knock.join.about.name, knock.join.node
         same_name, same_node = self.bindings.named(name), self.bindings.known.get(node)
         uses = len(invitation.joined) + sum(ident == invitation.ident for ident in self._pending.values())
@@ -228,7 +228,7 @@ class Invitations:
         return next(((code, text) for holds, code, text in rules if not holds), None)
 
     def _bind(self, knock: Knock, invitation: Invitation, now: Now) -> None:
-        """Have the binding written; the answer comes with `_bound`."""
+        """Request the write of the binding; `_bound` gets the result."""
         self._pending[knock.join.node] = invitation.ident
         binding = binding_of(invitation, knock, now)
 
@@ -254,7 +254,7 @@ class Invitations:
             getattr(self, cell.do)(invitation, cell.then, knock, now)
 
     def admit(self, invitation: Invitation, then: State, knock: Knock, now: Now) -> None:
-        """One more has joined: durably, then welcomed."""
+        """A machine has joined: make that durable, then welcome it."""
         self.context.counters.joined += 1
         joined = (*invitation.joined, knock.joined)
         self._keep(msgspec.structs.replace(invitation, state=then.name, joined=joined))
@@ -266,22 +266,22 @@ class Invitations:
             self.context.tell(InvitationEnded(ident, "used"))
 
     def admit_again(self, invitation: Invitation, then: State, knock: Knock, now: Now) -> None:
-        """Its WELCOME was lost."""
+        """Its WELCOME was lost: send it again."""
         self._welcome(invitation, knock, now)
 
     def count_wrong(self, invitation: Invitation, then: State, knock: Knock, now: Now) -> None:
-        """Durable, so that a crash gives no further tries."""
+        """Count a wrong proof, durably, so that a crash gives no further tries."""
         self._keep(msgspec.structs.replace(invitation, wrong=invitation.wrong + 1))
         self.refuse_proof(invitation, then, knock, now)
 
     def lock(self, invitation: Invitation, then: State, knock: Knock, now: Now) -> None:
-        """Nobody joins by it any more, and the operator is told."""
+        """Lock the invitation, and tell the operator."""
         self._keep(msgspec.structs.replace(invitation, wrong=invitation.wrong + 1, state=then.name))
         self.refuse_proof(invitation, then, knock, now)
         self.context.tell(InvitationLocked(invitation.ident.hex()))
 
     def end(self, invitation: Invitation, then: State, knock: None, now: Now) -> None:
-        """Its time is over, or it was taken back."""
+        """Its time is over, or it was withdrawn."""
         self._keep(msgspec.structs.replace(invitation, state=then.name))
         self.context.tell(InvitationEnded(invitation.ident.hex(), then.name.lower()))
 
@@ -290,16 +290,16 @@ class Invitations:
         self.refuse_as(knock, *_ENDED[then])
 
     def refuse_proof(self, invitation: Invitation, then: State, knock: Knock, now: Now) -> None:
-        """Whoever made the proof does not have the secret, or has another key than it says."""
+        """The sender of the proof does not have the secret, or has another key than it states."""
         self.refuse_as(knock, "bad-proof", "the proof is not that of this token")
 
     def refuse_as(self, knock: Knock, code: str, text: str) -> None:
-        """Answer why nobody is let in."""
+        """Answer a JOIN with the reason of the refusal."""
         self.context.counters.refused += 1
         self.context.answer(knock.source, Refused(code, text))
 
     def _welcome(self, invitation: Invitation, knock: Knock, now: Now) -> None:
-        """Whom to know is told, the newcomer too: the configuration tells the rest."""
+        """The WELCOME names the first nodes to know; the configuration brings the rest."""
         context = self.context
         keys = {knock.join.node.hex(): binding_of(invitation, knock, now)} | self.bindings.leaders()
         welcome = Welcome(
@@ -318,7 +318,7 @@ class Invitations:
         self.context.keep(to_record(invitation))
 
     def _put(self, invitation: Invitation) -> None:
-        """Hold it; for a new one the oldest that has ended makes room."""
+        """Keep it; a new one replaces the oldest that has ended."""
         if invitation.ident not in self.kept and len(self.kept) >= limits.INVITATIONS_MAX:
             ended = self._oldest_ended()
             if ended is not None:
@@ -327,7 +327,7 @@ class Invitations:
 
 
 def binding_of(invitation: Invitation, knock: Knock, now: Now) -> Binding:
-    """What the fleet will know of a machine; what a service may register is what its invitation was for."""
+    """The binding of a machine; a service may register what its invitation was for."""
     names = (invitation.names,) if invitation.role in ("service", "reader") and invitation.names != "*" else ()
     return Binding(
         curve=(knock.curve,),

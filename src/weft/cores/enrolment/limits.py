@@ -6,22 +6,22 @@ from weft.base.now import SECOND
 
 MINUTE_NS: Final = 60 * SECOND
 FOR_NS: Final = 15 * MINUTE_NS  # long enough to walk to the other machine
-FOR_MAX_NS: Final = 30 * 24 * 60 * MINUTE_NS  # longer, and nobody remembers who has the token
-USES_MAX: Final = 10_000  # a whole fleet by one token
-INVITATIONS_MAX: Final = 256  # that are kept, ended ones too; the oldest ended one goes first
-WRONG_MAX: Final = 5  # wrong proofs: whoever has a token does not mistake its secret (SEC-022)
+FOR_MAX_NS: Final = 30 * 24 * 60 * MINUTE_NS  # with a longer time, it is forgotten who has the token
+USES_MAX: Final = 10_000  # a whole fleet with one token
+INVITATIONS_MAX: Final = 256  # kept, ended ones included; the oldest ended one is dropped first
+WRONG_MAX: Final = 5  # wrong proofs: the owner of a token makes none (SEC-022)
 JOINS_PER_SECOND: Final = 10  # a proof costs 10 us, and a binding one write of the configuration (SEC-023)
-WRONG_PER_MINUTE: Final = 20  # of all invitations together; 128 bits are not guessed at that pace (SEC-023)
-WRONG_PER_ADDRESS: Final = 5  # of one address, so that one stranger does not keep the others waiting (SEC-053)
-GRACE_NS: Final = 30 * SECOND  # how long the door stays open for those whose WELCOME was lost
-UNTIL_S: Final = 90 * 24 * 3_600  # how long a part of the fleet that hears nothing believes in a key (SEC-025)
-RENEW_S: Final = UNTIL_S // 2  # what has less than this left is written anew
-LOOK_NS: Final = 3_600 * SECOND  # between two looks for bindings to renew
+WRONG_PER_MINUTE: Final = 20  # of all invitations together; 128 bits cannot be guessed at this rate (SEC-023)
+WRONG_PER_ADDRESS: Final = 5  # of one address, so that one stranger does not block the others (SEC-053)
+GRACE_NS: Final = 30 * SECOND  # the door stays open this long for machines whose WELCOME was lost
+UNTIL_S: Final = 90 * 24 * 3_600  # a part of the fleet that is cut off trusts a key for this long (SEC-025)
+RENEW_S: Final = UNTIL_S // 2  # a binding with less than this left is renewed
+LOOK_NS: Final = 3_600 * SECOND  # between two checks for bindings to renew
 RETRY_NS: Final = 5 * SECOND  # after a write of the configuration that was refused
-SETTLE_NS: Final = 3 * SECOND  # until those who follow this node have its next key, too
-RETELL_NS: Final = 60 * SECOND  # a root that only acts in the stead of another writes nothing: it is said again
+SETTLE_NS: Final = 3 * SECOND  # until the nodes that follow this one have its next key too
+RETELL_NS: Final = 60 * SECOND  # an acting root writes nothing, so the message is repeated
 OFFER_NS: Final = 5 * SECOND  # between two next keys of one node: each is one write of the configuration
-WELCOME_KEYS_MAX: Final = 64  # the root, and those that may become the root: the configuration tells the rest
+WELCOME_KEYS_MAX: Final = 64  # the root and the nodes that may become root; the configuration brings the rest
 PENDING_MAX: Final = 64  # joins whose binding is being written
 GLOB_MAX: Final = 255  # characters
 

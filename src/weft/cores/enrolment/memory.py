@@ -1,4 +1,4 @@
-"""What the enrolment core keeps: its invitations. Of a secret, its SHA-256 (SEC-023)."""
+"""The enrolment core's records: its invitations. Of a secret only the SHA-256 is kept (SEC-023)."""
 
 from typing import Final
 
@@ -9,7 +9,7 @@ from weft.cores.enrolment.states import State
 
 
 class Joined(msgspec.Struct, array_like=True, frozen=True, gc=False):
-    """Somebody who has joined."""
+    """A machine that has joined."""
 
     node: bytes
     curve: str
@@ -30,11 +30,11 @@ class Invitation(msgspec.Struct, array_like=True, frozen=True, gc=False):
     state: str = State.OPEN.name
     joined: tuple[Joined, ...] = ()
     wrong: int = 0
-    """Proofs so far."""
+    """Wrong proofs so far."""
 
     @property
     def is_open(self) -> bool:
-        """Whether somebody new may join by it."""
+        """Whether a new machine may join with it."""
         return self.state == State.OPEN.name
 
 

@@ -1,4 +1,4 @@
-"""What the enrolment core hears and says."""
+"""Orders, work, answers and events of the enrolment core."""
 
 import msgspec
 
@@ -8,38 +8,38 @@ __all__ = ["Join", "Refused", "Welcome"]
 
 
 class EnrolmentSettings(msgspec.Struct, frozen=True, kw_only=True):
-    """What a node's file says of it."""
+    """The part of a node's file that concerns enrolment."""
 
     fabric: str
     name: str
     endpoint: str
-    """`host:port` of the node's port block: where who joins calls in."""
+    """`host:port` of the node's port block, where joining machines connect."""
     starts_as_root: bool = False
-    """Whether it is the root again as soon as nobody else turns out to be."""
+    """Whether it becomes root again at the start, unless another node is."""
 
 
 # Orders of people
 
 
 class Invite(msgspec.Struct, frozen=True, gc=False):
-    """Order: let somebody in. Answered by `Invited` when the door is open, or by `EnrolmentRefused`."""
+    """Order: invite a machine. Answered by `Invited` when the door is open, or by `EnrolmentRefused`."""
 
     ticket: int
     role: str
     uses: int
     for_ns: int
     names: str
-    """A glob of the names that may join by it; `*`: any."""
+    """A pattern for the names of machines that may join; `*`: any."""
 
 
 class ShowInvitations(msgspec.Struct, frozen=True, gc=False):
-    """Order: tell of the invitations. Answered by `InvitationsShown`."""
+    """Order: list the invitations. Answered by `InvitationsShown`."""
 
     ticket: int
 
 
 class Withdraw(msgspec.Struct, frozen=True, gc=False):
-    """Order: take an invitation back. Answered by `Withdrawn`."""
+    """Order: withdraw an invitation. Answered by `Withdrawn`."""
 
     ticket: int
     ident: str
@@ -47,13 +47,13 @@ class Withdraw(msgspec.Struct, frozen=True, gc=False):
 
 
 class ShowKeys(msgspec.Struct, frozen=True, gc=False):
-    """Order: whose key is known here. Answered by `KeysShown`."""
+    """Order: list the keys known here. Answered by `KeysShown`."""
 
     ticket: int
 
 
 class RevokeKey(msgspec.Struct, frozen=True, gc=False):
-    """Order: let a node's keys be nobody's. Answered by `KeysRevoked` when that is durable."""
+    """Order: revoke a node's keys. Answered by `KeysRevoked` when that is durable."""
 
     ticket: int
     node: str
@@ -61,13 +61,13 @@ class RevokeKey(msgspec.Struct, frozen=True, gc=False):
 
 
 class RotateKey(msgspec.Struct, frozen=True, gc=False):
-    """Order: let a node have another key. Answered by `RotationBegun`."""
+    """Order: give a node a new key. Answered by `RotationBegun`."""
 
     ticket: int
     node: str = ""
-    """Its name; empty: this node. Only the root asks others."""
+    """Its name; empty: this node. Only the root can ask other nodes."""
     at_once: bool = False
-    """Of this node: take the next key although somebody has not heard of it."""
+    """For this node: switch to the next key although some nodes do not know it yet."""
 
 
 class Listen(msgspec.Struct, frozen=True, gc=False):
@@ -88,26 +88,26 @@ class Equip(msgspec.Struct, frozen=True, gc=False):
     beacon_key: str = ""
     """The fabric's secret for datagrams, in hex."""
     following: str = ""
-    """The public key of the pair that waits on the disk to be the next."""
+    """The public key of the pair that is on disk as the next one."""
 
     def __repr__(self) -> str:
         return f"Equip(curve={self.curve!r}, beacon_key=...)"
 
 
 class DoorIs(msgspec.Struct, frozen=True, gc=False):
-    """Order, the answer to `OpenDoor`: on which port it stands; 0: it could not be opened."""
+    """Order, answers `OpenDoor`: the port of the door; 0: it could not be opened."""
 
     port: int
     why: str = ""
 
 
 class AddressIs(msgspec.Struct, frozen=True, gc=False):
-    """Order, the answer to `ChangeAddress`; `why`: it cannot be."""
+    """Order, answers `ChangeAddress`; `why`: the reason if it failed."""
 
     ticket: int
     host: str
     starts: bool
-    """Whether the node starts again, at once, to listen there."""
+    """Whether the node restarts at once to listen there."""
     why: str = ""
 
 
@@ -115,30 +115,30 @@ class TakeRoot(msgspec.Struct, frozen=True, gc=False):
     """Order: this node is the root; only a root writes bindings."""
 
     is_acting: bool = False
-    """In the stead of a root: it writes nothing."""
+    """A substitute for a root: it writes nothing."""
 
 
 class StepDown(msgspec.Struct, frozen=True, gc=False):
-    """Order: this node is the root no longer."""
+    """Order: this node is no longer root."""
 
 
 class LearnPairs(msgspec.Struct, frozen=True, gc=False):
-    """Order: what has changed of the configuration; None: the key is absent."""
+    """Order: changed pairs of the configuration; None: the key is absent."""
 
     pairs: tuple[tuple[str, bytes | None], ...]
     number: int = 0
-    """Of the configuration that says so."""
+    """Number of the configuration."""
 
 
 class NoteApplied(msgspec.Struct, frozen=True, gc=False):
-    """Order: a node has said that it has the configuration up to a number."""
+    """Order: a node has reported that it has the configuration up to a number."""
 
     node: bytes
     number: int
 
 
 class HearKey(msgspec.Struct, frozen=True, gc=False):
-    """Order: a node has said of itself what is its next key, or that it has taken it."""
+    """Order: a node has announced its next key, or that it has switched to it."""
 
     node: bytes
     curve: str
@@ -146,14 +146,14 @@ class HearKey(msgspec.Struct, frozen=True, gc=False):
 
 
 class KeyMade(msgspec.Struct, frozen=True, gc=False):
-    """Order, the answer to `MakeKey`: the pair is on the disk; without its public half: why it is not."""
+    """Order, answers `MakeKey`: the pair is on disk; without a public key: why it is not."""
 
     curve: str
     why: str = ""
 
 
 class BindingWritten(msgspec.Struct, frozen=True, gc=False):
-    """Order, the answer to `BindingWanted`: it is durable, unless `code` says why not."""
+    """Order, answers `BindingWanted`: the write is durable, or `code` is the reason of the refusal."""
 
     ticket: int
     code: int
@@ -163,22 +163,22 @@ class BindingWritten(msgspec.Struct, frozen=True, gc=False):
 
 
 class OpenDoor(msgspec.Struct, frozen=True, gc=False):
-    """Work: bind the door; the outcome is the order `DoorIs`."""
+    """Work: bind the door; answered by `DoorIs`."""
 
 
 class ChangeAddress(msgspec.Struct, frozen=True, gc=False):
-    """Work: make keys if there are none, and listen at this address from the next start on, which comes at once."""
+    """Work: make keys if there are none, and listen at this address after a restart, which follows at once."""
 
     ticket: int
     host: str
 
 
 class MakeKey(msgspec.Struct, frozen=True, gc=False):
-    """Work: make the pair that is to be the next, if there is none; the outcome is the order `KeyMade`."""
+    """Work: make the next pair, if there is none; answered by `KeyMade`."""
 
 
 class SwitchKey(msgspec.Struct, frozen=True, gc=False):
-    """Work: let the next pair be the node's own from its next start on, which comes at once."""
+    """Work: make the next pair the node's own, with a restart that follows at once."""
 
 
 class CloseDoor(msgspec.Struct, frozen=True, gc=False):
@@ -189,20 +189,20 @@ class CloseDoor(msgspec.Struct, frozen=True, gc=False):
 
 
 class Invited(msgspec.Struct, frozen=True, gc=False):
-    """Answer: somebody may join. The shell makes the token of it: this core says no secret."""
+    """Answer: a machine may join. The shell builds the token: this core gives out no secret."""
 
     ident: str
     role: str
     uses: int
     names: str
     expires_minutes: int
-    """Since 1970, as the token says it."""
+    """Minutes since 1970, as in the token."""
     port: int
     """Of the door."""
 
 
 class EnrolmentRefused(msgspec.Struct, frozen=True, gc=False):
-    """Answer: not so."""
+    """Answer: the order was refused."""
 
     code: str
     text: str
@@ -216,7 +216,7 @@ class Shown(msgspec.Struct, frozen=True, gc=False):
     role: str
     uses: int
     joined: tuple[str, ...]
-    """Names of those who have joined by it."""
+    """Names of the machines that joined with it."""
     names: str
     expires_at: int
     """Wall-clock nanoseconds."""
@@ -246,7 +246,7 @@ class KeyShown(msgspec.Struct, frozen=True, gc=False):
     until: int
     """Seconds since 1970; 0: no end."""
     waits_for: tuple[str, ...] = ()
-    """Names of nodes that have not heard of its next key, while the root waits for them."""
+    """Names of the nodes that do not know its next key yet, while the root waits for them."""
 
 
 class KeysShown(msgspec.Struct, frozen=True, gc=False):
@@ -263,12 +263,12 @@ class KeysRevoked(msgspec.Struct, frozen=True, gc=False):
 
 
 class RotationBegun(msgspec.Struct, frozen=True, gc=False):
-    """Answer to `RotateKey`: it goes on by itself; `ShowKeys` tells when it is done."""
+    """Answer to `RotateKey`: the rotation continues by itself; `ShowKeys` shows when it is done."""
 
     uuid: str
     name: str
     curve: str
-    """The key that was in force then."""
+    """The key in force until now."""
 
 
 class Listening(msgspec.Struct, frozen=True, gc=False):
@@ -276,7 +276,7 @@ class Listening(msgspec.Struct, frozen=True, gc=False):
 
     host: str
     starts: bool
-    """Whether the node starts again, at once, to listen there."""
+    """Whether the node restarts at once to listen there."""
 
 
 Reply = RotationBegun | Listening | Invited | EnrolmentRefused | InvitationsShown | Withdrawn | KeysShown | KeysRevoked
@@ -286,7 +286,7 @@ Reply = RotationBegun | Listening | Invited | EnrolmentRefused | InvitationsShow
 
 
 class BindingWanted(msgspec.Struct, frozen=True, gc=False):
-    """Event: this pair is to be written into the configuration; an empty value deletes it."""
+    """Event: write this pair into the configuration; an empty value deletes it."""
 
     ticket: int
     key: str
@@ -294,7 +294,7 @@ class BindingWanted(msgspec.Struct, frozen=True, gc=False):
 
 
 class InvitationOpened(msgspec.Struct, frozen=True, gc=False):
-    """Event: somebody may join."""
+    """Event: an invitation was opened."""
 
     ident: str
     role: str
@@ -304,43 +304,43 @@ class InvitationOpened(msgspec.Struct, frozen=True, gc=False):
 
 
 class InvitationEnded(msgspec.Struct, frozen=True, gc=False):
-    """Event: nobody else may join by it: it is used up, expired or revoked."""
+    """Event: an invitation has ended: it is used up, expired or revoked."""
 
     ident: str
     why: str
 
 
 class InvitationLocked(msgspec.Struct, frozen=True, gc=False):
-    """Event: somebody knew the id of an invitation, and not its secret, and has tried five times."""
+    """Event: five JOINs had the id of an invitation but not its secret; it is locked."""
 
     ident: str
 
 
 class MachineJoined(msgspec.Struct, frozen=True, gc=False):
-    """Event: a machine has a key that the fleet knows. Told once per machine and invitation."""
+    """Event: the fleet knows a machine's key. Told once per machine and invitation."""
 
     node: str
     name: str
     role: str
     ident: str
     host: str
-    """As the machine says it."""
+    """The host as the machine states it."""
 
 
 class KeyRevoked(msgspec.Struct, frozen=True, gc=False):
-    """Event: the keys of a node are nobody's any more."""
+    """Event: a node's keys were revoked."""
 
     node: str
     name: str
 
 
 class KeyOffered(msgspec.Struct, frozen=True, gc=False):
-    """Event: this node has made another key, and offers it to the root."""
+    """Event: this node has made its next key, and offers it to the root."""
 
     curve: str
 
 
 class KeyTaken(msgspec.Struct, frozen=True, gc=False):
-    """Event: this node has its next key, and the one before may be taken out of its binding."""
+    """Event: this node uses its next key; the old one may be removed from its binding."""
 
     curve: str

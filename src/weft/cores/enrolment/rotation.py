@@ -1,9 +1,9 @@
-"""A node takes another key, and nothing is lost meanwhile (SEC-024, SEC-054).
+"""A node changes its key without an interruption (SEC-024, SEC-054).
 
-The new pair is made and stays where the node is; only its public half travels. The node offers it to the root, which writes
-it into the binding behind the old one. When those who speak with the node know both, the node starts again with the new
-pair, and then the root takes the old one out. Each step is seen from what the binding says, so whoever crashed goes on;
-what travels is repeated until the binding says that it has arrived.
+The new pair is made on the node and stays there; only its public half is sent. The node offers it to the root, which
+adds it to the binding after the old key. When the nodes that talk to this node know both, it restarts with the new
+pair, and the root then removes the old key. Each step follows from the state of the binding, so a node that crashed
+continues; messages are repeated until the binding shows that they have arrived.
 """
 
 from collections.abc import Callable
@@ -33,7 +33,7 @@ RUNS_NODES: Final = (Role.SENSOR, Role.COLLECTOR)
 
 
 class Stage(Enum):
-    """How far a node's own key is, by what its binding says."""
+    """The stage of a node's key change, according to its binding."""
 
     STILL = "it has one key, and nobody wants another"
     WANTED = "the binding wants another key, or one was made here"
@@ -42,31 +42,31 @@ class Stage(Enum):
 
 
 class Rotation:
-    """What a node does to have another key, and what a root does for it."""
+    """The node's side of a key change, and the root's."""
 
     def __init__(self, context: Context, bindings: Bindings) -> None:
         self.context, self.bindings = context, bindings
         self.following = ""
-        """The public half of the pair that waits on this disk; empty: none."""
+        """The public key of the next pair on this disk; empty: none."""
         self.look_at: int | None = None
         self._is_made_for: list[int] = []
-        """Tickets of those who wait until the pair is made."""
+        """Tickets of orders that wait until the pair is made."""
         self._is_at_once = False
-        """Whether those who do not know the next key yet are waited for no more."""
+        """Whether to switch without waiting for nodes that do not know the next key."""
         self._is_switching = False
         """Whether this start is about to end, with the next pair in place."""
         self._known_at: int | None = None
-        """When this node heard that its binding has both keys, monotonic nanoseconds."""
+        """When this node saw that its binding has both keys, monotonic ns."""
         self._is_written = False
-        """Whether this start of a root has written its own next key."""
+        """Whether a root has written its own next key in this start."""
         self._number = 0
-        """Of the configuration, in which this node's binding has changed last."""
+        """The number of the configuration with the last change of this node's binding."""
         self._applied: dict[bytes, int] = {}
         self._offered_at: dict[bytes, int] = {}
 
     @property
     def stage(self) -> Stage:
-        """How far this node's own key is."""
+        """The stage of this node's own key change."""
         own, curve = self.bindings.known.get(self.context.node), self.context.curve
         if own is None or not curve or curve not in own.curve:
             return Stage.STILL
@@ -79,7 +79,7 @@ class Rotation:
     # Orders
 
     def rotate(self, order: RotateKey, now: Now) -> None:
-        """Let a node have another key: this one, or at the root any."""
+        """Change the key of a node: of this one, or, at the root, of any."""
         node = self.bindings.named(order.node) if order.node else self.context.node
         binding = self.bindings.known.get(node) if node else None
         if node is None or binding is None:
@@ -94,7 +94,7 @@ class Rotation:
             self._ask(node, binding, order.ticket)
 
     def _ask(self, node: bytes, binding: Binding, ticket: int) -> None:
-        """Write into its binding that a node shall have another key."""
+        """Write into a node's binding that it has to change its key."""
 
         def written(code: int, _: Now) -> None:
             if code:
@@ -105,7 +105,7 @@ class Rotation:
         self.bindings.write(node, msgspec.structs.replace(binding, renew=True), written)
 
     def make(self, now: Now) -> None:
-        """Have a pair, which stays the same until it is in force."""
+        """Make the next pair; it stays the same until it is in force."""
         if self.following:
             self.made(KeyMade(self.following), now)
         else:
@@ -123,7 +123,7 @@ class Rotation:
         self.following = order.curve
         self.look_at = now.mono
 
-    # What is seen from the binding
+    # Steps that follow from the binding
 
     def learn(self, number: int, now: Now) -> None:
         """Bindings have changed with that number."""
@@ -134,13 +134,13 @@ class Rotation:
         self.look_at = now.mono
 
     def look(self, now: Now) -> None:
-        """Do what comes next, if it can be done."""
+        """Take the next step, if possible."""
         stage = self.stage
         self.look_at = None if stage is Stage.STILL else now.mono + limits.RETELL_NS
         _NEXT[stage](self, now)
 
     def _rest(self, now: Now) -> None:
-        """Nobody wants anything."""
+        """No key change is wanted."""
 
     def _offer(self, now: Now) -> None:
         if not self.following:
@@ -151,13 +151,13 @@ class Rotation:
             self.context.tell(KeyOffered(self.following))
 
     def _switch(self, now: Now) -> None:
-        """Take the next pair as soon as those who speak with this node know it; a root that starts waits until it leads."""
+        """Switch as soon as the nodes that talk to this one know the next key; a starting root waits until it leads."""
         if self._is_switching:
             return
         if self.context.settings.starts_as_root and not self.context.is_root:
             return
         if self.context.can_invite and not self._is_written:
-            self._is_written = True  # what others said of it may have been said before this start
+            self._is_written = True  # reports of other nodes may be from before this start
             self._known_at = None
             self.bindings.write(self.context.node, self.bindings.known[self.context.node])
             return
@@ -175,7 +175,10 @@ class Rotation:
             self.context.tell(KeyTaken(self.context.curve))
 
     def missing(self, node: bytes) -> tuple[str, ...]:
-        """Names of those nodes that have not said yet that they know this root's next key; of others' keys a root waits for nobody."""
+        """Names of the nodes that have not confirmed this root's next key.
+
+        For other nodes' keys a root does not wait.
+        """
         if node != self.context.node or not self.context.can_invite or self.stage is not Stage.KNOWN:
             return ()
         known = self.bindings.known.items()
@@ -187,21 +190,21 @@ class Rotation:
         return self._applied.get(node, -1) < number
 
     def note_applied(self, order: NoteApplied, now: Now) -> None:
-        """A node has said which number of the configuration it has."""
+        """A node has reported its number of the configuration."""
         if order.node in self.bindings.known and order.number > self._applied.get(order.node, -1):
             self._applied[order.node] = order.number
             if self.stage is Stage.KNOWN:
                 self.look_at = now.mono
 
-    # What a root does for others
+    # The root's side
 
     def hear(self, order: HearKey, now: Now) -> None:
-        """A node has offered its next key, or taken it."""
+        """A node has offered its next key, or has switched to it."""
         if self.context.can_invite and order.node in self.bindings.known:
             (self._take_out if order.is_taken else self._hear_offer)(order.node, order.curve, now)
 
     def _hear_offer(self, node: bytes, curve: str, now: Now) -> None:
-        """A key of two nodes would be nobody's: the key of another is refused."""
+        """The key of another node is refused: a key bound to two nodes would identify neither."""
         if any(curve in each.curve for other, each in self.bindings.known.items() if other != node):
             self.context.counters.offers_refused += 1
             return
@@ -211,7 +214,7 @@ class Rotation:
             self._put_behind(node, curve, now)
 
     def _put_behind(self, node: bytes, curve: str, now: Now) -> None:
-        """It also has its whole time again: of two bindings of one node, that which ends later is in force."""
+        """The binding also gets its full time again: of two bindings of one node, the one that ends later counts."""
         binding = self.bindings.known[node]
         if curve not in binding.curve:
             self._is_written = self._is_written or node == self.context.node
@@ -219,7 +222,7 @@ class Rotation:
             self.bindings.write(node, _with(binding, (binding.curve[0], curve), until))
 
     def _take_out(self, node: bytes, curve: str, now: Now) -> None:
-        """Only the key that came last stays."""
+        """Keep only the newest key."""
         binding = self.bindings.known[node]
         if len(binding.curve) > 1 and binding.curve[-1] == curve:
             self.bindings.write(node, _with(binding, (curve,), max(binding.until + 1, until_of(now, limits.UNTIL_S))))
@@ -238,5 +241,5 @@ def _with(binding: Binding, curve: tuple[str, ...], until: int) -> Binding:
 
 
 def _runs(binding: Binding) -> bool:
-    """Whether a key is that of a node, which follows the configuration."""
+    """Whether the key belongs to a node that follows the configuration."""
     return any(ROLES.get(role) in RUNS_NODES for role in binding.roles)

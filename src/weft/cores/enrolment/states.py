@@ -1,8 +1,8 @@
 """What an invitation still allows (SEC-022).
 
-Only an OPEN one lets somebody new in. A machine that has joined by it and asks again, since its WELCOME was lost, is
-welcomed again, with the same key only. Five wrong proofs lock it: who has the token makes none. An ended invitation
-never opens again; a new one costs one command.
+Only an OPEN one admits a new machine. A machine that has joined with it and asks again, because its WELCOME was lost,
+is welcomed again, only with the same key. Five wrong proofs lock it: the owner of the token makes none. An ended
+invitation never opens again; a new one costs one command.
 """
 
 from enum import Enum
@@ -53,4 +53,4 @@ TABLE: Final[dict[tuple[State, On], Cell]] = {
     (State.REVOKED, On.AGAIN): Cell("refuse", State.REVOKED),
     (State.REVOKED, On.WRONG): Cell("refuse", State.REVOKED),
 }
-"""A state and input without a row changes nothing: what has ended neither expires nor is taken back."""
+"""A state and input without a row changes nothing: an ended invitation neither expires nor can be withdrawn."""

@@ -1,6 +1,6 @@
 """Decides which messages of a socket are copied to a tap, and counts all of them (MON-001, MON-004).
 
-seen = copied + dropped + sampled
+    seen = copied + dropped + sampled
 
 This module knows neither sockets nor the wire format; services and brokers count in the same way.
 """

@@ -1,6 +1,7 @@
-"""What this node measures, when, and under which numbers.
+"""What this node measures, when, and how samples are numbered.
 
-It reads no meter itself: it orders a measurement and takes what comes. Start with `states.py`, then `core.py`.
+It reads no meter itself: it orders measurements from the shell and processes the results. Start with `states.py`, then
+`core.py`.
 """
 
 from weft.cores.measurement.core import Measurement

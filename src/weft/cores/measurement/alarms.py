@@ -1,7 +1,7 @@
-"""Alerts, judged where they are measured (MET-004): so they work while the root is away.
+"""Alerts, evaluated at the node that measures (MET-004), so that they work while the root is away.
 
-What fires is a record of the journal before anybody hears of it: a start neither raises an alert again nor forgets to
-clear it. What is pending is not kept: after a start its span begins anew.
+An alert that fires is journaled before it is told, so a restart neither raises it again nor forgets to clear it.
+Pending alerts are not journaled: after a restart their span begins again.
 """
 
 import math
@@ -23,8 +23,8 @@ from weft.wire.alerts import FIRING_MAX, Alert, AlertCleared, AlertRaised, Alert
 from weft.wire.samples import Labels
 
 RAISED: Final = 2  # kind of the core record: an AlertRaised
-CLEARED: Final = 3  # the key of one that fires no more
-TOLD: Final = 4  # the root that knows what fires: its UUID and epoch
+CLEARED: Final = 3  # the key of an alert that no longer fires
+TOLD: Final = 4  # the root that knows the firing alerts: its UUID and epoch
 KINDS: Final = frozenset({RAISED, CLEARED, TOLD})
 BACK: Final = "back"
 UNKNOWN_ROOT: Final = (b"", 0)
@@ -38,11 +38,11 @@ _TOLD: Final = msgspec.msgpack.Decoder(tuple[bytes, int])
 
 
 class Seen(NamedTuple):
-    """What a transition of one alarm is about."""
+    """The input of a transition of one alarm."""
 
     key: Key
     spec: AlertSpec | None
-    """None: the alert is there no longer."""
+    """None: the alert no longer exists."""
     line: Line | None
     value: float | int
     at_ms: int
@@ -53,23 +53,23 @@ class Alarms:
     """Compares samples with the alerts of the plan; `firing` and `pending` by alert and series."""
 
     def __init__(self, node_name: str, outbox: Outbox, *, is_waiting: bool = False) -> None:
-        """`is_waiting`: the first plan holds only until the configuration is known, so it ends nothing."""
+        """`is_waiting`: the first plan is valid only until the configuration is known, so it ends no alert."""
         self.node_name, self._outbox, self._is_waiting = node_name, outbox, is_waiting
         self.firing: dict[Key, AlertRaised] = {}
         self.pending: dict[Key, int] = {}
-        """Monotonic ns of the first sample that lay beyond the limit."""
+        """Monotonic ns of the first sample beyond the limit."""
         self.refused = 0
-        """How often there was no place for one more."""
+        """How often there was no room for another pending alert."""
         self._specs: dict[str, AlertSpec] = {}
         self._of_metric: dict[str, list[AlertSpec]] = {}
         self._told: tuple[bytes, int] | None = None
-        """The root that knows what fires; None: nothing has ever fired here."""
+        """The root that knows the firing alerts; None: no alert has ever fired here."""
         self._root = UNKNOWN_ROOT
 
     # The journal
 
     def restore(self, entries: Iterable[Entry]) -> None:
-        """Take back what fired."""
+        """Restore the firing alerts."""
         for _, record in entries:
             if isinstance(record, CoreRecord) and record.core == NAME and record.kind in KINDS:
                 self._restore(record)
@@ -84,7 +84,7 @@ class Alarms:
             self._told = _TOLD.decode(record.data)
 
     def condense(self) -> Iterable[CoreRecord]:
-        """Records from which `restore` learns the same."""
+        """Records from which `restore` restores the same state."""
         if self._told is not None:
             yield _record(TOLD, self._told)
         for alert in self.firing.values():
@@ -93,12 +93,12 @@ class Alarms:
     # The plan
 
     def plan(self, specs: Iterable[AlertSpec], metrics: Container[str], now: Now) -> None:
-        """Follow a new plan of these alerts and metrics; what has no place in it ends."""
+        """Apply a new plan of alerts and metrics; alarms without a place in it end."""
         self._specs = {spec.name: spec for spec in specs}
         self._of_metric = {}
         for spec in self._specs.values():
             self._of_metric.setdefault(spec.metric, []).append(spec)
-        if self._is_waiting:  # the first plan of such a node is none
+        if self._is_waiting:  # the first plan of such a node is provisional
             self._is_waiting = False
             return
         for key in [*self.pending, *self.firing]:
@@ -106,7 +106,7 @@ class Alarms:
                 self._end(key, why, now.wall // MILLISECOND)
 
     def _why_over(self, key: Key, metrics: Container[str]) -> str:
-        """Why the plan has no place for an alarm; empty: it has."""
+        """Why the plan has no place for an alarm; empty: it has one."""
         spec, fired = self._specs.get(key[0]), self.firing.get(key)
         if fired is not None and fired.metric not in metrics:
             return "the metric is not measured any more"
@@ -116,11 +116,11 @@ class Alarms:
     # Samples
 
     def judges(self, metric: str) -> bool:
-        """Whether some alert is about this metric."""
+        """Whether an alert uses this metric."""
         return metric in self._of_metric
 
     def read(self, metric: str, lines: Iterable[Line], at_ms: int, now_mono: int) -> None:
-        """Judge the last samples of a metric: these series, and no others, are there."""
+        """Evaluate the last samples of a metric; series that are not among them no longer exist."""
         there = {tuple(sorted(line.series.labels.items())): line for line in lines}
         for spec in self._of_metric.get(metric, ()):
             for key in [key for key in (*self.pending, *self.firing) if key[0] == spec.name and key[1] not in there]:
@@ -150,24 +150,24 @@ class Alarms:
             getattr(self, cell.do)(seen, now_mono)
 
     def state(self, key: Key) -> Alarm:
-        """Where one alarm is."""
+        """The state of one alarm."""
         if key in self.firing:
             return Alarm.FIRING
         return Alarm.PENDING if key in self.pending else Alarm.QUIET
 
     def await_span(self, seen: Seen, now_mono: int) -> None:
-        """The first sample beyond the limit."""
+        """The first sample beyond the limit: wait for the span."""
         if len(self.pending) < limits.ALERTS_PENDING_MAX:
             self.pending[seen.key] = now_mono
         else:
             self.refused += 1
 
     def forget(self, seen: Seen, now_mono: int) -> None:
-        """It did not hold for long enough."""
+        """The value did not stay beyond the limit long enough."""
         self.pending.pop(seen.key, None)
 
     def raise_alert(self, seen: Seen, now_mono: int) -> None:
-        """Keep that it fires, then tell it; one more than fit is counted."""
+        """Journal that it fires, then tell it; without room it is only counted."""
         if len(self.firing) >= FIRING_MAX:
             self.refused += 1
             return
@@ -199,7 +199,7 @@ class Alarms:
         )
 
     def clear_alert(self, seen: Seen, now_mono: int) -> None:
-        """Keep that it fires no more, then tell it."""
+        """Journal that it no longer fires, then tell it."""
         fired = self.firing.pop(seen.key)
         said = msgspec.structs.asdict(fired) | {"value": seen.value, "at": seen.at_ms, "why": seen.why}
         self._outbox.keep(_record(CLEARED, (fired.name, fired.labels)))
@@ -208,7 +208,7 @@ class Alarms:
     # The root
 
     def know_root(self, node: bytes, epoch: int) -> None:
-        """Tell a root that is new what fires. If nothing has ever fired there is nothing that it could miss."""
+        """Tell a new root the firing alerts. If none has ever fired, the root can have missed none."""
         self._root = (node, epoch)
         if self._told is not None and self._told != self._root:
             self._note_told()
@@ -219,13 +219,13 @@ class Alarms:
         self._outbox.keep(_record(TOLD, self._told))
 
     def tell_all(self) -> None:
-        """Say everything that fires, for whoever may have missed something."""
+        """Tell all firing alerts, for a root that may have missed some."""
         if self._told is not None:
             self._outbox.tell(AlertsFiring(tuple(_plain(alert) for alert in self.firing.values())))
 
 
 def key_of(name: str, labels: Mapping[str, str]) -> Key:
-    """An alert at a series."""
+    """The key of an alert for a series."""
     return name, tuple(sorted(labels.items()))
 
 

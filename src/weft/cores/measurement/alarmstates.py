@@ -1,8 +1,8 @@
 """When an alert fires for one series (MET-004).
 
-Each sample of the series is compared with the condition. It has to hold for the span `for` without a break; then the
-alert fires until the value is back at `clear`, so a value that swings around the limit raises one alert and not many.
-A series that is not there any more ends its alert. A metric that fails or hangs says nothing: what fires goes on.
+Each sample of the series is compared with the condition. It has to be true for the span `for` without interruption;
+then the alert fires until the value is back at `clear`, so a value that swings around the limit raises one alert and
+not many. A series that disappears ends its alert. A metric that fails or hangs changes nothing: a firing alert goes on.
 """
 
 from enum import Enum
@@ -10,7 +10,7 @@ from typing import Final, NamedTuple
 
 
 class Alarm(Enum):
-    """Of one alert at one series."""
+    """States of one alert for one series."""
 
     QUIET = "nothing is kept of it"
     PENDING = "the condition holds, but not for long enough"
@@ -40,4 +40,4 @@ TABLE: Final[dict[tuple[Alarm, Heard], Cell]] = {
     (Alarm.FIRING, Heard.BACK): Cell("clear_alert", Alarm.QUIET),
     (Alarm.FIRING, Heard.GONE): Cell("clear_alert", Alarm.QUIET),
 }
-"""What has no row changes nothing."""
+"""Without a row nothing changes."""

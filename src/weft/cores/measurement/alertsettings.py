@@ -34,9 +34,9 @@ class AlertSpec(msgspec.Struct, frozen=True, kw_only=True):
     name: str
     metric: str
     when: str
-    """As it is written."""
+    """As written in the file."""
     is_above: bool
-    """Whether it holds above the limit, or below it."""
+    """Whether the condition is "above the limit" or "below the limit"."""
     limit: float | int
     clear: float | int
     for_ns: int = 0
@@ -49,20 +49,20 @@ class AlertSpec(msgspec.Struct, frozen=True, kw_only=True):
         return value > self.limit if self.is_above else value < self.limit
 
     def is_back(self, value: float) -> bool:
-        """Whether the value is so far back that the alert ends."""
+        """Whether the value has returned far enough for the alert to end."""
         return value <= self.clear if self.is_above else value >= self.clear
 
     def is_about(self, labels: Mapping[str, str]) -> bool:
-        """Whether it judges the series with these labels."""
+        """Whether it applies to the series with these labels."""
         return all(labels.get(name) == value for name, value in self.where)
 
 
 def parse_alerts(
     tables: Any, details: Mapping[str, str] | None, path: str = "alert"
 ) -> tuple[list[AlertSpec], list[str]]:
-    """The alerts of `[alert.*]`, by name, and everything that is wrong with them.
+    """The alerts of `[alert.*]`, by name, and all errors in them.
 
-    `details`: of each metric that they may name; None: not known, and then units are not looked at.
+    `details`: the detail of each metric that they may name; None: not known, and then units are not checked.
     """
     mistakes: list[str] = []
     if not isinstance(tables, Mapping):
@@ -105,7 +105,7 @@ def _metric(table: Table, details: Mapping[str, str] | None) -> str:
 
 
 def _when(table: Table, detail: str) -> tuple[bool, float | int]:
-    """Whether above, and the limit; a mistake gives one that nobody uses."""
+    """The direction and the limit; a wrong text gives a limit that is not used."""
     text = table.text("when", is_required=True)
     match = _WHEN.fullmatch(text)
     if match is None:
@@ -124,7 +124,7 @@ def _clear(table: Table, detail: str, when: tuple[bool, float | int]) -> float |
     clear = None if raw is None else limit_in(table, "clear", str(raw), detail)
     if clear is None:
         return limit
-    if detail and (clear > limit if is_above else clear < limit):  # else their units are not known to be one
+    if detail and (clear > limit if is_above else clear < limit):  # otherwise their units may differ
         table.say("E11", "clear", f"must lie on the quiet side of {table.text('when')}")
     return clear
 

@@ -1,4 +1,4 @@
-"""The batch that is being filled: rows of lines, each series defined once (MEA-022)."""
+"""The batch being filled: rows of lines, each series defined once (MEA-022)."""
 
 from weft.base.calculated import Number, Point
 from weft.cores.measurement.lines import Line
@@ -6,7 +6,7 @@ from weft.wire.samples import HEAD_BYTES_MOST, ROW_BYTES_MOST, Row, SampleBatch,
 
 
 class OpenBatch:
-    """Takes samples until it is full; `bytes` never counts less than the body will take."""
+    """Takes samples until it is full; `bytes` is never less than the size of the body."""
 
     def __init__(self, rows_max: int, bytes_max: int) -> None:
         self.rows_max, self.bytes_max = rows_max, bytes_max
@@ -28,7 +28,7 @@ class OpenBatch:
         return len(self._rows) < self.rows_max and self.bytes + more <= self.bytes_max
 
     def add(self, line: Line, point: Point) -> None:
-        """One more row; the first of a line brings its definition."""
+        """Add a row; the first row of a line also adds its definition."""
         if line.of_batch != self._serial:
             line.of_batch, line.index = self._serial, len(self._series)
             self._series.append(line.series)
@@ -37,7 +37,7 @@ class OpenBatch:
         self.bytes += ROW_BYTES_MOST
 
     def close(self) -> SampleBatch:
-        """What was added, and begin anew. Times count from the earliest row, which need not be the first."""
+        """Return the batch and start a new one. Times count from the earliest row, which need not be the first."""
         rows = self._rows
         t0_ms = min([row[1] for row in rows])
         batch = SampleBatch(

@@ -1,4 +1,4 @@
-"""The catalogue of what can be measured, for people and programs (MET-001); made of DETAILS."""
+"""The catalogue of everything that can be measured, for people and programs (MET-001); built from DETAILS."""
 
 from typing import NamedTuple
 
@@ -9,12 +9,12 @@ PARAMS = {"device": "sda", "mount": "/", "process": "nginx", FILE: "/var/log/sys
 
 
 class Entry(NamedTuple):
-    """One detail, in words; empty: there is none."""
+    """One detail in words; an empty field has no value."""
 
     name: str
     says: str
     unit: str
-    """UCUM; of several, each with its value of the label `unit`."""
+    """UCUM unit; if there are several, each with its value of the label `unit`."""
     kind: str
     """`gauge` or `counter`."""
     labels: str
@@ -23,9 +23,9 @@ class Entry(NamedTuple):
     source: str
     otel: str
     limit: str
-    """How a limit may be written."""
+    """How a limit can be written."""
     example: str
-    """A whole `[metric.…]`."""
+    """A complete `[metric.…]`."""
 
 
 def catalogue() -> list[Entry]:
@@ -51,7 +51,7 @@ def _entry(name: str, row: Detail) -> Entry:
 
 
 def _limit(row: Detail) -> str:
-    """With every unit that is understood here; a plain number is always."""
+    """With every unit that is allowed; a plain number always is."""
     measured = MEASURED.get(row.unit)
     fitting = [name for name, size in WRITTEN.items() if measured is not None and size.dimension == measured.dimension]
     return ", ".join(fitting)

@@ -1,11 +1,11 @@
-"""Measures by a plan, and turns what was read into numbered samples in the journal.
+"""Measures by a plan, and turns the readings into numbered samples in the journal.
 
-The road of one sample: a tick is due, the shell is asked to `Measure`, answers with `Measured`; the sample passes its
-metric's threshold into the open batch; a second later, or when it is full, the batch is told (`BatchTaken`), passes
-the chain of filters outside of this core, comes back with `NumberBatch`, and is numbered and persisted. So neither a
-threshold nor a filter leaves a hole in the numbers.
+The path of one sample: a tick is due, the shell gets `Measure` and answers with `Measured`; the sample passes its
+metric's threshold into the open batch. A second later, or when the batch is full, it leaves as `BatchTaken`, passes the
+chain of filters outside this core, comes back with `NumberBatch`, and is numbered and persisted. So neither a threshold
+nor a filter leaves a gap in the numbers.
 
-Samples that foreign nodes say (MEA-020) join that road at the batch, beside those that are measured here.
+Samples of foreign nodes (MEA-020) join this path at the batch.
 
 Intervals are monotonic, stamps are wall-clock milliseconds (MEA-005); a metric that hangs or fails costs only itself
 (MEA-006); nothing here knows how anything is measured.
@@ -61,12 +61,12 @@ HEARD: Final = {Verdict.READ: On.READ, Verdict.FAILED: On.FAILED, Verdict.UNSUPP
 
 
 class Counters(msgspec.Struct):
-    """What has happened since the start."""
+    """Counts since the start."""
 
     taken: int = 0
     """Samples that passed their threshold, and foreign ones."""
     numbered: int = 0
-    """Samples that passed the chain, too."""
+    """Samples that also passed the chain."""
     batches: int = 0
     readings: int = 0
     skipped_ticks: int = 0
@@ -74,16 +74,16 @@ class Counters(msgspec.Struct):
     timed_out: int = 0
     unsupported: int = 0
     stale: int = 0
-    """Answers that nobody waited for."""
+    """Answers that were no longer expected."""
     refused_series: int = 0
     steps: int = 0
     foreign: int = 0
-    """Samples of foreign nodes that were taken in."""
+    """Accepted samples of foreign nodes."""
     foreign_repeated: int = 0
     foreign_refused: int = 0
     foreign_beats: int = 0
     foreign_sources: int = 0
-    """Foreign nodes that are known now, and their series."""
+    """Foreign nodes known now, and their series."""
     foreign_series: int = 0
 
 
@@ -108,10 +108,10 @@ class Measurement:
         self._flush_at: int | None = None
         self._configuration: int | None = None
         self._serial = 0
-        self._offset_ns = 0  # of the wall clock against the monotonic one, when last looked at
+        self._offset_ns = 0  # wall clock minus monotonic clock, when last compared
         self._checked_at = 0
-        self._step_ns = 0  # seen, and not yet in a batch
-        self._step_told_ns = 0  # in a batch that is on its way through the chain
+        self._step_ns = 0  # noticed, and not yet in a batch
+        self._step_told_ns = 0  # in a batch that is passing the chain
         self._outbox = Outbox()
         self.alarms = Alarms(settings.node_name, self._outbox, is_waiting=settings.is_followed)
         self._deadline: int | None = None
@@ -130,7 +130,7 @@ class Measurement:
         yield from self.alarms.condense()
 
     def receive(self, message: Any, source: Source, now: Now) -> None:
-        """Hear a foreign node (MEA-020); PeerError for what no limit leaves room for, and then nothing is kept."""
+        """A message of a foreign node (MEA-020); PeerError if a limit leaves no room, and then nothing is kept."""
         counters, foreign = self.counters, self.foreign
         if type(message) is DataHugz:
             counters.foreign_beats += 1
@@ -186,7 +186,7 @@ class Measurement:
         return self._outbox.take()
 
     def values(self) -> list[tuple[Series, int, Calculated]]:
-        """The latest calculated value of every series, and its wall-clock ms: for whoever watches this node live."""
+        """The latest calculated value of every series, with its wall-clock ms, for live views of this node."""
         return [
             (line.series, at, line.calculated()) for task in self.tasks.values() for line, (at, _, _) in task.latest()
         ]
@@ -194,7 +194,7 @@ class Measurement:
     # Time.
 
     def _begin(self, now: Now) -> None:
-        """Look at the clocks; the first time, take up the plan of the settings."""
+        """Compare the clocks; the first time, apply the plan of the settings."""
         self._now_mono = now.mono
         if self.state is State.PLANNED:
             self.state, self._started = State.RUNNING, now
@@ -204,13 +204,13 @@ class Measurement:
             self._look_at_clocks(now)
 
     def _look_at_clocks(self, now: Now) -> None:
-        """Tell a step of the wall clock, and mark the next batch with it; slow drift is no step (MEA-005)."""
+        """Tell a step of the wall clock, and mark the next batch with it; slow drift is not a step (MEA-005)."""
         by_ns = now.wall - now.mono - self._offset_ns
         weather_ns = limits.STEP_MIN_NS + (now.mono - self._checked_at) // limits.STEP_SHARE
         self._offset_ns += by_ns
         self._checked_at = now.mono
         if abs(by_ns) > weather_ns:
-            self._flush()  # samples of before the step are in a batch of their own
+            self._flush()  # samples from before the step get a batch of their own
             self._step_ns += by_ns
             self.counters.steps += 1
             self._outbox.tell(ClockStepped(by_ns))
@@ -222,7 +222,7 @@ class Measurement:
     # The plan.
 
     def plan(self, order: PlanMetrics, now: Now) -> None:
-        """Follow a new plan: what is not changed keeps its ticks (CFG-051)."""
+        """Apply a new plan: unchanged metrics keep their ticks (CFG-051)."""
         if self.state is State.STOPPED:
             return
         self._configuration = order.number
@@ -242,13 +242,13 @@ class Measurement:
         self._measure_due(now)
 
     def _task(self, spec: MetricSpec, now: Now) -> Task:
-        """A metric that is new: its first sample is taken at once."""
+        """A new metric: its first sample is taken at once."""
         origin = origin_at(self._started, self._phase_ns if spec.phase_ns is None else spec.phase_ns)
         gate = gate_of(spec.threshold, self._put, origin, now.mono)
         return Task(spec, origin, gate, now.mono if spec.rate_ns >= 0 else None)
 
     def _retune(self, task: Task, spec: MetricSpec, now: Now) -> None:
-        """Another rate or threshold: next sample at min(old next, now + new rate), nothing lost, nothing twice."""
+        """Another rate or threshold: next sample at min(old next, now + new rate), no sample lost or doubled."""
         fresh = self._task(spec, now)
         if spec.rate_ns > 0:
             later = now.mono + spec.rate_ns
@@ -262,12 +262,12 @@ class Measurement:
         task.spec, task.origin, task.gate, task.due_at = spec, fresh.origin, fresh.gate, fresh.due_at
 
     def measure_now(self, order: MeasureNow, now: Now) -> None:
-        """Measure the named metrics besides their ticks; unknown names are another plan's."""
+        """Measure the named metrics in addition to their ticks; unknown names belong to another plan."""
         asked = [self.tasks[name] for name in order.names if name in self.tasks]
         self._issue([task for task in asked if self._turn(task, On.DUE, "")], now)
 
     def stop(self, order: Stop, now: Now) -> None:
-        """Take no more samples, and hand over those that are held."""
+        """Take no more samples, and release those that are held."""
         self.state = State.STOPPED
         for task in self.tasks.values():
             if task.gate is not None:
@@ -289,7 +289,7 @@ class Measurement:
         self._issue(issued, now)
 
     def _issue(self, tasks: list[Task], now: Now) -> None:
-        """Ask the shell: what may hang alone, everything else together, so that one scan serves a tick."""
+        """Order measurements: metrics that may hang alone, all others together, so that one scan serves a tick."""
         groups = [[task for task in tasks if task.place is place] for place in (Place.INLINE, Place.PROCESSES)]
         groups += [[task] for task in tasks if task.place is Place.APART]
         for group in groups:
@@ -303,7 +303,7 @@ class Measurement:
             self._outbox.perform(Measure(specs, self._serial, group[0].place))
 
     def _turn(self, task: Task, on: On, heard: Any) -> bool:
-        """Let an input act on a metric by the table; whether its row led to another phase."""
+        """Apply an input to a metric by the table; returns whether a row changed its phase."""
         cell = TABLE.get((task.phase, on))
         if cell is None:
             self.counters.stale += 1
@@ -313,16 +313,16 @@ class Measurement:
         return before is not cell.then
 
     def measure(self, task: Task, heard: str) -> None:
-        """It goes into the tick's order to the shell."""
+        """Include it in the order of this tick."""
 
     def skip_tick(self, task: Task, heard: str) -> None:
-        """The tick before is not over."""
+        """The preceding tick has not finished."""
         self.counters.skipped_ticks += 1
 
     # Readings.
 
     def measured(self, order: Measured, now: Now) -> None:
-        """Take what was read. What belongs to another plan is counted only."""
+        """Process readings. Those of another plan are only counted."""
         for reading in order.readings:
             task = self.tasks.get(reading.name)
             if task is None or task.issued != order.number:
@@ -331,7 +331,7 @@ class Measurement:
             self._turn(task, HEARD[reading.verdict], reading)
 
     def take(self, task: Task, reading: Reading) -> None:
-        """Add the samples to their lines, and to the batch if their threshold lets them."""
+        """Add the samples to their lines, and to the batch if their threshold lets them pass."""
         task.late_at, task.told_why = None, ""
         self.counters.readings += 1
         for labels, value, base in reading.samples:
@@ -352,13 +352,13 @@ class Measurement:
             gate.open(self._now_mono)
 
     def _judge(self, task: Task, reading: Reading) -> None:
-        """Compare what was read with the alerts about it (MET-004)."""
+        """Compare a reading with its alerts (MET-004)."""
         if self.alarms.judges(task.spec.name):
             lines = [task.lines[labels] for labels, _, _ in reading.samples if labels in task.lines]
             self.alarms.read(task.spec.name, lines, reading.at_ms, self._now_mono)
 
     def report_failure(self, task: Task, heard: Reading | str) -> None:
-        """Tell it, once per reason until the metric succeeds again."""
+        """Tell the failure, once per reason until the metric succeeds again."""
         is_late = isinstance(heard, str)
         task.late_at = None
         self.counters.timed_out += is_late
@@ -369,7 +369,7 @@ class Measurement:
             self._outbox.tell(MetricFailed(task.spec.name, _short(why)))
 
     def report_unsupported(self, task: Task, reading: Reading) -> None:
-        """Tell it once; its ticks go on, since a source may come (a sensor's driver is loaded)."""
+        """Tell it once; ticks continue, since a source may appear later (a sensor's driver is loaded)."""
         task.late_at = None
         self.counters.unsupported += 1
         self._judge(task, reading)
@@ -378,7 +378,7 @@ class Measurement:
             self._outbox.tell(MetricUnsupported(task.spec.name, _short(reading.why)))
 
     def _new_line(self, task: Task, labels: Labels) -> Line | None:
-        """A series that was not there before; None, with an event, if a limit forbids it."""
+        """A new series; None, with an event, if a limit forbids it."""
         fault = labels_fault(labels)
         if fault is None and sum(len(other.lines) for other in self.tasks.values()) >= self.settings.series_max:
             fault = f"more than {self.settings.series_max} series on this node"
@@ -393,7 +393,7 @@ class Measurement:
         return line
 
     def _forget_lines(self, task: Task, reading: Reading) -> None:
-        """Drop lines of what has vanished, unless a threshold still holds something of them."""
+        """Drop the lines of vanished series, unless a threshold still holds samples of them."""
         present = {labels: None for labels, _, _ in reading.samples}
         task.lines = {labels: line for labels, line in task.lines.items() if labels in present or line.sums is not None}
 
@@ -407,7 +407,7 @@ class Measurement:
         self._batch.add(line, point)
 
     def _flush(self) -> None:
-        """Tell the open batch, if it holds anything."""
+        """Emit the open batch, if it is not empty."""
         self._flush_at = None
         if not len(self._batch):
             return
@@ -421,7 +421,7 @@ class Measurement:
         self._outbox.tell(BatchTaken(batch))
 
     def number(self, order: NumberBatch, now: Now) -> None:
-        """Number what the chain has let through, and keep it: from here on it is never lost (MEA-023)."""
+        """Number and persist the samples that passed the chain: from here on they are never lost (MEA-023)."""
         if not order.batch.rows:
             return
         first, rows = self.numbering.last + 1, len(order.batch.rows)
@@ -436,11 +436,11 @@ class Measurement:
         self.counters.numbered += rows
 
     def know_root(self, order: KnowRoot, now: Now) -> None:
-        """Tell a root that is new what fires."""
+        """Tell a new root the firing alerts."""
         self.alarms.know_root(order.node, order.epoch)
 
     def tell_alerts(self, order: TellAlerts, now: Now) -> None:
-        """Tell what fires once more."""
+        """Tell the firing alerts again."""
         self.alarms.tell_all()
 
     _ORDERS: Final[dict[type, Callable[..., None]]] = {

@@ -1,8 +1,8 @@
 """What can be measured: one row per detail, as in the table of MEA-001 and the catalogue of MET-001.
 
-The row says what the values mean and their unit, the type by which two samples are calculated to one value, where the
-work is done, and what the keys `per` and `param` may mean. `docs/metrics.md` and `weft metrics` are made of it. The
-functions that measure stand in the shell, in a table with the same keys.
+A row has the meaning and unit of the values, the type that says how a value is calculated from two samples, the place
+where the work is done, and the meaning of the keys `per` and `param`. `docs/metrics.md` and `weft metrics` are
+generated from it. The functions that measure stand in the shell, in a table with the same keys.
 """
 
 from collections.abc import Mapping
@@ -11,7 +11,7 @@ from typing import Final, NamedTuple
 
 
 class Place(Enum):
-    """Where the shell does the work, so that nothing that may hang delays anything else (MEA-006)."""
+    """Where the shell does the work, so that a measurement that may hang delays nothing else (MEA-006)."""
 
     INLINE = "counters of the kernel: microseconds, read at once"
     PROCESSES = "one scan of all processes serves all metrics of a tick (MEA-003)"
@@ -28,23 +28,23 @@ class Detail(NamedTuple):
     unit: str
     """Of the calculated value, in the units of UCUM: `%`, `By`, `By/s`, `s`; empty: by the label `unit`, see `units`."""
     source: str
-    """Where the kernel says it."""
+    """Where the kernel provides it."""
     place: Place = Place.INLINE
     per: tuple[str, ...] = ()
-    """What `per` may ask for."""
+    """Allowed values of `per`."""
     param: str = ""
-    """What `param` names: a device, a mount, processes, a file, an address; empty: the detail takes none."""
+    """What `param` names: a device, a mount, processes, a file, an address; empty: the detail has no parameter."""
     needs_param: bool = False
     labels: tuple[str, ...] = ()
     """Labels of its series."""
     units: Mapping[str, str] = {}
-    """By the value of the label `unit`, where the series of one detail have several."""
+    """By value of the label `unit`, if the series of one detail have several units."""
     otel: str = ""
-    """The name of OpenTelemetry's semantic conventions for the same, where there is one."""
+    """The name in OpenTelemetry's semantic conventions, if there is one."""
 
     @property
     def kind(self) -> str:
-        """Of the samples that are stored: `counter` if only differences mean something, else `gauge`."""
+        """Kind of the stored samples: `counter` if only differences have a meaning, else `gauge`."""
         return "counter" if self.type in ("rate", "percent", "delta") else "gauge"
 
     def unit_of(self, labels: Mapping[str, str]) -> str:

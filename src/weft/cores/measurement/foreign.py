@@ -1,9 +1,9 @@
-"""Samples of foreign nodes (MEA-020): a message each, and nothing promises that it arrives.
+"""Samples of foreign nodes (MEA-020): one message each, without guarantee of arrival.
 
-They become series of this node with the label `source`, and go the road of its own samples: chain, numbers, journal.
-Their batches are apart from its own, so that neither a strange stamp nor a flood touches what is measured here. What a
-source has is bounded: its series, the stamps by which a repeat is known, and the rows of a flush. A source or series
-that was quiet for long makes room for others; without room a sample is refused, by name.
+They become series of this node with the label `source`, and take the path of its own samples: chain, numbers, journal.
+Their batches are separate from its own, so that neither a wrong stamp nor a flood affects what is measured here.
+Everything of a source is bounded: its series, the stamps that recognise a repetition, and the rows of a flush. A source
+or series that was quiet for long makes room for others; without room a sample is refused, with the limit's name.
 """
 
 from collections.abc import Callable
@@ -18,13 +18,13 @@ from weft.wire.data import Data, DataHugz
 from weft.wire.samples import LABEL_VALUE_BYTES_MAX, LABELS_MAX, Labels, SampleBatch, Series
 
 SOURCE: Final = "source"
-"""The label that names the endpoint of who measured."""
+"""The label with the endpoint of the measuring node."""
 Key = tuple[str, str, str, Labels]
-"""Which series: config name, detail, type, labels with the source."""
+"""Key of a series: config name, detail, type, labels including the source."""
 
 
 class Foreigner:
-    """A foreign node: its series and the stamps of each name, the longest quiet first; times are monotonic ns."""
+    """A foreign node: its series, and the stamps of each name, the longest quiet first; times are monotonic ns."""
 
     __slots__ = ("heard_at", "lines", "stamps")
 
@@ -34,11 +34,11 @@ class Foreigner:
         self.stamps: dict[str, dict[int, None]] = {}
 
     def has(self, message: Data) -> bool:
-        """Whether this sample was here already."""
+        """Whether this sample came before."""
         return message.time_ms in self.stamps.get(message.config_name, ())
 
     def note(self, message: Data) -> None:
-        """Know this sample again, as long as there is room."""
+        """Remember this sample, as long as there is room."""
         stamps = self.stamps.pop(message.config_name, None) or {}
         self.stamps[message.config_name] = stamps
         stamps[message.time_ms] = None
@@ -48,7 +48,7 @@ class Foreigner:
             del self.stamps[next(iter(self.stamps))]
 
     def take_quiet_line(self, mono: int) -> Line | None:
-        """Take out a series that was quiet for long, to make room; None: there is none."""
+        """Remove a series that was quiet for long, to make room; None: there is none."""
         key = next(iter(self.lines), None)
         if key is None or mono < self.lines[key][1] + limits.FOREIGN_QUIET_NS:
             return None
@@ -56,24 +56,27 @@ class Foreigner:
 
 
 class Foreign:
-    """The foreign nodes that are heard here; `tell` takes each batch that is complete."""
+    """The foreign nodes heard here; `tell` is called with each complete batch."""
 
     def __init__(self, rows_max: int, bytes_max: int, flush_ns: int, tell: Callable[[SampleBatch], None]) -> None:
         self.sources: dict[str, Foreigner] = {}
         self.series = 0
-        """Of all sources together."""
+        """Number of series of all sources."""
         self.bytes = 0
-        """Of memory, for these series."""
+        """Bytes of memory of these series."""
         self.room = Part("foreign", lambda: self.bytes)
-        """Of the core's budget; here, all there is."""
+        """Its part of the core's budget; the whole of it here."""
         self.flush_at: int | None = None
-        """Monotonic ns at which what is held is to leave; None: nothing is held."""
+        """Monotonic ns at which held samples leave; None: none are held."""
         self._batch = OpenBatch(rows_max, bytes_max)
         self._flush_ns, self._tell = flush_ns, tell
         self._rows = 0  # since the last flush by time
 
     def take(self, message: Data, mono: int) -> bool:
-        """Take a sample in; False: it is a repeat. PeerError, by the limit that forbids it: then nothing is kept."""
+        """Add a sample; False: it is a repetition.
+
+        PeerError with the limit that forbids it, and then nothing is kept.
+        """
         known = self.sources.get(message.source)
         if known is not None:
             self._heard(message.source, known, mono)
@@ -92,13 +95,13 @@ class Foreign:
         return True
 
     def beat(self, message: DataHugz, mono: int) -> None:
-        """A source that is known is alive; of others there is nothing to keep."""
+        """A known source is alive; of other sources nothing is kept."""
         known = self.sources.get(message.source)
         if known is not None:
             self._heard(message.source, known, mono)
 
     def flush(self) -> None:
-        """Tell what is held."""
+        """Emit what is held."""
         self.flush_at, self._rows = None, 0
         self._close()
 
@@ -120,7 +123,7 @@ class Foreign:
         self.sources[name] = source
 
     def _line(self, source: Foreigner, key: Key, mono: int) -> Line:
-        """The line of a series, if need be a new one; PeerError if there is no room for it."""
+        """The line of a series, created if needed; PeerError without room."""
         known = source.lines.get(key)
         if known is not None:
             return known[0]
@@ -156,12 +159,12 @@ class Foreign:
 
 
 def cost_of(line: Line) -> int:
-    """Bytes of memory of a foreign series, with the stamps by which its repeats are known."""
+    """Bytes of memory of a foreign series, with the stamps that recognise repetitions."""
     return limits.FOREIGN_SERIES_COST + 3 * line.bytes
 
 
 def key_of(message: Data) -> Key:
-    """Which series a sample is of; PeerError for labels that no batch can carry beside `source`."""
+    """The key of a sample's series; PeerError for labels that no batch can carry together with `source`."""
     labels = {**message.labels, SOURCE: message.source}
     if len(labels) > LABELS_MAX:
         raise PeerError("too-large", f"{len(message.labels)} labels, {LABELS_MAX - 1} at most beside the source")

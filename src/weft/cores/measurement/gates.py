@@ -1,7 +1,7 @@
 """Thresholds (MEA-010): which samples of a metric leave the core, and when. Each sample leaves at most once.
 
-A gate stands between the sensor and the numbering, so what it keeps back leaves no hole. Timed gates open on the grid
-of the metric's ticks, when the sample of that tick has come; the core opens them itself if it does not come.
+A gate stands before the numbering, so samples that it drops leave no gap in the numbers. Timed gates open on the grid
+of the metric's ticks, when the sample of that tick has come; if it does not come, the core opens them itself.
 """
 
 from collections.abc import Callable
@@ -17,19 +17,19 @@ Put = Callable[[Line, Point], None]
 
 
 class Gate:
-    """Without a timer: nothing is ever held."""
+    """Without a timer, nothing is ever held."""
 
     opens_at: int | None = None
-    """Monotonic ns at which what is held is to leave; None: this gate has no timer."""
+    """Monotonic ns at which held samples leave; None: this gate has no timer."""
 
     def take(self, line: Line, point: Point) -> None:
-        """A new sample, already the last of its line."""
+        """A new sample, which is already the last one of its line."""
 
     def open(self, now_mono: int) -> None:
-        """Let out what is held, and set the timer anew."""
+        """Release held samples, and set the timer again."""
 
     def drain(self) -> None:
-        """Let out what is held: the metric changes, goes, or the node stops."""
+        """Release held samples: the metric changes or ends, or the node stops."""
 
 
 class Timed(Gate):
@@ -40,33 +40,33 @@ class Timed(Gate):
         self.opens_at: int = next_tick(now_mono, span_ns, origin)
 
     def open(self, now_mono: int) -> None:
-        """Let out what is held; the next time is on the grid."""
+        """Release held samples; the next time is on the grid."""
         self.drain()
         self.opens_at = next_tick(now_mono, self._span_ns, self._origin)
 
 
 class Hold(Timed):
-    """`*Ns`: holds all, sends all by timer. A full store is sent early."""
+    """`*Ns`: holds all samples, and sends all by timer. A full store is sent early."""
 
     def __init__(self, put: Put, span_ns: int, origin: int, now_mono: int) -> None:
         super().__init__(put, span_ns, origin, now_mono)
         self._held: list[tuple[Line, Point]] = []
 
     def take(self, line: Line, point: Point) -> None:
-        """Hold it."""
+        """Hold a sample."""
         self._held.append((line, point))
         if len(self._held) >= limits.HELD_ROWS_MAX:
             self.drain()
 
     def drain(self) -> None:
-        """Send all that is held, in the order in which it came."""
+        """Send all held samples, in the order in which they came."""
         held, self._held = self._held, []
         for line, point in held:
             self._put(line, point)
 
 
 class Thin(Timed):
-    """`+Ns`: one sample per span; of basic values mean, min and max, of counters the last, which holds all."""
+    """`+Ns`: one sample per span: for basic values mean, min and max; for counters the last one, which includes all."""
 
     def __init__(self, put: Put, span_ns: int, origin: int, now_mono: int) -> None:
         super().__init__(put, span_ns, origin, now_mono)
@@ -81,7 +81,7 @@ class Thin(Timed):
             line.sums.add(point[1])
 
     def drain(self) -> None:
-        """Send one sample, or three, of every line that has had any."""
+        """Send one sample, or three, for every line that had any."""
         touched, self._touched = self._touched, []
         for line in touched:
             sums, line.sums = line.sums, None
@@ -96,9 +96,9 @@ class Thin(Timed):
 
 
 class Limit(Gate):
-    """`<X`, `>X`: sends while the calculated value is there, with the sample before it if that was not sent.
+    """`<X`, `>X`: sends while the calculated value fulfils the condition, and the sample before if unsent.
 
-    So the first value that is sent can be calculated again by whoever receives it.
+    So a receiver can calculate the first value too.
     """
 
     def __init__(self, put: Put, threshold: Threshold) -> None:
@@ -108,7 +108,7 @@ class Limit(Gate):
         self._clear = None if threshold.clear is None else threshold.clear * self._sign
 
     def take(self, line: Line, point: Point) -> None:
-        """Send it if its value is there, else keep it as the sample before the next one."""
+        """Send it if its value fulfils the condition, else keep it as the sample before the next one."""
         value = line.calculated().result
         if value is not None:
             line.is_sending = self._is_there(value * self._sign, line.is_sending)
@@ -128,7 +128,7 @@ TIMED: Final[dict[str, type[Timed]]] = {"*": Hold, "+": Thin}
 
 
 def gate_of(threshold: Threshold | None, put: Put, origin: int, now_mono: int) -> Gate | None:
-    """The gate of a threshold; None: every sample leaves at once."""
+    """The gate for a threshold; None: every sample leaves at once."""
     if threshold is None:
         return None
     timed = TIMED.get(threshold.kind)

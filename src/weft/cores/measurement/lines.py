@@ -13,7 +13,7 @@ from weft.wire.samples import (
 
 
 class Line:
-    """A series with its last two samples, and what gates and batches keep of it."""
+    """A series with its last two samples, and the state that gates and batches keep for it."""
 
     __slots__ = ("before", "bytes", "derived", "index", "is_sending", "last", "of_batch", "series", "sums", "unsent")
 
@@ -23,10 +23,10 @@ class Line:
         self.before: Point | None = None
         self.last: Point | None = None
         self.of_batch = 0
-        """Serial of the open batch in which `index` is this series' place."""
+        """Serial of the open batch for which `index` is valid."""
         self.index = 0
         self.unsent: Point | None = None
-        """The sample before, if a limit has kept it back."""
+        """The preceding sample, if a limit has held it back."""
         self.is_sending = False
         self.sums: Sums | None = None
         self.derived: dict[str, Line] = {}
@@ -41,7 +41,7 @@ class Line:
         return calculate(self.series.type, self.before, self.last)
 
     def as_aggregate(self, name: str) -> "Line":
-        """The line of one aggregate of this one, with the label `agg`."""
+        """The line for one aggregate of this line, with the label `agg`."""
         line = self.derived.get(name)
         if line is None:
             series = self.series
@@ -51,7 +51,7 @@ class Line:
 
 
 class Sums:
-    """A span of samples, thinned to one: how many, their sum, least and greatest value."""
+    """A span of samples reduced to one: number, sum, least and greatest value."""
 
     __slots__ = ("count", "greatest", "least", "total")
 
@@ -59,14 +59,14 @@ class Sums:
         self.count, self.total, self.least, self.greatest = 1, value, value, value
 
     def add(self, value: Number) -> None:
-        """One more sample of the span."""
+        """Add one sample."""
         self.count += 1
         self.total += value
         self.least, self.greatest = min(self.least, value), max(self.greatest, value)
 
 
 def labels_fault(labels: Labels) -> str | None:
-    """What forbids these labels; None if nothing does. One place is left for an aggregate's."""
+    """What is wrong with these labels; None: nothing. One place is reserved for an aggregate's label."""
     if len(labels) >= LABELS_MAX:
         return f"{len(labels)} labels, {LABELS_MAX - 1} at most"
     for name, value in labels:

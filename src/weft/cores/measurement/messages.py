@@ -1,4 +1,4 @@
-"""What the measurement core hears and says: DATA of foreign nodes, orders, work, events."""
+"""DATA of foreign nodes, and the orders, work and events of the measurement core."""
 
 from enum import Enum
 
@@ -46,18 +46,18 @@ __all__ = [
 ]
 
 Sample = tuple[Labels, Number, Number | None]
-"""Labels, value, base: one series at the instant of its reading."""
+"""Labels, value, base: one series at the instant of a reading."""
 
 
 class MeasurementSettings(msgspec.Struct, frozen=True, kw_only=True):
-    """What the core does from its first wake on, and how large its batches grow."""
+    """The first plan, and the limits of batches."""
 
     metrics: tuple[MetricSpec, ...] = ()
     alerts: tuple[AlertSpec, ...] = ()
     is_followed: bool = False
-    """Whether this plan holds only until the configuration is known: then it ends no alert."""
+    """Whether this plan is valid only until the configuration is known: then it ends no alert."""
     node_name: str = ""
-    """Travels with every batch, so that rows can be read by people; the UUID is the identity."""
+    """Sent with every batch, for people who read rows; the identity is the UUID."""
     flush_ns: int = limits.FLUSH_NS
     rows_max: int = ROWS_MAX
     bytes_max: int = BODY_BYTES_MAX
@@ -65,7 +65,7 @@ class MeasurementSettings(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Verdict(Enum):
-    """How a reading went."""
+    """The result of a reading."""
 
     READ = "here are the samples"
     FAILED = "something went wrong this time"
@@ -73,7 +73,7 @@ class Verdict(Enum):
 
 
 class Reading(msgspec.Struct, frozen=True):
-    """What became of one metric at one tick."""
+    """The reading of one metric at one tick."""
 
     name: str
     at_ms: int
@@ -87,54 +87,54 @@ class Reading(msgspec.Struct, frozen=True):
 
 
 class Measured(msgspec.Struct, frozen=True):
-    """Order: take what was measured; answers a `Measure`, whole or in parts."""
+    """Order: readings; answers a `Measure`, completely or in part."""
 
     readings: tuple[Reading, ...]
     number: int
-    """That of the `Measure`, so that an answer to a plan that has changed is known as such."""
+    """Number of the `Measure`, so that an answer for an earlier plan is recognised."""
 
 
 class NumberBatch(msgspec.Struct, frozen=True, gc=False):
-    """Order: these samples have passed the chain; number them and keep them."""
+    """Order: these samples have passed the chain; number and persist them."""
 
     batch: SampleBatch
 
 
 class PlanMetrics(msgspec.Struct, frozen=True):
-    """Order: measure these from now on; metrics that are not changed miss no tick (CFG-051)."""
+    """Order: measure these metrics from now on; unchanged ones miss no tick (CFG-051)."""
 
     specs: tuple[MetricSpec, ...]
     number: int | None = None
-    """Which configuration says so (CFG-003); travels with every batch taken under it."""
+    """Number of the configuration with this plan (CFG-003); sent with every batch taken under it."""
     alerts: tuple[AlertSpec, ...] = ()
 
 
 class KnowRoot(msgspec.Struct, frozen=True, gc=False):
-    """Order: this is the root; one that is new is told what fires (MET-004)."""
+    """Order: this is the root; a new root is told the firing alerts (MET-004)."""
 
     node: bytes
     epoch: int
 
 
 class TellAlerts(msgspec.Struct, frozen=True, gc=False):
-    """Order: tell everything that fires once more: some events may not have been kept."""
+    """Order: tell all firing alerts again, since some events may have been lost."""
 
 
 class MeasureNow(msgspec.Struct, frozen=True):
-    """Order: measure these at once, besides their ticks; the only way to a metric that is `on-demand`."""
+    """Order: measure these at once, in addition to their ticks; the only way to measure `on-demand` metrics."""
 
     names: tuple[str, ...]
 
 
 class Stop(msgspec.Struct, frozen=True, gc=False):
-    """Order: measure no more, and hand over everything that is held."""
+    """Order: measure no more, and release everything that is held."""
 
 
 # Work
 
 
 class Measure(msgspec.Struct, frozen=True):
-    """Work: measure these now, at one place, and answer with `Measured`."""
+    """Work: measure these now, at one place; answered by `Measured`."""
 
     specs: tuple[MetricSpec, ...]
     number: int
@@ -145,13 +145,13 @@ class Measure(msgspec.Struct, frozen=True):
 
 
 class BatchTaken(msgspec.Struct, frozen=True, gc=False):
-    """Event: samples are complete, and go through the chain before they are numbered."""
+    """Event: a batch is complete; it passes the chain before it is numbered."""
 
     batch: SampleBatch
 
 
 class BatchNumbered(msgspec.Struct, frozen=True, gc=False):
-    """Event: samples `first` to `first + rows - 1` of this era are in the journal."""
+    """Event: samples `first` to `first + rows - 1` of this era are journaled."""
 
     first: int
     rows: int
@@ -172,6 +172,6 @@ class MetricFailed(msgspec.Struct, frozen=True, gc=False):
 
 
 class ClockStepped(msgspec.Struct, frozen=True, gc=False):
-    """Event: the wall clock jumped against the monotonic one; the next batch is marked (MEA-005)."""
+    """Event: the wall clock jumped relative to the monotonic one; the next batch is marked (MEA-005)."""
 
     by_ns: int

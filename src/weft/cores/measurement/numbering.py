@@ -1,7 +1,7 @@
-"""Numbers for samples: from 1 in every era, without holes, given behind the chain (MEA-023).
+"""Numbers for samples: from 1 in every era, without gaps, given after the chain (MEA-023).
 
-The samples in the journal are the memory: from them a restart learns where the era before ended. The first record of
-an era names that end, so that completeness can be judged across restarts.
+The journaled samples are the memory: from them a restart finds where the preceding era ended. The first record of an
+era names that end, so that completeness can be checked across restarts.
 """
 
 from collections.abc import Iterable, Iterator
@@ -23,14 +23,14 @@ _END: Final = msgspec.msgpack.Decoder(tuple[int, int])
 
 
 class Numbering:
-    """Where the samples of this node stand: `last` of this `era`, and the era `before` with its last."""
+    """The last number of this node's samples: `last` in this `era`; and the era `before` with its last number."""
 
     def __init__(self, node: bytes, era: int) -> None:
         self.node, self.era, self.last = node, era, 0
         self.before = (0, 0)
 
     def restore(self, entries: Iterable[Entry]) -> None:
-        """Find the end of the last era that has samples. What a snapshot already holds changes nothing."""
+        """Find the end of the last era with samples. Records that a snapshot already contains change nothing."""
         for _, record in entries:
             end = self._end_of(record)
             if end is not None:
@@ -47,13 +47,13 @@ class Numbering:
         return (record.era or 0, record.last if isinstance(record, StreamRecord) else 0)
 
     def condense(self) -> Iterator[CoreRecord]:
-        """One record, from which `restore` learns the same."""
+        """One record from which `restore` restores the same state."""
         end = (self.era, self.last) if self.last else self.before
         if end != (0, 0):
             yield CoreRecord(NAME, END, msgspec.msgpack.encode(end))
 
     def records(self, batch: SampleBatch, extra: dict[str, Any], now: Now) -> Iterator[Record]:
-        """The numbered records of a batch: one, behind the link to the era before if there was one."""
+        """The numbered record of a batch, preceded by the link to the preceding era if there was one."""
         if not self.last and self.before != (0, 0):
             yield EraRecord(Stream.SAMPLES, self.node, self.era, *self.before)
         for piece, body in encode_pieces(batch):

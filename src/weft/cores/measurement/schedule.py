@@ -1,8 +1,8 @@
 """Ticks without drift: instants of a grid on the monotonic clock, the same grid for all metrics of a node (MEA-004).
 
 The grid is `origin + k * rate`, where the origin is the wall clock's zero plus the node's phase, as both clocks stood
-at the start. One origin for all rates lets metrics of one rate, and of its multiples, meet in one tick; a phase by
-UUID keeps a fleet from beating in unison. Later steps of the wall clock move no tick.
+at the start. With one origin for all rates, metrics of one rate and of its multiples share ticks; a phase derived from
+the UUID keeps the nodes of a fleet from measuring at the same instant. Later steps of the wall clock move no tick.
 """
 
 from weft.base.now import Now
@@ -10,7 +10,7 @@ from weft.base.settings import DAY
 
 
 def phase_of(node: bytes) -> int:
-    """The offset of a node's ticks, nanoseconds: of its UUID, so that it survives every restart."""
+    """The offset of a node's ticks, ns: derived from its UUID, so that it is the same after every restart."""
     return int.from_bytes(node[:8], "big") % DAY
 
 
@@ -20,7 +20,7 @@ def origin_at(now: Now, phase_ns: int) -> int:
 
 
 def next_tick(after: int, span_ns: int, origin: int) -> int:
-    """The first instant of `origin + k * span_ns` later than `after`; ticks that were slept through are skipped.
+    """The first instant of `origin + k * span_ns` later than `after`; missed ticks are skipped.
 
     >>> next_tick(100, 10, 3), next_tick(103, 10, 3), next_tick(3_141, 10, 3)
     (103, 113, 3143)

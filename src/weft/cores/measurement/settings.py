@@ -7,7 +7,7 @@
     per = "core"             # one series per core, or per process name
     threshold = "> 1 GiB"    # "*60s" hold, "+60s" thin out, "<X", ">X"; clear = "800 MiB" adds hysteresis
     timeout = "5s"           # half of the rate
-    phase = 0                # aligns to the wall clock; left out: by the node, so fleets do not beat in unison
+    phase = 0                # aligns to the wall clock; left out: by the node, so that a fleet's ticks are spread
     aggregate = ["sum"]      # at the collectors
 
 Pure functions; the loader of the file adds where the file is.
@@ -39,7 +39,7 @@ class Threshold(msgspec.Struct, frozen=True, gc=False):
     """Which samples of a metric are sent (MEA-010)."""
 
     kind: str
-    """`*` hold and send by timer, `+` one per span, `<` and `>` while the calculated value is there."""
+    """`*` hold and send by timer, `+` one per span, `<` and `>` while the calculated value fulfils the condition."""
     every_ns: int = 0
     limit: float | int = 0
     clear: float | int | None = None
@@ -47,7 +47,7 @@ class Threshold(msgspec.Struct, frozen=True, gc=False):
 
 
 class MetricSpec(msgspec.Struct, frozen=True, kw_only=True):
-    """One metric of the plan; two equal specs measure the same."""
+    """One metric of the plan; equal specs measure the same."""
 
     name: str
     detail: str
@@ -60,18 +60,18 @@ class MetricSpec(msgspec.Struct, frozen=True, kw_only=True):
     phase_ns: int | None = None
     """Offset of the ticks to whole rates of the wall clock; None: by the node's UUID (MEA-004)."""
     aggregate: tuple[str, ...] = ()
-    """For collectors (MEA-012); nothing to the node that measures."""
+    """For collectors (MEA-012); ignored by the measuring node."""
 
     @property
     def measures(self) -> tuple[str, str, str]:
-        """What is measured, whatever the rate: a change of it makes another metric."""
+        """What is measured, without the rate: if it changes, it is another metric."""
         return self.detail, self.param, self.per
 
 
 def parse_metrics(table: Any) -> tuple[list[MetricSpec], list[str]]:
-    """The metrics of `[metric.*]`, by name, and everything that is wrong with them (CFG-071).
+    """The metrics of `[metric.*]`, by name, and all errors in them (CFG-071).
 
-    A metric with a mistake may be among them; whoever finds mistakes uses none.
+    The metrics may include some with errors; if there are any errors, the caller uses none of them.
     """
     mistakes: list[str] = []
     if not isinstance(table, Mapping):
@@ -148,7 +148,7 @@ def _param(table: Table, detail: str) -> str:
 
 
 def _fault(param: str, names: str) -> str | None:
-    """What is wrong with a parameter that names something of this kind."""
+    """What is wrong with a parameter for something of this kind."""
     return FAULTS.get(names, _device_fault)(param)
 
 
@@ -222,7 +222,7 @@ def _threshold(table: Table, detail: str, rate_ns: int) -> Threshold | None:
 
 
 def limit_in(table: Table, key: str, text: str, detail: str) -> float | int | None:
-    """A number in the unit of the detail's values; with a unit of its own it is calculated (MET-003)."""
+    """A number in the unit of the detail's values; one with another unit is converted (MET-003)."""
     found = quantity(text)
     if found is None:
         table.say("E11", key, f"{text!r} is none: {EXAMPLES}")

@@ -1,8 +1,8 @@
 """When a metric may do what (MEA-003..006).
 
-A metric waits for its tick, is measured, and waits again. It is never measured twice at once: a tick that finds it
-busy is skipped, so a metric that hangs costs only itself. An answer that nobody waits for, because the plan has
-changed or because it came before, is counted and has no effect.
+A metric waits for its tick, is measured, and waits again. It is never measured twice at once: a tick that finds it busy
+is skipped, so a metric that hangs costs only itself. An answer that is not expected, because the plan has changed or
+because it came before, is counted and has no effect.
 """
 
 from enum import Enum
@@ -10,7 +10,7 @@ from typing import Final, NamedTuple
 
 
 class State(Enum):
-    """Of the whole core."""
+    """States of the whole core."""
 
     PLANNED = "the plan waits for the first wake"
     RUNNING = "metrics are measured by their ticks"
@@ -18,7 +18,7 @@ class State(Enum):
 
 
 class Phase(Enum):
-    """Of one metric."""
+    """States of one metric."""
 
     WAITING = "for its next tick, or for being asked"
     MEASURING = "the shell is at work"

@@ -1,4 +1,4 @@
-"""One metric of the plan, and the lines of samples that it draws."""
+"""One metric of the plan, and its lines of samples."""
 
 from collections.abc import Iterable
 
@@ -12,7 +12,7 @@ from weft.wire.samples import Labels
 
 
 class Task:
-    """What the core knows of one metric."""
+    """The state of one metric."""
 
     __slots__ = (
         "due_at",
@@ -36,12 +36,12 @@ class Task:
         self.type, self.place = detail.type, detail.place
         self.phase = Phase.WAITING
         self.issued = 0
-        """Number of the `Measure` that is under way."""
+        """Number of the `Measure` under way."""
         self.late_at: int | None = None
         self.lines: dict[Labels, Line] = {}
         self.told_why = ""
         self.is_unsupported = False
-        """Told already; so is `is_refused`, of a series beyond a limit."""
+        """Told already; `is_refused` is the same for a series beyond a limit."""
         self.is_refused = False
 
     def deadlines(self) -> Iterable[int | None]:

@@ -1,4 +1,4 @@
-"""Units in which people write limits, and those of the values that they are compared with (MET-003)."""
+"""Units for limits in settings, and units of the values compared with them (MET-003)."""
 
 import re
 from collections.abc import Mapping
@@ -6,14 +6,14 @@ from typing import Final, NamedTuple
 
 from weft.cores.measurement.details import DETAILS, Detail
 
-NEAR_LETTERS: Final = 3  # MEMORY and MEM_PART speak of one thing
+NEAR_LETTERS: Final = 3  # MEMORY and MEM_PART concern the same thing
 SHOWN_MAX: Final = 3
 
 _QUANTITY: Final = re.compile(r"([-+]?\d+(?:\.\d+)?(?:[eE][-+]?\d+)?) ?(\S*)", re.ASCII)
 
 
 class Size(NamedTuple):
-    """A unit: what it measures, and how many of the simplest unit of that it is."""
+    """A unit: its dimension, and its size in the simplest unit of that dimension."""
 
     dimension: str
     factor: float
@@ -35,7 +35,7 @@ WRITTEN: Final[Mapping[str, Size]] = {
     "C": Size("temperature", 1),
     "rpm": Size("rotation", 1),
 }
-"""What may stand behind a number."""
+"""Units that may follow a number."""
 
 MEASURED: Final[Mapping[str, Size]] = {
     "By": Size("bytes", 1),
@@ -48,11 +48,11 @@ MEASURED: Final[Mapping[str, Size]] = {
     "Cel": Size("temperature", 1),
     "{rotation}/min": Size("rotation", 1),
 }
-"""Units of DETAILS that have a written form; the others count something, and their limits are plain numbers."""
+"""Units of DETAILS with a written form; the others are counts, and their limits are plain numbers."""
 
 
 def quantity(text: str) -> tuple[float | int, str] | None:
-    """Number and unit of `90`, `90 %` or `10GiB`; None: it is neither."""
+    """Number and unit of `90`, `90 %` or `10GiB`; None: the text has another form."""
     match = _QUANTITY.fullmatch(text)
     if match is None or (match[2] and match[2] not in WRITTEN):
         return None
@@ -61,7 +61,7 @@ def quantity(text: str) -> tuple[float | int, str] | None:
 
 
 def limit_of(number: float, unit: str, name: str) -> float | int | str:
-    """The number in the unit of a detail's values; or, as a text, what stands in the way and what would fit.
+    """The number in the unit of a detail's values; or, as a text, why that is not possible and what would fit.
 
     >>> limit_of(10, "GiB", "MEMORY"), limit_of(20, "%", "PRESSURE"), limit_of(90, "", "CPU")
     (10737418240, 200000, 90)
@@ -79,7 +79,7 @@ def limit_of(number: float, unit: str, name: str) -> float | int | str:
 
 
 def _fitting(name: str, dimension: str) -> str:
-    """Details that begin alike and are measured so."""
+    """Details with a similar name and this dimension."""
     near = name[:NEAR_LETTERS]
     found = [other for other, row in DETAILS.items() if other.startswith(near) and _dimension(row) == dimension]
     if not found:

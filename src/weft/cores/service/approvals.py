@@ -1,4 +1,4 @@
-"""What a broker's JSON says to a service; an empty or odd one says nothing, and is accepted (BEA-014, CAT-008)."""
+"""Reads a broker's JSON; missing or unexpected values are ignored, never errors (BEA-014, CAT-008)."""
 
 from typing import Any, NamedTuple
 
@@ -9,7 +9,7 @@ from weft.wire.catalog.messages import Message
 
 
 class Approval(NamedTuple):
-    """`OwO`: what has been agreed."""
+    """`OwO`: what was agreed."""
 
     interval_ms: int
     liveness: int
@@ -18,11 +18,11 @@ class Approval(NamedTuple):
     hb: int
     beat_key: bytes
     is_broker: bool
-    """Whether it says that it is a broker of this kind, and answers every beat."""
+    """Whether it states that it is a broker of this kind, which answers every beat."""
 
 
 class Refusal(NamedTuple):
-    """`(O_O)`: why not."""
+    """`(O_O)`: the reason of a refusal."""
 
     code: str
     text: str
@@ -30,7 +30,7 @@ class Refusal(NamedTuple):
 
 
 def approval(message: Message, interval_ms: int) -> Approval:
-    """What the broker has approved; it may lengthen the interval, and never shortens it."""
+    """What the broker has approved; it may lengthen the interval, and never shorten it."""
     told = _told(message)
     return Approval(
         interval_ms=_whole(told.get("heartbeat"), interval_ms, limits.INTERVAL_MS_MAX, interval_ms),
@@ -44,7 +44,7 @@ def approval(message: Message, interval_ms: int) -> Approval:
 
 
 def refusal(message: Message) -> Refusal:
-    """Why the broker refused; a broker that says nothing that can be read has code `denied`."""
+    """Why the broker refused; `denied` if it gives no readable reason."""
     told = _told(message)
     fields = told.get("fields")
     named = tuple(map(str, fields)) if isinstance(fields, list) else ()
@@ -60,7 +60,7 @@ def _told(message: Message) -> dict[str, Any]:
 
 
 def _whole(value: Any, least: int, most: int, otherwise: int) -> int:
-    """A whole number within bounds."""
+    """A whole number within bounds, else `otherwise`."""
     if type(value) not in (int, float) or not least <= value <= most:
         return otherwise
     return int(value)

@@ -1,4 +1,4 @@
-"""Which broker a service calls: its seeds in turn, or whoever is heard by beacon (BEA-004, BEA-005, BEA-007)."""
+"""Which broker a service calls: its seeds in turn, or one found by beacon (BEA-004, BEA-005, BEA-007)."""
 
 from enum import Enum
 
@@ -20,7 +20,7 @@ class Voice(Enum):
 
 
 class Broker:
-    """One that was heard by beacon."""
+    """A broker found by beacon."""
 
     __slots__ = ("epoch", "hb", "heard_at", "is_f64")
 
@@ -29,44 +29,44 @@ class Broker:
         self.hb = 0
         self.heard_at = 0
         self.is_f64 = False
-        """It reads times of eight bytes (CAT-011)."""
+        """It accepts times of eight bytes (CAT-011)."""
 
 
 class Brokers:
-    """Those that may be called, and the one that is."""
+    """The brokers that may be called, and the one that is called."""
 
     def __init__(self, settings: ServiceSettings) -> None:
         self.endpoint = ""
-        """`host:port` of the one that is called; empty: none yet."""
+        """`host:port` of the called broker; empty: none yet."""
         self.epoch = ""
-        """Of its run, as far as it is known."""
+        """Epoch of its run, as far as known."""
         self.hb = 0
-        """Its UDP port of beats; 0: it has none."""
+        """Its UDP port for beats; 0: it has none."""
         self.heard_at: int | None = None
-        """When its beacon came last."""
+        """When its last beacon came."""
         self._settings = settings
         self._heard: dict[str, Broker] = {}
         self._ours: set[str] = set()
-        """Endpoints whose beacons said the epoch of the one that is called: it has several addresses."""
+        """Endpoints whose beacons carried the epoch of the called broker, which has several addresses."""
         self._past: dict[str, None] = {}
 
     @property
     def is_f64(self) -> bool:
-        """Whether the one that is called reads times of eight bytes."""
+        """Whether the called broker accepts times of eight bytes."""
         known = self._heard.get(self.endpoint)
         return known is not None and known.is_f64
 
     @property
     def beats_at(self) -> str:
-        """Where its beats go: `host:port`."""
+        """The address for beats: `host:port`."""
         return f"{self.endpoint.rpartition(':')[0]}:{self.hb}"
 
     def is_heard(self, now: Now, within_ns: int) -> bool:
-        """Whether its beacon came lately."""
+        """Whether its beacon came recently."""
         return self.heard_at is not None and now.mono - self.heard_at <= within_ns
 
     def approve(self, epoch: str, hb: int) -> None:
-        """It has said itself what run it is in, and where it hears beats."""
+        """The broker itself has stated its epoch and its port for beats."""
         self.begin_epoch(epoch)
         self.hb = hb or self.hb
 
@@ -84,14 +84,14 @@ class Brokers:
             self.begin_epoch(beacon.id)
             return Voice.RESTARTED
         self.begin_epoch(beacon.id)
-        if endpoint == self.endpoint:  # anybody can repeat an epoch: only the called one says where its beats go
+        if endpoint == self.endpoint:  # anyone can copy an epoch: only the called broker says where beats go
             self.hb = beacon.hb or self.hb
         if len(self._ours) < limits.BROKERS_MAX:
             self._ours.add(endpoint)
         return Voice.BACK if was_silent else Voice.OURS
 
     def begin_epoch(self, epoch: str) -> None:
-        """The broker is in this run; what comes late from the run before is ignored."""
+        """The broker is in this run; late messages of the run before are ignored."""
         if epoch and epoch != self.epoch:
             if self.epoch:
                 self._past[self.epoch] = None
@@ -101,20 +101,20 @@ class Brokers:
             self.epoch = epoch
 
     def choose(self, now: Now) -> str:
-        """Whom to call: as before, until `turn`; empty if nobody is known."""
+        """The broker to call: the same until `turn`; empty if none is known."""
         if not self.endpoint:
             self._take(next(iter(self._candidates(now)), ""))
         return self.endpoint
 
     def turn(self, now: Now) -> None:
-        """The one that was called does not answer: the next one, if there is another."""
+        """The called broker does not answer: take the next one, if there is another."""
         known = self._candidates(now)
         at = known.index(self.endpoint) + 1 if self.endpoint in known else 0
         if known:
             self._take(known[at % len(known)])
 
     def _is_ours(self, endpoint: str, epoch: str) -> bool:
-        """Whether it speaks of the broker that is called; that may have several addresses, and says one epoch at all."""
+        """Whether it is the called broker, which may have several addresses but has one epoch."""
         if not self.endpoint:
             return False
         return endpoint == self.endpoint or endpoint in self._ours or (epoch != "" and epoch == self.epoch)

@@ -1,4 +1,4 @@
-"""A service as its broker sees it (CAT-023): it registers, beats, and registers again."""
+"""The service's connection to its broker (CAT-023): it registers, beats, and registers again."""
 
 from collections.abc import Callable, Iterable
 from typing import Any, Final
@@ -51,7 +51,7 @@ from weft.wire.catalog.messages import (
 )
 
 PASSING: Final = frozenset({"name-taken", "limit"})
-"""Refusals that time may mend (CAT-023)."""
+"""Refusals that may pass with time (CAT-023)."""
 WHYS: Final = {On.GOODBYE: "told", On.SILENCE: "silent", On.RESTARTED: "restarted", On.LOST: "lost"}
 
 
@@ -64,19 +64,19 @@ class Service:
         self.settings = settings
         self.state = State.STOPPED
         self.instance = settings.id
-        """As the broker knows it; empty: not known yet."""
+        """Its id at the broker; empty: not known yet."""
         self.record: dict[str, Any] = {"heartbeat": settings.interval_ms, **settings.record}
-        """What is registered, with every change that was acknowledged; without name and id."""
+        """The registered record, with every acknowledged change; without name and id."""
         self._chance = chance
         self._outbox = Outbox()
         self._brokers = Brokers(settings)
         self.taps = Taps(settings.name, self._outbox)
-        """Copies of what passes, for brokers that ask for them."""
+        """Copies of messages, for brokers that ask for them."""
         self._beating = Beating(chance, settings.beacon_ns)
         self._updates = Updates()
         self._tag = 0
         self._act_at: int | None = None
-        """When to connect, or to give up waiting for an answer."""
+        """When to connect, or to stop waiting for an answer."""
         self._retries = 0
         self._seq = 0
         self._beat_key = b""
@@ -86,13 +86,13 @@ class Service:
     # The seven verbs
 
     def restore(self, entries: Iterable[Entry], now: Now) -> None:
-        """Nothing of a service is kept: it says all of itself whenever it registers."""
+        """A service persists nothing: every registration carries everything."""
 
     def condense(self) -> Iterable[CoreRecord]:
         return ()
 
     def receive(self, message: Message | Beacon | Beats, source: Source, now: Now) -> None:
-        """Hear the broker; whatever is out of place changes nothing."""
+        """A message of the broker; one that is not expected changes nothing."""
         before = self._beating.over_tcp
         if source.channel == BEACONS and isinstance(message, Beacon):
             self._hear_beacon(message, source.peer.decode("ascii", "replace"), now)
@@ -105,7 +105,7 @@ class Service:
         self._tell_path(before)
 
     def command(self, order: Start | Update | Stop | Lost | SendFailed, now: Now) -> None:
-        """Obey the program. What could not be sent is noticed when no answer comes, or counted."""
+        """An order of the program. If it could not be sent, that is noticed when no answer comes, or counted."""
         if isinstance(order, Start):
             self._turn(On.STARTED, None, now)
         elif isinstance(order, Stop):
@@ -118,7 +118,7 @@ class Service:
             self.taps.failed(order)
 
     def wake(self, now: Now) -> None:
-        """Connect, give up, beat: whatever is due."""
+        """Connect, give up, or beat, as due."""
         self.taps.wake(now)
         if self.state is State.UP:
             self._look_after(now)
@@ -138,10 +138,10 @@ class Service:
 
     @property
     def tag(self) -> bytes:
-        """Of the connection that counts: what comes through an older one is not heard."""
+        """Tag of the current connection: messages over an older one are ignored."""
         return b"%d" % self._tag
 
-    # What is heard
+    # Messages
 
     def _hear_beacon(self, beacon: Beacon, ip: str, now: Now) -> None:
         voice = self._brokers.hear(beacon, ip, now)
@@ -159,7 +159,7 @@ class Service:
             self._beating.hear(now)
 
     def _is_connected(self, source: Source) -> bool:
-        """Whether it comes through the connection that stands now."""
+        """Whether it came over the current connection."""
         return source.peer == self.tag and self.state in (State.REGISTERING, State.UP)
 
     def _hear_broker(self, message: Message, now: Now) -> None:
@@ -174,7 +174,7 @@ class Service:
         why = approvals.refusal(message)
         if self.state is State.REGISTERING:
             self._turn(On.PUT_OFF if why.code in PASSING else On.REFUSED, message, now)
-        elif why.code == "not-registered":  # it has forgotten us; the change is said again later
+        elif why.code == "not-registered":  # the broker has forgotten us; the change is sent again later
             self._turn(On.GOODBYE, message, now)
         elif self._updates.is_under_way:
             self._answer(self._updates.end(), Denied(why.code, why.text, why.fields))
@@ -184,7 +184,7 @@ class Service:
         self._turn(On.GOODBYE, message, now)
 
     def _hear_heartbeat(self, message: Message, now: Now) -> None:
-        """The broker misses our datagrams, or says that it hears them again (BEA-018); both is acknowledged (BEA-019)."""
+        """The broker misses our datagrams, or receives them again (BEA-018); both are acknowledged (BEA-019)."""
         self._say(AWK, now)
         if self.state is not State.UP:
             return
@@ -209,27 +209,27 @@ class Service:
         if self.state is State.UP:
             self.taps.hear(message, self._brokers.endpoint, self.instance, now)
 
-    # What the table asks for
+    # Actions of the table
 
     def seek(self, _: Message | None, now: Now) -> None:
-        """Call as soon as somebody is known."""
+        """Connect as soon as a broker is known."""
         self._act_at = now.mono if self._brokers.choose(now) else None
 
     def register(self, _: Message | None, now: Now) -> None:
-        """Say all of us on a new socket."""
+        """Send the whole registration on a new socket."""
         self._tag += 1
         self._updates.begin()
         record = {"name": self.settings.name, **self.record}
         if self.settings.id:
             record["id"] = self.settings.id
         if not self._brokers.is_heard(now, limits.BEACONS_LOST_MAX * self.settings.beacon_ns):
-            record["beacon"] = False  # then our datagrams are answered (BEA-020)
+            record["beacon"] = False  # then the broker answers our datagrams (BEA-020)
         self._outbox.connect(BROKER, self._brokers.endpoint, self.tag)
         self._say(REGISTRATION, now, msgspec.json.encode(record))
         self._act_at = now.mono + limits.ANSWER_NS
 
     def take_up(self, message: Message, now: Now) -> None:
-        """The broker has approved: beat from now on as agreed."""
+        """The broker has approved: beat as agreed from now on."""
         agreed = approvals.approval(message, self._interval_ms)
         self._brokers.approve(agreed.epoch, agreed.hb)
         self.instance = agreed.instance or self.settings.id
@@ -248,27 +248,27 @@ class Service:
         self._back_off(now)
 
     def give_up(self, message: Message, now: Now) -> None:
-        """Refused for good: changing the record or the broker is a person's business."""
+        """Refused for good: a person has to change the record or the broker."""
         self._tell_denied(message, is_final=True)
         self._let_go(now)
         self._act_at = None
         self._answer_all("not-registered", "the service was refused meanwhile")
 
     def try_later(self, message: Message | None, now: Now) -> None:
-        """No answer, or none that can be used: the next broker, if there are several."""
+        """No usable answer: try the next broker, if there are several."""
         if message is None:
             self._brokers.turn(now)
         self._let_go(now)
         self._back_off(now)
 
     def come_back(self, _: Message | None, now: Now) -> None:
-        """On a new socket, at a random instant within an interval: a whole fleet does the same now (BEA-021)."""
+        """Reconnect on a new socket, at a random instant within an interval, as all of the fleet reconnects (BEA-021)."""
         self._let_go(now)
         interval_ns = self._beating.interval_ns or self._interval_ms * MILLISECOND
         self._act_at = now.mono + round(self._chance.random() * min(interval_ns, limits.RETURN_NS_MAX))
 
     def hasten(self, _: Message | None, now: Now) -> None:
-        """The broker is there again: there is no reason to wait for long."""
+        """The broker is back: do not wait long."""
         waits_until, self._retries = self._act_at, 0
         self.come_back(None, now)
         if waits_until is not None and self._act_at is not None:
@@ -291,7 +291,7 @@ class Service:
         self._act_at = None
         self._answer_all("closed", "the service was stopped meanwhile")
 
-    # While it is up
+    # While connected
 
     def _look_after(self, now: Now) -> None:
         deadline = self.deadline()
@@ -332,18 +332,18 @@ class Service:
             self._say(UPDATE, now, msgspec.json.encode({**who, **update.changes}))
 
     def _miss_update(self, now: Now) -> None:
-        """No answer to a change: it is said again on a new connection, but not for ever."""
+        """A change was not answered: send it again on a new connection, but not for ever."""
         if self._updates.is_hopeless:
             self._answer(self._updates.end(), Denied("unanswered", "the broker does not answer it"))
             self._say_update(now)
         else:
             self._turn(On.SILENCE, None, now)
 
-    # What they are made of
+    # Parts of messages
 
     @property
     def _interval_ms(self) -> int:
-        """I, as the record asks for it."""
+        """The interval I in ms, as the record requests it."""
         asked = self.record.get("heartbeat")
         return asked if type(asked) is int and asked > 0 else limits.INTERVAL_MS
 
@@ -387,7 +387,7 @@ class Service:
         self._outbox.reply(order.ticket, answer)
 
     def _answer_all(self, code: str, text: str) -> None:
-        """Nothing that waits is done any more."""
+        """Answer all waiting changes: they will not be made."""
         while self._updates.waiting:
             self._answer(self._updates.end(), Denied(code, text))
 
@@ -401,7 +401,7 @@ class Service:
 
 
 def _wall(now: Now) -> float:
-    """Unix seconds, for showing (CAT-012)."""
+    """Unix seconds, for display (CAT-012)."""
     return now.wall // MILLISECOND / 1_000
 
 

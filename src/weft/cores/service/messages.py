@@ -22,45 +22,48 @@ COPIES: Final = "copies"
 
 
 class ServiceSettings(msgspec.Struct, frozen=True, kw_only=True):
-    """Who the service is, and where its broker may be."""
+    """The service's identity, and where its broker may be."""
 
     name: str
     id: str = ""
-    """Of this instance; empty: the broker makes one of its address (CAT-015)."""
+    """Id of this instance; empty: the broker derives one from its address (CAT-015)."""
     record: dict[str, Any] = {}
     """The rest of the registration: `ip`, `port`, `interfaces`, `tags`, `metadata` …; without `name`, `id`, `heartbeat`."""
     interval_ms: int = limits.INTERVAL_MS
-    """I, as asked for; the broker may lengthen it (BEA-014)."""
+    """The requested interval I, ms; the broker may lengthen it (BEA-014)."""
     seeds: tuple[str, ...] = ()
-    """Brokers as `host:port`, tried in turn; empty: whoever is heard by beacon (BEA-004)."""
+    """Brokers as `host:port`, tried in turn; empty: any found by beacon (BEA-004)."""
     net: str = ""
-    """Only beacons of this network count; empty: all do (BEA-005)."""
+    """Only beacons of this network count; empty: all (BEA-005)."""
     beacon_key: str = ""
-    """Any text; with it, only beacons whose mac is right count (BEA-007)."""
+    """Any text; if set, only beacons with a valid mac count (BEA-007)."""
     beacon_ns: int = SECOND
-    """How often the broker is expected to call (BEA-018)."""
+    """How often a beacon of the broker is expected, ns (BEA-018)."""
 
 
 # Orders
 
 
 class Start(msgspec.Struct, frozen=True, gc=False):
-    """Register, and be registered again whenever that is lost."""
+    """Order: register, and register again whenever the registration is lost."""
 
 
 class Update(msgspec.Struct, frozen=True):
-    """Change the record: top-level keys, `None` deletes (CAT-018). Answered by a Reply: an Updated or a Denied."""
+    """Order: change the record: top-level keys, `None` deletes (CAT-018).
+
+    Answered by a Reply: an Updated or a Denied.
+    """
 
     ticket: int
     changes: dict[str, Any]
 
 
 class Stop(msgspec.Struct, frozen=True, gc=False):
-    """Say goodbye, and nothing more."""
+    """Order: say goodbye, and send nothing more."""
 
 
 class Passed(NamedTuple):
-    """A message went through a socket of the service: copied, if somebody asked for that (MON-003)."""
+    """Order: a message went through a socket of the service; it is copied if a tap wants it (MON-003)."""
 
     way: str
     """`in`, `out`."""
@@ -69,27 +72,30 @@ class Passed(NamedTuple):
     peer: str
     frames: Sequence[bytes]
     word: str = ""
-    """Of a call and its answer: the endpoint."""
+    """For a call and its answer: the endpoint."""
     took_us: int | None = None
-    """Of an answer: since its call came."""
+    """For an answer: microseconds since its call came."""
 
 
 class Lost(msgspec.Struct, frozen=True, gc=False):
-    """The connection broke. A broker that knows runs tells by itself whether it was another one; an existing one does not."""
+    """Order: the connection broke.
+
+    A broker with epochs shows itself whether it has restarted; an existing one does not.
+    """
 
     tag: bytes
-    """Of the connection that is meant."""
+    """Tag of the connection."""
 
 
 # Answers and events
 
 
 class Updated(msgspec.Struct, frozen=True, gc=False):
-    """The broker has the change, and whoever registers again says it, too."""
+    """The broker has the change; later registrations include it."""
 
 
 class Denied(msgspec.Struct, frozen=True, gc=False):
-    """The broker refused, for the reason that `code` says (CAT-080).
+    """The broker refused; `code` is the reason (CAT-080).
 
     As an event: it refused the registration. Without `is_final` it is tried again.
     """
@@ -106,25 +112,25 @@ class Registered(msgspec.Struct, frozen=True, gc=False):
     broker: str
     """`host:port`."""
     instance: str
-    """The id that it knows this service by; empty: an existing broker, that says none."""
+    """The broker's id for this service; empty: an existing broker, which states none."""
     epoch: str
-    """Of the broker's run; empty, as above."""
+    """Epoch of the broker's run; empty as above."""
     interval_ms: int
 
 
 class Dropped(msgspec.Struct, frozen=True, gc=False):
-    """The connection is no more, and is made again: `told` (to disconnect), `silent`, `restarted` (the broker), `lost`."""
+    """The connection has ended, and is made again: `told` (to disconnect), `silent`, `restarted` (the broker), `lost`."""
 
     why: str
 
 
 class PathChanged(msgspec.Struct, frozen=True, gc=False):
-    """Beats go over the connection too, since datagrams seem to be lost; or by datagram alone again (BEA-018)."""
+    """Beats also go over the connection, since datagrams seem to be lost; or again by datagram only (BEA-018)."""
 
     over_tcp: bool
 
 
 class TapsChanged(msgspec.Struct, frozen=True, gc=False):
-    """Somebody wants copies of what passes from now on, or nobody does any more (MON-002)."""
+    """A tap wants copies of messages from now on, or no tap does any more (MON-002)."""
 
     is_on: bool

@@ -1,8 +1,8 @@
-"""The service's end of its one connection to a broker (CAT-023).
+"""The states of a service's connection to a broker (CAT-023).
 
-A service knows a broker, opens a new socket and registers. A goodbye, silence or a new run of the broker end that
-connection: the socket is closed, and a while later all is said again on a new one. A refusal for now is tried again, too;
-one that time does not mend is final.
+A service finds a broker, opens a new socket and registers. A goodbye, silence or a new run of the broker ends the
+connection: the socket is closed, and a while later the service registers again on a new one. A temporary refusal is
+also tried again; a permanent one is final.
 """
 
 from enum import Enum
@@ -60,4 +60,4 @@ TABLE: Final[dict[tuple[State, On], Cell]] = {
     (State.DROPPED, On.STOPPED): Cell("leave", State.STOPPED),
     (State.DENIED, On.STOPPED): Cell("end", State.STOPPED),
 }
-"""A state and input without a row change nothing."""
+"""A state and input without a row changes nothing."""

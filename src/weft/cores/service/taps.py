@@ -1,8 +1,8 @@
-"""Copies of what a service hears and says, for a broker that asked for them (MON-002 to MON-005).
+"""Copies of a service's messages, for a broker that asked for them (MON-002 to MON-005).
 
-A copy is noted when its message has passed, and said later, in one go with others: so no message waits for a copy. What
-finds the queue full is counted as dropped. A tap ends at its time, when it is stopped, when the broker is silent for three
-seconds, and when the service registers anew.
+A copy is noted when its message has passed, and sent later together with others, so no message waits for a copy. A copy
+without room in the queue is counted as dropped. A tap ends when its time is over, when it is stopped, when the broker
+is silent for three seconds, and when the service registers again.
 """
 
 from collections import deque
@@ -23,7 +23,7 @@ from weft.wire.catalog.messages import Message
 
 
 class _Noted(NamedTuple):
-    """A message that is to be copied."""
+    """A message to be copied."""
 
     sequence: int
     wall: int
@@ -56,28 +56,30 @@ class Taps:
     def __init__(self, name: str, outbox: Outbox) -> None:
         self._name, self._outbox = name, outbox
         self.settle: Callable[[], None] = lambda: None
-        """Called before accounts are told: whoever lets messages pass without a look says how many, by `skip`."""
+        """Called before counts are reported: code that passes messages without a look then reports their number by
+        `skip`.
+        """
         self._taps: dict[bytes, _Tap] = {}
 
     @property
     def is_on(self) -> bool:
-        """Whether anybody wants copies."""
+        """Whether any tap wants copies."""
         return bool(self._taps)
 
     def idle(self, now: Now) -> Idle:
-        """How many of the messages that come next nobody wants a copy of, and until when that holds."""
+        """How many of the next messages no tap wants, and until when that holds."""
         found = [tap.sampler.idle(now.mono) for tap in self._taps.values()]
         return Idle(min(idle.messages for idle in found), min(idle.until for idle in found)) if found else Idle(0, FAR)
 
     def skip(self, way: str, socket: str, count: int) -> None:
-        """So many messages passed without a look."""
+        """Count messages that passed without a look."""
         for tap in self._taps.values():
             tap.sampler.skip(way, socket, count)
 
     # Orders of the broker
 
     def hear(self, message: Message, broker: str, instance: str, now: Now) -> None:
-        """`start` or `stop`; what is neither changes nothing."""
+        """`start` or `stop`; any other message changes nothing."""
         try:
             order = taps.read_order(message)
         except PeerError:
@@ -91,7 +93,7 @@ class Taps:
             self._outbox.tell(TapsChanged(is_on=True))
 
     def hear_monitor(self, message: Message, tag: bytes, now: Now) -> None:
-        """The broker has heard the last report."""
+        """The broker has received the last report."""
         tap = self._taps.get(tag)
         try:
             taps.read_beat(message)
@@ -103,7 +105,7 @@ class Taps:
     # Messages
 
     def note(self, passed: Passed, now: Now) -> bool:
-        """A message has passed; True: there is something to be said."""
+        """A message has passed; True: there is something to send."""
         for tap in self._taps.values():
             if not tap.sampler.takes(passed.way, passed.socket, now.mono):
                 continue
@@ -115,7 +117,7 @@ class Taps:
         return any(tap.waiting for tap in self._taps.values())
 
     def flush(self, now: Now) -> None:
-        """Say what was noted."""
+        """Send the noted copies."""
         for tap in self._taps.values():
             self._flush(tap)
 
@@ -146,7 +148,7 @@ class Taps:
         return taps.message_of(header, times.write("f64le", _unix(noted.wall)), part.frames)
 
     def failed(self, order: SendFailed) -> None:
-        """The socket took no more: of reports the next one is as good."""
+        """The socket accepted no more: a lost report is replaced by the next one."""
         tap = self._taps.get(order.peer)
         if tap is not None and order.channel == COPIES:
             tap.sampler.lose()
@@ -154,7 +156,7 @@ class Taps:
     # Time
 
     def wake(self, now: Now) -> None:
-        """Report, and end what is over."""
+        """Send reports, and end taps whose time is over."""
         for tap in list(self._taps.values()):
             if now.mono >= tap.ends_at:
                 self._end(tap.tag, "time", now)
@@ -167,7 +169,7 @@ class Taps:
         return earliest(*[tap.due_at for tap in self._taps.values()]) if self._taps else None
 
     def end(self, why: str, now: Now) -> None:
-        """All of them are over."""
+        """End all taps."""
         for tag in list(self._taps):
             self._end(tag, why, now)
 
@@ -203,5 +205,5 @@ MICROSECONDS: Final = 1_000_000.0
 
 
 def _unix(wall: int) -> float:
-    """Unix seconds, for showing (CAT-012)."""
+    """Unix seconds, for display (CAT-012)."""
     return wall // 1_000 / MICROSECONDS

@@ -1,6 +1,7 @@
 """Changes of a record on their way to the broker, one at a time and in order (CAT-018).
 
-A broker acknowledges beats and changes by the same word; it answers in order, so what it owed before counts.
+A broker acknowledges beats and changes with the same message, in order, so its outstanding acknowledgements have to be
+counted.
 """
 
 from collections import deque
@@ -11,43 +12,43 @@ from weft.cores.service.messages import Update
 
 
 class Updates:
-    """What was ordered and is not acknowledged yet."""
+    """Changes that were ordered and not acknowledged yet."""
 
     def __init__(self) -> None:
         self.waiting: deque[Update] = deque()
         self.sent_at: int | None = None
-        """When the first of them was said on this connection; None: not yet."""
+        """When the first of them was sent on this connection; None: not yet."""
         self._owed = 0
-        """Acknowledgements of beats that the broker still owes."""
+        """Acknowledgements of beats that are outstanding."""
         self._owed_before = 0
-        """Of those, how many come before that of the change."""
+        """Those of them that come before the acknowledgement of the change."""
         self._tries = 0
 
     @property
     def is_full(self) -> bool:
-        """Whether no more can wait."""
+        """Whether no more changes can wait."""
         return len(self.waiting) >= limits.UPDATES_MAX
 
     @property
     def is_under_way(self) -> bool:
-        """Whether one was said and not answered yet: it is as good as a beat."""
+        """Whether one was sent and not answered yet: it counts as a beat."""
         return self.sent_at is not None
 
     @property
     def due_at(self) -> int | None:
-        """When the one under way is given up on this connection."""
+        """When the one under way times out on this connection."""
         return None if self.sent_at is None else self.sent_at + limits.ANSWER_NS
 
     def begin(self) -> None:
-        """A new connection: nothing is owed on it, and nothing was said."""
+        """A new connection: nothing is outstanding, and nothing was sent."""
         self.sent_at, self._owed = None, 0
 
     def owe(self) -> None:
-        """A beat was said."""
+        """A beat was sent."""
         self._owed += 1
 
     def take_next(self, now: Now, *, is_exact: bool) -> Update | None:
-        """The change to say now, if there is one; `is_exact`: the broker acknowledges every beat."""
+        """The change to send now, if there is one; `is_exact`: the broker acknowledges every beat."""
         if self.is_under_way or not self.waiting:
             return None
         self.sent_at = now.mono
@@ -56,7 +57,7 @@ class Updates:
         return self.waiting[0]
 
     def acknowledge(self) -> Update | None:
-        """The broker has acknowledged something: the change that it was, or None for a beat."""
+        """An acknowledgement came; returns the change that it belongs to, or None for a beat."""
         if self.is_under_way and not self._owed_before:
             return self.end()
         self._owed = max(0, self._owed - 1)
@@ -70,5 +71,5 @@ class Updates:
 
     @property
     def is_hopeless(self) -> bool:
-        """Whether the one under way was said often enough without an answer."""
+        """Whether the one under way was sent often enough without an answer."""
         return self._tries >= limits.UPDATE_TRIES

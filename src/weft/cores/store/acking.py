@@ -1,9 +1,9 @@
-"""Writes that are answered when other members have them, too (STO-035).
+"""Writes whose answer waits until other members have them durably (STO-035).
 
-    order with `ack` -> update with `ack:true` -> each member: durable -> info `have` -> so many have it: the answer
+    order with `ack` -> update with `ack:true` -> each member: durable -> info `have` -> enough have it: the answer
 
-A member says all that it has of the author's changes, so a later word makes good for one that was lost. What is not
-reached in time is answered `unconfirmed`, with how many have it of how many; the write stands.
+A member reports all changes of the author that it has, so a later report makes up for a lost one. If too few members
+report in time, the answer is `unconfirmed`, with the number that have it and the number needed; the write stands.
 """
 
 from collections.abc import Callable
@@ -31,34 +31,34 @@ class Held(msgspec.Struct, gc=False):
     answer: Answer
     first: int
     last: int
-    """Ticks of the changes."""
+    """Tick of the last change."""
     needed: int
-    """So many members have to have them, this one included."""
+    """How many members must have the changes, this one included."""
     of: int
     level: str
     due_at: int
 
 
 class Acking:
-    """Both sides: what this node owes to authors, and who has confirmed what of its own."""
+    """Both sides: reports that this node owes to authors, and members that have confirmed this node's own changes."""
 
     def __init__(self, context: Context, bus: Bus, replica: Replica) -> None:
         self._context, self._bus, self._replica = context, bus, replica
         self._owed: dict[str, None] = {}
-        """Authors to whom it is to be said what is here of theirs."""
+        """Authors to whom this node has to report what it has of their changes."""
         self._have: dict[str, RangeSet] = {}
-        """What each member has said to have of this node's changes, while anybody waits."""
+        """The ticks of this node's changes that each member has reported, while an answer waits."""
         self._waiting: list[Held] = []
 
     # Of others
 
     def hear_update(self, update: Update) -> None:
-        """A change is merged, and durable when this turn is said."""
+        """A change was merged; it is durable when the effects of this turn are sent."""
         if update.wants_ack and update.sender is None and update.event.node != self._context.name:
             self._owed[update.event.node] = None
 
     def flush(self) -> None:
-        """Say once what all authors of this turn may know."""
+        """Send one report to all authors of this turn."""
         owed, self._owed = self._owed, {}
         for author in owed:
             seen = RangeSet(list(self._replica.book.seen(author))[: limits.RANGES_PER_INFO])
@@ -68,12 +68,12 @@ class Acking:
 
     @property
     def members(self) -> list[str]:
-        """Who counts: every node of Weft that has ever changed something and was not dropped, this one included."""
+        """The members that count: every Weft node that ever made a change and was not dropped, this one included."""
         book, foreign = self._replica.book, self._context.foreign
         return [name for name in book.nodes() if name not in book.caps and name not in foreign]
 
     def needed(self, ack: object) -> int:
-        """How many members an order wants to have it, this one included; Refusal `bad-request` for what is no number of them."""
+        """How many members an order requires, this one included; Refusal `bad-request` for an impossible number."""
         count = len(self.members)
         wanted = {UNSET: 1, None: 1, LOCAL: 1, ONE: 2, MAJORITY: count // 2 + 1}.get(ack, ack)  # type: ignore[call-overload]  # what hashes
         if type(wanted) is not int or wanted < 1:
@@ -83,14 +83,14 @@ class Acking:
         return wanted
 
     def hold(self, say: Callable[[Answer], None], request: Request, answer: Answer, first: int) -> None:
-        """Answer when enough have the changes from `first` to the last one of this node."""
+        """Send the answer once enough members have this node's changes from `first` to the last one."""
         needed, level = self.needed(request.ack), str(request.ack)
         last, due_at = self._context.tick, self._context.now.mono + limits.ACK_NS
         self._waiting.append(Held(say, answer, first, last, needed, len(self.members), level, due_at))
         self._look()
 
     def hear_info(self, info: Info) -> None:
-        """A member says what it has."""
+        """A member reports what it has."""
         mine = (info.have or {}).get(self._context.name)
         if mine is not None and self._waiting:
             self._have[info.node] = mine
@@ -109,7 +109,7 @@ class Acking:
         return True
 
     def _durable(self, held: Held) -> int:
-        """How many members have it, this one included."""
+        """How many members have the changes, this one included."""
         own, members = self._context.name, self.members
         return 1 + sum(
             name != own and name in self._have and self._have[name].covers(held.first, held.last) for name in members
@@ -118,7 +118,7 @@ class Acking:
     # Time
 
     def wake(self, now: Now) -> None:
-        """Whoever has waited too long is told how far it came."""
+        """Answer those that have waited too long, with the number of confirmations so far."""
         late = [held for held in self._waiting if held.due_at <= now.mono]
         for held in late:
             durable = self._durable(held)
@@ -130,5 +130,5 @@ class Acking:
             self._look()
 
     def deadline(self) -> int | None:
-        """When the first has waited too long."""
+        """When the first answer times out."""
         return min((held.due_at for held in self._waiting), default=None)

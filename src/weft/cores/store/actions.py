@@ -1,7 +1,7 @@
-"""What clients may ask for, and what each is answered.
+"""The actions that clients can request, and their answers.
 
-An action returns its one answer; those of `STREAMS` return a
-stream. Refusal and PeerError are answers too (CLN-002, CLN-003).
+An action returns its one answer; those in `STREAMS` return a stream. Refusal and PeerError become answers too (CLN-002,
+CLN-003).
 """
 
 from collections.abc import Callable, Iterable
@@ -25,11 +25,11 @@ from weft.wire.store.path import key_of, normal, text_of
 from weft.wire.store.ranges import ticks_of_wire, ticks_to_wire
 
 META: Final[Path] = (None,)
-"""Where the entries about the store itself stand; actions that end in `_internal` begin there."""
+"""Path of the entries about the store itself; actions that end in `_internal` start there."""
 
 
 class Asked(NamedTuple):
-    """A request, whose it is, and what it may use."""
+    """A request with its client, and the parts of the node that an action may use."""
 
     desk: Desk
     client: Client
@@ -45,7 +45,7 @@ class Asked(NamedTuple):
 
     @property
     def path(self) -> Path:
-        """The entry that is meant; Refusal, PeerError `bad-path`."""
+        """The path of the request; Refusal, PeerError `bad-path`."""
         request = self.request
         if not isinstance(request.path, tuple):
             raise Refusal("bad-path", "a path is needed")
@@ -58,23 +58,23 @@ class Asked(NamedTuple):
         return value_of(self.desk.replica.rules.shown(group, path, raw) if group else raw)
 
     def meant(self, path: Path, raw: bytes) -> bytes:
-        """What is stored when this client says that; Refusal `bad-value`."""
+        """The stored form of a value that this client sends; Refusal `bad-value`."""
         group = self.client.group
         return self.desk.replica.rules.meant(group, path, raw) if group and raw else raw
 
     def answer(self, event: Event | None = None, **fields: Any) -> Answer:
-        """Dated as the entry, or else as the server."""
+        """Complete an answer with the date of the entry, or else of the server."""
         return Answer(seq=self.request.seq, tock=event.tock if event else self.desk.context.tock, **fields)
 
 
 class Conditions(NamedTuple):
-    """What must be so for a write to happen: compared with what this node holds now (STO-036)."""
+    """Conditions of a write, tested against what this node has now (STO-036)."""
 
     request: Request | Op
     path: Path
     current: Event | None
     prev: bytes = b""
-    """The value that must be there; empty: none is asked for."""
+    """The value that must be there; empty: no condition."""
 
     @property
     def value(self) -> bytes | None:
@@ -82,11 +82,11 @@ class Conditions(NamedTuple):
 
     @property
     def are_given(self) -> bool:
-        """Whether there are any: then the value before is known, and not told."""
+        """Whether there are any conditions: then the client knows the old value and is not told it."""
         return len(self.prev) > 0 or self.request.chain is not UNSET
 
     def check(self) -> None:
-        """Refusal `value-mismatch`, `exists` or `chain-mismatch` if one does not hold."""
+        """Refusal `value-mismatch`, `exists` or `chain-mismatch` if a condition does not hold."""
         wanted = self.prev
         if wanted and (self.value is None or not equal(self.value, wanted)):
             raise self._failed("value-mismatch", f"Data is {shown(self.value)} not {shown(wanted)} at")
@@ -109,17 +109,17 @@ class Conditions(NamedTuple):
 
 
 def memory_of(raw: Raw) -> bytes:
-    """The bytes of a value; none: there is no value."""
+    """The bytes of a value; None: no value."""
     return b"" if raw is NO_VALUE else bytes(raw)
 
 
 def equal(a: bytes, b: bytes) -> bool:
-    """Whether two values are equal (STO-005); PeerError if one cannot be read."""
+    """Whether two values are equal (STO-005); PeerError if one cannot be decoded."""
     return a == b or canonical(a) == canonical(b)
 
 
 def shown(raw: bytes | None) -> str:
-    """A value in an error's text."""
+    """A value in the text of an error."""
     return "nothing" if raw is None else repr(unpack(raw))[:100]
 
 
@@ -143,7 +143,7 @@ def get_value(asked: Asked) -> Answer:
 
 
 def set_root(asked: Asked) -> Answer:
-    """From now on all paths of this client begin there."""
+    """Make this path the root of all later paths of this client."""
     path = asked.path
     answer = _entry(asked, asked.tree.get(path), {"path": ()}, nchain=1)
     asked.client.root = path
@@ -151,7 +151,7 @@ def set_root(asked: Asked) -> Answer:
 
 
 def _entry(asked: Asked, event: Event | None, fields: dict[str, Any], nchain: int = 0) -> Answer:
-    """`nchain`: how many links are told if the request does not say."""
+    """`nchain`: how many links to return if the request does not say."""
     nchain = nchain if asked.request.nchain is UNSET else asked.request.nchain
     if nchain:
         fields["chain"] = links_of(event.chain, nchain) if event else None
@@ -163,7 +163,7 @@ def _entry(asked: Asked, event: Event | None, fields: dict[str, Any], nchain: in
 
 
 def enum(asked: Asked) -> Answer:
-    """What stands one step below, by name, or with values. O(children)."""
+    """The entries one level below a path, as names or with values. O(children)."""
     tree, top, request = asked.tree, asked.path, asked.request
     children = tree.children(top)
     if not children and top not in ((), META) and tree.get(top) is None:
@@ -196,12 +196,12 @@ def _bounded(header: Callable[[int], bytes], parts: list[bytes]) -> bytes:
 
 
 def get_tock(asked: Asked) -> Answer:
-    """How late it is."""
+    """The present tock."""
     return asked.answer()
 
 
 def get_state(asked: Asked) -> Answer:
-    """What is known about ticks: `known` without heads, `deleted` without tombstones that are still there (CLN-021)."""
+    """Sets of ticks: `known` without heads, `deleted` without tombstones that still exist (CLN-021)."""
     book, request = asked.book, asked.request
     fields: dict[str, Any] = {}
     if flag(request.nodes):
@@ -222,7 +222,7 @@ def get_state(asked: Asked) -> Answer:
 
 
 def enum_node(asked: Asked) -> Answer:
-    """The ticks of a node, lowest first: all that are seen, or those that still head an entry."""
+    """The ticks of a node, lowest first: all seen ones, or those that head an entry."""
     book, request = asked.book, asked.request
     node = request.node
     if node is UNSET or node not in book.tops():
@@ -238,7 +238,7 @@ def enum_node(asked: Asked) -> Answer:
 
 
 def set_value(asked: Asked) -> Answer:
-    """Write one entry, if its conditions hold; a tick is taken only then (T13)."""
+    """Write one entry, if its conditions hold; only then a tick is taken (T13)."""
     path, request = asked.path, asked.request
     value = asked.meant(path, memory_of(request.value))
     if not value:
@@ -251,7 +251,7 @@ def set_value(asked: Asked) -> Answer:
 
 
 def delete_value(asked: Asked) -> Answer:
-    """Delete one entry, if its conditions hold; what has no value stays as it is (DEL-001)."""
+    """Delete one entry, if its conditions hold; an entry without a value is not changed (DEL-001)."""
     path, request = asked.path, asked.request
     if memory_of(request.value):
         raise Refusal("bad-request", 'ClientError("A deleted entry can\'t have a value")')
@@ -264,13 +264,13 @@ def delete_value(asked: Asked) -> Answer:
 
 
 def _is_so(said: Request | Op, current: Event, value: bytes) -> bool:
-    """Whether nothing is to be written (`idem`): the value stands, and for good or until then, as it is wanted."""
+    """Whether nothing has to be written (`idem`): the entry has the requested value, and the requested end or none."""
     lasts = said.ttl in (UNSET, None) and current.until == (None if said.until is UNSET else said.until)
     return bool(said.idem) and lasts and current.value is not None and equal(current.value, value)
 
 
 def until_of(asked: Asked, said: Request | Op) -> float | None:
-    """When what is written ends by itself (ADM-014); Refusal for a time to live, or an instant, that is none."""
+    """When the entry ends by itself (ADM-014); Refusal for an invalid time to live or instant."""
     ttl, until, wall = said.ttl, said.until, asked.desk.context.now.wall
     if until is not UNSET and until is not None:
         if (
@@ -309,7 +309,7 @@ def _done(asked: Asked, event: Event | None, **fields: Any) -> Answer:
 
 
 def batch(asked: Asked) -> Answer:
-    """Several writes in one Persist, all or none: none is begun before each of them may be done."""
+    """Several writes in one Persist, all or none: all are checked before the first one is made."""
     request = asked.request
     ops = [] if request.ops is UNSET else request.ops
     wants_ack = asked.desk.acking.needed(request.ack) > 1
@@ -332,7 +332,7 @@ class _Write(NamedTuple):
 
     @classmethod
     def of(cls, asked: Asked, op: Op) -> "_Write":
-        """As it is asked for; Refusal, PeerError."""
+        """Check a write of a request; Refusal, PeerError."""
         if not isinstance(op.path, tuple):
             raise Refusal("bad-request", "each write of a batch has a path")
         path = normal((*asked.client.root, *op.path), asked.desk.context.settings.keys)
@@ -347,7 +347,7 @@ class _Write(NamedTuple):
         return cls(conditions, value, not (is_so or (value is None and before is None)))
 
     def done(self, asked: Asked, nchain: int, *, wants_ack: bool) -> dict[str, Any]:
-        """Do it; what its answer says."""
+        """Make the write; returns its answer."""
         event = self.conditions.current
         if self.is_needed:
             until = until_of(asked, self.conditions.request)
@@ -374,12 +374,12 @@ def get_tree(asked: Asked) -> Stream:
 
 
 def delete_tree(asked: Asked) -> Stream:
-    """Delete what stands below a path."""
+    """Delete all entries below a path."""
     return DeleteStream(*asked, asked.path)
 
 
 def auth_list(asked: Asked) -> Stream:
-    """There are no users."""
+    """Lists users: there are none."""
     stream = EntryStream(asked.desk, asked.client, asked.request.seq, (), 0)
     stream.state("start")
     stream.fail(Refusal("not-found", "KeyError((None, 'auth'))"))
@@ -390,25 +390,25 @@ def auth_list(asked: Asked) -> Stream:
 
 
 def auth_info(asked: Asked) -> Answer:
-    """There is nothing to say where no users are."""
+    """There is no information about users, as there are none."""
     return asked.answer()
 
 
 def test_acl(asked: Asked) -> Answer:
-    """Whether this client may do something there: without users everybody is admin."""
+    """Whether this client may do something: without users every client is an administrator."""
     if asked.request.acl not in (UNSET, None):
         raise Refusal("unsupported", "there are no access lists here")
-    _ = asked.path  # a bad one is refused
+    _ = asked.path  # raises for an invalid path
     return asked.answer(access=True)
 
 
 def unsupported(asked: Asked) -> Answer:
-    """What real servers serve, or this one will."""
+    """Actions of real servers that this one does not implement."""
     raise Refusal("unsupported", f"{asked.request.action!r} is not served here")
 
 
 def unheaded(asked: Asked) -> Ticks:
-    """What `check_deleted` asks about: of it, what this node has seen and no longer heads an entry (DEL-007)."""
+    """The ticks that `check_deleted` asks about which this node has seen and which head no entry any more (DEL-007)."""
     if not isinstance(asked.request.nodes, dict):
         raise Refusal("bad-request", "`nodes` is needed: ranges of ticks by node")
     book, found = asked.book, {}
@@ -444,5 +444,5 @@ WIRE_ERRORS: Final = {"bad-path": "bad-path", "too-large": "too-large", "unencod
 
 
 def refusal(error: PeerError) -> Refusal:
-    """The answer to what could be read, and is not allowed."""
+    """The answer to a request that could be decoded but is refused."""
     return Refusal(WIRE_ERRORS.get(error.code, "bad-value"), error.why)

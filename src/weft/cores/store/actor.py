@@ -1,8 +1,8 @@
-"""Coordination as real MoaT-KV servers do it: who pings when, and what two lists that meet mean (PNG-030..037).
+"""Coordination as real MoaT-KV servers do it: turns of pings, and what happens when two lists meet (PNG-030..037).
 
-Everybody who takes part keeps a short list of who has pinged last; whose turn it is follows from the place in it. Two
-pings that go on from different lists have met after having been apart: the greater value goes on, both sides recover.
-Two of these run side by side, on topics of their own: `ping` for all servers, `del` for those that have to agree
+Every participant keeps a short list of the nodes that pinged last; a node's place in it decides when it pings. Two
+pings based on different lists show that two groups were apart and have met: the greater value wins, and both sides
+recover. Two instances run side by side on their own topics: `ping` for all servers, `del` for the nodes that must agree
 before deletions are forgotten.
 """
 
@@ -26,13 +26,13 @@ from weft.cores.store.recovery import Recovery
 from weft.cores.store.replica import Replica
 from weft.wire.store import actor as wire
 
-TAGS: Final = 4  # that the value of `del` reaches back (PNG-037)
-OWN_PINGS: Final = 16  # remembered: what is heard under the own name and is none of them is a namesake's
-VERSION: Final = "1"  # said as `weft` in `vers`, so that Weft nodes know one another (PNG-031)
+TAGS: Final = 4  # tags that the value of `del` covers (PNG-037)
+OWN_PINGS: Final = 16  # remembered, to recognise pings of another node with the same name
+VERSION: Final = "1"  # sent as `weft` in `vers`, so that Weft nodes recognise each other (PNG-031)
 
 
 class Rules(msgspec.Struct, frozen=True):
-    """What all nodes of one topic do alike; the highest version counts (PNG-030)."""
+    """Settings that all nodes of a topic share; the highest version wins (PNG-030)."""
 
     version: int
     cycle_ns: int
@@ -44,14 +44,14 @@ class Rules(msgspec.Struct, frozen=True):
 
 
 def rules_of(settings: StoreSettings, topic: str) -> Rules:
-    """As this node would have it."""
+    """The settings that this node would use."""
     if topic == "del":
         return Rules(1, settings.del_cycle_ns, settings.del_gap_ns)
     return Rules(0, settings.cycle_ns, settings.gap_ns)
 
 
 class Actor:
-    """One topic of the dialect `moat`."""
+    """One topic of the `moat` dialect."""
 
     def __init__(  # tidy: the parts that it coordinates, each once
         self,
@@ -67,18 +67,22 @@ class Actor:
         self.rules = rules_of(context.settings, topic)
         self.nodes = NodeList(self.rules.nodes)
         self.values: dict[str, Value] = {}
-        """What the last ping of each node that was ever heard carried."""
+        """The value in the last ping of each node ever heard."""
         self.is_tagged_until = 0
-        """This node pinged last and nobody objected: what one node has to do for all is its to do until then (PNG-036)."""
+        """This node pinged last and no other has pinged since: until then it does what one node has to do for all
+        (PNG-036).
+        """
         self.on_away: Callable[[list[str], Now], None] | None = None
-        """This node was away, on `del` longer than the tags of the others reach back: one of these knows what is forgotten."""
+        """This node was away, on `del` for longer than the tags of the others cover: one of these nodes knows what was
+        forgotten.
+        """
         self.on_tag: Callable[[int, list[str], Now], None] | None = None
-        """`del`: all of these have been here since that tock (PNG-037)."""
+        """`del`: all these nodes have been present since that tock (PNG-037)."""
         self.tag_seen = 0
-        """`del`: the newest tag, own or heard; 0: none."""
+        """`del`: the newest tag, own or received; 0: none."""
         self._weft: set[str] = set()
         self._introduced: set[str] = set()
-        """Weft nodes that have heard since they started that this is one."""
+        """Weft nodes that know, since their start, that this is a Weft node."""
         self._unjudged: dict[str, int] = {}
         self._tags: list[int] = []
         self._full_pings = 0
@@ -93,27 +97,27 @@ class Actor:
         if topic == "del":
             replica.listeners.append(self._entry_changed)
 
-    # What others ask
+    # Questions of other parts
 
     @property
     def positions(self) -> list[str]:
-        """The node list, the last that pinged first."""
+        """The node list, the last one that pinged first."""
         return self.nodes.names
 
     @property
     def weft_positions(self) -> list[str]:
-        """The Weft nodes of it."""
+        """The Weft nodes in it."""
         return [name for name in self.nodes.names if name not in self._context.foreign]
 
     @property
     def weft_nodes(self) -> set[str]:
-        """All nodes that said that they are Weft nodes, and those of the mesh."""
+        """All nodes known to be Weft nodes, and those of the mesh."""
         return self._weft | set(self._bus.members)
 
     # Links
 
     def link_up(self, now: Now) -> None:
-        """The broker is there: say so, and wait until it hands the own words back (PNG-032)."""
+        """The broker is connected: subscribe, and wait until it returns our own messages (PNG-032)."""
         self._is_on = True
         self._is_greeted = False
         self._timers.clear()
@@ -122,7 +126,7 @@ class Actor:
         self._say_rules(now)
 
     def link_down(self, now: Now) -> None:
-        """It is not: be quiet; the list stays, so that two halves know each other by it later."""
+        """The broker is gone: be silent. The list stays, so that two halves recognise each other by it later."""
         self._is_on = False
         self._timers.clear()
         self._unjudged.clear()
@@ -131,11 +135,11 @@ class Actor:
     # Hearing
 
     def hear(self, message: wire.Message, now: Now) -> None:
-        """A message of this topic, own ones included; PeerError for what may not be said."""
+        """A message of this topic, own ones included; PeerError if it is not allowed."""
         HEARD[type(message)](self, message, now)
 
     def _hear_init(self, message: wire.Init, now: Now) -> None:
-        """Somebody has started: whatever it was before, it may be another kind of server now."""
+        """A node has started: it may be another kind of server than before."""
         if message.node == self._context.name:
             self._hear_own_init(now)
         else:
@@ -149,7 +153,7 @@ class Actor:
         self._begin(now)
 
     def _begin(self, now: Now) -> None:
-        """Take part: at once as a newcomer, within a gap after a broken link, when all begin again."""
+        """Take part: at once as a newcomer, within a gap after a broken link, when all nodes begin again."""
         self._is_greeted = True
         self._timers.stop("echo")
         if not self._is_passive:
@@ -170,12 +174,12 @@ class Actor:
         if message.version > self.rules.version:
             self._adopt_rules(message)
         if message.version >= self.rules.version:
-            self._timers.stop("vers")  # somebody has said it
+            self._timers.stop("vers")  # another node has answered
         else:
             self._timers.start("vers", now.mono + self._takeover(self.nodes.position(self._context.name)))
 
     def _has_room(self, node: str) -> bool:
-        """Whether it may be noted what kind of server a node is: anybody may say any name here."""
+        """Whether the kind of one more node may be noted: a message can claim any name."""
         foreign = self._context.foreign
         if node in self._weft or node in foreign or len(self._weft) + len(foreign) < limits.NODES_MAX:
             return True
@@ -183,7 +187,10 @@ class Actor:
         return False
 
     def _know(self, node: str, *, is_weft: bool, now: Now) -> None:
-        """What kind of server a node is. Weft nodes say so to one another once more, for who came later."""
+        """Note the kind of a node.
+
+        Weft nodes introduce themselves to each other once more, for nodes that came later.
+        """
         was_unjudged = self._unjudged.pop(node, None) is not None
         if not is_weft:
             self._weft.discard(node)
@@ -201,7 +208,10 @@ class Actor:
             self._timers.start("greet", now.mono + round(self._context.chance.random() * self.rules.gap_ns))
 
     def _wonder(self, node: str, now: Now) -> None:
-        """A node pings whose configuration did not come: it was here before us, or it was lost. A Weft node answers ours."""
+        """A node pings whose configuration was not received: it was here first, or its message was lost.
+
+        A Weft node answers ours.
+        """
         is_known = node in self._weft or node in self._context.foreign or node in self._bus.members
         if is_known or node in self._unjudged or len(self._unjudged) >= limits.NODES_MAX:
             return
@@ -210,7 +220,7 @@ class Actor:
         self._say_rules(now)
 
     def _judge(self, now: Now) -> None:
-        """Who has not said that it is a Weft node is none (PNG-031)."""
+        """A node that has not said that it is a Weft node counts as none (PNG-031)."""
         for node in [node for node, due in self._unjudged.items() if due <= now.mono]:
             if self._has_room(node):
                 self._know(node, is_weft=False, now=now)
@@ -238,7 +248,7 @@ class Actor:
     def _hear_ping(self, message: wire.Pinged, now: Now) -> None:
         node = message.node
         if message in self._sent:
-            return  # back from the broker
+            return  # returned by the broker
         if node == self._context.name:
             self._hear_namesake(now)
             return
@@ -254,7 +264,7 @@ class Actor:
         self._count_full(node, message.value, now)
 
     def _hear_hist(self, message: wire.Hist, now: Now) -> None:
-        """The list of the side that lost, said again: so the other side knows that there was one."""
+        """The list of the side that lost, repeated so that the winning side knows about it."""
         if not message.history:
             raise PeerError("bad-field", "history")
         node = message.history[0]
@@ -264,13 +274,13 @@ class Actor:
             self._compare(message.history, message.value, now, is_hist=True)
 
     def _hear_namesake(self, now: Now) -> None:
-        """A ping under the own name that was never said: another node has this name. Of two that ping, one has to stop."""
+        """A ping under our name that we did not send: another node has this name. Of two that ping, one has to stop."""
         if self._context.read_only != "name-collision":
             self._context.tell(NameCollision(self._context.name, "mqtt"))
             self._membership.bar("name-collision", now)
 
     def _count_value(self, node: str, value: Value) -> None:
-        """Tock and tick of a ping count as those of any message (STO-020)."""
+        """Tock and tick of a ping count like those of any message (STO-020)."""
         if value is None:
             return
         if self._topic == "del":
@@ -289,7 +299,7 @@ class Actor:
         self._hear_good(history, now)
 
     def _hear_good(self, history: Sequence[str], now: Now) -> None:
-        """Good nodes have data, while this one is not ready; what kind of server they are has to be known (PNG-034)."""
+        """While this node is not ready, nodes with data are known; their kind has to be known too (PNG-034)."""
         if self._value is None:
             good = [name for name in history if self.values.get(name) is not None and name not in self._unjudged]
             if good:
@@ -299,7 +309,7 @@ class Actor:
                 self._membership.heard_authority(good, now, is_weft=is_weft)
 
     def _ask_forgotten(self, good: list[str], now: Now) -> None:
-        """Who starts with data of before may have missed that deletions were forgotten (DEL-007)."""
+        """A node that starts with old data may have missed that deletions were forgotten: ask (DEL-007)."""
         if self._is_returning:
             self._is_returning = False
             if self.on_away is not None and self._context.tick:
@@ -308,7 +318,7 @@ class Actor:
     # Two lists
 
     def _compare(self, history: tuple[str, ...], value: Value, now: Now, *, is_hist: bool) -> None:
-        """Does what was heard go on from the own list, or is it another one (PNG-034)?"""
+        """Does a received list continue the own list, or is it a different one (PNG-034)?"""
         old = self.nodes.names
         if list(history[1:2]) == old[:1]:
             if not is_hist:
@@ -324,7 +334,7 @@ class Actor:
             self._split(old, old_value, has_lost, history, now)
 
     def _is_greater(self, node: str, value: Value, old: list[str]) -> bool:
-        """Whether its list goes on: the greater value does; of equals the lower name."""
+        """Whether its list wins: the greater value does; between equal values, the lower name."""
         if not old:
             return True
         ours = self.values.get(old[0])
@@ -333,7 +343,7 @@ class Actor:
         return value is not None and (ours is None or value > ours)
 
     def _split(self, old: list[str], value: Value, has_lost: bool, history: tuple[str, ...], now: Now) -> None:  # noqa: FBT001  # tidy: as Recovery.split
-        """Two sides meet: recover, by the places in the list before, and let the others know of it."""
+        """Two sides have met: recover, by the places in the list before, and inform the own side."""
         position = old.index(self._context.name)
         self._lost = wire.Hist(value, tuple(old[: self.rules.splits]))
         self._timers.set("hist", now.mono + self._takeover(position))
@@ -349,7 +359,7 @@ class Actor:
         return Chain(tuple((name, (self.values.get(name) or (0, 0))[1]) for name in names), is_cut=True)
 
     def _takeover(self, position: int | None) -> int:
-        """How long to leave it to those before us; the first does it at once."""
+        """How long to wait for the nodes ahead of this one; the first one acts at once."""
         place = len(self.nodes.names) if position is None else position
         return round(self.rules.gap_ns * (1 - 0.5**place))
 
@@ -366,7 +376,7 @@ class Actor:
     # Taking turns
 
     def _go_on(self, now: Now) -> None:
-        """A ping counts: whoever pinged before is not the last any more, and the wait begins anew (PNG-035)."""
+        """A ping counts: whoever pinged before is no longer last, and the wait begins again (PNG-035)."""
         self._timers.stop("tag")
         self.is_tagged_until = 0
         if self._is_on and self._is_greeted and not self._is_passive:
@@ -374,7 +384,7 @@ class Actor:
             self._timers.set("ping", now.mono + round(wait))
 
     def _turn(self) -> float:
-        """In gaps, behind the cycle."""
+        """Delay after the cycle, in gaps."""
         chance, names = self._context.chance, self.nodes.names
         if not names:
             return 1.7 + chance.random() / 5
@@ -387,7 +397,7 @@ class Actor:
         return turn_off_list(self.rules.nodes - len(names), hosts, is_forced=self.rules.is_forced, chance=chance)
 
     def _ping(self, now: Now) -> None:
-        """The own turn."""
+        """It is this node's turn to ping."""
         if self._is_passive:
             return
         self.nodes.push(self._context.name)
@@ -402,7 +412,7 @@ class Actor:
         self._timers.set("tag", now.mono + self.rules.gap_ns)
 
     def _tag(self, now: Now) -> None:
-        """Nobody pinged since: this node speaks for all, for the rest of the cycle (PNG-036)."""
+        """No node has pinged since: this node acts for all, for the rest of the cycle (PNG-036)."""
         self.is_tagged_until = now.mono + self.rules.cycle_ns - self.rules.gap_ns // 2
         if self._topic == "del":
             self._tag_deleters(now)
@@ -413,14 +423,17 @@ class Actor:
 
     @property
     def _value(self) -> Value:
-        """Of the next ping: None until this node has what others have; never for who only listens."""
+        """Value for the next ping: None until this node has what others have.
+
+        Always None for a node that only listens.
+        """
         if self._topic == "del":
             return (self._tags[0], self._tags[-1]) if self._tags else None
         context = self._context
         return (context.tock, context.tick) if self._membership.serves and context.tick else None
 
     def _next_value(self) -> Value:
-        """The same, dated: each message takes a tock (STO-007)."""
+        """The same with a new tock, since every message takes one (STO-007)."""
         if self._topic == "ping" and self._value is not None:
             self._context.next_tock()
         return self._value
@@ -429,13 +442,16 @@ class Actor:
 
     @property
     def deleters(self) -> list[str]:
-        """Named at `[null,"actor","del"]`."""
+        """The nodes named at `[null,"actor","del"]`."""
         entry = self._replica.tree.get(DELETERS)
         return names_in(entry.value) if entry is not None else []
 
     @property
     def _is_passive(self) -> bool:
-        """Who need not agree before a deletion is forgotten only listens (PNG-037); who has another's name is silent."""
+        """A node that need not agree to forgetting deletions only listens (PNG-037).
+
+        One whose name is taken is silent.
+        """
         if self._context.read_only == "name-collision":
             return True
         return self._topic == "del" and self._context.name not in self.deleters
@@ -450,7 +466,7 @@ class Actor:
                 self._timers.set("ping", self._context.now.mono)
 
     def _count_full(self, node: str, value: Value, now: Now) -> None:
-        """One more ping with all deleters in the list, or none at all."""
+        """Count a ping for which all deleters are in the list; otherwise start the count again."""
         if self._topic != "del":
             return
         names = self.deleters

@@ -1,7 +1,7 @@
-"""Changes that this node knows of and does not have: whom it asks for them, and when (HEA-010, HEA-012).
+"""Changes that this node knows of but does not have: which nodes it asks for them, and when (HEA-010, HEA-012).
 
-It asks for a slice at a time, and for the next one while the rest of it is on its way: however much is missing, only so
-much is ever between two nodes, and in their memory.
+It asks for one slice at a time, and for the next slice while the rest of the current one is on its way. So however much
+is missing, the amount in transit and in memory is bounded.
 """
 
 from collections.abc import Callable
@@ -20,7 +20,7 @@ Namers = dict[str, None]
 
 
 class Asking:
-    """`clock_ns`: C, or the cycle of dialect moat. `prev`: the chain that says that a question goes to everybody."""
+    """`clock_ns`: C, or the cycle of dialect moat. `prev`: the chain that marks a question to all nodes."""
 
     def __init__(self, context: Context, bus: Bus, replica: Replica, clock_ns: int, prev: Callable[[], Chain]) -> None:
         self._context, self._bus, self._book = context, bus, replica.book
@@ -29,27 +29,27 @@ class Asking:
         """A fresh node asks for nothing until it joins."""
         self.on_news: list[Callable[[], None]] = []
         self.on_stall: Callable[[], None] = lambda: None
-        """Told whenever it asks again for what nobody in reach has."""
+        """Called when it has to ask again for changes that no reachable node has."""
         self._namers: dict[str, Namers] = {}
-        """By node with a gap."""
+        """By node whose changes have a gap."""
         self._asked: Ticks = {}
         self._asked_count = 0
         self._slice_count = 0
         self._due_at: int | None = None
         self._is_refill = False
-        """Most of what was asked for is here: ask for more while the rest comes."""
+        """Most of what was asked for is here: ask for more while the rest arrives."""
         self._progress_at = 0
-        """When the last change arrived that had been asked for, or the first question was asked."""
+        """When the last change that was asked for arrived, or the first question was sent."""
         self._attempt = 0
         self._is_stalled = False
         self._weight = limits.ASK_WEIGHT
-        """Bytes of a missing change, on an average."""
+        """Average bytes of a missing change."""
 
     # What is known
 
     @property
     def is_complete(self) -> bool:
-        """Nothing is missing, or what is has not come for two clocks, whoever was asked."""
+        """Nothing is missing, or the missing changes have not come for two clocks although all nodes were asked."""
         return self._book.is_whole or self._is_stalled
 
     @property
@@ -57,12 +57,12 @@ class Asking:
         return bool(self._namers)
 
     def begin(self) -> None:
-        """What is missing from an earlier start."""
+        """Start with what was already missing in an earlier start."""
         for node in self._book.missing():
             self.open(node, "")
 
     def name(self, node: str, tick: int, peer: str) -> None:
-        """Somebody says that there is this change."""
+        """A node states that this change exists."""
         top = self._book.top(node)
         if tick > top and self._book.raise_top(node, tick):
             self.open(node, peer, is_new=True)
@@ -70,7 +70,7 @@ class Asking:
             self._namers[node][peer] = None
 
     def open(self, node: str, peer: str, *, is_new: bool = False) -> None:
-        """There is a gap in the changes of `node`, and `peer` is who named what lies behind it."""
+        """Changes of `node` are missing, and `peer` named the change behind the gap."""
         namers = self._namers.get(node)
         if namers is not None and not is_new:
             return
@@ -83,14 +83,14 @@ class Asking:
             listener()
 
     def check(self, node: str, tick: int, peer: str) -> None:
-        """A change was merged: is the one before it here?"""
+        """A change was merged: check whether the one before it is here."""
         if tick > 1 and node not in self._namers and not self._book.is_seen(node, tick - 1):
             self.open(node, peer)
 
     # What arrives
 
     def settled(self, node: str, tick: int, size: int) -> None:
-        """A change is here, so many bytes of it."""
+        """A change of `size` bytes has arrived."""
         if self._namers and self._book.is_whole:
             self._look()
             return
@@ -102,7 +102,7 @@ class Asking:
         self._progress(1)
 
     def settled_many(self, ticks: Ticks) -> None:
-        """So are these, or nobody needs them any more."""
+        """These have arrived, or are no longer needed."""
         if self._namers and self._book.is_whole:
             self._look()
             return
@@ -127,7 +127,7 @@ class Asking:
         self._due_at = self._progress_at + (0 if self._is_refill else self._clock)
 
     def asked_by_another(self, missing: Ticks) -> None:
-        """Somebody asks everybody: what we lack of it need not be asked for again for a clock."""
+        """A node asks all nodes: for a clock, we need not ask again for what we miss of that."""
         if not self._namers or self._asked or self._due_at is None:
             return
         lacking = self._book.missing()
@@ -138,7 +138,7 @@ class Asking:
     # Asking
 
     def link_up(self) -> None:
-        """There is somebody else to ask."""
+        """Another node can be asked now."""
         is_flowing = self._context.now.mono - self._progress_at < limits.GAP_WAIT_NS and not self._is_stalled
         if self._namers and not (self._asked and is_flowing):
             self._attempt = 0
@@ -146,9 +146,9 @@ class Asking:
             self._ask_by(limits.GAP_WAIT_NS)
 
     def missing(self, count: int) -> Ticks:
-        """A slice of what is missing and not asked for yet, of so many changes at most.
+        """The next `count` missing changes that have not been asked for.
 
-        Each node gets its share first: one that is said to have endless changes holds up no other.
+        Each author gets its share first: a node that claims to have endless changes does not delay the others.
         """
         part: Ticks = {}
         room = limits.RANGES_PER_INFO
@@ -165,7 +165,7 @@ class Asking:
     def _some(
         self, node: str, ranges: RangeSet, part: Ticks, count: int, room: int
     ) -> RangeSet:  # tidy: bounds of two kinds
-        """The first few of one node's that are neither asked for nor in this part yet."""
+        """The first of one author's changes that are neither asked for nor in this slice yet."""
         for others in (self._asked, part):
             if others.get(node):
                 ranges = ranges - others[node]
@@ -180,7 +180,7 @@ class Asking:
         return taken
 
     def ask_all(self, *, if_any: bool = False) -> None:
-        """Step 2 of a merge: everybody hears what is missing and not asked for, also if that is nothing."""
+        """Step 2 of a merge: tell all nodes what is missing and not asked for, even if that is nothing."""
         part = self.missing(self._slice())
         if if_any and not part:
             return
@@ -195,7 +195,7 @@ class Asking:
         if self._due_at is None or now < self._due_at or self.is_passive:
             return
         if self._asked and not self._is_refill:
-            self._attempt += 1  # what was asked for last does not come: somebody else
+            self._attempt += 1  # the last question had no answer: ask another node
             self._forget()
         self._is_refill = False
         if not self._look():
@@ -211,7 +211,7 @@ class Asking:
         return None if self.is_passive else self._due_at
 
     def _look(self) -> bool:
-        """Whether anything is missing still; forget the gaps that are closed."""
+        """Whether anything is still missing; removes gaps that are closed."""
         missing = self._book.missing()
         had = bool(self._namers)
         self._namers = {node: self._namers.get(node, {}) for node in missing}
@@ -225,7 +225,7 @@ class Asking:
         return False
 
     def _note_stall(self, now: int) -> None:
-        """HEA-012: two clocks without anything, though everybody was asked."""
+        """HEA-012: two clocks without an answer, though all nodes were asked."""
         if not self._progress_at:
             self._progress_at = now
         if self._is_stalled or now - self._progress_at < 2 * self._clock:
@@ -246,9 +246,9 @@ class Asking:
             self._say(part, target)
 
     def _target(self, node: str) -> str:
-        """Its author, then who named it, the last one first; then everybody.
+        """Ask the author, then the nodes that named it, the last one first; then all nodes.
 
-        The author has all of it; of the others, who named it early may have just heard of it.
+        The author has all its changes. Of the others, one that named a change early may have only just heard of it.
         """
         members = self._bus.members
         named = [peer for peer in reversed(self._namers.get(node, {})) if peer in members and peer != node]

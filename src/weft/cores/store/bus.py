@@ -1,7 +1,7 @@
-"""Where the core speaks to other nodes: to all on every link, or to one member of the mesh; packed in batches (LNK-003).
+"""Sends to other nodes, packed in batches: to all on every link, or to one member of the mesh (LNK-003).
 
-What is said in a turn leaves in order at its end, below the records of the turn. A link that is down gets nothing:
-numbers make good for it (LNK-002).
+Messages of a turn leave in order at its end, after the records of the turn. A link that is down gets nothing: the ticks
+in later messages show what was missed (LNK-002).
 """
 
 from weft.base.effects import Send
@@ -21,40 +21,46 @@ class Bus:
     def __init__(self, context: Context) -> None:
         self._context = context
         self.members: dict[str, str] = {}
-        """Members of the mesh whose link is UP, by name, with the endpoint that hears them."""
+        """Members of the mesh whose link is UP: name to endpoint."""
         self.has_broker = False
         self.has_mesh = bool(context.settings.endpoint)
-        """Whether others can reach this node without a broker, if there are any."""
+        """Whether other nodes can reach this one without a broker."""
         self._sums: set[str] = set()
-        """Endpoints that read the sum behind what is said to them."""
+        """Endpoints that read the checksum after a message."""
         self._queue: list[tuple[str, Message]] = []
         self._raw: list[tuple[str, bytes]] = []
         self._batch_max = 1 if context.chance.rarely("one change in a message") else limits.BATCH_MESSAGES
 
     @property
     def is_connected(self) -> bool:
-        """Whether anybody could hear anything."""
+        """Whether any node can be reached."""
         return self.has_broker or self.has_mesh
 
     def read_sums(self, endpoint: str, *, reads: bool) -> None:
-        """A member says whether it reads the sum behind what is said to it."""
+        """A member states whether it reads the checksum."""
         self._sums &= set(self.members.values())
         (self._sums.add if reads else self._sums.discard)(endpoint)
 
     def say(self, message: Message, to: str = "") -> None:
-        """To everybody, or to one member; who is not in reach over the mesh is told through the broker, with all others."""
+        """Send to all nodes, or to one member.
+
+        A member that the mesh does not reach gets it through the broker, as all others do.
+        """
         self._queue.append((to, message))
 
     def say_raw(self, topic: str, payload: bytes) -> None:
-        """To the broker alone: the words of the moat dialect."""
+        """Send to the broker only: messages of the moat dialect."""
         self._raw.append((topic, payload))
 
     def flush(self) -> None:
-        """Hand everything to the links, in order; neighbours of one topic for the same ears in one payload."""
+        """Give all messages to the links, in order.
+
+        Consecutive ones of one topic for the same receivers share a payload.
+        """
         queue, self._queue = self._queue, []
         raw, self._raw = self._raw, []
         if not self.members and not self.has_broker:
-            return  # numbers make good for it (LNK-002)
+            return  # ticks in later messages show what was missed (LNK-002)
         start = 0
         while start < len(queue):
             end = self._end_of_batch(queue, start)
@@ -86,7 +92,7 @@ class Bus:
 
     @property
     def _has_strangers(self) -> bool:
-        """Whether real MoaT-KV servers may listen, which know no batches."""
+        """Whether real MoaT-KV servers may listen; they do not know batches."""
         return "moat" in self._context.settings.dialects
 
     def _joined(self, payloads: list[bytes]) -> list[bytes]:

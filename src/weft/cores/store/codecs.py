@@ -1,7 +1,7 @@
-"""Codecs by name: how a value of the store is shown to some users, and what their values are in the store (ADM-011).
+"""Codecs by name: convert values between the store and some of its users (ADM-011).
 
-Each is a pair of functions of plain values; ValueError or TypeError for what they cannot turn. Code that other servers keep in an entry
-of a codec is stored and never run.
+Each is a pair of functions on plain values, which raise ValueError or TypeError for a value that they cannot convert.
+Code that other servers keep in a codec's entry is stored and never run.
 """
 
 import base64

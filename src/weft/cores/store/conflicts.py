@@ -1,7 +1,7 @@
-"""Changes that knew nothing of each other: who won, who lost, and that it is said once (STO-013).
+"""Changes made without knowledge of each other: which one won, which one lost, each reported once (STO-013).
 
-Who has lost is told with the first winner that is met. Whoever hears of the loser again, when a later change of the
-same entry stands there, has nothing to add: the pair is another one, the loss is the same.
+A loser is reported with the first winner it meets. If the loser arrives again when a later change of the entry stands
+there, the pair is different but the loss is the same, so it is not reported again.
 """
 
 from collections.abc import Iterator
@@ -18,7 +18,7 @@ LOSERS_PER_RECORD: Final = 1_000
 
 
 class Conflict(NamedTuple):
-    """Two changes of one entry of which neither knew the other."""
+    """Two changes of one entry, neither of which knew the other."""
 
     number: int
     reason: str
@@ -27,20 +27,20 @@ class Conflict(NamedTuple):
     lost: Event
 
     def as_event(self) -> ConflictResolved:
-        """As it is told."""
+        """The event for it."""
         path = text_of(self.kept.path)
         return ConflictResolved(self.number, path, self.reason, _described(self.kept), _described(self.lost))
 
 
 class Conflicts:
-    """The last ones, and for longer, whose loss was told."""
+    """The last conflicts; and, for longer, which losses were reported."""
 
     def __init__(self) -> None:
         self.last_number = 0
         self._kept: dict[int, Conflict] = {}
         self._bytes = 0
         self.room = Part("conflicts", lambda: self.cost)
-        """Of the core's budget; here, all there is."""
+        """Its part of the core's budget; the whole of it here."""
         self._losers: dict[Link, None] = {}
 
     def __len__(self) -> int:
@@ -52,7 +52,7 @@ class Conflicts:
         return self._bytes + limits.CONFLICT_COST * len(self._kept)
 
     def __iter__(self) -> Iterator[Conflict]:
-        """Those that are remembered, oldest first."""
+        """The remembered conflicts, oldest first."""
         return iter(self._kept.values())
 
     def get(self, number: int) -> Conflict | None:
@@ -60,7 +60,7 @@ class Conflicts:
         return self._kept.get(number)
 
     def note(self, kept: Event, lost: Event, reason: str) -> Conflict | None:
-        """One more; None if this loss was told before."""
+        """Add a conflict; None if this loss was reported before."""
         if lost.chain.links[0] in self._losers:
             return None
         self._remember(lost.chain.links[0])
@@ -70,13 +70,13 @@ class Conflicts:
         return conflict
 
     def forget(self, number: int) -> bool:
-        """It was dealt with; whether it was there."""
+        """Forget a conflict that was dealt with; returns whether it was there."""
         conflict = self._kept.pop(number, None)
         self._bytes -= _size(conflict) if conflict else 0
         return conflict is not None
 
     def condense(self) -> Iterator[MemoryKind]:
-        """All of it, as memories."""
+        """Records of everything, for a snapshot."""
         losers = list(self._losers)
         for start in range(0, len(losers), LOSERS_PER_RECORD):
             yield LosersKept(losers[start : start + LOSERS_PER_RECORD])
@@ -109,7 +109,7 @@ def _size(conflict: Conflict) -> int:
 
 
 def _described(event: Event) -> dict[str, Any]:
-    """A change in plain words; its value is MessagePack in hex, which every reader can turn back."""
+    """A change in plain words; its value is MessagePack in hex, so that it can be restored exactly."""
     said: dict[str, Any] = {"node": event.node, "tick": event.tick, "tock": event.tock}
     said |= {"deleted": True} if event.value is None else {"value": event.value.hex()}
     return said | {"at": event.at, "by": event.by}

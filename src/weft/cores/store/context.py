@@ -1,7 +1,6 @@
-"""What all parts of the store core share: who we are, the common clock of changes, and what we want done.
+"""State that all parts of the store core share: identity, the common clock of changes, the outbox.
 
-All records of a turn stand in one Persist in front of everything that the turn says: nothing leaves above it
-(STO-030, STO-031).
+All records of a turn stand in one Persist ahead of all effects of the turn (STO-030, STO-031).
 """
 
 from collections import Counter
@@ -20,7 +19,7 @@ from weft.wire.store.messages import Info
 
 
 class Context(Outbox):
-    """Shared by reference; the parts of the core change it, nobody else does."""
+    """Shared by reference; only parts of the core change it."""
 
     def __init__(self, settings: StoreSettings, chance: Chance) -> None:
         super().__init__()
@@ -28,35 +27,35 @@ class Context(Outbox):
         self.budget = Budget()
         self.name = settings.name
         self.tick = 0
-        """Of this node's last change; 0: it has no data of its own (R7)."""
+        """Tick of this node's last change; 0: it has made none (R7)."""
         self.tock = 0
-        """Of the greatest message or change, sent or seen (STO-007)."""
+        """Highest tock of any message or change sent or seen (STO-007)."""
         self.tock_limit = 0
-        """Kept on disk: no tock above it was ever sent."""
+        """On disk: no tock above this one was ever sent."""
         self._tock_limit_kept = 0
         self.takes_any_tock = True
-        """LISTEN and JOIN: there is nothing to compare a jump with."""
+        """LISTEN and JOIN: nothing is known that a jump could be compared with."""
         self.is_full = False
         """The journal has no room: orders are refused, reading and merging go on (STO-032)."""
         self.read_only = ""
-        """Why no order is taken, if so: `dropped`, `name-collision`, `unconfirmed`."""
+        """Why no orders are accepted: `dropped`, `name-collision`, `unconfirmed`; empty: they are."""
         self.now = Now(0, 0)
         self.counters: Counter[tuple[str, str]] = Counter()
-        """What has happened, by metric and label: `("events", "newer")`, `("malformed", "bad-path")` (ADM-030)."""
+        """Counts by metric and label: `("events", "newer")`, `("malformed", "bad-path")` (ADM-030)."""
         self.foreign: dict[str, None] = {}
-        """Names of nodes that are real MoaT-KV servers, in the order of their appearance (PNG-031)."""
+        """Names of real MoaT-KV servers, in the order in which they appeared (PNG-031)."""
 
     # Time
 
     def next_tock(self) -> int:
-        """A tock for one more message or change; its limit is kept ahead of use (STO-007)."""
+        """The tock for a new message or change; the limit on disk is kept ahead of it (STO-007)."""
         self.tock += 1
         if self.tock > self.tock_limit:
             self.tock_limit = self.tock + limits.TOCKS_AHEAD
         return self.tock
 
     def hear_tock(self, tock: int) -> None:
-        """A message or change of somebody else says how late it is; PeerError `tock-jump`."""
+        """The tock of another node's message or change; PeerError `tock-jump`."""
         if tock <= self.tock:
             return
         if tock - self.tock > limits.TOCK_JUMP_MAX and not (self.takes_any_tock and tock <= limits.TOCK_MAX):
@@ -64,7 +63,7 @@ class Context(Outbox):
         self.tock = tock
 
     def check_tick(self, known: int, tick: int) -> None:
-        """Somebody names a change of a node of which `known` is the highest here; PeerError `tick-jump` (FLD-011)."""
+        """A change of a node was named, of which `known` is the highest tick known; PeerError `tick-jump` (FLD-011)."""
         if tick - known > limits.TICK_JUMP_MAX and not (self.takes_any_tock and tick <= limits.TOCK_MAX):
             raise PeerError("tick-jump", str(tick))
 
@@ -76,21 +75,21 @@ class Context(Outbox):
     # Saying
 
     def info(self, **said: Any) -> Info:
-        """An info of this node, dated."""
+        """A new info message of this node, with a tock."""
         return Info(node=self.name, tick=self.tick, tock=self.next_tock(), **said)
 
     def count(self, metric: str, label: str = "", by: int = 1) -> None:
         self.counters[metric, label] += by
 
     def refuse(self, peer: str, code: str) -> None:
-        """Count what may not be said; one event per sender in ten seconds (COD-007)."""
+        """Count a message that is not allowed; one event per sender in ten seconds (COD-007)."""
         self.counters["malformed", code] += 1
         self.counters["malformed_by", peer] += 1
         event = StoreMalformed(peer, code, self.counters["malformed_by", peer])
         self.tell_seldom(peer, event, self.now.mono, limits.TELL_NS)
 
     def take(self) -> list[Effect]:
-        """What to do, the records of the turn first, the limit of tocks with them; asking empties it."""
+        """The effects, behind the records of the turn and the limit of tocks; empties the outbox."""
         if self.tock_limit > self._tock_limit_kept:
             self._tock_limit_kept = self.tock_limit
             self.keep(record_of(TockLimit(self.tock_limit)))

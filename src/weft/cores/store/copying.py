@@ -1,7 +1,7 @@
-"""A file's store taken over as it is: its changes with their names, before this node has joined anybody (ADM-013).
+"""Takes over the store in a file: its changes keep their identities. Only before this node has joined others (ADM-013).
 
-The pieces come as orders. Each is merged at once, like a download (CLN-020), so a copy that broke off is begun again from
-the start, and what is here already changes nothing.
+The pieces come as orders and are merged at once, like a download (CLN-020). So a copy that was interrupted is started
+again from the beginning, and changes that are here already have no effect.
 """
 
 from collections.abc import Callable
@@ -25,9 +25,9 @@ class Copying:
     def __init__(self, context: Context, replica: Replica) -> None:
         self._context, self._replica = context, replica
         self.may_copy: Callable[[], bool] = lambda: False
-        """Whether this node has joined nobody, and has changed nothing."""
+        """Whether this node has joined no other, and has made no change."""
         self.on_done: Callable[[Now], None] = lambda _: None
-        """Told when the last piece is merged."""
+        """Called when the last piece is merged."""
         self._begin()
 
     def _begin(self) -> None:
@@ -36,7 +36,10 @@ class Copying:
         self._states: list[State] = []
 
     def take(self, order: CopyFile, now: Now) -> dict[str, int]:
-        """Merge a piece; how many changes were merged and how many may not be said. Refusal `exists`, `bad-value`."""
+        """Merge a piece; returns how many changes were merged and how many were invalid.
+
+        Refusal `exists`, `bad-value`.
+        """
         if not self.may_copy():
             raise Refusal("exists", "this node has a store, or is joining one: load the file as new, at any member")
         if order.is_first:
@@ -69,7 +72,7 @@ class Copying:
         return 1
 
     def _settle(self, *, is_whole: bool) -> None:
-        """What the store knew beyond its entries; also named as deleted is what still stands here as a deletion."""
+        """Apply what the store knew beyond its entries; deletions that still stand here are also listed as deleted."""
         book, nothing = self._replica.book, RangeSet()
         for state in self._states:
             self._context.hear_tock(state.tock)
@@ -85,4 +88,4 @@ class Copying:
 
 
 MERGING = frozenset(("bad-chain", "too-large", "tock-jump", "tick-jump", "dropped"))
-"""What is wrong with one change, and not with its file."""
+"""Errors that concern one change, not the whole file."""

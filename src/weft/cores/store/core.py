@@ -1,10 +1,10 @@
-"""The store: a tree of small values that every node holds whole, writes at any time, and agrees about (docs/store.md).
+"""The store: a tree of small values.
 
-replica      entries, ticks, merging, and what the journal keeps of them
-bus, mesh    other nodes; membership, pinging, actor: who is there, and who speaks when
-recovery     what is missing, and what others miss; joining: all of it, from a real MoaT-KV server
-repair, deletion   what servers with other rules would leave different, or bring back
-serving      clients
+Every node has all of it, may write at any time, and agrees with the others (docs/store.md).
+
+replica entries, ticks, merging, and what the journal keeps of them bus, mesh other nodes; membership, pinging, actor:
+who is there, and who speaks when recovery what is missing, and what others miss; joining: all of it, from a real
+MoaT-KV server repair, deletion what servers with other rules would leave different, or bring back serving clients
 """
 
 from collections.abc import Callable, Iterable
@@ -85,7 +85,7 @@ class Store:
         return {topic: Actor(*parts, topic) for topic in ACTORS}
 
     def _join(self) -> None:
-        """Who hears of whom, and who may ask whom."""
+        """Connect the parts with each other."""
         membership, joining, serving = self.membership, self.joining, self.serving
         self.replica.listeners += [self.repair.note, self.deletion.listen]
         self.deletion.positions = self.pinging.positions
@@ -114,7 +114,7 @@ class Store:
             deletes.on_tag = self.deletion.tagged
             pings.on_away = deletes.on_away = self.deletion.away
 
-    def _join_done(self, is_done: bool) -> None:  # noqa: FBT001  # as the download says it
+    def _join_done(self, is_done: bool) -> None:  # noqa: FBT001 # as the download reports it
         if is_done:
             self.membership.downloaded(self.context.now)
         else:
@@ -142,7 +142,7 @@ class Store:
 
     def _hear_broker(self, message: Said, source: Source, now: Now) -> None:
         topic, payload = source.peer.decode("ascii", "replace"), message.payload
-        if is_piece(payload):  # older servers cut what is longer than 450 bytes (LNK-004)
+        if is_piece(payload):  # older servers split payloads longer than 450 bytes (LNK-004)
             whole = self._put_together(payload, now)
             if whole is None:
                 return
@@ -150,7 +150,10 @@ class Store:
         self._hear_said(Said(topic, payload), "mqtt", now)
 
     def _put_together(self, piece: bytes, now: Now) -> bytes | None:
-        """The payload that this piece completes, if it does; what was given up meanwhile is counted (COD-007)."""
+        """The payload that this piece completes, if it does.
+
+        Incomplete ones given up meanwhile are counted (COD-007).
+        """
         before = self._pieces.incomplete
         try:
             return self._pieces.take(piece, now)
@@ -162,7 +165,7 @@ class Store:
                 self.context.count("malformed", "incomplete", lost)
 
     def _hear_said(self, said: Said, peer: str, now: Now) -> None:
-        """Bytes for a topic: read whole before anything is done; PeerError for what cannot be read (COD-007)."""
+        """Bytes of a topic: decoded completely before anything is done; PeerError if that fails (COD-007)."""
         is_mesh = peer != "mqtt"
         try:
             if said.topic in ACTORS and not is_mesh:
@@ -185,14 +188,14 @@ class Store:
     def _hear_message(self, message: Update | Info | Ping, peer: str, now: Now) -> None:
         try:
             SAID[type(message)](self, message, peer, now)
-        except PeerError as error:  # one of a batch: the others count
+        except PeerError as error:  # one message of a batch: the others still count
             self.context.refuse(peer, error.code)
 
     def _hear_update(self, update: Update, peer: str, now: Now) -> None:
         if update.event.node == self.context.name:
             self.replica.unsaid.heard(update.event.tick)
             if update.sender is None and peer == "mqtt":
-                return  # our own voice, from the broker
+                return  # our own message, returned by the broker
         self.deletion.heard(update.sender[0] if update.sender else update.event.node, now)
         self.replica.receive(update.event, peer)
         self.recovery.hear_update(update, peer, now)
@@ -230,7 +233,7 @@ class Store:
 
     # Links
 
-    def _link_changed(self, member: str, is_up: bool, now: Now) -> None:  # noqa: FBT001  # as the mesh says it
+    def _link_changed(self, member: str, is_up: bool, now: Now) -> None:  # noqa: FBT001 # as the mesh reports it
         if is_up:
             self.recovery.link_up(member, now)
             self.pinging.link_up(member, now)
@@ -253,7 +256,7 @@ class Store:
             self._link_changed("", False, now)
 
     def facts(self) -> dict[str, Any]:
-        """How it stands, for status and metrics (ADM-030); plain data."""
+        """Numbers for status and metrics (ADM-030), as plain data."""
         return facts(self)
 
     # Orders
@@ -262,10 +265,10 @@ class Store:
         self.context.now = now
         try:
             ORDERS[type(order)](self, order, now)
-        except Refusal as error:  # only orders of people are refused, and they carry a ticket
+        except Refusal as error:  # only orders of people are refused, and these carry a ticket
             self.context.reply(order.ticket, StoreRefused(error.code, error.why))
 
-    # Time and what follows
+    # Time, and what it makes due
 
     def wake(self, now: Now) -> None:
         self.context.now = now
@@ -304,7 +307,7 @@ class Store:
 
     def _restore_loser(self, order: messages.RestoreLoser, now: Now) -> None:
         event = self.replica.write_again(order.number).now
-        if event is None:  # a deletion lost, and what had won is deleted and forgotten by now
+        if event is None:  # the loser was a deletion, and the winner is deleted and forgotten by now
             raise Refusal("not-found", "nothing is left that it would delete")
         self.context.reply(order.ticket, {"node": event.node, "tick": event.tick, "path": text_of(event.path)})
 

@@ -1,8 +1,9 @@
-"""When a deletion may be forgotten, and what becomes of nodes that do not come back (DEL-002..007).
+"""When a deletion may be forgotten, and how nodes that do not come back are dropped (DEL-002..007).
 
-A tombstone goes once every deleter has said that it has it, and that it has all that any of them changed before it had
-it. So no change that the tombstone beat is on its way any more; what is repeated later is known to be settled. Real
-MoaT-KV servers say no such thing: with them among the deleters, all being present for four tags in a row stands for it.
+A tombstone is purged once every deleter has reported that it has it, and that it has all changes that any deleter made
+before having it. Then no change that the tombstone beat is still on its way, and a later repetition is recognised as
+settled. Real MoaT-KV servers send no such reports: with them among the deleters, the presence of all of them for four
+tags in a row counts instead.
 """
 
 from collections.abc import Callable, Iterable
@@ -40,28 +41,28 @@ DROPPED: Final[Path] = (None, "dropped")
 
 
 class OrphansKept(msgspec.Struct, array_like=True, frozen=True, gc=False):
-    """Changes of this node that nobody took since it had been dropped."""
+    """Changes of this node that no other node accepted, because it had been dropped."""
 
     events: list[memory.EventKept]
 
 
 class OrphansReplayed(msgspec.Struct, array_like=True, frozen=True, gc=False):
-    """They were written anew."""
+    """They were written again."""
 
 
 MEMORIES: Final[Memories[OrphansKept | OrphansReplayed]] = Memories(memory.CORE, {48: OrphansKept, 49: OrphansReplayed})
 
 
 class Buried(msgspec.Struct, gc=False):
-    """A tombstone, and when it was first here."""
+    """A tombstone, and when it first came here."""
 
     at: int
     tock: int
-    """Of this node, then (PNG-037)."""
+    """This node's tock at that time (PNG-037)."""
 
 
 class Deletion:
-    """Tombstones go when everybody that counts has them."""
+    """Purges tombstones that all deleters have."""
 
     def __init__(self, context: Context, bus: Bus, replica: Replica) -> None:
         self._context, self._bus, self._replica = context, bus, replica
@@ -70,15 +71,15 @@ class Deletion:
         self.positions: Callable[[], list[str]] = list
         """Names on the chain of pings, its head first."""
         self.is_member: Callable[[], bool] = lambda: True
-        """Whether this node has what others have."""
+        """Whether this node has what the others have."""
         self.on_rejoin: Callable[[Now], None] | None = None
-        """This node was dropped, is empty now and has another name: it has to join anew."""
+        """This node was dropped; it is now empty and has another name, and has to join again."""
         self.on_ask: Callable[[list[str], Ticks, Now], None] | None = None
         """Asks one of these nodes, over its client port, which of the ticks are forgotten (`check_deleted`)."""
         self.orphans: list[Event] = []
         self._haves: dict[str, Ticks] = {}
         self._heard: dict[str, int] = {}
-        self._since: int | None = None  # this node would know that another one is there
+        self._since: int | None = None  # since when this node would notice another one
         self._buried: dict[Link, Buried] = {}
         self._said: Ticks = {}
         self._rounds = 0
@@ -89,12 +90,12 @@ class Deletion:
     # Hearing
 
     def heard(self, node: str, now: Now) -> None:
-        """Any message of that node: it is there."""
+        """Any message of that node shows that it is present."""
         if node in self._heard or len(self._heard) < limits.NODES_MAX:
             self._heard[node] = now.mono
 
     def hear_info(self, info: Info, peer: str, now: Now) -> None:
-        """`have`: what that node has durably; what it had said before of the same nodes counts no more."""
+        """`have`: what that node has durably; it replaces its earlier reports about the same nodes."""
         if not info.node:
             return
         self.heard(info.node, now)
@@ -103,7 +104,7 @@ class Deletion:
             self._haves.setdefault(info.node, {}).update({node: had for node, had in info.have.items() if top(node)})
 
     def listen(self, change: Change) -> None:
-        """A merge or own write: remember since when a deletion is here; hear who is dropped."""
+        """A merge or own write: note since when a deletion is here, and process entries of dropped nodes."""
         event = change.event
         if not change.is_shown:
             return
@@ -120,7 +121,7 @@ class Deletion:
     # Time
 
     def wake(self, now: Now) -> None:
-        """Say what this node has; forget what may be forgotten; leave, if it was dropped."""
+        """Report what this node has; forget what may be forgotten; leave, if this node was dropped."""
         if self._is_dropped:
             self._start_anew(now)
         for node in list(self._lagging):
@@ -140,7 +141,7 @@ class Deletion:
         return self._context.now.mono if self._is_dropped or self._lagging else self._due_at
 
     def recall(self, now: Now) -> None:
-        """After restore: deletions count as heard of just now, and who was dropped is so still."""
+        """After a restore: deletions count as just received; dropped nodes stay dropped."""
         for entry in self._replica.tree.walk():
             if entry.is_deletion:
                 self._bury(entry, now.mono)
@@ -153,14 +154,14 @@ class Deletion:
     # Forgetting deletions
 
     def _say_have(self, *, is_full: bool) -> None:
-        """DEL-002. What a node has is said of whole nodes only, so that what was said before can be replaced."""
+        """DEL-002. The report covers whole nodes only, so that it can replace earlier ones."""
         seen = {node: self._replica.book.seen(node) for node in self._replica.book.nodes()}
         part: Ticks = {}
         room = limits.RANGES_PER_INFO
         for node, ranges in seen.items():
             if not is_full and self._said.get(node) == ranges:
                 continue
-            cut = RangeSet(list(ranges)[: limits.RANGES_PER_INFO])  # less than it has does no harm
+            cut = RangeSet(list(ranges)[: limits.RANGES_PER_INFO])  # reporting less than it has does no harm
             if len(cut) > room:
                 self._bus.say(self._context.info(have=part))
                 part, room = {}, limits.RANGES_PER_INFO
@@ -172,18 +173,18 @@ class Deletion:
 
     @property
     def dropped(self) -> dict[str, int]:
-        """Nodes nobody waits for, each with the last of its changes that counts."""
+        """Dropped nodes, each with the last of its changes that counts."""
         return self._replica.book.caps
 
     @property
     def deleters(self) -> list[str]:
-        """Who must have a deletion before it is forgotten (DEL-003)."""
+        """The nodes that must have a deletion before it is forgotten (DEL-003)."""
         entry = self._replica.tree.get(DELETERS)
         named = names_in(entry.value) if entry is not None else []
         return [name for name in named or self._replica.book.nodes() if name not in self.dropped]
 
     def _purge(self, now: Now) -> None:
-        """Chain head: forget what all have, and say so (DEL-004)."""
+        """At the head of the chain: forget what all deleters have, and tell the others (DEL-004)."""
         deleters = [name for name in self.deleters if name != self._context.name]
         if not self._buried or self._context.foreign.keys() & set(deleters):
             return
@@ -196,10 +197,10 @@ class Deletion:
         return all(name in self._bus.members or self._heard.get(name, since) > since for name in deleters)
 
     def _are_level(self, deleters: Iterable[str]) -> bool:
-        """Whether each has all that any of them had changed when it said what it has.
+        """Whether each deleter has all that any of them had changed by the time of its report.
 
-        Then no change that one of their tombstones beats is on its way any more: who has a tombstone beats it only by
-        greater changes (DEL-005).
+        Then no change that one of their tombstones beats is still on its way: a node with a tombstone overrides it only
+        with greater changes (DEL-005).
         """
         book, own = self._replica.book, self._context.name
         haves = {name: self._haves.get(name, {}) for name in deleters}
@@ -208,7 +209,7 @@ class Deletion:
         return all(have.get(name, RangeSet()).covers(1, tick) for have in haves.values() for name, tick in last.items())
 
     def _old(self, before: int) -> list[Link]:
-        """Tombstones that were here by then, so many at most; those looked at stand behind the others next time."""
+        """Tombstones older than `before`, a bounded number; those examined come last the next time."""
         found: list[Link] = []
         for head in list(self._buried)[: limits.PURGED_MAX]:
             buried = self._buried.pop(head)
@@ -221,7 +222,7 @@ class Deletion:
         return found
 
     def _have_all(self, head: Link, deleters: list[str]) -> bool:
-        """Whether each of them says that it has the deletion, and all that it came after."""
+        """Whether each of them has reported the deletion, and everything before it."""
         event = self._replica.tree.by_link(head)
         assert event is not None, head
         return all(
@@ -231,7 +232,7 @@ class Deletion:
         )
 
     def _forget(self, heads: list[Link]) -> None:
-        """Purge, and tell the others."""
+        """Purge these, and tell the others."""
         ticks: Ticks = {}
         for node, tick in heads:
             ticks.setdefault(node, RangeSet()).add(tick)
@@ -247,7 +248,10 @@ class Deletion:
                 self._bus.say(self._context.info(deleted=part), ear)
 
     def tagged(self, first: int, names: list[str], now: Now) -> None:
-        """All deleters of the moat dialect have been here since tock `first` (PNG-037): each forgets for itself."""
+        """All deleters of the moat dialect have been present since tock `first` (PNG-037).
+
+        Each node forgets on its own.
+        """
         deleters = [name for name in names if name != self._context.name and name not in self._context.foreign]
         if not self._replica.book.is_whole or not self.is_member():
             return
@@ -257,14 +261,14 @@ class Deletion:
         self._forget(heads)
 
     def away(self, names: list[str], now: Now) -> None:
-        """This node was away so long that others may have forgotten deletions: ask what of its entries is gone (DEL-007)."""
+        """After a long absence, others may have forgotten deletions: ask which of our entries are gone (DEL-007)."""
         if self.on_ask is not None and names:
             book = self._replica.book
             held = {node: book.present(node) for node in book.nodes()}
             self.on_ask(names, self._replica.unsaid.spared(held), now)
 
     def set_deleters(self, order: SetDeleters, now: Now) -> None:
-        """Name the deleters (DEL-003); none: all nodes."""
+        """Name the deleters (DEL-003); empty: all nodes."""
         value = pack.pack({"nodes": list(order.nodes)}) if order.nodes else None
         try:
             self._replica.write(DELETERS, value)
@@ -285,7 +289,10 @@ class Deletion:
             self._context.reply(order.ticket, {"node": order.node, "tick": tick})
 
     def _drop_absent(self, now: Now) -> None:
-        """Chain head: drop who was away for too long, while most are here: of two halves of a split neither drops the other."""
+        """At the head of the chain: drop nodes away for too long, while most are present.
+
+        Neither half of a split drops the other.
+        """
         context, since = self._context, self._since
         if not (longest := context.settings.absent_max_ns) or since is None or context.foreign:
             return
@@ -301,9 +308,11 @@ class Deletion:
                     context.count("deletion", error.code)
 
     def drop_node(self, node: str) -> int:
-        """Nobody waits for that node any more, and nobody takes changes of it after this tick (DEL-006); Refusal."""
+        """Stop waiting for a node, and accept none of its changes after this tick (DEL-006); Refusal."""
         self._check_drop(node)
-        tick = self._replica.book.seen(node).highest  # what is only heard of is nobody's but that node's, if it returns
+        tick = self._replica.book.seen(
+            node
+        ).highest  # ticks only heard of do not count; the node brings them if it returns
         self._replica.write((*DROPPED, node), pack.pack({"tick": tick}))
         self._bus.say(self._context.info(node_drop=(node,)))
         return tick
@@ -321,7 +330,7 @@ class Deletion:
         return (event for event in found if event is not None and not event.is_deletion)
 
     def _hear_dropped(self, event: Event) -> None:
-        """The highest accepted tick of a node, or that it is one as all others again."""
+        """An entry about a dropped node: its highest accepted tick; if deleted, the node is normal again."""
         node, tick = event.path[-1], tick_in(event.value)
         if not isinstance(node, str):
             return
@@ -339,7 +348,10 @@ class Deletion:
                 self._context.tell(NodeDropped(node, tick))
 
     def _raise_cap(self, node: str) -> None:
-        """Who dropped that node knew less of it than this one: what was taken before stays taken, everywhere."""
+        """The node that dropped another knew less of its changes than this node.
+
+        Raise the limit, so that accepted changes stay accepted everywhere.
+        """
         del self._lagging[node]
         tick = self._replica.book.seen(node).highest
         if self.is_member() and tick > self.dropped.get(node, tick):
@@ -349,7 +361,7 @@ class Deletion:
                 self._context.count("deletion", error.code)
 
     def _start_anew(self, now: Now) -> None:
-        """This node was dropped: what nobody took of it is set aside, and it comes back empty, as another (DEL-006)."""
+        """This node was dropped: set its unaccepted changes aside, and come back empty under another name (DEL-006)."""
         self._is_dropped = False
         entry = self._replica.tree.get((*DROPPED, self._context.name))
         last = tick_in(entry.value) if entry is not None else None
@@ -376,7 +388,10 @@ class Deletion:
         return [event for event in found if event is not None]
 
     def replay(self, by: str = "") -> int:
-        """Write what was set aside anew; how many. Refusal, and then what is left stays."""
+        """Write the changes again that were set aside; returns how many.
+
+        Refusal, and then the remaining ones stay aside.
+        """
         count = 0
         while self.orphans:
             event = self.orphans[0]
@@ -389,7 +404,7 @@ class Deletion:
     # Memory
 
     def restore(self, entries: Iterable[Entry]) -> None:
-        """Take back what was set aside."""
+        """Restore the changes that were set aside."""
         for _, record in entries:
             if isinstance(record, CoreRecord) and record.core == memory.CORE and record.kind in MEMORIES.kinds:
                 kept = MEMORIES.from_record(record)
@@ -403,7 +418,7 @@ class Deletion:
 
 
 def names_in(value: bytes | None) -> list[str]:
-    """The names that an entry of deleters lists; none if it says anything else.
+    """The names that an entry of deleters lists; empty if it has any other content.
 
     >>> names_in(pack.pack({"nodes": ["n1", "n2"]}))
     ['n1', 'n2']

@@ -1,7 +1,8 @@
-"""Entries that end by themselves: each is deleted once its time is over, if nobody has changed it since (ADM-014).
+"""Entries that end by themselves: each is deleted once its time is over, unless it was changed since (ADM-014).
 
-Who wrote it deletes it. Is that node away, one of the nodes that ping does so some clocks later, then the next
-one, by their names: a deletion that two make is a conflict of two deletions, and harmless. Time is the wall clock of whoever deletes.
+The author deletes it. If the author is away, one of the nodes that ping does so some clocks later, then the next one,
+in the order of names. If two nodes delete it, the conflict of two deletions is harmless. Time is the wall clock of the
+node that deletes.
 """
 
 from collections.abc import Callable
@@ -16,7 +17,7 @@ from weft.cores.store.messages import Change
 from weft.cores.store.replica import Replica
 
 OTHERS_CLOCKS = 2
-"""So long the next one in line waits for the one before."""
+"""Clocks that the next node in line waits for the one before it."""
 
 
 class Ending:
@@ -28,15 +29,15 @@ class Ending:
         self.positions: Callable[[], list[str]] = list
         """Names on the current chain of pings, its head first."""
         self.serves: Callable[[], bool] = lambda: False
-        """Whether this node is a member: who is none deletes nothing."""
+        """Whether this node is a member: any other node deletes nothing."""
         self._waiting: list[tuple[int, int, Event]] = []
-        """When to look, by the wall clock."""
+        """When to check, by the wall clock."""
         self._count = 0
         self._look_at: int | None = None
         replica.listeners.append(self._note)
 
     def recall(self) -> None:
-        """At the start: take up what the journal kept."""
+        """At the start: add the entries that the journal kept."""
         for event in self._replica.tree.walk(()):
             self._take(event)
 
@@ -54,7 +55,7 @@ class Ending:
         self._look_at = None
 
     def wake(self, now: Now) -> None:
-        """Delete what is over."""
+        """Delete entries whose time is over."""
         self._look_at = None
         for _ in range(limits.ENDINGS_TURN):
             if not self._waiting or self._waiting[0][0] > now.wall:
@@ -64,7 +65,7 @@ class Ending:
     def _look(self, event: Event, now: Now) -> None:
         current = self._replica.tree.at(event.path)
         if current is None or current.value is None or current.chain.head != event.chain.head:
-            return  # somebody has changed it since
+            return  # the entry was changed since
         assert event.until is not None, "only what ends waits here"
         due = _end_of(event.until) + self._patience(event.node)
         if due > now.wall or not self.serves():
@@ -73,7 +74,7 @@ class Ending:
         try:
             self._replica.write(event.path, None)
             self._context.count("ended")
-        except Refusal:  # no room, or no tick to be had: later
+        except Refusal:  # no room, or no tick available: later
             self._wait(now.wall + self._clock, event)
 
     def _patience(self, owner: str) -> int:
@@ -81,11 +82,11 @@ class Ending:
         name = self._context.name
         if owner == name:
             return 0
-        line = sorted({*self.positions(), name} - {owner})  # by name, since the head of the chain is always another one
+        line = sorted({*self.positions(), name} - {owner})  # by name, since the head of the chain changes all the time
         return (line.index(name) + 1) * OTHERS_CLOCKS * self._clock
 
     def deadline(self) -> int | None:
-        """When the first is over, or the wall clock is to be looked at again, in monotonic nanoseconds."""
+        """When the first entry ends, or the wall clock is to be checked again, in monotonic nanoseconds."""
         if not self._waiting:
             return None
         if self._look_at is None:
@@ -96,5 +97,5 @@ class Ending:
 
 
 def _end_of(until: float) -> int:
-    """The end in nanoseconds; of what a member says far outside of every time, the nearest that a clock can show."""
+    """The end in nanoseconds; for an absurd instant, the nearest one that a clock can show."""
     return round(min(max(until, 0.0), limits.UNTIL_MAX_S) * SECOND)

@@ -1,10 +1,10 @@
-"""Joining a store of real MoaT-KV servers: everything that one of them holds, asked for as its client (CLN-020).
+"""Joining a store of real MoaT-KV servers: as a client, this node downloads everything that one of them has (CLN-020).
 
     dial -> greeting -> get_tree -> get_tree_internal -> get_state -> done
 
-Whatever comes is merged at once, as if it had come over the bus, so a download that breaks off has not been in vain:
-the next candidate is asked for everything again, and what is known already changes nothing. Other things that only the
-client port of a member answers are asked here, too (`check_deleted`).
+Everything received is merged at once, as if it had come over the bus. So an interrupted download is not wasted: the
+next candidate is asked for everything again, and known changes have no effect. Other questions that only a member's
+client port answers are asked here too (`check_deleted`).
 """
 
 from collections.abc import Callable
@@ -44,7 +44,7 @@ META: Final[Path] = (None,)
 
 
 class Download:
-    """One connection to one server, until it has told everything."""
+    """One connection to one server, until it has sent everything."""
 
     def __init__(self, context: Context, replica: Replica, tag: bytes, name: str) -> None:
         self._context, self._replica = context, replica
@@ -54,12 +54,12 @@ class Download:
         self._seq = 0
         self._top: Path = ()
         self._links: Ticks = {}
-        """Of all entries that came."""
+        """The links of all entries received."""
         self._expander = PathExpander()
         self._steps: list[Callable[[], Request]] = [self._ask_state, self._ask_internal, self._ask_tree]
 
     def hear(self, said: Greeting | Answer) -> None:
-        """What the server says; PeerError if that may not be said here, or is an error."""
+        """A message of the server; PeerError if it is not allowed here, or is an error."""
         self.heard_at = self._context.now.mono
         if isinstance(said, Greeting):
             self._hear_tock(said.tock)
@@ -81,7 +81,7 @@ class Download:
             self._go_on()
 
     def _go_on(self) -> None:
-        """The next request, or the end."""
+        """Send the next request, or finish."""
         if not self._steps:
             self.is_done = True
             return
@@ -105,7 +105,7 @@ class Download:
         return Request(seq=self._seq, action="get_state", nodes=True, known=True, deleted=True, from_server=me)
 
     def _merge(self, item: Answer) -> None:
-        """One entry; steps between entries, and what was never written, have no chain."""
+        """One entry; intermediate steps, and entries never written, have no chain."""
         path = self._expander.full(0 if item.depth is UNSET else item.depth, item.path)
         if not isinstance(item.chain, msgspec.Struct):
             return
@@ -119,10 +119,10 @@ class Download:
                 self._links.setdefault(node, RangeSet()).add(tick)
             self._replica.receive(event, self.name)
         except PeerError as error:
-            self._context.refuse(self.name, error.code)  # one bad entry is no reason never to join
+            self._context.refuse(self.name, error.code)  # one bad entry must not prevent joining
 
     def _settle(self, said: Answer) -> None:
-        """What is known beyond the entries: how far each node has come, and what nobody needs to ask for."""
+        """What the server knows beyond its entries: how far each node has come, and what need not be asked for."""
         replica = self._replica
         assert said.nodes is not UNSET, "that is how it is recognised"
         for node, tick in said.nodes.items():
@@ -135,19 +135,19 @@ class Download:
         self.is_done = True
 
     def _forgotten(self, deleted: dict[str, Any]) -> Ticks:
-        """What is gone for good: real servers also name the deletions that still stand in their trees."""
+        """Purged ticks; real servers also list deletions that still stand in their trees."""
         nothing = RangeSet()
         left = {node: ticks - self._links.get(node, nothing) for node, ticks in _ticks(deleted).items()}
         return {node: ticks for node, ticks in left.items() if ticks}
 
     def _hear_tock(self, tock: int) -> None:
-        """As any message's; PeerError `bad-field` for one that nobody could send on."""
+        """Like the tock of any message; PeerError `bad-field` for a value that no node could use."""
         if not 0 <= tock <= limits.TICK_MAX:
             raise PeerError("bad-field", f"tock {tock}")
         self._context.hear_tock(tock)
 
     def _raise_top(self, node: str, tick: int) -> None:
-        """So far a node has come; what no node may be called, or no tick can be, is left out."""
+        """A node has come this far; invalid names and ticks are left out."""
         if is_name(node) and 0 < tick <= limits.TICK_MAX:
             self._replica.book.check(((node, tick),))
             self._replica.book.raise_top(node, tick)
@@ -162,19 +162,19 @@ class Joining:
     def __init__(self, context: Context, replica: Replica) -> None:
         self._context, self._replica = context, replica
         self.on_done: Callable[[bool], None] = lambda _: None
-        """Told of the end: whether everything of one node was merged."""
+        """Called at the end: whether everything of one node was merged."""
         self._names: list[str] = []
-        """Candidates that are left."""
+        """Remaining candidates."""
         self._download: Download | None = None
         self._asked: dict[bytes, tuple[int, list[str], Ticks]] = {}
-        """Connections that ask `check_deleted`: since when, whom else to ask, and about what."""
+        """Connections that ask `check_deleted`: since when, the remaining nodes, and the ticks."""
         self._count = 0
         self.on_answered: Callable[[], None] = lambda: None
-        """Told when no question of `check_deleted` is open any more."""
+        """Called when no `check_deleted` question is open any more."""
 
     @property
     def is_asking(self) -> bool:
-        """Whether somebody was asked what is forgotten, and has not answered yet (DEL-007)."""
+        """Whether a `check_deleted` question is open (DEL-007)."""
         return bool(self._asked)
 
     @property
@@ -183,13 +183,13 @@ class Joining:
         return self._download is not None
 
     def start(self, names: list[str], now: Now) -> None:
-        """Download from the first of these nodes that gives all it has; one that is under way goes on."""
+        """Download from the first of these nodes that gives everything; a running download continues."""
         if self._download is None:
             self._names = [name for name in dict.fromkeys(names) if name != self._context.name]
             self._next()
 
     def check_deleted(self, names: list[str], ticks: Ticks, now: Now) -> None:
-        """Ask one of these nodes which of the ticks are forgotten; it tells everybody, over the bus (DEL-007)."""
+        """Ask one of these nodes which of the ticks are forgotten; it answers all nodes, over the bus (DEL-007)."""
         if names and ticks:
             tag = self._dial(names[0])
             self._asked[tag] = (now.mono, names[1:], ticks)
@@ -209,7 +209,7 @@ class Joining:
         return tag
 
     def _endpoint(self, name: str) -> str:
-        """Where a node's client port is (CLN-022)."""
+        """The endpoint of a node's client port (CLN-022)."""
         event = self._replica.tree.get((*HOSTS, name))
         if event is not None and event.value:
             told = _unpacked(event.value)
@@ -218,7 +218,7 @@ class Joining:
         return self._context.settings.hostmap.get(name) or f"{name}:{limits.JOIN_PORT}"
 
     def hear(self, answer: Greeting | Answer, tag: bytes, now: Now) -> None:
-        """The server says something; PeerError for what may not be said."""
+        """A message of the server; PeerError if it is not allowed."""
         if tag in self._asked:
             self._hear_asked(answer, tag)
             return
@@ -236,9 +236,11 @@ class Joining:
             self.on_done(True)
 
     def _hear_asked(self, answer: Greeting | Answer, tag: bytes) -> None:
-        """First what it has heard of, then what of that is forgotten; the answer to that stands on the bus.
+        """Ask first which ticks it has heard of, then which of these are forgotten.
 
-        A real server calls everything deleted that it does not know, also what nobody has told it yet (FLD-021).
+        The second answer comes over the bus.
+
+        A real server reports as deleted everything that it does not know, even changes it was never told of (FLD-021).
         """
         if isinstance(answer, Greeting):
             self._ask(tag, Request(seq=1, action="get_state", nodes=True, missing=True))
@@ -266,7 +268,7 @@ class Joining:
             self.on_answered()
 
     def failed(self, tag: bytes, why: str, now: Now) -> None:
-        """The connection has ended, or never began, or says what cannot be read: the next candidate."""
+        """The connection has ended, failed, or sent unreadable data: take the next candidate."""
         asked = self._asked.pop(tag, None)
         if asked is not None:
             self.check_deleted(asked[1], asked[2], now)
@@ -283,7 +285,7 @@ class Joining:
         self._context.perform(HangUp(tag))
 
     def wake(self, now: Now) -> None:
-        """A server that says nothing is given up."""
+        """Give up a silent server."""
         download = self._download
         if download is not None and now.mono - download.heard_at >= limits.JOIN_SILENCE_NS:
             self._give_up(download)
@@ -292,7 +294,7 @@ class Joining:
             self.failed(tag, "silence", now)
 
     def deadline(self) -> int | None:
-        """When one has said nothing for too long."""
+        """When a silent server is given up."""
         if not self._asked and self._download is None:
             return None
         since = [asked[0] for asked in self._asked.values()]
@@ -302,7 +304,7 @@ class Joining:
 
 
 def _ticks(ranges: dict[str, Any]) -> Ticks:
-    """Sets of ticks of those that can be nodes; PeerError."""
+    """Sets of ticks of valid node names; PeerError."""
     return ticks_of_wire({node: those for node, those in ranges.items() if is_name(node)})
 
 
@@ -319,7 +321,7 @@ def _heard_of(ticks: Ticks, said: Answer) -> Ticks:
 
 
 def _unpacked(value: bytes) -> Any:
-    """What somebody wrote; None if it cannot be read."""
+    """Unpack a value; None if it is unreadable."""
     try:
         return unpack(value)
     except PeerError:

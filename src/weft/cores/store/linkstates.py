@@ -1,7 +1,7 @@
-"""The life of a link that a store node dials.
+"""The states of a link that a store node dials.
 
-Somebody is said to be there; hello, answered, makes the link carry messages. Silence, or a goodbye, ends that, and it is
-tried again; who is refused is left alone for a minute.
+A node is reported; an answered hello makes the link carry messages. Silence or a goodbye ends that, and the link is
+tried again. A node that refuses us is left alone for a minute.
 """
 
 from enum import Enum
@@ -50,4 +50,4 @@ TABLE: Final[dict[tuple[LinkState, On], Cell]] = {
     (LinkState.REFUSED, On.DUE): Cell("greet", LinkState.GREET),
     (LinkState.REFUSED, On.SILENCE): Cell("greet", LinkState.GREET),
 }
-"""A state and input without a row change nothing."""
+"""A state and input without a row changes nothing."""

@@ -1,4 +1,4 @@
-"""Whether this node has what the others have, and so may serve and write (STO-034)."""
+"""Whether this node has what the others have, so that it may serve and write (STO-034)."""
 
 from collections.abc import Callable
 from contextlib import suppress
@@ -31,9 +31,9 @@ class Membership:
         self._clock = settings.clock_ns if "seed" in settings.dialects else settings.cycle_ns
         self.state = State.OFFLINE
         self.on_join: Callable[[list[str]], None] | None = None
-        """Starts a download from these nodes; set where foreign servers are spoken to."""
+        """Starts a download from these nodes; set where foreign servers are used."""
         self.listeners: list[Callable[[State, On], None]] = []
-        """Told of each step: the state before, and what happened."""
+        """Called at each step with the state before, and the input."""
         self._nodes: list[str] = []
         self._are_weft = False
         self._due_at: int | None = None
@@ -46,13 +46,13 @@ class Membership:
         self._has_downloaded = False
         self._was_member = False
         self.is_asking: Callable[[], bool] = lambda: False
-        """Whether a question is open without whose answer nothing may be served (DEL-007)."""
+        """Whether a question is open whose answer is needed before serving (DEL-007)."""
         recovery.on_news.append(self._look)
         replica.book.on_own_ahead = self._overtaken
 
     @property
     def serves(self) -> bool:
-        """Whether clients are answered (PNG-001); who takes no orders still shows what it had as a member."""
+        """Whether clients are answered (PNG-001); a node that refuses orders still shows what it had as a member."""
         if self.state is State.READ_ONLY:
             return self._was_member
         return self.state is State.MEMBER or (self.state is State.RESTORED and self._context.settings.serve_stale)
@@ -65,7 +65,10 @@ class Membership:
             self._turn(On.LINKED if self._context.tick else On.LINKED_EMPTY)
 
     def found(self, value: bytes, now: Now) -> Event:
-        """Be the first node of a new store: the root gets its value as tick 1; Refusal `exists` where there is data."""
+        """Create a new store with this node as its first member: the root's value is tick 1.
+
+        Refusal `exists` if there is data.
+        """
         self.links_changed(now)
         if (self.state, On.FOUNDED) not in TABLE:
             raise Refusal("exists", "there is a store already, here or in reach")
@@ -74,7 +77,10 @@ class Membership:
         return event
 
     def heard_authority(self, nodes: list[str], now: Now, *, is_weft: bool = False) -> None:
-        """A ping was heard whose chain has data behind it; `nodes` in its order. `is_weft`: real servers do not ping so."""
+        """A ping came whose chain includes nodes with data; `nodes` in its order.
+
+        `is_weft`: real servers do not ping like this.
+        """
         if self.state is State.LISTEN and now.mono < self._join_at:
             return
         self._nodes = list(dict.fromkeys(node for node in nodes if node != self._context.name))
@@ -82,23 +88,23 @@ class Membership:
         self._turn(On.AUTHORITY)
 
     def downloaded(self, now: Now) -> None:
-        """A download is over; everything in it is merged."""
+        """A download has finished; all of it is merged."""
         self._is_downloading, self._has_downloaded, self._failures = False, True, 0
         self._turn(On.INFORMED)
 
     @property
     def may_copy(self) -> bool:
-        """Whether a file's store may be taken over: this node has changed nothing and is joining nobody."""
+        """Whether a file's store may be taken over: this node has made no change and is not joining."""
         return self.state is State.LISTEN and not self._context.tick
 
     def copied(self, now: Now) -> None:
-        """A file's store is merged whole: it counts as downloaded, and what it has not is asked for."""
+        """A file's store is merged completely: that counts as a download, and what is missing is asked for."""
         self._recovery.asking.begin()
         self._has_downloaded = True
         self._turn(On.COPIED)
 
     def download_failed(self, now: Now) -> None:
-        """Nobody gave a download: wait a while, longer each time."""
+        """No node gave a download: try again after a growing pause."""
         self._is_downloading = False
         least, most = RETRY_NS
         self._join_at = now.mono + min(least << self._failures, most)
@@ -106,33 +112,33 @@ class Membership:
         self._turn(On.FAILED)
 
     def bar(self, why: str, now: Now) -> None:
-        """Take no orders any more: `dropped`, `name-collision`."""
+        """Accept no more orders: `dropped`, `name-collision`."""
         if not self._context.read_only:
             self._context.read_only = why
             self._context.tell(BecameReadOnly(why))
         self._turn(On.BARRED)
 
     def accept_tick(self, now: Now) -> None:
-        """A person says that this node's name is its own, whatever others know of it (STO-034)."""
+        """A person confirms that this node's name is its own, whatever other nodes know of it (STO-034)."""
         if self.state is State.READ_ONLY and self._context.read_only == "unconfirmed":
             self._context.read_only = ""
             self._replica.go_on()
             self._turn(On.ACCEPTED)
 
     def rejoin(self, now: Now) -> None:
-        """This node was dropped, has emptied itself and has another name: it begins as one without data (DEL-006)."""
+        """This node was dropped, is empty and has another name: start as a node without data (DEL-006)."""
         self._context.read_only = ""
         self._turn(On.EMPTIED)
 
     def stop(self, now: Now) -> None:
-        """Speak no more."""
+        """Send nothing more."""
         self._turn(On.STOPPED)
 
     def _overtaken(self, tick: int) -> None:
         self._turn(On.OVERTAKEN)
 
     def _turn(self, on: On) -> None:
-        """One row of the table, if there is one."""
+        """Apply one row of the table, if there is one."""
         before, cell = self.state, TABLE.get((self.state, on))
         if cell is None:
             return
@@ -143,43 +149,43 @@ class Membership:
             listener(before, on)
         self._look()
 
-    # What is done then
+    # Actions of the table
 
     def listen(self) -> None:
-        """Nothing is here: hear what the others say, and call before long."""
+        """This node has no data: listen to the others, and call out soon."""
         self._recovery.activate(is_active=False)
         self._wait(self._clock // 2 + int(self._context.chance.random() * self._clock / 2))
         if self._context.settings.found is not None:
             self._found_at = self._context.now.mono + WAITING_CLOCKS * self._clock
 
     def listen_anew(self) -> None:
-        """What it had counts no more."""
+        """Listen again; the earlier results do not count any more."""
         self._was_member = self._is_downloading = self._has_downloaded = False
         self._recovery.claims.clear()
         self.listen()
         self._found_at = None
 
     def listen_again(self) -> None:
-        """Who was asked did not answer."""
+        """The node that was asked did not answer: listen again."""
         self._recovery.claims.clear()
         self._recovery.activate(is_active=False)
         self._wait(WAITING_CLOCKS * self._clock)
 
     def call_out(self) -> None:
-        """Nobody with data was heard: who pings does so again."""
+        """No node with data was heard: call, so that nodes that ping do so again."""
         self._wait(WAITING_CLOCKS * self._clock)
 
     def await_others(self) -> None:
-        """Data is here; others may have newer."""
+        """This node has data; others may have newer data."""
         self._recovery.activate()
         self._wait(WAITING_CLOCKS * self._clock)
 
     def begin(self) -> None:
-        """The first node: its store is whole."""
+        """The first node: its store is complete."""
         self._became()
 
     def join(self) -> None:
-        """Find out what there is: from real servers by download, else from what the others say of themselves."""
+        """Find out what there is: from real servers by download, else from the reports of the others."""
         self._recovery.activate()
         if self.on_join is not None and not self._are_weft:
             self._is_downloading, self._due_at = True, None
@@ -188,36 +194,36 @@ class Membership:
             self._wait(WAITING_CLOCKS * self._clock)
 
     def compare(self) -> None:
-        """Others are there: both sides tell what they have, unless that was done when a link came up."""
+        """Others are present: both sides report what they have, unless they did when a link came up."""
         if not self._recovery.claims:
             own = Chain(((self._context.name, self._context.tick),))
-            self._recovery.split(own, True, self._context.now)  # the side that comes back has lost
+            self._recovery.split(own, True, self._context.now)  # the returning side counts as the loser
         self.catch_up()
 
     def catch_up(self) -> None:
-        """Get what is missing; whether it comes is looked at again after a while."""
+        """Get what is missing; check after a while whether it comes."""
         self._recovery.activate()
         self._wait(WAITING_CLOCKS * self._clock)
 
     def go_on_alone(self) -> None:
-        """Nobody is there: what is here is what there is."""
+        """No other node is present: what is here is all there is."""
         self._became()
         self._recovery.say_full()
 
     def become_member(self) -> None:
-        """Everything is here; the first time the node enters itself (R7)."""
+        """Everything is here; a new node now makes its first change, its own entry (R7)."""
         self._became()
         if not self._context.tick:
-            with suppress(Refusal):  # no room: then its first order enters it
+            with suppress(Refusal):  # no room: then its first order makes the entry
                 self._replica.write((None, "node", self._context.name), PRESENT)
         self._context.tell(StoreJoined(self._context.name, self._context.tick, self._replica.tree.entries))
 
     def become_read_only(self) -> None:
-        """The name is another's."""
+        """Another node has the name."""
         self._due_at = self._found_at = None
 
     def rest(self) -> None:
-        """No links from here on."""
+        """No links from now on."""
         self._due_at = self._found_at = None
 
     def _became(self) -> None:
@@ -228,11 +234,11 @@ class Membership:
     # Completeness
 
     def answered(self) -> None:
-        """What was asked is answered, or nobody answers."""
+        """The question was answered, or no node answers."""
         self._look()
 
     def _look(self) -> None:
-        """Whether the next step can be taken."""
+        """Take the next step, if possible."""
         if self.state is State.JOIN and self._recovery.claims and not self._is_downloading:
             self._turn(On.INFORMED)
         elif self._is_caught_up and self._settle_name():
@@ -240,12 +246,12 @@ class Membership:
 
     @property
     def _is_caught_up(self) -> bool:
-        """Whether somebody told all that there is, or nobody does, and all of it is here."""
+        """Whether a node reported all that there is, or none does, and all of it is here."""
         is_informed = bool(self._recovery.claims) or self._has_downloaded or self._is_late
         return self.state is State.CATCHUP and is_informed and self._recovery.is_complete and not self.is_asking()
 
     def _settle_name(self) -> bool:
-        """Whether it is clear which changes of this node's name are its own (STO-034)."""
+        """Whether it is clear which changes under this node's name are its own (STO-034)."""
         book, replica = self._replica.book, self._replica
         if not book.own_ahead and not replica.is_damaged:
             return True
@@ -280,7 +286,7 @@ class Membership:
             self._expire()
 
     def _found_unasked(self, now: Now) -> None:
-        """As the file says; later, if somebody has data after all, or nothing can be written now."""
+        """Create the store as the file says; later, if some node has data after all, or nothing can be written now."""
         self._found_at = now.mono + WAITING_CLOCKS * self._clock
         if self._replica.book.nodes():
             return
@@ -294,7 +300,7 @@ class Membership:
             self._due_at, self._is_late = None, True
             self._look()
         elif self.state is State.RESTORED and self._replica.is_damaged:
-            self._turn(On.OVERTAKEN)  # perhaps it is, and nobody is here to say so
+            self._turn(On.OVERTAKEN)  # they may be its own, but no node is here to confirm it
         elif self.state is State.RESTORED and not self._recovery.is_complete:
             self._wait(self._clock)
         else:

@@ -1,22 +1,22 @@
-"""What a replica keeps: journal records, and back (STO-030 to STO-033).
+"""The journal records of a replica, and back (STO-030 to STO-033).
 
-Own changes, and those of foreign servers, are records of the stream `store`: they travel up and become rows. What
-other Weft nodes changed travels up from them, so here it is only the core's own memory. A record says how things are:
-replaying one that is in force already has no effect, since receiving is joining (STO-012).
+Own changes, and those of foreign servers, are records of the stream `store`: they go up and become rows of the lake.
+Changes of other Weft nodes go up from those nodes, so here they are only core records. A record states the new state:
+replaying one that was applied already has no effect, since receiving is a join (STO-012).
 
     EventKept    a change of another node, as it is merged
-    Settled      ticks that need not come any more, or were purged
+    Settled      ticks that are no longer needed, or were purged
     TockLimit    no tock above it was sent
-    Named        who the node is from here on, and its tick then
-    Claimed      others know of changes up to there under this node's name
+    Named        the node's name from here on, and its tick then
+    Claimed      other nodes know changes up to this tick under this node's name
     StaleKept    what was removed as a copy of something purged; only shown
     ConflictKept a conflict, for the journal's snapshots
     LosersKept   changes whose loss was told; same
-    Counted      closes what `condense` gives
+    Counted      the end of what `condense` yields
     Forgotten    a conflict that was dealt with
     Mended       what the journal had lost is back
-    Emptied      everything was forgotten, but for the conflicts
-    Heard        own changes up to there were heard by somebody
+    Emptied      everything except the conflicts was forgotten
+    Heard        own changes up to this tick were received by another node
 
 Kinds of the other parts of this core begin at 32.
 """
@@ -35,7 +35,7 @@ from weft.wire.store.messages import Ticks
 from weft.wire.store.path import pack_path, text_of, unpack_path
 
 CORE: Final = "store"
-KEY_BYTES_MAX: Final = 4 << 10  # what the journal takes for a key; the path itself stands in the attributes
+KEY_BYTES_MAX: Final = 4 << 10  # limit of the journal for a key; the path itself stands in the attributes
 
 
 class EventKept(msgspec.Struct, array_like=True, frozen=True, gc=False):
@@ -44,7 +44,7 @@ class EventKept(msgspec.Struct, array_like=True, frozen=True, gc=False):
     links: tuple[Link, ...]
     tock: int
     path: tuple[Any, ...] | bytes
-    """Its elements; packed, where one is a number that MessagePack's integers do not hold."""
+    """Its elements; packed, if one is an integer beyond those of MessagePack."""
     value: bytes | None
     at: float | None = None
     by: str = ""
@@ -55,7 +55,7 @@ class EventKept(msgspec.Struct, array_like=True, frozen=True, gc=False):
 
 
 class Settled(msgspec.Struct, array_like=True, frozen=True):
-    """By node, inclusive ranges."""
+    """Inclusive ranges, by node."""
 
     known: dict[str, list[tuple[int, int]]] = {}
     deleted: dict[str, list[tuple[int, int]]] = {}
@@ -92,7 +92,7 @@ class LosersKept(msgspec.Struct, array_like=True, frozen=True, gc=False):
 
 class Counted(msgspec.Struct, array_like=True, frozen=True, gc=False):
     conflicts: int
-    """Number of the last one."""
+    """Number of the last conflict."""
     is_damaged: bool
     purge_horizon: int
 
@@ -169,7 +169,7 @@ def own_record_of(event: Event, via: str, before: Link | None, wall: int) -> Str
 
 
 def foreign_record_of(event: Event, keeper: str, wall: int, *, is_shown: bool) -> StreamRecord:
-    """The record of a change that a foreign server made; `keeper` is who noted it, since others may carry it."""
+    """The record of a change that a foreign server made; `keeper` is the node that noted it, since several may."""
     attributes: dict[str, Any] = {**_attributes_of(event), "through": "", "before": None, "keeper": keeper}
     if not is_shown:
         attributes["lost"] = True
@@ -182,16 +182,16 @@ def record_of(memory: MemoryKind) -> CoreRecord:
 
 
 def memory_of(record: Record) -> MemoryKind | None:
-    """The memory in a record of this part; None: it is not ours. OurFault for one of a later version."""
+    """Decode a record of this part; None: it belongs to another part. OurFault for one of a later version."""
     if not isinstance(record, CoreRecord) or record.core != CORE or record.kind > KIND_MAX:
         return None
     return MEMORIES.from_record(record)
 
 
 def event_of(record: Record, names: Container[str]) -> Event | None:
-    """The change that a record of the journal of a node of these names keeps; None: it is none of its own memory.
+    """The change in a journal record of a node with these names.
 
-    What it forwards for others is not.
+    None: the record has none, or was only forwarded for others.
     """
     if isinstance(record, StreamRecord):
         is_ours = record.stream == Stream.STORE and keeper_of(record) in names
@@ -201,9 +201,9 @@ def event_of(record: Record, names: Container[str]) -> Event | None:
 
 
 def shown(record: Record, names: Container[str]) -> Event | None:
-    """The same, if it became what stands at its path; None for losers and for what was known before.
+    """The same, if the change became the value at its path; None for losers and for known changes.
 
-    Known before is also what comes back up the tree to who made it: it was received later than it was made.
+    A change that comes back up the tree to its author is known too: it was received after it was made.
     """
     if isinstance(record, StreamRecord):
         is_back = record.received != record.at
@@ -213,18 +213,18 @@ def shown(record: Record, names: Container[str]) -> Event | None:
 
 
 def stale_of(record: Record) -> Event | None:
-    """The entry that a record says to be removed since it was a copy of something purged."""
+    """The entry that a record reports as removed, because it was a copy of something purged."""
     memory = memory_of(record)
     return event_of_kept(memory.event) if isinstance(memory, StaleKept) else None
 
 
 def keeper_of(record: StreamRecord) -> str:
-    """Whose journal a record of the stream was made for."""
+    """The node whose journal a stream record was made for."""
     return str(record.attributes.get("keeper", record.origin))
 
 
 def event_of_stream(record: StreamRecord) -> Event:
-    """The change in a record of the stream; OurFault for what no version wrote."""
+    """The change in a stream record; OurFault for one that no version wrote."""
     said = record.attributes
     try:
         chain = Chain(tuple((str(node), int(tick)) for node, tick in said["chain"]), bool(said["cut"]))
@@ -237,12 +237,12 @@ def event_of_stream(record: StreamRecord) -> Event:
 
 
 def ranges_of(ticks: Ticks) -> dict[str, list[tuple[int, int]]]:
-    """Sets of ticks as a memory holds them."""
+    """Sets of ticks in the form of a memory."""
     return {node: list(ranges) for node, ranges in ticks.items() if ranges}
 
 
 def ticks_of(ranges: dict[str, list[tuple[int, int]]]) -> Ticks:
-    """And back."""
+    """The inverse of `ranges_of`."""
     return {node: RangeSet(those) for node, those in ranges.items()}
 
 
@@ -268,5 +268,5 @@ def _stream_record(event: Event, attributes: dict[str, Any], wall: int) -> Strea
 
 
 def _is_plain(path: Path) -> bool:
-    """Whether a path may stand in a memory as it is: no number is wider than MessagePack's."""
+    """Whether a path may stand in a memory as it is: no integer exceeds those of MessagePack."""
     return all(type(element) is not int or -(1 << 63) <= element < 1 << 64 for element in path)

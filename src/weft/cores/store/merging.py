@@ -1,4 +1,4 @@
-"""Which of two changes of one entry stands, and why (STO-010, STO-011, STO-016)."""
+"""Which of two changes of one entry wins, and why (STO-010, STO-011, STO-016)."""
 
 from weft.base.changes import Event
 from weft.base.errors import PeerError
@@ -6,7 +6,7 @@ from weft.wire.store.pack import LEFT_OUT, canonical, fuller, same_value
 
 
 def judge(event: Event, current: Event) -> tuple[str, str]:
-    """What becomes of a change that meets another one of its path, and why that is a conflict, if it is (STO-011)."""
+    """The outcome for a change that meets another one at its path, and the reason if it is a conflict (STO-011)."""
     is_greater = event.beats(current)
     is_covered = current.chain.covers(event.chain.links[0])
     covers = event.chain.covers(current.chain.links[0])
@@ -19,9 +19,9 @@ def judge(event: Event, current: Event) -> tuple[str, str]:
 
 
 def merged_twins(current: Event, event: Event) -> Event | None:
-    """One change heard twice, as it is kept: `current` itself if nothing is new; None: they are two different ones.
+    """One change received twice, merged: `current` itself if nothing is new; None: the two differ.
 
-    A different tock alone is no difference, nor is a float that was cut (STO-016, COD-001).
+    A different tock alone is no difference, nor is a float with lost precision (STO-016, COD-001).
     """
     if not _says_the_same(current.value, event.value):
         return None
@@ -34,7 +34,7 @@ def merged_twins(current: Event, event: Event) -> Event | None:
 
 
 def _fuller(value: bytes | None, other: bytes | None) -> bytes | None:
-    """Of two readings of one value the one that lost nothing, whichever came first."""
+    """Of two decodings of one value, the one that lost no precision, in either order."""
     if value == other or not value or not other:
         return value or other
     return fuller(value, other)
@@ -49,7 +49,7 @@ def _says_the_same(value: bytes | None, other: bytes | None) -> bool:
 
 
 def clash_order(event: Event) -> tuple[int, bool, bytes]:
-    """Of two contents of one change: the tock, then the canonical bytes, decide (STO-016)."""
+    """Decides between two contents of one change: the tock, then the canonical bytes (STO-016)."""
     value = event.value
     return event.tock, value is not None, _canonical(value) if value else b""
 
@@ -57,5 +57,5 @@ def clash_order(event: Event) -> tuple[int, bool, bytes]:
 def _canonical(value: bytes) -> bytes:
     try:
         return canonical(value)
-    except PeerError:  # nests deeper than anybody reads: bytes are an order, too
+    except PeerError:  # nested too deep to decode: raw bytes are an order too
         return value

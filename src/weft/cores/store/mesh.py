@@ -1,8 +1,8 @@
 """Links to other store nodes, without a broker (LNK-020 to LNK-022).
 
-Each node dials every other one, and speaks only over the links that it dialled: hello, answered by hello, makes one UP;
-three seconds without an answer make it DOWN. What others say comes over the links that they dialled. So each direction
-finds out for itself whether it works, and one that works alone is no harm.
+Each node dials every other node, and sends only over the links that it dialled. A hello answered by a hello makes a
+link UP; three seconds without an answer make it DOWN. Messages of others arrive over the links that they dialled. So
+each direction is tested on its own, and one that works alone does no harm.
 """
 
 from collections.abc import Callable
@@ -23,29 +23,31 @@ from weft.wire.store.mesh import Beat, Bye, Hello, Message
 from weft.wire.store.messages import Said
 
 HEARD: Final = "mesh"
-"""The channel on which others speak."""
+"""The channel on which other nodes send."""
 SILENT: Final = "silent"
 FRESH_TRIES: Final = 4
-"""After so many greetings in vain, some ten seconds, the socket is another one: the other end may be deaf to this (Z7)."""
+"""After this many unanswered greetings, some ten seconds, a new socket is used: the other end may no longer hear this
+one (Z7).
+"""
 
 
 class Peer(msgspec.Struct):
-    """A link that this node dials, by the endpoint that it calls."""
+    """A link that this node dials, by its endpoint."""
 
     endpoint: str
     is_configured: bool = False
-    """Named by the file: never forgotten."""
+    """Named in the file: never dropped."""
     state: LinkState = LinkState.NEW
     node: str = ""
     boot: int = 0
     heard_at: int = 0
     due_at: int = 0
-    """When to greet again, to beat, or to try once more."""
+    """When to send the next greeting, beat, or attempt."""
     tries: int = 0
 
 
 class Caller(msgspec.Struct):
-    """Who speaks over a link that it dialled, by its routing id."""
+    """A node that dialled us, by its routing id."""
 
     node: str
     boot: int
@@ -54,7 +56,10 @@ class Caller(msgspec.Struct):
 
 
 class Mesh:
-    """`hear_said`: what to do with bytes for a topic, from a member; `link_changed`: a member is in reach, or no more."""
+    """`hear_said`: called with bytes of a topic from a member.
+
+    `link_changed`: a member became reachable, or unreachable.
+    """
 
     def __init__(
         self,
@@ -74,7 +79,10 @@ class Mesh:
     # Whom to call
 
     def know(self, endpoint: str, *, is_configured: bool = False) -> None:
-        """A node is, or may be, there; what cannot be called, this node itself, and one too many are left out."""
+        """A node is, or may be, at this endpoint.
+
+        Invalid endpoints, this node itself, and endpoints beyond the limit are ignored.
+        """
         if not self._context.settings.endpoint or endpoint == self._context.settings.endpoint:
             return
         if not is_endpoint(endpoint) or endpoint in self.peers:
@@ -84,14 +92,14 @@ class Mesh:
         self.peers[endpoint] = Peer(endpoint, is_configured, due_at=self._context.now.mono)
 
     def _forget_hint(self) -> bool:
-        """Make room: a hint that nobody has answered, after most tries, must not keep a member out (FLD-010)."""
+        """Make room: drop the unconfirmed endpoint tried most often, so that it does not keep a member out (FLD-010)."""
         hints = [peer for peer in self.peers.values() if not peer.is_configured and not peer.heard_at]
         if hints:
             del self.peers[max(hints, key=lambda peer: peer.tries).endpoint]
         return bool(hints)
 
     def peer_heard(self, endpoint: str, now: Now) -> None:
-        """A beacon, or somebody else, says that a node is there: one that was given up for a while is tried at once."""
+        """A beacon or another node reports a node: if it was given up for a while, it is tried at once."""
         peer = self.peers.get(endpoint)
         if peer is None:
             self.know(endpoint)
@@ -101,7 +109,7 @@ class Mesh:
     # Links that this node has dialled
 
     def hear_answer(self, message: Message, source: Source, now: Now) -> None:
-        """What the other end of a dialled link says; PeerError for what may not be said there."""
+        """A message over a link that we dialled; PeerError if it is not allowed there."""
         peer = self.peers.get(source.peer.decode("ascii", "replace"))
         if peer is None:
             raise PeerError("malformed", "an answer from nobody")
@@ -122,7 +130,7 @@ class Mesh:
         if hello.fabric != self._context.settings.fabric:
             self._turn(peer, On.REFUSED, now, "fabric")
         elif hello.node == self._context.name and hello.boot == self._context.settings.boot:
-            self.peers.pop(peer.endpoint)  # this node under another of its addresses
+            self.peers.pop(peer.endpoint)  # this node itself, under another of its addresses
         else:
             is_known = peer.state is LinkState.UP and (peer.node, peer.boot) == (hello.node, hello.boot)
             before, peer.node, peer.boot = peer.node, hello.node, hello.boot
@@ -138,7 +146,7 @@ class Mesh:
             getattr(self, cell.do)(peer, now, why)
 
     def greet(self, peer: Peer, now: Now, why: str) -> None:
-        """Say who this is; again after one to five seconds if nothing comes back, and not for ever."""
+        """Send hello; repeated after one to five seconds without an answer, but not for ever."""
         if peer.tries > limits.MESH_TRIES_MAX and not peer.is_configured:
             del self.peers[peer.endpoint]
             return
@@ -149,26 +157,26 @@ class Mesh:
         self._send(peer, self._hello())
 
     def join(self, peer: Peer, now: Now, why: str) -> None:
-        """It is there: everything that is said from now on goes there, too."""
+        """The link is UP: messages are sent over it from now on."""
         peer.tries, peer.due_at = 0, now.mono + limits.MESH_BEAT_NS
         other = self._bus.members.get(peer.node)
         if other is not None and other != peer.endpoint:
-            del self.peers[peer.endpoint]  # the same node under two addresses
+            del self.peers[peer.endpoint]  # the same node under a second address
             return
         self._bus.members[peer.node] = peer.endpoint
         self._context.tell(StoreLinkUp("mesh", peer.node))
-        self.greet_all(now)  # so that those who know this node come to know each other
+        self.greet_all(now)  # so that nodes that know this one come to know each other
         self._link_changed(peer.node, True, now)
 
     def rejoin(self, peer: Peer, now: Now, why: str) -> None:
-        """It has started anew, or has another name now."""
-        if self._bus.members.get(why) == peer.endpoint:  # under the name that it had
+        """The peer has restarted, or has another name now."""
+        if self._bus.members.get(why) == peer.endpoint:  # under its earlier name
             del self._bus.members[why]
             self._link_changed(why, False, now)
         self.join(peer, now, why)
 
     def part(self, peer: Peer, now: Now, why: str) -> None:
-        """It is not there any more; it is tried again."""
+        """The link is DOWN; it is tried again."""
         if why == SILENT:
             self._hang_up(peer)
         wait = 0 if why == "stranger" else self._context.chance.about(limits.MESH_BEAT_NS, 0.2)
@@ -179,19 +187,19 @@ class Mesh:
             self._link_changed(peer.node, False, now)
 
     def keep_off(self, peer: Peer, now: Now, why: str) -> None:
-        """It does not want this node, or is none of its fabric: not for a minute."""
+        """The peer refuses this node, or is of another fabric: wait a minute."""
         self.part(peer, now, why)
         peer.due_at = now.mono + limits.REFUSED_NS
 
     def beat(self, peer: Peer, now: Now, why: str) -> None:
-        """Ask whether it is still there."""
+        """Ask whether it is still present."""
         peer.due_at = now.mono + limits.MESH_BEAT_NS
         self._send(peer, Beat())
 
     # Links that others have dialled
 
     def hear_call(self, message: Message, source: Source, now: Now) -> None:
-        """What a node says over the link that it dialled; PeerError for one that has not said who it is."""
+        """A message over a link that a peer dialled; PeerError if the peer has not sent hello."""
         if isinstance(message, Hello):
             self._judge_call(message, source.peer, now)
             return
@@ -208,7 +216,7 @@ class Mesh:
             self._let_go(source.peer, caller, now)
 
     def _check_boot(self, hello: Hello) -> None:
-        """PeerError `boot-jump` if this start is too far above those that are known of the node (FLD-011)."""
+        """PeerError `boot-jump` if this start is too far above the known starts of the node (FLD-011)."""
         known = [self._context.settings.boot] if hello.node == self._context.name else []
         known += [peer.boot for peer in self.peers.values() if peer.node == hello.node]
         known += [caller.boot for caller in self.callers.values() if caller.node == hello.node]
@@ -230,26 +238,29 @@ class Mesh:
         self._learn(hello)
         peer = self.peers.get(hello.endpoint)
         if peer is not None and peer.state is LinkState.UP and peer.node != hello.node:
-            self._send(peer, self._hello())  # it has another name now: its answer says so over the link that carries
+            self._send(peer, self._hello())  # it has another name now: its answer carries it
         elif is_new and hello.endpoint:
             self.peer_heard(hello.endpoint, now)
 
     def _forget_sockets(self, endpoint: str, now: Now) -> None:
-        """Who calls anew has left its former sockets, if they are silent."""
+        """A node that dials again has left its former sockets, if they are silent."""
         gone = now.mono - limits.MESH_SILENCE_NS
         for routing_id, caller in list(self.callers.items()):
             if caller.endpoint == endpoint and caller.heard_at < gone:
                 del self.callers[routing_id]
 
     def _why_not(self, hello: Hello, now: Now) -> str:
-        """Why this caller is not taken; empty if it is. Of two live nodes of one name the newer is refused (LNK-022)."""
+        """Why this caller is refused; empty: it is accepted.
+
+        Of two live nodes with one name, the newer is refused (LNK-022).
+        """
         mine = self._context.settings
         if hello.fabric != mine.fabric:
             return "fabric"
         if hello.node == self._context.name and hello.boot != mine.boot:
             if hello.boot > mine.boot:
                 return "name"
-            self.peer_heard(hello.endpoint, now)  # anybody can say so: who answers there tells (FLD-010)
+            self.peer_heard(hello.endpoint, now)  # anybody can claim that; the node that answers there tells (FLD-010)
         silent_before = now.mono - limits.MESH_SILENCE_NS
         for caller in self.callers.values():
             is_alive = caller.heard_at > silent_before and caller.endpoint != hello.endpoint
@@ -258,7 +269,7 @@ class Mesh:
         return "full" if len(self.callers) >= 2 * limits.MEMBERS_MAX else ""
 
     def _step_aside(self, endpoint: str) -> None:
-        """An older live node has this node's name: take no orders (4.1)."""
+        """An older live node has this node's name: accept no orders (4.1)."""
         if not self._context.read_only:
             self._context.read_only = "name-collision"
             self._context.tell(NameCollision(self._context.name, endpoint))
@@ -273,7 +284,7 @@ class Mesh:
     # What is said
 
     def greet_all(self, now: Now) -> None:
-        """Say to everybody in reach who this is, and whom it knows."""
+        """Send hello to all reachable nodes, with the nodes that this one knows."""
         for peer in self.peers.values():
             if peer.state is LinkState.UP:
                 self._send(peer, self._hello())
@@ -303,7 +314,7 @@ class Mesh:
             self.know(endpoint)
 
     def _hang_up(self, peer: Peer) -> None:
-        """The next word goes through a new socket: who reconnects too soon is never heard again (SIM-021)."""
+        """The next message uses a new socket: a peer that reconnects too soon would not be heard again (SIM-021)."""
         self._context.disconnect(MESH, peer.endpoint.encode())
 
     def _send(self, peer: Peer, message: Message) -> None:
@@ -315,7 +326,7 @@ class Mesh:
     # Time
 
     def wake(self, now: Now) -> None:
-        """Greet, beat, and notice who is silent."""
+        """Greet, send beats, and notice silent peers."""
         if self._is_stopping:
             return
         self._own_up(now)
@@ -327,7 +338,10 @@ class Mesh:
             del self.callers[routing_id]
 
     def _is_silent(self, peer: Peer, now: Now) -> bool:
-        """Whether it is not there: it does not answer, nor does it speak itself, or not for so long that it is deaf."""
+        """Whether the peer counts as gone.
+
+        It neither answers nor sends, or has not answered for so long that it cannot hear us.
+        """
         if peer.heard_at + limits.MESH_SILENCE_NS > now.mono:
             return False
         lately = now.mono - limits.MESH_SILENCE_NS
@@ -335,7 +349,10 @@ class Mesh:
         return not speaks or peer.heard_at + limits.MESH_BUSY_NS <= now.mono
 
     def _own_up(self, now: Now) -> None:
-        """Who was busy, or stopped, for more than a beat has heard nobody meanwhile: the others are not to blame."""
+        """If this node was busy or stopped for more than a beat, it heard no peer meanwhile.
+
+        That silence does not count.
+        """
         due_at = self.deadline()
         late = now.mono - due_at if due_at is not None else 0
         if late > limits.MESH_BEAT_NS:
@@ -343,7 +360,7 @@ class Mesh:
                 peer.heard_at = min(now.mono, peer.heard_at + late)
 
     def deadline(self) -> int | None:
-        """When the next link wants something."""
+        """When the next link needs attention."""
         if self._is_stopping or not self.peers:
             return None
         return min([peer.due_at for peer in self.peers.values()])

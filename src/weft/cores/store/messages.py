@@ -1,4 +1,4 @@
-"""What the store core hears and says: settings, orders, events, work. Its wire messages stand in `weft.wire.store`."""
+"""Settings, orders, work and events of the store core. Its wire messages stand in `weft.wire.store`."""
 
 from typing import Any, Final
 
@@ -9,22 +9,22 @@ from weft.base.now import SECOND
 
 
 class StoreSettings(msgspec.Struct, frozen=True, kw_only=True):
-    """Who the node is in the store, and `[store]` of its file (docs/store.md)."""
+    """The node's identity in the store, and `[store]` of its file (docs/store.md)."""
 
     name: str
-    """Of the node in the store (STO-001)."""
+    """The node's name in the store (STO-001)."""
     fabric: str = "weft"
     found: bytes | None = None
-    """The root's value, packed: who has nothing and hears of nobody for three clocks founds the store with it."""
+    """The root's value, packed: a node without data that hears no other for three clocks creates the store with it."""
     boot: int = 0
-    """Of this start: two of one name differ in it (LNK-022)."""
+    """The boot of this start: two nodes with one name differ in it (LNK-022)."""
     endpoint: str = ""
-    """`host:port` of the node's block of ports, where the mesh finds it; empty: there is no mesh."""
+    """`host:port` of the node's block of ports, for the mesh; empty: there is no mesh."""
     client_port: int = 0
     peers: tuple[str, ...] = ()
-    """The same of others, which need no beacon."""
+    """The same of other nodes, which then need no beacon."""
     hostmap: dict[str, str] = {}
-    """Where the client port of a foreign node is, by its name (CLN-022)."""
+    """The client port of a foreign node, by name (CLN-022)."""
     dialects: tuple[str, ...] = ("seed",)
     keys: str = "seed"
     clock_ns: int = 5 * SECOND
@@ -32,28 +32,28 @@ class StoreSettings(msgspec.Struct, frozen=True, kw_only=True):
     chain_length: int = 5
     vary: int = 3
     cycle_ns: int = 10 * SECOND
-    """`cycle`, `gap` of the moat dialect's pings, `del_cycle`, `del_gap` of its deleters'."""
+    """`cycle` and `gap` of the moat dialect's pings, `del_cycle` and `del_gap` of its deleters, ns."""
     gap_ns: int = 2 * SECOND
     del_cycle_ns: int = 100 * SECOND
     del_gap_ns: int = 10 * SECOND
     absent_max_ns: int = 0
-    """A node that was away so long is dropped (DEL-006); 0: none ever is but by order."""
+    """A node away for this long is dropped (DEL-006), ns; 0: only by order."""
     serve_stale: bool = False
     is_open: bool = False
-    """Whether clients of other machines are served, who may then do everything (ADM-003)."""
+    """Whether clients of other machines are served; they may then do everything (ADM-003)."""
 
 
 # Orders of the shell
 
 
 class LinkUp(msgspec.Struct, frozen=True, gc=False):
-    """Order: a link that is no mesh carries messages now: `mqtt`."""
+    """Order: a link other than the mesh carries messages now: `mqtt`."""
 
     link: str
 
 
 class LinkDown(msgspec.Struct, frozen=True, gc=False):
-    """Order: it does so no more."""
+    """Order: that link is down."""
 
     link: str
     why: str = ""
@@ -63,7 +63,7 @@ class ClientCame(msgspec.Struct, frozen=True, gc=False):
     """Order: a client has connected to the client port."""
 
     peer: bytes
-    """Never used before in this start."""
+    """Unique within this start."""
     address: str
     is_local: bool
 
@@ -75,19 +75,19 @@ class ClientGone(msgspec.Struct, frozen=True, gc=False):
 
 
 class ClientPaused(msgspec.Struct, frozen=True, gc=False):
-    """Order: it does not read what it gets: say nothing more to it."""
+    """Order: the client does not read: send it nothing more."""
 
     peer: bytes
 
 
 class ClientResumed(msgspec.Struct, frozen=True, gc=False):
-    """Order: it reads again."""
+    """Order: the client reads again."""
 
     peer: bytes
 
 
 class Garbled(msgspec.Struct, frozen=True, gc=False):
-    """Order: something came that cannot be read."""
+    """Order: unreadable data came."""
 
     channel: str
     peer: bytes
@@ -95,7 +95,7 @@ class Garbled(msgspec.Struct, frozen=True, gc=False):
 
 
 class DialFailed(msgspec.Struct, frozen=True, gc=False):
-    """Order: a connection that this core had opened has ended, or never began."""
+    """Order: a connection opened by this core has ended, or failed."""
 
     tag: bytes
     why: str
@@ -108,7 +108,7 @@ class HoldBack(msgspec.Struct, frozen=True, gc=False):
 
 
 class PeerHeard(msgspec.Struct, frozen=True, gc=False):
-    """Order: a node that holds the store, too, is heard at this block of ports, `host:port`."""
+    """Order: another node with the store was found at this block of ports, `host:port`."""
 
     endpoint: str
 
@@ -117,14 +117,14 @@ class PeerHeard(msgspec.Struct, frozen=True, gc=False):
 
 
 class Found(msgspec.Struct, frozen=True, gc=False):
-    """Order: be the first node of a new store; `value` is the root's, packed. Reply: dict, or StoreRefused."""
+    """Order: create a new store with this node; `value` is the root's, packed. Reply: dict, or StoreRefused."""
 
     ticket: int
     value: bytes
 
 
 class Show(msgspec.Struct, frozen=True, gc=False):
-    """Order: tell about the store. `what`: state, members, conflicts, orphans. Reply: dict of plain data."""
+    """Order: show the store's state. `what`: state, members, conflicts, orphans. Reply: dict of plain data."""
 
     ticket: int
     what: str = "state"
@@ -138,45 +138,45 @@ class RestoreLoser(msgspec.Struct, frozen=True, gc=False):
 
 
 class DropNode(msgspec.Struct, frozen=True, gc=False):
-    """Order: a node will not come back: nobody waits for it any more (DEL-006). Reply: dict, or StoreRefused."""
+    """Order: drop a node that will not come back (DEL-006). Reply: dict, or StoreRefused."""
 
     ticket: int
     node: str
 
 
 class SetDeleters(msgspec.Struct, frozen=True, gc=False):
-    """Order: name the nodes that must have seen a deletion before it is forgotten (DEL-003); empty: all."""
+    """Order: name the nodes that must have a deletion before it is forgotten (DEL-003); empty: all."""
 
     ticket: int
     nodes: tuple[str, ...]
 
 
 class ReplayOrphans(msgspec.Struct, frozen=True, gc=False):
-    """Order: write anew what was set aside when this node had been dropped (DEL-006). Reply: dict, or StoreRefused."""
+    """Order: write again what was set aside when this node was dropped (DEL-006). Reply: dict, or StoreRefused."""
 
     ticket: int
 
 
 class AcceptTick(msgspec.Struct, frozen=True, gc=False):
-    """Order: go on under the own name although nobody confirmed its ticks (STO-034)."""
+    """Order: keep the node's name although no other node confirmed its ticks (STO-034)."""
 
     ticket: int
 
 
 class CopyFile(msgspec.Struct, frozen=True, gc=False):
-    """Order: take over a piece of a file's store as it is (ADM-013). Reply: dict, or StoreRefused."""
+    """Order: take over a piece of a file's store, with its identities (ADM-013). Reply: dict, or StoreRefused."""
 
     ticket: int
     records: tuple[bytes, ...]
-    """Whole records of the file, in its order."""
+    """Complete records of the file, in its order."""
     is_first: bool
     is_last: bool
     is_whole: bool = False
-    """With the last piece: what the file has not is nowhere, and nobody needs to ask for it."""
+    """With the last piece: changes that the file does not have are nowhere, so none need be asked for."""
 
 
 class Stop(msgspec.Struct, frozen=True, gc=False):
-    """Order: say goodbye and speak no more."""
+    """Order: say goodbye and send nothing more."""
 
 
 class StoreRefused(msgspec.Struct, frozen=True, gc=False):
@@ -190,9 +190,9 @@ class StoreRefused(msgspec.Struct, frozen=True, gc=False):
 
 
 class Dial(msgspec.Struct, frozen=True, gc=False):
-    """Work: connect to a client port, `host:port`; what is heard there comes on `store-join` from `tag`.
+    """Work: connect to a client port, `host:port`; its messages come on `store-join` from `tag`.
 
-    Its end is told by `DialFailed`; `Send("store-join", tag, request)` speaks.
+    `DialFailed` reports its end; `Send("store-join", tag, request)` sends.
     """
 
     endpoint: str
@@ -200,7 +200,7 @@ class Dial(msgspec.Struct, frozen=True, gc=False):
 
 
 class HangUp(msgspec.Struct, frozen=True, gc=False):
-    """Work: end a connection, dialled or taken: by `tag` on `store-join`, or by a client's `peer`."""
+    """Work: end a connection: by `tag` on `store-join`, or by a client's `peer`."""
 
     peer: bytes
 
@@ -209,7 +209,7 @@ class HangUp(msgspec.Struct, frozen=True, gc=False):
 
 
 class StoreJoined(msgspec.Struct, frozen=True, gc=False):
-    """Event: the node has what the others have, and serves."""
+    """Event: the node has what the others have, and serves clients."""
 
     node: str
     tick: int
@@ -217,42 +217,42 @@ class StoreJoined(msgspec.Struct, frozen=True, gc=False):
 
 
 class ConflictResolved(msgspec.Struct, frozen=True, gc=False):
-    """Event: of two changes that knew nothing of each other one had to be taken (STO-013)."""
+    """Event: two changes were made without knowledge of each other, and one was chosen (STO-013)."""
 
     number: int
-    """Of the conflict, for this node."""
+    """Number of the conflict at this node."""
     path: str
     reason: str
     """`concurrent`, `id-clash` or `tock-regression`."""
     kept: dict[str, Any]
     lost: dict[str, Any]
-    """Each: node, tick, tock, value or deleted, at, by."""
+    """Each loser: node, tick, tock, value or deleted, at, by."""
 
 
 class StoreIncomplete(msgspec.Struct, frozen=True, gc=False):
-    """Event: the node serves although changes are missing that nobody in reach has; it goes on asking (HEA-012)."""
+    """Event: the node serves although changes are missing that no reachable node has; it goes on asking (HEA-012)."""
 
     missing: dict[str, list[Any]]
     """Ranges by node, as on the wire (COD-004)."""
 
 
 class SplitFound(msgspec.Struct, frozen=True, gc=False):
-    """Event: nodes are heard that had been apart (PNG-012)."""
+    """Event: nodes that had been apart have met (PNG-012)."""
 
     peer: str
     has_won: bool
-    """Whether this node's chain of pings goes on."""
+    """Whether this node's chain of pings continues."""
 
 
 class SplitHealed(msgspec.Struct, frozen=True, gc=False):
-    """Event: nothing that was heard of since the last split is missing any more."""
+    """Event: everything that was missing since the last split has arrived."""
 
     received: int
     took_ns: int
 
 
 class EntryRepaired(msgspec.Struct, frozen=True, gc=False):
-    """Event: an entry was written anew, unchanged, since foreign servers may differ about it (STO-014)."""
+    """Event: an entry was written again with its value, since foreign servers may differ about it (STO-014)."""
 
     path: str
     tick: int
@@ -261,7 +261,7 @@ class EntryRepaired(msgspec.Struct, frozen=True, gc=False):
 
 
 class TombstonesPurged(msgspec.Struct, frozen=True, gc=False):
-    """Event: so many deletions that everybody has seen are forgotten (DEL-004)."""
+    """Event: deletions that all deleters have were forgotten (DEL-004)."""
 
     count: int
 
@@ -276,7 +276,7 @@ class StaleDropped(msgspec.Struct, frozen=True, gc=False):
 
 
 class ValueMistyped(msgspec.Struct, frozen=True, gc=False):
-    """Event: another node's change does not fit the type of its path; it is kept all the same (ADM-010)."""
+    """Event: another node's change does not fit the type of its path; it is kept nevertheless (ADM-010)."""
 
     path: str
     node: str
@@ -285,7 +285,7 @@ class ValueMistyped(msgspec.Struct, frozen=True, gc=False):
 
 
 class IdClash(msgspec.Struct, frozen=True, gc=False):
-    """Event: two different changes have one name; the greater is taken (STO-016)."""
+    """Event: two different changes have one identity; the greater is kept (STO-016)."""
 
     path: str
     node: str
@@ -300,7 +300,10 @@ class NameCollision(msgspec.Struct, frozen=True, gc=False):
 
 
 class NameChanged(msgspec.Struct, frozen=True, gc=False):
-    """Event: nobody could confirm which changes of this name had been sent: the node goes on under another (STO-034)."""
+    """Event: no node could confirm which changes under this name had been sent.
+
+    The node continues under another name (STO-034).
+    """
 
     before: str
     name: str
@@ -308,25 +311,25 @@ class NameChanged(msgspec.Struct, frozen=True, gc=False):
 
 
 class NodeDropped(msgspec.Struct, frozen=True, gc=False):
-    """Event: a node will not come back; its later changes are refused everywhere (DEL-006)."""
+    """Event: a node was dropped; its later changes are refused everywhere (DEL-006)."""
 
     node: str
     tick: int
 
 
 class ChangesOrphaned(msgspec.Struct, frozen=True, gc=False):
-    """Event: this node had been dropped; what nobody took of its changes is set aside (DEL-006)."""
+    """Event: this node had been dropped; its changes that no other node accepted are set aside (DEL-006)."""
 
     count: int
 
 
 class StoreMalformed(msgspec.Struct, frozen=True, gc=False):
-    """Event: a message could not be read or may not be said; at most one per sender in ten seconds (COD-007)."""
+    """Event: a message was unreadable or not allowed; at most one event per sender in ten seconds (COD-007)."""
 
     peer: str
     code: str
     count: int
-    """Of this sender so far."""
+    """Number of such messages of this sender so far."""
 
 
 class EchoMissing(msgspec.Struct, frozen=True, gc=False):
@@ -336,10 +339,10 @@ class EchoMissing(msgspec.Struct, frozen=True, gc=False):
 
 
 class NetworkOpen(msgspec.Struct, frozen=True, gc=False):
-    """Event: beyond this machine nobody is asked who they are, at each start (LNK-030, ADM-003)."""
+    """Event, at each start: clients beyond this machine need not identify themselves (LNK-030, ADM-003)."""
 
     what: str
-    """`clients`, who may do everything; and `moat`, where that dialect is spoken, which nobody signs."""
+    """`clients`, which may then do everything; and `moat`, where that dialect is used, which has no signatures."""
 
 
 class StoreLinkUp(msgspec.Struct, frozen=True, gc=False):
@@ -351,7 +354,7 @@ class StoreLinkUp(msgspec.Struct, frozen=True, gc=False):
 
 
 class StoreLinkDown(msgspec.Struct, frozen=True, gc=False):
-    """Event: it does so no more."""
+    """Event: that link is down."""
 
     link: str
     peer: str
@@ -359,14 +362,14 @@ class StoreLinkDown(msgspec.Struct, frozen=True, gc=False):
 
 
 class BecameReadOnly(msgspec.Struct, frozen=True, gc=False):
-    """Event: no order is taken any more, and why."""
+    """Event: no order is accepted any more."""
 
     why: str
     """`dropped`, `name-collision` or `unconfirmed`."""
 
 
 class LimitExceeded(msgspec.Struct, frozen=True, gc=False):
-    """Event: more than there should be; what comes from others is kept all the same."""
+    """Event: a limit is exceeded; changes of other nodes are accepted nevertheless."""
 
     what: str
     limit: int
@@ -389,17 +392,17 @@ JOURNALED: Final = (
 )
 """Events that the node writes into its stream of events (ADM-031)."""
 
-# Inside the core
+# Within the core
 
 
 class Change(msgspec.Struct, frozen=True, gc=False):
-    """What a merge did to an entry (STO-011), for the parts of the core that have to know."""
+    """What a merge did to an entry (STO-011)."""
 
     outcome: str
-    """`first newer conflict-taken` show the event; `duplicate stale conflict-kept` do not."""
+    """`first newer conflict-taken`: readers see the event; `duplicate stale conflict-kept`: they do not."""
     event: Event
     other: Event | None
-    """What stood there before, or stands there still."""
+    """The change that stood there before, or still does."""
 
     @property
     def is_shown(self) -> bool:

@@ -1,15 +1,15 @@
-"""Who has pinged last, newest first: the list by which real MoaT-KV servers take turns (PNG-033, PNG-035)."""
+"""The nodes that pinged last, newest first: real MoaT-KV servers take turns by this list (PNG-033, PNG-035)."""
 
 from collections.abc import Mapping, Sequence
 
 from weft.base.chance import Chance
 
 Value = tuple[int, int] | None
-"""What a ping carries: tock and tick (topic `del`: oldest and newest tag); None: its sender is not ready."""
+"""The value in a ping: tock and tick (topic `del`: oldest and newest tag); None: its sender is not ready."""
 
 
 class NodeList:
-    """At most `nodes_max` names, none twice; equal on all nodes that heard the same pings."""
+    """At most `nodes_max` names, none twice; equal on all nodes that received the same pings."""
 
     def __init__(self, nodes_max: int) -> None:
         self.nodes_max = nodes_max
@@ -18,7 +18,7 @@ class NodeList:
     def push(self, name: str) -> None:
         """That node has pinged.
 
-        Who was in the middle and speaks again leaves the list one shorter: so the silent drop out of it.
+        If the node was in the middle of the list, the list becomes one shorter; so silent nodes drop out.
 
         >>> nodes = NodeList(3)
         >>> nodes.names = ["d", "c", "a"]
@@ -35,27 +35,30 @@ class NodeList:
         self.names = [name, *rest]
 
     def adopt(self, history: Sequence[str]) -> None:
-        """Another list goes on in place of this one."""
+        """Replace this list by another."""
         self.names = list(dict.fromkeys(history))[: self.nodes_max]
 
     def shrink(self, nodes_max: int) -> None:
-        """So many names from now on."""
+        """Change the maximum number of names."""
         self.nodes_max = nodes_max
         del self.names[nodes_max:]
 
     def position(self, name: str) -> int | None:
-        """How many have pinged after it; None: not in the list."""
+        """How many nodes have pinged after it; None: it is not in the list."""
         return self.names.index(name) if name in self.names else None
 
 
 def is_late(names: Sequence[str], values: Mapping[str, Value]) -> bool:
-    """Whether who is not ready leaves the word to those who are: the first ready name stands in the rear half."""
+    """Whether a node that is not ready should leave the ping to those that are.
+
+    True if the first ready name is in the rear half.
+    """
     first = next((index for index, name in enumerate(names) if values.get(name) is not None), None)
     return first is not None and 2 * first >= len(names) > 1
 
 
 def turn(position: int, length: int) -> float:
-    """When the node at that position pings again, in gaps behind the cycle.
+    """When the node at that position pings again, in gaps after the cycle.
 
     >>> [turn(position, 5) for position in range(5)]
     [2.0, 0.984375, 0.96875, 0.9375, 0.875]
@@ -64,7 +67,10 @@ def turn(position: int, length: int) -> float:
 
 
 def turn_off_list(free: int, hosts: int, *, is_forced: bool, chance: Chance) -> float:
-    """When a node that is not on the list pings, in gaps behind the cycle: now and then early, else if nobody else does."""
+    """When a node that is not on the list pings, in gaps after the cycle.
+
+    It pings early sometimes, otherwise if no other node does.
+    """
     odds = (free or hosts) * hosts
     if is_forced or chance.random() * odds < 1:
         return chance.random() / 3

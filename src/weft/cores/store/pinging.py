@@ -1,7 +1,8 @@
-"""Who speaks for all: the chain of pings of dialect seed.
+"""Decides which node acts for all: the chain of pings of the seed dialect.
 
-About one ping per clock, however many nodes: who pinged last does so last again, who is not on the chain seldom. Nobody
-relies on everybody agreeing about it (PNG-013): it only says who takes the first step, and who the next.
+There is about one ping per clock, however many nodes: the node that pinged last is the last to do so again, and a node
+that is not on the chain pings rarely. No part relies on all nodes agreeing about the chain (PNG-013): it only decides
+which node takes the first step, and which the next.
 """
 
 from weft.base.changes import Chain
@@ -18,7 +19,7 @@ SPEAKING = (State.LISTEN, State.JOIN, State.CATCHUP, State.MEMBER)
 
 
 class Pinging:
-    """One node's part in the chain."""
+    """One node's part in the chain of pings."""
 
     def __init__(self, context: Context, bus: Bus, membership: Membership, recovery: Recovery) -> None:
         self._context, self._bus, self._membership, self._recovery = context, bus, membership, recovery
@@ -28,7 +29,7 @@ class Pinging:
         self.current: Ping | None = None
         """The ping that the next one will name."""
         self.due_at: int | None = None
-        """When this node pings, if nobody does before."""
+        """When this node pings, if no other does before."""
         self._accepted_at: int | None = None
         if self._is_spoken:
             recovery.current_ping = lambda: self.current
@@ -40,14 +41,14 @@ class Pinging:
         return [node for node, _ in self.current.chain.links] if self.current else []
 
     def position(self) -> int:
-        """Of this node; behind the chain for who is not on it."""
+        """This node's position; behind the chain if it is not on it."""
         names = self.positions()
         return names.index(self._context.name) if self._context.name in names else self._length
 
     # Hearing
 
     def hear(self, ping: Ping, peer: str, now: Now) -> None:
-        """Somebody pings (PNG-012)."""
+        """A ping came (PNG-012)."""
         if not self._is_spoken:
             return
         links = ping.chain.links
@@ -79,7 +80,7 @@ class Pinging:
             self._recovery.split(current.chain, is_won, now, ping.chain)
 
     def _accept(self, ping: Ping) -> None:
-        """It is the current one: everybody's time starts anew."""
+        """It becomes the current ping: all nodes wait anew."""
         links = ping.chain.links
         if len(links) > self._length:
             ping = Ping(Chain(links[: self._length], is_cut=True), ping.tock)
@@ -89,7 +90,7 @@ class Pinging:
     # Speaking
 
     def schedule(self) -> None:
-        """When to ping after this ping, by position."""
+        """Set the time of the own ping after this one, by position."""
         now, clock, chance = self._context.now.mono, self._clock, self._context.chance
         position = self.position()
         if position < self._length:
@@ -101,7 +102,7 @@ class Pinging:
             self.due_at = now + int(clock * (2.5 + chance.random() / 2))
 
     def _stepped(self, before: State, on: On) -> None:
-        """The node has become, or may, something else."""
+        """The node's state has changed: it may ping now, or must stop."""
         if on is On.FOUNDED or (on is On.TIMER and before is State.RESTORED):
             self._ping()
         elif (on is On.TIMER and before in (State.LISTEN, State.JOIN)) or (
@@ -112,9 +113,9 @@ class Pinging:
             self.current = self.due_at = self._accepted_at = None
 
     def _call_out(self) -> None:
-        """The ping of a node that has nothing: whoever heads a chain tells it what there is (PNG-003).
+        """The ping of a node without data: the head of a chain answers with what there is (PNG-003).
 
-        Newcomers that ping on one another's chain need no more of these.
+        Newcomers that ping on each other's chain need no more such pings.
         """
         if self._accepted_at is not None and not self._is_old(self._accepted_at) and self._is_empty_chain():
             return
@@ -138,11 +139,11 @@ class Pinging:
         self._accept(ping)
 
     def link_up(self, member: str, now: Now) -> None:
-        """A new neighbour hears the current ping, unchanged (HEA-006)."""
+        """Send the current ping unchanged to a new neighbour (HEA-006)."""
         if self.current is not None and self._context.tick and self._membership.state in SPEAKING:
             self._bus.say(self.current, member)
             if self.due_at is not None and self.due_at <= now.mono:
-                self.schedule()  # nobody was there to hear it
+                self.schedule()  # no node was there to receive it
 
     def wake(self, now: Now) -> None:
         """Ping, if it is time."""

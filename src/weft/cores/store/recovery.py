@@ -1,7 +1,7 @@
-"""How missed changes are noticed, asked for and found.
+"""How missed changes are noticed and fetched.
 
-Every message names ticks, so every hole shows sooner or later: at once where a link comes up (HEA-006), by the steps of
-a merge where pings of two sides meet, by a few words after the last change (HEA-011), else with the next ping.
+Every message names ticks, so every gap shows sooner or later: at once when a link comes up (HEA-006), by the steps of a
+merge when pings of two sides meet, by repeated ticks after the last change (HEA-011), else with the next ping.
 """
 
 from collections.abc import Callable
@@ -21,29 +21,29 @@ from weft.cores.store.splits import Merge, Splits, takeover_ns
 from weft.wire.store.messages import Info, Ping, Ticks, Update
 
 TAIL_CLOCKS: Final = (1, 2, 4)
-"""After the last own change its tick is named again after so many clocks (HEA-011)."""
+"""After the last own change its tick is repeated after this many clocks (HEA-011)."""
 SILENT_CLOCKS: Final = 10
-"""A head of the chain that heard no full list of ticks for so long sends one."""
+"""A head of the chain that received no full list of ticks for so many clocks sends one."""
 
 
 class Recovery:
-    """What this node lacks, and what others lack that it has."""
+    """Changes that this node misses, and changes that others miss and this node has."""
 
     def __init__(self, context: Context, bus: Bus, replica: Replica) -> None:
         self._context, self._bus, self._replica = context, bus, replica
         settings = context.settings
         self._clock = settings.clock_ns if "seed" in settings.dialects else settings.cycle_ns
         self.positions: Callable[[], list[str]] = list
-        """Names on the current chain of pings, its head first; set by who pings."""
+        """Names on the current chain of pings, its head first; set by the pinging part."""
         self.current_ping: Callable[[], Ping | None] = lambda: None
-        """Of the seed dialect; set by who pings."""
+        """The current ping of the seed dialect; set by the pinging part."""
         self.claims: dict[str, int] = {}
-        """What each node that told all it knows of says about this node's own tick (STO-034)."""
+        """What each node that sent a full list says about this node's own tick (STO-034)."""
         self.asking = Asking(context, bus, replica, self._clock, self._prev)
         self.resending = Resending(context, bus, replica)
         self.splits = Splits(context, self._clock, self._say_ticks, self.asking.ask_all)
         self.on_news = self.asking.on_news
-        """Told whenever completeness, or what is known of others, may have changed."""
+        """Called when completeness, or what is known of other nodes, may have changed."""
         self._is_begun = False
         self._tail: int | None = None
         self._tail_at = 0
@@ -54,17 +54,17 @@ class Recovery:
 
     @property
     def is_complete(self) -> bool:
-        """Nothing is missing, or nobody in reach has it (HEA-012)."""
+        """Nothing is missing, or no reachable node has it (HEA-012)."""
         return self.asking.is_complete
 
     def activate(self, *, is_active: bool = True) -> None:
-        """A node that has nothing listens only, until it joins."""
+        """Called when the node joins: a node without data only listens before."""
         self.asking.is_passive = not is_active
 
-    # What is heard
+    # Input
 
     def hear_update(self, update: Update, peer: str, now: Now) -> None:
-        """After the merge: a gap before it, a resend that need not be repeated."""
+        """After the merge: look for a gap before the change, and drop a resend that another node has made."""
         event = update.event
         node, tick = event.chain.links[0]
         for link_node, link_tick in event.chain.links:
@@ -77,7 +77,7 @@ class Recovery:
             self.asking.settled(node, tick, len(event.value or b""))
 
     def hear_info(self, info: Info, peer: str, now: Now) -> None:
-        """Ticks, missing, known, deleted and reason of somebody else."""
+        """Ticks, missing, known, deleted and reason of another node's info."""
         if info.node and info.tick:
             self.asking.name(info.node, info.tick, peer)
         self._settle(info.known, "known")
@@ -90,7 +90,7 @@ class Recovery:
             self._hear_missing(info, info.missing, peer)
 
     def hear_links(self, links: tuple[Link, ...], peer: str, now: Now) -> None:
-        """Somebody names changes, in a chain of pings say: those that nobody has seen are missing from now on."""
+        """Changes were named, for example in a chain of pings: those that were not seen are missing from now on."""
         for node, tick in links:
             if tick:
                 self.asking.name(node, tick, peer)
@@ -107,7 +107,7 @@ class Recovery:
             if tick:
                 self.asking.name(node, tick, peer)
         if info.prev is None and len(ticks) <= 1:
-            return  # its own only: the tail of its changes
+            return  # only its own links: the last of its changes
         if info.tick and self._replica.book.top(info.node):
             self.claims[info.node] = ticks.get(self._context.name, 0)
         self.splits.heard_ticks(info.node)
@@ -119,7 +119,7 @@ class Recovery:
             listener()
 
     def _answer_behind(self, peer: str) -> None:
-        """Somebody came back to the broker and knows less than this node: one of us says so, by position."""
+        """A node came back to the broker and knows less than this one: one of us answers, by position."""
         now = self._context.now.mono
         if peer in self._bus.members or self._answer_at is not None or self.splits.own_chain() is not None:
             return
@@ -127,21 +127,24 @@ class Recovery:
             self._answer_at = now + takeover_ns(self._clock, self._position())
 
     def answer_newcomer(self) -> None:
-        """Somebody who has nothing calls: the head of the chain says what there is, others if it does not (PNG-003)."""
+        """A node without data calls: the head of the chain answers with what there is.
+
+        Others do if it does not (PNG-003).
+        """
         if self._context.tick and self._answer_at is None:
             self._answer_at = self._context.now.mono + takeover_ns(self._clock, self._position())
 
     def known_count(self) -> int:
-        """How many nodes there are, as far as this one knows; itself counts."""
+        """How many nodes are known, this one included."""
         return len({*self._replica.book.nodes(), *self._bus.members, self._context.name})
 
     def ask_unasked(self, now: Now) -> None:
-        """Ask everybody for what is missing and was not asked for yet (PNG-036)."""
+        """Ask all nodes for what is missing and was not asked for yet (PNG-036)."""
         if self.asking.lacks:
             self.asking.ask_all(if_any=True)
 
     def _hear_reason(self, reason: Chain) -> None:
-        """The side that lost says so to the one that has won (HEA-001)."""
+        """The side that lost tells the side that won (HEA-001)."""
         current = self.current_ping()
         if current is None or self.splits.is_own_reason(reason):
             return
@@ -149,7 +152,7 @@ class Recovery:
             self.splits.begin(current.chain, reason, has_lost=False)
 
     def _hear_missing(self, info: Info, missing: Ticks, peer: str) -> None:
-        """Who asks this node alone is answered alone and at once; who asks all, by position (step 3)."""
+        """If only this node is asked, it answers the asker at once; if all are asked, by position (step 3)."""
         if peer in self._bus.members and info.prev is None:
             self.resending.ask(missing, peer, 0)
             return
@@ -160,7 +163,10 @@ class Recovery:
         self.resending.ask(missing, "", takeover_ns(self._clock, position))
 
     def _declare_void(self) -> None:
-        """What a dropped node has written and nobody in reach has will not come: the head of the chain says so (HEA-012)."""
+        """Changes of a dropped node that no reachable node has will not come.
+
+        The head of the chain announces that (HEA-012).
+        """
         book = self._replica.book
         void = {node: missing for node in book.caps if (missing := book.missing_of(node))}
         if void and not self._position():
@@ -168,31 +174,31 @@ class Recovery:
             self._bus.say(self._context.info(known=void))
 
     def _note(self, change: Change) -> None:
-        """An own change: its tick is named again for a while."""
+        """An own change: its tick is repeated for a while."""
         if change.is_shown and change.event.node == self._context.name and change.event.tick == self._context.tick:
             self._tail, self._tail_at = 0, self._context.now.mono + self._clock
 
     # What is said
 
     def split(self, own: Chain, has_lost: bool, now: Now, other: Chain | None = None) -> None:  # noqa: FBT001  # tidy: as the pingers say it
-        """Nodes are heard that had been apart: start with the positions in the own chain before the merge (HEA-001..003)."""
+        """Nodes that had been apart have met: begin with the positions in the own chain before that (HEA-001..003)."""
         self.splits.begin(own, other, has_lost=has_lost)
 
     def link_up(self, member: str, now: Now) -> None:
-        """Tell a new neighbour what there is (HEA-006); `""` is the broker. Its ping follows."""
+        """Tell a new neighbour what there is (HEA-006); `""` is the broker. The ping follows."""
         if self._context.tick:
             self.say_full(member)
         self.asking.link_up()
 
     def say_unsaid(self) -> None:
-        """The broker is there: what may not have left goes first, before anything is asked or told (FLD-021)."""
+        """The broker is connected: changes that may not have left are sent first, before any question (FLD-021)."""
         unsaid = self._replica.unsaid.pending()
         if unsaid:
             self.resending.ask(unsaid, "", 0)
             self.resending.wake()
 
     def say_full(self, to: str = "", reason: Chain | None = None) -> None:
-        """All ticks that are known of; the chain says that it is all."""
+        """Send all known ticks; the chain in it marks the list as complete."""
         self._bus.say(self._context.info(ticks=self._replica.book.tops(), prev=self._prev(), reason=reason), to)
         if not to:
             self._full_at, self._answer_at = self._context.now.mono, None
@@ -235,7 +241,7 @@ class Recovery:
             self._tail_at += (TAIL_CLOCKS[self._tail] - TAIL_CLOCKS[step]) * self._clock
 
     def _silent_at(self) -> int | None:
-        """When the head of the chain says again what there is."""
+        """When the head of the chain sends the full list again."""
         if not self._context.tick or self._position():
             return None
         return self._full_at + SILENT_CLOCKS * self._clock

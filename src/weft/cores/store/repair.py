@@ -1,8 +1,8 @@
-"""Entries about which real MoaT-KV servers would differ for ever, written anew (STO-014, STO-015).
+"""Writes entries again about which real MoaT-KV servers would otherwise differ for ever (STO-014, STO-015).
 
-Of two changes with equal tocks those servers keep the one that came later, and over a deletion they take any write that
-its chain does not cover, whatever its tock. One more change, unchanged in value, whose chain covers all that lost, is
-taken by every version of them; and what it covers never comes back.
+Of two changes with equal tocks those servers keep the one that arrived later, and over a deletion they accept any write
+that its chain does not cover, whatever its tock. Another change with the same value, whose chain covers all losers, is
+accepted by every version of them, and no covered change comes back.
 """
 
 from collections.abc import Callable, Collection, Iterable
@@ -26,33 +26,33 @@ SEEN_AGAIN: frozenset[str] = frozenset({"stale", "duplicate"})
 
 
 class Contested(msgspec.Struct, gc=False):
-    """An entry, and what of it lost."""
+    """An entry and its losers."""
 
     path: Path
     links: dict[Link, int]
-    """Of losers and of their chains, with the time when they were heard; oldest first."""
+    """Links of losers and of their chains, with the time when they came; oldest first."""
     events: dict[Link, Event]
     """The losers themselves."""
     due_at: int | None = None
 
 
 class Repair:
-    """Remembers what lost, and mends it where servers with another rule may have kept it."""
+    """Remembers losers, and repairs entries where servers with another rule may have kept them."""
 
     def __init__(self, context: Context, bus: Bus, replica: Replica) -> None:
         self._context, self._bus, self._replica = context, bus, replica
         self.positions: Callable[[], list[str]] = list
-        """Weft nodes of the node list, the last that pinged first."""
+        """Weft nodes of the node list, the last one that pinged first."""
         self.known: Callable[[], Collection[str]] = tuple
-        """All Weft nodes that were heard of."""
+        """All known Weft nodes."""
         self._contested: dict[bytes, Contested] = {}
         self._mended: dict[bytes, int] = {}
-        """When this node repaired an entry last."""
+        """When this node last repaired an entry."""
         self._budget = limits.REPAIRS_PER_S
         self._budget_at = 0
 
     def note(self, change: Change) -> None:
-        """A merge: remember what lost, and plan a repair where one is needed. Only while foreign servers are known."""
+        """A merge: remember the loser, and plan a repair if needed. Only while foreign servers are known."""
         if not self._context.foreign:
             self._contested.clear()
             return
@@ -70,7 +70,7 @@ class Repair:
         self._remember(contested, loser.chain.links)
 
     def _see_again(self, event: Event) -> None:
-        """What a resend names may revive what was deleted, though nothing was lost here (STO-015)."""
+        """Changes named by a resend may revive what was deleted, though nothing was lost here (STO-015)."""
         current = self._replica.tree.get(event.path)
         if current is None or not current.is_deletion:
             return
@@ -96,7 +96,7 @@ class Repair:
             contested.events.pop(oldest, None)
 
     def _plan(self, key: bytes) -> None:
-        """As early as the own place among the Weft nodes says; a plan that stands stays."""
+        """Plan by this node's place among the Weft nodes; an existing plan stays."""
         contested = self._contested[key]
         if not self._need(contested):
             del self._contested[key]
@@ -104,10 +104,10 @@ class Repair:
             contested.due_at = self._context.now.mono + self._wait(key)
 
     def _wait(self, key: bytes) -> int:
-        """A quarter of a gap, in which the burst passes; and long enough to see who is before us do it.
+        """A quarter of a gap, in which a burst passes, and long enough to see whether a node ahead of us does it.
 
-        Where two of us have repaired an entry at once, the greater one's author is the first to see to it. Weft nodes
-        that are not in the own list may have the same place in theirs, after a split: the lower name is sooner.
+        If two of us have repaired an entry at once, the author of the greater repair looks at it first. Weft nodes that
+        are not in the own list may have the same place in theirs after a split: the lower name is sooner.
         """
         gap, names, known, own = self._context.settings.gap_ns, self.positions(), self.known(), self._context.name
         current = self._replica.tree.get(self._contested[key].path)
@@ -125,7 +125,7 @@ class Repair:
         return gap // 4 + gap + jitter // 4
 
     def _need(self, contested: Contested) -> list[Link]:
-        """The uncovered losers: what the current chain does not cover and was heard lately."""
+        """The uncovered losers: those that came recently and that the current chain does not cover."""
         current = self._replica.tree.get(contested.path)
         if current is None:
             return []
@@ -133,7 +133,7 @@ class Repair:
         return [link for link, at in contested.links.items() if at >= since and not current.chain.covers(link)]
 
     def _why(self, contested: Contested) -> str:
-        """Why a repair is needed: `equal-tock` (a), `deletion` (b); empty: none is."""
+        """Why a repair is needed: `equal-tock` (a), `deletion` (b); empty: it is not."""
         current = self._replica.tree.get(contested.path)
         left = self._need(contested)
         if current is None or not left:
@@ -144,9 +144,11 @@ class Repair:
         return "deletion" if current.is_deletion else ""
 
     def _mend(self, contested: Contested) -> bool:
-        """The current value once more, above everything that lost; False: refused, to be tried again with the next loser.
+        """Write the current value again with a chain that covers all losers.
 
-        What has no room in its chain is forgotten: who would cover it next time would have no room for something else.
+        False: refused, and tried again with the next loser.
+
+        Losers without room in the chain are forgotten: covering them the next time would push out others.
         """
         current, why = self._replica.tree.get(contested.path), self._why(contested)
         if current is None or not why:
@@ -162,7 +164,7 @@ class Repair:
         return True
 
     def wake(self, now: Now) -> None:
-        """Do the repairs that are due, so many at most in a second."""
+        """Make the repairs that are due, a bounded number per second."""
         if now.mono - self._budget_at >= SECOND:
             self._budget, self._budget_at = limits.REPAIRS_PER_S, now.mono
         for key, contested in list(self._contested.items()):
@@ -181,14 +183,14 @@ class Repair:
                     del self._mended[next(iter(self._mended))]
 
     def deadline(self) -> int | None:
-        """When to be woken."""
+        """When the next repair is due."""
         if not self._contested:
             return None
         return earliest(*[each.due_at for each in self._contested.values()])
 
 
 def _joined(chain: Chain, losers: Iterable[Link], own: str) -> Chain:
-    """The links of both, of each node the newest; room is left for the own one."""
+    """The newest link of each node from both; leaves room for the own link."""
     newest: dict[str, int] = {}
     for node, tick in (*chain.links, *losers):
         if node != own:

@@ -1,7 +1,7 @@
 """The entries of this node: written, merged, kept, restored.
 
-A replica is (E, S): per path the greatest change received, per node the ticks that are settled. Receiving is joining,
-so order and repetition do not matter, and so restoring is nothing but receiving once more, unheard (STO-012).
+A replica is (E, S): per path the greatest change received, per node the settled ticks. Receiving is a join, so order
+and repetition do not matter. Restoring is the same join, without events (STO-012).
 """
 
 from collections.abc import Callable, Iterable, Iterator
@@ -30,33 +30,33 @@ from weft.wire.store.path import normal, text_of
 
 
 class Written(NamedTuple):
-    """What an order has done."""
+    """The effect of an order."""
 
     before: Event | None
-    """What stood there."""
+    """The change that stood there before."""
     now: Event | None
-    """What stands there; None: there was nothing, and nothing to delete."""
+    """The change that stands there now; None: there was nothing to delete."""
 
     @property
     def changed(self) -> bool:
-        """Whether there is a new change; deleting what has no value makes none (DEL-001)."""
+        """Whether there is a new change; deleting an entry without a value makes none (DEL-001)."""
         return self.now is not self.before
 
     @property
     def event(self) -> Event:
-        """What stands there."""
+        """The change that stands there."""
         assert self.now is not None, "a deletion of nothing has no event"
         return self.now
 
 
 class Joined(NamedTuple):
-    """What receiving a change has done to (E, S)."""
+    """The effect of a received change on (E, S)."""
 
     change: Change
     news: list[Link]
-    """Which ticks it settled."""
+    """The ticks that it settled."""
     is_kept: bool
-    """Whether it has to be durable itself, and not only the ticks."""
+    """Whether the change itself must be durable, and not only the ticks."""
     conflict: Conflict | None = None
 
 
@@ -71,15 +71,15 @@ class Replica:
         self.conflicts = Conflicts()
         self.rules = Rules(context, self.tree)
         self.listeners: list[Callable[[Change], None]] = [self.rules.note]
-        """Told of each merge and own write, in order, within the turn."""
+        """Called for each merge and own write, in order, in the same turn."""
         self.removed: list[Callable[[Event], None]] = []
-        """Told of each live entry that goes since it was the copy of something purged."""
+        """Called for each live entry that is removed because it was a copy of something purged."""
         self.purge_horizon = 0
-        """The greatest tock of any tombstone that was purged here."""
+        """The greatest tock of any tombstone purged here."""
         self.is_damaged = False
-        """The journal has lost something: nothing is certain until nothing is missing (STO-032)."""
+        """The journal has lost records: completeness is unknown until nothing is missing (STO-032)."""
         self.names: dict[str, None] = {context.name: None}
-        """All that this node ever had: what the journal keeps under them is its own."""
+        """All names that this node ever had: journal records under them are its own."""
         self._is_named = False
         """Whether the present name is durable."""
         self._over: set[str] = set()
@@ -90,7 +90,7 @@ class Replica:
 
     # Writing
 
-    def write(  # tidy: each says one thing about the change
+    def write(  # tidy: each is a property of the change
         self,
         path: Path,
         value: bytes | None,
@@ -101,10 +101,10 @@ class Replica:
         until: float | None = None,
         wants_ack: bool = False,
     ) -> Written:
-        """A change of this node's own (STO-030); None deletes. `chain`: what to put the own link on, for repairs.
+        """Make a change of this node (STO-030); None deletes. `chain`: replaces the entry's chain, for repairs.
 
-        `until`: when it ends by itself, by the wall clock; `wants_ack`: others say when they have it. Refusal, and then no tick is taken: bad-path, bad-value, too-large, storage-full, read-only, not-ready,
-        tick-exhausted.
+        `until`: when it ends by itself, by the wall clock; `wants_ack`: ask the others to confirm it. Refusal, and then
+        no tick is taken: bad-path, bad-value, too-large, storage-full, read-only, not-ready, tick-exhausted.
         """
         path = self._checked(path, value)
         if value is not None and chain is None:
@@ -129,7 +129,7 @@ class Replica:
         return Written(before, kept)
 
     def check_all(self, writes: list[tuple[Path, bytes | None]]) -> None:
-        """Refusal if not each of these could be written, one after the other; paths are normal, each stands there once."""
+        """Refusal unless all of these could be written one after the other; paths are normal and distinct."""
         costs = entries = bytes_ = 0
         for path, value in writes:
             self._checked(path, value)
@@ -137,7 +137,7 @@ class Replica:
                 self.rules.check(path, value)
             before = self.tree.at(path)
             if value is not None:
-                # what one of them makes smaller may come behind another that has no room without it
+                # a write that frees memory may come after one that has no room without it
                 costs += max(0, limits.ENTRY_COST + path_cost(path) + len(value) - cost_of(before))
                 entries += before is None or before.value is None
                 bytes_ += len(value)
@@ -168,7 +168,7 @@ class Replica:
         return path
 
     def _check_room(self, path: Path, before: Event | None, value: bytes | None) -> None:
-        """Refuse what there is no room for; a deletion is never refused for that (FLD-032)."""
+        """Refuse a write without room; a deletion is never refused for lack of room (FLD-032)."""
         if value is not None:
             is_new = before is None or before.value is None
             cost = limits.ENTRY_COST + path_cost(path) + len(value) - cost_of(before)
@@ -177,7 +177,7 @@ class Replica:
     def _next_event(  # tidy: as `write`
         self, path: Path, value: bytes | None, by: str, below: Chain, links_max: int, until: float | None
     ) -> Event:
-        """Own link + old chain without the own one (STO-006), dated."""
+        """The event: own link, then the old chain without the own link (STO-006), with a new tock."""
         context = self._context
         self._name()
         context.tick += 1
@@ -188,7 +188,7 @@ class Replica:
     # Merging
 
     def receive(self, event: Event, peer: str) -> Change:
-        """Join a change of anybody's (STO-011); PeerError, and then nothing has changed (COD-007)."""
+        """Join a change of any node (STO-011); PeerError, and then nothing has changed (COD-007)."""
         event = self._admitted(event)
         self._context.hear_tock(event.tock)
         joined = self._join(event)
@@ -204,7 +204,7 @@ class Replica:
         return change
 
     def _admitted(self, event: Event) -> Event:
-        """As it can be kept: at its normal path, without a value that is too large."""
+        """The event as it can be kept: at its normal path, and without a value that is too large."""
         links = event.chain.links
         self._check_links(links)
         self.book.admit(links)
@@ -229,7 +229,7 @@ class Replica:
             raise PeerError("dropped", f"{node}:{tick}")
 
     def _join(self, event: Event) -> Joined:
-        """Change (E, S), and nothing else: what restoring does as well."""
+        """Change (E, S), and nothing else; restoring does the same."""
         current = self.tree.at(event.path)
         node, tick = event.chain.links[0]
         news = [link for link in event.chain.links if self.book.see(*link)]
@@ -254,7 +254,7 @@ class Replica:
         return self.tree.put(event)
 
     def _join_twin(self, event: Event, current: Event, news: list[Link]) -> Joined:
-        """Two of one name: the longer chain is kept, and of two contents the greater (STO-011, STO-016)."""
+        """Two events with one identity: keep the longer chain, and of two contents the greater (STO-011, STO-016)."""
         merged = merged_twins(current, event)
         if merged is None:
             is_greater = clash_order(event) > clash_order(current)
@@ -270,7 +270,7 @@ class Replica:
         return Joined(Change("duplicate", event, self.tree.at(event.path)), news, is_kept=is_changed)
 
     def _look_at_limits(self) -> None:
-        """What comes from others is kept, however much it is; once too much, it is said (STO-005)."""
+        """Changes of other nodes are always kept; exceeding a limit is told once (STO-005)."""
         tree = self.tree
         for what, present, limit in (
             ("entries", tree.entries, limits.ENTRIES_MAX),
@@ -284,7 +284,7 @@ class Replica:
                 self._context.tell(LimitExceeded(what, limit))
 
     def _keep(self, event: Event, joined: Joined) -> None:
-        """Make durable what is new: the change with its links, or the ticks alone (STO-031)."""
+        """Make durable what is new: the change with its links, or only the ticks (STO-031)."""
         context = self._context
         if joined.is_kept:
             is_shown = joined.change.is_shown
@@ -312,9 +312,9 @@ class Replica:
     # Settling
 
     def settle(self, ticks: Ticks, how: str) -> None:
-        """Ticks need not come any more: `known`, or `deleted` with the tombstones they head (DEL-004).
+        """Ticks need not come any more: `known`, or `deleted` together with their tombstones (DEL-004).
 
-        Nobody settles an own change that it cannot have heard of (FLD-021).
+        No node can settle an own change that it cannot have received (FLD-021).
         """
         ticks = self.unsaid.spared(ticks)
         if how == "deleted":
@@ -326,7 +326,10 @@ class Replica:
         self.book.tell_ahead()
 
     def purge(self, heads: Ticks) -> Ticks:
-        """Forget these tombstones, heads and links; returns what to tell others as `deleted`. Others are left alone."""
+        """Forget these tombstones, heads and links; returns what to send to others as `deleted`.
+
+        Other changes are not touched.
+        """
         gone: Ticks = {}
         for node, ticks in self.unsaid.spared(heads).items():
             for event in self.tree.heads_within(node, ticks):
@@ -359,7 +362,7 @@ class Replica:
                 listener(event)
 
     def _deleted(self, ticks: Ticks) -> tuple[Ticks, list[Event]]:
-        """Change (E, S): which ticks are newly deleted, and which entries go."""
+        """Change (E, S): mark ticks as deleted; returns the newly deleted ones and the entries that are removed."""
         new: Ticks = {}
         removed: list[Event] = []
         for node, ranges in ticks.items():
@@ -376,7 +379,7 @@ class Replica:
     # Who we are
 
     def rename(self, name: str) -> None:
-        """Go on as somebody who has not changed anything yet (STO-034)."""
+        """Continue under a name without changes (STO-034)."""
         context = self._context
         before, context.name, context.tick = context.name, name, 0
         self.unsaid.forget()
@@ -385,7 +388,7 @@ class Replica:
         context.tell(NameChanged(before, name, self.book.top(before)))
 
     def next_name(self) -> str:
-        """`NAME~2`, or the first after it of which nobody has heard."""
+        """`NAME~2`, or the first such name that is not in use."""
         base = self._context.settings.name
         for number in range(2, limits.NODES_MAX + 2):
             suffix = f"~{number}"
@@ -403,18 +406,18 @@ class Replica:
         self.mended()
 
     def empty(self) -> None:
-        """Forget all entries and ticks, as one who comes back after it was dropped (DEL-006)."""
+        """Forget all entries and ticks: the node comes back after it was dropped (DEL-006)."""
         self._context.keep(memory.record_of(memory.Emptied()))
         self._forget_all()
 
     def mended(self) -> None:
-        """What the journal had lost is back, or nobody has it; own ticks are certain again, or the name is another."""
+        """The lost records are back, or no node has them: own ticks are certain again, or the name has changed."""
         if self.is_damaged:
             self.is_damaged = False
             self._context.keep(memory.record_of(memory.Mended()))
 
     def _name(self) -> None:
-        """The name is durable before the first change that carries it."""
+        """Make the name durable, ahead of the first change under it."""
         if not self._is_named:
             context = self._context
             self._is_named = True
@@ -430,7 +433,7 @@ class Replica:
     # Conflicts
 
     def write_again(self, number: int, *, by: str = "", via: str = "") -> Written:
-        """Write once more what lost a conflict, with the end that it had; Refusal `not-found`."""
+        """Write a change again that lost a conflict, with its original end; Refusal `not-found`."""
         conflict = self.conflicts.get(number)
         if conflict is None or conflict.lost.value == LEFT_OUT:
             raise Refusal("not-found", f"there is no conflict {number} to restore")
@@ -443,7 +446,7 @@ class Replica:
     # Memory
 
     def restore(self, entries: Iterable[Entry]) -> None:
-        """Take back what the journal kept; further pieces in order (STO-032)."""
+        """Restore from the journal; further pieces in order (STO-032)."""
         for _, record in entries:
             if isinstance(record, StreamRecord):
                 if record.stream == Stream.STORE and memory.keeper_of(record) in self.names:
@@ -455,7 +458,7 @@ class Replica:
         self.book.silence()
 
     def _restore_change(self, record: StreamRecord) -> None:
-        """What this node changed itself gives its tick back; own changes that it only heard of do not (STO-034)."""
+        """Own changes restore this node's tick; own changes that it only heard of do not (STO-034)."""
         context = self._context
         if record.origin == context.name:
             context.tick = max(context.tick, record.sequence)
@@ -473,11 +476,14 @@ class Replica:
         self._deleted(memory.ticks_of(kept.deleted))
 
     def _restore_tock_limit(self, kept: memory.TockLimit) -> None:
-        """Above it nothing was sent: so it is where this start begins (STO-007)."""
+        """No tock above this was sent: this start begins there (STO-007)."""
         self._context.restore_tock(kept.limit)
 
     def _restore_name(self, kept: memory.Named) -> None:
-        """What a person calls the node now stands above what it was called; what it called itself goes on."""
+        """A new name in the configuration takes precedence over the recorded name.
+
+        A name that the node chose itself stays.
+        """
         self.names[kept.name] = None
         if kept.name == self._context.settings.name or _is_later_name(kept.name, self._context.settings.name):
             self._context.name, self._context.tick = kept.name, kept.tick
@@ -492,7 +498,7 @@ class Replica:
         self.purge_horizon = kept.purge_horizon
 
     def condense(self) -> Iterator[CoreRecord]:
-        """Records from which `restore` gives an equal replica; equal replicas give equal records (STO-033)."""
+        """Records from which `restore` makes an equal replica; equal replicas give equal records (STO-033)."""
         return map(memory.record_of, self._memories())
 
     def _memories(self) -> Iterator[memory.MemoryKind]:
@@ -511,7 +517,7 @@ class Replica:
 
 
 def check_growth(tree: Tree, room: Part, cost: int, entries: int, size: int) -> None:
-    """Refusal if there is no room for so many more bytes of memory, entries and bytes of values."""
+    """Refusal if there is no room for so many more bytes of memory, entries, and bytes of values."""
     if cost and not room.has_room(cost):
         room.refuse()
         raise Refusal("storage-full", "this node has no memory left for more")
@@ -522,12 +528,12 @@ def check_growth(tree: Tree, room: Part, cost: int, entries: int, size: int) -> 
 
 
 def _in_seconds(nanoseconds: int) -> float:
-    """As updates say it; it is shown and never compared."""
+    """Seconds, as in updates; shown, never compared."""
     return nanoseconds / SECOND
 
 
 def _is_same_kind(path: Path, other: Path) -> bool:
-    """Whether equal paths are made of the same: `1` equals `True`."""
+    """Whether equal paths have elements of equal types: `1` equals `True`."""
     return all(type(a) is type(b) for a, b in zip(path, other, strict=True))
 
 
@@ -539,7 +545,7 @@ def _check_value(value: bytes) -> None:
 
 
 def _is_later_name(name: str, base: str) -> bool:
-    """Whether a node called itself so since its name was taken (STO-034)."""
+    """Whether the node gave itself this name because its own was taken (STO-034)."""
     front, _, number = name.rpartition("~")
     return number.isdecimal() and bool(front) and base.startswith(front)
 

@@ -1,7 +1,7 @@
-"""Answers to those who miss changes (step 3 of recovery; HEA-003 to HEA-005).
+"""Answers to nodes that miss changes (step 3 of recovery; HEA-003 to HEA-005).
 
-Heads go as updates with their whole chain, then what has been superseded or purged is named. It is walked by tick, so much
-per turn: what the node itself writes meanwhile goes first, and nothing piles up.
+Head changes are sent as updates with their whole chain; then superseded and purged ticks are named. The answer goes
+tick by tick, with a limit per turn, so that own writes go first and queues stay short.
 """
 
 import msgspec
@@ -18,7 +18,7 @@ from weft.wire.store.pack import LEFT_OUT
 
 
 class Job(msgspec.Struct):
-    """What one asker, or everybody, is still to be told."""
+    """What one asker, or all nodes, still has to get."""
 
     to: str
     due_at: int
@@ -29,7 +29,7 @@ class Job(msgspec.Struct):
 
 
 class Budget(msgspec.Struct):
-    """What may leave in this turn."""
+    """What may be sent in this turn."""
 
     messages: int
     bytes: int = limits.RESEND_BYTES
@@ -41,14 +41,14 @@ class Budget(msgspec.Struct):
 
 
 class Resending:
-    """`prev` in what is said to all is the business of who asked; answers name changes only."""
+    """`prev` in messages to all is set only by askers; answers name only changes."""
 
     def __init__(self, context: Context, bus: Bus, replica: Replica) -> None:
         self._context, self._bus, self._replica = context, bus, replica
         self._jobs: list[Job] = []
 
     def ask(self, missing: Ticks, to: str, delay_ns: int) -> None:
-        """Somebody misses these; what of them is here is told after the delay, `to` a member or everybody."""
+        """Changes are missing elsewhere: send those that are here after the delay, `to` a member or all nodes."""
         seen = {node: ranges & self._replica.book.seen(node) for node, ranges in missing.items()}
         wanted = {node: ranges for node, ranges in seen.items() if ranges}
         if not wanted:
@@ -62,21 +62,21 @@ class Resending:
                 job.wanted.setdefault(node, RangeSet()).update(ranges)
 
     def seen_resent(self, node: str, tick: int) -> None:
-        """Somebody else told everybody (HEA-003)."""
+        """Another node has sent it to all (HEA-003)."""
         for job in self._jobs:
             ranges = job.wanted.get(node) if not job.to else None
             if ranges:
                 ranges.remove(tick)
 
     def seen_named(self, ticks: Ticks) -> None:
-        """Somebody else named these as known or deleted."""
+        """Another node has named these as known or deleted."""
         for job in self._jobs:
             for node, ranges in ticks.items() if not job.to else ():
                 if node in job.wanted:
                     job.wanted[node] -= ranges
 
     def wake(self) -> None:
-        """As much as a turn may take, of whoever's time has come."""
+        """Send as much as one turn allows, for askers whose time has come."""
         now = self._context.now.mono
         for job in [job for job in self._jobs if job.due_at <= now]:
             rate = self._rate(job)
@@ -90,13 +90,13 @@ class Resending:
         return min(job.due_at for job in self._jobs) if self._jobs else None
 
     def _rate(self, job: Job) -> int:
-        if self._context.foreign:  # all jobs together
+        if self._context.foreign:  # limit for all jobs together
             return max(1, limits.RESEND_RATE_FOREIGN // len(self._jobs))
         is_mesh = job.to in self._bus.members or not self._bus.has_broker
         return limits.RESEND_RATE_MESH if is_mesh else limits.RESEND_RATE_BROKER
 
     def _walk(self, job: Job, budget: Budget) -> bool:
-        """Whether the job is done."""
+        """Continue a job; returns whether it is finished."""
         if not job.is_begun:
             job.is_begun = True
             self._context.count("recoveries", "resend")
@@ -112,7 +112,7 @@ class Resending:
         return True
 
     def _step(self, job: Job, node: str, ranges: RangeSet, budget: Budget) -> None:
-        """The next few ticks of one node, as far as the budget goes."""
+        """Process the next few ticks of one node, as far as the budget allows."""
         first, last = next(iter(ranges))
         last = min(last, first + limits.RESEND_STRIDE - 1)
         heads, superseded, deleted = self._replica.book.held(node, RangeSet([(first, last)]))
@@ -120,7 +120,7 @@ class Resending:
             if budget.is_spent:
                 last = event.tick - 1
                 break
-            if event.value != LEFT_OUT:  # too large to be kept here: who has it sends it
+            if event.value != LEFT_OUT:  # its value was too large to be kept here: a node that has it sends it
                 self._bus.say(Update(event, (self._context.name, self._context.tick)), job.to)
                 self._context.count("resent")
             budget.messages -= 1
@@ -132,7 +132,7 @@ class Resending:
             _collect(job.deleted, node, deleted, last)
 
     def _name(self, job: Job) -> None:
-        """What has no entry any more, in as many messages as it needs."""
+        """Name the ticks without an entry, in as many messages as needed."""
         known, deleted = in_parts(job.known), [*in_parts(self._forgotten_before(job)), *in_parts(job.deleted)]
         for index in range(max(len(known), len(deleted))):
             said = self._context.info(
@@ -142,9 +142,9 @@ class Resending:
             self._bus.say(said, job.to)
 
     def _forgotten_before(self, job: Job) -> Ticks:
-        """Who missed a deletion that is forgotten by now may still hold what it deleted: all that is (DEL-005).
+        """Name all purged ticks to a node that may have missed a deletion, and still has the entry (DEL-005).
 
-        It is named before what was asked for, so that nobody believes to have everything without it. Real servers would
+        They are named before the answer, so that no node believes itself complete without them. Real servers would
         delete more than that (HEA-004).
         """
         if not job.deleted or self._context.foreign:

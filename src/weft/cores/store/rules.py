@@ -1,12 +1,12 @@
-"""What the store's hidden tree says about values: types that check them, codecs that turn them (ADM-010, ADM-011).
+"""Rules in the store's hidden tree: types that check values, codecs that convert them (ADM-010, ADM-011).
 
     [null, "type", NAME…]             {schema, good, bad}   a type; those above it in the tree count too
     [null, "match", PATTERN…]         {type: PATH}          which type the values at these paths have
-    [null, "codec", NAME…]            {name, in, out}       how values are turned
-    [null, "conv", GROUP, PATTERN…]   {codec: PATH}         where that is done for the users of a group
+    [null, "codec", NAME…]            {name, in, out}       how values are converted
+    [null, "conv", GROUP, PATTERN…]   {codec: PATH}         the paths where that is done for the users of a group
 
-In a pattern `+` stands for one element and `#` for one or more; the most specific one with a value counts. As real
-MoaT-KV servers have it, but for the code in their entries: it is kept, and never run.
+In a pattern `+` stands for one element and `#` for one or more; the most specific one with a value applies. This
+follows real MoaT-KV servers, except that code in entries is stored and never run.
 """
 
 from collections.abc import Callable
@@ -29,7 +29,7 @@ NOTHING: Final = object()
 
 
 class Rules:
-    """What one node knows of them; read anew whenever the hidden tree changes."""
+    """The rules that one node knows; read again after each change of the hidden tree."""
 
     def __init__(self, context: Context, tree: Tree) -> None:
         self._context, self._tree = context, tree
@@ -39,7 +39,7 @@ class Rules:
     # What changes
 
     def note(self, change: Change) -> None:
-        """A change was merged: what it says counts at once, and a value that does not fit is told of and kept."""
+        """A change was merged: rules in it apply at once; a value that does not fit its type is told and kept."""
         path = change.event.path
         if path and path[0] is None:
             self._read.clear()
@@ -54,7 +54,7 @@ class Rules:
     # Types
 
     def check(self, path: Path, value: bytes) -> None:
-        """What somebody writes here; Refusal `type-error` if it does not fit, or is a rule that says nonsense."""
+        """Check a value to be written; Refusal `type-error` if it does not fit, or is an invalid rule."""
         if path and path[0] is None:
             judge = JUDGES.get(path[1]) if len(path) > 2 and isinstance(path[1], str) else None  # a kind and a name
             if judge is not None:
@@ -63,7 +63,7 @@ class Rules:
             raise Refusal("type-error", why)
 
     def misfit(self, path: Path, value: bytes) -> str:
-        """Why a value does not fit the type of its path; empty: it fits, or has none."""
+        """Why a value does not fit the type of its path; empty: it fits, or there is no type."""
         if not self._is_there(MATCH):
             return ""
         found = self._match((None, MATCH), path)
@@ -73,7 +73,7 @@ class Rules:
         return self._misfit_type(name, _unpacked(value))
 
     def _misfit_type(self, name: Path, value: Any) -> str:
-        """As `misfit`, of the type of that name and all above it."""
+        """Like `misfit`, for the type of that name and all above it."""
         for length in range(1, len(name) + 1):
             held = self._at((None, TYPE, *name[:length]))
             if isinstance(held, dict) and "schema" in held:
@@ -86,12 +86,12 @@ class Rules:
         return ""
 
     def check_type(self, path: Path, said: Any) -> None:
-        """A type: its schema can be read, its good examples fit it, and its bad ones do not."""
+        """A type: its schema must be valid, its good examples must fit, and its bad ones must not."""
         if not isinstance(said, dict) or not ("schema" in said or "code" in said):
             raise Refusal("type-error", "a type is a map with `schema`")
         if "schema" not in said:
             return
-        if self._context.foreign:  # it ends the processes of moat-kv 0.71 (PNG-031)
+        if self._context.foreign:  # it crashes moat-kv 0.71 (PNG-031)
             raise Refusal("type-error", "a type with `schema` would end the MoaT-KV servers that are here")
         good, bad = _examples(said, "good", GOOD_MIN), _examples(said, "bad", BAD_MIN)
         above = path[2:-1]
@@ -118,7 +118,7 @@ class Rules:
         return not self._misfit_type(above, value)
 
     def check_match(self, _: Path, said: Any) -> None:
-        """Which type: one that is there."""
+        """A match must name an existing type."""
         name = _path_in(said, "type")
         if name is None:
             raise Refusal("type-error", "a match is a map with `type`, the path of a type")
@@ -128,7 +128,7 @@ class Rules:
     # Codecs
 
     def codec_of(self, group: str, path: Path) -> Codec | None:
-        """How values at a path are turned for the users of a group; None: not at all."""
+        """How values at a path are converted for the users of a group; None: not at all."""
         if not group or (path and path[0] is None) or not self._is_there(CONV):
             return None
         name = _path_in(self._match((None, CONV, group), path), CODEC)
@@ -136,12 +136,15 @@ class Rules:
         return CODECS.get(held["name"]) if isinstance(held, dict) and isinstance(held.get("name"), str) else None
 
     def shown(self, group: str, path: Path, raw: bytes) -> bytes:
-        """A value as the users of a group see it; unchanged where their codec cannot turn it."""
+        """A value as the users of a group see it; unchanged if their codec cannot convert it."""
         codec = self.codec_of(group, path)
         return raw if codec is None else _turned(codec.out, raw) or raw
 
     def meant(self, group: str, path: Path, raw: bytes) -> bytes:
-        """What is stored when a user of a group writes that; Refusal `bad-value` if their codec cannot turn it."""
+        """The stored form of a value that a user of a group writes.
+
+        Refusal `bad-value` if the codec cannot convert it.
+        """
         codec = self.codec_of(group, path)
         if codec is None:
             return raw
@@ -151,7 +154,10 @@ class Rules:
         return turned
 
     def check_codec(self, _: Path, said: Any) -> None:
-        """A codec: its examples are turned as they say. With code alone it is kept for those who run such."""
+        """A codec: its examples must be converted as they state.
+
+        One with code only is stored for servers that run it.
+        """
         if not isinstance(said, dict):
             raise Refusal("type-error", "a codec is a map with `name`, `in` and `out`")
         if "name" not in said:
@@ -163,14 +169,14 @@ class Rules:
             raise Refusal("type-error", f"there is no codec {str(said['name'])[:80]!r}; there are {', '.join(CODECS)}")
         for word, turn in (("in", codec.inward), ("out", codec.out)):
             for pair in _examples(said, word, 1):
-                if not isinstance(pair, list | tuple) or len(pair) != 2:  # what goes in, what comes out
+                if not isinstance(pair, list | tuple) or len(pair) != 2:  # input, expected output
                     raise Refusal("type-error", f"`{word}` is a list of pairs")
                 turned = _turned(turn, pack(pair[0]))
                 if turned is None or canonical(turned) != canonical(pack(pair[1])):
                     raise Refusal("type-error", f"`{word}`: {str(pair[0])[:80]} does not become {str(pair[1])[:80]}")
 
     def check_conv(self, path: Path, said: Any) -> None:
-        """Where a codec is used: behind the group there is a pattern."""
+        """Where a codec is used: a pattern must follow the group."""
         if len(path) < 4:  # null, conv, group, pattern
             raise Refusal("type-error", "behind the group a pattern of paths is needed")
         if _path_in(said, CODEC) is None:
@@ -185,30 +191,30 @@ class Rules:
         return found
 
     def _at(self, path: Path) -> Any:
-        """What stands there, unpacked; NOTHING if there is none."""
+        """The unpacked value at a path; NOTHING if there is none."""
         found = self._read.get(path)
         if found is None:
             found = _value(self._tree.get(path))
-            if found is not NOTHING:  # names of what is not there are without number
+            if found is not NOTHING:  # otherwise names that do not exist would fill the cache
                 self._read[path] = found
         return found
 
     def _match(self, top: Path, path: Path) -> Any:
-        """What the most specific pattern below `top` says of a path; NOTHING if none does."""
+        """The value of the most specific pattern below `top` that matches a path; NOTHING if none does."""
         steps: list[tuple[Path, bool]] = [(top, False)]
         for element in path:
             steps = [further for step in steps for further in self._further(step, element)][:STEPS_MAX]
         return next((held for at, _ in steps if (held := self._at(at)) is not NOTHING), NOTHING)
 
     def _further(self, step: tuple[Path, bool], element: Element) -> list[tuple[Path, bool]]:
-        """Where one more element leads, the most specific first; behind `#` it may also stay."""
+        """Patterns after one more element, the most specific first; a `#` may also match further elements."""
         at, is_kept = step
         ways: tuple[tuple[Element, bool], ...] = ((element, False), ("+", False), ("#", True))
         found = [((*at, name), keeps) for name, keeps in ways if self._tree.live((*at, name))]
         return [*found, step] if is_kept else found
 
 
-STEPS_MAX: Final = 64  # patterns that are followed at a time
+STEPS_MAX: Final = 64  # patterns followed at the same time
 JUDGES: Final[dict[str, Callable[[Rules, Path, Any], None]]] = {
     TYPE: Rules.check_type,
     MATCH: Rules.check_match,
@@ -229,7 +235,7 @@ def _unpacked(raw: bytes) -> Any:
 
 
 def _path_in(said: Any, word: str) -> Path | None:
-    """A path in a map: as a path, as a list, or as text."""
+    """A path in a map, in any of its forms: path, list, or text."""
     told = said.get(word) if isinstance(said, dict) else None
     try:
         if isinstance(told, str):

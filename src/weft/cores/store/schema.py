@@ -1,8 +1,8 @@
-"""JSON Schema, as far as values of the store need it (ADM-010): a value, a schema, and why the one does not fit the other.
+"""JSON Schema, as far as the store needs it (ADM-010): why a value does not fit a schema.
 
-The assertions of draft 2020-12, `$ref` to a place of the same schema, and nothing that is fetched. Unknown keywords say
-nothing, as the standard has it; formats neither. What is no JSON (bytes, paths) is of no type. A schema may not cost
-more than so many steps: then the value does not fit, whatever it is.
+It has the assertions of draft 2020-12 and `$ref` within the same schema; nothing is fetched. Unknown keywords and
+formats are ignored, as in the standard. Values that are not JSON (bytes, paths) have no type. The number of steps is
+limited: beyond it, the value does not fit.
 """
 
 import math
@@ -14,10 +14,10 @@ from typing import Any, Final, NamedTuple
 from weft.base.errors import PeerError
 from weft.wire.store.pack import PathValue, canonical, pack
 
-STEPS_MAX: Final = 20_000  # of one value: of 16,384 items each is looked at once
-BYTES_MAX: Final = 1 << 20  # that are compared or searched for one value: 16 times as much as a value has
+STEPS_MAX: Final = 20_000  # for one value: 16,384 items need one step each
+BYTES_MAX: Final = 1 << 20  # compared or searched for one value: 16 times the size of a value
 REF_DEPTH_MAX: Final = 64
-COMPARED_DEPTH_MAX: Final = 128  # levels of a value: members may nest deeper than users, who may 32
+COMPARED_DEPTH_MAX: Final = 128  # levels of a value: members may nest deeper than users, who are limited to 32
 
 
 class Misfit(Exception):
@@ -25,11 +25,11 @@ class Misfit(Exception):
 
 
 class Unjudged(Misfit):
-    """It takes too much to say whether the value fits, so it does not, `not` or no `not`."""
+    """The check takes too many steps, so the value does not fit, even under `not`."""
 
 
 class BadSchema(Exception):
-    """The schema cannot be read."""
+    """The schema is invalid."""
 
 
 class Checker:
@@ -40,7 +40,7 @@ class Checker:
         self._left, self._bytes_left = STEPS_MAX, BYTES_MAX
 
     def check(self, value: Any) -> None:
-        """Misfit if the value does not fit, BadSchema if that cannot be said: what a keyword says may be anything."""
+        """Misfit if the value does not fit, BadSchema if a keyword of the schema is invalid."""
         self._left, self._bytes_left = STEPS_MAX, BYTES_MAX
         try:
             self.apply(self._whole, value, "", 0)
@@ -48,7 +48,7 @@ class Checker:
             raise BadSchema(str(error)[:80]) from None
 
     def apply(self, schema: Any, value: Any, where: str, depth: int) -> None:
-        """Misfit, BadSchema: as `check`, of a part of both."""
+        """Like `check`, for a part of both; Misfit, BadSchema."""
         self._left -= 1
         if self._left < 0 or depth > REF_DEPTH_MAX:
             raise Unjudged(f"{where or 'the value'}: checking it takes too long")
@@ -64,7 +64,7 @@ class Checker:
                 rule(Here(self, schema, value, where, depth), limit)
 
     def spend(self, size: int, where: str) -> None:
-        """So many bytes are compared, or searched; Misfit if these are too many."""
+        """Count bytes that are compared or searched; Misfit beyond the limit."""
         self._bytes_left -= size
         if self._bytes_left < 0:
             raise Unjudged(f"{where or 'the value'}: checking it takes too long")
@@ -90,7 +90,7 @@ def _is_number(value: Any) -> bool:
 
 
 class Here(NamedTuple):
-    """A part of a value, and the part of the schema that it has to fit."""
+    """A part of a value, and the part of the schema that applies to it."""
 
     checker: Checker
     schema: dict[Any, Any]
@@ -99,7 +99,7 @@ class Here(NamedTuple):
     depth: int
 
     def apply(self, schema: Any, value: Any, step: str = "") -> None:
-        """A part of this part has to fit, too; `step` leads there."""
+        """Check a part of this part; `step` leads there."""
         self.checker.apply(schema, value, self.where + step, self.depth + 1)
 
     def fits(self, schema: Any, value: Any) -> bool:
@@ -137,7 +137,7 @@ def _type(at: Here, limit: Any) -> None:
 
 
 def _same(at: Here, value: Any) -> bytes:
-    """What equal values have alike: 1 and 1.0 are equal, 1 and true are not."""
+    """A key that is equal for equal values: 1 and 1.0 are equal, 1 and true are not."""
     try:
         packed = pack(_whole(value))
         at.checker.spend(len(packed), at.where)
@@ -191,7 +191,7 @@ def _is_multiple(value: Any, limit: Any) -> bool:
 
 @lru_cache(256)
 def _pattern(text: str) -> Callable[[str], Any]:
-    """Of linear time: whoever writes a type cannot stop a node."""
+    """Compile a pattern with linear running time: a type must not be able to stop a node."""
     import re2  # type: ignore[import-untyped]  # the wheel has no types
 
     options = re2.Options()
@@ -213,7 +213,7 @@ def _matches(text: Any, value: str) -> bool:
 
 
 def _found(at: Here, text: Any, name: str) -> bool:
-    """Whether a pattern of names is found in one."""
+    """Whether a pattern for names matches one."""
     at.checker.spend(1 + len(name), at.where)
     return _matches(text, name)
 

@@ -1,6 +1,6 @@
-"""The store's clients, server side: who they are, what they ask, and what streams to them.
+"""The store's clients, from the server's side: connections, requests, streams.
 
-One answer follows each request, or a stream does; streams have turns, so that one of a million entries delays nobody.
+Each request gets one answer or a stream. Streams take turns, so one of a million entries delays no other.
 """
 
 from collections.abc import Callable
@@ -35,37 +35,39 @@ class Serving:
         self._place = Place(self._desk)
         self._clients: dict[bytes, Client] = {}
         self._ready: dict[Stream, None] = {}
-        """Streams that can say more at once, in the order of their turns."""
+        """Streams that can send more at once, in the order of their turns."""
         self.serves: Callable[[], bool] = lambda: True
         """Whether clients are answered (PNG-001)."""
         self.say: Callable[[Info], None] = lambda _: None
-        """Tells all nodes something."""
+        """Sends an info to all nodes."""
         self.drop: Callable[[str], object] | None = None
-        """Gives a node up (DEL-006)."""
+        """Drops a node (DEL-006)."""
         self.is_open = False
-        """Whether clients of other machines are admins, as those of this one are where no users are (ADM-003)."""
+        """Whether clients of other machines are administrators, like those of this machine, as there are no users
+        (ADM-003).
+        """
 
     @property
     def clients(self) -> int:
-        """How many are connected."""
+        """Number of connected clients."""
         return len(self._clients)
 
     @property
     def has_words(self) -> bool:
-        """Whether `flush` would say something."""
+        """Whether `flush` would send something."""
         return bool(self._desk.touched)
 
     @property
     def streams(self) -> int:
-        """How many requests are being answered."""
+        """Number of requests being answered."""
         return sum(len(client.streams) for client in self._clients.values())
 
     def restored(self, last_lsn: int) -> None:
-        """The journal goes up to there."""
+        """The last lsn of the journal."""
         self._place.last_lsn = max(self._place.last_lsn, last_lsn)
 
     def flush(self) -> None:
-        """Say to each client at once what this turn has for it: called at the end of each."""
+        """Send each client everything that this turn has for it; called at the end of each turn."""
         if self._desk.touched:
             self._desk.flush()
 
@@ -105,7 +107,7 @@ class Serving:
             stream.leave()
 
     def paused(self, order: ClientPaused, now: Now) -> None:
-        """It does not read: its streams wait."""
+        """The client does not read: its streams wait."""
         client = self._clients.get(order.peer)
         if client is not None:
             client.is_paused = True
@@ -113,14 +115,14 @@ class Serving:
                 self._ready.pop(stream, None)
 
     def resumed(self, order: ClientResumed, now: Now) -> None:
-        """It reads again: its streams go on."""
+        """The client reads again: its streams continue."""
         client = self._clients.get(order.peer)
         if client is not None:
             client.is_paused = False
             self._ready.update(dict.fromkeys(client.streams.values()))
 
     def garbled(self, order: Garbled, now: Now) -> None:
-        """Something came that cannot be read, and was answered; if not even as a message, the connection ends."""
+        """Unreadable data came: it is answered; if not even a message could be recognised, the connection ends."""
         self._context.count("malformed", order.code)
         if order.code == MALFORMED:
             self._hang_up(order.peer)
@@ -134,10 +136,10 @@ class Serving:
     # Requests
 
     def hear(self, request: Request, peer: bytes, now: Now) -> None:
-        """A client asks; whatever it asks is answered (CLN-002)."""
+        """A request of a client; every request is answered (CLN-002)."""
         client = self._clients.get(peer)
         if client is None:
-            return  # it is hung up on
+            return  # its connection is being closed
         if request.seq == 0:
             if request.qlen is not UNSET:
                 client.window = max(0, min(request.qlen, QLEN))
@@ -181,7 +183,7 @@ class Serving:
             raise Refusal("bad-request", f"{action!r} is no action")
 
     def _answer(self, client: Client, request: Request, answer: Callable[[Asked], Answer]) -> None:
-        """At once, or when enough members have what was written (STO-035)."""
+        """Answer at once, or when enough members have the write (STO-035)."""
         before = self._context.tick
         said = answer(Asked(self._desk, client, request))
         if self._context.tick > before and self._desk.acking.needed(request.ack) > 1:
@@ -201,7 +203,7 @@ class Serving:
         self._open(client, lambda: WatchStream(self._desk, self._place, client, request, top))
 
     def _stop(self, client: Client, request: Request) -> None:
-        """End one of the client's streams; its last word follows the answer."""
+        """End one of the client's streams; its end message follows the answer."""
         stream = client.streams.pop(request.task, None) if request.task is not UNSET else None
         client.say(Answer(seq=request.seq, tock=self._context.tock, result=stream is not None))
         if stream is not None:
@@ -209,7 +211,7 @@ class Serving:
             stream.stop()
 
     def _check_deleted(self, client: Client, request: Request) -> None:
-        """Answered to all nodes, when all entries have been looked at (DEL-007)."""
+        """The answer goes to all nodes, after all entries have been examined (DEL-007)."""
         wanted = actions.unheaded(Asked(self._desk, client, request))
         client.say(Answer(seq=request.seq, tock=self._context.tock))
         if wanted:
@@ -233,7 +235,7 @@ class Serving:
     # Streams
 
     def _run(self, stream: Stream, steps: int) -> int:
-        """Let a stream say what it can in so many steps, and see that its turn comes again."""
+        """Let a stream send as much as `steps` allow, and queue its next turn."""
         used = stream.go_on(steps) if not stream.is_over else 0
         if stream.is_over:
             self._ready.pop(stream, None)
@@ -246,17 +248,17 @@ class Serving:
         return used
 
     def journaled(self, order: Journaled, now: Now) -> None:
-        """Changes stand in the journal: show them to who watches (CLN-010)."""
+        """Changes are in the journal: send them to watchers (CLN-010)."""
         for watcher in self._place.journaled(order):
             self._run(watcher, limits.STREAM_STEPS)
 
     def fetched(self, order: RecordsFetched, now: Now) -> None:
-        """A piece of the journal for watchers that are behind."""
+        """Journal records for watchers that are behind."""
         for watcher in self._place.fetched(order):
             self._run(watcher, limits.STREAM_STEPS)
 
     def wake(self, now: Now) -> None:
-        """Go on with the streams that can, each in its turn."""
+        """Continue the streams that can send, in turn."""
         left = limits.TURN_STEPS
         while left > 0 and self._ready:
             stream = next(iter(self._ready))
@@ -264,5 +266,5 @@ class Serving:
             left -= 1 + self._run(stream, min(left, limits.STREAM_STEPS))
 
     def deadline(self) -> int | None:
-        """At once, while a stream could go on."""
+        """At once, while a stream can continue."""
         return self._context.now.mono if self._ready else None

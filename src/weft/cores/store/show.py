@@ -1,4 +1,4 @@
-"""What the store says about itself: plain data for people, status and metrics (ADM-020, ADM-030)."""
+"""The store's part of the status, as plain data for people and metrics (ADM-020, ADM-030)."""
 
 from collections import Counter
 from collections.abc import Callable
@@ -11,11 +11,11 @@ from weft.wire.store.ranges import ticks_to_wire
 if TYPE_CHECKING:
     from weft.cores.store.core import Store  # tidy: it shows the whole core
 
-MISSING_SHOWN: Final = 100  # ranges; more is counted
+MISSING_SHOWN: Final = 100  # ranges shown; further ones are only counted
 COUNTED: Final = ("events", "malformed", "pings", "recoveries")
-"""What is shown by its label; of everything else the sum."""
+"""Metrics shown by label; of all others the sum is shown."""
 HIDDEN: Final = "malformed_by"
-"""By sender, who may call itself anything."""
+"""By sender, which can be any name, so it is not shown."""
 
 
 def facts(store: "Store") -> dict[str, Any]:
@@ -55,7 +55,7 @@ def _counted(store: "Store") -> dict[str, Any]:
 
 
 def state(store: "Store") -> dict[str, Any]:
-    """How the store stands, and what this node lacks, as ranges."""
+    """The store's state, and the changes that this node misses, as ranges."""
     shown = facts(store)
     missing = ticks_to_wire(store.replica.book.missing())
     shown["missing"] = {node: ranges[:MISSING_SHOWN] for node, ranges in missing.items()}
@@ -64,7 +64,7 @@ def state(store: "Store") -> dict[str, Any]:
 
 
 def members(store: "Store") -> dict[str, Any]:
-    """Every node that was ever heard of."""
+    """Every node ever heard of."""
     book, context, mesh = store.replica.book, store.context, store.bus.members
     names = sorted({*book.tops(), context.name, *mesh})
     rows = [
@@ -97,13 +97,13 @@ def conflicts(store: "Store") -> dict[str, Any]:
 
 
 def side(event: Event) -> dict[str, Any]:
-    """One side of a conflict; the value as its MessagePack in hex, which every reader can turn back."""
+    """One side of a conflict; the value is MessagePack in hex, so that it can be restored exactly."""
     value = {"deleted": True} if event.value is None else {"value": event.value.hex()}
     return {"node": event.node, "tick": event.tick, "tock": event.tock, "at": event.at, "by": event.by} | value
 
 
 def orphans(store: "Store") -> dict[str, Any]:
-    """Changes that nobody took, since this node had been dropped."""
+    """Changes that no other node accepted, since this node had been dropped."""
     return {"orphans": [{"path": text_of(event.path)} | side(event) for event in store.deletion.orphans]}
 
 
@@ -113,4 +113,4 @@ SHOWN: Final[dict[str, Callable[["Store"], dict[str, Any]]]] = {
     "conflicts": conflicts,
     "orphans": orphans,
 }
-"""What `Show` can ask for."""
+"""The values of `what` in `Show`."""

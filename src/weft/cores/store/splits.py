@@ -1,7 +1,7 @@
-"""The first two steps after a split: who says what there is, who says what is missing, and who takes over from whom.
+"""The first two steps after a split: which node reports what there is, which one what is missing, and who steps in.
 
-A step waits by the position in the chain that this side had before the merge, and is dropped when another node of that
-chain has done it, for nobody else (HEA-002): the other side speaks for itself.
+A step waits by the position in the chain that this side had before the merge. It is dropped when another node of that
+same chain has done it (HEA-002); a node of the other side acts only for its own side.
 """
 
 from collections.abc import Callable
@@ -15,7 +15,7 @@ from weft.cores.store.pingchains import overlap
 
 
 def takeover_ns(clock_ns: int, position: int) -> int:
-    """How long the node at a position leaves it to those before it: all but 2^-p of a clock (R8)."""
+    """How long the node at a position waits for those ahead of it: all but 2^-p of a clock (R8)."""
     return clock_ns - (clock_ns >> position)
 
 
@@ -27,9 +27,9 @@ class Merge(msgspec.Struct):
     has_lost: bool
     began_at: int
     ticks_at: int | None
-    """When to say what there is; None: somebody did."""
+    """When to report what there is; None: another node has done it."""
     missing_at: int | None = None
-    """When to say what is missing, once that is known."""
+    """When to report what is missing, once that is known."""
 
     @property
     def is_open(self) -> bool:
@@ -37,7 +37,7 @@ class Merge(msgspec.Struct):
 
 
 class Splits:
-    """`say_ticks(merge)`, `say_missing()`: the two steps."""
+    """`say_ticks(merge)`, `say_missing()`: called for the two steps."""
 
     def __init__(
         self, context: Context, clock_ns: int, say_ticks: Callable[[Merge], None], say_missing: Callable[[], None]
@@ -46,12 +46,12 @@ class Splits:
         self._length = context.settings.ping_length
         self._say_ticks, self._say_missing = say_ticks, say_missing
         self.merge: Merge | None = None
-        """The last one."""
+        """The last merge."""
         self._received = 0
         self._is_healing = False
 
     def begin(self, own: Chain, other: Chain | None, *, has_lost: bool) -> None:
-        """Unless the same two sides have just begun."""
+        """Begin a merge, unless the same two sides have just begun one."""
         now = self._context.now.mono
         if self.merge is not None and self._is_same(self.merge, own, other, now):
             return
@@ -70,23 +70,23 @@ class Splits:
         return bool(names & heard)
 
     def position_in(self, chain: Chain) -> int:
-        """Of this node; behind the chain for who is not on it."""
+        """This node's position in a chain; behind it if it is not on it."""
         names = [node for node, _ in chain.links[: self._length]]
         return names.index(self._context.name) if self._context.name in names else self._length
 
     def own_chain(self) -> Chain | None:
-        """The chain before the merge, as long as its steps may go on."""
+        """The own chain before the merge, for as long as its steps may continue."""
         if self.merge is None or self._context.now.mono - self.merge.began_at > 4 * self._clock:
             return None
         return self.merge.own
 
     def is_own_reason(self, reason: Chain) -> bool:
-        """Whether a `reason` is the chain of this node's own side, which lost."""
+        """Whether `reason` is the chain of this node's own side, which lost."""
         own = self.own_chain()
         return own is not None and (overlap(own.links, reason.links) or bool(_names(own) >= _names(reason)))
 
     def heard_ticks(self, node: str) -> None:
-        """A node has said all that it knows of: step 1, if it is of the own side."""
+        """A node has sent its full list: step 1, if it is on the own side."""
         merge = self.merge
         if merge is None or merge.ticks_at is None or not merge.own.has(node):
             return
@@ -94,7 +94,7 @@ class Splits:
         self._await_missing(merge)
 
     def heard_missing(self, node: str) -> None:
-        """A node has told everybody what it lacks: step 2, if it is of the own side."""
+        """A node has told all what it misses: step 2, if it is on the own side."""
         if self.merge is not None and self.merge.own.has(node):
             self.merge.missing_at = None
 
@@ -103,7 +103,7 @@ class Splits:
         merge.missing_at = self._context.now.mono + delay
 
     def received(self) -> None:
-        """A change came that had been missing."""
+        """A missing change has arrived."""
         self._received += 1
 
     def healed(self) -> None:

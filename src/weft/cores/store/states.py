@@ -1,9 +1,9 @@
 """When a store node may do what.
 
-A fresh node is passive: it listens until it hears a chain of pings with data behind it, takes what those nodes have, and
-only then counts. A node that comes back with data waits for the others before it goes on; if nobody is there it goes on
-alone. Who learns that changes exist under its own name that it did not make answers nobody until that is cleared up
-(STO-034). What is heard in a state without a row here changes nothing.
+A fresh node is passive: it listens until it hears a chain of pings with data, gets the data of those nodes, and only
+then counts as a member. A node that comes back with data waits for the others before it continues; if none is there, it
+continues alone. A node that learns of changes under its own name that it did not make answers no client until that is
+cleared up (STO-034). An input in a state without a row here changes nothing.
 """
 
 from enum import Enum

@@ -1,7 +1,7 @@
-"""Clients and what streams to them: many answers to one request, a piece in each turn (CLN-001, CLN-002).
+"""Clients and their streams: many answers to one request, some in each turn (CLN-001, CLN-002).
 
-A stream says something while its client takes it: no more than `window` items that are not acknowledged, where the
-client counts them, and nothing to a connection whose buffer is full.
+A stream sends only while its client reads: no more than `window` unacknowledged items, if the client counts them, and
+nothing to a connection whose buffer is full.
 """
 
 from collections.abc import Callable, Iterator
@@ -24,14 +24,14 @@ CLIENTS: Final = "store-clients"
 
 
 class Desk:
-    """What actions and streams may use of the node, and who is to be written to at the end of this turn."""
+    """What actions and streams may use of the node, and the clients to be written to at the end of this turn."""
 
     def __init__(self, context: Context, replica: Replica, acking: Acking) -> None:
         self.context, self.replica, self.acking = context, replica, acking
         self.touched: dict[bytes, Client] = {}
 
     def flush(self) -> None:
-        """Say everything, to each client at once."""
+        """Send everything, to each client at once."""
         for client in self.touched.values():
             said, client.out = tuple(client.out), []
             self.context.send(CLIENTS, client.peer, said)
@@ -44,24 +44,24 @@ class Client:
     def __init__(self, desk: Desk, peer: bytes, address: str) -> None:
         self._desk, self.peer, self.address = desk, peer, address
         self.root: Path = ()
-        """Where the paths of its requests begin."""
+        """The root of the paths in its requests."""
         self.window = 0
-        """How many items of a stream may be unacknowledged; 0: it does not count them (CLN-001)."""
+        """How many items of a stream may be unacknowledged; 0: the client does not count them (CLN-001)."""
         self.group = ""
-        """Whose codecs turn what it reads and writes (ADM-011); empty: nobody's."""
+        """The group whose codecs convert its values (ADM-011); empty: none."""
         self.is_paused = False
         self.streams: dict[int, Stream] = {}
         self.out: list[Answer] = []
 
     def say(self, answer: Answer) -> None:
-        """Tell it at the end of this turn."""
+        """Send at the end of this turn."""
         if not self.out:
             self._desk.touched[self.peer] = self
         self.out.append(answer)
 
 
 class Stream:
-    """One request that is answered piece by piece."""
+    """One request that is answered in pieces."""
 
     def __init__(self, desk: Desk, client: Client, seq: int) -> None:
         self.desk, self.client, self.seq = desk, client, seq
@@ -70,7 +70,7 @@ class Stream:
 
     @property
     def room(self) -> int:
-        """How much may be said now."""
+        """How many items may be sent now."""
         client = self.client
         if client.is_paused:
             return 0
@@ -78,27 +78,27 @@ class Stream:
 
     @property
     def is_ready(self) -> bool:
-        """Whether `go_on` would do something."""
+        """Whether `go_on` would send something."""
         return not self.is_over and self.room > 0
 
     def acknowledge(self, wseq: int) -> None:
-        """The client has taken everything up to there."""
+        """The client has received everything up to this number."""
         self._acked = max(self._acked, min(wseq, self._said))
 
     def go_on(self, steps: int) -> int:
-        """Say what there is to say now, in at most about so many steps; how many it took. Here there is nothing."""
+        """Send what can be sent now, in at most about `steps` steps; returns the steps taken. Nothing to send here."""
         _ = steps
         return 0
 
     def stop(self) -> None:
-        """The client wants no more."""
+        """The client ends the stream."""
         self.end()
 
     def leave(self) -> None:
         """The client is gone."""
 
     def end(self) -> None:
-        """Say the last word."""
+        """Send the end of the stream."""
         self.state("end")
         self.is_over = True
 
@@ -106,12 +106,12 @@ class Stream:
         self.say(tock=self.desk.context.tock, state=state, **fields)
 
     def fail(self, error: Refusal) -> None:
-        """Say why it ends."""
+        """Send the reason why it ends."""
         self.say(tock=self.desk.context.tock, error=error.why or error.code, etype=error.code)
         self.end()
 
     def say(self, **fields: Any) -> None:
-        """One numbered answer."""
+        """Send one numbered answer."""
         if self.client.window:
             self._said += 1
             fields["wseq"] = self._said
@@ -133,7 +133,7 @@ class EntryStream(Stream):
         return self.desk.replica.rules.shown(group, event.path, value) if group and value else value
 
     def item(self, event: Event, **more: Any) -> None:
-        """Show an entry as this change left it."""
+        """Send an entry as this change left it."""
         depth, path = self._shortener.cut(event.path[len(self.top) :])
         fields: dict[str, Any] = {"depth": depth, "path": path, "tock": event.tock, **more}
         if self._nchain:
@@ -146,14 +146,14 @@ class EntryStream(Stream):
 
 
 class Depths(msgspec.Struct, frozen=True):
-    """Which entries of a tree are wanted."""
+    """Which levels of a tree are wanted."""
 
     least: int = 0
     most: int | None = None
 
     @classmethod
     def of(cls, request: Request) -> "Depths":
-        """As the request says it; MoaT-KV's monitor says -1 for no limit."""
+        """From a request; MoaT-KV's monitor sends -1 for no limit."""
         least, most = request.min_depth, request.max_depth
         return cls(least if type(least) is int else 0, most if type(most) is int and most >= 0 else None)
 
@@ -170,7 +170,7 @@ class TreeStream(EntryStream):
         depths = Depths.of(request)
         is_join = isinstance(request.from_server, str)
         self._has_tombstones = is_join or flag(request.empty)
-        self._leaves_meta = is_join and not top  # a joiner asks for those by `get_tree_internal`
+        self._leaves_meta = is_join and not top  # a joining node asks for these by `get_tree_internal`
         self._events: Iterator[Event] = desk.replica.tree.walk(top, depths.least, depths.most)
         self.state("start")
 
@@ -193,7 +193,7 @@ class TreeStream(EntryStream):
 
 
 class DeleteStream(EntryStream):
-    """Deletes what stands below a path, an entry at a time: `delete_tree`. Without links it only says how many."""
+    """Deletes all entries below a path, one at a time: `delete_tree`. Without links it only reports how many."""
 
     def __init__(self, desk: Desk, client: Client, request: Request, top: Path) -> None:
         nchain = 0 if request.nchain is UNSET else request.nchain
@@ -249,7 +249,7 @@ class DeleteStream(EntryStream):
 
 
 class LinkSearch(Stream):
-    """Looks through all entries for links, and is over without a word: `check_deleted`."""
+    """Looks through all entries for links, and ends without a message: `check_deleted`."""
 
     def __init__(
         self, desk: Desk, client: Client, seq: int, wanted: Ticks, found: Callable[["LinkSearch"], None]
@@ -258,7 +258,7 @@ class LinkSearch(Stream):
         self._events: Iterator[Event] = desk.replica.tree.walk(())
         self._found = found
         self.wanted = wanted
-        """Ticks by node; those that some entry has a link of are taken out."""
+        """Ticks by node; ticks found in a link are removed."""
 
     @property
     def is_ready(self) -> bool:
@@ -282,15 +282,15 @@ class LinkSearch(Stream):
 
 
 def flag(value: Any) -> bool:
-    """Whether a request has it, and says yes."""
+    """Whether a request has this flag set."""
     return value is not UNSET and bool(value)
 
 
 def failure(seq: int, error: Refusal, tock: int) -> Answer:
-    """The answer that says why there is none (CLN-003)."""
+    """The answer with the error (CLN-003)."""
     return Answer(seq=seq, tock=tock, error=error.why or error.code, etype=error.code)
 
 
 def weight(event: Event) -> int:
-    """What an entry costs of a turn."""
+    """The steps that an entry counts for."""
     return 1 + len(event.value or b"") // limits.STEP_BYTES

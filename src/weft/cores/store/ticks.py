@@ -1,7 +1,8 @@
-"""Which changes of each node have been heard of, and which of them are settled (STO-020).
+"""Which changes of each node are known to exist, and which of them are settled (STO-020).
 
-A tick is *seen* once its change was here, or a link, a `known` or a `deleted` of somebody who had a greater one named
-it. What is seen and heads no entry is *superseded*, or *deleted* if it was purged; what is not seen is missing.
+A tick is *seen* once its change was here, or once a node that had a greater change named it in a link, a `known` or a
+`deleted`. A seen tick that heads no entry is *superseded*, or *deleted* if it was purged. A tick that is not seen is
+*missing*.
 """
 
 from collections.abc import Callable, Iterable, Iterator
@@ -26,48 +27,48 @@ class NodeTicks:
     def __init__(self, name: str) -> None:
         self.name = name
         self.top = 0
-        """The highest tick that any message named."""
+        """The highest tick in any message."""
         self.seen = RangeSet()
         self.deleted = RangeSet()
 
 
 class TickBook:
-    """All nodes that were ever heard of. Work per tick does not grow with the number of ticks (STO-021)."""
+    """All known nodes. Work per tick does not grow with the number of ticks (STO-021)."""
 
     def __init__(self, context: Context, tree: Tree) -> None:
         self._context, self._tree = context, tree
         self._nodes: dict[str, NodeTicks] = {}
         self._open: dict[str, None] = {}
-        """Nodes of which something is missing."""
+        """Nodes with missing changes."""
         self._is_ahead_untold = False
         self._exceeded: set[str] = set()
         self.caps: dict[str, int] = {}
-        """The last tick of each node that was dropped: higher ones are nobody's (DEL-006)."""
+        """The last tick of each dropped node: higher ones are refused (DEL-006)."""
         self.on_own_ahead: Callable[[int], None] | None = None
-        """Called when somebody knows a higher tick of this node than it does itself (STO-034)."""
+        """Called when another node knows a higher tick of this node than this node itself (STO-034)."""
 
     # Asking
 
     def top(self, node: str) -> int:
-        """The highest tick of a node that was heard of; 0: none."""
+        """The highest known tick of a node; 0: none."""
         ticks = self._nodes.get(node)
         return ticks.top if ticks else 0
 
     def tops(self) -> dict[str, int]:
-        """By node, of all with a tick above 0."""
+        """The highest tick by node, for nodes with a tick above 0."""
         return {name: ticks.top for name, ticks in self._nodes.items() if ticks.top}
 
     def nodes(self) -> list[str]:
-        """All with a tick above 0, in the order in which they were heard of."""
+        """All nodes with a tick above 0, in the order in which they became known."""
         return [name for name, ticks in self._nodes.items() if ticks.top]
 
     def is_seen(self, node: str, tick: int) -> bool:
-        """Whether a change is here, or need not be any more."""
+        """Whether a change is here, or no longer needed."""
         ticks = self._nodes.get(node)
         return ticks is not None and tick in ticks.seen
 
     def is_deleted(self, node: str, tick: int) -> bool:
-        """Whether a change was purged: it never shows again (DEL-005)."""
+        """Whether a change was purged: it is never shown again (DEL-005)."""
         ticks = self._nodes.get(node)
         return ticks is not None and bool(ticks.deleted) and tick in ticks.deleted
 
@@ -86,12 +87,12 @@ class TickBook:
         return ticks.deleted.copy() if ticks else RangeSet()
 
     def superseded(self, node: str) -> RangeSet:
-        """Ticks that are settled, head nothing, and were not purged. O(heads of the node)."""
+        """Settled ticks that head no entry and were not purged. O(heads of the node)."""
         ticks = self._nodes.get(node)
         return ticks.seen - ticks.deleted - self.present(node) if ticks else RangeSet()
 
     def held(self, node: str, asked: RangeSet) -> tuple[list[Event], RangeSet, RangeSet]:
-        """What can be said of the asked ticks: heads, superseded, deleted. O(ranges + affected ticks)."""
+        """What is known of the asked ticks: heads, superseded, deleted. O(ranges + affected ticks)."""
         ticks = self._nodes.get(node)
         if ticks is None:
             return [], RangeSet(), RangeSet()
@@ -107,11 +108,11 @@ class TickBook:
         return not self._open
 
     def missing(self) -> Ticks:
-        """What was heard of and is not settled, by node; nodes without any are absent."""
+        """Known ticks that are not settled, by node; nodes without any are absent."""
         return {name: self.missing_of(name) for name in self._open}
 
     def missing_of(self, node: str) -> RangeSet:
-        """The same of one node. O(gaps)."""
+        """The same for one node. O(gaps)."""
         ticks = self._nodes.get(node)
         return RangeSet(ticks.seen.gaps(ticks.top)) if ticks and node in self._open else RangeSet()
 
@@ -122,20 +123,20 @@ class TickBook:
 
     @property
     def own_ahead(self) -> int:
-        """The highest tick that others know of this node, if it is above its own; else 0 (STO-034)."""
+        """The highest tick that others know of this node, if above its own; else 0 (STO-034)."""
         top = self.top(self._context.name)
         return top if top > self._context.tick else 0
 
     # Learning
 
     def check(self, links: Iterable[Link]) -> None:
-        """PeerError `tick-jump` for changes that are too far above the highest known ones of their nodes."""
+        """PeerError `tick-jump` for ticks too far above the highest known ones of their nodes."""
         for node, tick in links:
             own = self._context.tick if node == self._context.name else 0
             self._context.check_tick(max(self.top(node), own), tick)
 
     def admit(self, links: Iterable[Link]) -> None:
-        """Whether there is room to note these; PeerError `too-large` if not, and nothing has changed."""
+        """Check that there is room to note these; PeerError `too-large` if not, and nothing has changed."""
         new = 0
         for node, tick in links:
             ticks = self._nodes.get(node)
@@ -147,9 +148,9 @@ class TickBook:
             self._exceed("nodes", limits.NODES_MAX)
 
     def raise_top(self, node: str, tick: int) -> bool:
-        """A tick of that node exists; whether something is missing now that nobody had spoken of.
+        """A tick of that node exists; returns whether that opens a new gap.
 
-        New names beyond the limit are ignored: `admit` says so to whoever can be refused.
+        New names beyond the limit are ignored: `admit` refuses them where refusing is possible.
         """
         ticks = self._nodes.get(node)
         if self.caps:
@@ -163,7 +164,7 @@ class TickBook:
         return True
 
     def see(self, node: str, tick: int) -> bool:
-        """A change is settled; whether that is new. `tell_ahead` is due afterwards."""
+        """A tick is settled; returns whether that is new. Call `tell_ahead` afterwards."""
         ticks = self._of(node)
         if tick > ticks.top:
             self._rise(ticks, tick)
@@ -174,7 +175,7 @@ class TickBook:
         return True
 
     def see_all(self, node: str, ranges: RangeSet) -> RangeSet:
-        """Many are settled; which of them is new. `tell_ahead` is due afterwards."""
+        """Ticks are settled; returns the new ones. Call `tell_ahead` afterwards."""
         ticks = self._of(node)
         new = _lacking(ticks.seen, ranges)
         if new and self._fits(ticks, new):
@@ -186,7 +187,7 @@ class TickBook:
         return RangeSet()
 
     def _fits(self, ticks: NodeTicks, new: RangeSet) -> bool:
-        """Whether there is room for these: in pieces that belong to nobody's changes any set of ticks can be said."""
+        """Whether there is room: a message may name any scattered set of ticks."""
         most = max(limits.RANGES_MAX, len(ticks.seen))
         if len(ticks.seen) + len(new) <= most or len(ticks.seen | new) <= most:
             return True
@@ -194,7 +195,7 @@ class TickBook:
         return False
 
     def delete(self, node: str, ranges: RangeSet) -> RangeSet:
-        """Many are purged, and so settled; which of them is new."""
+        """Ticks are purged, and so settled; returns the new ones."""
         ticks = self._of(node)
         if not self._fits(ticks, _lacking(ticks.seen, ranges)):
             return RangeSet()
@@ -204,13 +205,13 @@ class TickBook:
         return new
 
     def revive(self, links: Iterable[Link]) -> None:
-        """These are links of an entry that shows: superseded, whatever was purged (HEA-004)."""
+        """These are links of an entry that is shown: superseded, even if they were purged (HEA-004)."""
         for node, tick in links:
             if self.is_deleted(node, tick):
                 self._nodes[node].deleted.remove(tick)
 
     def tell_ahead(self) -> None:
-        """Remember, and say once, if others know of changes that this node does not know to have made (STO-034)."""
+        """Remember, and report once, that others know changes of this node that it does not know of (STO-034)."""
         if self._is_ahead_untold:
             self._is_ahead_untold = False
             if tick := self.own_ahead:
@@ -219,7 +220,7 @@ class TickBook:
                     self.on_own_ahead(tick)
 
     def silence(self) -> None:
-        """What was restored is nobody's news; `own_ahead` says whether it matters."""
+        """Restored ticks are no news; `own_ahead` shows whether they matter."""
         self._is_ahead_untold = False
 
     def clear(self) -> None:
@@ -228,7 +229,7 @@ class TickBook:
         self._open.clear()
 
     def condense(self) -> Iterator[MemoryKind]:
-        """All of it, as memories; equal books give equal ones."""
+        """Records of everything; equal books give equal records."""
         for name in sorted(self._nodes):
             ticks = self._nodes[name]
             for known, deleted in zip_longest(_parts(ticks.seen), _parts(ticks.deleted)):
@@ -254,7 +255,7 @@ class TickBook:
             self._open[ticks.name] = None
 
     def _say_exceeded(self, what: str, limit: int) -> None:
-        """Once in a start: whoever goes too far once does so again and again."""
+        """Tell it once in a start, since the limit would be exceeded again and again."""
         if what not in self._exceeded:
             self._exceeded.add(what)
             self._context.tell(LimitExceeded(what, limit))
@@ -265,7 +266,7 @@ class TickBook:
 
 
 def named_by(info: Info) -> Iterator[Link]:
-    """The highest changes that a message says exist; what it asks for need not."""
+    """The highest changes whose existence a message states; what it asks for does not count."""
     yield info.node, info.tick
     yield from (info.ticks or {}).items()
     for ticks in (info.known or {}, info.deleted or {}):
@@ -273,17 +274,17 @@ def named_by(info: Info) -> Iterator[Link]:
 
 
 def _joins(ranges: RangeSet, tick: int) -> bool:
-    """Whether a number makes no range of its own."""
+    """Whether a number extends an existing range."""
     return any(near in ranges for near in (tick - 1, tick, tick + 1) if near > 0)
 
 
 def _lacking(present: RangeSet, wanted: RangeSet) -> RangeSet:
-    """What of `wanted` is not there; however much else is, it is not looked at (STO-021)."""
+    """What of `wanted` is not present; the rest of `present` is not examined (STO-021)."""
     return RangeSet(gap for first, last in wanted for gap in present.gaps(last, first))
 
 
 def _parts(ranges: RangeSet) -> Iterator[list[tuple[int, int]]]:
-    """In pieces that a record may hold."""
+    """Split into pieces that fit into a record."""
     those = list(ranges)
     for start in range(0, len(those), limits.RANGES_PER_INFO):
         yield those[start : start + limits.RANGES_PER_INFO]
@@ -297,7 +298,7 @@ def _as_ranges(ticks: Iterable[int]) -> RangeSet:
 
 
 def in_parts(ticks: Ticks) -> list[Ticks]:
-    """Sets of ticks in pieces that a message may hold."""
+    """Sets of ticks split into pieces that fit into a message."""
     parts: list[Ticks] = []
     room = 0
     for node, ranges in ticks.items():

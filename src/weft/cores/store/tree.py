@@ -1,7 +1,7 @@
 """The entries, by path and by the change that heads them (STO-003).
 
-A trie: a path is found in steps of its elements, whatever else there is. Elements are told apart by what they are on
-the wire, since Python takes `1`, `True` and `1.0` for one key (R4).
+A trie: finding a path takes one step per element. Elements are compared by their wire form, since Python treats `1`,
+`True` and `1.0` as one key (R4).
 """
 
 from collections.abc import Iterable, Iterator
@@ -14,35 +14,35 @@ from weft.cores.store import limits
 from weft.wire.store.path import normal, pack_path
 
 Key = str | bytes
-"""An element's identity: text is itself, everything else its packed form."""
+"""An element's identity: text as it is, everything else in packed form."""
 
 
 class Twig(msgspec.Struct, gc=False):
-    """One element of a path, and what hangs on it."""
+    """One element of a path, and what is below it."""
 
     element: Element
     event: Event | None = None
     children: dict[Key, "Twig"] | None = None
     live: int = 0
-    """How many entries with a value stand here and below."""
+    """Number of entries with a value here and below."""
 
 
 class Tree:
-    """What there is. Tombstones count as entries without value."""
+    """All entries. Tombstones are entries without a value."""
 
     def __init__(self, keys: str) -> None:
         self._keys = keys
         self._root = Twig(None)
         self._heads: dict[str, dict[int, Event]] = {}
         self._clashes: dict[Link, list[Event]] = {}
-        """Further entries that one change heads, which only a broken peer can bring about (STO-016)."""
+        """Further entries with one head change, which only a faulty peer can cause (STO-016)."""
         self.entries = 0
-        """How many have a value."""
+        """Number of entries with a value."""
         self.tombstones = 0
         self.bytes = 0
-        """Of all values."""
+        """Bytes of all values."""
         self.cost = 0
-        """Bytes of memory that all entries take, about, deleted ones too."""
+        """Estimated bytes of memory of all entries, including deleted ones."""
 
     # Asking
 
@@ -52,21 +52,21 @@ class Tree:
         return twig.event if twig else None
 
     def at(self, path: Path) -> Event | None:
-        """The same of a path that is normal."""
+        """The same for a path that is already normal."""
         twig = self._at(path)
         return twig.event if twig else None
 
     def by_link(self, link: Link) -> Event | None:
-        """The entry that this change heads."""
+        """The entry whose head is this change."""
         return self._heads.get(link[0], {}).get(link[1])
 
     def live(self, path: Path) -> int:
-        """How many entries with a value stand there and below. O(path)."""
+        """Number of entries with a value there and below. O(path)."""
         twig = self._find(path)
         return twig.live if twig else 0
 
     def children(self, path: Path) -> list[Path]:
-        """The paths one step further, whether or not they have a value themselves, tombstones included."""
+        """The paths one level below, with or without a value, tombstones included."""
         twig = self._find(path)
         return [(*path, child.element) for child in (twig.children or {}).values()] if twig else []
 
@@ -78,15 +78,15 @@ class Tree:
         yield from _descend(top, min_depth, max_depth, is_sorted=False)
 
     def sorted(self) -> Iterator[Event]:
-        """All changes in an order that depends on nothing but themselves."""
+        """All changes in a fixed order that depends only on the changes."""
         return _descend(self._root, 0, None, is_sorted=True)
 
     def heads_of(self, node: str) -> Iterable[int]:
-        """The ticks of a node that head an entry, in no order."""
+        """The ticks of a node that head an entry, in no particular order."""
         return self._heads.get(node, {}).keys()
 
     def heads_within(self, node: str, ticks: RangeSet) -> list[Event]:
-        """The entries that these changes head, by tick. O(the fewer of ticks and heads)."""
+        """The entries with these head changes, by tick. O(the fewer of ticks and heads)."""
         heads = self._heads.get(node)
         if not heads:
             return []
@@ -106,7 +106,7 @@ class Tree:
         self.entries = self.tombstones = self.bytes = self.cost = 0
 
     def put(self, event: Event) -> Event:
-        """Make it what stands at its (normal) path; returns it as it is kept."""
+        """Put a change at its (normal) path; returns it as it is kept."""
         trail = self._trail(event.path)
         twig = trail[-1]
         before = twig.event
@@ -119,7 +119,7 @@ class Tree:
         return kept
 
     def remove(self, event: Event) -> None:
-        """Forget the entry that this is the latest change of, with all steps that lead nowhere else."""
+        """Remove the entry with this head change, and all steps that lead nowhere else."""
         trail = self._trail(event.path)
         assert trail[-1].event is event, event.path
         trail[-1].event = None
@@ -128,7 +128,7 @@ class Tree:
         self._prune(trail, [key_of_element(element) for element in event.path])
 
     def _prune(self, trail: list[Twig], keys: list[Key]) -> None:
-        """Let go of the last steps as long as nothing stands there and they lead nowhere."""
+        """Remove the last steps while they are empty."""
         while keys and trail[-1].event is None and not trail[-1].children:
             trail.pop()
             children = trail[-1].children
@@ -150,7 +150,7 @@ class Tree:
         return twig
 
     def _trail(self, path: Path) -> list[Twig]:
-        """The steps to a normal path, from the root; made where there are none."""
+        """The steps to a normal path, from the root; missing ones are created."""
         twig = self._root
         trail = [twig]
         for element in path:
@@ -186,7 +186,7 @@ class Tree:
             del self._clashes[link]
 
     def _weigh(self, trail: list[Twig], before: Event | None, now: Event | None) -> None:
-        """Count a change of one entry."""
+        """Update the counts after a change of one entry."""
         was_live, was_gone, was_bytes = _weight(before)
         is_live, is_gone, is_bytes = _weight(now)
         self.tombstones += is_gone - was_gone
@@ -205,12 +205,12 @@ def key_of_element(element: Element) -> Key:
 
 
 def _is_plain(path: Path) -> bool:
-    """Whether it is surely normal as it stands: all text."""
+    """Whether it is certainly normal as it is: all elements are text."""
     return all(type(element) is str for element in path)
 
 
 def cost_of(event: Event | None) -> int:
-    """Bytes of memory that an entry takes with this as its latest change, about."""
+    """Estimated bytes of memory of an entry with this head change."""
     if event is None:
         return 0
     return limits.ENTRY_COST + len(event.value or b"") + path_cost(event.path)
@@ -222,14 +222,14 @@ def path_cost(path: Path) -> int:
 
 
 def _weight(event: Event | None) -> tuple[int, int, int]:
-    """Entries with a value, without one, bytes."""
+    """Number of entries with a value, without one, and bytes."""
     if event is None:
         return 0, 0, 0
     return (0, 1, 0) if event.value is None else (1, 0, len(event.value))
 
 
 def _sharing(event: Event, trail: list[Twig]) -> Event:
-    """The event with the elements that the tree holds already: half of what a million paths weigh."""
+    """The event with path elements shared with the tree: that saves half of what a million paths weigh."""
     path = tuple([twig.element for twig in trail[1:]])
     return Event(event.chain, event.tock, path, event.value, event.at, event.by, event.until)
 

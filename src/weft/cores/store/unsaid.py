@@ -1,10 +1,11 @@
-"""Own changes that are durable, and that nobody is known to have heard (FLD-021).
+"""Own changes that are durable, and that no other node is known to have received (FLD-021).
 
-A real MoaT-KV server calls everything deleted that it does not know. So what a crash kept from leaving is said again as
-soon as the broker is there, before anything else is said or asked; until it was heard, nobody's word settles it.
+A real MoaT-KV server reports as deleted everything that it does not know. So changes that a crash kept from being sent
+are sent again as soon as the broker is connected, before anything else; until they are received, no other node can
+settle them.
 
-A change is heard once it comes back: from the broker, or from a node that repeats it. How far all own changes are heard
-is kept now and then, so a start repeats the last few hundred, not all.
+A change counts as received once it comes back: from the broker, or from a node that repeats it. How far all own changes
+are received is journaled now and then, so a start repeats the last few hundred, not all.
 """
 
 from weft.base.changes import Event
@@ -16,9 +17,9 @@ from weft.wire.store.messages import Ticks
 
 
 class Unsaid:
-    """Of this node's own changes, those that may not have left it.
+    """This node's own changes that may not have left it.
 
-    Only with the dialect `moat`: among Weft nodes, nobody settles what it has not seen.
+    Only for the dialect `moat`: a Weft node settles nothing that it has not seen.
     """
 
     def __init__(self, context: Context, book: TickBook) -> None:
@@ -26,11 +27,11 @@ class Unsaid:
         self._is_on = "moat" in context.settings.dialects
         self._ticks = RangeSet()
         self._kept = 0
-        """Durable: up to there everything was heard."""
+        """Durable: everything up to this tick was received."""
         self._is_begun = False
 
     def begin(self) -> None:
-        """After restore: whatever still heads an entry, and is not known to have been heard, may not have left."""
+        """After a restore: changes that head an entry, and are not known to be received, may not have left."""
         if self._is_on and not self._is_begun:
             self._is_begun = True
             self._ticks.update(
@@ -38,20 +39,20 @@ class Unsaid:
             )
 
     def pending(self) -> Ticks:
-        """What to say again, by node; what was replaced meanwhile need not be."""
+        """Changes to send again, by node; those replaced meanwhile are left out."""
         self.begin()
         if self._ticks:
             self._ticks = self._ticks & self._book.present(self._context.name)
         return {self._context.name: self._ticks.copy()} if self._ticks else {}
 
     def wrote(self, tick: int, before: Event | None) -> None:
-        """One more own change is durable with this turn; now and then, so is how far the others were heard."""
+        """One more own change becomes durable in this turn; now and then, so does how far the others were received."""
         if not self._is_on:
             return
         self.begin()
         self._ticks.add(tick)
         if before is not None and before.node == self._context.name:
-            self._ticks.remove(before.tick)  # replaced: nobody needs it any more
+            self._ticks.remove(before.tick)  # replaced: it is no longer needed
         heard = next(iter(self._ticks))[0] - 1
         if heard - self._kept >= limits.HEARD_KEPT_EVERY:
             self._kept = heard
@@ -63,7 +64,7 @@ class Unsaid:
             self._ticks.remove(tick)
 
     def spared(self, ticks: Ticks) -> Ticks:
-        """What others may settle of these: all but own changes that they cannot have heard of."""
+        """Of these ticks, those that others may settle: all but own changes that they cannot have received."""
         self.begin()
         own = ticks.get(self._context.name)
         if not own or not self._ticks:
@@ -71,11 +72,11 @@ class Unsaid:
         return {**ticks, self._context.name: own - self._ticks}
 
     def forget(self) -> None:
-        """The node has another name, or nothing."""
+        """The node has another name, or was emptied."""
         self._ticks, self._kept = RangeSet(), 0
 
     def restore(self, kept: memory.Heard) -> None:
-        """What an earlier start knew."""
+        """Restore what an earlier start knew."""
         if kept.name == self._context.name:
             self._kept = max(self._kept, kept.tick)
 

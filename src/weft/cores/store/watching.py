@@ -1,11 +1,11 @@
 """Watchers: each is a position in the journal, not a queue (CLN-010, CLN-011).
 
-    SNAPSHOT   entries are shown as they stand; changes meanwhile wait in the journal
+    SNAPSHOT   entries are sent as they stand; changes meanwhile wait in the journal
     BEHIND     changes are read from the journal, behind the watcher's position
-    LIVE       changes are shown as soon as they stand in the journal
+    LIVE       changes are sent as soon as they are in the journal
 
-Who does not take what is shown falls behind, and costs no more than before. Changes of the time of a snapshot are shown
-only where they are still the latest of their entry, so that nothing older follows something newer.
+A watcher that does not read falls behind, and needs no more memory than before. Changes made during its snapshot are
+sent only if they are still the latest of their entry, so that no older value follows a newer one.
 """
 
 from collections import deque
@@ -36,40 +36,41 @@ class Phase(Enum):
 
 
 class Place:
-    """Where all watchers stand in the journal, and who waits for a piece of it."""
+    """The positions of all watchers in the journal, and those that wait for records."""
 
     def __init__(self, desk: Desk) -> None:
         self.desk = desk
         self.last_lsn = 0
-        """Of the last record of the store, as far as is known; 0: none has been written in this start."""
+        """Lsn of the last store record, as far as known; 0: none was written in this start."""
         self._last_shown: tuple[int, int] | None = None
         """Lsn and tock of the last change of this start that readers see."""
         self._by_path: dict[bytes, dict[WatchStream, None]] = {}
         self._waiting: dict[WatchStream, None] = {}
         self._early: dict[WatchStream, None] = {}
-        """Who began in this turn, or ended a snapshot in it: the records of the turn are not in the journal yet."""
+        """Watchers that began, or ended a snapshot, in this turn: the records of the turn are not in the journal yet.
+        """
         self._is_fetching = False
         self.ahead_bytes = 0
-        """Of memory, for what all watchers have not taken."""
+        """Bytes of memory held for watchers that have not read it."""
         self.room = desk.context.budget.part("watchers", limits.BACKLOG_PERCENT, lambda: self.ahead_bytes)
 
     @property
     def pending(self) -> int:
-        """How many changes of this turn are merged, but not yet in the journal."""
+        """Number of changes of this turn that are merged but not yet in the journal."""
         return len(self.changes(self.desk.context.records))
 
     def changes(self, records: "list[Record] | tuple[Record, ...]") -> list[Event]:
-        """The changes in records of this turn that readers see."""
+        """The changes in this turn's records that readers see."""
         names = self.desk.replica.names
         found = (shown(record, names) for record in records)
         return [event for event in found if event is not None]
 
     def add(self, watcher: "WatchStream") -> None:
-        """Show it what changes below its path."""
+        """Add a watcher."""
         self._by_path.setdefault(pack_path(watcher.top), {})[watcher] = None
 
     def remove(self, watcher: "WatchStream") -> None:
-        """It watches no more."""
+        """Remove a watcher."""
         here = self._by_path.get(pack_path(watcher.top), {})
         here.pop(watcher, None)
         if not here:
@@ -78,14 +79,14 @@ class Place:
         self._early.pop(watcher, None)
 
     def hold(self, watcher: "WatchStream") -> None:
-        """Let it know when the records of this turn stand in the journal."""
+        """Notify the watcher when the records of this turn are in the journal."""
         self._early[watcher] = None
 
     def is_held(self, watcher: "WatchStream") -> bool:
         return watcher in self._early
 
     def watchers(self, path: Path) -> "list[WatchStream]":
-        """Who watches this entry. O(path + those who do)."""
+        """The watchers of this entry. O(path + watchers)."""
         found: list[WatchStream] = []
         key = b""
         for depth in range(len(path) + 1):
@@ -94,7 +95,7 @@ class Place:
         return found
 
     def journaled(self, order: Journaled) -> "list[WatchStream]":
-        """Show what has become durable to whoever is up to date; returns who has settled a snapshot by it."""
+        """Send durable changes to watchers that are up to date; returns those that finished a snapshot by it."""
         last_lsn = order.first_lsn + len(order.records) - 1
         early, self._early = list(self._early), {}
         for watcher in early:
@@ -116,9 +117,10 @@ class Place:
                 return
 
     def position(self, lsn: int) -> list[Any]:
-        """Where a watcher stands that has seen everything up to there, so that another journal's place is told from it.
+        """The position of a watcher that has seen everything up to `lsn`, in a form that is specific to this journal.
 
-        By the last change, if there was one in this start, else by the start: the next one has to begin with a snapshot.
+        It is the last change, if there was one in this start, else the start itself: the next start has to begin with a
+        snapshot.
         """
         here = self._last_shown
         if here is None or here[0] > lsn:
@@ -136,7 +138,7 @@ class Place:
     # Reading
 
     def want(self, watcher: "WatchStream") -> None:
-        """A watcher that is behind can take more."""
+        """A watcher that is behind can accept more."""
         self._waiting[watcher] = None
         self._fetch()
 
@@ -148,7 +150,7 @@ class Place:
         self.desk.context.perform(FetchRecords(CORE, after, limits.WATCH_FETCH_BYTES))
 
     def fetched(self, order: RecordsFetched) -> "list[WatchStream]":
-        """A piece of the journal: shown to all who wait for it; returns them."""
+        """Journal records: sent to all that wait for them; returns those."""
         self._is_fetching = False
         readers = [watcher for watcher in self._waiting if watcher.after == order.after]
         for watcher in readers:
@@ -159,7 +161,7 @@ class Place:
 
 
 class WatchStream(EntryStream):
-    """All changes below a path, from now on, behind a position, or behind a snapshot: `watch`."""
+    """All changes below a path, from now on, from a position, or from a snapshot on: `watch`."""
 
     def __init__(self, desk: Desk, place: Place, client: Client, request: Request, top: Path) -> None:
         super().__init__(desk, client, request.seq, top, 0 if request.nchain is UNSET else request.nchain)
@@ -174,17 +176,17 @@ class WatchStream(EntryStream):
         self._has_tombstones = flag(request.empty) or isinstance(request.from_server, str)
         self.phase = Phase.LIVE
         self.after = place.last_lsn
-        """Everything up to there in the journal is shown, or held in `_ahead`; means nothing while it is LIVE."""
+        """Everything up to this lsn was sent, or is in `_ahead`; without meaning while LIVE."""
         self._skip = 0
         """How many changes of the turn in which it began were made before it."""
         self._settled = 0
-        """Up to there only what is still the latest of its entry is shown."""
+        """Up to this lsn, a change is sent only if it is still the latest of its entry."""
         self._expected: tuple[int, int] | None = None
-        """Lsn and tock of the change that the client says it has seen last."""
+        """Lsn and tock of the change that the client says it saw last."""
         self._is_awaited = True
-        """Whether `uptodate` is still to be said."""
+        """Whether `uptodate` still has to be sent."""
         self._ahead: deque[tuple[int, Event | None]] = deque()
-        """Changes that the client has not taken, few; None: `uptodate`."""
+        """The few changes that the client has not read; None: `uptodate`."""
         self.state("start")
         place.add(self)
         self._begin(request)
@@ -200,7 +202,7 @@ class WatchStream(EntryStream):
             self._is_awaited = self._has_positions
 
     def _resume(self, since: list[Any]) -> None:
-        """Go on behind the change that a position names; another node's names nothing here."""
+        """Continue after a position; a position of another node is not valid here."""
         name, lsn, tock = since
         if name in self.desk.replica.names:
             self.phase, self.after, self._expected = Phase.BEHIND, lsn - 1, (lsn, tock)
@@ -208,7 +210,7 @@ class WatchStream(EntryStream):
             self._gap()
 
     def _gap(self) -> None:
-        """What was to come is not there any more: say so, and show everything as it stands."""
+        """The following records no longer exist: tell the client, and send everything again."""
         self.state("gap")
         self._forget_ahead()
         self._snapshot()
@@ -228,7 +230,7 @@ class WatchStream(EntryStream):
         self._place.remove(self)
         self._forget_ahead()
 
-    # What the client has not taken
+    # Items the client has not read
 
     def _put_ahead(self, lsn: int, event: Event | None) -> None:
         self._ahead.append((lsn, event))
@@ -265,7 +267,7 @@ class WatchStream(EntryStream):
         return used
 
     def _go_round(self, steps: int) -> int:
-        """A piece of the snapshot."""
+        """Send a piece of the snapshot."""
         used = 0
         while used < steps and self.room > 0:
             event = next(self._events, None)
@@ -278,7 +280,7 @@ class WatchStream(EntryStream):
         return used
 
     def _end_snapshot(self) -> None:
-        """Nothing has changed meanwhile, or what has must be read."""
+        """The snapshot is complete; changes made meanwhile have to be read."""
         place = self._place
         is_first_turn = place.is_held(self) and place.pending == self._skip
         if is_first_turn or (not place.pending and self.after >= place.last_lsn):
@@ -288,7 +290,7 @@ class WatchStream(EntryStream):
             return
         self.phase, self._settled = Phase.BEHIND, place.last_lsn
         if place.pending:
-            place.hold(self)  # where it ended is known when this turn is in the journal
+            place.hold(self)  # its end position is known when this turn is in the journal
         else:
             place.want(self)
 
@@ -308,19 +310,19 @@ class WatchStream(EntryStream):
     # Hearing
 
     def place_at(self, lsn: int) -> None:
-        """The records of the turn in which it began follow this one."""
+        """The records of the turn in which it began follow this lsn."""
         if self.phase is not Phase.BEHIND or not self.after:
             self.after = lsn
 
     def settle(self, last_lsn: int) -> None:
-        """The turn in which it began, or its snapshot ended, stands in the journal up to there."""
+        """The turn in which it began, or its snapshot ended, is in the journal up to this lsn."""
         self._skip = 0
         if self.phase is Phase.BEHIND:
             self._settled = max(self._settled, last_lsn)
             self._place.want(self)
 
     def hear(self, lsn: int, event: Event) -> None:
-        """A change stands in the journal."""
+        """A change is in the journal."""
         if self._skip:
             self._skip -= 1
             if self.phase is Phase.SNAPSHOT:
@@ -329,7 +331,7 @@ class WatchStream(EntryStream):
             self._take(lsn, event)
 
     def _take(self, lsn: int, event: Event) -> bool:
-        """Show it, hold it, or let it wait in the journal: False."""
+        """Send it, hold it, or leave it in the journal (returns False)."""
         if not self._ahead and self.room > 0:
             self._tell(lsn, event)
         elif len(self._ahead) < limits.WATCH_AHEAD and self._place.room.has_room(cost_of(event)):
@@ -340,7 +342,7 @@ class WatchStream(EntryStream):
         return True
 
     def read(self, order: RecordsFetched) -> None:
-        """Go on with a piece of the journal."""
+        """Continue with records of the journal."""
         if not self._is_whole(order):
             self._gap()
             return
@@ -364,7 +366,7 @@ class WatchStream(EntryStream):
                 self._put_ahead(self.after, None)
 
     def _is_whole(self, order: RecordsFetched) -> bool:
-        """Whether nothing is missing behind the position, and the position is one of this journal."""
+        """Whether nothing is missing after the position, and the position belongs to this journal."""
         entries: tuple[Entry, ...] = order.entries
         if self._expected is not None and not self._is_expected(entries):
             return False
@@ -395,7 +397,7 @@ class WatchStream(EntryStream):
 
 
 def shown(record: Record, names: Container[str]) -> Event | None:
-    """What a record of the journal shows to watchers: what became the latest of its entry, or that the entry went."""
+    """What a record shows to watchers: a change that became the latest of its entry, or a removed entry."""
     event = memory.shown(record, names)
     if event is None and (stale := memory.stale_of(record)) is not None:
         return Event(stale.chain, stale.tock, stale.path, None)
@@ -403,7 +405,7 @@ def shown(record: Record, names: Container[str]) -> Event | None:
 
 
 def _is_position(since: Any) -> bool:
-    """Whether that may be one, or is none."""
+    """Whether it is a valid position, or none."""
     if since is UNSET or since is None:
         return True
     return isinstance(since, list) and list(map(type, since)) == [str, int, int] and since[1] > 0

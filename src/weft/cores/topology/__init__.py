@@ -1,6 +1,7 @@
-"""Where this node stands: its parent, its neighbours, its name, and who is root.
+"""This node's place in the tree: its parent, its neighbours, its name, and which node is root.
 
-A node votes once per epoch, and only after its promise is on the disk. Start with `states.py`, then `election.py`.
+A node votes at most once per epoch, and sends its vote only after the promise is on disk. Start with `states.py`, then
+`election.py`.
 """
 
 from weft.cores.topology.core import Topology

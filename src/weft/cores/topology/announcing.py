@@ -1,7 +1,7 @@
-"""Calling the fleet: one PUB that connects to each node's announcements, and what is said on it again and again.
+"""Calls to the fleet: one PUB socket that connects to the announcement port of each node, and repeated messages on it.
 
-The first message of a fresh connection is usually lost, so the call that stands goes out in a burst on each, and from
-then on every H (TOP-005).
+The first message of a new connection is usually lost, so the current call is sent in a burst on each connection, and
+then every H (TOP-005).
 """
 
 from collections.abc import Callable, Iterable
@@ -15,7 +15,7 @@ from weft.wire.discovery import Announcement
 
 
 class Announcer:
-    """`call` gives the announcement that stands, None: nothing is called at present."""
+    """`call` returns the current announcement; None: there is none."""
 
     def __init__(self, context: Context, call: Callable[[], Announcement | None]) -> None:
         self.context = context
@@ -25,7 +25,7 @@ class Announcer:
         self._beat_at: int | None = None
 
     def connect(self, endpoints: Iterable[str], now: Now) -> None:
-        """Reach these too; those already reached stay as they are."""
+        """Connect to these endpoints as well; existing connections stay."""
         if not self.context.settings.calls:
             return
         fresh = [
@@ -40,17 +40,17 @@ class Announcer:
             self.call_often(now)
 
     def call_often(self, now: Now) -> None:
-        """Say the standing call now, soon, and then every H."""
+        """Send the current call now, again soon, and then every H."""
         self._burst = sorted({*self._burst, *(now.mono + offset for offset in limits.MARCO_BURST_NS)})
         self._beat_at = now.mono + self.context.beat_ns
 
     def say(self, announcement: Announcement) -> None:
-        """Say something once to all that are reached."""
+        """Send a message once to all connected nodes."""
         if self.connected:
             self.context.send("announce", b"", announcement)
 
     def hang_up(self) -> None:
-        """Reach nobody any more."""
+        """Close all connections."""
         self._burst, self._beat_at = [], None
         if self.connected:
             self.connected.clear()
@@ -60,7 +60,7 @@ class Announcer:
         return earliest(self._beat_at, *self._burst[:1])
 
     def wake(self, now: Now) -> None:
-        """Say the standing call if it is time; calls less than 0.1 s apart are one."""
+        """Send the current call if it is due; calls less than 0.1 s apart are merged."""
         due = self.deadline()
         if due is None or now.mono < due:
             return

@@ -1,4 +1,4 @@
-"""Assignments as they travel: properties of a control message, and back (TOP-012)."""
+"""Assignments on the wire: encoded as properties of a control message, and decoded (TOP-012)."""
 
 from collections.abc import Callable
 from typing import Annotated, Any
@@ -33,13 +33,13 @@ class Assigned(msgspec.Struct, frozen=True, gc=False):
     acting: bool = False
     root_uuid: Annotated[str, Meta(pattern="^([0-9a-f]{32})?$")] = ""
     nodes: Annotated[dict[Text, Hex], Meta(max_length=limits.ALTERNATES_MAX + 2)] = {}
-    """Who stands at these endpoints: a node with keys connects to nobody whose key it does not know (SEC-013)."""
+    """The nodes at these endpoints: a node with keys connects only to nodes whose key it knows (SEC-013)."""
 
 
 def parse_assignment(properties: dict[str, Any]) -> tuple[Place, bytes]:
-    """The place and the root's UUID, empty if not said, from properties as the codec gives them.
+    """The place and the root's UUID (empty if absent) from decoded properties.
 
-    PeerError `assignment` for anything that is no place.
+    PeerError `assignment` for anything that is not a valid place.
     """
     try:
         said = msgspec.convert(properties, Assigned)
@@ -65,7 +65,10 @@ def parse_assignment(properties: dict[str, Any]) -> tuple[Place, bytes]:
 
 
 def properties_of(place: Place, root: bytes, node_at: Callable[[str], bytes | None] = lambda _: None) -> dict[str, Any]:
-    """The properties of an assignment to `place` by the root of that UUID; `node_at`: who stands at an endpoint."""
+    """The properties of an assignment to `place` by the root with that UUID.
+
+    `node_at`: returns the node at an endpoint.
+    """
     known = {endpoint: node_at(endpoint) for endpoint in (place.parent, *place.alternates)} | {place.root: root}
     said: dict[str, Any] = {
         "parent": place.parent,
@@ -88,7 +91,7 @@ def properties_of(place: Place, root: bytes, node_at: Callable[[str], bytes | No
 
 
 def epoch_named(wtf: Wtf) -> int:
-    """The epoch in the text of a refusal; -1: none.
+    """The epoch in the text of a refusal; -1: the text has none.
 
     >>> epoch_named(Wtf(9, "epoch 3 is led by 10.0.0.1:27500")), epoch_named(Wtf(9, "too old"))
     (3, -1)

@@ -1,11 +1,11 @@
-"""The tree and its groups as the replicated store says them, typed (CFG-020).
+"""The tree and its groups, decoded from the replicated store (CFG-020).
 
     /TOPO/root                   the root of record
-    /TOPO/<group>/node/<uuid>    where a node stands; no record holds another one's (CFG-020)
+    /TOPO/<group>/node/<uuid>    a node's place; each record concerns one node only (CFG-020)
     /CONFIG/<group>/<setting>    members, exclude, labels, collectors, parent, fanout, prefer
     /CONFIG/global/<setting>     heartbeat, dead_after
 
-A value that cannot be read counts as absent: the root that wrote it is to blame, and nobody stops working for it.
+A value that cannot be decoded counts as absent: the error is the root's that wrote it, and no node stops for it.
 """
 
 from typing import Annotated, Any, Final, NamedTuple
@@ -50,7 +50,7 @@ class NodeRecord(msgspec.Struct, frozen=True, gc=False):
 
 
 class Located(msgspec.Struct, frozen=True, gc=False):
-    """A node record and whose it is."""
+    """A node record with the node and group that it belongs to."""
 
     node: bytes
     group: str
@@ -58,7 +58,7 @@ class Located(msgspec.Struct, frozen=True, gc=False):
 
 
 class Group(msgspec.Struct, frozen=True):
-    """What the configuration says of one group."""
+    """The configuration of one group."""
 
     members: Texts = ()
     exclude: Texts = ()
@@ -67,7 +67,7 @@ class Group(msgspec.Struct, frozen=True):
     parent: Text = ""
     fanout: Annotated[int, Meta(ge=1, le=limits.FANOUT_MAX)] = limits.FANOUT
     prefer: bool = False
-    """Whether a collector that comes back gets its old place (REC-006)."""
+    """Whether a returning collector gets its old place again (REC-006)."""
 
 
 _FIELDS: Final[dict[str, Any]] = {field.name: field.type for field in msgspec.structs.fields(Group)}
@@ -91,19 +91,19 @@ def node_key(group: str, node: bytes) -> str:
 
 
 def value_of(record: NodeRecord | RootRecord) -> bytes:
-    """A record as it stands in the store: canonical JSON (CFG-002)."""
+    """A record's value in the store: canonical JSON (CFG-002)."""
     return _encode(record)
 
 
 class Changes(NamedTuple):
-    """What became of pairs: groups whose settings have changed, nodes whose records have."""
+    """The effect of changed pairs: groups with changed settings, nodes with changed records."""
 
     groups: list[str]
     nodes: list[bytes]
 
 
 class Atlas:
-    """What is known of the tree; `apply` keeps it up to date."""
+    """The known tree; `apply` keeps it up to date."""
 
     def __init__(self) -> None:
         self.root: RootRecord | None = None
@@ -112,22 +112,24 @@ class Atlas:
         self.heartbeat_ns: int | None = None
         self.dead_after: int | None = None
         self.number = 0
-        """Highest number applied: what this node holds (REC-010)."""
+        """Highest number applied: what this node has (REC-010)."""
         self.digest = b""
-        """Of all pairs at that number (FLD-003)."""
+        """Digest of all pairs at that number (FLD-003)."""
         self.is_partial = False
-        """Whether this node lacks a part of the configuration: as the root it would lose that for all (REC-012)."""
+        """Whether this node has only a part of the configuration: as root it would lose the rest for the whole fleet
+        (REC-012).
+        """
         self.is_diverged = False
-        """Whether the parent has other pairs at that number: then this node has no vote."""
+        """Whether the parent has other pairs at that number: then this node may not vote."""
         self._settings: dict[str, dict[str, Any]] = {}
         self._changed = Changes([], [])
 
     def hold(self, number: int, digest: bytes, *, is_partial: bool = False) -> None:
-        """The store is at that number."""
+        """Note the number and digest of the store."""
         self.number, self.digest, self.is_diverged, self.is_partial = number, digest, False, is_partial
 
     def apply(self, pairs: tuple[tuple[str, bytes | None], ...], number: int) -> Changes:
-        """Take pairs as they stand now, None: deleted."""
+        """Apply the present values of pairs; None: deleted."""
         self.number = number
         self._changed = Changes([], [])
         for key, value in pairs:
@@ -178,21 +180,24 @@ class Atlas:
         self._changed.groups.append(group)
 
     def depth(self, group: str) -> int:
-        """The tier of a group's collectors: 1 without a parent; TIERS_MAX + 1 if it is nested too deep or in a ring."""
+        """The tier of a group's collectors: 1 without a parent.
+
+        TIERS_MAX + 1 if groups are nested too deep or in a circle.
+        """
         depth = 1
         while (known := self.groups.get(group)) is not None and known.parent and depth <= limits.TIERS_MAX:
             group, depth = known.parent, depth + 1
         return depth
 
     def below(self, group: str) -> tuple[str, ...]:
-        """The group and all whose `parent` leads to it, in order."""
+        """The group and all groups below it through `parent`, in order."""
         found = [group]
         for name in found:
             found += sorted(g for g, known in self.groups.items() if known.parent == name and g not in found)
         return tuple(found)
 
     def voters(self) -> dict[bytes, str]:
-        """First-level collectors with their endpoints; the root of record is not among them (REC-010)."""
+        """First-level collectors with their endpoints, without the root of record (REC-010)."""
         return {
             node: known.record.endpoint
             for node, known in sorted(self.nodes.items())

@@ -1,8 +1,8 @@
-"""What is there: beacons, neighbours, names, and parents that a file names.
+"""Beacons: finding neighbours, names, and parents named in a file.
 
-A node sends a beacon every few seconds, remembers whom it hears, and tells a static parent's endpoint as soon as that
-is known. A beacon is only a hint (FLD-010): it says where to knock. It never ends this node, and never moves it from a
-parent that answers; a node on loopback does not even hear beacons of other machines.
+A node sends a beacon every few seconds, remembers the nodes it hears, and reports the endpoint of a static parent as
+soon as it is known. A beacon is only a hint where to connect (FLD-010). It never stops this node, and never moves it
+away from a parent that answers; a node on loopback does not even receive beacons of other machines.
 """
 
 from collections.abc import Callable
@@ -29,7 +29,7 @@ from weft.cores.topology.messages import (
 from weft.cores.topology.states import TABLE, On, State
 
 STATIC_GROUP: Final = "all"
-"""The group of a node whose file says its place: the root does not know it, so it takes what everybody has."""
+"""The group of a node whose file gives its place: the root does not know it, so it gets what all groups have."""
 
 
 class Neighbour(NamedTuple):
@@ -39,12 +39,12 @@ class Neighbour(NamedTuple):
 
     @property
     def endpoint(self) -> str:
-        """Its port block."""
+        """Endpoint of its block of ports."""
         return endpoint_of(self.host, self.beacon.port)
 
 
 class Beaconing:
-    """`on_neighbour` hears of every beacon that is not a goodbye."""
+    """`on_neighbour` is called with every beacon that is not a goodbye."""
 
     def __init__(self, context: Context, on_neighbour: Callable[[Neighbour, Now], None]) -> None:
         self.context = context
@@ -59,24 +59,24 @@ class Beaconing:
         self._sent = 0
         self._knocked_at: int | None = None
         self._twins: dict[str, int] = {}
-        """Who was asked whether it has our name, and when."""
+        """Nodes that were asked whether they have our name, and when."""
         self._suspected_at: int | None = None
 
     def start(self, now: Now) -> None:
-        """Take up a parent that is given by its address, and begin to call."""
+        """Use a parent given by its address, and start to send beacons."""
         if ":" in self.settings.parent:
             self._assign(ParentAssigned, self.settings.parent, "")
             self.state = State.SETTLED
         self.beacon_at = now.mono if self.settings.beacons else None
 
     def hear(self, message: Beacon, host: str, now: Now) -> None:
-        """Hear a neighbour; PeerError `other-machine`, `other-fleet`."""
+        """A beacon came; PeerError `other-machine`, `other-fleet`."""
         if is_loopback(self.settings.host) and not is_loopback(host):
             raise PeerError("other-machine", host)
         if message.fleet != self.settings.fleet:
             raise PeerError("other-fleet", message.fleet)
         if message.node == self.context.node and message.era == self.context.era:
-            return  # our own voice
+            return  # our own beacon
         self._turn(self._kind(message), Neighbour(message, host, now.mono), now)
 
     def stop(self, now: Now) -> None:
@@ -87,7 +87,7 @@ class Beaconing:
         return self.beacon_at
 
     def wake(self, now: Now) -> None:
-        """Call, if it is time, and forget who is silent."""
+        """Send a beacon if one is due, and forget silent nodes."""
         if self.beacon_at is None or now.mono < self.beacon_at:
             return
         self._call(self.settings.base_port)
@@ -115,13 +115,16 @@ class Beaconing:
         getattr(self, cell.do)(heard, now)
 
     def settle(self, heard: Neighbour, now: Now) -> None:
-        """Somebody has the parent's name: knock there."""
+        """A node with the parent's name was found: connect to it."""
         self._knocked_at = now.mono
         self.note(heard, now)
         self._assign(ParentAssigned, heard.endpoint, heard.beacon.level)
 
     def follow(self, heard: Neighbour, now: Now) -> None:
-        """The parent's name is heard. Knock elsewhere only while the parent does not answer, at one place after the other."""
+        """A beacon with the parent's name came.
+
+        Connect elsewhere only while the parent does not answer, to one endpoint after the other.
+        """
         self.note(heard, now)
         is_knocking = self._knocked_at is not None and now.mono < self._knocked_at + limits.KNOCK_NS
         if self.is_linked or is_knocking or shifted(heard.endpoint, LINK) == self.parent_endpoint:
@@ -130,7 +133,7 @@ class Beaconing:
         self._assign(ParentMoved, heard.endpoint, heard.beacon.level)
 
     def note(self, heard: Neighbour, now: Now) -> None:
-        """Remember who is out there."""
+        """Remember a neighbour."""
         beacon = heard.beacon
         if beacon.name not in self.neighbours:
             if len(self.neighbours) >= limits.KNOWN_MAX:
@@ -143,13 +146,16 @@ class Beaconing:
         self._on_neighbour(heard, now)
 
     def forget(self, heard: Neighbour, now: Now) -> None:
-        """A node says goodbye: only the one that was known can."""
+        """A node says goodbye; accepted only from the node that was known under that name."""
         known = self.neighbours.get(heard.beacon.name)
         if known and (known.beacon.node, known.beacon.era) == (heard.beacon.node, heard.beacon.era):
             self._lose(heard.beacon.name)
 
     def ask_twin(self, heard: Neighbour, now: Now) -> None:
-        """A datagram says that an older node has our name: ask it, if its answer can prove that; else only warn."""
+        """A datagram claims that an older node has our name: ask that node if its answer can prove it.
+
+        Otherwise only warn.
+        """
         if not self._can_prove(heard.host):
             if self._suspected_at is None or now.mono >= self._suspected_at + limits.SUSPECTED_NS:
                 self._suspected_at = now.mono
@@ -185,20 +191,20 @@ class Beaconing:
         )
 
     def _can_prove(self, host: str) -> bool:
-        """Whether what answers there is a program of this machine, asked by a node that only this machine can reach."""
+        """Whether the answer proves who sent it: the node asks on its own machine, and only that machine can reach it."""
         return is_loopback(self.settings.host) and is_loopback(host)
 
     def give_way(self, twin: bytes, now: Now) -> None:
-        """An older node has our name: this one ends, loudly."""
+        """An older node has our name: stop this node, with an event."""
         self.beacon_at = None
         self.context.tell(NameTaken(self.settings.name, twin))
 
     def speak_up(self, heard: Neighbour, now: Now) -> None:
-        """A newer node has our name: it must hear us at once."""
+        """A newer node has our name: send a beacon at once, so that it learns of us."""
         self._call(self.settings.base_port)
 
     def leave(self, heard: None, now: Now) -> None:
-        """Say goodbye, so that nobody waits for four beacons."""
+        """Say goodbye, so that no node has to wait for four missing beacons."""
         self.beacon_at = None
         self._call(0)
 
@@ -208,7 +214,7 @@ class Beaconing:
         self._tell_place(endpoint, level)
 
     def _tell_place(self, endpoint: str, level: str) -> None:
-        """The place that the file says (CFG-030): below a root unless a beacon says otherwise."""
+        """Report the place given in the file (CFG-030): below a root, unless a beacon shows otherwise."""
         is_branch = self.settings.level == "collector"
         place = Place(
             parent=endpoint,

@@ -1,4 +1,4 @@
-"""What the parts of the topology core share: who this node is, what it knows, and what it wants done."""
+"""State that the parts of the topology core share: identity, knowledge of the tree, outbox."""
 
 from typing import Any, Final
 
@@ -17,7 +17,7 @@ from weft.wire.replication import EPOCH_MAX, Wtf, counter_of, epoch_of
 
 
 class Context(Outbox):
-    """Shared by the parts of one core. Its fields are what is durable here, but for `parent_is` and the flags."""
+    """Shared by the parts of one core. Its fields are durable here, except `parent_is` and the flags."""
 
     def __init__(self, settings: TopologySettings, node: bytes, era: int, chance: Chance) -> None:
         super().__init__()
@@ -28,14 +28,16 @@ class Context(Outbox):
         self.candidates = Candidates()
         self.parent_is = "heard"
         self.is_root = self.is_acting = False
-        """Root: of its epoch; acting: in its stead (REC-014). Never both."""
+        """Root: of its epoch; acting: a temporary substitute for the root (REC-014). Never both."""
         self.started_at = 0
         self.is_damaged = False
-        """Part of this node's journal is lost: a root by its file or journal leads only after it has compared (JRN-023)."""
+        """Part of this node's journal is lost: a root by file or journal leads only after comparing with others
+        (JRN-023).
+        """
 
     @property
     def beat_ns(self) -> int:
-        """H: as the fleet's configuration says it, else the file."""
+        """H: from the fleet's configuration, else from the file."""
         return self.atlas.heartbeat_ns or self.settings.heartbeat_ns
 
     @property
@@ -50,41 +52,41 @@ class Context(Outbox):
 
     @property
     def holds(self) -> list[int]:
-        """Epoch and counter of what this node holds."""
+        """Epoch and counter of the configuration that this node has."""
         return [epoch_of(self.atlas.number), counter_of(self.atlas.number)]
 
     @property
     def holds_all(self) -> bool:
-        """Whether a root without its disk may take this node's store (REC-016)."""
+        """Whether a root without its disk may fetch this node's store (REC-016)."""
         return self.place.level == "branch" and self.place.tier == 1 and not self.atlas.is_partial
 
     @property
     def shown(self) -> dict[str, str]:
-        """The digest of what this node holds, as it is said; nothing before anything is known (FLD-003)."""
+        """The digest of what this node has, for messages; empty while nothing is known (FLD-003)."""
         return {"digest": self.atlas.digest.hex()} if self.atlas.digest else {}
 
     @property
     def leads(self) -> bool:
-        """Whether POLOs are answered here."""
+        """Whether this node answers POLO messages."""
         return self.is_root or self.is_acting
 
     @property
     def level(self) -> str:
-        """What this node is at present: `root`, `collector` or `sensor`."""
+        """This node's present role: `root`, `collector` or `sensor`."""
         if self.leads:
             return "root"
         placed = LEVEL_NAMES[self.place.level] if self.place.parent else "sensor"
         return placed if self.settings.level == "auto" else self.settings.level
 
     def check_epoch(self, epoch: int) -> None:
-        """PeerError `epoch-jump` for one that no fleet reaches from where this node is (FLD-011)."""
+        """PeerError `epoch-jump` for an epoch that a fleet cannot have reached (FLD-011)."""
         record = self.atlas.root.epoch if self.atlas.root is not None else 0
         held = max(self.root.epoch, self.place.epoch, self.promised.epoch, epoch_of(self.atlas.number), record, 0)
         if epoch > held + limits.EPOCH_STEP_MAX:
             raise PeerError("epoch-jump", f"{epoch} is more than {limits.EPOCH_STEP_MAX} above {held}")
 
     def record(self) -> RootKnown | None:
-        """The root of record; of two that are told of, the one of the higher epoch, else that of the configuration."""
+        """The root of record. Of the two sources the one with the higher epoch counts; if equal, the configuration."""
         mine = RootKnown(self.root.node, self.root.epoch) if self.root.node else None
         if self.is_root or self.atlas.root is None:
             return mine
@@ -92,11 +94,11 @@ class Context(Outbox):
         return mine if mine is not None and mine.epoch > told.epoch else told
 
     def is_of_record(self, node: bytes) -> bool:
-        """Whether the configuration that this node has replicated says that `node` is the root."""
+        """Whether the configuration replicated here names `node` as the root."""
         return self.atlas.root is not None and self.atlas.root.node == node
 
     def remember(self, *memories: Memory) -> None:
-        """Write down what has changed, and from then on it holds; a wall."""
+        """Journal changed state; it is in force from then on. A wall."""
         fresh = [memory for memory in memories if memory != self._kept(type(memory))]
         for memory in fresh:
             setattr(self, _FIELDS[type(memory)], memory)
@@ -108,52 +110,61 @@ class Context(Outbox):
         return kept
 
     def doubt(self) -> None:
-        """Records are lost here, perhaps a promise: nothing is promised for two epochs, unless a later promise stands behind."""
+        """Records are lost here, perhaps a promise.
+
+        Promise nothing for two epochs, unless a later promise is still there.
+        """
         self.is_damaged = True
         known = max(self.promised.epoch, self.root.epoch, 0)
         self.promised = Promised(min(known + limits.DOUBTED_EPOCHS, EPOCH_MAX))
 
     def promise(self, epoch: int, node: bytes) -> None:
-        """Promise the vote, durably; written again too: the first record may be under way (REC-011)."""
+        """Promise the vote durably.
+
+        Written even if it is a repetition: the first record may not be on disk yet (REC-011).
+        """
         self.promised = Promised(epoch, node)
         self.candidates = self.candidates.plus(epoch, node, epoch_of(self.atlas.number))
         self.persist((to_record(self.promised), to_record(self.candidates)))
         self.tell_promises()
 
     def tell_promises(self) -> None:
-        """What this node reports counts for the old root no longer without those that it has promised its vote."""
+        """Tell the promises.
+
+        This node's confirmations count for the old root only together with those of its candidates.
+        """
         self.tell(VotePromised(self.candidates.promises))
 
     def recall(self, memory: Memory) -> None:
-        """Take back what was written down."""
+        """Restore a record."""
         setattr(self, _FIELDS[type(memory)], memory)
 
     def memories(self) -> list[Memory]:
-        """What has to be written down anew in a snapshot: everything that is not empty."""
+        """The records of a snapshot: everything that is not empty."""
         return [kept for kind in _FIELDS if (kept := self._kept(kind)) != kind()]
 
     def say(self, endpoint: str, command: str, properties: dict[str, Any]) -> None:
-        """Say a command to the node at `endpoint`; never to itself."""
+        """Send a command to the node at `endpoint`; never to this node itself."""
         if endpoint and endpoint != self.endpoint:
             self.send("call", endpoint.encode(), Control(command, self.endpoint, self.node, properties))
 
     def say_wtf(self, endpoint: str, wtf: Wtf) -> None:
-        """Refuse what the node at `endpoint` announces."""
+        """Refuse an announcement of the node at `endpoint`."""
         self.send("call", endpoint.encode(), wtf)
 
     def answer(self, peer: bytes, envelope: Envelope, message: Control | Wtf) -> None:
-        """Answer who called."""
+        """Answer a caller."""
         self.send("control", peer, Answer(envelope, message))
 
     def announcement(self, key: str, content: dict[str, Any]) -> Announcement:
-        """Something of this node for all who listen."""
+        """A message of this node for all subscribers."""
         return Announcement(key, self.endpoint, self.node, content)
 
     def uptime_ms(self, now: Now) -> int:
         return (now.mono - self.started_at) // MILLISECOND
 
     def tell_place(self, place: Place, topics: tuple[str, ...]) -> None:
-        """Tell the rest of the node where it stands now."""
+        """Tell the other cores this node's place."""
         self.tell(
             PlaceAssigned(
                 parent=place.parent,
@@ -178,7 +189,7 @@ _FIELDS: Final[dict[type[Memory], str]] = {
 
 
 def topics_of(place: Place) -> tuple[str, ...]:
-    """What a node replicates at its place (CFG-030)."""
+    """The topics that a node at this place replicates (CFG-030)."""
     if place.level == "branch" and place.tier <= 1:
         return ("/",)
     common = ("/TOPO/root", "/CONFIG/global/")

@@ -1,7 +1,8 @@
-"""Where this node stands, and whom it leads: neighbours, place, records, distress, elections.
+"""This node's place in the tree, and its leadership: neighbours, assignment, records, SOS, elections.
 
-This module joins the parts. A node whose file names its parent only follows that. Any other is a member that a root
-places; first-level collectors elect a root when it is silent; and a root, by file or by election, places the others.
+This module connects the parts. A node whose file names its parent only follows that. Any other node is a member, which
+a root places. First-level collectors elect a root when it is silent. A root, by file or by election, places the other
+nodes.
 """
 
 from collections.abc import Callable, Iterable
@@ -64,18 +65,18 @@ from weft.wire.replication import (
 
 
 class Claim(NamedTuple):
-    """What somebody said of another root, and when that one was asked."""
+    """A message that named another root, and when that root was asked."""
 
     cue: Cue
     at: int
 
 
 LEADING: Final = (BUSY, NO_QUORUM, NO_GROUP)
-"""Refusals that only a node gives that leads."""
+"""Refusals that only a leading node sends."""
 
 
 class Topology:
-    """The topology core. `host` of a neighbour is the source address of its datagram, as bytes of text."""
+    """The topology core. `host` of a neighbour is the source address of its datagram, as text in bytes."""
 
     name = CORE
 
@@ -102,13 +103,13 @@ class Topology:
             self.announcer,
         )
         self.may: Callable[[bytes, str], bool] = lambda *_: True
-        """Whether a node's key gives it a verb; without keys everybody may everything (SEC-026)."""
+        """Whether a node's key allows a verb; without keys everything is allowed (SEC-026)."""
         self._is_static = bool(settings.parent) and settings.level != "root"
         self._started = False
         self._led = False
         self._record: RootKnown | None = None
         self._claims: dict[str, Claim] = {}
-        """Who is said to be a root of a higher epoch, by endpoint; it was asked, and has not answered."""
+        """By endpoint: nodes reported to be root of a higher epoch; they were asked and have not answered yet."""
 
     @property
     def state(self) -> State:
@@ -117,28 +118,28 @@ class Topology:
 
     @property
     def standing(self) -> Standing:
-        """Where this node is in being assigned."""
+        """The state of this node as a member."""
         return self.member.standing
 
     @property
     def role(self) -> Role:
-        """Where this node is in the election of a root."""
+        """The state of this node in the election of a root."""
         return self.election.role
 
     @property
     def neighbours(self) -> dict[str, Neighbour]:
-        """Who is heard on this segment, by name."""
+        """The nodes heard on this segment, by name."""
         return self.beaconing.neighbours
 
     @property
     def parent_endpoint(self) -> str:
-        """The node link of a static parent, empty while it is not known."""
+        """The node link of a static parent; empty while it is not known."""
         return self.beaconing.parent_endpoint
 
     # Memory
 
     def restore(self, entries: Iterable[Entry], now: Now) -> None:
-        """Take back promise, root of record and place; neighbours are in the air."""
+        """Restore promise, root of record and place; neighbours are found again by their beacons."""
         for _, record in entries:
             if type(record) is CoreRecord and record.core == CORE:
                 self.context.recall(from_record(record))
@@ -204,7 +205,7 @@ class Topology:
             self.member.start(now)
 
     def _settle(self, now: Now) -> None:
-        """Let the parts follow what the election decided."""
+        """Apply the election's decision to the other parts."""
         leads = self.context.leads
         if leads != self._led:
             self._led = leads
@@ -222,7 +223,7 @@ class Topology:
             self._record = record
             self.context.tell(record)
 
-    # What is heard
+    # Input
 
     def _hear_announcement(self, said: Announcement, source: Source, now: Now) -> None:
         fleet = said.content.get("fleet", self.settings.fleet)
@@ -245,10 +246,10 @@ class Topology:
         return not self.context.leads and self.role is not Role.STARTING
 
     def _hear_root(self, cue: Cue, now: Now) -> None:
-        """Somebody says that there is another root.
+        """A message names another root.
 
-        If it is of a higher epoch, this node calls for votes no longer. A node that leads itself asks that root first:
-        anybody can say so, and nothing is kept of what nobody has answered for (FLD-010, FLD-011).
+        If that has a higher epoch, this node stops calling for votes. A node that leads first asks that root itself:
+        any node can send such a message, and nothing is stored before the root has answered (FLD-010, FLD-011).
         """
         self.context.check_epoch(cue.propose)
         if not self.election.is_above(cue):
@@ -289,7 +290,7 @@ class Topology:
         return True
 
     def _give_way(self, cue: Cue, now: Now) -> None:
-        """Lead no longer, stop writing at once, and follow the root of a higher epoch (REC-015)."""
+        """Stop leading and writing at once, and follow the root of a higher epoch (REC-015)."""
         self._claims.clear()
         self.election.crowned(cue, now)
         self._settle(now)
@@ -299,7 +300,7 @@ class Topology:
     def _hear_asked(self, asked: Asked, source: Source, now: Now) -> None:
         message = asked.message
         if isinstance(message, Wtf):
-            if message.code == STALE_EPOCH:  # said by a member of a later root (TOP-007)
+            if message.code == STALE_EPOCH:  # from a member of a later root (TOP-007)
                 self._hear_root(Cue(root_named(message), propose=epoch_named(message)), now)
         elif message.command in ("yo", GRANTED, REFUSED):
             self.election.hear_answer(message, now)
@@ -309,7 +310,11 @@ class Topology:
             self._refuse(asked, source, now)
 
     def _guest_of(self, message: Control, now: Now) -> Guest:
-        """Who asks. Whose key is not that of a collector is none, whatever its file says: nobody would hear it as a parent."""
+        """The node that asks.
+
+        A node whose key is not a collector's counts as a sensor, whatever its file says: children would not accept it
+        as a parent.
+        """
         guest = guest_of(message, now)
         return guest if self.may(guest.node, "serve") else guest._replace(level="sensor")
 
@@ -327,7 +332,7 @@ class Topology:
             self.registry.polo(asker, now)
 
     def _refuse(self, asked: Asked, source: Source, now: Now) -> None:
-        """Only a root places nodes; the others say who it is (TOP-006)."""
+        """Only a root places nodes; other nodes answer which node is root (TOP-006)."""
         if isinstance(asked.message, Wtf):
             return
         root = self.context.place.root if self.context.place.is_acting else self.context.root.endpoint
@@ -365,7 +370,7 @@ class Topology:
             self.member.hint(heard.endpoint, now)
 
     def _on_place(self, now: Now) -> None:
-        """A place is taken, perhaps the one that we had."""
+        """A place was assigned, perhaps the present one."""
         if self.context.parent_is != "silent":
             self.distress.end()
         self.election.placed(now)
@@ -395,7 +400,7 @@ class Topology:
         self.context.atlas.is_diverged = True
 
     def _compare_place(self, now: Now) -> None:
-        """The store knows a later root, or another place of this node: we have missed a call (REC-006)."""
+        """The store names a later root, or another place for this node: we have missed a call, so ask (REC-006)."""
         root, place = self.context.atlas.root, self.context.place
         known = self.context.atlas.nodes.get(self.node)
         if root is not None and root.epoch > max(self.context.root.epoch, place.epoch):
@@ -419,7 +424,10 @@ class Topology:
         self.rescue.child_is(order, now)
 
     def _reset_root(self, order: ResetRoot, now: Now) -> None:
-        """By hand: follow no root any more, and take the one that calls next; the root by the file is the root again."""
+        """By order of a person: stop following the present root, and follow the next one that calls.
+
+        A root by file becomes root again.
+        """
         context = self.context
         root, epoch = context.root.endpoint, max(context.root.epoch, context.promised.epoch)
         if context.leads or self.role is Role.STARTING:

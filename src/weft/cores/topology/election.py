@@ -1,4 +1,4 @@
-"""Who is the root: by file, by journal, or by the votes of first-level collectors (REC-010..017)."""
+"""Which node is root: by file, by journal, or by the votes of first-level collectors (REC-010..017)."""
 
 from typing import Any, NamedTuple
 
@@ -15,18 +15,18 @@ from weft.wire.discovery import GRANTED, IWIN, REFUSED, WUTUP
 from weft.wire.replication import EPOCH_MAX, epoch_of, number_of
 
 Rank = tuple[int, bytes]
-"""What a node holds, epoch above counter, then its UUID (REC-010)."""
+"""What a node has, epoch above counter, then its UUID (REC-010)."""
 
 
 class Held(NamedTuple):
-    """What a full replica holds: its number, and the digest of its pairs in hex."""
+    """What a full replica has: its number, and the digest of its pairs in hex."""
 
     number: int
     digest: str
 
 
 class Cue(NamedTuple):
-    """What a row of the table is about."""
+    """The input of a row of the table."""
 
     endpoint: str = ""
     node: bytes = b""
@@ -36,7 +36,7 @@ class Cue(NamedTuple):
 
 
 class Election:
-    """One node's part in it. `leads_since` and what it does as a root is the registry's."""
+    """One node's part in the election. The registry does the work of a root."""
 
     def __init__(self, context: Context, announcer: Announcer) -> None:
         self.context, self.announcer = context, announcer
@@ -51,13 +51,13 @@ class Election:
         self._bid_at: int | None = None
         self._victory: dict[str, Any] = {}
         self._donors: dict[str, Held] = {}
-        """Full replicas that were heard while this root waits, with what they hold (REC-016)."""
+        """Full replicas heard while this root waits, with what they have (REC-016)."""
         self._fetched: Held | None = None
-        """What the last of them held whose store was asked for."""
+        """What the replica had whose store was asked for last."""
         self._is_compared = False
-        """One at least was heard."""
+        """At least one replica was heard."""
         self._seen = 0
-        """The highest number that anybody was heard to hold."""
+        """The highest number that any heard node has."""
 
     # Who may vote
 
@@ -75,14 +75,14 @@ class Election:
 
     @property
     def is_voter(self) -> bool:
-        """Whether this node has a vote: it stands right below the root and holds everything."""
+        """Whether this node may vote: it is directly below the root and has the whole configuration."""
         place = self.context.place
         is_placed = place.parent != "" and place.level == "branch" and place.tier == 1
         return is_placed and not self.context.atlas.is_diverged
 
     @property
     def is_quiet(self) -> bool:
-        """Whether the root itself has not been heard for D/2."""
+        """Whether the root has not been heard for D/2."""
         context = self.context
         return self.role is Role.ACTING or context.place.is_acting or context.parent_is != "heard"
 
@@ -90,32 +90,32 @@ class Election:
     def rank(self) -> Rank:
         return self.context.atlas.number, self.context.node
 
-    # What is heard
+    # Input
 
     def begin_root(self, now: Now) -> None:
-        """This node is the root, by its file or its journal."""
+        """This node is root by its file or journal."""
         self._turn(Event.BORN, Cue(), now)
 
     def placed(self, now: Now) -> None:
-        """This node stands below an acting root, or below a new one: it calls no more for votes."""
+        """This node has a place below an acting root, or a new root: it no longer calls for votes."""
         if self.role in (Role.CALLING, Role.WAITING) and self.context.parent_is == "heard":
             self._turn(Event.HEARD, Cue(), now)
 
     def outranks(self, holds: object, node: bytes) -> bool:
-        """Whether this node is of a higher rank than another that acts."""
+        """Whether this node ranks above another one that acts."""
         return self.rank > (_number(holds), node)
 
     def parent_is(self, state: str, now: Now) -> None:
-        """The root is heard, quiet or silent, if it is the parent."""
+        """The root, if it is the parent, is heard, quiet or silent."""
         if state == "heard" and not self.context.place.is_acting:
             self._turn(Event.HEARD, Cue(), now)
         elif self.is_voter and self.context.settings.calls and not self.context.atlas.is_partial:
-            self.announcer.connect(self.voters().values(), now)  # so that the first call is not lost
+            self.announcer.connect(self.voters().values(), now)  # connected early, so that the first call is not lost
             if state == "silent":
                 self._turn(Event.SILENT, Cue(), now)
 
     def hear(self, said: Announcement, now: Now) -> None:
-        """Somebody calls for votes."""
+        """A node calls for votes."""
         holds = said.content.get("holds")
         propose = whole(said.content.get("propose"))
         if said.uuid == self.context.node or not (self.is_voter or self.context.leads):
@@ -139,7 +139,7 @@ class Election:
             self._turn(Event.DENIED, cue._replace(why="promised"), now)
 
     def hear_answer(self, message: Control, now: Now) -> None:
-        """A vote granted or refused, or `yo`: only for the call that stands."""
+        """A vote granted or refused, or `yo`; only for the current call."""
         said = message.properties
         if said.get("election") != self.election or self.role not in (Role.CALLING, Role.ACTING):
             return
@@ -158,7 +158,7 @@ class Election:
             self._turn(Event.ALIVE, Cue(), now)
 
     def _is_shown(self, vote: dict[str, Any]) -> bool:
-        """Whether a voter holds less than this node, or has shown the same digest at the same number (FLD-003)."""
+        """Whether a voter has less than this node, or has shown the same digest at the same number (FLD-003)."""
         digest = self.context.atlas.digest.hex()
         if not digest:
             return True
@@ -173,7 +173,7 @@ class Election:
         return bool(cue.endpoint) and (cue.propose > own or (cue.propose == own and self.role is Role.ACTING))
 
     def crowned(self, cue: Cue, now: Now) -> None:
-        """There is a root of that epoch."""
+        """A root of that epoch exists."""
         self._turn(Event.CROWNED, cue, now)
 
     def _has_majority(self) -> bool:
@@ -187,7 +187,7 @@ class Election:
         return earliest(self.due_at, self._bid_at, *self._repeats[:1], *self._wins[:1])
 
     def wake(self, now: Now) -> None:
-        """Repeat what may have been lost; call again, or stop waiting."""
+        """Repeat messages that may have been lost; call again, or stop waiting."""
         if self._repeats and self._repeats[0] <= now.mono:
             self._repeats = [at for at in self._repeats if at > now.mono]
             self._say_wutup()
@@ -202,7 +202,7 @@ class Election:
             self._turn(self._outcome(), Cue(), now)
 
     def _outcome(self) -> Event:
-        """What it means that the time is over."""
+        """The input when time is over."""
         if self.role is Role.STARTING:
             return self._outcome_of_waiting()
         is_last = self.role in (Role.CALLING, Role.ACTING) and self.attempt >= limits.ELECTION_TRIES
@@ -212,7 +212,7 @@ class Election:
         return Event.ALONE if self.context.settings.quorum == "alone" and voters <= 2 else Event.EXHAUSTED
 
     def _outcome_of_waiting(self) -> Event:
-        """Whether a root at its start has to take over what another holds, or to wait longer (REC-016, JRN-023)."""
+        """Whether a starting root has to take over another node's store, or to wait longer (REC-016, JRN-023)."""
         if self._donors and self._is_better(max(self._donors.values())):
             return Event.BEHIND
         has_taken = self._fetched is None or not self._is_better(self._fetched)
@@ -220,18 +220,21 @@ class Election:
         return Event.DUE if is_sure or not self.context.is_damaged else Event.UNSURE
 
     def _is_better(self, held: Held) -> bool:
-        """Whether a replica has more than this root; or as much, and other pairs, while some here are lost."""
+        """Whether a replica has more than this root.
+
+        Or the same number with other pairs, while records are lost here.
+        """
         if held.number != self.rank[0]:
             return held.number > self.rank[0]
         return self.context.is_damaged and held.digest != self.context.atlas.digest.hex()
 
     @property
     def _is_doubtful(self) -> bool:
-        """Whether a root at its start may lack what it once had."""
+        """Whether a starting root may lack something that it once had."""
         return self.context.root.epoch < 0 or self.context.is_damaged
 
     def accept_loss(self, now: Now) -> None:
-        """A person can do without what is lost: what is here holds."""
+        """A person accepts the loss: what is here is in force."""
         self.context.is_damaged = False
         if self.role is Role.STARTING:
             self.due_at = now.mono
@@ -242,10 +245,10 @@ class Election:
             self.role = turn.then
             getattr(self, turn.do)(cue, now)
 
-    # What candidates do
+    # Actions of candidates
 
     def call(self, cue: Cue, now: Now) -> None:
-        """Ask the voters, in an epoch that nobody has used as far as this node knows."""
+        """Ask the voters, in an epoch that no node has used as far as known here."""
         context = self.context
         self._reset()
         self.attempt += 1
@@ -277,16 +280,16 @@ class Election:
         self.granted = {}
 
     def call_on(self, cue: Cue, now: Now) -> None:
-        """Already calling."""
+        """Nothing to do: a call is under way."""
 
     def wait(self, cue: Cue, now: Now) -> None:
-        """Somebody better is there: give it time (REC-010)."""
+        """A node of higher rank exists: give it time (REC-010)."""
         self._reset()
         self.attempt = 0
         self.due_at = now.mono + limits.WAIT_ELECTIONS * self.context.election_ns
 
     def raise_bid(self, cue: Cue, now: Now) -> None:
-        """Somebody has promised a higher epoch: call again above it, a little later than others who hear the same."""
+        """A voter has promised a higher epoch: call again above it, slightly later than other candidates."""
         context = self.context
         if self._bid_at is None:
             self._bid_at = now.mono + context.election_ns * context.chance.randrange(1, 5) // 4
@@ -294,7 +297,7 @@ class Election:
             context.remember(Promised(cue.propose))
 
     def win(self, cue: Cue, now: Now) -> None:
-        """A majority has promised: from here on there is a root of this epoch, and no other (REC-011, REC-012)."""
+        """A majority has promised: there is a root of this epoch now, and no other (REC-011, REC-012)."""
         context = self.context
         votes, voters = len(self.granted) + 1, len(self.voters())
         self._victory = {
@@ -312,7 +315,7 @@ class Election:
         self._take(RootTaken(self.propose, False, votes, voters))
 
     def act(self, cue: Cue, now: Now) -> None:
-        """No majority: serve what is known, write nothing, and go on asking (REC-014)."""
+        """No majority: serve what is known, write nothing, and keep calling (REC-014)."""
         context = self.context
         votes = len(self.granted) + 1
         self.rest(cue, now)
@@ -320,13 +323,13 @@ class Election:
         context.tell(RootTaken(max(context.root.epoch, 0), True, votes, len(self.voters())))
 
     def rest(self, cue: Cue, now: Now) -> None:
-        """Still no majority."""
+        """There is still no majority."""
         self._reset()
         self.attempt = 0
         self.due_at = now.mono + limits.ACTING_BEATS * self.context.beat_ns
 
     def calm(self, cue: Cue, now: Now) -> None:
-        """No reason to call any more, or none at present."""
+        """There is no reason to call, or none at present."""
         if self.role is Role.ACTING:
             self.rest(cue, now)
             return
@@ -334,10 +337,10 @@ class Election:
         self.attempt = 0
         self.announcer.hang_up()
 
-    # What voters do
+    # Actions of voters
 
     def vote(self, cue: Cue, now: Now) -> None:
-        """Promise, durably, and only then say so (REC-011)."""
+        """Promise durably, and only then send the vote (REC-011)."""
         context = self.context
         if self.role is Role.FOLLOW:
             self._reset()
@@ -346,27 +349,31 @@ class Election:
         context.say(cue.endpoint, GRANTED, {"election": cue.election, "propose": cue.propose, **shown})
 
     def say_yo(self, cue: Cue, now: Now) -> None:
-        """There is somebody better: this node."""
+        """Answer that this node has the higher rank."""
         self.context.say(cue.endpoint, "yo", {"election": cue.election})
 
     def outbid(self, cue: Cue, now: Now) -> None:
-        """There is somebody better, and it calls now."""
+        """Answer that this node has the higher rank, and call for votes."""
         self.say_yo(cue, now)
         if self.due_at is None or not self._repeats:
             self.attempt = 0
             self.call(Cue(), now)
 
     def refuse_vote(self, cue: Cue, now: Now) -> None:
-        """No vote, and why."""
+        """Refuse the vote, with the reason."""
         said: dict[str, Any] = {"election": cue.election, "why": cue.why}
         if cue.why == "promised":
             said["promised"] = max(self.context.promised.epoch, self.context.root.epoch, 0)
         self.context.say(cue.endpoint, REFUSED, said)
 
-    # What roots do
+    # Actions of roots
 
     def begin(self, cue: Cue, now: Now) -> None:
-        """Wait for who knows better: without a disk, or part of it, for 2 H, 10 s at most (REC-016, JRN-023), else only if there are voters to say it."""
+        """Wait for nodes that know more.
+
+        A root without its disk, or with a part of it lost, waits 2 H, 10 s at most (REC-016, JRN-023); any other only
+        if there are voters who could tell it.
+        """
         context = self.context
         if not context.settings.calls:
             self.due_at = now.mono
@@ -379,7 +386,7 @@ class Election:
             self.due_at = now.mono
 
     def note_holds(self, polo: Control, now: Now) -> None:
-        """What a node holds that answers the call of a root without its disk (REC-016)."""
+        """Note what a node has that answers a root without its disk (REC-016)."""
         number = _number(polo.properties.get("holds"))
         if self._is_doubtful:
             self._seen = max(self._seen, number)
@@ -388,7 +395,7 @@ class Election:
                 self._is_compared = True
 
     def fetch(self, cue: Cue, now: Now) -> None:
-        """Take the store of who holds most, for as long as that may take; then of the next (REC-016)."""
+        """Fetch the store of the node that has most, within a time limit; then of the next (REC-016)."""
         donor = max(self._donors, key=lambda endpoint: self._donors[endpoint])
         self._fetched = self._donors.pop(donor)
         place = Place(parent=donor, root=self.context.endpoint, level="branch", tier=1, epoch=epoch_of(self._seen))
@@ -396,13 +403,13 @@ class Election:
         self.due_at = now.mono + limits.SNAPSHOT_NS
 
     def has_learnt(self, now: Now) -> None:
-        """The store has grown: a root that waits for it may begin."""
+        """The store has grown: a root that waited for it may begin."""
         is_taken = self._fetched is not None or not self.context.is_damaged
         if self.role is Role.STARTING and is_taken and 0 < self._seen <= self.rank[0]:
             self.due_at = now.mono
 
     def ascend(self, cue: Cue, now: Now) -> None:
-        """Be the root by the file or the journal."""
+        """Become root by file or journal."""
         context = self.context
         self._reset()
         epoch = max(context.root.epoch, 0)
@@ -421,11 +428,11 @@ class Election:
         self.context.tell(taken)
 
     def submit(self, cue: Cue, now: Now) -> None:
-        """There is a root of a higher epoch: stop writing at once, and follow it (REC-015)."""
+        """A root of a higher epoch exists: stop writing at once, and follow it (REC-015)."""
         self._give_way(cue, led=self.context.leads)
 
     def give_up(self, cue: Cue, now: Now) -> None:
-        """The same before this one, root by its file or its journal, has begun to lead."""
+        """The same, before this root by file or journal has begun to lead."""
         self._give_way(cue, led=True)
 
     def _give_way(self, cue: Cue, *, led: bool) -> None:

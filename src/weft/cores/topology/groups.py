@@ -1,9 +1,9 @@
-"""Which group wants a node: by exact endpoint, longest subnet, pattern, or label (TOP-010).
+"""Which group a node belongs to: by exact endpoint, longest subnet, pattern, or label (TOP-010).
 
     "10.0.0.7:27500"   this very node               "web*.lab"      any host of that form
     "10.0.0.0/24"      every host of that network   "web*:27500"    the same, on that port only
 
-A group's `labels` want every node that carries all of them. `exclude` is written as `members`.
+A group's `labels` match every node that has all of them. `exclude` has the form of `members`.
 """
 
 from collections.abc import Iterable
@@ -23,21 +23,21 @@ WILD: Final = "*?["
 
 
 class Guest(NamedTuple):
-    """A node as its POLO says it."""
+    """A node as described in its POLO."""
 
     node: bytes
     endpoint: str
     name: str = ""
     labels: tuple[tuple[str, str], ...] = ()
     level: str = "auto"
-    """What its file says: `auto`, `sensor` (never a collector), `collector` (always one), `root` (was one)."""
+    """The level in its file: `auto`, `sensor` (never a collector), `collector` (always one), `root` (was one)."""
     incarnation: int = 0
     started_at: int = 0
-    """When it started, by our monotonic clock: its uptime, which no record keeps (TOP-016)."""
+    """When it started, by our monotonic clock, ns; its uptime is in no record (TOP-016)."""
 
 
 def is_pattern(text: str) -> bool:
-    """Whether a member is anything but one endpoint.
+    """Whether a member is a pattern or network, and not one endpoint.
 
     >>> is_pattern("web*:27500"), is_pattern("10.0.0.0/8"), is_pattern("web1"), is_pattern("web1:27500")
     (True, True, True, False)
@@ -61,7 +61,7 @@ def _is_in(host: str, network: IPv4Network | IPv6Network) -> bool:
 
 
 def strength(member: str, endpoint: str, name: str = "") -> tuple[int, int]:
-    """How strongly one line of `members` wants this node: way and length; (0, 0): not at all.
+    """How well one line of `members` matches this node: kind of match and length; (0, 0): not at all.
 
     >>> strength("10.0.0.0/24", "10.0.0.7:27500"), strength("10.0.0.0/24", "10.0.1.7:27500")
     ((3, 24), (0, 0))
@@ -86,12 +86,12 @@ def _has_port(member: str) -> bool:
 
 
 def best(members: Iterable[str], guest: Guest) -> tuple[int, int]:
-    """The strongest of several lines."""
+    """The best match of several lines."""
     return max((strength(member, guest.endpoint, guest.name) for member in members), default=(0, 0))
 
 
 def wanted(group: Group, guest: Guest) -> tuple[int, int]:
-    """How strongly a group wants a node; (0, 0): not at all, or it is excluded."""
+    """How well a group matches a node; (0, 0): not at all, or it is excluded."""
     if best(group.exclude, guest) > (0, 0):
         return 0, 0
     found = best((*group.collectors, *group.members), guest)
@@ -102,7 +102,7 @@ def wanted(group: Group, guest: Guest) -> tuple[int, int]:
 
 
 class Directory:
-    """Which group wants whom, indexed: a fleet may name each of its nodes (CFG-095)."""
+    """Finds the group of a node, by an index: a fleet may name each of its nodes (CFG-095)."""
 
     def __init__(self, groups: dict[str, Group]) -> None:
         self._exact: dict[str, dict[str, None]] = {}
@@ -119,7 +119,7 @@ class Directory:
                 self._patterns[name] = replace(group, members=tuple(patterns), collectors=())
 
     def find(self, guest: Guest) -> str | None:
-        """The group that wants a node most, by name where two want it alike; None: none does."""
+        """The group that matches a node best; between equal matches, the first by name; None: no group matches."""
         strongest, found = (0, 0), None
         for name in self._exact.get(guest.endpoint, ()):
             if best(self._groups[name].exclude, guest) == (0, 0):

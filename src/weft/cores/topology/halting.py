@@ -1,4 +1,4 @@
-"""Stopping a group, or all nodes: they are called, answer, and are told to stop (TOP-017)."""
+"""Stopping a group, or all nodes: they are called, they answer, and get the order to stop (TOP-017)."""
 
 from weft.base.now import Now
 from weft.cores.topology import limits
@@ -10,7 +10,7 @@ from weft.wire.discovery import MARCO, group_key
 
 
 class Halting:
-    """One order at a time: a later one waits for nobody and is answered with nobody stopped."""
+    """One order at a time: a second order is answered at once, with no node stopped."""
 
     def __init__(self, context: Context, registry: Registry) -> None:
         self.context, self.registry = context, registry
@@ -21,7 +21,7 @@ class Halting:
         self._times = 0
 
     def begin(self, order: StopNodes, now: Now) -> None:
-        """Call who has to stop."""
+        """Call the nodes that have to stop."""
         if not self.context.is_root or self._order is not None:
             self.context.reply(order.ticket, NodesStopped((), ()))
             return
@@ -31,13 +31,13 @@ class Halting:
         self._end_at, self._next_at = now.mono + limits.STOP_NS, now.mono
 
     def takes(self, asker: Asker) -> bool:
-        """Whether the POLO is of a node that has to stop; then it is told so."""
+        """Whether the POLO is from a node that has to stop; if so, it gets the order."""
         located = self._missing.pop(asker.guest.node, None) or self._stopped.get(asker.guest.node)
         if self._order is None or located is None:
             return False
         self._stopped[asker.guest.node] = located
         if not self._missing:
-            self._end_at = 0  # nobody is waited for any more
+            self._end_at = 0  # all have answered
         said = Control("stop", self.context.endpoint, self.context.node, {})
         self.context.answer(asker.peer, asker.envelope, said)
         return True
@@ -46,7 +46,7 @@ class Halting:
         return None if self._order is None else min(self._end_at, self._next_at)
 
     def wake(self, now: Now) -> None:
-        """Call again; end when all have answered, or when it takes too long."""
+        """Call again; finish when all have answered, or when time is over."""
         if self._order is None:
             return
         if not self._missing or now.mono >= self._end_at:
@@ -57,7 +57,7 @@ class Halting:
             self._times = min(self._times + 1, 16)
 
     def _call(self, order: StopNodes) -> Announcement:
-        """With a fresh UUID, as a root that nobody knows (TOP-003)."""
+        """Call with a new UUID, as a root that no node knows (TOP-003)."""
         context = self.context
         content = {"fleet": context.settings.fleet, "epoch": max(context.root.epoch, 0), "why": "stop"}
         key = group_key(order.group) if order.group else MARCO
@@ -75,7 +75,7 @@ class Halting:
         self._missing, self._stopped = {}, {}
 
     def retire(self) -> None:
-        """Lead no longer: who asked is told what was done so far."""
+        """This node stops leading: answer the order with what was done so far."""
         if self._order is not None:
             answer = NodesStopped(_names(list(self._stopped.values())), _names(list(self._missing.values())))
             self.context.reply(self._order.ticket, answer)

@@ -1,4 +1,4 @@
-"""How a node finds its place: it answers a root's call, or calls in, and takes what it is assigned (TOP-005..012)."""
+"""How a node gets its place: it answers a root's call, or asks a root, and takes the assignment (TOP-005..012)."""
 
 from collections.abc import Callable
 from typing import Any, Final, NamedTuple
@@ -14,9 +14,9 @@ from weft.cores.topology.messages import Announcement, Control, PlaceLost, Wtf
 from weft.cores.topology.states import MEMBER_TABLE, Hears, Standing
 from weft.wire.replication import BUSY, NO_GROUP, NOT_READY, NOT_ROOT, STALE_EPOCH, UNKNOWN_NODE
 
-ASKED_MAX: Final = 64  # endpoints whose answers are still taken: the last ones asked
+ASKED_MAX: Final = 64  # endpoints whose answers are still accepted: the last ones asked
 TIMEOUT: Final = -1
-"""In place of a code of WTF: nobody answered."""
+"""Stands for a missing answer, in place of a code of WTF."""
 PAUSES: Final = {
     TIMEOUT: limits.TIMEOUT_PAUSE,
     BUSY: limits.BUSY_PAUSE,
@@ -25,18 +25,18 @@ PAUSES: Final = {
 
 
 class Heard(NamedTuple):
-    """What a row of the table is about: whom to ask, and what was answered."""
+    """The input of a row of the table: which node to ask, and what was answered."""
 
     endpoint: str
     epoch: int = -1
-    """Of the root there; -1: not known."""
+    """Epoch of the root there; -1: not known."""
     place: Place | None = None
     root: bytes = b""
     code: int = 0
 
 
 class Member:
-    """The part of a node that is assigned; `on_place` hears of every assignment that is taken."""
+    """The part of a node that gets a place; `on_place` is called with every assignment."""
 
     def __init__(self, context: Context, on_place: Callable[[Now], None]) -> None:
         self.context = context
@@ -52,7 +52,7 @@ class Member:
         self._is_untold = False
 
     def start(self, now: Now) -> None:
-        """Take up the old place at once and have it confirmed, or call in where the file says."""
+        """Use the old place at once and ask for confirmation; without one, ask where the file says."""
         context = self.context
         context.remember(Starts(context.starts.count + 1))
         if context.place.parent:
@@ -66,13 +66,13 @@ class Member:
             self._turn(Hears.CALL, Heard(context.settings.join[0]), now)
 
     def stop(self) -> None:
-        """Ask nobody any more: this node leads, and every place is news afterwards."""
+        """Stop asking: this node leads, and any later assignment counts as new."""
         self._is_untold = True
         self._answer_at = self._retry_at = None
         self.standing = Standing.BASE
 
     def submit(self, endpoint: str, epoch: int, now: Now) -> None:
-        """Follow that root: this node led, or has heard of it first."""
+        """Follow that root: this node led before, or is the first to hear of it."""
         self._turn(Hears.CALL if self.standing is not Standing.CALLED else Hears.BETTER, Heard(endpoint, epoch), now)
 
     def recheck(self, endpoint: str, epoch: int, now: Now) -> None:
@@ -81,10 +81,10 @@ class Member:
         if self.standing is Standing.JOINED and not (is_asking and self.target.epoch >= epoch):
             self._turn(Hears.CALL, Heard(endpoint, epoch), now)
 
-    # What is heard
+    # Input
 
     def hint(self, endpoint: str, now: Now) -> None:
-        """A root's beacon: somebody to ask, for who has nobody (TOP-006)."""
+        """A root's beacon: a node to ask, if none is known (TOP-006)."""
         if self.standing is Standing.BASE and self._retry_at is None and self._stopped_epoch < 0:
             self._turn(Hears.CALL, Heard(endpoint), now)
 
@@ -102,7 +102,7 @@ class Member:
             self._turn(Hears.CALL, heard, now)
 
     def _is_deaf_to(self, said: Announcement, epoch: int) -> bool:
-        """Whether a node in a pause, or one that was told to stop, lets this call pass."""
+        """Whether a node that pauses, or was told to stop, accepts this call."""
         if said.content.get("why") in ("start", "reassign"):
             return False
         if said.content.get("why") == "stop" or epoch <= self._stopped_epoch:
@@ -116,20 +116,18 @@ class Member:
             return Hears.CALL if said.group == own.group and epoch >= own.epoch else None
         if said.endpoint == own.root:
             known = self.context.root.node
-            is_other = bool(known) and said.uuid != known  # it lost its disk, or it stops (TOP-003)
+            is_other = bool(known) and said.uuid != known  # the root lost its disk, or it stops the group (TOP-003)
             return Hears.CALL if is_other or epoch > own.epoch or content.get("why") == "stop" else None
         is_silent = self.context.parent_is == "silent"
         if epoch < own.epoch and is_silent and self.context.is_of_record(said.uuid):
-            return (
-                Hears.CALL
-            )  # the one that is followed is silent, and our configuration never said that it is the root
+            return Hears.CALL  # the followed root is silent, and our configuration never named it as root
         if epoch != own.epoch:
             return Hears.BETTER if epoch > own.epoch else Hears.STALE
         is_free = is_silent or (own.is_acting and not content.get("acting"))
         return Hears.CALL if is_free else None
 
     def answered(self, message: Control | Wtf, peer: str, now: Now) -> None:
-        """An answer of a node that was asked; PeerError for any other, and for an assignment that cannot be."""
+        """An answer of a node that was asked; PeerError for any other node, and for an impossible assignment."""
         if peer not in self.asked:
             raise PeerError("unasked", peer)
         if isinstance(message, Wtf):
@@ -163,7 +161,7 @@ class Member:
         return earliest(self._answer_at, self._retry_at)
 
     def wake(self, now: Now) -> None:
-        """An answer did not come, or a pause is over."""
+        """The answer did not come, or a pause is over."""
         if self._answer_at is not None and now.mono >= self._answer_at:
             self._answer_at = None
             self._turn(Hears.NOTHING, self.target._replace(code=TIMEOUT), now)
@@ -172,14 +170,14 @@ class Member:
             self._turn(Hears.CALL, self._next_target(), now)
 
     def _next_target(self) -> Heard:
-        """Whom to ask after a pause: where nobody answered, another one."""
+        """The node to ask after a pause; after a missing answer, another one."""
         join = self.context.settings.join
         if self.standing is Standing.BASE and self.pause_code == TIMEOUT and join:
             self._join += 1
             return Heard(join[self._join % len(join)])
         return self.target
 
-    # What a member does
+    # Actions of a member
 
     def _turn(self, on: Hears, heard: Heard, now: Now) -> None:
         step = MEMBER_TABLE.get((self.standing, on))
@@ -188,14 +186,14 @@ class Member:
             getattr(self, step.do)(heard, now)
 
     def polo(self, heard: Heard, now: Now) -> None:
-        """Say who we are and what we hold (TOP-007)."""
+        """Send a POLO with our identity and what we have (TOP-007)."""
         context = self.context
         self._referrals = 0
         self._ask(heard, now)
         context.say(heard.endpoint, "polo", self.portrait(now))
 
     def portrait(self, now: Now) -> dict[str, Any]:
-        """What a root has to know of this node."""
+        """The description of this node for a root."""
         context = self.context
         return {
             "fleet": context.settings.fleet,
@@ -217,20 +215,20 @@ class Member:
         self.note_asked(heard.endpoint)
 
     def note_asked(self, endpoint: str) -> None:
-        """Answers of this one are taken."""
+        """Accept answers of this endpoint."""
         self.asked.pop(endpoint, None)
         self.asked[endpoint] = None
         if len(self.asked) > ASKED_MAX:
             del self.asked[next(iter(self.asked))]
 
     def ask_there(self, heard: Heard, now: Now) -> None:
-        """The one asked knows who the root is (TOP-006)."""
+        """The asked node named the root: ask that (TOP-006)."""
         referrals = self._referrals + 1
         self.polo(heard, now)
         self._referrals = referrals
 
     def take_place(self, heard: Heard, now: Now) -> None:
-        """Stand where the root says; the same place again is only a confirmation (TOP-012)."""
+        """Take the assigned place; if it is the present one, that is only a confirmation (TOP-012)."""
         context, place = self.context, heard.place
         assert place is not None, "an assignment was parsed before"
         self._answer_at = self._retry_at = None
@@ -246,24 +244,24 @@ class Member:
         self._on_place(now)
 
     def leave_place(self, heard: Heard, now: Now) -> None:
-        """The root stops this node: it waits until one starts."""
+        """The root stops this node: wait until a root starts."""
         self._lose("stopped")
         self.rest(heard, now)
 
     def rest(self, heard: Heard, now: Now) -> None:
-        """Wait for a root that starts."""
+        """Wait until a root starts."""
         self._answer_at = self._retry_at = None
         self._stopped_epoch = max(heard.epoch, self.context.root.epoch, 0)
 
     def lose_place(self, heard: Heard, now: Now) -> None:
-        """The root does not know us: ask again as a newcomer (REC-002)."""
+        """The root does not know us: ask again as a new node (REC-002)."""
         self._lose("unknown")
         self._tries, self.pause_code = 0, TIMEOUT
         self.target = heard
         self._answer_at, self._retry_at = None, now.mono
 
     def reset(self) -> None:
-        """Forget the place and whom to ask: a person says that the root was a wrong one."""
+        """Forget the place and the nodes to ask: a person says that the root was a wrong one."""
         self._answer_at = self._retry_at = None
         self._stopped_epoch, self.target, self.pause_code = -1, Heard(""), 0
         self.standing = Standing.BASE
@@ -275,23 +273,23 @@ class Member:
         self.context.tell(PlaceLost(why))
 
     def back_off(self, heard: Heard, now: Now) -> None:
-        """Ask again after a pause that grows; never given up."""
+        """Ask again after a growing pause, without end."""
         self._tries = self._tries + 1 if heard.code == self.pause_code else 1
         self.pause_code, self._answer_at = heard.code, None
         pause = PAUSES.get(heard.code, limits.REFUSED_PAUSE)
         self._retry_at = now.mono + pause.pause_ns(self.context.chance, self._tries - 1)
 
     def ask_later(self, heard: Heard, now: Now) -> None:
-        """As before, but with a place: work goes on."""
+        """The same, while the node has a place and works on."""
         self.back_off(heard, now)
 
     def warn(self, heard: Heard, now: Now) -> None:
-        """Tell a root of the past who leads now (TOP-007, REC-015)."""
+        """Tell an outdated root which node leads now (TOP-007, REC-015)."""
         place = self.context.place
         text = f"epoch {place.epoch} is led by {place.root}"
         self.context.say_wtf(heard.endpoint, Wtf(STALE_EPOCH, text))
 
 
 def whole(value: object, default: int = 0) -> int:
-    """A whole number that a peer says, else the default."""
+    """A whole number from a peer's message, else the default."""
     return value if isinstance(value, int) and not isinstance(value, bool) and value >= 0 else default

@@ -1,12 +1,12 @@
-"""What the topology core keeps in the journal, and back.
+"""The topology core's records in the journal, and back.
 
-    PROMISED   whom this node has promised its vote in an epoch; durable before the vote is sent (REC-011)
+    PROMISED   the node that got this node's vote in an epoch; durable before the vote is sent (REC-011)
     ROOT       the root of record, as this node knows it
     PLACE      this node's last assignment, so that a restarted node knows its place at once
     CANDIDATES every promise that may still make a root, the last one and earlier ones; durable with the promise
     STARTS     how often a member has started: its `incarnation` (TOP-007)
 
-The last record of each kind is what holds.
+The last record of each kind counts.
 """
 
 from typing import Final
@@ -59,13 +59,16 @@ class Starts(msgspec.Struct, array_like=True, frozen=True, gc=False):
 
 
 class Candidates(msgspec.Struct, array_like=True, frozen=True, gc=False):
-    """Promises of this node's vote that may still make a root: a later one does not take an earlier one back."""
+    """Promised votes of this node that may still make a root: a later promise does not cancel an earlier one."""
 
     promises: tuple[tuple[int, bytes], ...] = ()
-    """Epoch and node; one of each node, the last."""
+    """Epoch and node; for each node only the last."""
 
     def plus(self, epoch: int, node: bytes, held: int) -> "Candidates":
-        """With one more promise; without those of epochs up to `held`, of which this node follows a root or a later one."""
+        """Add a promise.
+
+        Drop those of epochs up to `held`, since this node follows a root of that epoch or a later one.
+        """
         kept = [each for each in self.promises if each[0] > held and each[1] != node]
         return Candidates((*kept, (epoch, node)))
 

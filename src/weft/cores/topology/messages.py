@@ -1,4 +1,4 @@
-"""What the topology core hears and says."""
+"""Orders and events of the topology core, and its wire messages."""
 
 import msgspec
 
@@ -51,31 +51,31 @@ __all__ = [
 
 
 class TopologySettings(msgspec.Struct, frozen=True, kw_only=True):
-    """This node's place, as its own file says it, and the times of the fleet."""
+    """This node's place according to its file, and the times of the fleet."""
 
     fleet: str
     name: str
     level: str
-    """`root`, `collector`, `sensor`; `auto`: where the root puts it."""
+    """`root`, `collector`, `sensor`; `auto`: decided by the root."""
     parent: str = ""
-    """A node's name, found by its beacon; or `host:port` of its port block; empty: none, or assigned."""
+    """A node's name, found by its beacon; or `host:port` of its port block; empty: none, or assigned by a root."""
     base_port: int
     host: str = "127.0.0.1"
-    """Under which others reach this node (TOP-004)."""
+    """Address at which other nodes reach this node (TOP-004)."""
     beacons: bool = True
     join: tuple[str, ...] = ()
-    """Endpoints to call in at, for whom no beacon reaches (TOP-006)."""
+    """Endpoints to ask for a place where no beacon arrives (TOP-006)."""
     labels: dict[str, str] = {}
     heartbeat_ns: int = 2 * SECOND
     dead_after: int = 5
     quorum: str = "majority"
     """`alone`: an acting root of a fleet of two voters may become root (REC-014)."""
     calls: bool = True
-    """Whether this node calls and is called: MARCO, POLO, elections; a fleet of static parents needs none of it."""
+    """Whether this node takes part in MARCO, POLO and elections; a fleet of static parents needs none of them."""
     has_store: bool = False
-    """Whether its beacon says that it holds the shared store."""
+    """Whether its beacon says that it has the shared store."""
     start_beats: int = limits.START_BEATS
-    """Beats that a root without its disk waits for who knows more (REC-016)."""
+    """Beats that a root without its disk waits for nodes that know more (REC-016)."""
 
 
 class Stop(msgspec.Struct, frozen=True, gc=False):
@@ -83,11 +83,11 @@ class Stop(msgspec.Struct, frozen=True, gc=False):
 
 
 class LearnPairs(msgspec.Struct, frozen=True, gc=False):
-    """Order: pairs of the replicated store have changed: `/TOPO/` and groups of `/CONFIG/`; None: deleted."""
+    """Order: changed pairs of the replicated store: `/TOPO/` and groups of `/CONFIG/`; None: deleted."""
 
     pairs: tuple[tuple[str, bytes | None], ...]
     number: int
-    """Highest number applied: what this node holds (REC-010)."""
+    """Highest number applied: what this node has (REC-010)."""
     digest: bytes = b""
     """Of all pairs at that number (FLD-003)."""
     is_partial: bool = False
@@ -95,37 +95,40 @@ class LearnPairs(msgspec.Struct, frozen=True, gc=False):
 
 
 class LearnHolds(msgspec.Struct, frozen=True, gc=False):
-    """Order: the replicated store is at that number, though no pair may have changed."""
+    """Order: the number of the replicated store, even if no pair has changed."""
 
     number: int
     digest: bytes
 
 
 class NoteDiverged(msgspec.Struct, frozen=True, gc=False):
-    """Order: the parent has other pairs at this node's number; until the next snapshot this node has no vote (FLD-003)."""
+    """Order: the parent has other pairs at this node's number.
+
+    Until the next snapshot this node may not vote (FLD-003).
+    """
 
 
 class RecordWritten(msgspec.Struct, frozen=True, gc=False):
-    """Order: what was wanted by `RecordsWanted(ticket)` is durable; `code` 0, or one of WTF."""
+    """Order: the records of `RecordsWanted(ticket)` are durable; `code` 0, or a code of WTF."""
 
     ticket: int
     code: int = 0
 
 
 class ParentIs(msgspec.Struct, frozen=True, gc=False):
-    """Order: how the parent is heard: `heard`, `quiet` (for D/2) or `silent` (for D, said again every D)."""
+    """Order: state of the parent: `heard`, `quiet` (for D/2) or `silent` (for D, repeated every D)."""
 
     state: str
 
 
 class LinkIs(msgspec.Struct, frozen=True, gc=False):
-    """Order: whether the node link to the parent is up: the parent has welcomed this node and answers."""
+    """Order: whether the parent has welcomed this node on the node link and answers."""
 
     is_up: bool
 
 
 class ChildIs(msgspec.Struct, frozen=True, gc=False):
-    """Order, at the root: the node link of a child has ended (`lost`) or is there again (`joined`) (REC-003)."""
+    """Order, at the root: a child's node link has ended (`lost`) or is back (`joined`) (REC-003)."""
 
     node: bytes
     state: str
@@ -143,7 +146,7 @@ class StopNodes(msgspec.Struct, frozen=True, gc=False):
 
 
 class ResetRoot(msgspec.Struct, frozen=True, gc=False):
-    """Order: forget which root this node follows, and its promises; answered by `RootReset(ticket)` (FLD-011)."""
+    """Order: forget the followed root and the promises; answered by `RootReset(ticket)` (FLD-011)."""
 
     ticket: int
 
@@ -152,21 +155,21 @@ class RootReset(msgspec.Struct, frozen=True, gc=False):
     """Answer: what was forgotten, and what this node does now: `leads`, `becomes-root`, `seeks`."""
 
     root: str
-    """Endpoint of the root that it followed; empty: none."""
+    """Endpoint of the root that was followed; empty: none."""
     epoch: int
-    """The highest that it had followed or promised; -1: none."""
+    """The highest epoch that it had followed or promised; -1: none."""
     now: str
 
 
 class NodesStopped(msgspec.Struct, frozen=True, gc=False):
-    """Answer: who was told to stop, and who did not answer."""
+    """Answer: the nodes that got the order to stop, and those that did not answer."""
 
     stopped: tuple[str, ...]
     missing: tuple[str, ...]
 
 
 class PlaceAssigned(msgspec.Struct, frozen=True, gc=False):
-    """Event: this node's place in the tree is another one now (TOP-012)."""
+    """Event: this node has another place in the tree (TOP-012)."""
 
     parent: str
     """Endpoint of the parent's port block."""
@@ -180,24 +183,24 @@ class PlaceAssigned(msgspec.Struct, frozen=True, gc=False):
     """Of this node: the root is 0."""
     epoch: int
     topics: tuple[str, ...]
-    """What to replicate (CFG-030)."""
+    """The topics to replicate (CFG-030)."""
 
 
 class PlaceLost(msgspec.Struct, frozen=True, gc=False):
-    """Event: this node has no place any more: `stopped`, `unknown`, `reset`."""
+    """Event: this node has lost its place: `stopped`, `unknown`, `reset`."""
 
     why: str
 
 
 class RootKnown(msgspec.Struct, frozen=True, gc=False):
-    """Event: this is the root of record now, by this node's own office, its assignment, or its configuration."""
+    """Event: the root of record is known: this node itself, or from its assignment or configuration."""
 
     node: bytes
     epoch: int
 
 
 class RootTaken(msgspec.Struct, frozen=True, gc=False):
-    """Event: this node is the root now: by its file, by election, or acting without a majority (REC-010..014)."""
+    """Event: this node is root now: by its file, by election, or acting without a majority (REC-010..014)."""
 
     epoch: int
     is_acting: bool
@@ -206,22 +209,22 @@ class RootTaken(msgspec.Struct, frozen=True, gc=False):
 
 
 class RootLeft(msgspec.Struct, frozen=True, gc=False):
-    """Event: this node is the root no longer: one of a higher epoch is (REC-015)."""
+    """Event: this node is no longer root: there is one of a higher epoch (REC-015)."""
 
     epoch: int
     root: str
-    """Endpoint of the new one; empty: not known yet."""
+    """Endpoint of the new root; empty: not known yet."""
 
 
 class RecordsWanted(msgspec.Struct, frozen=True, gc=False):
-    """Event: the root's tree wants these written; answered by `RecordWritten(ticket)`. Empty value: delete."""
+    """Event: the root wants these records written; answered by `RecordWritten(ticket)`. Empty value: delete."""
 
     ticket: int
     writes: tuple[tuple[str, bytes], ...]
 
 
 class NodeJoined(msgspec.Struct, frozen=True, gc=False):
-    """Event, at the root: a node has a place that it had not before."""
+    """Event, at the root: a node has got a place."""
 
     name: str
     endpoint: str
@@ -231,7 +234,7 @@ class NodeJoined(msgspec.Struct, frozen=True, gc=False):
 
 
 class NodeLeft(msgspec.Struct, frozen=True, gc=False):
-    """Event, at the root: a node is told to stop, or its collector is replaced because it is dead: `stopped`, `dead`."""
+    """Event, at the root: a node was told to stop, or a dead collector was replaced: `stopped`, `dead`."""
 
     name: str
     endpoint: str
@@ -239,21 +242,21 @@ class NodeLeft(msgspec.Struct, frozen=True, gc=False):
 
 
 class NodeUnassigned(msgspec.Struct, frozen=True, gc=False):
-    """Event, at the root: no group wants this node; told once (TOP-010)."""
+    """Event, at the root: a node matches no group; told once (TOP-010)."""
 
     name: str
     endpoint: str
 
 
 class ElectionCalled(msgspec.Struct, frozen=True, gc=False):
-    """Event: the root is silent, and this node asks the voters for their votes."""
+    """Event: the root is silent, and this node asks the voters."""
 
     propose: int
     attempt: int
 
 
 class VotePromised(msgspec.Struct, frozen=True, gc=False):
-    """Event: who may still become the root with this node's vote: epoch and node of each promise, durable (REC-011)."""
+    """Event: nodes that may still become root by this node's vote: epoch and node of each durable promise (REC-011)."""
 
     promises: tuple[tuple[int, bytes], ...]
 
@@ -273,37 +276,37 @@ class ParentMoved(msgspec.Struct, frozen=True, gc=False):
 
 
 class NameTaken(msgspec.Struct, frozen=True, gc=False):
-    """Event: an older live node of this fleet has our name, and has said so itself; this node has to end."""
+    """Event: an older live node of this fleet has our name and has confirmed it; this node has to stop."""
 
     name: str
     node: bytes
-    """The UUID of the one who had the name before."""
+    """The UUID of the older node."""
 
 
 class TwinSuspected(msgspec.Struct, frozen=True, gc=False):
-    """Event: a datagram says that an older node has our name, and nothing proves it; this node goes on (FLD-010)."""
+    """Event: a datagram claims that an older node has our name, without proof; this node goes on (FLD-010)."""
 
     name: str
     endpoint: str
-    """Of the block of ports that the datagram speaks of."""
+    """The block of ports that the datagram names."""
 
 
 class NodeSeen(msgspec.Struct, frozen=True, gc=False):
-    """Event: a node of this fleet is heard that was not known."""
+    """Event: a new node of this fleet was heard."""
 
     name: str
     level: str
 
 
 class StoreSeen(msgspec.Struct, frozen=True, gc=False):
-    """Event: a node that holds the shared store is heard, there or now elsewhere."""
+    """Event: a node with the shared store was heard, for the first time or at a new endpoint."""
 
     endpoint: str
     """Of its block of ports."""
 
 
 class NodeVanished(msgspec.Struct, frozen=True, gc=False):
-    """Event: a known node left, or has not been heard for four beacons."""
+    """Event: a known node left, or was not heard for four beacons."""
 
     name: str
     level: str

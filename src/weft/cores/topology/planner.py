@@ -1,8 +1,8 @@
-"""Where nodes stand: collectors of groups, tiers, fan-out (TOP-013, TOP-014). It changes the tree and says what it did.
+"""Assigns places: collectors of groups, tiers, fan-out (TOP-013, TOP-014). It changes the tree and returns the changes.
 
-A group has as many collectors as its `fanout` asks for, at least one: those it names, in order, else members by uptime,
-then UUID. They stand below the collectors of the group's `parent`, or below the root. Children are spread so that the
-counts differ by one at most, and as few nodes move as that takes.
+A group has as many collectors as its `fanout` requires, at least one: those it names, in order, else members by uptime,
+then UUID. They stand below the collectors of the group's `parent`, or below the root. Children are spread so that their
+numbers differ by at most one, with as few moves as possible.
 """
 
 from collections.abc import Iterable, Iterator
@@ -20,36 +20,36 @@ ANY: Group = Group()
 
 
 class Planner:
-    """`guests` are the nodes that this root has heard; `dead` collectors are given no children."""
+    """`guests` are the nodes that this root has heard; `dead` collectors get no children."""
 
     def __init__(self, context: Context) -> None:
         self.context = context
         self.tree = Tree()
         self.guests: dict[bytes, Guest] = {}
         self.dead: dict[str, None] = {}
-        """Endpoints of collectors that were declared dead and have not been heard since (REC-003)."""
+        """Endpoints of collectors that count as dead and were not heard since (REC-003)."""
 
-    # Who could be a parent
+    # Possible parents
 
     def listed(self, group: str) -> list[str]:
-        """Collectors that the group names, in its order, without the dead."""
+        """Collectors named by the group, in its order, without dead ones."""
         named = self.context.atlas.groups.get(group, ANY).collectors
         return [endpoint for endpoint in named if endpoint not in self.dead and endpoint != self.context.endpoint]
 
     def joined(self, group: str) -> list[str]:
-        """Collectors of a group that have a record, without the dead: those it names first, in its order."""
+        """Collectors of a group that have a record, without dead ones: those it names first, in its order."""
         there = [located.record.endpoint for located in self.tree.collectors(group)]
         there = [endpoint for endpoint in there if endpoint not in self.dead]
         named = [endpoint for endpoint in self.listed(group) if endpoint in there]
         return [*named, *(endpoint for endpoint in there if endpoint not in named)]
 
     def parents(self, group: str) -> list[str]:
-        """Who may have children in a group: its collectors, and those it names that have not come yet."""
+        """Possible parents in a group: its collectors, and named ones that have not come yet."""
         joined = self.joined(group)
         return [*joined, *(endpoint for endpoint in self.listed(group) if self.tree.at(endpoint) is None)]
 
     def above(self, group: str) -> list[str]:
-        """Under whom the collectors of a group stand: those of the next group above that has any, else the root."""
+        """Possible parents for a group's collectors: those of the next group above that has any, else the root."""
         for _ in range(limits.TIERS_MAX):
             group = self.context.atlas.groups.get(group, ANY).parent
             if not group:
@@ -59,7 +59,7 @@ class Planner:
         return [self.context.endpoint]
 
     def tier_of(self, endpoint: str) -> int:
-        """The tier of a parent; the root's is 0."""
+        """The tier of a parent; the root has tier 0."""
         if endpoint == self.context.endpoint:
             return 0
         located = self.tree.at(endpoint)
@@ -71,13 +71,13 @@ class Planner:
     # Changes
 
     def put(self, node: bytes, group: str, record: NodeRecord) -> Located:
-        """Let a node stand there."""
+        """Put a node at a place."""
         located = Located(node, group, record)
         self.tree.put(located)
         return located
 
     def inherit(self, guest: Guest) -> Located | None:
-        """A node that lost its disk, and with it its UUID, stands where its endpoint stood; returns the old record."""
+        """A node that lost its disk and its UUID gets the place of its endpoint; returns the old record."""
         former = self.tree.at(guest.endpoint)
         if former is None or former.node == guest.node:
             return None
@@ -87,7 +87,7 @@ class Planner:
         return former
 
     def seat(self, guest: Guest, group: str) -> list[Located]:
-        """Give a node a place in a group: all that changed, the node itself first."""
+        """Give a node a place in a group; returns all changed nodes, the node itself first."""
         known = self.tree.nodes.get(guest.node)
         if known is not None and known.group == group and self._may_stay(known, guest):
             record = msgspec.structs.replace(
@@ -106,15 +106,16 @@ class Planner:
         record = known.record
         if record.level == "branch":
             return guest.level != "sensor"
-        # Whom the group names is a collector as soon as it is back, and votes: else every death would leave fewer voters.
+        # A node that the group names becomes collector and voter as soon as it is back: otherwise every failure would
+        # leave fewer voters.
         return guest.endpoint not in self.listed(known.group) and guest.level != "collector"
 
     def _keeps_children(self, group: str) -> bool:
-        """Whether children stay where they were moved when their old parent comes back (REC-006)."""
+        """Whether children stay with their new parent when the old one comes back (REC-006)."""
         return not self.context.atlas.groups.get(group, ANY).prefer and bool(self.joined(group)[1:])
 
     def _parent_kept(self, known: Located) -> str:
-        """The parent of a node that stays; another one only where the old one is none any more."""
+        """The parent for a node that stays: the present one, unless that is no longer a parent."""
         parent, group = known.record.parent, known.group
         if known.record.level == "leaf":
             return parent if self.is_parent(parent) else self._home(group)
@@ -122,7 +123,7 @@ class Planner:
         return parent if parent in above else self.tree.least(above)
 
     def is_parent(self, endpoint: str) -> bool:
-        """Whether there is, or will be, a live collector or the root at that endpoint."""
+        """Whether a live collector or the root is, or will be, at that endpoint."""
         if endpoint == self.context.endpoint:
             return True
         if endpoint in self.dead:
@@ -161,7 +162,7 @@ class Planner:
         return [self.tree.nodes[guest.node], *(other for other in changed if other.node != guest.node)]
 
     def relieve(self, group: str) -> list[Located]:
-        """Add collectors until none has more children than `fanout`; all that changed (TOP-014)."""
+        """Add collectors until none has more children than `fanout`; returns all changed nodes (TOP-014)."""
         fanout = self.context.atlas.groups.get(group, ANY).fanout
         changed: dict[bytes, Located] = {}
         before = fanout << 32
@@ -174,7 +175,7 @@ class Planner:
         return max((self.tree.load[endpoint] for endpoint in self.parents(group)), default=0)
 
     def promote(self, group: str) -> list[Located]:
-        """Make one member a collector, by uptime, then UUID, and spread the children; nothing if none can be."""
+        """Make one member a collector, by uptime, then UUID, and spread the children; empty if no member can be one."""
         chosen = self.candidate(self.tree.leaves(group))
         return [] if chosen is None else [self._raise(chosen), *self.tidy(group)]
 
@@ -185,7 +186,10 @@ class Planner:
         return self.put(located.node, located.group, record)
 
     def candidate(self, among: Iterable[Located]) -> Located | None:
-        """Who becomes a collector next: those heard since this root leads, the longest up, then by UUID."""
+        """The next collector: of the nodes heard since this root leads, the one up for longest, then by UUID.
+
+        None: there is none.
+        """
         half = limits.UPTIME_STEP_NS // 2
         able = [
             ((guest.started_at + half) // limits.UPTIME_STEP_NS, located.node, located)
@@ -195,9 +199,9 @@ class Planner:
         return min(able, key=lambda row: row[:2])[2] if able else None
 
     def replace(self, endpoint: str, callers: Iterable[Located]) -> list[Located]:
-        """Give the children of a dead collector to others of its group, or to one of the callers that takes its place.
+        """Give the children of a dead collector to others of its group, or to a caller that replaces it.
 
-        The dead one becomes a leaf, so that its record says where it belongs when it comes back (REC-006).
+        The dead one becomes a leaf in the records, which gives it a place when it comes back (REC-006).
         """
         children = self.tree.children(endpoint)
         dead = self.tree.at(endpoint)
@@ -224,7 +228,10 @@ class Planner:
         return bool(parents) and sum(self.tree.load[parent] for parent in parents) + more <= fanout * len(parents)
 
     def tidy(self, group: str) -> list[Located]:
-        """After a new collector: bring home who stood elsewhere for want of one, and even out; what has moved."""
+        """After a new collector: move children there that had no proper parent, and balance.
+
+        Returns the moved nodes.
+        """
         parents = self.joined(group)
         if not parents:
             return []
@@ -233,19 +240,19 @@ class Planner:
         return list({located.node: self.tree.nodes[located.node] for located in moved}.values())
 
     def _astray(self, group: str, parents: list[str]) -> Iterator[Located]:
-        """Leaves without a parent, and collectors of groups below that stand too high."""
+        """Leaves without a parent, and collectors of lower groups that stand above this tier."""
         for located in sorted(self.tree.leaves(group), key=lambda located: located.node):
             if not self.is_parent(located.record.parent):
                 yield located
         yield from (located for located in self._lower_branches(group) if located.record.parent not in parents)
 
     def _lower_branches(self, group: str) -> list[Located]:
-        """The collectors of the groups right below."""
+        """The collectors of the groups directly below."""
         names = sorted(name for name, known in self.context.atlas.groups.items() if known.parent == group)
         return [located for name in names for located in self.tree.collectors(name)]
 
     def _even(self, group: str, parents: list[str]) -> Iterator[Located]:
-        """Move children from the fullest to the emptiest until they differ by one at most."""
+        """Move children from the fullest to the emptiest parent until they differ by at most one."""
         shelves: dict[str, list[Located]] = {endpoint: [] for endpoint in parents}
         for located in (*self._lower_branches(group), *sorted(self.tree.leaves(group), key=lambda leaf: leaf.node)):
             if located.record.parent in shelves:
@@ -267,7 +274,7 @@ class Planner:
         return self.put(located.node, located.group, record)
 
     def alternates(self, located: Located) -> tuple[str, ...]:
-        """Whom else a node may ask when its parent is silent: other collectors of its group, then first-level ones."""
+        """Other nodes to ask when a node's parent is silent: other collectors of its group, then first-level ones."""
         own = (located.record.parent, located.record.endpoint, self.context.endpoint)
         found = [endpoint for endpoint in self.joined(located.group) if endpoint not in own]
         if len(found) < limits.ALTERNATES_MAX:

@@ -1,4 +1,4 @@
-"""What happens when a parent is silent: children call for help, the root replaces a dead collector (REC-001..006)."""
+"""A silent parent: children send SOS, and the root replaces a dead collector (REC-001..006)."""
 
 from typing import Any
 
@@ -15,7 +15,7 @@ from weft.wire.replication import UNKNOWN_NODE
 
 
 class Distress:
-    """A child's side: SOS to the root, then to the alternates, again and again, until it has a parent that speaks."""
+    """The child's side: sends SOS to the root, then to the alternates, repeatedly, until it has a parent that answers."""
 
     def __init__(self, context: Context, member: Member) -> None:
         self.context, self.member = context, member
@@ -27,18 +27,18 @@ class Distress:
         return self._due_at is not None
 
     def parent_is(self, state: str, now: Now) -> None:
-        """The parent is silent, or speaks again."""
+        """The parent is silent, or is heard again."""
         if state == "heard":
             self.end()
         elif state == "silent" and not self.is_on and self.member.standing is Standing.JOINED and self._targets():
             self._due_at, self._times = now.mono, 0
 
     def end(self) -> None:
-        """Help came, or is not needed any more."""
+        """Stop: there is a new parent, or none is needed."""
         self._due_at = None
 
     def _targets(self) -> list[str]:
-        """Whom to ask, in turn: the root, then the alternates; never the silent parent."""
+        """The nodes to ask in turn: the root, then the alternates; never the silent parent."""
         place = self.context.place
         asked = dict.fromkeys((place.root, *place.alternates))
         return [endpoint for endpoint in asked if endpoint not in (place.parent, self.context.endpoint)]
@@ -47,7 +47,7 @@ class Distress:
         return self._due_at
 
     def wake(self, now: Now) -> None:
-        """Say SOS: at once, after H, 2H ... 8H (REC-002)."""
+        """Send SOS: at once, after H, 2H ... 8H (REC-002)."""
         if self._due_at is None or now.mono < self._due_at:
             return
         targets = self._targets()
@@ -66,7 +66,7 @@ class Distress:
         self.context.say(endpoint, "sos", said)
 
     def refer(self, endpoint: str, now: Now) -> bool:
-        """The one asked knows another root: ask that one at once; returns whether it is done."""
+        """The asked node named another root: ask that one at once; returns whether it was asked."""
         is_way = self.is_on and endpoint not in ("", self.context.endpoint, self.context.place.parent)
         if is_way and self._referrals < limits.REFERRALS_MAX:
             self._referrals += 1
@@ -75,21 +75,21 @@ class Distress:
 
 
 class Rescue:
-    """The root's side: who has lost its parent, and which collectors are dead."""
+    """The root's side: children that lost their parent, and dead collectors."""
 
     def __init__(self, context: Context, registry: Registry) -> None:
         self.context, self.registry = context, registry
         self.callers: dict[str, dict[bytes, int]] = {}
-        """Who has said SOS because of which parent, and when."""
+        """By parent: the nodes that sent SOS because of it, and when."""
         self._lost: dict[str, int] = {}
-        """Collectors whose link has ended and that do not answer, and when they count as dead."""
+        """Collectors whose link has ended and that do not answer, and when each counts as dead."""
         self._dying: dict[str, int] = {}
-        """Collectors that enough children miss, and when they are replaced: the others are about to call, too."""
+        """Collectors that enough children miss, and when each is replaced: other children are about to call too."""
         self._waiting: dict[str, dict[bytes, Asker]] = {}
         self._buried: dict[str, None] = {}
-        """Voters that were declared dead and have not been heard since."""
+        """Voters that count as dead and were not heard since."""
         self._electorates: dict[tuple[str, ...], None] = {}
-        """Who the voters were, besides this root, since the first of those out of reach was lost."""
+        """The sets of voters, without this root, since the first of the unreachable voters was lost."""
 
     @property
     def planner(self) -> Planner:
@@ -101,7 +101,7 @@ class Rescue:
             kept.clear()
 
     def sos(self, asker: Asker, parent: str, now: Now) -> None:
-        """A child has lost its parent: it is told where to go, or to keep calm (REC-003, REC-004, REC-006)."""
+        """A child has lost its parent: answer with a new place, or that it should wait (REC-003, REC-004, REC-006)."""
         located = self.planner.tree.nodes.get(asker.guest.node)
         if located is None:
             self.registry.refuse(asker, UNKNOWN_NODE, "there is no record of this node")
@@ -129,7 +129,7 @@ class Rescue:
         return len(fresh) * limits.SOS_SHARE >= children
 
     def bury(self, endpoint: str, now: Now) -> None:
-        """A collector is dead: others take its children, it comes back as one of them (REC-004, REC-006)."""
+        """A collector is dead: others get its children, and it comes back as a leaf (REC-004, REC-006)."""
         callers = self.callers.pop(endpoint, {})
         self._lost.pop(endpoint, None)
         self._dying.pop(endpoint, None)
@@ -146,10 +146,10 @@ class Rescue:
     def _is_known(self, node: bytes) -> bool:
         return node in self.planner.tree.nodes
 
-    # Collectors that nobody misses but the root
+    # Collectors that only the root misses
 
     def child_is(self, order: ChildIs, now: Now) -> None:
-        """The link of a child has ended, or is there again (REC-003)."""
+        """A child's link has ended, or is back (REC-003)."""
         located = self.planner.tree.nodes.get(order.node)
         if located is None or not self.context.is_root or located.record.level != "branch":
             return
@@ -161,14 +161,14 @@ class Rescue:
             self._lost.pop(endpoint, None)
 
     def alive(self, endpoint: str) -> None:
-        """A node that was asked whether it is there has answered, whatever it said."""
+        """A node that was asked whether it is alive has answered, in whatever way."""
         self._lost.pop(endpoint, None)
 
     def deadline(self) -> int | None:
         return min((*self._lost.values(), *self._dying.values()), default=None)
 
     def wake(self, now: Now) -> None:
-        """Who was lost and has not answered is dead; but not if this machine slept meanwhile (REC-001)."""
+        """Lost collectors that did not answer count as dead, unless this machine slept meanwhile (REC-001)."""
         if any(at + self.context.dead_ns // 2 < now.mono for at in self._lost.values()):
             self._lost = dict.fromkeys(self._lost, now.mono + self.context.beat_ns)
         due = [endpoint for endpoint, at in (*self._lost.items(), *self._dying.items()) if at <= now.mono]
@@ -179,11 +179,12 @@ class Rescue:
                 self._ask_again(endpoint, now)
 
     def _may_bury(self, endpoint: str) -> bool:
-        """Whether those out of reach cannot elect a root of their own (REC-011, REC-015).
+        """Whether the unreachable voters cannot elect a root of their own (REC-011, REC-015).
 
-        Else this root, who may be the one that is cut off, would make a majority of who is left, and both sides would
-        confirm writes. Those out of reach know the voters of the time when they were lost; who was buried since, and
-        has not been heard, votes on. So no electorate since the first was lost may have a majority among them.
+        Otherwise this root, which may itself be the one that is cut off, would form a majority of the remaining voters,
+        and both sides would confirm writes. The unreachable ones know the voters of the time when they were lost, and a
+        dead voter that was not heard since may still vote. So the unreachable voters must not have a majority in any
+        set of voters since the first of them was lost.
         """
         voters = tuple(sorted(self.context.atlas.voters().values()))
         self._buried = {place: None for place in self._buried if place in self.planner.dead}

@@ -1,4 +1,4 @@
-"""The root's side of joining: every POLO gets a place, written before it is answered (TOP-010..017)."""
+"""The root's side of joining: every POLO gets a place, which is written before the answer (TOP-010..017)."""
 
 from collections.abc import Iterable
 from typing import Any, NamedTuple
@@ -28,7 +28,7 @@ from weft.wire.replication import BUSY, NO_GROUP, NO_QUORUM, NOT_READY, UNKNOWN_
 
 
 class Asker(NamedTuple):
-    """Who waits for an answer."""
+    """A node that waits for an answer."""
 
     peer: bytes
     envelope: Envelope
@@ -36,7 +36,7 @@ class Asker(NamedTuple):
 
 
 class Ticket:
-    """Writes that were asked for, and what follows when they are durable."""
+    """Writes that were requested, and what follows when they are durable."""
 
     __slots__ = ("askers", "nodes")
 
@@ -46,7 +46,7 @@ class Ticket:
 
 
 class Summons:
-    """A group that is called because some of it have to move."""
+    """A group that is being called because some of its nodes have to move."""
 
     __slots__ = ("at", "missing", "times")
 
@@ -56,7 +56,7 @@ class Summons:
 
 
 class Registry:
-    """Active while this node leads: as root it writes, acting it only reads (REC-014)."""
+    """Active while this node leads: as root it writes; as acting root it only reads (REC-014)."""
 
     def __init__(self, context: Context, announcer: Announcer) -> None:
         self.context, self.announcer = context, announcer
@@ -64,7 +64,7 @@ class Registry:
         self.tickets = Tickets[Ticket]()
         self.pending: dict[bytes, int] = {}
         self.said: dict[bytes, Located] = {}
-        """What was last wanted of each record; it stands in the store, or will as soon as its ticket is done."""
+        """The last requested state of each record; it is in the store, or will be when its ticket is done."""
         self.unassigned: dict[bytes, Guest] = {}
         self.summons: dict[str, Summons] = {}
         self.was_acting = False
@@ -72,10 +72,10 @@ class Registry:
         self._early: dict[bytes, Asker] = {}
         self._count = 0
 
-    # Taking office and leaving it
+    # Beginning and ending to lead
 
     def lead(self, now: Now) -> None:
-        """Take up the records, write our own, and call the fleet."""
+        """Read the records, write our own, and call the fleet."""
         context = self.context
         self._count = 0
         self.was_acting = context.is_acting
@@ -92,12 +92,12 @@ class Registry:
             self.polo(asker, now)
 
     def hold(self, asker: Asker) -> None:
-        """Answer this one as soon as this node leads."""
+        """Answer this node as soon as we lead."""
         if len(self._early) < limits.ASKED_MAX:
             self._early[asker.guest.node] = asker
 
     def greet(self, now: Now) -> None:
-        """Call the fleet before this node leads, so that whoever knows better can say so (REC-015, REC-016)."""
+        """Call the fleet before leading, so that nodes that know more can answer (REC-015, REC-016)."""
         self.announcer.connect(self._everybody(), now)
         self.announcer.call_often(now)
 
@@ -114,7 +114,7 @@ class Registry:
             self._want(writes, Ticket([]))
 
     def retire(self) -> None:
-        """Lead no longer: who waits will hear of the other root."""
+        """Stop leading: waiting nodes will hear of the other root."""
         self._early.clear()
         self.tickets.clear()
         self.pending.clear()
@@ -123,7 +123,7 @@ class Registry:
         self.announcer.hang_up()
 
     def _everybody(self) -> list[str]:
-        """All that a root calls: exact members, records, and where to join."""
+        """All endpoints that a root calls: exact members, records, and `join`."""
         atlas = self.context.atlas
         found = [*self.context.settings.join]
         for _, group in sorted(atlas.groups.items()):
@@ -132,7 +132,7 @@ class Registry:
         return found
 
     def marco(self) -> Announcement:
-        """The call for all (TOP-003)."""
+        """The call to all nodes (TOP-003)."""
         context = self.context
         self._count += 1
         content: dict[str, Any] = {
@@ -151,7 +151,7 @@ class Registry:
     # POLO
 
     def polo(self, asker: Asker, now: Now) -> None:
-        """Place a node and answer it, after its record is written if that changes (TOP-010, TOP-011)."""
+        """Give a node a place and answer it, after its record is written if that changes (TOP-010, TOP-011)."""
         guest = asker.guest
         self.note_heard(guest)
         self.announcer.connect((guest.endpoint,), now)
@@ -169,14 +169,14 @@ class Registry:
             self._seat(asker, group, now)
 
     def note_heard(self, guest: Guest) -> None:
-        """A node has spoken: it lives, and who called it need not call it again."""
+        """A node was heard: it is alive, and need not be called again."""
         self.planner.guests[guest.node] = guest
         self.planner.dead.pop(guest.endpoint, None)
         for summons in self.summons.values():
             summons.missing.pop(guest.node, None)
 
     def _group_for(self, guest: Guest) -> str | None:
-        """The group of a node; one that led before belongs to the first if none wants it (REC-015)."""
+        """The group of a node; a former root that matches no group belongs to the first one (REC-015)."""
         found = self._directory.find(guest)
         if found is None and guest.level == "root":
             return min(self.context.atlas.groups, default=None)
@@ -196,7 +196,10 @@ class Registry:
         self.answer(asker)
 
     def answer(self, asker: Asker) -> None:
-        """Assign a node what its record says, now or when that is durable; its newest question is answered, once."""
+        """Assign a node the place in its record, now or when that is durable.
+
+        Only its newest question is answered, once.
+        """
         number = self.pending.get(asker.guest.node)
         if number is None:
             self._assign(asker)
@@ -241,7 +244,7 @@ class Registry:
         )
 
     def refuse(self, asker: Asker, code: int, text: str) -> None:
-        """Answer that it cannot be, and why (CFG-007)."""
+        """Refuse a node, with the reason (CFG-007)."""
         self.context.answer(asker.peer, asker.envelope, Wtf(code, text[: limits.REFUSAL_BYTES_MAX]))
 
     def _leave_unassigned(self, asker: Asker) -> None:
@@ -256,7 +259,10 @@ class Registry:
         self.refuse(asker, NO_GROUP, f"no group wants {guest.endpoint}")
 
     def answer_as_recorded(self, asker: Asker) -> None:
-        """Acting: what the records say, with this node in the root's place; nothing is written (REC-014)."""
+        """As acting root: answer from the records, with this node in place of the root.
+
+        Nothing is written (REC-014).
+        """
         context = self.context
         located = self.planner.tree.nodes.get(asker.guest.node)
         if located is None:
@@ -270,7 +276,10 @@ class Registry:
     # Writes
 
     def write(self, changed: Iterable[Located], gone: Iterable[Located], now: Now) -> None:
-        """Want the records that differ from what was wanted before; who else has moved is called when they are there."""
+        """Request the records that differ from the last requested ones.
+
+        Other moved nodes are called when they are durable.
+        """
         fresh = [located for located in changed if self.said.get(located.node) != located]
         writes = [(node_key(located.group, located.node), value_of(located.record)) for located in fresh]
         writes += [(node_key(located.group, located.node), b"") for located in gone]
@@ -293,7 +302,7 @@ class Registry:
         self.context.tell(RecordsWanted(number, tuple(writes)))
 
     def written(self, number: int, code: int, now: Now) -> None:
-        """The outcome of a `RecordsWanted`: answer who waits, call who has to move."""
+        """The result of a `RecordsWanted`: answer waiting nodes, call nodes that have to move."""
         ticket = self.tickets.close(number)
         if ticket is None:
             return
@@ -338,7 +347,7 @@ class Registry:
         return min((summons.at for summons in self.summons.values()), default=None)
 
     def wake(self, now: Now) -> None:
-        """Call groups again that have not come."""
+        """Repeat the call to groups that have not come."""
         for group in [group for group, summons in self.summons.items() if summons.at <= now.mono]:
             summons = self.summons[group]
             if not summons.missing or summons.times >= limits.SUMMONS_MAX:
@@ -352,10 +361,10 @@ class Registry:
             summons.at = now.mono + min(limits.MARCO_GAP_NS << summons.times, self.context.beat_ns)
             summons.times += 1
 
-    # What the store says
+    # Changes of the store
 
     def learn(self, changes: Changes, now: Now) -> None:
-        """The store has changed: nodes may have groups that had none, and the other way round (TOP-010)."""
+        """The store has changed: nodes may match other groups now, or no longer match any (TOP-010)."""
         for node in changes.nodes:
             if node not in self.pending and self.context.atlas.nodes.get(node) != self.said.get(node):
                 self._adopt(node)
@@ -371,7 +380,7 @@ class Registry:
                 self.write(self.planner.relieve(group), (), now)
 
     def _displaced(self, groups: Iterable[str]) -> list[Located]:
-        """Nodes that another group wants now, or that the group itself wants elsewhere."""
+        """Nodes that another group matches better now, or that the group itself wants elsewhere."""
         return [located for _, located in sorted(self.planner.tree.nodes.items()) if self._is_displaced(located)]
 
     def _is_displaced(self, located: Located) -> bool:
@@ -385,7 +394,7 @@ class Registry:
 
 
 def guest_of(message: Control, now: Now) -> Guest:
-    """The node that a POLO or SOS is of; what it does not say is as of a plain member (TOP-007)."""
+    """The node that sent a POLO or SOS; missing fields get the values of a plain member (TOP-007)."""
     said = message.properties
     labels = said.get("labels")
     name, level, uptime = said.get("name"), said.get("level"), whole(said.get("uptime_ms"))

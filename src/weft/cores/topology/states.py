@@ -1,19 +1,21 @@
 """When a node may do what in the tree.
 
-**Neighbours.** The root needs no parent. One that is given as `host:port` is known at once; one given by name is known
-when its beacon is heard. A beacon is a hint (FLD-010): one from elsewhere moves a node only while its parent does not
-answer, and one of this node's own name only makes it ask. It ends when an older live node has answered over a link
-that it has this name, and the link proves who answers or does not leave this machine.
+**Neighbours.** The root needs no parent. A parent given as `host:port` is known at once; one given by name is known
+when its beacon is heard. A beacon is a hint (FLD-010): a beacon with another endpoint moves a node only while its
+parent does not answer, and one with this node's own name only makes it ask. The node ends when an older live node
+confirms over a link that it has this name, and the link proves who answers or does not leave this machine.
 
 **Member.** A node whose file names no parent waits for the call of a root (MARCO), answers (POLO), and takes the place
-that it is assigned. It calls in unasked where it knows somebody to ask, and never gives up. Once it has a place it
-works on whatever happens; a new root, or a silent parent, only makes it ask again.
+that it is assigned. If it knows a node to ask, it asks without waiting for a call, and never gives up. Once it has a
+place it keeps working in any case; a new root, or a silent parent, only makes it ask again.
 
-**Election.** When the root is silent, first-level collectors vote. A promise is durable before it is said, there is one
-per epoch, and it goes only to who holds no less: so at most one node is the root of an epoch, and it has every write
-that a majority had. Without a majority a candidate only acts: it serves what is known, and writes nothing.
+**Election.** When the root is silent, first-level collectors vote. A promise is durable before the vote is sent, there
+is one per epoch, and it goes only to a candidate that has at least as much as the voter. So at most one node is root of
+an epoch, and it has every write that a majority had. Without a majority a candidate only acts: it serves what is known,
+and writes nothing.
 
-A state and input without a row: ignored. An ended node hears nothing; a member hears no root while it leads itself.
+A state and input without a row: ignored. An ended node ignores everything; a member ignores roots while it leads
+itself.
 """
 
 from enum import Enum
@@ -60,7 +62,7 @@ TABLE: Final[dict[tuple[State, On], Cell]] = {
 
 
 class Standing(Enum):
-    """Of a member."""
+    """States of a member."""
 
     BASE = "no place, and no question asked; perhaps a pause before the next"
     CALLED = "POLO said, the answer has not come"
@@ -68,7 +70,7 @@ class Standing(Enum):
 
 
 class Hears(Enum):
-    """What a member hears, judged by what it knows."""
+    """Inputs of a member, classified by what it knows."""
 
     CALL = "a MARCO or GROUP to answer; a root's beacon; the end of a pause"
     BETTER = "a MARCO of another root, of a higher epoch than the one asked"
@@ -108,7 +110,7 @@ MEMBER_TABLE: Final[dict[tuple[Standing, Hears], Step]] = {
 
 
 class Role(Enum):
-    """Of a node in the election of a root."""
+    """States of a node in the election of a root."""
 
     FOLLOW = "somebody else is the root, or nobody known"
     STARTING = "root by its file or its journal; waits for who knows better"
@@ -119,7 +121,7 @@ class Role(Enum):
 
 
 class Event(Enum):
-    """What a voter or candidate hears, judged by what it knows."""
+    """Inputs of a voter or candidate, classified by what it knows."""
 
     BORN = "the start of a node that is the root by its file or its journal"
     SILENT = "the root is silent for D, and this node is a voter"

@@ -1,7 +1,7 @@
-"""The tree as the root means it: the records of the store, and those that are about to be written.
+"""The tree as the root plans it: the records of the store, with changes that are being written.
 
-Every change is made here first and undone if its write is refused; counts are kept, so that one join costs no walk
-over all nodes (CFG-095).
+Every change is made here first and undone if its write is refused. Counts are maintained, so that a join does not have
+to walk over all nodes (CFG-095).
 """
 
 from collections import Counter
@@ -22,13 +22,13 @@ class Tree:
         self.branches: dict[str, dict[bytes, Located]] = {}
 
     def fill(self, nodes: Iterable[Located]) -> None:
-        """Begin anew with these."""
+        """Replace everything by these nodes."""
         self.__init__()  # type: ignore[misc]  # all fields, as new
         for located in nodes:
             self.put(located)
 
     def put(self, located: Located) -> None:
-        """A node stands there now, and nowhere else."""
+        """Put a node at this place, and nowhere else."""
         self.drop(located.node)
         self.nodes[located.node] = located
         self.groups.setdefault(located.group, {})[located.node] = located
@@ -38,7 +38,7 @@ class Tree:
         self.endpoints[located.record.endpoint] = located.node
 
     def drop(self, node: bytes) -> None:
-        """A node is gone, if it was there."""
+        """Remove a node, if present."""
         located = self.nodes.pop(node, None)
         if located is None:
             return
@@ -49,7 +49,7 @@ class Tree:
             del self.endpoints[located.record.endpoint]
 
     def at(self, endpoint: str) -> Located | None:
-        """Who has that endpoint."""
+        """The node with that endpoint."""
         return self.nodes.get(self.endpoints.get(endpoint, b""))
 
     def collectors(self, group: str) -> list[Located]:
@@ -61,10 +61,10 @@ class Tree:
         return (located for located in self.groups.get(group, {}).values() if located.record.level == "leaf")
 
     def children(self, parent: str) -> list[Located]:
-        """All whose parent has that endpoint, by UUID."""
+        """All nodes whose parent has that endpoint, by UUID."""
         found = (located for located in self.nodes.values() if located.record.parent == parent)
         return sorted(found, key=lambda located: located.node)
 
     def least(self, parents: Iterable[str]) -> str:
-        """The one with the fewest children, the first of several; empty: there is none."""
+        """The parent with the fewest children, the first of several; empty: there is none."""
         return min(parents, key=lambda endpoint: self.load[endpoint], default="")

@@ -1,4 +1,4 @@
-"""Roller derby, the example: which jam it is, and what a scoreboard shows (JAM-001 to JAM-041).
+"""Roller derby, the example: which jam is current, and what a scoreboard shows (JAM-001 to JAM-041).
 
 It is pure, as the fold is, and the fold does not know it. Start with `rules.py`, then `board.py`.
 """

@@ -1,6 +1,6 @@
-"""The scoreboard, derived: a pure function of the document and the time (JAM-001..010).
+"""The scoreboard: a pure function of the document and the time (JAM-001..010).
 
-All instants are session time in seconds, as in the document; clocks are described in `clocks`.
+All instants are session time in seconds, as in the document; see `clocks` for the clocks.
 """
 
 from typing import Any, Final
@@ -13,12 +13,12 @@ from weft.cores.document.derby.skaters import Event, Team, box_of, events_of, pe
 
 SIDES: Final = ("home", "away")
 FLAGS: Final = {"lead": "lead", "lost": "lost", "call": "called", "starpass": "starpass"}
-"""Events that are a fact of a team in a jam, and what a jam's row calls it."""
+"""Events that state a fact about a team in a jam, and their names in a jam's row."""
 JAMMER: Final = "jammer"
 
 
 def state(root: Element, time: float) -> dict[str, Any]:
-    """What a board shows at an instant; plain data. O(document)."""
+    """The contents of a board at an instant, as plain data. O(document)."""
     rules = rules_of(root.attributes.get("ruleset", ""))
     jams, events = jams_of(root), list(events_of(root))
     skated = sorted(skated_of(root), key=lambda jam: jam[:2])
@@ -46,7 +46,7 @@ def state(root: Element, time: float) -> dict[str, Any]:
 
 
 def _period_of(jams: Jams) -> int:
-    """The period that the hall is in; at halftime it is the one before."""
+    """The present period; at halftime the one before."""
     return (jams.active or jams.completed or Place(1, 1)).period
 
 
@@ -66,7 +66,7 @@ def _places(jams: Jams) -> dict[str, Any]:
 
 
 def _rows(skated: list[Skated], events: list[Event]) -> dict[Place, dict[str, Any]]:
-    """The score sheet: each jam that counts or has an event, with what either team did in it."""
+    """The score sheet: each jam that counts or has an event, with the actions of both teams."""
     rows: dict[Place, dict[str, Any]] = {}
     for place in [*(jam.place for jam in skated), *(event.place for event in events)]:
         rows.setdefault(place, {"period": place.period, "jam": place.number, "begin": None, "duration": None})
@@ -86,7 +86,7 @@ def _side() -> dict[str, Any]:
 
 
 def _note(side: dict[str, Any], event: Event) -> None:
-    """Take one event into its team's half of a row, with its eid, by which it can be taken back."""
+    """Add an event to its team's half of a row, with its eid, so that it can be taken back."""
     attributes = event.element.attributes
     eid = attributes.get("eid", "")
     points = integer_of(attributes.get("points"))
@@ -104,7 +104,7 @@ def _note(side: dict[str, Any], event: Event) -> None:
 
 
 def _teams(root: Element, rows: dict[Place, dict[str, Any]], shown: Place | None) -> dict[str, dict[str, Any]]:
-    """Names and scores of both; `jam` is what it made in the jam that is shown."""
+    """Names and scores of both teams; `jam` is the score in the shown jam."""
     found = {}
     for side in SIDES:
         team = next((team for team in below(root, "team") if team.attributes.get("id") == side), None)
@@ -126,7 +126,7 @@ def _timeouts(root: Element, side: str) -> int:
 
 
 def _timeout(period: Element | None) -> dict[str, Any] | None:
-    """The time-out that is open: whose, since when, and by which eid it can be ended."""
+    """The open time-out: the team, since when, and the eid by which it can be ended."""
     found = open_timeout(period)
     if found is None:
         return None
@@ -138,7 +138,7 @@ def _timeout(period: Element | None) -> dict[str, Any] | None:
 def _skaters(
     root: Element, events: list[Event], skated: list[Skated], rules: Rules, time: float
 ) -> dict[str, list[dict[str, Any]]]:
-    """Both rosters with penalties and box; officials are not of them."""
+    """Both rosters with penalties and box; without officials."""
     teams = {team.attributes.get("id", ""): Team(team) for team in below(root, "team")}
     teams = {side: teams[side] for side in SIDES if side in teams}
     penalties_of(teams, events, rules)
@@ -147,5 +147,5 @@ def _skaters(
 
 
 def _by_number(skater: dict[str, Any]) -> tuple[str, str]:
-    """As the rules order a roster: by the characters of the number."""
+    """The order of a roster in the rules: by the characters of the number."""
     return skater["number"], skater["name"]

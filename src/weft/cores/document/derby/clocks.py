@@ -1,4 +1,4 @@
-"""The clocks of a bout, as instants of session time, so that who shows them can let them run without asking (JAM-010)."""
+"""The clocks of a bout, as instants of session time, so that a display can run them without asking (JAM-010)."""
 
 from typing import Any
 
@@ -7,11 +7,11 @@ from weft.cores.document.derby.reading import Element, below, duration_of, numbe
 from weft.cores.document.derby.rules import JAM_S, LINEUP_S, Rules
 
 Clock = dict[str, Any]
-"""`seconds` now; `zero`: when it shows 0, None of a clock that stands; `counts`: `down` or `up`."""
+"""`seconds` now; `zero`: when it shows 0, None for a stopped clock; `counts`: `down` or `up`."""
 
 
 def down(zero: float, time: float) -> Clock:
-    """A clock that runs to 0 and stays there."""
+    """A clock that runs down to 0 and stays there."""
     return {"counts": "down", "zero": zero, "seconds": max(0.0, zero - time)}
 
 
@@ -21,12 +21,12 @@ def up(zero: float, time: float) -> Clock:
 
 
 def standing(seconds: float) -> Clock:
-    """A clock that does not run."""
+    """A stopped clock."""
     return {"counts": "down", "zero": None, "seconds": max(0.0, seconds)}
 
 
 def open_timeout(period: Element | None) -> Element | None:
-    """The latest time-out of a period that has begun and not ended."""
+    """The latest time-out of a period that was begun and not ended."""
     if period is None:
         return None
     begun = [
@@ -37,7 +37,7 @@ def open_timeout(period: Element | None) -> Element | None:
 
 
 def period_clock(root: Element, number: int, rules: Rules, time: float) -> Clock:
-    """What is left of a period; it stands before the first jam and while a time-out is open."""
+    """The time left in a period; the clock stands before the first jam and during a time-out."""
     period = period_at(root, number)
     end = period_end(root, period) if period is not None else None
     if end is None:
@@ -49,7 +49,10 @@ def period_clock(root: Element, number: int, rules: Rules, time: float) -> Clock
 
 
 def phase_of(jams: Jams, timeout: Element | None, period: Clock) -> str:
-    """One of `final`, `jam`, `before`, `halftime`, `timeout`, `over` (time is up, and the period not closed), `lineup`."""
+    """One of `final`, `jam`, `before`, `halftime`, `timeout`, `over`, `lineup`.
+
+    `over`: time is up, but the period is not closed.
+    """
     if jams.active:
         return "jam"
     if jams.complete:
@@ -64,7 +67,7 @@ def phase_of(jams: Jams, timeout: Element | None, period: Clock) -> str:
 
 
 def phase_clock(phase: str, jam: Skated | None, period: Element | None, time: float) -> Clock | None:
-    """The second clock, beside that of the period: of a jam, a line-up, a time-out, or halftime; `jam` is the latest."""
+    """The second clock, for a jam, a line-up, a time-out, or halftime; `jam` is the latest one."""
     if phase == "timeout":
         timeout = open_timeout(period)
         return up(number_of(timeout.attributes["timestamp"]) or 0.0, time) if timeout is not None else None

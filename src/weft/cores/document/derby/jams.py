@@ -1,7 +1,7 @@
-"""Which jam it is, of all that were and will be skated (JAM-001..005).
+"""Which jam is current, of all past and future jams (JAM-001..005).
 
-Nobody starts a jam for others: whoever refers to one has it, and it counts once it has a `timestamp`. Which one runs, which
-one was skated last and which one comes next follow from timestamps and durations alone.
+No node starts a jam for the others: any reference to a jam creates it, and it counts once it has a `timestamp`. Which
+jam runs, which was the last one and which is next follow from timestamps and durations alone.
 """
 
 from collections.abc import Iterator
@@ -21,34 +21,34 @@ class Place(NamedTuple):
 
 
 class Skated(NamedTuple):
-    """A jam that counts; the latest is the greatest by `begin`, then `place`."""
+    """A jam that counts; the latest one is the greatest by `begin`, then `place`."""
 
     begin: float
     place: Place
     duration: float | None
-    """None: it runs, or its end was forgotten."""
+    """None: it runs, or its end was never entered."""
 
     @property
     def end(self) -> float:
-        """When it ended, session time; when it began, while it has no duration."""
+        """When it ended, session time; while it has no duration, when it began."""
         return self.begin + (self.duration or 0.0)
 
 
 class Jams(NamedTuple):
-    """Where the bout stands."""
+    """The state of the bout."""
 
     active: Place | None
     completed: Place | None
-    """Just completed."""
+    """The jam that was just completed."""
     upcoming: Place | None
     complete: bool
     """The bout is over."""
     unterminated: tuple[Place, ...]
-    """Begun before the latest, and never ended."""
+    """Jams that began before the latest one and were never ended."""
 
 
 def jams_of(root: Element) -> Jams:
-    """Where a bout stands. O(jams). While it is not complete, either a jam is active or one is upcoming (JAM-005)."""
+    """The state of a bout. O(jams). While it is not complete, either a jam is active or one is upcoming (JAM-005)."""
     skated = sorted(skated_of(root), key=lambda jam: jam[:2])
     latest = skated[-1] if skated else None
     active = latest if latest is not None and latest.duration is None else None
@@ -88,7 +88,7 @@ def skated_of(root: Element) -> Iterator[Skated]:
 
 
 def is_closing(root: Element, jam: Skated) -> bool:
-    """Whether a jam ended at or after the end of its period: at zero seconds left no further one may start (JAM-003)."""
+    """Whether a jam ended at or after the end of its period: with no time left, no further jam may start (JAM-003)."""
     period = period_at(root, jam.place.period)
     end = period_end(root, period) if period is not None else None
     return end is not None and jam.end >= end
@@ -101,7 +101,7 @@ def period_at(root: Element, number: int) -> Element | None:
 
 
 def period_begin(period: Element) -> float | None:
-    """When it began: its own `timestamp`, else its first jam's; None: not yet."""
+    """Its own `timestamp`, else that of its first jam; None: it has not begun."""
     begin = number_of(period.attributes.get("timestamp"))
     if begin is not None:
         return begin

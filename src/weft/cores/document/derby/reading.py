@@ -1,4 +1,7 @@
-"""Reading a document of derby: numbers as people write them, children by tag; what cannot be read is absent, never an error."""
+"""Reading a derby document: numbers as people write them, children by tag.
+
+Unreadable values count as absent, never as errors.
+"""
 
 import re
 from collections.abc import Iterator, Sequence
@@ -8,11 +11,11 @@ from weft.cores.document.limits import TIMESTAMP_MAX
 
 NUMBER: Final = re.compile(r"[+-]?(\d+(\.\d*)?|\.\d+)([eE][+-]?\d{1,4})?", re.ASCII)
 INTEGER: Final = re.compile(r"[+-]?\d{1,9}", re.ASCII)
-"""More digits are nobody's points."""
+"""No score has more digits."""
 
 
 class Element(Protocol):
-    """What is read of an element, whichever module made it."""
+    """The interface of an element, whichever module made it."""
 
     @property
     def tag(self) -> str: ...
@@ -23,7 +26,7 @@ class Element(Protocol):
 
 
 def number_of(text: str | None) -> float | None:
-    """A number in seconds as DOC-011 writes them, or None; what lies beyond the year 9999 is no number either.
+    """A number in seconds, in the form of DOC-011; None if it is not, or lies beyond the year 9999.
 
     >>> number_of(" 12.5 "), number_of("nan"), number_of("1_000"), number_of(None)
     (12.5, None, None, None)
@@ -35,7 +38,7 @@ def number_of(text: str | None) -> float | None:
 
 
 def duration_of(element: Element) -> float | None:
-    """Its `duration` in seconds; what is negative or no number is absent (JAM-001)."""
+    """Its `duration` in seconds; None if it is negative or not a number (JAM-001)."""
     value = number_of(element.attributes.get("duration"))
     return value if value is not None and value >= 0 else None
 

@@ -1,4 +1,4 @@
-"""What a ruleset's name says: `MAR2014`, or with modifiers, `MAR2014/20p/30b/5f` (JAM-003, JAM-010)."""
+"""The rules named by a ruleset: `MAR2014`, or with modifiers, `MAR2014/20p/30b/5f` (JAM-003, JAM-010)."""
 
 import re
 from typing import Final, NamedTuple
@@ -13,7 +13,7 @@ class Rules(NamedTuple):
     period_minutes: int = 30
     box_s: int = 30
     penalties_max: int = 7
-    """A skater with so many is out."""
+    """A skater with this many penalties is out."""
 
 
 JAM_S: Final = 120
@@ -22,7 +22,7 @@ TIMEOUTS: Final = 3  # of a team, in a bout
 
 
 def rules_of(ruleset: str) -> Rules:
-    """The rules of a ruleset string; a modifier that is not known, or 0, changes nothing.
+    """The rules of a ruleset string; unknown modifiers, and 0, are ignored.
 
     >>> rules_of("MAR2014/20p/5f")
     Rules(period_minutes=20, box_s=30, penalties_max=5)

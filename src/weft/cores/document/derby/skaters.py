@@ -1,4 +1,4 @@
-"""Who skates for a team: roster, penalties, the box (JAM-010)."""
+"""The skaters of a team: roster, penalties, the box (JAM-010)."""
 
 from collections.abc import Iterator
 from typing import Any, NamedTuple
@@ -38,7 +38,7 @@ def events_of(root: Element) -> Iterator[Event]:
 
 
 class Team:
-    """One team's skaters, by number or, who has none, by name; persons of events are found by either."""
+    """One team's skaters by number, or by name if they have no number; events find a person by either."""
 
     def __init__(self, element: Element) -> None:
         self.skaters: dict[str, dict[str, Any]] = {}
@@ -50,7 +50,7 @@ class Team:
             self.skaters.setdefault(key, _skater(number, name))
 
     def at(self, person: str) -> dict[str, Any]:
-        """The skater of an event; who stands on no roster has only this name."""
+        """The skater of an event; a person on no roster has only this name."""
         key = person if person in self.skaters else self._names.get(person, person)
         return self.skaters.setdefault(key, _skater(person, ""))
 
@@ -60,7 +60,7 @@ def _skater(number: str, name: str) -> dict[str, Any]:
 
 
 def penalties_of(teams: dict[str, Team], events: list[Event], rules: Rules) -> None:
-    """Note each skater's penalties in the order of their jams, and who is out, with why: `fouled` or `expelled`."""
+    """Add each skater's penalties in the order of jams, and why a skater is out: `fouled` or `expelled`."""
     for event in sorted(events, key=lambda event: (event.place, event.time or 0.0)):
         if event.team not in teams or event.kind not in (PENALTY, EXPULSION) or not event.person:
             continue
@@ -75,7 +75,10 @@ def penalties_of(teams: dict[str, Team], events: list[Event], rules: Rules) -> N
 
 
 def box_of(teams: dict[str, Team], events: list[Event], jams: list[Skated], rules: Rules, time: float) -> None:
-    """Note who sits in the box, and the seconds left; they pass only while a jam runs, and `zero` is when they are over."""
+    """Add the skaters in the box and the seconds left.
+
+    These pass only while a jam runs, and `zero` is when they are over.
+    """
     seated: dict[tuple[str, str], float] = {}
     timed = [event for event in events if event.kind in (ENTER, EXIT) and event.time is not None]
     for event in sorted(timed, key=lambda event: (event.time or 0.0, event.kind == EXIT)):
@@ -95,7 +98,10 @@ def box_of(teams: dict[str, Team], events: list[Event], jams: list[Skated], rule
 
 
 def _skated_within(jams: list[Skated], begin: float, end: float) -> float:
-    """Seconds of jams between two instants; `jams` in the order of their beginnings, of which only the last may run on."""
+    """Seconds of jams between two instants; `jams` in the order of their beginnings.
+
+    Only the last one may still run.
+    """
     total = 0.0
     for index, jam in enumerate(jams):
         is_open = jam.duration is None and index == len(jams) - 1

@@ -1,5 +1,5 @@
-"""The document of a log: a schema's genesis, and all operations folded over it in one order for all (DOC).
+"""The document of a log: a schema's genesis with all operations applied, in the same order on all nodes (DOC).
 
-It keeps no peer, socket or clock: the same operations give the same document everywhere. Start with `order.py`, then
+It knows no peer, socket or clock: equal operations give an equal document everywhere. Start with `order.py`, then
 `engine.py`.
 """

@@ -1,9 +1,9 @@
-"""What is different from the state that was delivered last (DOC-054).
+"""Differences to the state that was delivered last (DOC-054).
 
-Operations that come late take effects of others back, so what changed is not what the new operations did: two states are
-compared, slot by slot; a slot is the name of an element as in DOC-040. Only those elements are looked at that the records
-of undo name, those taken back included, so that a small change costs little in a large document. Where the document is
-another one (after a refold in slices), or records are no longer there, all of it is compared.
+A late operation can undo effects of others, so the new operations alone do not show what has changed. Two states are
+compared slot by slot; a slot is the name of an element, as in DOC-040. Only elements named in the undo records are
+examined, including records that were taken back, so a small change costs little in a large document. If the document
+was replaced (after a refold in slices), or records are gone, everything is compared.
 """
 
 from collections.abc import Iterable
@@ -23,7 +23,7 @@ class Delta(NamedTuple):
     added: tuple[str, ...] = ()
     removed: tuple[str, ...] = ()
     changed: tuple[str, ...] = ()
-    """Another text, or other attributes."""
+    """Slots with other text, or other attributes."""
 
     @property
     def is_empty(self) -> bool:
@@ -31,22 +31,23 @@ class Delta(NamedTuple):
 
 
 class Changes:
-    """The state that was delivered last, and what may have changed since."""
+    """The state delivered last, and the elements that may have changed since."""
 
     def __init__(self) -> None:
         self._fold: Fold | None = None
-        """Whose elements these are; None: compare everything."""
+        """The fold that the elements belong to; None: compare everything."""
         self._mark = 0
-        """Where its records of undo stood."""
+        """Position in its undo records at the last delivery."""
         self._touched: dict[Element, None] = {}
-        """What was taken back since."""
+        """Elements whose changes were taken back since."""
         self._slots: dict[Element, str] = {}
         self._seen: dict[str, Seen] = {}
         self._numbered: dict[str, None] = {}
-        """Tags of elements that are known by their number among siblings, so that one more or less renames others."""
+        """Tags whose elements are named by their number among siblings, so that adding or removing one renames others.
+        """
 
     def note_rewind(self, track: Track, place: int) -> None:
-        """A track is about to go back, and its records with it."""
+        """A track is about to go back, which removes undo records."""
         if self._fold is track.fold and place < track.place:
             mark = track.mark_of(place)
             if mark < self._mark:
@@ -54,7 +55,7 @@ class Changes:
                 self._mark = mark
 
     def since(self, track: Track) -> Delta:
-        """Compare with the state before, which this one replaces; the first time everything is added."""
+        """Compare with the state before, which this one then replaces; the first time everything is added."""
         fold = track.fold
         if self._fold is fold and self._mark >= track.oldest_mark:
             touched = [*self._touched, *fold.touched(self._mark)]
@@ -78,7 +79,7 @@ class Changes:
         return _delta(before, self._seen)
 
     def _compare(self, fold: Fold, touched: Iterable[Element]) -> Delta:
-        """The same for some elements, and what stands below those that came or went."""
+        """Compare some elements, and everything below those that came or went."""
         before: dict[str, Seen] = {}
         there: list[Element] = []
         for element in dict.fromkeys(touched):
@@ -98,7 +99,7 @@ class Changes:
         return _delta(before, after)
 
     def _take(self, fold: Fold, element: Element) -> str:
-        """See an element as it is."""
+        """Note the present state of an element."""
         slot = self._slots[element] = fold.slot_of(element)
         self._seen[slot] = (element.text, dict(element.attributes))
         if slot.endswith("]") and "[#" in slot:
@@ -107,7 +108,7 @@ class Changes:
 
 
 def _is_attached(element: Element, root: Element) -> bool:
-    """Whether it stands in the document."""
+    """Whether it is in the document."""
     while element is not root:
         parent, previous = element.parent, element.previous
         if parent is None or (parent.first if previous is None else previous.next) is not element:

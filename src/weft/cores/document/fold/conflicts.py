@@ -1,9 +1,8 @@
-"""Edits that got into each other's way are reported to people, as part of the document's state (DOC-040).
+"""Conflicting edits are reported to people, as part of the document's state (DOC-040).
 
-set-set        two wrote different values to one slot within 60 s: the later in order counts
-lost-edit      somebody edited what somebody else had removed
-duplicate-key  two siblings of one key
-single         a second child where there should be one
+set-set two authors wrote different values to one slot within 60 s: the later one in order counts lost-edit somebody
+edited what somebody else had removed duplicate-key two siblings of one key single a second child where there should be
+one
 """
 
 from hashlib import sha256
@@ -14,25 +13,25 @@ from weft.wire.document.operations import uuid_text
 
 SET_SET, LOST_EDIT, DUPLICATE_KEY, SINGLE = "set-set", "lost-edit", "duplicate-key", "single"
 APPENDED: Final = "#append"
-"""Stands where an attribute stands in `Element.writers`: who appended text (DOC-054); no write as conflicts see it."""
+"""Stands for an attribute in `Element.writers`: who appended text (DOC-054); not a write in the sense of conflicts."""
 
 
 class Writer:
-    """Who wrote a value last: by `set`, or by a payload element that merged."""
+    """The author of a value's last write: by `set`, or by a payload element that was merged."""
 
     __slots__ = ("before", "eff", "previous", "sequence", "source", "value")
 
     def __init__(self, pair: Pair, eff: float, value: str, before: str | None, previous: "Writer | None") -> None:
         self.source, self.sequence = pair
-        """Of the original, if an adopted copy wrote it (DOC-013)."""
+        """The original's author, if an adopted copy wrote it (DOC-013)."""
         self.eff = eff  # tidy: seconds of the log are doubles (DOC-010)
         self.value, self.before = value, before
-        """`before`: what it took the place of; None: nothing."""
+        """`before`: the write that it replaced; None: there was none."""
         self.previous = previous
 
 
 class Party(NamedTuple):
-    """One of the two."""
+    """One of the two sides."""
 
     source: bytes
     sequence: int
@@ -40,29 +39,29 @@ class Party(NamedTuple):
 
 
 class Conflict(NamedTuple):
-    """What two did to one slot; both are in the log, whatever became of them."""
+    """Two conflicting actions on one slot; both stay in the log, whatever becomes of them."""
 
     id: str
     """The same on every node."""
     kind: str
     slot: str
-    """`eid:…`, else a path such as `/period[1]/jam[3]`, as it was at the time."""
+    """`eid:…`, else a path such as `/period[1]/jam[3]`, as at that time."""
     attr: str
     """`#text` for text; the verb for lost-edit, the tag for single."""
     first: Party
     second: Party
     is_open: bool
     place: Element | None
-    """Of the slot; None: it was removed."""
+    """The place of the slot; None: it was removed."""
 
     def as_data(self) -> dict[str, object]:
-        """As it is shown and exported."""
+        """For display and export."""
         first, second = ([uuid_text(each.source), each.sequence, each.value] for each in (self.first, self.second))
         parts = {"id": self.id, "kind": self.kind, "slot": self.slot, "attr": self.attr}
         return {**parts, "first": first, "second": second, "open": self.is_open}
 
 
 def conflict_id(kind: str, first: Party, second: Party, attr: str) -> str:
-    """16 hexadecimal digits, by which a write resolves it."""
+    """16 hexadecimal digits; a write that resolves the conflict names them."""
     parties = " ".join(f"{uuid_text(each.source)}/{each.sequence}" for each in (first, second))
     return sha256(f"{kind} {parties} {attr}".encode()).hexdigest()[:16]

@@ -1,12 +1,11 @@
-"""The document as a function of the log: whatever arrives in whatever order, it is genesis folded in the order of keys.
+"""The document as a function of the log: genesis with all operations applied in the order of keys, not of arrival.
 
-order     the sorted list of operations, and which of several copies counts
-track     a `Fold` that stands somewhere in that list, and can go back and forward
-engine    which of them readers see
+order the sorted list of operations, and which of several copies counts track a `Fold` at some position of that list,
+which can go back and forward engine which of the tracks readers see
 
-An operation that is late by d steps takes back d operations, and folds d + 1 (DOC-051). Beyond what can be taken back the
-nearest earlier checkpoint is copied. Where more than `AT_ONCE_MAX` steps are to be folded, that goes on in slices on a
-track of its own, and readers have the last complete state meanwhile (DOC-053).
+For an operation that is late by d steps, d operations are undone and d + 1 folded (DOC-051). If the undo records do not
+reach that far, the nearest earlier checkpoint is copied. More than `AT_ONCE_MAX` steps are folded in slices on a
+separate track, and readers see the last complete state meanwhile (DOC-053).
 """
 
 from collections.abc import Iterable, Iterator
@@ -31,38 +30,39 @@ from weft.wire.document.xml import canonical
 class Engine:
     """A document that grows by operations of the gapless prefixes of all sources.
 
-    `undo` is how many operations can be taken back, and the distance of checkpoints; `at_once` how many steps may be
-    folded while somebody waits.
+    `undo` is how many operations can be undone, and the distance of checkpoints; `at_once` how many steps may be folded
+    while readers wait.
     """
 
     def __init__(self, schema: Schema, *, undo: int = UNDO_MAX, at_once: int = AT_ONCE_MAX) -> None:
         self.schema = schema
         self.replayed = 0
-        """Operations that were folded another time, since something came before them."""
+        """Operations folded again, since an earlier one came late."""
         self._undo, self._at_once = undo, at_once
         self._order = Order()
         self.has_copy = self._order.has_copy
         """Whether an adopted copy of an operation is known (DOC-013)."""
         self._checkpoints = Checkpoints(schema, undo)
         self._shown = Track(Fold(schema), 0, self._checkpoints, undo)
-        """Complete: what readers see."""
+        """The complete state that readers see."""
         self.backward = Backward(self._order, self._checkpoints, undo, lambda: self._shown.fold)
-        """What operations are taken back by (DOC-055)."""
+        """Finds the operations that undo an operation (DOC-055)."""
         self._working: Track | None = None
-        """On the way to the present state, while that takes its time."""
+        """On the way to the present state, while that takes several slices."""
         self._same = 0
-        """While behind: how many operations in front are as they were when the working track last looked."""
+        """While behind: the number of operations at the front that did not change since the working track last looked.
+        """
         self.is_behind = False
         """Whether readers see an older state: `catching_up` (DOC-053)."""
         self._winners: dict[Pair, Operation] = {}
-        """Winners of forks that are known before the operations they win against."""
+        """Winners of forks that arrived before the operations they replace."""
         self._changes = Changes()
         self._digest = ""
 
     # What is new
 
     def insert(self, batch: Iterable[Operation]) -> None:
-        """Take operations in, each source's in sequence, with one rewind for all of them (DOC-052)."""
+        """Add operations, each source's in sequence, with one rewind for all of them (DOC-052)."""
         if self._winners:
             batch = [self._winners.pop((each.source, each.sequence), each) for each in batch]
         order, shown = self._order, self._shown
@@ -74,7 +74,7 @@ class Engine:
             self._settle(same)
 
     def replace(self, *winners: Operation) -> None:
-        """These are what counts under their numbers from now on (GSP-011), with one rewind for all of them (DOC-052)."""
+        """Replace the operations under these numbers (GSP-011), with one rewind for all of them (DOC-052)."""
         known: dict[bytes, list[Operation]] = {}
         for operation in winners:
             if operation.sequence > self._order.latest(operation.source):
@@ -85,7 +85,7 @@ class Engine:
             self._settle(min([self._order.replace(found) for found in known.values()]))
 
     def _settle(self, same: int) -> None:
-        """All but the first `same` operations are to be folded, again or for the first time."""
+        """Fold all but the first `same` operations, again or for the first time."""
         self._checkpoints.forget_after(same)
         if self.is_behind:
             self._same = min(self._same, same)
@@ -101,7 +101,7 @@ class Engine:
         self._digest = ""
 
     def work(self, budget: int = SLICE) -> None:
-        """Fold a slice of what is behind; called again and again while `is_behind`."""
+        """Fold one slice; called repeatedly while `is_behind`."""
         if not self.is_behind:
             return
         end, same = len(self._order), self._same
@@ -124,20 +124,20 @@ class Engine:
         self._digest = ""
 
     def finish(self) -> None:
-        """Fold all that is behind, however long it takes."""
+        """Fold everything that is behind, however long it takes."""
         while self.is_behind:
             self.work()
 
-    # What readers see
+    # For readers
 
     @property
     def root(self) -> Element:
-        """The document; nobody but the fold may change it, and what comes next does."""
+        """The document. Only the fold may change it; later operations will."""
         return self._shown.fold.root
 
     @property
     def operations(self) -> int:
-        """How many operations the document that readers see is made of."""
+        """Number of operations in the document that readers see."""
         return self._shown.place
 
     def digest(self) -> str:
@@ -147,14 +147,17 @@ class Engine:
         return self._digest
 
     def outcomes(self, source: bytes, sequence: int) -> list[str]:
-        """What became of each step of an operation at its own place in the order (DOC-035).
+        """The outcome of each step of an operation at its own place in the order (DOC-035).
 
         Empty: it is not in the document that readers see.
         """
         return self._shown.fold.outcomes.get((source, sequence), [])
 
     def outcome(self, source: bytes, sequence: int) -> str:
-        """What has become of an operation by now, what waited and was released included; steps parted by commas."""
+        """The present outcome of an operation, including steps that waited and were released.
+
+        Steps separated by commas.
+        """
         return ",".join(self.present(source, sequence))
 
     def present(self, source: bytes, sequence: int) -> list[str]:
@@ -162,15 +165,15 @@ class Engine:
         return self._shown.fold.present((source, sequence))
 
     def trial(self, operation: Operation, eff: float) -> list[str]:
-        """What would become of an operation that comes last, step by step; nothing has changed afterwards."""
+        """The outcome that an operation would have as the last one, step by step; nothing is changed."""
         return self._shown.fold.trial(operation, eff)
 
     def parked(self) -> list[Pair]:
-        """Operations with steps that wait for what they refer to."""
+        """Operations with steps that wait for the element they refer to."""
         return self._shown.fold.parked()
 
     def conflicts(self) -> list[Conflict]:
-        """All of them, closed ones too (DOC-040)."""
+        """All conflicts, closed ones included (DOC-040)."""
         return self._shown.fold.conflicts()
 
     def eff_of(self, source: bytes, sequence: int) -> float:
@@ -182,11 +185,11 @@ class Engine:
         return self._order.keys()
 
     def find(self, reference: dict[str, str]) -> Element | None:
-        """What a reference leads to (DOC-020); None: nothing, or nothing yet. Nothing is made by asking."""
+        """The element of a reference (DOC-020); None: there is none, or none yet. Nothing is created."""
         return self._shown.fold.element_of(reference)
 
     def at(self, slot: str) -> Element | None:
-        """What a slot of DOC-040, or an eid, names."""
+        """The element of a slot of DOC-040, or of an eid."""
         return self._shown.fold.element_at(slot)
 
     def slot_of(self, element: Element) -> str:
@@ -194,24 +197,24 @@ class Engine:
         return self._shown.fold.slot_of(element)
 
     def reference_of(self, slot: str) -> dict[str, str]:
-        """What an operation says to lead to a slot."""
+        """The reference that an operation uses for a slot."""
         return reference_of(self.schema, slot)
 
     def writer_of(self, reference: dict[str, str], attribute: str) -> Writer | None:
-        """Who wrote an attribute (`#text`: the text) of what a reference leads to, last in order (GSP-003)."""
+        """The last writer, in order, of an attribute (`#text`: the text) of a reference's element (GSP-003)."""
         return self._shown.fold.writer_of(reference, attribute)
 
     def history(self, slot: str) -> list[Past]:
-        """Who set what of an element when, and what it was before (DOC-054); `slot` as in DOC-040, or an eid."""
+        """The writes to an element: author, time, value, value before (DOC-054); `slot` as in DOC-040, or an eid."""
         return pasts_of(self._shown.fold, slot, self._order.eff_of)
 
     def changes(self) -> Delta:
-        """What is different from when this was last asked (DOC-054); the first time everything is new."""
+        """Differences since the last call (DOC-054); the first time everything is new."""
         return self._changes.since(self._shown)
 
 
 def fold(schema: Schema, operations: Iterable[Operation]) -> Engine:
-    """The document of any operations: what stands behind a gap, and what comes twice, is passed over."""
+    """The document of any operations; operations beyond gaps, and repeated ones, are ignored."""
     engine = Engine(schema)
     engine.insert(prefixes(operations))
     engine.finish()
@@ -221,9 +224,9 @@ def fold(schema: Schema, operations: Iterable[Operation]) -> Engine:
 def fold_until(
     schema: Schema, operations: Iterable[Operation], *, at: float | None = None, until: Pair | None = None
 ) -> Engine:
-    """The document as it was true at an effective time, or with all up to an operation (GSP-032).
+    """The document as of an effective time, or up to an operation (GSP-032).
 
-    UserError `unknown-operation` where `until` is none of them.
+    UserError `unknown-operation` if `until` is not among the operations.
     """
     order = Order()
     order.take(prefixes(operations))

@@ -1,11 +1,11 @@
-"""Operations folded over genesis, one after the other, each of which can be taken back (DOC-010, DOC-021, DOC-051).
+"""Applies operations to genesis, one after the other; each can be undone (DOC-010, DOC-021, DOC-051).
 
     fold = Fold(Schema.load("derby"))
     mark = fold.mark()
     fold.apply(operation, eff)   # ["applied"]
     fold.rewind(mark)            # as if it had never been
 
-An operation costs what it carries, however large the document is; so does taking it back.
+The cost of an operation, and of undoing it, depends on its own size, not on that of the document.
 """
 
 from collections.abc import Iterator
@@ -23,7 +23,7 @@ TARGET_REMOVED: Final = "inert:target-removed"
 
 
 class Fold(State):
-    """A document, and all that is derived with it: outcomes, who waits, conflicts, who wrote what."""
+    """A document with everything derived from it: outcomes, waiting steps, conflicts, writers."""
 
     def __init__(self, schema: Schema) -> None:
         super().__init__(schema)
@@ -31,9 +31,11 @@ class Fold(State):
     # One operation
 
     def apply(self, operation: Operation, eff: float) -> list[str]:
-        """Fold the next operation in, whose key must be above all before; what became of each of its steps (DOC-035).
+        """Apply the next operation, whose key must be above all before.
 
-        `outcomes` keeps that; what becomes of a parked step later is in `present`.
+        Returns the outcome of each of its steps (DOC-035).
+
+        `outcomes` keeps these; later outcomes of a parked step are in `present`.
         """
         pair = (operation.source, operation.sequence)
         if operation.inert:
@@ -49,14 +51,14 @@ class Fold(State):
         return outcome
 
     def trial(self, operation: Operation, eff: float) -> list[str]:  # tidy: seconds of the log are doubles (DOC-010)
-        """What `apply` would say; nothing has changed afterwards."""
+        """What `apply` would return; nothing is changed."""
         mark = self.mark()
         outcome = self.apply(operation, eff)
         self.rewind(mark)
         return outcome
 
     def _do(self, step: Step) -> str:
-        """One step, now or when it is released."""
+        """Apply one step, now or when it is released."""
         eid = step.eid
         place: Element | Plan | Absent | None
         if eid is not None:
@@ -73,7 +75,7 @@ class Fold(State):
         return self._settle(outcome, place) if self.operation.resolves else outcome
 
     def _without(self, step: Step, eid: str) -> str:
-        """Nothing is known by this eid: wait for it, unless it was there and was removed."""
+        """There is no element with this eid: wait for it, unless it existed and was removed."""
         remover = self.gone.get(eid)
         if remover is None:
             self.park(step, ("eid", eid))
@@ -87,9 +89,9 @@ class Fold(State):
         return TARGET_REMOVED
 
     def _settle(self, outcome: str, place: Element | Plan) -> str:
-        """Close the conflict that an operation resolves by touching its slot, or what stands below it.
+        """Close the conflict that an operation resolves by changing its slot, or an element below it.
 
-        Who adds nothing but says `resolves` has seen it, and leaves everything as it is.
+        An operation that only says `resolves`, without a change, also closes it and leaves everything as it is.
         """
         conflict = self.found.get(self.operation.resolves)
         if conflict is None or not conflict.is_open or conflict.kind == SET_SET or isinstance(place, Plan):
@@ -102,7 +104,7 @@ class Fold(State):
         return APPLIED
 
     def _retry(self, released: dict[Key, Parked]) -> None:
-        """Try what was released, in order; what that releases is for the next round (DOC-021)."""
+        """Try released steps, in order; steps that these release are tried in the next round (DOC-021)."""
         self.is_noting = True
         for key in sorted(released):
             parked = released[key]
@@ -116,7 +118,7 @@ class Fold(State):
                 self.say_late(parked, outcome)
 
     def _still_waits(self, step: Step, trigger: Trigger) -> bool:
-        """Whether trying it would change nothing: it would wait for the same again."""
+        """Whether trying it would change nothing, since it would wait for the same element again."""
         if step.eid is not None:
             return step.eid not in self.live and step.eid not in self.gone
         place = find(self, step)
@@ -125,11 +127,11 @@ class Fold(State):
     # Back
 
     def mark(self) -> int:
-        """Where the fold stands; greater than all marks before that were not gone back behind."""
+        """The present position; greater than all earlier marks that are still valid."""
         return self.base + len(self.undo)
 
     def rewind(self, mark: int) -> None:
-        """Be as at a mark."""
+        """Undo everything after a mark."""
         undo, length = self.undo, mark - self.base
         assert length >= 0, "that mark was forgotten"
         while len(undo) > length:
@@ -140,13 +142,13 @@ class Fold(State):
         self.cuts.clear()
 
     def forget(self, mark: int) -> None:
-        """Nobody will go back behind a mark any more."""
+        """Nothing before this mark will be undone any more: drop its records."""
         assert self.base <= mark <= self.mark(), "no such mark"
         del self.undo[: mark - self.base]
         self.base = mark
 
     def touched(self, mark: int) -> Iterator[Element]:
-        """What was changed since a mark, some of it several times; of what came or went the parent, too."""
+        """Elements changed since a mark, some repeatedly; for elements that came or went, also the parent."""
         for record in self.undo[mark - self.base :]:
             element = record[1]
             if element is not None:
@@ -155,7 +157,7 @@ class Fold(State):
                     yield element.parent
 
     def copy(self) -> "Fold":
-        """The same in itself, with nothing to take back; as long as the document is large."""
+        """An independent copy without undo records; takes as long as the document is large."""
         twin = Fold.__new__(Fold)
         State.__init__(twin, self.schema)
         twins: dict[Element, Element] = {}
@@ -176,24 +178,24 @@ class Fold(State):
     # What is derived
 
     def present(self, pair: Pair) -> list[str]:
-        """What became of each step by now: of those that waited, what became of them on release."""
+        """The present outcome of each step: for parked steps, the outcome on release."""
         said, late = self.outcomes.get(pair, []), self.late.get(pair)
         return [late.get(place, word) for place, word in enumerate(said)] if late else said
 
     def parked(self) -> list[Pair]:
-        """Operations with steps that wait, by key."""
+        """Operations with waiting steps, by key."""
         return list(dict.fromkeys((key[1], key[2]) for key in sorted(self.waiting)))
 
     def parked_steps(self) -> list[Parked]:
-        """Each step that waits, by key, with what it waits for."""
+        """Each waiting step, by key, with what it waits for."""
         return [self.waiting[key] for key in sorted(self.waiting)]
 
     def conflicts(self) -> list[Conflict]:
-        """All that came up, closed ones too, in order of application (DOC-040)."""
+        """All conflicts, closed ones included, in order of application (DOC-040)."""
         return list(self.found.values())
 
     def element_of(self, reference: dict[str, str]) -> Element | None:
-        """What a reference leads to now; None: nothing, or nothing yet."""
+        """The present element of a reference; None: there is none, or none yet."""
         step = Step(0, REMOVE, reference)
         if step.eid is not None:
             return self.live.get(step.eid)
@@ -201,7 +203,7 @@ class Fold(State):
         return place if isinstance(place, Element) else None
 
     def writer_of(self, reference: dict[str, str], attribute: str) -> Writer | None:
-        """Who wrote an attribute (`#text`: the text) of what a reference leads to, last in order (GSP-003)."""
+        """The last writer, in order, of an attribute (`#text`: the text) of a reference's element (GSP-003)."""
         element = self.element_of(reference)
         return element.writers.get(attribute) if element is not None and element.writers else None
 
@@ -227,7 +229,7 @@ class Fold(State):
 
 
 def _twin_of(element: Element, twins: dict[Element, Element]) -> Element:
-    """A copy that stands at the end of the copy of the parent."""
+    """The element at the same position in the copy of the parent."""
     parent = twins[element.parent] if element.parent is not None else None
     twin = Element(element.tag, element.attributes, element.text, parent, element.origin)
     twin.is_shared = element.is_shared = True

@@ -1,7 +1,7 @@
-"""Who set what of an element, when, and what it was before (DOC-054).
+"""The writes to an element: author, time, value, and the value before (DOC-054).
 
-Each value of an element knows who wrote it and who wrote before (`conflicts.Writer`), and that is taken back and folded
-anew with everything else: so this is what counts now, not what once seemed to.
+Each value of an element keeps its author and the write before (`conflicts.Writer`), and these are undone and folded
+again like everything else. So the history shows what counts now, not what seemed to count earlier.
 """
 
 from collections.abc import Callable
@@ -13,30 +13,30 @@ from weft.cores.document.fold.tree import Pair
 from weft.wire.document.operations import TEXT, eid_of
 
 ELEMENT: Final = "#element"
-"""Stands for an element itself, where the name of an attribute could stand: it was made, or removed."""
+"""Stands for the element itself, in place of the name of an attribute: it was made, or removed."""
 
 
 class Past(NamedTuple):
-    """One thing that was done to an element, by an operation or, if that is an adopted copy, by the original."""
+    """One action on an element, by an operation or, if that is an adopted copy, by the original."""
 
     eff: float
-    """Seconds, in the order of which operations count (DOC-010)."""
+    """Effective time in seconds, which orders operations (DOC-010)."""
     source: bytes
     sequence: int
     attribute: str
     """`#text` for text, `#element` for the element itself."""
     value: str
-    """Of `#element`: the tag; empty: it was removed."""
+    """The value; for `#element`, the tag; empty: it was removed."""
     before: str | None
-    """None: nothing was there, or text was put behind what was."""
+    """None: there was no value, or text was appended."""
     outcome: str
-    """`applied`; `added` for text that was put behind what was there; `merged`, `made`, `removed`."""
+    """`applied`; `added` for appended text; `merged`, `made`, `removed`."""
 
 
 def pasts_of(fold: Fold, where: str, eff_of: Callable[[Pair], float]) -> list[Past]:
-    """All that was done to what an eid, or a slot of DOC-040, names now, in the order of keys.
+    """All actions on the present element of an eid or a slot of DOC-040, in the order of keys.
 
-    Of what is removed, only by whom; empty where nothing of that name ever was.
+    For a removed element only the removal; empty if no such element ever existed.
     """
     element = fold.element_at(where if where.startswith("/") else eid_of(where.removeprefix("eid:")))
     if element is None:
@@ -50,7 +50,7 @@ def pasts_of(fold: Fold, where: str, eff_of: Callable[[Pair], float]) -> list[Pa
 
 
 def _written(name: str, last: Writer | None) -> list[Past]:
-    """What was written under a name, the first first."""
+    """The writes under a name, the first one first."""
     attribute, outcome = (TEXT, "added") if name == APPENDED else (name, "applied")
     found: list[Past] = []
     while last is not None:

@@ -1,8 +1,8 @@
-"""In which order operations count, whenever and from whomever they came (DOC-010, DOC-012, DOC-013).
+"""The order in which operations count, whenever and from whatever peer they came (DOC-010, DOC-012, DOC-013).
 
-The key of an operation is (effective time, source, sequence). Effective time never goes back within a source, so what a
-source has below any key is a prefix of it. Of an operation and its adopted copies one counts; that is decided here, since
-it hangs on the set of operations alone, and the fold never hears of the others.
+The key of an operation is (effective time, source, sequence). Effective time never decreases within a source, so a
+source's operations below any key are a prefix of it. Of an operation and its adopted copies one counts. That is decided
+here, since it depends only on the set of operations; the fold never sees the others.
 """
 
 from bisect import bisect_left, insort
@@ -15,11 +15,11 @@ from weft.wire.document.operations import Operation
 Pair = tuple[bytes, int]
 """Source and sequence."""
 Entry = tuple[float, bytes, int, Operation]
-"""A key and its operation. Keys are unique, so entries sort by key, and no operation is ever compared."""
+"""A key with its operation. Keys are unique, so sorting never compares operations."""
 
 
 class Key(NamedTuple):
-    """Where an operation stands."""
+    """The place of an operation in the order."""
 
     eff: float
     source: bytes
@@ -27,16 +27,16 @@ class Key(NamedTuple):
 
 
 class Order:
-    """All operations that count for the document, sorted; O(size of what is new) where nothing is late."""
+    """All operations that count, sorted. The cost is O(size of what is new) if nothing is late."""
 
     def __init__(self) -> None:
         self.entries: list[Entry] = []
         self.superseded: set[Pair] = set()
-        """Who does not count, since the original, or an earlier copy of the same, does."""
+        """Operations that do not count, because the original, or an earlier copy, does."""
         self._effs: dict[bytes, list[float]] = {}
-        """Of a source: the effective time of 1, 2, …"""
+        """By source: the effective times of its operations 1, 2, …"""
         self._copies: dict[Pair, list[Key]] = {}
-        """Of an original, known or not: the keys of its copies, sorted."""
+        """By original, known or not: the keys of its copies, sorted."""
 
     def __len__(self) -> int:
         return len(self.entries)
@@ -46,24 +46,24 @@ class Order:
         return (Key(eff, source, sequence) for eff, source, sequence, _ in self.entries)
 
     def latest(self, source: bytes) -> int:
-        """How many of a source are known; 0: none."""
+        """Number of known operations of a source."""
         return len(self._effs.get(source, ()))
 
     def eff(self, source: bytes, sequence: int) -> float:
-        """The effective time (DOC-010) of an operation that is known."""
+        """The effective time (DOC-010) of a known operation."""
         return self._effs[source][sequence - 1]
 
     def has_copy(self, pair: Pair) -> bool:
-        """Whether a copy of that original is known."""
+        """Whether a copy of this original is known."""
         return pair in self._copies
 
     def eff_of(self, pair: Pair) -> float:
-        """The same of an operation, or of the copy that counts in its place."""
+        """The same for an operation, or for the copy that counts in its place."""
         copies = self._copies.get(pair)
         return copies[0].eff if copies and pair[1] > self.latest(pair[0]) else self.eff(*pair)
 
     def place(self, source: bytes, sequence: int) -> int:
-        """How many operations stand before a known one."""
+        """The number of operations before a known one."""
         return self._place(Key(self.eff(source, sequence), source, sequence))
 
     def _place(self, key: Key) -> int:
@@ -72,9 +72,9 @@ class Order:
     # What is new
 
     def take(self, batch: Iterable[Operation]) -> int:
-        """Sort operations in; how many entries in front stay as they were.
+        """Sort operations in; returns how many entries at the front did not change.
 
-        Each source's come in sequence; what is known already is passed over (DOC-012).
+        Those of each source come in sequence; known ones are ignored (DOC-012).
         """
         fresh: list[Entry] = []
         judged: list[Pair] = []
@@ -98,7 +98,7 @@ class Order:
         return min([same, *map(self._judge, judged)]) if judged else same
 
     def _note(self, operation: Operation, key: Key) -> Iterator[Pair]:
-        """Of which originals one more copy, or the original itself, is here."""
+        """Note the originals of which a copy, or the original itself, has arrived."""
         original = _original(operation)
         if original is not None:
             insort(self._copies.setdefault(original, []), key)
@@ -107,7 +107,7 @@ class Order:
             yield key.source, key.sequence
 
     def _merge(self, fresh: list[Entry]) -> int:
-        """Sort entries in; how many in front stay as they were."""
+        """Merge entries; returns how many at the front did not change."""
         entries = self.entries
         if len(fresh) > 1:
             fresh.sort()
@@ -125,7 +125,10 @@ class Order:
         return same
 
     def _judge(self, original: Pair) -> int:
-        """Decide anew who counts of an original and its copies; how many entries in front stay as they were."""
+        """Decide again which of an original and its copies counts.
+
+        Returns how many entries at the front did not change.
+        """
         copies = self._copies.get(original, ())
         is_here = original[1] <= self.latest(original[0])
         same = len(self.entries)
@@ -140,12 +143,12 @@ class Order:
                 self.superseded.discard(pair)
         return same
 
-    # What was another
+    # Replaced bodies
 
     def replace(self, winners: Sequence[Operation]) -> int:
-        """Numbers of one source have other bodies (GSP-011); how many entries in front stay as they were.
+        """Numbers of one source have other bodies (GSP-011); returns how many entries at the front did not change.
 
-        All later ones of the source may get another effective time by it.
+        This may change the effective time of all later operations of the source.
         """
         source, chosen = winners[0].source, {operation.sequence: operation for operation in winners}
         first = min(chosen)
@@ -160,7 +163,7 @@ class Order:
         return min([same, *map(self._judge, left)])
 
     def _forget_copy(self, entry: Entry) -> Pair | None:
-        """An entry that is taken out stands for no original any more; which one it stood for."""
+        """A removed entry is no longer a copy of any original; returns that original."""
         eff, source, sequence, operation = entry
         self.superseded.discard((source, sequence))
         original = _original(operation)
@@ -174,7 +177,7 @@ class Order:
 
 
 def _original(operation: Operation) -> Pair | None:
-    """Which operation this is an adopted copy of; None: of none, or it says nothing that could be applied."""
+    """The operation that this is an adopted copy of; None if it is no copy, or is an empty one."""
     origin = operation.origin
     if origin is None or operation.inert or origin == (operation.source, operation.sequence):
         return None
@@ -182,9 +185,9 @@ def _original(operation: Operation) -> Pair | None:
 
 
 def prefixes(operations: Iterable[Operation]) -> list[Operation]:
-    """Of any operations, in any order, some of them twice: what has no gap before it, each once (GSP-010).
+    """The gapless prefixes of any operations, in any order and with repetitions; each operation once (GSP-010).
 
-    The first body counts where one number has several.
+    If a number has several bodies, the first one counts.
     """
     known: dict[Pair, Operation] = {}
     for operation in operations:

@@ -1,7 +1,7 @@
-"""Which element a step means (DOC-020): by eid, else by path, else by the first chain of the schema that it names.
+"""The element that a step refers to (DOC-020): by eid, else by path, else by the first chain that it names.
 
-Looking changes nothing. What is not there is either to be made by whoever adds to it or sets something (`Plan`), or there
-is a reason why the step does nothing, or something that it waits for (`Absent`).
+A lookup changes nothing. A missing element can be created when the step adds to it or sets something (`Plan`);
+otherwise there is a reason why the step does nothing, or something that it waits for (`Absent`).
 """
 
 from typing import Final, NamedTuple
@@ -14,24 +14,24 @@ from weft.wire.document.xml import WHITE, is_name
 
 PARKED: Final = "parked"
 Pick = tuple[Chain | None, str]
-"""A step of a chain and its key; or no step, and the tag of a leaf."""
+"""A step of a chain with its key; or None and the tag of a leaf."""
 
 
 class Plan(NamedTuple):
-    """Elements that are to be made, one below the other, the last of them being meant."""
+    """Elements to create, one below the other; the last one is meant."""
 
     parent: Element
     picks: tuple[Pick, ...]
 
     @property
     def tag(self) -> str:
-        """Of the last."""
+        """Tag of the last element."""
         chain, key = self.picks[-1]
         return chain.tag if chain else key
 
 
 class Absent(NamedTuple):
-    """Nothing is meant, or nothing yet."""
+    """There is no element, or none yet."""
 
     outcome: str
     trigger: Trigger | None = None
@@ -45,7 +45,7 @@ Place = Element | Plan
 
 
 def find(state: State, step: Step) -> Element | Plan | Absent:
-    """What a step refers to by path or by a chain. By eid it is looked up in `State.live`."""
+    """The element of a step by path or by chain. An eid is looked up in `State.live`."""
     if step.path is not None:
         return _by_path(state, step, step.path)
     noted = step.picks
@@ -64,7 +64,7 @@ def find(state: State, step: Step) -> Element | Plan | Absent:
 
 
 def _picks_of(state: State, step: Step) -> tuple[tuple[Chain, str], ...] | Absent:
-    """The chain that a step names, with all its keys checked."""
+    """The chain that a step names, with all its keys validated."""
     attributes = step.attributes
     picks: list[tuple[Chain, str]] = []
     chains = state.schema.chains
@@ -80,7 +80,7 @@ def _picks_of(state: State, step: Step) -> tuple[tuple[Chain, str], ...] | Absen
 
 
 def _missing(state: State, step: Step, here: Element, picks: tuple[tuple[Chain, str], ...]) -> Plan | Absent:
-    """The first of the rest of a chain is not below `here`."""
+    """The first element of the rest of a chain is missing below `here`."""
     if picks[0][0].create and step.verb == REMOVE:
         return NOT_THERE
     first = next((at for at, (chain, _) in enumerate(picks) if not chain.create), len(picks))
@@ -94,7 +94,7 @@ def _missing(state: State, step: Step, here: Element, picks: tuple[tuple[Chain, 
 
 
 def _by_path(state: State, step: Step, path: str) -> Element | Plan | Absent:
-    """The first match of each tag below the root; `set` makes a leaf that is not there."""
+    """The first match of each tag below the root; `set` creates a missing leaf."""
     parts = path.strip("/").split("/")
     if parts in ([""], [state.root.tag]):
         return state.root
@@ -114,7 +114,7 @@ def _by_path(state: State, step: Step, path: str) -> Element | Plan | Absent:
 
 
 def realise(state: State, plan: Plan) -> Element | None:
-    """Make what is planned; None, and nothing is made: the document has no room for it."""
+    """Create the planned elements; None, and none is created, if the document has no room."""
     here, picks = plan
     if not state.has_room(here, len(picks)):
         return None

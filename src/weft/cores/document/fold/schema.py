@@ -1,30 +1,15 @@
-"""What a document is made of: its root, its genesis, and which short references lead where (DOC-003).
+"""The schema of a document: its root, its genesis, and its short references (DOC-003).
 
-name = "derby"
-root = "bout"
-attributes = { ruleset = "MAR2014" }
+name = "derby" root = "bout" attributes = { ruleset = "MAR2014" }
 
-[[genesis]]                    # children of the root before the first operation
-tag = "period"
-attributes = { number = "1" }
+[[genesis]] # children of the root before the first operation tag = "period" attributes = { number = "1" }
 
-[[chain]]                      # period="1" refers to <period number="1"> below the root
-ref = "period"
-tag = "period"
-keys = ["number"]              # by the first of them, else by the second
-create = true                  # whoever refers to one makes it; keys are numbers, min..max
-min = 1
-max = 9
-fixed = true                   # cannot be removed
+[[chain]] # period="1" refers to <period number="1"> below the root ref = "period" tag = "period" keys = ["number"] #
+found by the first key, else by the second create = true # a reference creates it; keys are numbers, min..max min = 1
+max = 9 fixed = true # cannot be removed
 
-[[chain.sub]]                  # period="1" jam="3"
-ref = "jam"
-tag = "jam"
-keys = ["number"]
-create = true
-min = 1
-max = 999
-single = ["lead"]              # tags of which there should be one below it
+[[chain.sub]] # period="1" jam="3" ref = "jam" tag = "jam" keys = ["number"] create = true min = 1 max = 999 single =
+["lead"] # tags of which there should be one below it
 """
 
 import re
@@ -58,10 +43,10 @@ class Seed(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class Chain(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """One step of a short reference."""
+    """One step of a chain, which is a short reference."""
 
     ref: Name
-    """The attribute of an operation that says its key."""
+    """The attribute of an operation that contains its key."""
     tag: Name
     keys: tuple[Name, ...]
     create: bool = False
@@ -73,11 +58,11 @@ class Chain(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
     @property
     def is_keyed(self) -> bool:
-        """Whether a payload element of its tag merges with the one of its key (DOC-030)."""
+        """Whether a payload element of its tag is merged with the element of the same key (DOC-030)."""
         return self.create or self.fixed
 
     def number(self, key: str) -> int | None:
-        """The number that a key of a creatable step is; None: a bad key."""
+        """The number in a key of a creatable step; None: the key is invalid."""
         if KEY.fullmatch(key) is None:
             return None
         number = int(key)
@@ -85,7 +70,7 @@ class Chain(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class Written(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """The file."""
+    """The schema file."""
 
     name: Name
     root: Name
@@ -95,7 +80,7 @@ class Written(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class Schema:
-    """Of one session; nothing ever changes it."""
+    """The schema of one session; immutable."""
 
     def __init__(self, written: Written) -> None:
         self.written = written
@@ -130,17 +115,17 @@ class Schema:
 
     @property
     def references(self) -> dict[str, dict[str, Any]]:
-        """Names of short references, each with those that may follow it: `{"period": {"jam": {}}}`."""
+        """Names of short references, each with the names that may follow it: `{"period": {"jam": {}}}`."""
         return _names_of(self.chains)
 
     @property
     def canonical_genesis(self) -> bytes:
-        """What the chain of a log begins with (GSP-051)."""
+        """The bytes that the chain of a log begins with (GSP-051)."""
         return canonical(self.genesis())
 
     @property
     def genesis_sha256(self) -> str:
-        """Says whether two mean the same by a schema's name (GSP-033)."""
+        """Equal for equal genesis, so that nodes can compare what they mean by a schema's name (GSP-033)."""
         return sha256(self.canonical_genesis).hexdigest()
 
 
@@ -171,7 +156,7 @@ def _walk(parent: str, chains: tuple[Chain, ...]) -> Iterator[tuple[str, Chain]]
 
 
 def _check_step(schema: Schema, parent: str, chain: Chain) -> None:
-    """UserError for a step that says two things."""
+    """UserError for an ambiguous step."""
     if chain.tag in schema.below.get(parent, {}):
         raise _bad(f"two steps lead from {parent} to {chain.tag}")
     if not chain.keys or len(chain.keys) > 2:

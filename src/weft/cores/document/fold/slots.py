@@ -1,4 +1,4 @@
-"""From the name of an element that people are shown (DOC-040) back to a reference that operations can carry (DOC-020)."""
+"""From the displayed name of an element (DOC-040) back to a reference for operations (DOC-020)."""
 
 from weft.cores.document.fold.schema import Schema
 from weft.wire.document.xml import EID

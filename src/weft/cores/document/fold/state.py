@@ -1,7 +1,7 @@
-"""A document while operations are folded into it, and how every change is taken back (DOC-051).
+"""A document while operations are folded into it, with a way to undo every change (DOC-051).
 
-Each change is one function here, and leaves one record: what undoes it, the element it was done to, and what that takes.
-Records are undone in reverse, each finding everything as it left it.
+Each kind of change is one function here, and writes one undo record: the function that undoes it, the element, and its
+arguments. Records are undone in reverse order, so each one finds the state that it left.
 """
 
 from typing import Any, Final
@@ -23,7 +23,7 @@ from weft.wire.document.operations import TEXT, Operation, Step
 from weft.wire.document.xml import EID
 
 Key = tuple[float, bytes, int, int]
-"""Where a step stands: effective time, source and sequence of its operation, and its index."""
+"""The place of a step: effective time, source and sequence of its operation, and its index."""
 Trigger = tuple[str, ...]
 """What a parked step waits for (DOC-021): ("eid", eid), ("tag", tag) or ("child", place of the parent)."""
 Undo = tuple[Any, ...]
@@ -32,7 +32,7 @@ RANKS: Final = 1 << 60
 
 
 class Parked:
-    """A step that waits for what it refers to."""
+    """A step that waits for the element it refers to."""
 
     __slots__ = ("key", "operation", "step", "trigger")
 
@@ -41,47 +41,49 @@ class Parked:
 
 
 class State:
-    """Shared by reference between the modules of the fold; nobody else changes it."""
+    """Shared by reference between the modules of the fold; nothing else changes it."""
 
     def __init__(self, schema: Schema) -> None:
         self.schema = schema
         self.root = schema.genesis()
         self.live: dict[str, Element] = {}
-        """Elements by eid, further names included."""
+        """Elements by eid, including aliases."""
         self.gone: dict[str, Pair] = {}
-        """Who removed what had an eid and is not there now."""
+        """By eid of an element that does not exist now: the operation that removed it."""
         self.count = sum(1 for _ in self.root.subtree())
-        """Elements, the root counted."""
+        """Number of elements, including the root."""
         self.outcomes: dict[Pair, list[str]] = {}
-        """What became of each step where it stood (DOC-035)."""
+        """The outcome of each step at its own place (DOC-035)."""
         self.late: dict[Pair, dict[int, str]] = {}
-        """What became of parked steps when they were released, by their place in `outcomes`."""
+        """The outcome of parked steps on release, by their place in `outcomes`."""
         self.waiting: dict[Key, Parked] = {}
         self.triggers: dict[Trigger, dict[Key, Parked]] = {}
         self.found: dict[str, Conflict] = {}
-        """Conflicts by id, in the order in which they came up."""
+        """Conflicts by id, in the order in which they appeared."""
         self.events: dict[Trigger, None] = {}
-        """What happened in this round that somebody may wait for; empty between operations."""
+        """Events of this round that a step may wait for; empty between operations."""
         self.is_noting = False
-        """Whether events are noted: somebody waits, or may come to wait before the round is over."""
+        """Whether events are noted: a step waits, or may start to wait before the round is over."""
         self.undo: list[Undo] = []
         self.cuts: dict[Element, int] = {}
-        """How much text remains of what was appended to and is taken back: cut once, when all is; empty otherwise."""
+        """The length of text to keep where appended text is undone: it is cut once, when all is undone; empty
+        otherwise.
+        """
         self.base = 0
-        """How many records were forgotten."""
+        """Number of dropped records."""
         self.ticks = 0
-        """Counts elements as they come, for their ranks."""
+        """Counts new elements, for their ranks."""
         self.operation: Operation
-        """What is being folded."""
+        """The operation being folded."""
         self.pair: Pair = (b"", 0)
         self.eff = 0.0  # tidy: seconds of the log are doubles (DOC-010)
         self.is_too_big = False
-        """Whether something was skipped by this step, since the document would get too deep or too large."""
+        """Whether this step skipped anything because the document would get too deep or too large."""
 
-    # What is there
+    # Lookups
 
     def kin(self, parent: Element, tag: str) -> Kin:
-        """Children of a tag."""
+        """The children with this tag."""
         chain = self.schema.below.get(parent.tag, {}).get(tag)
         return parent.kin_of(tag, chain.keys if chain else ())
 
@@ -104,10 +106,10 @@ class State:
             return f"{element.tag}[{key}]"
         return f"{element.tag}[#{self.kin(parent, element.tag).place(element) + 1}]"
 
-    # Elements come and go
+    # Changes of elements
 
     def insert(self, element: Element, before: Element | None = None) -> None:
-        """A new element stands below its parent, and is known by its eid."""
+        """Insert a new element below its parent, and register its eid."""
         if not element.rank:
             self.ticks += 1
             element.rank = RANKS + self.ticks
@@ -128,14 +130,14 @@ class State:
             self._compare(parent, element)
 
     def has_room(self, parent: Element, chain: int = 1) -> bool:
-        """Whether so many elements, one below the other, may stand below `parent` (DOC-002); noted if not."""
+        """Whether a chain of elements fits below `parent` (DOC-002); noted if not."""
         if parent.depth + chain <= DOCUMENT_DEPTH_MAX and self.count + chain <= DOCUMENT_ELEMENTS_MAX:
             return True
         self.is_too_big = True
         return False
 
     def make(self, parent: Element, chain: Chain, key: str) -> Element:
-        """The element of a creatable step, in front of the first sibling of a larger number."""
+        """The element of a creatable step, inserted before the first sibling with a larger number."""
         number = int(key)
         element = Element(chain.tag, {chain.keys[0]: key}, "", parent, self.pair)
         element.rank = number
@@ -144,7 +146,7 @@ class State:
         return element
 
     def remove(self, element: Element) -> None:
-        """An element and all below it are gone, with all their eids (DOC-033)."""
+        """Remove an element and everything below it, with all their eids (DOC-033)."""
         names: list[tuple[str, Element]] = []
         size = 0
         for each in element.subtree():
@@ -162,7 +164,7 @@ class State:
         self.undo.append((_put_back, element, names, size))
 
     def alias(self, element: Element, eid: str) -> None:
-        """An element is known by another eid, too; by it alone, if it had none (DOC-030)."""
+        """Register another eid for an element; if it had none, this is its eid (DOC-030)."""
         is_first = EID not in element.attributes
         if is_first:
             element.owned()[EID] = eid
@@ -178,7 +180,10 @@ class State:
     # Values
 
     def write(self, element: Element, name: str, value: str) -> None:
-        """An attribute, or the text, has a value (DOC-032), and whoever wrote another one just before is told."""
+        """Set an attribute, or the text (DOC-032).
+
+        A different value by another author shortly before makes a conflict.
+        """
         writers = element.writers
         if writers is None:
             writers = element.writers = {}
@@ -200,7 +205,7 @@ class State:
             self._noted(element, name, old)
 
     def _noted(self, element: Element, name: str, old: str | None) -> None:
-        """An attribute was set: whoever waits below the parent, or looks for a key, is to know."""
+        """An attribute was set: steps that wait for a child or a key have to be tried."""
         parent = element.parent
         steps = self.schema.below.get(parent.tag) if parent is not None else None
         if parent is None or steps is None:
@@ -217,13 +222,13 @@ class State:
             self._compare_key(parent, element, chain)
 
     def append(self, element: Element, text: str) -> None:
-        """Text at the end of what is there (DOC-030)."""
+        """Append text (DOC-030)."""
         writers = element.writers
         if writers is None:
             writers = element.writers = {}
         last, old = writers.get(APPENDED), element.text
         length, element.text = len(old), ""
-        old += text  # in place, since nobody else has it: a long text grows in steps of what is appended
+        old += text  # in place, since nothing else refers to it, so that a long text can grow in small steps
         element.text = old
         writers[APPENDED] = Writer(self.pair, self.eff, text, None, last)
         self.undo.append((_unappend, element, length, last))
@@ -231,7 +236,7 @@ class State:
     # Conflicts
 
     def _clash(self, element: Element, name: str, last: Writer, value: str) -> None:
-        """Two wrote different values to one slot, one after the other."""
+        """Two authors wrote different values to one slot, one after the other."""
         if self.operation.resolves and self._closes(element, name):
             return
         if abs(self.eff - last.eff) <= WINDOW_S:
@@ -241,7 +246,7 @@ class State:
     def report(  # tidy: a conflict has two parties, a kind and a slot
         self, kind: str, slot: str, attr: str, first: Party, value: str, place: Element | None
     ) -> None:
-        """A conflict between `first` and the present operation; the same is said once."""
+        """Report a conflict between `first` and the present operation; the same one is reported once."""
         second = Party(*self.pair, value)
         name = conflict_id(kind, first, second, attr)
         if name not in self.found:
@@ -249,7 +254,10 @@ class State:
             self.undo.append((_unreport, None, name))
 
     def _closes(self, element: Element, attr: str) -> bool:
-        """Close the set-set conflict that the operation resolves, if it is of this slot; whether it was of this value."""
+        """Close the set-set conflict of this slot that the operation resolves.
+
+        Returns whether it was about this value.
+        """
         conflict = self.found.get(self.operation.resolves)
         if conflict is None or not conflict.is_open or conflict.kind != SET_SET or not self.is_at(conflict, element):
             return False
@@ -257,16 +265,16 @@ class State:
         return conflict.attr == attr
 
     def is_at(self, conflict: Conflict, element: Element | None) -> bool:
-        """Whether a conflict is about an element, or one that is called as that was."""
+        """Whether a conflict is about an element, or about one with the same name."""
         return element is not None and (conflict.place is element or conflict.slot == self.slot_of(element))
 
     def close(self, conflict: Conflict) -> None:
-        """It is settled."""
+        """Close a conflict."""
         self.found[conflict.id] = conflict._replace(is_open=False)
         self.undo.append((_reopen, None, conflict))
 
     def _compare(self, parent: Element, element: Element) -> None:
-        """A child that stands where there should be one only, or where another has its key."""
+        """Compare a new child with its siblings, where only one should exist, or none with the same key."""
         tag = element.tag
         singles = self.schema.singles.get(parent.tag)
         first = self._of_another(self.kin(parent, tag).elements) if singles and tag in singles else None
@@ -278,7 +286,10 @@ class State:
             self._compare_key(parent, element, chain)
 
     def _compare_key(self, parent: Element, element: Element, chain: Chain) -> None:
-        """A child that now has the key of another: who made that one is the first, whoever gave it the key."""
+        """A child now has the key of another one.
+
+        The maker of that one is the first party, the writer of the key the second.
+        """
         name = chain.keys[0]
         key = element.attributes[name]
         same = parent.kin_of(element.tag, chain.keys).by[0][key]
@@ -287,7 +298,7 @@ class State:
             self.report(DUPLICATE_KEY, self.slot_of(parent), name, Party(*twin.origin, key), key, parent)
 
     def _of_another(self, same: list[Element]) -> Element | None:
-        """The first of some siblings that another source made than the one that is at work now."""
+        """The first sibling made by another source than the present one."""
         source = self.pair[0]
         for each in same[:TWINS_MAX]:
             if each.origin is not None and each.origin[0] != source:
@@ -297,7 +308,7 @@ class State:
     # Who waits
 
     def park(self, step: Step, trigger: Trigger) -> None:
-        """A step waits."""
+        """Let a step wait."""
         key = (self.eff, self.operation.source, self.operation.sequence, step.index)
         parked = Parked(key, self.operation, step, trigger)
         self.waiting[key] = parked
@@ -305,7 +316,7 @@ class State:
         self.undo.append((_unpark, None, parked))
 
     def unpark(self, parked: Parked) -> None:
-        """It waits no longer."""
+        """A step no longer waits."""
         _unpark(self, None, parked)
         self.undo.append((_park, None, parked))
 
@@ -318,7 +329,7 @@ class State:
             self.events["child", self.place_of(parent)] = None
 
     def released(self) -> dict[Key, Parked]:
-        """Who waits for any of the events of a round."""
+        """The steps that wait for any event of this round."""
         ready: dict[Key, Parked] = {}
         for event in self.events:
             if event in self.triggers:
@@ -327,7 +338,7 @@ class State:
         return ready
 
     def place_of(self, element: Element) -> str:
-        """Where an element stands, in words that stay the same if it is removed and made again."""
+        """The place of an element, in words that stay the same if it is removed and made again."""
         parts: list[str] = []
         here = element
         while here.parent is not None:
@@ -340,19 +351,19 @@ class State:
         return "".join(reversed(parts))
 
     def say(self, pair: Pair, outcome: list[str]) -> None:
-        """What became of an operation where it stands."""
+        """Set the outcome of an operation at its own place."""
         self.undo.append((_unsay, None, pair, self.outcomes.get(pair)))
         self.outcomes[pair] = outcome
 
     def say_late(self, parked: Parked, outcome: str) -> None:
-        """What became of a step that had waited."""
+        """Set the outcome of a step that had waited."""
         pair = (parked.operation.source, parked.operation.sequence)
         place = parked.operation.steps.index(parked.step)
         self.undo.append((_unsay_late, None, pair, place))
         self.late.setdefault(pair, {})[place] = outcome
 
 
-# How each change is taken back: (state, element or None, what it takes)
+# Undo functions: (state, element or None, arguments)
 
 
 def _take_out(state: State, element: Element, eid: str | None, removed: Pair | None) -> None:

@@ -1,9 +1,9 @@
-"""A fold that stands somewhere in the order of operations, and can go back and forward (DOC-051, DOC-060).
+"""A fold at some position in the order of operations, which can go back and forward (DOC-051, DOC-060).
 
-What was done last can be taken back one operation at a time, `UNDO_MAX` of them at least. Further back there are
-checkpoints, whole copies of a fold: of age d (in operations) there is one that is at most twice as old, and of all ages
-together one or two per power of two. A copy costs as much as the document is large, so a large document is copied less
-often: never more than half an element per operation.
+The last operations can be undone one by one, at least `UNDO_MAX` of them. Before that there are checkpoints, which are
+whole copies of a fold: for each age d (in operations) there is one at most twice as old, which makes one or two per
+power of two. Copying costs as much as the document is large, so a large document is copied less often: on average, at
+most half an element per operation.
 """
 
 from weft.cores.document.fold.folding import Fold
@@ -19,35 +19,35 @@ class Checkpoints:
     def __init__(self, schema: Schema, every: int) -> None:
         self.schema, self.every = schema, every
         self._kept: dict[int, Fold] = {}
-        """By how many operations are in them, ascending."""
+        """By the number of operations in them, ascending."""
 
     def places(self) -> list[int]:
-        """How many operations are in each, ascending."""
+        """The number of operations in each, ascending."""
         return list(self._kept)
 
     def offer(self, place: int, fold: Fold, end: int) -> None:
-        """Keep a copy of a fold of `place` operations, if one is wanted there while all in all there are `end`."""
+        """Keep a copy of a fold of `place` operations, if one is needed there with `end` operations in total."""
         if place not in self._kept and self._is_wanted(place, end) and 2 * fold.count <= self._period(place):
             self._kept[place] = fold.copy()
         for old in [old for old in self._kept if not self._is_wanted(old, end)]:
             del self._kept[old]
 
     def _period(self, place: int) -> int:
-        """The greatest power of two times `every` that divides a place."""
+        """The greatest power of two times `every` that divides `place`."""
         steps = place // self.every
         return (steps & -steps) * self.every
 
     def _is_wanted(self, place: int, end: int) -> bool:
-        """Whether it is young enough for its period: of any age there is one at most twice as old."""
+        """Whether it is young enough for its period: for every age one at most twice as old is kept."""
         return end - place <= 3 * self._period(place)
 
     def forget_after(self, place: int) -> None:
-        """What stands at `place` and behind has changed."""
+        """Operations from `place` on have changed: drop the checkpoints behind it."""
         for old in [old for old in self._kept if old > place]:
             del self._kept[old]
 
     def before(self, place: int) -> "tuple[int, Fold]":
-        """A fold of as many as possible of the first `place` operations, for the caller to go on with."""
+        """A copy of the latest fold within the first `place` operations, for the caller to continue."""
         nearest = max((kept for kept in self._kept if kept <= place), default=0)
         return nearest, self._kept[nearest].copy() if nearest else Fold(self.schema)
 
@@ -62,12 +62,12 @@ class Track:
         """Where the undo records of the last operations begin, the latest at the end."""
 
     def reaches(self, place: int) -> bool:
-        """Whether it can go back there."""
+        """Whether it can go back to `place`."""
         return self.place - place <= len(self._marks)
 
     @property
     def oldest_mark(self) -> int:
-        """Where the oldest undo record begins that is still there."""
+        """The beginning of the oldest undo record."""
         return self._marks[0] if self._marks else self.fold.mark()
 
     def mark_of(self, place: int) -> int:
@@ -75,7 +75,7 @@ class Track:
         return self._marks[place - self.place]
 
     def back(self, place: int) -> None:
-        """Take back all operations but the first `place`."""
+        """Undo all operations but the first `place`."""
         if place < self.place:
             first = len(self._marks) - (self.place - place)
             self.fold.rewind(self._marks[first])
@@ -83,7 +83,7 @@ class Track:
             self.place = place
 
     def forward(self, order: Order, end: int) -> None:
-        """Fold operations in, up to the first `end` of the order."""
+        """Fold operations up to the first `end` of the order."""
         every = self._checkpoints.every
         while self.place < end:
             stop = min(end, self.place - self.place % every + every)

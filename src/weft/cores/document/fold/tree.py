@@ -1,7 +1,7 @@
-"""Elements of a document. Whatever is done to one takes the same time however large the document is (DOC-060).
+"""Elements of a document. Every change takes the same time, however large the document is (DOC-060).
 
-Siblings are a linked list, so that a child is put anywhere, taken out and put back where it was in constant time. Who
-looks for siblings by tag or key gets a `Kin`, which is made the first time and kept true from then on.
+Siblings are a linked list, so a child is inserted, removed and put back in constant time. To find siblings by tag or
+key there is a `Kin`, which is built at the first lookup and maintained from then on.
 """
 
 from bisect import bisect_left
@@ -17,7 +17,7 @@ _RANK: Final = attrgetter("rank")
 
 
 class Element:
-    """Tag, attributes, text, children; and where it stands. Only the fold changes it."""
+    """Tag, attributes, text, children, and its position. Only the fold changes it."""
 
     __slots__ = (
         "aliases",
@@ -44,22 +44,22 @@ class Element:
         self.tag, self.attributes, self.text = tag, attributes, text
         self.parent = parent
         self.origin = origin
-        """Which operation made it; None: genesis."""
+        """The operation that made it; None: genesis."""
         self.depth: int = 0 if parent is None else parent.depth + 1
         self.first: Element | None = None
         self.last: Element | None = None
         self.previous: Element | None = None
         self.next: Element | None = None
         self.rank = 0
-        """Orders siblings of one tag: the number of a creatable step, else in which order they came."""
+        """Orders siblings of one tag: the number of a creatable step, else the order of arrival."""
         self.is_fixed = False
         """Whether it cannot be removed (DOC-033)."""
         self.is_shared = False
-        """Whether somebody else has the same dictionary of attributes, so that it is copied before it is changed."""
+        """Whether another element shares the dictionary of attributes, so that it is copied before a change."""
         self.aliases: list[str] | None = None
-        """Further eids that it is known by (DOC-030)."""
+        """Further eids of this element (DOC-030)."""
         self.writers: dict[str, Any] | None = None
-        """Who wrote what last (`conflicts.Writer`), by attribute."""
+        """The last writer of each attribute (`conflicts.Writer`)."""
         self.kin: dict[str, Kin] | None = None
 
     @property
@@ -74,11 +74,11 @@ class Element:
 
     @property
     def eid(self) -> str | None:
-        """What it is known by; None: by its place alone."""
+        """Its eid; None: it is known only by its position."""
         return self.attributes.get(EID)
 
     def subtree(self) -> "Iterator[Element]":
-        """It and all below it, in document order."""
+        """The element and everything below it, in document order."""
         todo = [self]
         while todo:
             element = todo.pop()
@@ -88,10 +88,10 @@ class Element:
                 todo.append(child)
                 child = child.previous
 
-    # Where it stands; nobody calls these but the fold and its undo
+    # Position; only the fold and its undo functions call these
 
     def link(self, before: "Element | None" = None) -> None:
-        """Stand below the parent: in front of a sibling, or at the end."""
+        """Insert below the parent: before a sibling, or at the end."""
         parent = self.parent
         assert parent is not None, "the root stands nowhere"
         self.next = before
@@ -108,7 +108,7 @@ class Element:
             parent.kin[self.tag].take(self)
 
     def unlink(self) -> None:
-        """Stand nowhere; it still knows where it stood."""
+        """Remove from the parent; the former position is remembered."""
         parent, previous, following = self.parent, self.previous, self.next
         assert parent is not None, "the root stands nowhere"
         if previous is None:
@@ -123,18 +123,18 @@ class Element:
             parent.kin[self.tag].leave(self)
 
     def relink(self) -> None:
-        """Stand where it stood; whatever was done to its siblings since has been taken back."""
+        """Put back at the former position; later changes of the siblings have been undone already."""
         self.link(self.next)
 
     def owned(self) -> dict[str, str]:
-        """Its attributes, for it to change."""
+        """Its attributes, ready to be changed."""
         if self.is_shared:
             self.attributes = dict(self.attributes)
             self.is_shared = False
         return self.attributes
 
     def kin_of(self, tag: str, keys: tuple[str, ...] = ()) -> "Kin":
-        """Its children of a tag, by rank and by keys; `keys` are always the same for the same tag of the parent."""
+        """Its children of a tag, by rank and by keys; `keys` must always be the same for one tag below one parent."""
         if self.kin is None:
             self.kin = {}
         kin = self.kin.get(tag)
@@ -156,12 +156,12 @@ class Kin:
     def __init__(self, keys: tuple[str, ...]) -> None:
         self.keys = keys
         self.elements: list[Element] = []
-        """In document order, which is that of ranks."""
+        """In document order, which is the order of ranks."""
         self.by: tuple[dict[str, list[Element]], ...] = tuple({} for _ in keys)
-        """For each key: who has a value, in document order."""
+        """For each key: the elements by value, in document order."""
 
     def find(self, value: str) -> Element | None:
-        """By the first key over all siblings, then by the second (DOC-020)."""
+        """By the first key among all siblings, else by the second (DOC-020)."""
         for table in self.by:
             found = table.get(value)
             if found:
@@ -169,18 +169,18 @@ class Kin:
         return None
 
     def after(self, rank: int) -> Element | None:
-        """The first that stands behind a rank."""
+        """The first element with a greater rank."""
         elements = self.elements
         if not elements or elements[-1].rank <= rank:
             return None
         return elements[bisect_left(elements, rank + 1, key=_RANK)]
 
     def place(self, element: Element) -> int:
-        """How many stand before one of them."""
+        """The number of elements before this one."""
         return bisect_left(self.elements, element.rank, key=_RANK)
 
     def take(self, element: Element) -> None:
-        """One more."""
+        """Add an element."""
         _put(self.elements, element)
         for key, table in zip(self.keys, self.by, strict=True):
             value = element.attributes.get(key)
@@ -188,7 +188,7 @@ class Kin:
                 _put(table.setdefault(value, []), element)
 
     def leave(self, element: Element) -> None:
-        """One less."""
+        """Remove an element."""
         _drop(self.elements, element)
         for key, table in zip(self.keys, self.by, strict=True):
             value = element.attributes.get(key)
@@ -196,7 +196,7 @@ class Kin:
                 _forget(table, value, element)
 
     def rename(self, element: Element, key: str, old: str | None) -> None:
-        """One of its keys was `old` (None: missing) until now."""
+        """Update a key of an element, which was `old` (None: missing) until now."""
         table = self.by[self.keys.index(key)]
         if old is not None:
             _forget(table, old, element)

@@ -1,17 +1,17 @@
-"""What takes an operation back: further operations, as the document stands now (DOC-055).
+"""Undo: the further operations that take an operation back, in the present document (DOC-055).
 
 | what it did | what takes it back |
 |---|---|
-| set a value | the value that was there before; where there was none, an empty one: no attribute is ever deleted (DOC-032) |
-| made elements | they are removed, but those of a fixed step |
+| set a value | the value before; if there was none, an empty one: attributes are never deleted (DOC-032) |
+| made elements | they are removed, except those of a fixed step |
 | appended text | the text without it |
-| removed an element | it is added, below the same parent, with all that was in it and the same eids |
+| removed an element | it is added again below the same parent, with its contents and the same eids |
 
-Nothing of the log is undone: whoever has only the further operations sees the same document. Where somebody else has
-written since, that is said (`Superseded`), and done all the same by force.
+The log itself is not changed: a node that applies the further operations sees the same document. If another author has
+written there since, that is reported (`Superseded`); with force it is done nevertheless.
 
-What it did is known by its place in the order: the document before it is made once more, and it is applied to that. What
-waited there for its target, and did its work later, is known by who wrote what.
+The effects of an operation follow from its place in the order: the document before it is built again, and the operation
+is applied to it. Effects of steps that waited for their target are found by the writers of the values.
 """
 
 from collections.abc import Callable, Iterator
@@ -28,7 +28,7 @@ from weft.wire.document.xml import EID, Node, Payload
 
 
 class Act(NamedTuple):
-    """One step of what takes an operation back."""
+    """One step of an undo."""
 
     verb: str
     reference: dict[str, str]
@@ -36,7 +36,7 @@ class Act(NamedTuple):
 
 
 class Superseded(Exception):
-    """Somebody else has written there since: `slot` and `by` whom."""
+    """Another author has written there since: `slot`, and `by` whom."""
 
     def __init__(self, slot: str, by: Pair | None) -> None:
         super().__init__(slot)
@@ -44,7 +44,7 @@ class Superseded(Exception):
 
 
 class Write(NamedTuple):
-    """A value that it set, or text that it appended (APPENDED)."""
+    """A value that the operation set, or text that it appended (APPENDED)."""
 
     slot: str
     name: str
@@ -53,7 +53,7 @@ class Write(NamedTuple):
 
 
 class Removal(NamedTuple):
-    """An element that it removed."""
+    """An element that the operation removed."""
 
     slot: str
     parent: str
@@ -61,7 +61,7 @@ class Removal(NamedTuple):
 
 
 class Effects(NamedTuple):
-    """What an operation did."""
+    """The effects of an operation."""
 
     made: list[str]
     """Slots of elements."""
@@ -70,7 +70,7 @@ class Effects(NamedTuple):
 
 
 def effects_of(before: Fold, operation: Operation, eff: float) -> Effects:
-    """What it does to the document before it, which is another one then."""
+    """Apply the operation to the document before it, which is changed by that, and note the effects."""
     removed = []
     for step in operation.steps if not operation.inert else []:
         element = before.element_of(step.attributes) if step.verb == REMOVE else None
@@ -90,7 +90,7 @@ def effects_of(before: Fold, operation: Operation, eff: float) -> Effects:
 
 
 class Backward:
-    """All that can be taken back of one document. `shown`: the fold that readers see, with all of the order in it."""
+    """Undo for one document. `shown`: the fold that readers see, with the whole order in it."""
 
     def __init__(self, order: Order, checkpoints: Checkpoints, undo: int, shown: Callable[[], Fold]) -> None:
         self._order, self._checkpoints, self._undo, self._shown = order, checkpoints, undo, shown
@@ -100,7 +100,7 @@ class Backward:
         return (operation for *_, operation in reversed(self._order.entries))
 
     def acts(self, operation: Operation, is_other: Callable[[Pair], bool], *, force: bool) -> list[Act]:
-        """What takes an operation back; Superseded."""
+        """The steps that undo an operation; Superseded."""
         order = self._order
         end = order.place(operation.source, operation.sequence)
         place, before = self._checkpoints.before(end)
@@ -110,7 +110,7 @@ class Backward:
 
 
 class Undoing:
-    """One operation, and the document that it is to be taken back in. `is_other`: whether a pair is of somebody else."""
+    """The undo of one operation in the present document. `is_other`: whether an operation is by another author."""
 
     def __init__(
         self, fold: Fold, pair: Pair, effects: Effects, is_other: Callable[[Pair], bool], *, force: bool
@@ -118,12 +118,12 @@ class Undoing:
         self._fold, self._pair, self._effects = fold, pair, effects
         self._is_other, self._force = is_other, force
         self._gone: dict[Element, None] = {}
-        """What is to be removed, with all below it."""
+        """Elements to be removed, with everything below them."""
         self._found: dict[tuple[Element, str], str] = {}
-        """The values that are to be set."""
+        """The values to be set."""
 
     def acts(self) -> list[Act]:
-        """What is to be entered, in order; empty: nothing of it is left. Superseded."""
+        """The steps in order; empty: nothing of the operation is left. Superseded."""
         for element in [element for slot in self._effects.made if (element := self._fold.element_at(slot))]:
             self._drop(element)
         for write in self._effects.writes:
@@ -134,7 +134,10 @@ class Undoing:
     # What it did
 
     def _drop(self, element: Element) -> None:
-        """An element that was made is to go; one that was only referred to stays if others are in it."""
+        """Remove an element that the operation made.
+
+        One that was only referred to stays if it contains elements of others.
+        """
         if element.is_fixed:
             return
         other = next((pair for each in element.subtree() for pair in _pairs_of(each) if self._is_other(pair)), None)
@@ -145,7 +148,7 @@ class Undoing:
         self._gone[element] = None
 
     def _write_back(self, write: Write) -> None:
-        """A value is to be as it was."""
+        """Restore the value before a write."""
         element = self._fold.element_at(write.slot)
         if element is None:
             return
@@ -155,7 +158,7 @@ class Undoing:
             self._restore(element, write.name, writer)
         elif write.name == APPENDED:
             self._cut(element, write.value)
-        else:  # it was removed and is back: only its value tells whose it is
+        else:  # it was removed and is back: only its value shows whose it is
             now = element.text if write.name == TEXT else element.attributes.get(write.name)
             by = (last.source, last.sequence) if last is not None else None
             if now != write.value and (by is None or self._is_other(by)):
@@ -177,7 +180,7 @@ class Undoing:
             self._found[element, TEXT] = begin + end
 
     def _look_for_late(self, top: Element) -> None:
-        """What it did only when its target had come."""
+        """Find effects that happened only when the target had come."""
         for element in top.subtree():
             if element.origin == self._pair and element not in self._gone:
                 self._drop(element)
@@ -186,7 +189,7 @@ class Undoing:
                 if writer is not None and (element, TEXT if name == APPENDED else name) not in self._found:
                     self._restore(element, name, writer)
 
-    # What is to be entered
+    # The steps to enter
 
     def _removals(self) -> Iterator[Act]:
         for element in self._gone:
@@ -213,7 +216,7 @@ class Undoing:
                 yield Act(SET, reference, Payload(text))
 
     def _additions(self) -> Iterator[Act]:
-        """What it removed, as it was; Superseded where that, or what it stood in, is another one by now."""
+        """What it removed, unchanged; Superseded if that element, or its parent, is another one now."""
         for slot, parent, node in self._effects.removed:
             if self._fold.element_at(slot) is not None:
                 self._superseded(slot, None)
@@ -230,7 +233,7 @@ class Undoing:
 
 
 def _pairs_of(element: Element) -> Iterator[Pair]:
-    """Who made an element, and who wrote its values last."""
+    """The maker of an element, and the last writers of its values."""
     if element.origin is not None:
         yield element.origin
     for writer in (element.writers or {}).values():
@@ -244,7 +247,7 @@ def _written_by(last: Writer | None, pair: Pair) -> Writer | None:
 
 
 def _since(element: Element, name: str, writer: Writer) -> Iterator[Pair]:
-    """Who wrote after a writer; of text, also who appended to it."""
+    """The writers after a given one; for text, also those who appended."""
     writers = element.writers or {}
     for each in (name, APPENDED) if name == TEXT else (name,):
         here: Writer | None = writers.get(each)
@@ -254,7 +257,7 @@ def _since(element: Element, name: str, writer: Writer) -> Iterator[Pair]:
 
 
 def _node_of(element: Element) -> Node:
-    """As it can be added again; a document is not deep."""
+    """The element as a payload; recursion is fine, since documents are not deep."""
     attributes = dict(element.attributes)
     if not attributes.get(EID) and element.aliases:
         attributes[EID] = element.aliases[0]

@@ -1,7 +1,7 @@
-"""What the three verbs do to what they refer to (DOC-030, DOC-032, DOC-033); each says what became of the step.
+"""The effects of the three verbs (DOC-030, DOC-032, DOC-033); each returns the outcome of the step.
 
-An element of a payload whose schema gives it a key merges with the element of that key: two nodes that make jam 1 at the
-same time make one jam.
+A payload element with a key in the schema is merged with the existing element of that key: two nodes that make jam 1 at
+the same time make one jam.
 """
 
 from collections.abc import Callable
@@ -16,7 +16,7 @@ from weft.wire.document.xml import EID, WHITE, Node
 
 
 def graft(state: State, parent: Element, node: Node) -> bool:
-    """Put a payload element at the end of the children; whether anything is new by it."""
+    """Append a payload element to the children; returns whether anything is new."""
     attributes = node.attributes
     if attributes[EID] in state.live:
         return False
@@ -36,7 +36,7 @@ def graft(state: State, parent: Element, node: Node) -> bool:
 
 
 def _merge(state: State, parent: Element, node: Node, chain: Chain) -> bool:
-    """Be one with the element of the same key; what has no good key is passed over."""
+    """Merge with the element of the same key; elements without a valid key are ignored."""
     key = node.attributes.get(chain.keys[0], "").strip(WHITE)
     if chain.create and chain.number(key) is None:
         return False
@@ -64,7 +64,7 @@ BAD_ATTRIBUTE: Final = "inert:bad-attribute"
 
 
 def add(state: State, step: Step, place: Place) -> str:
-    """Append text, then put the payload behind the children."""
+    """Append text, then the payload to the children."""
     state.is_too_big = False
     is_new = isinstance(place, Plan)
     target = realise(state, place) if isinstance(place, Plan) else place
@@ -82,7 +82,7 @@ def add(state: State, step: Step, place: Place) -> str:
 
 
 def set_values(state: State, step: Step, place: Place) -> str:
-    """Set attributes, or the text; all that the step names, or nothing."""
+    """Set attributes, or the text; all that the step names, or none."""
     protected = state.schema.protected.get(place.tag)
     if not step.is_sound or (protected and any(name in protected for name, _ in step.writes)):
         return BAD_ATTRIBUTE
@@ -95,7 +95,7 @@ def set_values(state: State, step: Step, place: Place) -> str:
 
 
 def remove(state: State, _: Step, place: Place) -> str:
-    """Take an element out, with all below it."""
+    """Remove an element and everything below it."""
     assert isinstance(place, Element), "nothing is made in order to remove it"
     if place.is_fixed:
         return FIXED

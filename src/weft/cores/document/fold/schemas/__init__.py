@@ -1,4 +1,4 @@
-"""Schemas of documents that Weft brings with it (DOC-003).
+"""Schemas that come with Weft (DOC-003).
 
-There is no code here, only data. Start with the smallest file; docs/doc.md says what a schema may say.
+The package never contains code, only data. Start with the smallest file; docs/doc.md describes the format.
 """
