@@ -171,10 +171,7 @@ class Parent:
         self.context.tell(ChildJoined(hello.id, hello.name))
 
     def _compare(self, hello: Hello, held: int, now: Now) -> None:
-        """Check whether the child has acknowledgements beyond what we have.
-
-        Then our own disk lost records (CHN-038).
-        """
+        """If the child has acknowledgements beyond what we have, our own disk lost records (CHN-038)."""
         if hello.had is not None:
             told = hello.had[1] if hello.had[0] == self.context.node else 0
         else:
@@ -394,7 +391,7 @@ class Parent:
     def _safe(self, link: Link) -> int:
         """The safe number for a child.
 
-        At the root: what is durable, or what is drained; elsewhere: what our own parent says is safe.
+        At the root: what is durable, or drained; elsewhere what our own parent calls safe.
         """
         if self.context.settings.is_safe_at_once:
             return link.upto

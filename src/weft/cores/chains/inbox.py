@@ -138,10 +138,7 @@ class Inbox:
         return made
 
     def has_room(self, parcel: Parcel) -> bool:
-        """Whether a message of this node's own programs may come in.
-
-        One that another message caused always may (CHN-040).
-        """
+        """Whether a message of this node's programs may come in; one caused by another message always may (CHN-040)."""
         if parcel.depth or self._room.has_room(weight_of(parcel)):
             return True
         self._room.refuse()

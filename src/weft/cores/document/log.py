@@ -83,9 +83,9 @@ class Log:
         reused: Callable[[bytes, bytes], None] = _ignore_reuse,
         forked: Callable[[Operation], None] = _ignore,
     ) -> None:
-        """`reused` is called with the peer that knows more of our source than we do, and with our new UUID.
+        """`reused`: called with the peer that knows more of our source, and our new UUID.
 
-        `forked` is called with the winner for a number that `fresh` returned before.
+        `forked`: called with the winner for a number that `fresh` returned before.
         """
         self.context = context
         self._tell_reused, self._tell_forked = reused, forked
@@ -103,9 +103,7 @@ class Log:
         self._arrivals = array("Q")
         self._fresh: dict[tuple[bytes, int], Operation] = {}
         self._unkept: OrderedDict[tuple[bytes, int], bool] = OrderedDict()
-        """Operations without a record, in the order of their records; and whether each was beyond a gap when it was
-        added.
-        """
+        """Operations without a record, in the order of records; and whether each was beyond a gap when added."""
         self._turn_bytes = 0
         self._check = 0
         self._turned: dict[bytes, None] = {}
@@ -128,10 +126,7 @@ class Log:
         self.room, self._holding.room = log, held
 
     def begin(self) -> None:
-        """Everything is restored.
-
-        Journal name and schema of the session, once, so that a later start knows it as this node's own.
-        """
+        """All is restored. Journal name and schema of the session once: it is this node's own in later starts."""
         self._unkept.update({pair: False for pair in sorted(self._bare) if pair[1] <= self.latest(pair[0])})
         self._bare = {}
         schema = cut(self.context.settings.schema_name or self.context.settings.schema)
@@ -281,10 +276,7 @@ class Log:
         self._tell_reused(peer, next_uuid(self.context.uuid, self.context.now.wall))
 
     def doubt(self, sequence: int, peer: bytes) -> bool:
-        """A peer knows this much of our source.
-
-        True if that is more than we ever issued, and we have a new identity now.
-        """
+        """A peer knows this much of our source; True if that is more than we issued, and we have a new identity now."""
         if sequence <= self.latest(self.context.uuid):
             return False
         self._change_identity(peer)

@@ -187,10 +187,7 @@ class Actor:
         return False
 
     def _know(self, node: str, *, is_weft: bool, now: Now) -> None:
-        """Note the kind of a node.
-
-        Weft nodes introduce themselves to each other once more, for nodes that came later.
-        """
+        """Note the kind of a node. Weft nodes introduce themselves once more, for nodes that came later."""
         was_unjudged = self._unjudged.pop(node, None) is not None
         if not is_weft:
             self._weft.discard(node)
@@ -423,10 +420,7 @@ class Actor:
 
     @property
     def _value(self) -> Value:
-        """Value for the next ping: None until this node has what others have.
-
-        Always None for a node that only listens.
-        """
+        """Value for the next ping: None until this node has what others have, and for a node that only listens."""
         if self._topic == "del":
             return (self._tags[0], self._tags[-1]) if self._tags else None
         context = self._context

@@ -289,10 +289,7 @@ class Deletion:
             self._context.reply(order.ticket, {"node": order.node, "tick": tick})
 
     def _drop_absent(self, now: Now) -> None:
-        """At the head of the chain: drop nodes away for too long, while most are present.
-
-        Neither half of a split drops the other.
-        """
+        """At the head of the chain: drop nodes away for too long, while most are present: neither half drops the other."""
         context, since = self._context, self._since
         if not (longest := context.settings.absent_max_ns) or since is None or context.foreign:
             return
@@ -348,10 +345,7 @@ class Deletion:
                 self._context.tell(NodeDropped(node, tick))
 
     def _raise_cap(self, node: str) -> None:
-        """The node that dropped another knew less of its changes than this node.
-
-        Raise the limit, so that accepted changes stay accepted everywhere.
-        """
+        """This node knows more changes of a dropped node than the limit allows: raise it, so that they stay accepted."""
         del self._lagging[node]
         tick = self._replica.book.seen(node).highest
         if self.is_member() and tick > self.dropped.get(node, tick):
@@ -388,10 +382,7 @@ class Deletion:
         return [event for event in found if event is not None]
 
     def replay(self, by: str = "") -> int:
-        """Write the changes again that were set aside; returns how many.
-
-        Refusal, and then the remaining ones stay aside.
-        """
+        """Write set-aside changes again; returns how many. Refusal, and then the remaining ones stay aside."""
         count = 0
         while self.orphans:
             event = self.orphans[0]
