@@ -131,13 +131,13 @@ class Alerts:
     # Hearing
 
     def _hear(self, order: Hear, now: Now) -> None:
-        told = decode(order.key, order.payload)
-        if isinstance(told, AlertRaised):
-            self._raise(order.origin, told, now)
-        elif isinstance(told, AlertCleared):
-            self._clear(order.origin, told, now)
-        elif isinstance(told, AlertsFiring):
-            self._compare(order.origin, told.alerts, now)
+        event = decode(order.key, order.payload)
+        if isinstance(event, AlertRaised):
+            self._raise(order.origin, event, now)
+        elif isinstance(event, AlertCleared):
+            self._clear(order.origin, event, now)
+        elif isinstance(event, AlertsFiring):
+            self._compare(order.origin, event.alerts, now)
         else:
             self.counts["unreadable"] += 1
 

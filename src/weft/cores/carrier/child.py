@@ -70,9 +70,9 @@ class Child:
 
     def root_is(self) -> None:
         """The root of record has changed: it may be the one that the ignored message named."""
-        said = self._unbelieved
-        if said is not None and self._is_open():
-            self._release(said)
+        ignored = self._unbelieved
+        if ignored is not None and self._is_open():
+            self._release(ignored)
 
     def assign(self, order: AssignParent, now: Now) -> None:
         """Connect to another endpoint; the same endpoint again changes nothing."""

@@ -173,12 +173,12 @@ class Parent:
     def _compare(self, hello: Hello, held: int, now: Now) -> None:
         """If the child has acknowledgements beyond what we have, our own disk lost records (CHN-038)."""
         if hello.had is not None:
-            told = hello.had[1] if hello.had[0] == self.context.node else 0
+            acknowledged = hello.had[1] if hello.had[0] == self.context.node else 0
         else:
-            told = hello.first - 1 if held else 0  # a child that does not name the root
-        if told > held:
-            lost = max(0, min(hello.first - 1, told) - held)
-            event = RolledBack(hello.id, hello.name, hello.era, told - held, lost if self.is_root else 0)
+            acknowledged = hello.first - 1 if held else 0  # a child that does not name the root
+        if acknowledged > held:
+            lost = max(0, min(hello.first - 1, acknowledged) - held)
+            event = RolledBack(hello.id, hello.name, hello.era, acknowledged - held, lost if self.is_root else 0)
             self.context.tell_seldom((hello.name, "rolled-back"), event, now.mono)
 
     def _welcome_of(self, link: Link) -> Welcome:

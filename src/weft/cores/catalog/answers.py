@@ -56,10 +56,10 @@ class Answers:
             return encode({**_absence(name.decode("utf-8", "replace"), "unknown", None), "code": "bad-name"})
         if self._context.relays is not None:
             self._give_place(text)
-        kept = self._names.get(text)
-        if kept is None:
-            kept = self._named(text)
-        return b"{%b}" % kept if kept else encode(_absence(text, *self._became(text)))
+        cached = self._names.get(text)
+        if cached is None:
+            cached = self._named(text)
+        return b"{%b}" % cached if cached else encode(_absence(text, *self._became(text)))
 
     def _give_place(self, name: str) -> None:
         """Note that an entry of another network was looked up, so that it gets an address here for calls (BRI-011)."""
@@ -125,12 +125,12 @@ class Answers:
 
     def record(self, instance: Instance) -> bytes:
         """`shown` as JSON; kept until the instance changes."""
-        kept = self._records.get(instance.key)
-        if kept is None:
-            kept = encode(self.shown(instance))
+        cached = self._records.get(instance.key)
+        if cached is None:
+            cached = encode(self.shown(instance))
             if self._book.get(*instance.key) is instance:
-                self._records[instance.key] = kept
-        return kept
+                self._records[instance.key] = cached
+        return cached
 
     def records(self, instances: Iterable[Instance]) -> bytes:
         """A JSON list of `{"name", "instance", "record"}`, joined from kept records, as queries and watches answer it."""
@@ -160,13 +160,13 @@ class Answers:
 
         Nothing is kept for names without any instance.
         """
-        kept = self._names.get(name)
-        if kept is None:
+        cached = self._names.get(name)
+        if cached is None:
             found = self._found(name)
-            kept = b"%b:%b" % (encode(name), self._together(found)) if found else b""
+            cached = b"%b:%b" % (encode(name), self._together(found)) if found else b""
             if found or self._book.of_name(name):
-                self._names[name] = kept
-        return kept
+                self._names[name] = cached
+        return cached
 
     def _together(self, found: list[Instance]) -> bytes:
         best = self.record(found[0])

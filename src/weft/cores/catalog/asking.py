@@ -71,8 +71,8 @@ class Asking:
 
     def _unanswered(self, waiting: Waiting, state: str) -> None:
         name = f"{waiting.name}@{waiting.net}"
-        told = {"Error": f"{name}: {waiting.net} cannot be asked now", "warning": "inactive", "service": name}
-        self._answer(waiting, msgspec.json.encode({**told, "state": state, "last_seen": None}))
+        answer = {"Error": f"{name}: {waiting.net} cannot be asked now", "warning": "inactive", "service": name}
+        self._answer(waiting, msgspec.json.encode({**answer, "state": state, "last_seen": None}))
 
     def _answer(self, waiting: Waiting, body: bytes) -> None:
         asker = waiting.asker
@@ -94,12 +94,12 @@ class Asking:
             return
         del self._asked[header.id]
         try:
-            told = msgspec.json.decode(frames[0], type=dict[str, Any])
+            answer = msgspec.json.decode(frames[0], type=dict[str, Any])
         except (msgspec.DecodeError, RecursionError):
-            told = {}
-        if waiting.name in told:
-            told = {f"{waiting.name}@{waiting.net}": told[waiting.name]}
-        self._answer(waiting, canonical(told))
+            answer = {}
+        if waiting.name in answer:
+            answer = {f"{waiting.name}@{waiting.net}": answer[waiting.name]}
+        self._answer(waiting, canonical(answer))
 
     def lost(self, net: str) -> None:
         """The bridge to this network is down: answer all who wait for it."""

@@ -285,8 +285,8 @@ class Bridges:
             }
             for link in self.links.values()
         ]
-        told = {"net": self.context.settings.net, "bridges": rows, "relays": len(self.relays)}
-        return (msgspec.json.encode(told),)
+        answer = {"net": self.context.settings.net, "bridges": rows, "relays": len(self.relays)}
+        return (msgspec.json.encode(answer),)
 
     # Time
 

@@ -125,8 +125,8 @@ class Connections:
     def count_denied(self, asker: Asker, refusal: Refusal) -> None:
         """Count a refusal."""
         self.context.count("denied", refusal.code)
-        told = (refusal.code, refusal.service)
-        self._tell(asker.owner, lambda name, count: RequestDenied(name, *told, count))
+        key = (refusal.code, refusal.service)
+        self._tell(asker.owner, lambda name, count: RequestDenied(name, *key, count))
 
     def _tell(self, name: str, event_of: Any) -> None:
         """Tell one event per peer in ten seconds, with the count since the last one.

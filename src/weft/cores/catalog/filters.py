@@ -124,13 +124,13 @@ def _name(value: Any) -> Condition:
 
 
 def _tags(value: Any) -> Condition:
-    wanted = frozenset(_texts("tags", value))
-    return lambda instance: wanted.issubset(instance.record.get("tags", ()))
+    required = frozenset(_texts("tags", value))
+    return lambda instance: required.issubset(instance.record.get("tags", ()))
 
 
 def _any_tags(value: Any) -> Condition:
-    wanted = frozenset(_texts("any_tags", value))
-    return lambda instance: not wanted.isdisjoint(instance.record.get("tags", ()))
+    required = frozenset(_texts("any_tags", value))
+    return lambda instance: not required.isdisjoint(instance.record.get("tags", ()))
 
 
 def _metadata(value: Any) -> Condition:
@@ -138,28 +138,28 @@ def _metadata(value: Any) -> Condition:
         raise _bad("metadata takes texts by key")
     if len(value) > limits.METADATA_MAX:
         raise _bad(f"metadata takes at most {limits.METADATA_MAX}")
-    wanted = value.items()
-    return lambda instance: wanted <= instance.record.get("metadata", {}).items()
+    required = value.items()
+    return lambda instance: required <= instance.record.get("metadata", {}).items()
 
 
 def _state(value: Any) -> Condition:
-    wanted = [STATES[word] for word in _one_or_more("state", value, STATES)]
-    return lambda instance: instance.state in wanted
+    required = [STATES[word] for word in _one_or_more("state", value, STATES)]
+    return lambda instance: instance.state in required
 
 
 def _health(value: Any) -> Condition:
-    wanted = _one_or_more("health", value, dict.fromkeys(records.HEALTHS))
-    return lambda instance: instance.health in wanted
+    required = _one_or_more("health", value, dict.fromkeys(records.HEALTHS))
+    return lambda instance: instance.health in required
 
 
 def _net(value: Any) -> Condition:
-    wanted = _one_or_more("net", value)
-    return lambda instance: instance.net in wanted
+    required = _one_or_more("net", value)
+    return lambda instance: instance.net in required
 
 
 def _function(value: Any) -> Condition:
-    wanted = _one_or_more("function", value)
-    return lambda instance: instance.record.get("function") in wanted
+    required = _one_or_more("function", value)
+    return lambda instance: instance.record.get("function") in required
 
 
 CONDITIONS: Final[dict[str, Callable[[Any], Condition]]] = {

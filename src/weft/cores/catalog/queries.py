@@ -95,7 +95,7 @@ class Queries:
     def status(self, args: Arguments, asker: Asker) -> Answer:
         """The broker's identity, its ports, and how many instances it knows (CAT-002, BEA-004)."""
         context, settings, counts = self._context, self._context.settings, self._book.counts
-        told = {
+        answer = {
             "dbp": 1,
             **self._head(),
             "net": settings.net,
@@ -111,7 +111,7 @@ class Queries:
             "instances": {state.name.lower(): counts[state] for state in STATES},
             "names": len(self._book.names()),
         }
-        return (encode(told),)
+        return (encode(answer),)
 
     def metrics(self, args: Arguments, asker: Asker) -> Answer:
         """All metrics for Prometheus, after a frame of JSON (CAT-082)."""

@@ -137,8 +137,8 @@ class Registry:
         instance = self._one_of(self.book.of_name(name), instance_id)
         self.enter(self._planned(instance or _unknown(name, "", asker), On.REAPED, Said(asker, reason="deregistered")))
         assert instance is not None, "what is unknown was refused"
-        gone = {"name": instance.name, "instance": instance.id, "index": self.context.index}
-        return (msgspec.json.encode(gone),)
+        removed = {"name": instance.name, "instance": instance.id, "index": self.context.index}
+        return (msgspec.json.encode(removed),)
 
     def enter(self, plan: Plan) -> Instance:
         """Carry out a plan, within the same turn."""

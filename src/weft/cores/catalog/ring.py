@@ -48,13 +48,13 @@ class Ring:
         assert index == self.last + 1, (index, self.last)
         self._kept[index] = (name, text)
         self._bytes += len(text)
-        gone = []
+        dropped = []
         while len(self._kept) > self._count_max or self._bytes > self._bytes_max or (self._kept and self.room.is_over):
             name, text = self._kept.pop(self.first)
             self._bytes -= len(text)
-            gone.append((self.first, name))
+            dropped.append((self.first, name))
             self.first += 1
-        return gone
+        return dropped
 
     def has(self, index: int) -> bool:
         """Whether every change after this index is kept."""

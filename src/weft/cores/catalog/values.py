@@ -226,8 +226,8 @@ class Values:
             return Found(self._topics.with_prefix(prefix), self._topics.count(prefix))
         else:
             of_name = [publisher for key, publisher in self._publishers.items() if key[0] == name]
-            kept = chain.from_iterable(publisher.values.values() for publisher in of_name)
-            found = sorted((value for value in kept if value.topic.startswith(prefix)), key=lambda value: value.topic)
+            values = chain.from_iterable(publisher.values.values() for publisher in of_name)
+            found = sorted((value for value in values if value.topic.startswith(prefix)), key=lambda value: value.topic)
         return Found(iter(found), len(found))
 
     def topics(self, args: tuple[bytes, ...], asker: Asker) -> tuple[bytes, ...]:

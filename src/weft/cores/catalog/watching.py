@@ -193,7 +193,7 @@ class Watching:
 
     def expire(self, mono: int) -> int:
         """Drop topics without a subscription for a minute; returns how many."""
-        gone = []
+        expired = []
         for topic, since in list(self._idle.items()):
             if since + limits.TOPIC_IDLE_NS > mono:
                 break
@@ -201,10 +201,10 @@ class Watching:
                 del self._idle[topic]
                 self._idle[topic] = mono
             else:
-                gone.append(topic)
-        if gone:
-            self._drop(gone)
-        return len(gone)
+                expired.append(topic)
+        if expired:
+            self._drop(expired)
+        return len(expired)
 
     def postpone(self, late_ns: int) -> None:
         """The broker stood still: no client could subscribe meanwhile (BEA-022)."""

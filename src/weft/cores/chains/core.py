@@ -115,8 +115,8 @@ class Chains:
         """
         if not isinstance(last, CoreRecord) or last.core != memory.CORE:
             return None
-        kept = memory.from_record(last)
-        return kept if isinstance(kept, Emitted) else None
+        emitted = memory.from_record(last)
+        return emitted if isinstance(emitted, Emitted) else None
 
     def _recall(self, record: CoreRecord, now: Now) -> None:
         kept = memory.from_record(record)

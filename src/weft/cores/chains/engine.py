@@ -181,13 +181,13 @@ class Engine:
             self._refuse(session, how, "not-holding", reg, number)
             return
         may_say = ("conf", "fail") if link.confirms else ("next", "drop", "fail")
-        held = self._holding.held_by(link, number) if how in may_say else link.pending.get(number)
-        if held is None or held.answer is not None or how not in may_say:
-            is_late = number in link.resolved or (held is not None and held.answer is not None)
+        message = self._holding.held_by(link, number) if how in may_say else link.pending.get(number)
+        if message is None or message.answer is not None or how not in may_say:
+            is_late = number in link.resolved or (message is not None and message.answer is not None)
             link.counters.late += is_late
             self._refuse(session, how, "expired" if is_late else "not-holding", reg, number)
             return
-        self._holding.answer(link, held, answer, now)
+        self._holding.answer(link, message, answer, now)
 
     # Time
 

@@ -99,16 +99,16 @@ class Python:
         for index in seen:
             record = view.record(index)
             try:
-                said = self._function(deepcopy(record))
+                result = self._function(deepcopy(record))
             except Exception:  # noqa: BLE001 - a foreign function may raise anything
                 erred.append(index)
                 continue
-            if said is None:
+            if result is None:
                 dropped.append(index)
-            elif type(said) is not dict:
+            elif type(result) is not dict:
                 erred.append(index)
-            elif said != record:
-                if view.put(index, said):
+            elif result != record:
+                if view.put(index, result):
                     is_changed = True
                 else:
                     erred.append(index)

@@ -30,10 +30,10 @@ class FilterSet:
             return
         names = [spec.name for spec in specs]
         changed = [spec.name for spec in specs if before.get(spec.name) != spec]
-        gone = [name for name in before if name not in names]
-        if changed or gone:
+        removed = [name for name in before if name not in names]
+        if changed or removed:
             shown = limits.NAMES_SHOWN_MAX
-            self._context.tell(FiltersApplied(len(names), tuple(changed[:shown]), tuple(gone[:shown])))
+            self._context.tell(FiltersApplied(len(names), tuple(changed[:shown]), tuple(removed[:shown])))
 
     def replace(self, specs: Sequence[FilterSpec], now: Now) -> bool:
         """Replace all filters at once, never a mixture of two sets; returns whether there was room for all."""

@@ -69,13 +69,13 @@ class Readers:
 
     def stand(self, link: HolderLink) -> None:
         """It has attached, and is remembered from now on."""
-        said = Remembered(link.name, link.type, link.said.at, link.said.away)
+        remembered = Remembered(link.name, link.type, link.said.at, link.said.away)
         reader = self._all.get((link.name, link.type))
-        if reader is None or reader.said != said:
-            self._context.keep(memory.to_record(said))
+        if reader is None or reader.said != remembered:
+            self._context.keep(memory.to_record(remembered))
         if reader is None:
-            reader = self._all[link.name, link.type] = Reader(said)
-        reader.said = said
+            reader = self._all[link.name, link.type] = Reader(remembered)
+        reader.said = remembered
         reader.here += 1
         self._call_in(reader)
 

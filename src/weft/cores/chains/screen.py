@@ -88,10 +88,10 @@ class Screen:
                 break
         kept = [] if is_refused else view.kept
         counters.delivered += len(kept)
-        gone = len(batch.rows) - len(kept)
-        counters.refused += gone if is_refused else 0
-        counters.dropped += 0 if is_refused else gone
-        return (record,) if not gone else _parted(record, batch, kept)
+        dropped = len(batch.rows) - len(kept)
+        counters.refused += dropped if is_refused else 0
+        counters.dropped += 0 if is_refused else dropped
+        return (record,) if not dropped else _parted(record, batch, kept)
 
     def _show(self, link: ClientLink, record: StreamRecord, batch: samples.SampleBatch, kind: str) -> None:
         whole = len(batch.rows) == record.last - record.sequence + 1

@@ -479,9 +479,9 @@ class Sessions:
         self.counters.lost += 1
         self.counters.copies_lost += session.post.copies_lost
         session.post.close()
-        held = sum([len(link.pending) for link in session.links.values() if isinstance(link, HolderLink)])
+        holding = sum([len(link.pending) for link in session.links.values() if isinstance(link, HolderLink)])
         self._engine.lose(session, now)
-        self._context.tell(ClientLost(session.name, why, held))
+        self._context.tell(ClientLost(session.name, why, holding))
 
 
 def _place_of(placed: Placed) -> Place:

@@ -183,8 +183,8 @@ class Follower:
         self._drop_held()
         self._unanswered = 0
         prefix = context.settings.prefix
-        gone = [Wanted(key, b"") for key in context.sorted_keys() if key.startswith(prefix) and key not in stage]
-        self._want([*gone, *stage.values()])
+        deletions = [Wanted(key, b"") for key in context.sorted_keys() if key.startswith(prefix) and key not in stage]
+        self._want([*deletions, *stage.values()])
         if self._is_lost or context.counters.snapshots == 1:
             context.tell(ServerFollowed(context.settings.source, end.number, len(stage)))
         self._is_lost = False

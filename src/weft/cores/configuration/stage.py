@@ -89,9 +89,9 @@ class Stage:
 
     def add(self, pair: KvSync) -> None:
         """One pair of an answer; PeerError `not-asked` for a key in no open topic."""
-        told = self._look_at(pair)
-        if told is not None:
-            self._add_last(pair, told)
+        last = self._look_at(pair)
+        if last is not None:
+            self._add_last(pair, last)
             self._heard.put(pair)
             return
         before = self.pairs.get(pair.key)

@@ -42,13 +42,13 @@ class Adopting:
             self._absent.clear()
             return
         self._look_at = now.mono + ADOPT_LOOK_NS
-        held = self._log.held()
-        absent = {source: self._absent.get(source, now.mono) for source, _ in held if not self._is_there(source)}
+        stranded = self._log.held()
+        absent = {source: self._absent.get(source, now.mono) for source, _ in stranded if not self._is_there(source)}
         self._absent = absent
         left = ADOPT_MAX
         wait = self._context.settings.timing.adopt_after_ns + self._rank * ADOPT_RANK_NS
         known: dict[bytes, int] = {}
-        for source, sequence in held:
+        for source, sequence in stranded:
             if source not in absent or now.mono - absent[source] < wait:
                 continue
             if source not in known:

@@ -46,16 +46,16 @@ class Answering:
         """
         knowing.owed.pop(source, None)
         last = min(self._last(knowing, source), upto + most)
-        left = most
+        room = most
         for first, end in self._unsent(knowing, source, upto + 1, last):
-            end = min(end, first + left - 1)  # noqa: PLW2901 # the end of what is sent
+            end = min(end, first + room - 1)  # noqa: PLW2901 # the end of what is sent
             sent = self._send(knowing, source, first, end)
-            left -= sent
+            room -= sent
             if sent < end - first + 1:
                 if len(knowing.owed) < OWED_MAX:
-                    knowing.owed[source] = (first + sent - 1, left)
+                    knowing.owed[source] = (first + sent - 1, room)
                 return
-            if not left:
+            if not room:
                 return
 
     def _last(self, knowing: Knowing, source: bytes) -> int:

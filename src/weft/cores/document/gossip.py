@@ -139,12 +139,12 @@ class Gossip:
             self.context.tell(LogDiverged(self.context.session, knowing.uuid))
         if since_ns < COMPARE_NS:
             return
-        left = COMPARED_MAX
+        room = COMPARED_MAX
         own = self.context.uuid
         for source, first in knowing.next_pieces([pair for pair in self.log.sources() if pair[0] != own]):
             self.context.say(knowing.peer.endpoint, Gsip((Held(source, first),)))
-            left -= min(ANSWER_MAX, self.log.latest(source) - first)
-            if left <= 0:
+            room -= min(ANSWER_MAX, self.log.latest(source) - first)
+            if room <= 0:
                 return
 
     def _is_level(self, knowing: Knowing) -> bool:

@@ -109,12 +109,12 @@ class Holding:
 
     def shed(self, source: bytes) -> list[tuple[bytes, int]]:
         """Drop the operations farthest ahead until the limits are met; they will be sent again."""
-        gone = []
+        dropped = []
         while (victim := self._victim(source)) is not None:
             number = self.highest(victim)
             self.take(victim, number)
-            gone.append((victim, number))
-        return gone
+            dropped.append((victim, number))
+        return dropped
 
     def _victim(self, source: bytes) -> bytes | None:
         shelf = self._shelves.get(source)

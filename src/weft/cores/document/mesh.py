@@ -261,8 +261,8 @@ class Mesh:
         self.beat(peer)
         self.times.active(peer)
         self._context.tell(messages.PeerActive(self._context.session, peer.id, peer.endpoint))
-        held = self._take_queue(peer)
-        for gossip in held:
+        queued = self._take_queue(peer)
+        for gossip in queued:
             self.gossip.hear(peer, gossip)
 
     def refuse(self, peer: Peer, about: Any = None) -> None:
@@ -284,9 +284,9 @@ class Mesh:
 
     def _take_queue(self, peer: Peer) -> list[Gsip]:
         """The messages that waited until it became a peer."""
-        held, peer.queue = peer.queue, []
-        self.queued_bytes -= sum(map(_cost, held))
-        return held
+        queued, peer.queue = peer.queue, []
+        self.queued_bytes -= sum(map(_cost, queued))
+        return queued
 
     def overhear(self, peer: Peer, about: Any = None) -> None:
         """It sends messages before it has stated its session."""

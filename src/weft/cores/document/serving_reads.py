@@ -307,14 +307,14 @@ def _rank(peer: Peer) -> tuple[bool, str]:
 
 def _some(rows: Iterable[dict[str, Any]], *large: str) -> list[dict[str, Any]]:
     """The first rows, as many as fit into one answer; `large`: the part of each row whose size a peer controls."""
-    told: list[dict[str, Any]] = []
+    shown: list[dict[str, Any]] = []
     left = ANSWER_BYTES
     for row in islice(rows, PAGE):
         left -= sum(_size_of(row[name]) for name in large)
-        if told and left < 0:
+        if shown and left < 0:
             break
-        told.append(row)
-    return told
+        shown.append(row)
+    return shown
 
 
 def _size_of(value: Any) -> int:

@@ -102,6 +102,6 @@ class Source:
     def turn(self) -> int:
         """The exclusive or of this source's old and new contribution to the log's check."""
         before = self._term
-        told = self.uuid + len(self.bodies).to_bytes(8, "big") + self.chain()
-        self._term = int.from_bytes(sha256(told).digest()[:4], "big") if self.bodies else 0
+        contribution = self.uuid + len(self.bodies).to_bytes(8, "big") + self.chain()
+        self._term = int.from_bytes(sha256(contribution).digest()[:4], "big") if self.bodies else 0
         return before ^ self._term

@@ -81,8 +81,8 @@ class Times:
         is_told = abs(peer.skew_ns or 0) > limits.SKEW_TOLD_NS  # once: repetitions by a peer must not fill the log
         peer.skew_ns = theirs - context.time_ns
         if abs(peer.skew_ns) > limits.SKEW_TOLD_NS and not is_told:
-            told = max(-limits.TOLD_NS_MAX, min(peer.skew_ns, limits.TOLD_NS_MAX))
-            context.tell(TimeSkew(context.session, peer.id, told))
+            skew = max(-limits.TOLD_NS_MAX, min(peer.skew_ns, limits.TOLD_NS_MAX))
+            context.tell(TimeSkew(context.session, peer.id, skew))
 
     def wake(self) -> None:
         """Ask again, or give up asking."""

@@ -136,11 +136,11 @@ class Drain:
 
     def _lake_found(self, order: LakeFound, now: Now) -> None:
         """Begin reading behind what the lake has. Where lake and cursor differ, the lake is right."""
-        kept = {stream: (number, lsn) for stream, number, lsn in self._cursor.tips}
+        tips = {stream: (number, lsn) for stream, number, lsn in self._cursor.tips}
         self.seen = self._cursor.released
         for tip in order.tips:
             self.lanes[tip.stream].tip = tip
-        for stream, (number, _) in kept.items():
+        for stream, (number, _) in tips.items():
             tip = self.lanes[stream].tip
             if tip.number < number:
                 self.seen = min(self.seen, tip.lsn)

@@ -60,8 +60,8 @@ class Hold(Timed):
 
     def drain(self) -> None:
         """Send all held samples, in the order in which they came."""
-        held, self._held = self._held, []
-        for line, point in held:
+        samples, self._held = self._held, []
+        for line, point in samples:
             self._put(line, point)
 
 

@@ -31,15 +31,15 @@ class Refusal(NamedTuple):
 
 def approval(message: Message, interval_ms: int) -> Approval:
     """What the broker has approved; it may lengthen the interval, and never shorten it."""
-    told = _told(message)
+    fields = _told(message)
     return Approval(
-        interval_ms=_whole(told.get("heartbeat"), interval_ms, limits.INTERVAL_MS_MAX, interval_ms),
-        liveness=_whole(told.get("liveness"), limits.LIVENESS, limits.LIVENESS_MAX, limits.LIVENESS),
-        instance=_text(told.get("instance")),
-        epoch=_text(told.get("epoch")),
-        hb=_whole(told.get("hb"), 1, limits.PORT_MAX, 0),
-        beat_key=_key(told.get("beat_key")),
-        is_broker=told.get("dbp") == 1,
+        interval_ms=_whole(fields.get("heartbeat"), interval_ms, limits.INTERVAL_MS_MAX, interval_ms),
+        liveness=_whole(fields.get("liveness"), limits.LIVENESS, limits.LIVENESS_MAX, limits.LIVENESS),
+        instance=_text(fields.get("instance")),
+        epoch=_text(fields.get("epoch")),
+        hb=_whole(fields.get("hb"), 1, limits.PORT_MAX, 0),
+        beat_key=_key(fields.get("beat_key")),
+        is_broker=fields.get("dbp") == 1,
     )
 
 

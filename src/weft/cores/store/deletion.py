@@ -239,11 +239,11 @@ class Deletion:
             self._buried.pop((node, tick), None)
         if not ticks:
             return
-        gone = self._replica.purge(ticks)
+        purged = self._replica.purge(ticks)
         self._context.tell(TombstonesPurged(len(heads)))
         # A real server would delete an entry that was written again meanwhile (HEA-004).
         ears = list(self._bus.members) if self._context.foreign else [""]
-        for part in in_parts(gone):
+        for part in in_parts(purged):
             for ear in ears:
                 self._bus.say(self._context.info(deleted=part), ear)
 

@@ -137,8 +137,8 @@ class Download:
     def _forgotten(self, deleted: dict[str, Any]) -> Ticks:
         """Purged ticks; real servers also list deletions that still stand in their trees."""
         nothing = RangeSet()
-        left = {node: ticks - self._links.get(node, nothing) for node, ticks in _ticks(deleted).items()}
-        return {node: ticks for node, ticks in left.items() if ticks}
+        purged = {node: ticks - self._links.get(node, nothing) for node, ticks in _ticks(deleted).items()}
+        return {node: ticks for node, ticks in purged.items() if ticks}
 
     def _hear_tock(self, tock: int) -> None:
         """Like the tock of any message; PeerError `bad-field` for a value that no node could use."""

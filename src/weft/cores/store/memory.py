@@ -196,8 +196,8 @@ def event_of(record: Record, names: Container[str]) -> Event | None:
     if isinstance(record, StreamRecord):
         is_ours = record.stream == Stream.STORE and keeper_of(record) in names
         return event_of_stream(record) if is_ours else None
-    kept = memory_of(record)
-    return event_of_kept(kept) if isinstance(kept, EventKept) else None
+    memory = memory_of(record)
+    return event_of_kept(memory) if isinstance(memory, EventKept) else None
 
 
 def shown(record: Record, names: Container[str]) -> Event | None:
@@ -208,8 +208,8 @@ def shown(record: Record, names: Container[str]) -> Event | None:
     if isinstance(record, StreamRecord):
         is_back = record.received != record.at
         return None if is_back or "lost" in record.attributes else event_of(record, names)
-    kept = memory_of(record)
-    return event_of_kept(kept) if isinstance(kept, EventKept) and kept.is_shown else None
+    memory = memory_of(record)
+    return event_of_kept(memory) if isinstance(memory, EventKept) and memory.is_shown else None
 
 
 def stale_of(record: Record) -> Event | None:

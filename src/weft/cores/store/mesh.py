@@ -333,8 +333,8 @@ class Mesh:
         for peer in list(self.peers.values()):
             if peer.due_at <= now.mono:
                 self._turn(peer, On.SILENCE if self._is_silent(peer, now) else On.DUE, now, SILENT)
-        gone = now.mono - limits.REFUSED_NS
-        for routing_id in [key for key, caller in self.callers.items() if caller.heard_at < gone]:
+        oldest = now.mono - limits.REFUSED_NS
+        for routing_id in [key for key, caller in self.callers.items() if caller.heard_at < oldest]:
             del self.callers[routing_id]
 
     def _is_silent(self, peer: Peer, now: Now) -> bool:

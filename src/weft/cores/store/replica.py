@@ -330,13 +330,13 @@ class Replica:
 
         Other changes are not touched.
         """
-        gone: Ticks = {}
+        purged: Ticks = {}
         for node, ticks in self.unsaid.spared(heads).items():
             for event in self.tree.heads_within(node, ticks):
                 for name, tick in event.chain.links if event.value is None else ():
-                    gone.setdefault(name, RangeSet()).add(tick)
-        self.settle(gone, "deleted")
-        return gone
+                    purged.setdefault(name, RangeSet()).add(tick)
+        self.settle(purged, "deleted")
+        return purged
 
     def _settled(self, ticks: Ticks) -> Ticks:
         return {

@@ -33,8 +33,8 @@ class Desk:
     def flush(self) -> None:
         """Send everything, to each client at once."""
         for client in self.touched.values():
-            said, client.out = tuple(client.out), []
-            self.context.send(CLIENTS, client.peer, said)
+            answers, client.out = tuple(client.out), []
+            self.context.send(CLIENTS, client.peer, answers)
         self.touched.clear()
 
 

@@ -81,9 +81,9 @@ class Context(Outbox):
     def check_epoch(self, epoch: int) -> None:
         """PeerError `epoch-jump` for an epoch that a fleet cannot have reached (FLD-011)."""
         record = self.atlas.root.epoch if self.atlas.root is not None else 0
-        held = max(self.root.epoch, self.place.epoch, self.promised.epoch, epoch_of(self.atlas.number), record, 0)
-        if epoch > held + limits.EPOCH_STEP_MAX:
-            raise PeerError("epoch-jump", f"{epoch} is more than {limits.EPOCH_STEP_MAX} above {held}")
+        highest = max(self.root.epoch, self.place.epoch, self.promised.epoch, epoch_of(self.atlas.number), record, 0)
+        if epoch > highest + limits.EPOCH_STEP_MAX:
+            raise PeerError("epoch-jump", f"{epoch} is more than {limits.EPOCH_STEP_MAX} above {highest}")
 
     def record(self) -> RootKnown | None:
         """The root of record. Of the two sources the one with the higher epoch counts; if equal, the configuration."""

@@ -140,21 +140,21 @@ class Election:
 
     def hear_answer(self, message: Control, now: Now) -> None:
         """A vote granted or refused, or `yo`; only for the current call."""
-        said = message.properties
-        if said.get("election") != self.election or self.role not in (Role.CALLING, Role.ACTING):
+        properties = message.properties
+        if properties.get("election") != self.election or self.role not in (Role.CALLING, Role.ACTING):
             return
         if message.command == GRANTED:
-            is_current = whole(said.get("propose")) == self.propose and message.uuid in self.voters()
-            if is_current and self._is_shown(said):
+            is_current = whole(properties.get("propose")) == self.propose and message.uuid in self.voters()
+            if is_current and self._is_shown(properties):
                 self.granted[message.uuid] = None
                 if self._has_majority():
                     self._turn(Event.MAJORITY, Cue(), now)
         elif message.command == "yo":
             self._turn(Event.YO, Cue(), now)
-        elif said.get("why") == "promised":
-            self.context.check_epoch(whole(said.get("promised")))
-            self._turn(Event.PROMISED, Cue(propose=min(whole(said.get("promised")), EPOCH_MAX - 1)), now)
-        elif said.get("why") == "alive":
+        elif properties.get("why") == "promised":
+            self.context.check_epoch(whole(properties.get("promised")))
+            self._turn(Event.PROMISED, Cue(propose=min(whole(properties.get("promised")), EPOCH_MAX - 1)), now)
+        elif properties.get("why") == "alive":
             self._turn(Event.ALIVE, Cue(), now)
 
     def _is_shown(self, vote: dict[str, Any]) -> bool:
@@ -361,10 +361,10 @@ class Election:
 
     def refuse_vote(self, cue: Cue, now: Now) -> None:
         """Refuse the vote, with the reason."""
-        said: dict[str, Any] = {"election": cue.election, "why": cue.why}
+        properties: dict[str, Any] = {"election": cue.election, "why": cue.why}
         if cue.why == "promised":
-            said["promised"] = max(self.context.promised.epoch, self.context.root.epoch, 0)
-        self.context.say(cue.endpoint, REFUSED, said)
+            properties["promised"] = max(self.context.promised.epoch, self.context.root.epoch, 0)
+        self.context.say(cue.endpoint, REFUSED, properties)
 
     # Actions of roots
 

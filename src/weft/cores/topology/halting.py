@@ -65,12 +65,12 @@ class Halting:
 
     def _end(self, order: StopNodes, now: Now) -> None:
         self._order = None
-        gone = list(self._stopped.values())
-        for located in gone:
+        stopped = list(self._stopped.values())
+        for located in stopped:
             self.registry.planner.tree.drop(located.node)
             self.context.tell(NodeLeft(located.record.name, located.record.endpoint, "stopped"))
-        self.registry.write((), gone, now)
-        answer = NodesStopped(_names(gone), _names(list(self._missing.values())))
+        self.registry.write((), stopped, now)
+        answer = NodesStopped(_names(stopped), _names(list(self._missing.values())))
         self.context.reply(order.ticket, answer)
         self._missing, self._stopped = {}, {}
 

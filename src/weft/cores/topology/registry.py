@@ -395,15 +395,15 @@ class Registry:
 
 def guest_of(message: Control, now: Now) -> Guest:
     """The node that sent a POLO or SOS; missing fields get the values of a plain member (TOP-007)."""
-    said = message.properties
-    labels = said.get("labels")
-    name, level, uptime = said.get("name"), said.get("level"), whole(said.get("uptime_ms"))
+    properties = message.properties
+    labels = properties.get("labels")
+    name, level, uptime = properties.get("name"), properties.get("level"), whole(properties.get("uptime_ms"))
     return Guest(
         message.uuid,
         message.endpoint,
         name=name if isinstance(name, str) else "",
         labels=tuple(sorted(labels.items())) if isinstance(labels, dict) else (),
         level=level if isinstance(level, str) else "auto",
-        incarnation=whole(said.get("incarnation")),
+        incarnation=whole(properties.get("incarnation")),
         started_at=now.mono - min(uptime, limits.UPTIME_MS_MAX) * MILLISECOND,
     )
