@@ -23,5 +23,6 @@ class BackOff(NamedTuple):
         """The pause in ns after a failed attempt; `failed` counts the failures in a row before that one.
 
         >>> [BackOff(250, 1_000, 0.0).pause_ns(Chance("seed"), failed) for failed in (0, 1, 2, 9)]
+        [250, 500, 1000, 1000]
         """
         return chance.about(min(self.first_ns << min(failed, DOUBLINGS_MAX), self.longest_ns), self.share)

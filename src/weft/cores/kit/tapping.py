@@ -94,6 +94,9 @@ def cut(frames: Sequence[bytes], frame_max: int) -> Cut:
     """Truncate each frame to `frame_max` bytes; 0: keep only the lengths.
 
     >>> cut([b"abc", b"d"], 2)
+    Cut(frames=(b'ab', b'd'), sizes=(), bytes=4, is_cut=True)
+    >>> cut([b"abc", b"d"], 0)
+    Cut(frames=(), sizes=(3, 1), bytes=4, is_cut=True)
     """
     size = sum(map(len, frames))
     if not frame_max:
