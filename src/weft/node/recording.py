@@ -30,12 +30,12 @@ MAGIC: Final = b"WEFTREC1"
 ROW_BYTES_MAX: Final = 1 << 30  # a piece of a journal of 20,000 records is the largest row
 SHOWN_CHARS: Final = 600
 PARTS: Final = (msgspec.Struct, tuple, Enum, UnknownRecord)
-"""What a class of Weft is that may stand in a row."""
+"""Condition for the name of a Weft class that a row may contain."""
 BUILT_IN: Final = frozenset({"set", "frozenset", "bytearray", "complex"})
 
 
 class Begin(NamedTuple):
-    """How a node was made: what `build_node` was given."""
+    """How a node was made: the arguments of `build_node`."""
 
     version: str
     settings: NodeSettings
@@ -51,7 +51,7 @@ Write = Callable[[bytes], None]
 class RecordedNode(Node):
     """A node whose calls and effects are written down. `write` takes one framed row at a time."""
 
-    def __init__(self, node: Node, begin: Begin, write: Write) -> None:  # the state of `node` is taken over whole
+    def __init__(self, node: Node, begin: Begin, write: Write) -> None:  # the whole state of `node` is taken over
         vars(self).update(vars(node))
         self._write = write
         self._note("start", begin)
@@ -75,7 +75,7 @@ class RecordedNode(Node):
         self._call("wrote", count)
 
     def deadline(self) -> int | None:
-        if not self._is_settled:  # cores are asked, and some note that they were
+        if not self._is_settled:  # asking cores is recorded too, because some of them note that they were asked
             self._note("deadline")
         return super().deadline()
 
@@ -102,20 +102,20 @@ class RecordedNode(Node):
 
 
 def framed(row: tuple[Any, ...]) -> bytes:
-    """A row as it stands in a recording: its length, and its pickle."""
+    """A row as it is stored: its length, and its pickle."""
     body = pickle.dumps(row, protocol=5)
     return len(body).to_bytes(4, "big") + body
 
 
 def is_recording(file: BinaryIO) -> bool:
-    """Whether the file begins as recordings do; it is read on from its beginning."""
+    """Whether the file begins like a recording; afterwards it is read from its beginning."""
     head = file.read(len(MAGIC))
     file.seek(0)
     return head == MAGIC
 
 
 def rows(file: BinaryIO) -> Iterator[tuple[Any, ...]]:
-    """All whole rows of a recording; a last one that was cut short ends it."""
+    """All complete rows of a recording; an incomplete last row ends it."""
     if file.read(len(MAGIC)) != MAGIC:
         raise UserError("no-recording", "this is no recording of a node", "a file that weft up --record wrote")
     while len(head := file.read(4)) == 4:
@@ -142,7 +142,7 @@ def _damaged(why: Any) -> NoReturn:
 
 
 class _Unpickler(pickle.Unpickler):
-    """Makes values of classes of Weft and of annexes, and of nothing that could act."""
+    """Unpickles values of classes of Weft and of annexes, and nothing that could run code."""
 
     def find_class(self, module: str, name: str) -> Any:
         if module == "builtins" and name in BUILT_IN:
@@ -156,7 +156,7 @@ class _Unpickler(pickle.Unpickler):
 
 
 def _is_known(module: str) -> bool:
-    """Whether a module is of Weft, or of an annex that is installed here."""
+    """Whether a module belongs to Weft, or to an annex that is installed here."""
     package = module.partition(".")[0]
     return package == "weft" or package in installed.packages()
 
@@ -169,12 +169,12 @@ def _rebuild(kind: Any, fields: dict[str, Any]) -> Any:
 
 
 class Difference(NamedTuple):
-    """Where a replay went another way than the recording."""
+    """Where a replay differs from the recording."""
 
     turn: int
-    """Of the whole recording, from 1."""
+    """Number of the row in the whole recording, from 1."""
     place: int
-    """Of the effect in its turn, from 1."""
+    """Number of the effect in its turn, from 1."""
     recorded: str
     replayed: str
 
@@ -196,7 +196,7 @@ class Replay:
         self._is_open = False
 
     def play(self, recorded: Iterable[tuple[Any, ...]]) -> None:
-        """Go through the rows, as far as the replay is the same."""
+        """Replay the rows as long as the results are the same."""
         for what, *args in recorded:
             if what == "start":
                 self._start(Begin(*args[0]))
@@ -227,7 +227,7 @@ class Replay:
             self.first_ns = self.first_ns or self.last_ns
         try:
             CALLS[verb](self.node, *args)
-        except Exception as fault:  # noqa: BLE001  # whatever it is, it may be what was recorded
+        except Exception as fault:  # noqa: BLE001  # any error may be the one that was recorded
             self.fault = fault
 
     def _compare(self, recorded: list[Any]) -> None:
@@ -256,7 +256,7 @@ class Replay:
 
 
 def _tell(node: Node, event: Any, now: Now) -> None:
-    if type(event) is MemoryTight:  # the shell has done so before it told of it
+    if type(event) is MemoryTight:  # the shell did so before it reported it
         for core in node.cores.values():
             core.budget.freeze(is_frozen=event.is_tight)
     node.tell(event, now)
@@ -277,11 +277,11 @@ CALLS: Final[dict[str, Callable[..., Any]]] = {
     "deadline": Node.deadline,
     "condense": _condense,
 }
-"""What the shell calls, as it stands in rows."""
+"""Methods that the shell calls, by their names in rows."""
 
 
 def _are_same(recorded: Any, replayed: Any) -> bool:
-    # What is not a number is unlike itself, so values that look the same are the same, too.
+    # NaN differs from itself, so values that are shown equal count as equal too.
     return type(recorded) is type(replayed) and (recorded == replayed or repr(recorded) == repr(replayed))
 
 

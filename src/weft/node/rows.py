@@ -1,4 +1,4 @@
-"""What an order of a person is made of: JSON that names it, and how an order of one core is made of that (CFG-022)."""
+"""Orders from people: JSON that names the order, and how an order for a core is made from it (CFG-022)."""
 
 from collections.abc import Callable
 from typing import Any, NamedTuple
@@ -7,13 +7,13 @@ import msgspec
 
 
 class Named(msgspec.Struct):
-    """What every order says first."""
+    """The fields that every order begins with."""
 
     order: str
 
 
 class Row(NamedTuple):
-    """One kind of order: who obeys it, what it says, and the core's order for it and a ticket."""
+    """One kind of order: the core that executes it, its JSON, and how the core's order is made from it."""
 
     core: str
     said: type[Named]

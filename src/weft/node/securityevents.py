@@ -1,4 +1,4 @@
-"""How an event is journaled, and the rows of those about keys: `weft.node.events` has all others."""
+"""How an event is journaled, and the events about keys; `weft.node.events` has all others."""
 
 from typing import Final, NamedTuple
 
@@ -10,20 +10,23 @@ from weft.cores.enrolment import messages as enrolment
 
 
 class AddressChanged(msgspec.Struct, frozen=True, gc=False):
-    """Event: this node listens elsewhere from its next start on; that start comes at once."""
+    """Event: this node listens at another address from its next start on; that start follows at once."""
 
     host: str
 
 
 class FabricOpen(msgspec.Struct, frozen=True, gc=False):
-    """Event: this node has no keys, and other machines reach it; told at each start and once a day (SEC-003)."""
+    """Event: this node has no keys, and other machines can reach it.
+
+    Reported at each start and once a day (SEC-003).
+    """
 
     hosts: tuple[str, ...]
-    """Where it listens beyond this machine."""
+    """The addresses at which other machines can reach it."""
 
 
 class DoorShut(msgspec.Struct, frozen=True, gc=False):
-    """Event: a door that this node has dialled refuses its key: it is knocked at less and less often (SEC-052)."""
+    """Event: a peer that this node has dialled refuses its key; the node retries less and less often (SEC-052)."""
 
     endpoint: str
     why: str
@@ -31,20 +34,23 @@ class DoorShut(msgspec.Struct, frozen=True, gc=False):
 
 
 class DoorOpened(msgspec.Struct, frozen=True, gc=False):
-    """Event: a door that refused this node lets it in."""
+    """Event: a peer that refused this node accepts it."""
 
     endpoint: str
 
 
 class KeySwitched(msgspec.Struct, frozen=True, gc=False):
-    """Event: this node has another key from its next start on; that start comes at once."""
+    """Event: this node uses another key from its next start on; that start follows at once."""
 
     curve: str
-    """Its public half in Z85."""
+    """The new public key in Z85."""
 
 
 class KeyReported(msgspec.Struct, frozen=True, gc=False):
-    """Event, at the root: a node has said what its next key is, or that it has taken it. It is in the journal already."""
+    """Event, at the root: a node has reported its next key, or that it uses it now.
+
+    The record is already in the journal.
+    """
 
     origin: bytes
     is_taken: bool
@@ -118,11 +124,11 @@ SECURITY: Final[dict[type, Event]] = {
 }
 
 KEYS: Final = {SECURITY[kind].name: kind is enrolment.KeyTaken for kind in (enrolment.KeyOffered, enrolment.KeyTaken)}
-"""Names of events by which a root hears of other keys, and whether they are taken."""
+"""Names of events that report another key of a node, and whether the key is in use."""
 
 
 def report_of(origin: bytes, name: str, payload: bytes) -> KeyReported | None:
-    """What an event of `KEYS` of any node tells; None if it tells no key."""
+    """The report in an event of `KEYS` of any node; None if it has no key."""
     try:
         return KeyReported(origin, KEYS[name], msgspec.json.decode(payload, type=_Said).curve)
     except UNREADABLE:

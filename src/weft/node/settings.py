@@ -1,7 +1,7 @@
-"""What a node's own TOML file may say, and what its level decides when the file is silent.
+"""The settings in a node's own TOML file, and the defaults of its level.
 
-The text is bounded before it is parsed (SEC-044), every table is decoded typed, and all that is wrong is said at
-once, each error with its code and the place in the file (CFG-071).
+The text is bounded before it is parsed (SEC-044), every table is decoded to a type, and all errors are reported
+together, each with its code and its place in the file (CFG-071).
 """
 
 from collections.abc import Iterator
@@ -64,7 +64,7 @@ BUDGET_WEIGHTS: Final = {
 """How cores share what is for all of them; only those that a node runs count."""
 HEARTBEAT_NS: Final = (50 * MILLISECOND, 3_600 * SECOND)  # CFG-074
 FLEETS: Final = ("group", "global")
-"""Tables of a fleet's file, which may be that of its root, too."""
+"""Tables of a fleet's file; a root's own file may contain them too."""
 CHP_PORTS: Final = 3
 CHP_PORT_MAX: Final = 65_535 - CHP_PORTS + 1
 BLOCK_PORTS: Final = 10
@@ -75,43 +75,43 @@ Megabytes = Annotated[int, Meta(ge=1, le=MEGABYTES_MAX)]
 
 
 class NodeTable(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
-    """`[node]`: who this is, and where it stands."""
+    """`[node]`: the node's identity and its place in the tree."""
 
     name: str
     level: str = ""
-    """Empty: `sensor` under the parent that is named, else where the root puts it."""
+    """Empty: `sensor` if a parent is named, otherwise the root chooses."""
     parent: str = ""
     join: tuple[str, ...] = ()
-    """Endpoints to call in at, where no beacon of the root is heard (TOP-006)."""
+    """Endpoints at which to find the fabric, where the root's beacon cannot be received (TOP-006)."""
     labels: dict[str, str] = {}
-    """Facts about the machine, by which a group may choose it (TOP-010)."""
+    """Labels of the machine, by which a group may select it (TOP-010)."""
     host: str = "127.0.0.1"
     port: int = BASE_PORT
     state: str = ""
     config: str = ""
-    """At a root: the fleet's file, with which the configuration of a new fleet begins (CFG-070)."""
+    """At a root: the fleet's file, which is the first configuration of a new fleet (CFG-070)."""
     runs: tuple[str, ...] | None = None
     record: str = ""
-    """A file to which everything is written that this node hears and does, for `weft sim replay` (OBS-006)."""
+    """A file that records everything that this node receives and does, for `weft sim replay` (OBS-006)."""
     beacons: bool = True
     flush_s: Span = 1.0
 
 
 class FleetTable(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
-    """`[fleet]`: what all nodes of a fabric share."""
+    """`[fleet]`: settings that all nodes of a fabric share."""
 
     name: str = "weft"
     beacon_port: int = BASE_PORT
     beat_s: Span = 1.0
     dead_s: Span = 5.0
     heartbeat: float | str = 2.0
-    """Between two beats of the configuration's parent: seconds, or a span with its unit (CFG-074)."""
+    """Time between two heartbeats of the configuration's parent: seconds, or a span with its unit (CFG-074)."""
     dead_after: Annotated[int, Meta(ge=2, le=100)] = 5
-    """Beats of silence after which a parent counts as dead."""
+    """Missed heartbeats after which a parent counts as dead."""
     quorum: Literal["majority", "alone"] = "majority"
-    """`alone`: of two voters one may become root without the other (REC-014)."""
+    """`alone`: of two voters, one may become root without the other (REC-014)."""
     write_ack: Literal["auto", "local", "quorum"] = "auto"
-    """Who must have a write before its order is answered (CFG-024)."""
+    """Which nodes must have a write before its order is answered (CFG-024)."""
     snapshot_timeout: float | str | None = None
     polo_timeout: float | str | None = None
     election_wait: float | str | None = None
@@ -120,11 +120,11 @@ class FleetTable(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_onl
 
 
 class LakeTable(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
-    """`[lake]`: where the drain writes, how soon, and what it hides."""
+    """`[lake]`: where the drain writes, how often, and what it masks."""
 
     path: str = ""
     safe: Literal["journal", "segment"] = "journal"
-    """From where on the root calls a record safe, so that nodes below may forget it (LAK-006)."""
+    """Where a record must be durable before the root calls it safe, so that nodes below may forget it (LAK-006)."""
     secrets: tuple[str, ...] = ()
     """Patterns of configuration keys whose values never enter a segment (LAK-014): `/app/*/password`."""
     rows: int = 100_000
@@ -137,37 +137,40 @@ class JournalTable(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_o
 
     megabytes: Megabytes | None = None
     free_megabytes: Annotated[int, Meta(ge=0, le=MEGABYTES_MAX)] = 64
-    """Less than this free on its file system counts as full (JRN-031)."""
+    """Less free space than this on its file system counts as full (JRN-031)."""
 
 
 class ConfigurationTable(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
-    """`[configuration]`: how large a configuration this node takes; as large at a root as below it."""
+    """`[configuration]`: the largest configuration that this node accepts; the same at a root as below it."""
 
     keys: Annotated[int, Meta(ge=1, le=CONFIGURATION_KEYS_MAX)] = 200_000
     megabytes: Megabytes = 256
-    """Of keys and values; memory holds each pair in some 400 bytes more."""
+    """Bytes of keys and values; memory needs some 400 bytes more per pair."""
 
 
 class LimitsTable(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
     """`[limits]`: how much memory the process may have, and each core of it (SEC-014, FLD-032)."""
 
     memory_megabytes: Megabytes | None = None
-    """Of resident memory. At 90 % nothing new is taken; above it, the node ends if a start would free memory."""
+    """Limit of resident memory.
+
+    From 90 % on nothing new is accepted; above it the node ends if a restart would free memory.
+    """
     cores: dict[str, Megabytes] = {}
-    """Budgets of cores by name, in the place of their usual share."""
+    """Budgets of cores by name; they replace the default share."""
 
 
 class SecurityTable(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
-    """`[security]`: an open network has to be asked for by name (SEC-001)."""
+    """`[security]`: an open network must be requested explicitly (SEC-001)."""
 
     mode: Literal["", "curve", "none"] = ""
-    """`curve`: no start without keys; `none`: no keys are used; empty: keys if there are some."""
+    """`curve`: no start without keys; `none`: keys are not used; empty: keys are used if there are some."""
     allow_insecure: bool = False
-    """Whether a node without keys may listen beyond this machine."""
+    """Whether a node without keys may listen on addresses that other machines can reach."""
 
     @property
     def is_open(self) -> bool:
-        """Whether the file asks for an open network by name."""
+        """Whether the file explicitly requests an open network."""
         return self.mode == "none" and self.allow_insecure
 
 
@@ -175,7 +178,7 @@ class ChpTable(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=
     """`[chp]`: the configuration in the dialect of the ZeroMQ Guide's Clone pattern (CFG-060)."""
 
     port: Annotated[int, Meta(ge=0, le=CHP_PORT_MAX)] = 0
-    """Of the snapshots; updates stand on the next one, clients' writes behind it. 0: no clients."""
+    """Port of the snapshots; updates are on the next port, writes of clients on the one after. 0: no clients."""
     writable: tuple[str, ...] = ()
     loose_prefix: str = ""
     source: str = msgspec.field(name="import", default="")
@@ -184,7 +187,7 @@ class ChpTable(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=
 
     @property
     def is_on(self) -> bool:
-        """Whether there is anything to do."""
+        """Whether the dialect is used at all."""
         return bool(self.port or self.source)
 
 
@@ -192,31 +195,31 @@ class ChainsTable(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_on
     """`[chains]` but its filters: how programs on this machine attach."""
 
     tcp: bool = False
-    """Whether clients are heard on the port block, too, and not only at the socket in the state directory (CLI-001)."""
+    """Whether clients may also use the port block, and not only the socket in the state directory (CLI-001)."""
     clients: Annotated[int, Meta(ge=1, le=10_000)] = 1_000
     credit: Annotated[int, Meta(ge=1, le=1_000_000)] = 1_024
-    """How many sends of one client may be without an answer."""
+    """How many sends of one client may be unanswered."""
     beat_s: Span = 1.0
     dead_s: Span = 5.0
-    """Silence after which a client counts as dead."""
+    """Time of silence after which a client counts as dead."""
     reader_messages: Annotated[int, Meta(ge=1, le=100_000)] = 100_000
     """How many messages may wait for one confirming reader that is away."""
     reader_megabytes: Annotated[int, Meta(ge=1, le=64)] = 64
-    """How much payload."""
+    """How many bytes of payload."""
     allow: Annotated[tuple[Allow, ...], Meta(max_length=RULES_MAX)] = ()
-    """`[[chains.allow]]`: who else may read, rewrite and send (CHN-081)."""
+    """`[[chains.allow]]`: other users who may read, rewrite and send (CHN-081)."""
 
 
 class Role(NamedTuple):
-    """What the journal says that this node has become; empty: what its file says."""
+    """The role of this node according to the journal; empty: the file decides."""
 
     level: str = ""
     epoch: int = 0
-    """Of the root that it is."""
+    """The epoch, if it is the root."""
 
 
 class NodeSettings(msgspec.Struct, frozen=True, kw_only=True):
-    """All that a node needs to know to start."""
+    """All settings that a node needs to start."""
 
     node: NodeTable
     fleet: FleetTable = FleetTable()
@@ -230,44 +233,44 @@ class NodeSettings(msgspec.Struct, frozen=True, kw_only=True):
     doc: DocTable | None = None
     """None: it edits no documents."""
     notify: dict[str, NotifyTable] = {}
-    """At a root: who outside is told of alerts."""
+    """At a root: the sinks that are notified of alerts."""
     limits: LimitsTable = LimitsTable()
     security: SecurityTable = SecurityTable()
     chp: ChpTable = ChpTable()
     chains: ChainsTable = ChainsTable()
     annexes: dict[str, dict[str, Any]] = {}
-    """The tables of protocols that are installed beside Weft, as the file has them (HSE-007)."""
+    """The tables of annexes, as they are in the file (HSE-007)."""
     metrics: tuple[MetricSpec, ...] = ()
     alerts: tuple[AlertSpec, ...] = ()
     filters: tuple[FilterSpec, ...] = ()
     follows: bool = False
-    """Whether metrics and filters come from the configuration: the file names none."""
+    """Whether metrics and filters come from the configuration, because the file has none."""
     pairs: tuple[tuple[str, bytes], ...] = ()
-    """At a root: what the configuration of a new fleet begins with."""
+    """At a root: the first configuration of a new fleet."""
     role: Role = Role()
     trust: Trust | None = None
-    """Whom a node with keys knows from the start; None: it has no keys, and everybody may say everything."""
+    """The nodes that a node with keys knows at its start; None: it has no keys, and any node may send anything."""
     uid: int | None = None
-    """Whose process this is, as the kernel counts users; None: nobody asks the kernel."""
+    """The user id of this process; None: peers are not checked."""
 
     @property
     def place(self) -> str:
-        """Where the file puts this node: `root`, `collector`, `sensor`, or `auto`."""
+        """The place that the file gives this node: `root`, `collector`, `sensor`, or `auto`."""
         return self.node.level or ("sensor" if self.node.parent else AUTO)
 
     @property
     def level(self) -> str:
-        """What this start of the node is: an election may have made it the root, or no root (REC-010)."""
+        """The level of this start: an election may have made the node the root, or no longer the root (REC-010)."""
         return self.role.level or ("sensor" if self.place == AUTO else self.place)
 
     @property
     def is_parent(self) -> bool:
-        """Whether others may stand below it: the root may make everything a collector but what its file calls a sensor."""
+        """Whether it may have children: the root may make any node a collector unless its file says sensor."""
         return self.place != "sensor"
 
     @property
     def hosts(self) -> tuple[str, ...]:
-        """Where the node listens: itself, its catalog, its documents."""
+        """Hosts at which the node listens: for itself, its catalog, its documents."""
         listens = self._listens(is_keyed=True) + self._listens(is_keyed=False)
         catalog = [self.catalog.host] if self.catalog is not None and self.catalog.host else []
         return tuple(dict.fromkeys([self.node.host, *catalog, *listens]))
@@ -278,25 +281,25 @@ class NodeSettings(msgspec.Struct, frozen=True, kw_only=True):
         return self.doc.session if self.doc is not None else {}
 
     def _listens(self, *, is_keyed: bool) -> list[str]:
-        """Hosts of the sessions of documents that have a key of their own, or that have none."""
+        """Hosts of its document sessions: those with a key of their own, or those without."""
         listens = [each.listen for each in self.sessions.values() if bool(each.key) == is_keyed]
         return [host_of(each) if is_address(each) else each for each in listens]
 
     @property
     def open_hosts(self) -> tuple[str, ...]:
-        """Where other machines reach a node without keys; empty: nowhere."""
+        """Addresses at which other machines can reach a node without keys; empty: none."""
         catalog = [self.catalog.host] if self.catalog is not None and self.catalog.host else []
         asked = dict.fromkeys([self.node.host, *catalog, *self._listens(is_keyed=False)])
         return () if self.is_closed else tuple(host for host in asked if not is_loopback(host))
 
     @property
     def is_closed(self) -> bool:
-        """Whether whoever speaks with this node needs a key that it knows."""
+        """Whether peers need a key that this node knows."""
         return self.trust is not None
 
     @property
     def heartbeat_ns(self) -> int:
-        """Between two beats of the configuration's parent."""
+        """Time between two heartbeats of the configuration's parent."""
         span = span_ns(self.fleet.heartbeat)
         assert span is not None, "checked when the file was read"
         return span
@@ -307,7 +310,7 @@ class NodeSettings(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def runs(self) -> tuple[str, ...]:
-        """The cores of this node: what its file says, else what its level needs."""
+        """The cores of this node: as in its file, else those of its level."""
         runs = self.node.runs if self.node.runs is not None else RUNS[self.level]
         runs = (*runs, "clone") if self.chp.is_on and "configuration" in runs else runs
         asked = {"store": self.store, "catalog": self.catalog, "document": self.doc}
@@ -328,7 +331,7 @@ class NodeSettings(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def budgets(self) -> dict[str, int]:
-        """How many bytes each core of this node may hold: what the file says, else its share (FLD-032)."""
+        """How many bytes each core of this node may hold: from the file, else its default share (FLD-032)."""
         chosen = {name: megabytes * MIB for name, megabytes in self.limits.cores.items()}
         weights = BUDGET_WEIGHTS | dict.fromkeys(self.annexes, 1)
         sharing = {name: weight for name, weight in weights.items() if name in self.runs}
@@ -338,7 +341,7 @@ class NodeSettings(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def drain(self) -> DrainSettings:
-        """When the drain cuts a segment."""
+        """When the drain publishes a segment."""
         return DrainSettings(rows_max=self.lake.rows, age_s=self.lake.age_s, idle_s=self.lake.idle_s)
 
 
@@ -353,7 +356,7 @@ DEFAULT_METRICS: Final[dict[str, dict[str, Any]]] = {
     "process_cpu": {"detail": "PROC_CPU", "rate": "2s", "per": "name"},
     "process_memory": {"detail": "PROC_MEM", "rate": "5s", "per": "name"},
 }
-"""What a node measures when its file names no metric."""
+"""What a node measures if its file names no metric."""
 
 
 def read_document(text: str, where: str) -> dict[str, Any]:
@@ -416,28 +419,31 @@ def settings_of(document: dict[str, Any], where: str = "the settings") -> NodeSe
     tables |= {name: None for name in ("store", "catalog", "doc") if name not in document}
     follows = not is_planned or any(name in document for name in FLEETS)
     if follows and tables["node"].level != "root" and not tables["node"].parent:
-        metrics, alerts = [], []  # nothing is measured before the root has said what
+        metrics, alerts = [], []  # nothing is measured before the root's configuration says what
     here = tuple([spec for spec in filters if spec.stands_at(tables["node"].name)])
     plan: dict[str, Any] = {"metrics": tuple(metrics), "alerts": tuple(alerts), "filters": here}
     return NodeSettings(**plan, annexes=annexes, follows=follows, **tables)
 
 
 def _alerts(document: dict[str, Any], metrics: list[MetricSpec]) -> tuple[list[AlertSpec], list[str]]:
-    """Alerts about this node's own metrics; where the file has groups they belong to those, and fleet.py reads them."""
+    """Alerts about this node's own metrics.
+
+    If the file has groups the alerts belong to them, and fleet.py reads them.
+    """
     if any(name in document for name in FLEETS):
         return [], []
     return parse_alerts(document.get("alert", {}), {spec.name: spec.detail for spec in metrics})
 
 
 def has_plan(document: dict[str, Any]) -> bool:
-    """Whether a file says what its node measures or filters; without that it follows the configuration."""
+    """Whether a file says what its node measures or filters; otherwise the node follows the configuration."""
     filters = _without_filters(document)[1]
     is_pinned = isinstance(filters, list) and all(isinstance(each, dict) and each.get("pinned") for each in filters)
     return "metric" in document or not is_pinned
 
 
 def _without_filters(document: dict[str, Any]) -> tuple[dict[str, Any], Any]:
-    """The document, and `[[chains.filter]]` out of it."""
+    """The document without `[[chains.filter]]`, and that list."""
     chains = document.get("chains")
     if not isinstance(chains, dict):
         return document, []
@@ -454,7 +460,7 @@ def _table(document: dict[str, Any], name: str, kind: Any, errors: list[str]) ->
 
 
 def _annex_faults(name: str, table: Any) -> Iterator[str]:
-    """What is wrong with a table that is none of Weft's: nobody has installed whose it is, or it says something else."""
+    """What is wrong with a table that is not Weft's: no installed annex has it, or its contents are wrong."""
     annex = installed.load(name)
     if annex is None:
         yield f"E02 unknown table [{name}]"

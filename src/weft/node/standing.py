@@ -1,10 +1,10 @@
-"""How this node stands at present, as its cores have been told: in the tree (RTE-001), and under how much load."""
+"""The node's current place in the tree (RTE-001) and its load, as last reported by its cores."""
 
 from weft.cores.chains.messages import Placed
 
 
 class Standing:
-    """Level, parent, children, load; one place for whoever has to know."""
+    """Level, parent, children and load, in one place."""
 
     def __init__(self, level: str) -> None:
         self.level, self.parent = level, ""
@@ -16,5 +16,5 @@ class Standing:
         """More has arrived than programs have dealt with: nothing more is taken (CHN-040)."""
 
     def placed(self) -> Placed:
-        """As an order."""
+        """The place as an order for cores."""
         return Placed(self.level, self.parent, tuple(self.children.items()))

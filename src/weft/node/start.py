@@ -5,14 +5,14 @@ from weft.node.settings import NodeSettings
 
 
 class Start:
-    """What is particular to one start of a node."""
+    """What is specific to one start of a node."""
 
     def __init__(self, settings: NodeSettings, node: bytes, era: int, seed: str, secret: bytes) -> None:
         self.settings, self.node, self.era, self.seed, self.secret = settings, node, era, seed, secret
         self.rare: frozenset[str] = frozenset()
 
     def chance(self, purpose: str) -> Chance:
-        """The chance of one purpose of this start."""
+        """The random numbers for one purpose of this start."""
         chance = Chance(f"{self.seed}/{purpose}")
         chance.rare = self.rare
         return chance

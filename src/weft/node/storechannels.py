@@ -1,4 +1,4 @@
-"""Frames of the store's channels that no ZeroMQ socket carries: one each, the message as its dialect has it."""
+"""Codecs of those channels of the store that do not use ZeroMQ: one frame per message, in the form of its dialect."""
 # tidy: a codec is a module with these names
 
 from typing import Any
@@ -13,22 +13,22 @@ __all__ = ["Garbled", "decode_answer", "decode_payload", "decode_request", "enco
 
 
 def decode_payload(frames: list[bytes]) -> Said:
-    """What the broker hands over; its topic is the `peer` of its source."""
+    """Decode a message from the broker; its topic is the `peer` of its source."""
     return Said("", frames[0])
 
 
 def encode_payload(message: Said) -> list[bytes]:
-    """What the broker gets; its topic is the `peer` that it is sent to."""
+    """Encode a message for the broker; its topic is the `peer` that it is sent to."""
     return [message.payload]
 
 
 def decode_request(frames: list[bytes]) -> Any:
-    """What a client says; PeerError."""
+    """Decode a client's request; raises PeerError."""
     return clients.decode_request(frames[0])
 
 
 def decode_answer(frames: list[bytes]) -> Any:
-    """What the server says that this node is a client of; PeerError."""
+    """Decode an answer of the server whose client this node is; raises PeerError."""
     return clients.decode_answer(frames[0])
 
 
@@ -38,6 +38,6 @@ def encode(message: Any) -> list[bytes]:
 
 
 def refuse(_: list[bytes], error: PeerError) -> list[bytes]:
-    """What a client hears of a request that cannot be read: an answer, never a lost connection (CLN-002)."""
+    """The answer to a request that cannot be decoded; the connection stays open (CLN-002)."""
     seq = error.seq if isinstance(error, BadRequest) else 0
     return encode(Answer(seq=seq, error=error.why or error.code, etype=error.code))

@@ -1,4 +1,4 @@
-"""`[store]` of a node's file: whether the node holds the store, under which name, and how it finds the others (docs/store.md)."""
+"""`[store]` of a node's file: whether it holds the store, under which name, and how it finds others (docs/store.md)."""
 
 from collections.abc import Iterator
 from typing import Annotated, Any, Final, Literal
@@ -12,7 +12,7 @@ from weft.base.now import MILLISECOND, SECOND
 from weft.base.settings import span_ns
 from weft.wire.store.pack import pack
 
-CLIENTS: Final = 5  # of the node's block of ports
+CLIENTS: Final = 5  # offset in the node's block of ports
 PORT_MAX: Final = 65_535
 NAME_BYTES_MAX: Final = 64  # STO-001
 CLOCK_NS: Final = (50 * MILLISECOND, 3_600 * SECOND)
@@ -25,33 +25,33 @@ class StoreTable(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_onl
     """`[store]`: with this table, even an empty one, the node holds the whole store."""
 
     name: str = ""
-    """Of the node in the store; empty: as in `[node]`."""
+    """Name of the node in the store; empty: as in `[node]`."""
     found: Any = None
-    """The root's first value: the node founds the store if it has nothing and hears of nobody."""
+    """The first value of the root entry: the node creates the store if it has no entries and finds no other member."""
     port: Annotated[int, Meta(ge=0, le=PORT_MAX)] = 0
-    """For clients; 0: the fifth behind the node's own. MoaT-KV's programs look for 27586."""
+    """Port for clients; 0: the fifth of the node's block. MoaT-KV's programs look for 27586."""
     peers: tuple[str, ...] = ()
-    """`host:port` of other nodes' blocks of ports, where no beacon reaches."""
+    """`host:port` of other nodes' blocks of ports, for networks without beacons."""
     mesh: bool = True
-    """Whether nodes link to one another without a broker."""
+    """Whether nodes connect to one another without a broker."""
     broker: str = ""
     """An MQTT broker, `host:port`; `embedded` or `embedded:PORT`: one inside this node."""
     broker_tls: bool = False
-    """Whether the broker is spoken with by TLS, and its certificate has to fit its name."""
+    """Whether the connection to the broker uses TLS; its certificate must then match its name."""
     broker_ca: str = ""
-    """File of who signs the broker's certificate; empty: the authorities that this machine trusts."""
+    """File with the CA of the broker's certificate; empty: the CAs that this machine trusts."""
     broker_certificate: str = ""
-    """File of this node's own certificate and its key, if the broker wants one."""
+    """File with this node's own certificate and key, if the broker requires one."""
     broker_user: str = ""
     broker_password: str = ""
-    """File whose first line is the password; files without a full path stand in the state directory."""
+    """File whose first line is the password. Relative paths are below the state directory."""
     require_mac: bool = True
-    """On a closed fabric, in the seed dialect: whether only what bears its code is taken from the broker (LNK-030)."""
+    """On a closed fabric, in the seed dialect: whether messages from the broker need the fabric's MAC (LNK-030)."""
     root: str = ""
-    """What topics begin with; empty: `weft`, or `moat/kv` where the moat dialect is spoken."""
+    """Prefix of topics; empty: `weft`, or `moat/kv` for the moat dialect."""
     dialects: tuple[Literal["seed", "moat"], ...] = ("seed",)
     keys: Literal["seed", "moat"] = "seed"
-    """When two elements of a path are equal; one choice for the whole store, at its founding (R4)."""
+    """When two elements of a path are equal; chosen once for the whole store, when it is created (R4)."""
     clock: float | str = 5.0
     ping_length: Annotated[int, Meta(ge=2, le=32)] = 4
     chain_length: Annotated[int, Meta(ge=2, le=32)] = 5
@@ -61,26 +61,28 @@ class StoreTable(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_onl
     del_cycle: float | str = 100.0
     del_gap: float | str = 10.0
     absent_max: float | str = "off"
-    """After how long a node that is away is dropped by itself (DEL-006)."""
+    """Time after which a node that is away is dropped automatically (DEL-006)."""
     serve_stale: bool = False
     open: bool = False
-    """Beyond this machine nobody is asked who they are: the moat dialect, and clients of other machines, have to be asked
-    for by name (LNK-030, ADM-003)."""
+    """Whether other machines may connect without authentication (LNK-030, ADM-003).
+
+    The moat dialect and clients of other machines need this setting.
+    """
     hostmap: dict[str, str] = {}
     """`host:port` of the client ports of foreign nodes, by their names (CLN-022)."""
 
     @property
     def topics(self) -> str:
-        """What topics begin with."""
+        """The prefix of topics."""
         return self.root or ("moat/kv" if "moat" in self.dialects else "weft")
 
     def client_port(self, base_port: int) -> int:
-        """Where clients are heard."""
+        """The port for clients."""
         return self.port or base_port + CLIENTS
 
 
 def faults_of(table: StoreTable, host: str = "127.0.0.1") -> Iterator[str]:
-    """What cannot be as the table of a node that listens at `host` says it, a line each (CFG-071)."""
+    """Errors in the table of a node that listens at `host`, one line each (CFG-071)."""
     name = table.name
     if name and not (len(name.encode()) <= NAME_BYTES_MAX and name.isprintable() and " " not in name):
         yield f"E15 store.name {name!r}: 1 to {NAME_BYTES_MAX} bytes, printable, without spaces"
@@ -121,7 +123,7 @@ def _endpoint_faults(table: StoreTable) -> Iterator[str]:
 
 
 def _login_faults(table: StoreTable, *, is_inside: bool) -> Iterator[str]:
-    """What cannot be of TLS, user and password."""
+    """Errors in the settings of TLS, user and password."""
     broker, has_files = table.broker, bool(table.broker_ca or table.broker_certificate)
     if has_files and not table.broker_tls:
         yield "E05 store.broker_ca, store.broker_certificate: of a broker with broker_tls = true"

@@ -1,7 +1,7 @@
-"""On which line of a TOML text a key stands, so that a mistake can say it (CFG-071).
+"""Finds the line of a key in a TOML text, for error messages (CFG-071).
 
-The parser of the standard library keeps no places. This scanner reads text that the parser has taken, knows headers,
-keys, strings and brackets and nothing else; keys inside an inline table have the line of that table.
+The parser of the standard library keeps no line numbers. This scanner reads text that the parser has accepted, and
+knows only headers, keys, strings and brackets; keys inside an inline table have the line of that table.
 """
 
 import re
@@ -29,7 +29,7 @@ def lines_of(text: str) -> dict[str, int]:
 
 
 def line_at(lines: dict[str, int], path: str) -> int:
-    """The line of `path`, else of the nearest thing around it; 1 if there is none."""
+    """The line of `path`, or of its nearest enclosing table; 1 if there is none."""
     while path:
         if path in lines:
             return lines[path]
@@ -83,7 +83,10 @@ class _Scan:
         self.lines.setdefault(path, self.line)
 
     def _key(self) -> str:
-        """A dotted key; stands behind it afterwards. Names of lists of tables get the number of the last one."""
+        """A dotted key; the position is behind it afterwards.
+
+        Names of lists of tables get the number of the last one.
+        """
         parts: list[str] = []
         while True:
             self._blank()
@@ -98,7 +101,7 @@ class _Scan:
             self.position += 1
 
     def _value(self, path: str) -> None:
-        """Pass the value; note where the items of a list begin."""
+        """Skip the value; note the lines of a list's items."""
         depth, count, is_due = 0, 0, False
         self._blank()
         if self.text.startswith("=", self.position):
@@ -118,7 +121,7 @@ class _Scan:
             self._step(mark)
 
     def _step(self, mark: str) -> None:
-        """Over one mark, one string, one comment, or a run of anything else."""
+        """Skip one punctuation mark, one string, one comment, or a run of other characters."""
         run = _RUN.match(self.text, self.position)
         end = run.end() if run else self.position + 1
         if mark in "\"'" and (string := _STRING.match(self.text, self.position)):

@@ -1,4 +1,4 @@
-"""The words in which `node.wiring` is written."""
+"""The vocabulary in which `node.wiring` is written."""
 
 from collections.abc import Callable, Iterable
 from typing import Any, Protocol
@@ -12,14 +12,14 @@ from weft.node.standing import Standing
 
 
 class Orders(Protocol):
-    """What an action of the wiring may use of a node."""
+    """What an action of the wiring may do with a node."""
 
     is_full: bool
     unrecorded_samples: int
     unrecorded_events: int
     settings: NodeSettings
     role: Role
-    """What this node is from its next start on; else as the settings say."""
+    """The role of this node from its next start on; otherwise that of the settings."""
     planner: Planner
     census: Census
     standing: Standing
@@ -30,19 +30,19 @@ class Orders(Protocol):
         """Give a core an order in this turn."""
 
     def append_event(self, event: Any) -> None:
-        """Write the event into the journal's stream of events."""
+        """Append the event to the journal's stream of events."""
 
     def keep(self, record: Record) -> None:
-        """Write a record of the node's own into the journal."""
+        """Write a record of the node itself into the journal."""
 
     def end(self, event: Any) -> None:
-        """Stop the node, for the reason that the event says."""
+        """Stop the node, for the reason in the event."""
 
     def tell_later(self, event: Any) -> None:
-        """Let the wiring hear an event of the node itself, behind what is under way."""
+        """Pass an event of the node itself through the wiring, after those already queued."""
 
     def change_role(self, role: Role) -> None:
-        """Be something else after the next start, which comes at once."""
+        """Take another role with the next start, which follows at once."""
 
     def release(self, holder: str, upto: int) -> None:
         """Note that `holder` needs no record up to `upto`."""
@@ -52,7 +52,7 @@ Action = Callable[[Orders, Any], None]
 
 
 class Wire:
-    """One row: when an event of `kind` is told, `actions` follow in order."""
+    """One row: when an event of `kind` is raised, `actions` follow in order."""
 
     def __init__(self, kind: type) -> None:
         self.kind = kind

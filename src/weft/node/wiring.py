@@ -1,4 +1,4 @@
-"""Where the cores of a node meet: no core knows another, this table does, and it reads aloud."""
+"""Connects the cores of a node: no core knows another; this table lists which event leads to which actions."""
 
 from typing import Any, Final
 
@@ -36,21 +36,21 @@ from weft.node.settings import Role
 from weft.node.wires import Action, Orders, Wire, when
 
 METRIC: Final = "weft.metric"
-FILTERS_SHOWN: Final = 32  # mistakes of filters, in one event
+FILTERS_SHOWN: Final = 32  # filter errors listed in one event
 DIFFERENCES_SHOWN: Final = 8
 KEY: Final = "/key/"
 """Part of the name of every binding (SEC-024)."""
 
 
 def append_event(node: Orders, event: Any) -> None:
-    """Write it into the stream of events."""
+    """Append the event to the stream of events."""
     node.append_event(event)
 
 
 def record_damage(node: Orders, event: JournalDamaged) -> None:
-    """Damage found while the node runs is written down in the journal, as that of a start has been.
+    """Record damage found while the node runs in the journal; damage found at the start is already recorded.
 
-    At a start a root has to know by then who its first-level collectors were: it compares with them (JRN-023).
+    (At a start a root must first know its first-level collectors, because it compares with them; JRN-023.)
     """
     node.order("configuration", configuration.TellPairs())
     if not event.is_recorded:
@@ -58,17 +58,17 @@ def record_damage(node: Orders, event: JournalDamaged) -> None:
 
 
 def end_node(node: Orders, event: Any) -> None:
-    """The node cannot go on."""
+    """Stop the node: it cannot continue."""
     node.end(event)
 
 
 def walk_out_chain(node: Orders, event: measurement.BatchTaken) -> None:
-    """Fresh samples go through the filters before they are numbered, so that a filter leaves no hole."""
+    """Fresh samples pass the filters before they are numbered, so that a filter leaves no hole."""
     node.order("chains", chains.PassBatch("out", METRIC, event.batch))
 
 
 def number_batch(node: Orders, event: chains.BatchPassed) -> None:
-    """What came through is numbered and kept."""
+    """Samples that passed the filters are numbered and kept."""
     if node.is_full:
         node.unrecorded_samples += len(event.batch.rows)
     else:
@@ -76,23 +76,23 @@ def number_batch(node: Orders, event: chains.BatchPassed) -> None:
 
 
 def stand(node: Orders, **changed: str) -> None:
-    """Note where the node stands, and let the chains and their clients know."""
+    """Note the node's place, and tell the chains and their clients."""
     for name, value in changed.items():
         setattr(node.standing, name, value)
     node.order("chains", node.standing.placed())
 
 
 def greet_parent(node: Orders, event: topology.ParentAssigned | topology.ParentMoved) -> None:
-    """The link upward follows the tree."""
+    """Connect to the parent in the tree."""
     node.order("carrier", carrier.AssignParent(event.endpoint, event.name))
     stand(node, parent=event.name)
 
 
 def follow_parent(node: Orders, event: topology.PlaceAssigned) -> None:
-    """A place in the tree: whom to follow, whom to send to, what to measure.
+    """Take a place in the tree: whom to follow, where to send, what to measure.
 
-    Who starts again in another role takes its place then; a root that takes over what another holds follows it, but
-    sends it nothing (REC-016).
+    A node that is about to restart in another role takes its place after that. A root that takes over another root's
+    configuration follows that root, but sends it nothing (REC-016).
     """
     if node.role != node.settings.role:
         return
@@ -118,7 +118,7 @@ def lose_place(node: Orders, event: topology.PlaceLost) -> None:
 
 
 def know_parent(node: Orders, event: carrier.ParentJoined) -> None:
-    """The parent has said its name."""
+    """The parent has announced its name."""
     stand(node, parent=event.name)
 
 
@@ -134,7 +134,7 @@ def take_root(node: Orders, event: topology.RootTaken) -> None:
 
 
 def leave_root(node: Orders, event: topology.RootLeft) -> None:
-    """Another node is the root now. This one starts again as a collector, and sends up what it has not drained."""
+    """Another node is the root now. This one restarts as a collector, and sends up the records it has not drained."""
     node.order("configuration", configuration.StepDown())
     node.order("clone", clone.StepDown())
     node.order("enrolment", enrolment.StepDown())
@@ -143,32 +143,32 @@ def leave_root(node: Orders, event: topology.RootLeft) -> None:
 
 
 def know_root(node: Orders, event: topology.RootKnown) -> None:
-    """Tell the cores who the root is: only the root may say that a record is safe (FLD-012)."""
+    """Tell the cores who the root is: only the root may declare a record safe (FLD-012)."""
     node.order("carrier", carrier.RootIs(event.node, event.epoch))
     node.order("measurement", measurement.KnowRoot(event.node, event.epoch))
 
 
 def found_fleet(node: Orders, event: configuration.ConfigurationApplied) -> None:
-    """The first root of a fleet writes down what its file says; later the file is loaded by order only."""
+    """The first root of a fleet writes the configuration from its file; later the file is loaded only by order."""
     if event.why == "root" and not node.planner.pairs and node.settings.pairs:
         load = configuration.LoadTree(0, node.settings.pairs, ("/CONFIG/",), node.settings.node.name)
         node.order("configuration", load)
 
 
 def settle_filters(node: Orders, _: configuration.ConfigurationApplied | RootBegun) -> None:
-    """What the configuration says is in force here, even if it says nothing for this node."""
+    """The configuration is in force here, even if it has nothing for this node: set the filters."""
     filters = node.planner.settle()
     if filters is not None:
         node.order("chains", chains.PlanFilters(filters))
 
 
 def open_links(node: Orders, _: chains.FiltersPlanned) -> None:
-    """What other nodes send meets the filters from now on."""
+    """From now on records of other nodes pass the filters."""
     node.order("carrier", carrier.FiltersKnown())
 
 
 def compare_file(node: Orders, _: configuration.PairsChanged) -> None:
-    """A root that goes on with the configuration it has says so once, if its file describes another."""
+    """A root that continues with the configuration it has reports once if its file describes another fleet."""
     have = node.planner.pairs
     if node.standing.is_compared or not have or node.settings.level != "root":
         return
@@ -179,27 +179,27 @@ def compare_file(node: Orders, _: configuration.PairsChanged) -> None:
 
 
 def write_records(node: Orders, event: topology.RecordsWanted) -> None:
-    """The tree is kept in the configuration."""
+    """Store the tree in the configuration."""
     writes = tuple(configuration.Write(key, value) for key, value in event.writes)
     order = configuration.WriteKeys(event.ticket, writes, who="topology", by="topology", ack="local")
     node.order("configuration", order)
 
 
 def write_for_clone(node: Orders, event: clone.WritesWanted) -> None:
-    """What comes in the dialect of the Clone pattern is written like everything else."""
+    """Writes that come in the Clone dialect are handled like all others."""
     writes = tuple(configuration.Write(wanted.key, wanted.value, wanted.ttl_s) for wanted in event.writes)
     node.order("configuration", configuration.WriteKeys(event.ticket, writes, who="clone", by="clone", ack="local"))
 
 
 def write_binding(node: Orders, event: enrolment.BindingWanted) -> None:
-    """Whose key is whose is kept in the configuration."""
+    """Store in the configuration which key belongs to which node."""
     write = configuration.Write(event.key, event.value)
     order = configuration.WriteKeys(event.ticket, (write,), who="enrolment", by="enrolment", ack="local")
     node.order("configuration", order)
 
 
 def answer_writer(node: Orders, event: configuration.WriteDone) -> None:
-    """What a core wanted written is durable."""
+    """Tell the core that its write is durable."""
     if event.by == "topology":
         node.order("topology", topology.RecordWritten(event.ticket, event.code))
     elif event.by == "clone":
@@ -236,7 +236,7 @@ def note_applied(node: Orders, event: NumberReported) -> None:
 
 
 def hear_key(node: Orders, event: KeyReported) -> None:
-    """A node of the fleet takes another key."""
+    """A node of the fleet has another key."""
     node.order("enrolment", enrolment.HearKey(event.origin, event.curve, event.is_taken))
 
 
@@ -251,7 +251,7 @@ def note_promises(node: Orders, event: topology.VotePromised) -> None:
 
 
 def hold_number(node: Orders, event: configuration.ConfigurationApplied) -> None:
-    """A number may have come without any other pair."""
+    """A configuration number may arrive without any other pair."""
     if event.digest:
         node.order("topology", topology.LearnHolds(event.number, bytes.fromhex(event.digest)))
 
@@ -285,7 +285,7 @@ def count_voters(node: Orders, _: Any) -> None:
 
 
 def plan_anew(node: Orders, event: Any) -> None:
-    """Measure and filter by what the configuration says now."""
+    """Measure and filter according to the current configuration."""
     change, number = node.planner.change(), getattr(event, "number", None)
     if change.metrics is not None:
         node.order("measurement", measurement.PlanMetrics(change.metrics, number, change.alerts))
@@ -300,7 +300,7 @@ def plan_anew(node: Orders, event: Any) -> None:
 
 
 def parent_is(state: str) -> Action:
-    """Tell the tree how the parent is heard."""
+    """Tell the tree whether the parent is heard."""
 
     def say(node: Orders, _: Any) -> None:
         node.order("topology", topology.ParentIs(state))
@@ -308,7 +308,7 @@ def parent_is(state: str) -> Action:
     return say
 
 
-def link_is(is_up: bool) -> Action:  # noqa: FBT001  # the table reads aloud
+def link_is(is_up: bool) -> Action:  # noqa: FBT001  # the table stays readable
     """Tell the tree whether the parent answers on the node link."""
 
     def say(node: Orders, _: Any) -> None:
@@ -318,7 +318,7 @@ def link_is(is_up: bool) -> Action:  # noqa: FBT001  # the table reads aloud
 
 
 def hold_back(node: Orders, event: JournalChanged) -> None:
-    """Without room nothing new is taken: not from here, not from children (JRN-030, CHN-040)."""
+    """Without space nothing new is accepted: neither from here nor from children (JRN-030, CHN-040)."""
     if node.is_full and event.state == "OPEN":
         node.order("measurement", measurement.TellAlerts())
     node.is_full = event.state != "OPEN"
@@ -330,43 +330,43 @@ def hold_back(node: Orders, event: JournalChanged) -> None:
 
 
 def hold_children(node: Orders, _: Any) -> None:
-    """Children wait while there is no room, or programs have too much in hand."""
+    """Children wait while there is no space, or while programs have too much in progress."""
     node.order("carrier", carrier.HoldBack(is_full=node.is_full or node.standing.is_pressed))
 
 
 def feel_pressure(node: Orders, event: chains.PressureChanged) -> None:
-    """Programs do not keep up with what arrives, or do again (CHN-040)."""
+    """Programs cannot keep up with what arrives, or can again (CHN-040)."""
     node.standing.is_pressed = event.is_high
     hold_children(node, event)
 
 
 def call_store(node: Orders, event: topology.StoreSeen) -> None:
-    """Another node holds the store, too."""
+    """Another node holds the store too: connect to it."""
     node.order("store", store.PeerHeard(event.endpoint))
 
 
 def post_mail(node: Orders, event: chains.MailPosted) -> None:
-    """Messages with an address, which are sent at once and not kept in the journal."""
+    """Messages to an address are sent at once and not kept in the journal."""
     node.order("carrier", carrier.PostMail(event.ticket, event.mail, event.nodes))
 
 
 def note_reached(node: Orders, event: carrier.MailReached) -> None:
-    """So many have it: the sender is told."""
+    """Tell the sender how many readers got the message."""
     node.order("chains", chains.PostReached(event.ticket, event.count, event.failed))
 
 
 def note_unreached(node: Orders, event: carrier.MailFailed) -> None:
-    """Nobody has it: the sender is told why."""
+    """Tell the sender that no reader got the message, and why."""
     node.order("chains", chains.PostFailed(event.ticket, event.why))
 
 
 def drain_behind(node: Orders, event: carrier.TookOver) -> None:
-    """A new root also drains the records that the root before it had not drained."""
+    """A new root also drains the records that the former root had not drained."""
     node.order("drain", drain.BeginBehind(event.after))
 
 
 def release_records(node: Orders, event: Released) -> None:
-    """The journal may forget what nobody needs; what is drained need not go up if this root becomes none."""
+    """Release journal records that nobody needs. Drained records need not go up if this root becomes a collector."""
     node.release(event.holder, event.upto)
     if event.holder == "drain":
         node.order("carrier", carrier.Drained(event.upto))

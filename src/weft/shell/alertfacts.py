@@ -1,4 +1,4 @@
-"""What `weft alerts` shows: what fires at this node, and at a root in the whole fleet (MET-004)."""
+"""The alerts that `weft alerts` shows: those of this node, and at a root those of the whole fleet (MET-004)."""
 
 from typing import Any
 
@@ -38,12 +38,12 @@ def page_of(node: Node, now: Now) -> dict[str, Any]:
 
 
 def shown(origin: bytes, alert: Alert) -> dict[str, Any]:
-    """One that fires."""
+    """One firing alert."""
     return {"id": ident(origin, alert), **msgspec.structs.asdict(alert)}
 
 
 def firing_by_node(node: Node) -> dict[bytes, list[Alert]]:
-    """What fires, by machine: at a root in the whole fleet, else at this node."""
+    """Firing alerts by machine: at a root of the whole fleet, elsewhere of this node."""
     measuring, alerts = node.cores.get("measurement"), node.cores.get("alerts")
     found: dict[bytes, list[Alert]] = {}
     if isinstance(alerts, Alerts):

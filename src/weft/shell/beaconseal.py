@@ -1,9 +1,10 @@
-"""The mac of datagrams on a closed fabric: who does not have the fabric's secret is not heard (SEC-015, BEA-007).
+"""The MAC of datagrams on a closed fabric: datagrams made without the fabric's secret are refused (SEC-015, BEA-007).
 
     sealed = beacon SP "seq=" decimal SP "mac=" 32 hexadecimal digits
 
-The code is over everything before ` mac=`; `seq` grows with each datagram of a start, and starts are told apart by their
-era, so what was recorded is not heard again by whoever has heard what came later. Nodes without the secret read past both.
+The code is over everything before ` mac=`; `seq` grows with each datagram of a start, and starts are told apart by
+their era, so what was recorded is not heard again by whoever has heard what came later. Nodes without the secret read
+past both.
 """
 
 import re
@@ -20,7 +21,7 @@ _SEALED: Final = re.compile(rb"(.* seq=([0-9]{1,18})) mac=([0-9a-f]{32})", re.DO
 
 
 class Seal:
-    """The secret of a fabric, what was said under it last, and by whom."""
+    """The secret of a fabric, and the last number accepted from each sender."""
 
     def __init__(self, key: bytes) -> None:
         self._key = key
@@ -29,7 +30,7 @@ class Seal:
         """Era and number of the last datagram of each node."""
 
     def seal(self, data: bytes) -> bytes:
-        """A datagram with its number and its code."""
+        """A datagram with its number and its MAC."""
         self._said += 1
         signed = data + f" seq={self._said}".encode()
         sealed = signed + f" mac={mac_of(signed, self._key)}".encode()
@@ -37,7 +38,7 @@ class Seal:
         return sealed
 
     def fault(self, data: bytes) -> str:
-        """Why a datagram is not heard: `bad-mac`, `said-before`, or what no beacon is; empty: it is heard."""
+        """Why a datagram is refused: `bad-mac`, `said-before`, or a malformed beacon; empty: it is accepted."""
         match = _SEALED.fullmatch(data) if len(data) <= BEACON_BYTES_MAX else None
         if match is None or not is_same(mac_of(match[1], self._key), match[3].decode("ascii")):
             return "bad-mac"

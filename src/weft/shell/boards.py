@@ -1,4 +1,4 @@
-"""Boards in the browser: each a process of its own, so that a hundred viewers are not what a node's time goes to (JAM-020)."""
+"""Boards in the browser: each is a separate process, so that a hundred viewers do not slow the node (JAM-020)."""
 
 import asyncio
 import contextlib
@@ -8,15 +8,18 @@ from typing import Final
 from weft.base.errors import exit_code
 
 PROGRAM: Final = "weft.web.board"
-END_S: Final = 2.0  # how long one may take to end by itself
+END_S: Final = 2.0  # seconds that a board may take to end by itself
 AGAIN_S: Final = (1.0, 2.0, 4.0, 8.0, 16.0, 30.0)
-"""Before a board that died is started again; its port may be somebody else's for a while."""
+"""Wait before a board that died is started again; another program may hold its port for a while."""
 GIVEN_UP: Final = (0, exit_code("usage"))
-"""How one ends that would end so again."""
+"""The exit code of a board that would fail again the same way."""
 
 
 class Board:
-    """Runs until it is closed, however often it dies. `said`: its settings, which go to its standard input."""
+    """Keeps a board running until it is closed, and restarts it when it dies.
+
+    `said`: its settings, sent to its standard input.
+    """
 
     def __init__(self, said: bytes, program: tuple[str, ...] = ("-m", PROGRAM, "-")) -> None:
         self._said, self._program = said, program
@@ -46,15 +49,16 @@ class Board:
             await asyncio.sleep(pause)
 
     async def _run(self) -> int:
-        """Once; its exit code."""
+        """Run it once; returns its exit code."""
         try:
             self._process = await asyncio.create_subprocess_exec(
                 sys.executable, *self._program, stdin=asyncio.subprocess.PIPE
             )
-        except OSError:  # no memory, no process to be had: later there may be
+        except OSError:  # no memory or no process available: try again later
             return 1
         assert self._process.stdin is not None, "asked for"
         with contextlib.suppress(ConnectionError):
-            self._process.stdin.write(self._said)  # and no argument: a token is in no list of processes
+            # not as an argument: arguments are visible in the process list, and it contains a token
+            self._process.stdin.write(self._said)
             self._process.stdin.close()
         return await self._process.wait()

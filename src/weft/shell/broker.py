@@ -1,7 +1,7 @@
 """An MQTT broker inside a node (`[store] broker = "embedded"`), for the machines of one desk (LNK-010).
 
-It runs in a thread with an event loop of its own: what it forgets to catch must not end the node, whose loop takes
-every fault that nobody looks at for a broken promise of Weft.
+It runs in a separate thread with its own event loop: an exception that it does not catch must not end the node, whose
+loop treats every unhandled exception as a fault of Weft.
 """
 
 import asyncio
@@ -14,10 +14,10 @@ from typing import Any, Final
 from weft.base.errors import UserError
 
 LOOPBACK: Final = "127.0.0.1"
-STOP_S: Final = 3.0  # for its goodbyes; the thread ends with the process in any case
-TURNS: Final = 8  # of the loop, from a connection that is taken to the task that serves it: four
+STOP_S: Final = 3.0  # seconds for its last messages; the thread ends with the process in any case
+TURNS: Final = 8  # turns of the loop between accepting a connection and the task that serves it: four
 PLUGINS: Final = {"amqtt.plugins.authentication.AnonymousAuthPlugin": {"allow_anonymous": True}}
-"""All there is: no statistics of its own among the topics, no lines about every packet."""
+"""The complete configuration: no statistics topics, no log line per packet."""
 
 
 class Broker:
@@ -64,17 +64,17 @@ class Broker:
         broker = make(config)
         try:
             await broker.start()
-        except Exception as error:  # noqa: BLE001  # handed to who waits for the start
+        except Exception as error:  # noqa: BLE001  # passed to the thread that waits for the start
             began.set_exception(error)
             return
         began.set_result(None)
         await self._stopping.wait()
-        with contextlib.suppress(Exception):  # a goodbye that went wrong is still the end
+        with contextlib.suppress(Exception):  # an error while stopping does not matter
             await asyncio.wait_for(broker.shutdown(), STOP_S)
 
 
 def _broker_class() -> Any:
-    """The broker of the library, imported only where it is configured, and told to be quiet."""
+    """The broker class of the library, imported only if a broker is configured, with its logging reduced."""
     for name in ("amqtt", "transitions"):
         logger = logging.getLogger(name)
         logger.handlers, logger.propagate = [logging.NullHandler()], False
@@ -87,9 +87,10 @@ def _broker_class() -> Any:
         ) from error
 
     class Tidy(Amqtt):  # type: ignore[misc]  # it is known only here
-        """It lets nobody in any more before it sends its guests away, and also sends away who has just come in.
+        """Stops accepting connections before it closes the open ones, including those just accepted.
 
-        A server of asyncio that is closed between a connection and the task that serves it holds the connection for ever.
+        If a server of asyncio is closed between accepting a connection and starting its task, the connection stays open
+        for ever.
         """
 
         async def shutdown(self) -> None:
@@ -97,7 +98,7 @@ def _broker_class() -> Any:
                 for listening in server.instance.sockets:
                     asyncio.get_running_loop().remove_reader(listening.fileno())
             for _ in range(TURNS):
-                await asyncio.sleep(0)  # who was let in by the last turn is met in the next ones
+                await asyncio.sleep(0)  # connections accepted in the last turn get their task in the next ones
             await super().shutdown()
 
         async def stream_connected(

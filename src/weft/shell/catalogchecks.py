@@ -1,6 +1,6 @@
-"""Looks whether services work, as the catalog orders it: by TCP, HTTP, ZeroMQ, or a command of the broker's file (BEA-024).
+"""Checks for the catalog whether services work: by TCP, HTTP, ZeroMQ, or a command from the broker's file (BEA-024).
 
-Each ends within its time, whatever the other end does, and says one outcome.
+Each check ends within its time limit, whatever the service does, and reports one outcome.
 """
 
 import asyncio
@@ -34,7 +34,7 @@ EXITS: Final = {0: PASSING, 1: WARNING}
 
 
 class CheckRunner:
-    """All checks under way."""
+    """All running checks."""
 
     def __init__(self, runner: Runner, links: Links) -> None:
         self._runner, self._links = runner, links
@@ -42,13 +42,13 @@ class CheckRunner:
         runner.performers |= {RunCheck: self.begin}
 
     def begin(self, work: RunCheck) -> None:
-        """Look, and say what came of it."""
+        """Start a check, and report its outcome."""
         task = asyncio.get_running_loop().create_task(self._run(work))
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
 
     def close(self) -> None:
-        """End them all."""
+        """Cancel all checks."""
         for task in self._tasks:
             task.cancel()
 
@@ -61,7 +61,7 @@ class CheckRunner:
 
 
 async def by_tcp(work: RunCheck, links: Links) -> str:  # noqa: ARG001  # as all kinds
-    """It accepts a connection."""
+    """Passing if it accepts a connection."""
     host, _, port = work.target.rpartition(":")
     writer = (await asyncio.open_connection(host.strip("[]"), int(port)))[1]
     writer.close()
@@ -69,7 +69,7 @@ async def by_tcp(work: RunCheck, links: Links) -> str:  # noqa: ARG001  # as all
 
 
 async def by_http(work: RunCheck, links: Links) -> str:  # noqa: ARG001  # as all kinds
-    """It answers a GET with a status that is wanted."""
+    """Passing if it answers a GET with one of the expected statuses."""
     parts = urlsplit(work.target)
     host = parts.hostname or ""
     reader, writer = await asyncio.open_connection(host, parts.port or 80, limit=LINE_BYTES)
@@ -86,7 +86,7 @@ async def by_http(work: RunCheck, links: Links) -> str:  # noqa: ARG001  # as al
 
 
 async def by_zmq(work: RunCheck, links: Links) -> str:
-    """It answers a ping, whatever it says."""
+    """Passing if it answers a ping, with any content."""
     made = links.context.socket(zmq.DEALER)
     loop = asyncio.get_running_loop()
     try:
@@ -109,7 +109,7 @@ async def by_zmq(work: RunCheck, links: Links) -> str:
 
 
 async def by_command(work: RunCheck, links: Links) -> str:  # noqa: ARG001  # as all kinds
-    """It ends with 0, 1 or another status; what does not end in time is killed."""
+    """Passing if it exits with 0, warning with 1, else critical; it is killed at the time limit."""
     silent = asyncio.subprocess.DEVNULL
     process = await asyncio.create_subprocess_exec(*work.command, stdin=silent, stdout=silent, stderr=silent)
     try:

@@ -26,15 +26,15 @@ from weft.shell.mdns import Entry
 from weft.shell.opendoors import OpenDoor, reached_by
 from weft.shell.runner import Runner
 
-DATAGRAM_BYTES: Final = 65_535  # a longer one than allowed is to be counted, not cut
-BUDGET: Final = 4_096  # datagrams per turn: what is not read is lost
-BUFFER_BYTES: Final = 4 << 20  # the usual one holds 256 beats (BEA-025)
+DATAGRAM_BYTES: Final = 65_535  # larger than allowed, so that an oversized datagram is counted and not truncated
+BUDGET: Final = 4_096  # datagrams read per turn; the rest is lost
+BUFFER_BYTES: Final = 4 << 20  # bytes; the default buffer holds only 256 beats (BEA-025)
 BROADCAST: Final = "255.255.255.255"
 MDNS_TYPE: Final = "_dbp._tcp.local."
 
 
 class CatalogDoors:
-    """Opened when the node can hear; a node without a catalog has none."""
+    """Opened when the node can handle messages; unused in a node without a catalog."""
 
     def __init__(self, settings: NodeSettings, runner: Runner, links: Links, state: Path) -> None:
         self._table, self._runner, self._links = settings.catalog, runner, links
@@ -49,7 +49,7 @@ class CatalogDoors:
         self._destinations: tuple[str, ...] = ()
 
     def open(self) -> None:
-        """Listen and begin to shout; UserError `port-in-use` if the ROUTER's port is taken (CAT-001)."""
+        """Listen and begin to send beacons; UserError `port-in-use` if the ROUTER's port is taken (CAT-001)."""
         table = self._table
         if table is None:
             return
@@ -77,18 +77,18 @@ class CatalogDoors:
         self._runner.order("catalog", Ports(beats, events, monitor, bridge))
 
     def open_doors(self) -> Iterator[OpenDoor]:
-        """Where beats come in: hints, without a key."""
+        """The ports of beats, which are accepted without a key because they are only hints."""
         if self._beats is not None:
             host, port, *_ = self._beats.getsockname()
             yield OpenDoor("catalog-beats", endpoint_of(host, port), reached_by(host))
 
     async def withdraw(self) -> None:
-        """Take back what mDNS says of the broker: others hear of it at once."""
+        """Withdraw the broker's mDNS entry: other machines notice at once."""
         if self._entry is not None:
             await self._entry.close()
 
     def close(self) -> None:
-        """Let go of everything."""
+        """Close everything."""
         if self._beats is not None:
             asyncio.get_running_loop().remove_reader(self._beats)
             self._beats.close()
@@ -111,7 +111,7 @@ class CatalogDoors:
             try:
                 made.setsockopt(socket.SOL_SOCKET, option, BUFFER_BYTES)
                 break
-            except OSError:  # only root may pass the system's limit
+            except OSError:  # only root may exceed the system's limit
                 continue
         for port in _ports(first):
             try:
@@ -125,14 +125,14 @@ class CatalogDoors:
         return 0
 
     def _hear(self) -> None:
-        """All that is there, at once: libzmq has queues, a socket of datagrams has a buffer (BEA-025)."""
+        """Read everything available at once: a UDP socket has only a small buffer (BEA-025)."""
         assert self._beats is not None, "nobody listens before it is there"
         for _ in range(BUDGET):
             try:
                 data, address = self._beats.recvfrom(DATAGRAM_BYTES)
             except (BlockingIOError, InterruptedError):
                 return
-            except OSError as error:  # what ICMP has to say of an answer of ours
+            except OSError as error:  # an ICMP error for one of our answers
                 self._links.dropped[f"catalog-beats:{error.strerror}"] += 1
                 continue
             self._runner.post(Source("catalog-beats", f"{address[0]}:{address[1]}".encode()), [data])
@@ -143,9 +143,10 @@ class CatalogDoors:
             self._say(self._beats, frames[0], (host, int(port)), "catalog-beats")
 
     def _shout(self, _: bytes, frames: list[bytes]) -> None:
-        """To everybody, under the fabric's secret if it has one and the file names no other key (BEA-007).
+        """Send a beacon to all destinations (BEA-007).
 
-        What fails at one address stops no other (BEA-002).
+        It has a MAC of the fabric's secret unless the file names another key. An error at one address does not stop the
+        others (BEA-002).
         """
         self._announce(frames[0])
         if self._shouts is not None and self._table is not None:
@@ -155,7 +156,7 @@ class CatalogDoors:
                 self._say(self._shouts, said, (host, self._table.beacon_port), "catalog-beacon")
 
     def _announce(self, beacon: bytes) -> None:
-        """Say by mDNS what the first beacon says (BEA-006)."""
+        """Announce by mDNS what the first beacon contains (BEA-006)."""
         if self._table is None or not self._table.mdns or self._entry is not None:
             return
         self._entry = Entry(MDNS_TYPE)
@@ -195,7 +196,7 @@ def _ports(first: int) -> Iterable[int]:
 
 
 def destinations_of(table: CatalogTable, host: str) -> tuple[str, ...]:
-    """Where the beacon goes: as the table says, else wherever a broadcast reaches who can reach the host (BEA-002)."""
+    """Destinations of the beacon: those in the table, else every broadcast address near the host (BEA-002)."""
     if table.beacon_to:
         return table.beacon_to
     if host in LOOPBACK:

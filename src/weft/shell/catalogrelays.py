@@ -1,4 +1,4 @@
-"""Doors of a broker for services of other networks: a ROUTER each, opened and closed as the catalog wants (BRI-011)."""
+"""Relays of a broker for services of other networks: one ROUTER each, opened by the catalog's orders (BRI-011)."""
 
 import asyncio
 from collections.abc import Callable
@@ -18,14 +18,14 @@ from weft.shell.sockets import Shape, Socket, make_socket
 
 SHAPE: Final = Shape("ROUTER", is_bound=True, sends=1_000, hears=64)
 CHANNEL: Final = "catalog-relay"
-BUDGET: Final = 64  # messages of one door in a turn of the loop
+BUDGET: Final = 64  # messages of one relay per turn of the loop
 FRAMES_MAX: Final = 80
 BETWEEN: Final = b"\0"
-"""Stands between a door and a peer at it; no tag has one in it."""
+"""Separates a relay from its peer; no tag contains it."""
 
 
 class Relays:
-    """All doors that are open."""
+    """All open relays."""
 
     def __init__(self, host: str, runner: Runner, links: Links) -> None:
         self._host, self._runner, self._links = host, runner, links
@@ -34,7 +34,7 @@ class Relays:
         runner.doors[CHANNEL] = self.say
 
     def performers(self) -> dict[type, Callable[[Any], None]]:
-        """What is done when the catalog orders it."""
+        """The functions that carry out the catalog's orders."""
         return {OpenRelay: self._open, CloseRelay: self._close}
 
     def close(self) -> None:
@@ -43,7 +43,7 @@ class Relays:
             self._close(CloseRelay(tag))
 
     def say(self, peer: bytes, frames: list[bytes]) -> None:
-        """An answer; who is gone loses it."""
+        """Send an answer; it is lost if the peer is gone."""
         tag, _, who = peer.partition(BETWEEN)
         door = self._doors.get(tag)
         if door is None:
@@ -83,7 +83,7 @@ class Relays:
             made.close()
 
     def _hear(self, tag: bytes) -> None:
-        """All that is there, a turn's share at a time: the descriptor speaks up once."""
+        """Read everything available, up to the share of a turn: the descriptor signals only once."""
         door = self._doors.get(tag)
         if door is None:
             return
@@ -98,7 +98,7 @@ class Relays:
 
 
 def reached_at(host: str) -> str:
-    """The address by which others reach who listens there: of a machine that listens everywhere its first one."""
+    """The address at which others can reach a listener; for one that listens everywhere the machine's first address."""
     if not ip_address(host if host != "localhost" else "127.0.0.1").is_unspecified:
         return host
     found = (

@@ -1,8 +1,9 @@
-"""Who has connected and has proved nothing yet (SEC-053): limits by address and in all, before any handshake.
+"""Limits connections that have not proved a key yet (SEC-053), by address and in total, before any handshake.
 
 libzmq gives each connection five seconds for its handshake, and has no limit of how many one address holds meanwhile.
-Beyond a limit the one that has waited longest goes, not the one that comes: a machine of the fabric proves its key within
-milliseconds, a stranger never does. So a crowd ends its own connections, and machines of the same address still come in.
+Beyond a limit the one that has waited longest goes, not the one that comes: a machine of the fabric proves its key
+within milliseconds, a stranger never does. So a crowd ends its own connections, and machines of the same address still
+come in.
 """
 
 import contextlib
@@ -11,24 +12,25 @@ import socket
 from collections import OrderedDict
 from typing import Final, NamedTuple
 
-PER_ADDRESS_MAX: Final = 64  # a machine with many nodes opens some tens at once, and each proves itself in milliseconds
-IN_ALL_MAX: Final = 512  # descriptors that strangers hold at most: half of what a process usually has
-UNPROVED_S: Final = 6.0  # what is older has proved a key, or libzmq has ended it (HANDSHAKE_IVL)
+# a machine with many nodes opens tens of connections at once, and each proves its key in milliseconds
+PER_ADDRESS_MAX: Final = 64
+IN_ALL_MAX: Final = 512  # descriptors held by strangers at most: half of a process's usual limit
+UNPROVED_S: Final = 6.0  # an older one has proved a key, or libzmq has ended it (HANDSHAKE_IVL)
 
 
 class Knock(NamedTuple):
-    """One connection."""
+    """A new connection."""
 
     door: int
-    """Which socket it came to."""
+    """The socket that accepted it."""
     fd: int
-    """Its descriptor in this process, which may be another's by now."""
+    """Its descriptor in this process, which may be reused by now."""
     peer: tuple[str, int]
-    """Address and port of the other end: with that it is told apart from whatever has its descriptor later."""
+    """Address and port of the other end; they identify the connection if the descriptor is reused."""
 
 
 def peer_of(fd: int) -> tuple[str, int] | None:
-    """Who is at the other end of a descriptor of this process; None: nobody any more, or a program over a file."""
+    """The peer of a descriptor of this process; None if it is closed, or a local socket."""
     try:
         with socket.socket(fileno=os.dup(fd)) as link:
             return _address_of(link)
@@ -37,12 +39,12 @@ def peer_of(fd: int) -> tuple[str, int] | None:
 
 
 def hang_up(knock: Knock) -> bool:
-    """End a connection that libzmq has; False: it has ended, and the descriptor is another's or nobody's."""
+    """End a connection of libzmq; False if it had already ended, so that the descriptor belongs to another or none."""
     try:
         with socket.socket(fileno=os.dup(knock.fd)) as link:
             if _address_of(link) != knock.peer:
                 return False
-            with contextlib.suppress(OSError):  # it ends at this instant
+            with contextlib.suppress(OSError):  # it ended just now
                 link.shutdown(socket.SHUT_RDWR)
             return True
     except OSError:
@@ -55,7 +57,7 @@ def _address_of(link: socket.socket) -> tuple[str, int] | None:
 
 
 class Crowd:
-    """Connections without a proof, by address, each address's oldest first."""
+    """Connections without a proof, by address, oldest first."""
 
     def __init__(self, per_address: int = PER_ADDRESS_MAX, in_all: int = IN_ALL_MAX) -> None:
         self._per_address, self._in_all = per_address, in_all
@@ -66,11 +68,11 @@ class Crowd:
         return len(self._waiting)
 
     def of(self, address: str) -> int:
-        """How many of an address wait."""
+        """How many connections of an address wait."""
         return len(self._of.get(address, ()))
 
     def came(self, knock: Knock, at: float) -> Knock | None:
-        """One more has connected; who has to go for that, if there are too many."""
+        """A new connection; returns those to close if there are now too many."""
         self._expire(at)
         self.went(knock.door, knock.fd)
         key = knock.door, knock.fd
@@ -84,7 +86,7 @@ class Crowd:
         return None
 
     def proved(self, address: str) -> None:
-        """One of that address has a key that is known. Which one is not told: most likely the one that came last."""
+        """A connection of that address has proved a known key. It is unknown which one; most likely the newest."""
         if keys := self._of.get(address):
             self._take(next(reversed(keys)))
 
@@ -94,7 +96,7 @@ class Crowd:
             self._take((door, fd))
 
     def leave(self, door: int) -> None:
-        """A socket is closed, and all its connections."""
+        """A socket is closed, with all its connections."""
         for key in [key for key in self._waiting if key[0] == door]:
             self._take(key)
 

@@ -1,6 +1,6 @@
-"""The sockets of a node's documents: per session a ROUTER that hears, and a DEALER per peer that speaks (PEE-001, PEE-002).
+"""The sockets of a node's documents: per session a ROUTER to receive, and a DEALER per peer to send (PEE-001, PEE-002).
 
-Programs of this machine come through a door in the state directory; a board in the browser is a process of its own.
+Local programs connect to a socket in the state directory; a board in the browser is a separate process.
 """
 
 import asyncio
@@ -40,14 +40,15 @@ TRIES: Final = 64  # PEE-001
 QUEUE: Final = 3_000  # PEE-002
 HEARS: Final = Shape("ROUTER", is_bound=True, sends=1, hears=QUEUE, frame_bytes=FRAME_BYTES_MAX, is_handed_over=True)
 SPEAKS: Final = Shape("DEALER", is_bound=False, sends=QUEUE, hears=1, frame_bytes=FRAME_BYTES_MAX)
-LINGER_MS: Final = 200  # how long a last word, as GBYE, may take to leave (PEE-013)
-DEAD_MS: Final = 6_000  # what a peer does not take for so long ends the connection; beats are said every few seconds
+LINGER_MS: Final = 200  # seconds for a last message such as GBYE to leave (PEE-013)
+# seconds; a peer that accepts nothing for so long is disconnected; beats are sent every few seconds
+DEAD_MS: Final = 6_000
 FRAMES_MAX: Final = 5
 BUDGET: Final = 128  # messages in one turn of a session
 BUDGET_BYTES: Final = 1 << 20
 BETWEEN: Final = b"\0"
 NOTE: Final = "doc-ports.json"
-"""In the state directory: where sessions listened last."""
+"""File in the state directory with the last ports of sessions."""
 
 
 class SessionLinks:
@@ -61,7 +62,7 @@ class SessionLinks:
         credentials: Credentials = Credentials(),  # noqa: B008  # without keys it holds nothing that changes
         gatekeeper: Gatekeeper | None = None,
     ) -> None:
-        """`gatekeeper`: of that context, where there are keys."""
+        """`gatekeeper`: that of the context, if there are keys."""
         self.name, self._context, self._hear = name, context, hear
         self._credentials, self._gatekeeper = credentials, gatekeeper
         self.uuid = b""
@@ -76,9 +77,9 @@ class SessionLinks:
         """Messages of keys that are nobody's any more."""
 
     def listen(self, listen: str, port: int = 0) -> bool:
-        """Bind, unless that is done; whether a port was free.
+        """Bind, unless already bound; returns whether a port was free.
 
-        `port`: tried first where none is asked for: others know it from the start before.
+        `port` is tried first if the settings name none: others know it from the previous start.
         """
         if not self._bound:
             self._bound = self._bind(listen, port)
@@ -92,7 +93,7 @@ class SessionLinks:
         return _advertised(self._bound, work.advertise) if self.listen(work.listen, port) else ""
 
     def send(self, endpoint: bytes, frames: list[bytes]) -> bool:
-        """Say it to that endpoint; False if its queue is full or it is no endpoint (PEE-002)."""
+        """Send to an endpoint; False if its queue is full or the endpoint is invalid (PEE-002)."""
         made = self._dealers.get(endpoint) or self._dial(endpoint)
         if made is None:
             return False
@@ -103,13 +104,13 @@ class SessionLinks:
         return True
 
     def hang_up(self, endpoint: bytes) -> None:
-        """Close the socket to an endpoint; last words may still leave."""
+        """Close the socket to an endpoint; last messages may still leave."""
         self._pinned.pop(endpoint, None)
         if (made := self._dealers.pop(endpoint, None)) is not None:
             made.close(LINGER_MS)
 
     def forget(self, gone: Container[bytes]) -> None:
-        """Nobody holds the keys of these nodes any more: close what goes there, and listen anew (SEC-052)."""
+        """The keys of these nodes are no longer valid: close connections to them, and bind again (SEC-052)."""
         for endpoint in [endpoint for endpoint, uuid in self._pinned.items() if uuid in gone]:
             self.hang_up(endpoint)
         if self.router is not None:
@@ -126,17 +127,17 @@ class SessionLinks:
 
     @property
     def reachable(self) -> str:
-        """Where this machine reaches its ROUTER."""
+        """Address at which this machine can reach its ROUTER."""
         host = {"0.0.0.0": "127.0.0.1", "::": "::1"}  # noqa: S104  # nothing is bound
         return endpoint_of(host.get(host_of(self._bound), host_of(self._bound)), self.port)
 
     @property
     def port(self) -> int:
-        """Where its ROUTER listens; 0: nowhere."""
+        """Port of its ROUTER; 0: not bound."""
         return port_of(self._bound) if self._bound else 0
 
     def close(self) -> None:
-        """Let go of everybody; last words may still leave."""
+        """Close all sockets; last messages may still leave."""
         for endpoint in list(self._dealers):
             self.hang_up(endpoint)
         if self._listening_again is not None:
@@ -166,13 +167,13 @@ class SessionLinks:
                 self._gatekeeper.watch(router)
             loop = asyncio.get_running_loop()
             loop.add_reader(router.FD, self.read)
-            loop.call_soon(self.read)  # the descriptor tells of edges, and one may have been before
+            loop.call_soon(self.read)  # the descriptor is edge-triggered, and may have signalled before
             return endpoint_of(host, port)
         router.close(0)
         return ""
 
     def _dial(self, endpoint: bytes) -> Socket | None:
-        """Its identity stands before it connects: libzmq ignores one that comes later (PEE-002)."""
+        """The routing id is set before connecting, because libzmq ignores a later one (PEE-002)."""
         text = endpoint.decode("ascii", "replace")
         if not self.uuid or not is_address(text):
             return None
@@ -191,7 +192,7 @@ class SessionLinks:
         return made
 
     def read(self) -> None:
-        """Hear what is there, up to a turn's share; the rest when other callbacks had theirs."""
+        """Read what is available, up to the share of a turn; the rest after other callbacks."""
         size = 0
         for _ in range(BUDGET):
             if self.router is None or size > BUDGET_BYTES:
@@ -205,7 +206,7 @@ class SessionLinks:
             if self._credentials.is_closed and proved is None:
                 self.refused += 1
                 continue
-            proved = proved or None  # a session's key is everybody's: it says that somebody may, not who
+            proved = proved or None  # all members share the session's key: it proves permission, not identity
             said = [frame.bytes for frame in frames[:FRAMES_MAX]]
             peer = self.name.encode() + BETWEEN + said[0]
             self._hear(Source(CHANNEL, peer, proved, said_of(frames[-1], "Peer-Address")), said)
@@ -213,7 +214,7 @@ class SessionLinks:
 
 
 class SessionKey(Credentials):
-    """Of a session that has a key of its own: who has the pair is in, and nobody else (GSP-050)."""
+    """The key of a session that has its own: whoever has the pair may take part, and nobody else (GSP-050)."""
 
     def __init__(self, pair: Keys) -> None:
         everybody = Holder(b"", "session", frozenset(), (), 0, (pair.public,))
@@ -221,14 +222,14 @@ class SessionKey(Credentials):
         self._pair = pair
 
     def pin(self, made: Socket, place: str) -> tuple[bytes, str] | None:
-        """Let the socket connect to who has the same pair; whose it is, it does not say."""
-        del place  # who stands there does not matter
+        """Let the socket connect only to peers with the same pair; it does not identify them."""
+        del place  # the peer's identity does not matter
         connect_with(made, self._pair, self._pair.public)
         return None
 
 
 class DocDoors:
-    """Opened when the node can hear; a node without documents has none."""
+    """Opened when the node can handle messages; unused in a node without documents."""
 
     def __init__(self, settings: NodeSettings, runner: Runner, links: Links, state: Path) -> None:
         self._tables = settings.doc.session if settings.doc is not None else None
@@ -249,11 +250,14 @@ class DocDoors:
 
     @property
     def performers(self) -> dict[type, Callable[[Any], None]]:
-        """Who opens sessions."""
+        """The functions that open sessions."""
         return {OpenSession: self._open}
 
     async def open(self) -> None:
-        """Let programs in, and begin every session; UserError `socket-refused`, or `port-in-use` if one was asked for."""
+        """Accept local programs, and start every session.
+
+        UserError `socket-refused`, or `port-in-use` for a port in the settings.
+        """
         if self._tables is None:
             return
         self._context = zmq.Context()
@@ -288,7 +292,7 @@ class DocDoors:
         return SessionLinks(context, name, self._runner.post, credentials, keeper)
 
     async def close(self) -> None:
-        """Let go of everybody, after the last words."""
+        """Close all sockets after the last messages."""
         for board in self._boards:
             await board.close()
         await self._eyes.close()
@@ -304,11 +308,11 @@ class DocDoors:
             await asyncio.to_thread(self._context.term)
 
     def routers(self) -> list[Socket]:
-        """What listens, of all sessions."""
+        """The bound sockets of all sessions."""
         return [links.router for links in self.sessions.values() if links.router is not None]
 
     def entrances(self) -> Iterator[Entrance]:
-        """Where sessions listen."""
+        """Where sessions listen with keys."""
         for links in self.sessions.values():
             if links.port:
                 yield Entrance(f"document {links.name}", f"tcp://{links.reachable}", "ROUTER")
@@ -322,7 +326,7 @@ class DocDoors:
                 yield OpenDoor(each.name, f"{host}:{port}", reached_by(host))
 
     def admit(self, table: KeyTable, gone: frozenset[bytes]) -> None:
-        """Whom to let in from now on, and whom no more."""
+        """Update which peers are accepted."""
         if self.gatekeeper is not None:
             self.gatekeeper.table = table
         if gone:
@@ -336,10 +340,10 @@ class DocDoors:
         self._runner.soon(lambda: self._runner.order("document", Opened(work.session, endpoint)))
 
     def _note_port(self, session: str, endpoint: str) -> None:
-        """So that who was told an address finds us there after a restart, too."""
+        """Store the port, so that peers find this session after a restart too."""
         if endpoint:
             self._ports[session] = self.sessions[session].port
-            with contextlib.suppress(OSError):  # then the next start draws another
+            with contextlib.suppress(OSError):  # the next start draws another port
                 self._note.write_bytes(msgspec.json.encode(self._ports))
 
     def _say(self, peer: bytes, frames: list[bytes]) -> None:
@@ -366,7 +370,7 @@ class DocDoors:
 
 
 def _noted(note: Path) -> dict[str, int]:
-    """Ports of the start before, by session."""
+    """Ports of the previous start, by session."""
     try:
         return msgspec.json.decode(note.read_bytes(), type=dict[str, int])
     except (OSError, *UNREADABLE):
@@ -374,7 +378,7 @@ def _noted(note: Path) -> dict[str, int]:
 
 
 def _ports(listen: str, last: int) -> Iterator[int]:
-    """The one that is asked for; or that of last time, then some of the seed's range, drawn evenly (PEE-001)."""
+    """The configured port; else the last one, then some of the seed's range, drawn at random (PEE-001)."""
     if is_address(listen):
         yield port_of(listen)
         return
@@ -385,7 +389,7 @@ def _ports(listen: str, last: int) -> Iterator[int]:
 
 
 def _advertised(bound: str, advertise: str) -> str:
-    """What HELO says: as asked for; else where it listens, which others replace where that is everywhere (PEE-012)."""
+    """The address in HELO: as configured; else where it listens; peers replace a wildcard (PEE-012)."""
     if is_address(advertise):
         return advertise
     return endpoint_of(advertise or host_of(bound), port_of(bound))

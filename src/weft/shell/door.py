@@ -1,4 +1,4 @@
-"""The door of a node for programs of its machine: a socket in its state directory, and a note of where it is (CLI-001).
+"""The local socket of a node: in its state directory, with a file that names its path (CLI-001).
 
     <state>/chains.sock        the socket, mode 0600; catalog.sock likewise, for who may order what others may not (CAT-061)
     <state>/chains.endpoint    one line, `ipc://PATH`: what a client connects to
@@ -22,7 +22,7 @@ PATH_BYTES_MAX: Final = 107  # sun_path of Linux, with its closing zero
 
 
 def note_down(note: Path, line: str) -> None:
-    """Write where something listens, whole or not at all; StorageFailed if the disk refuses it."""
+    """Write the address of a listener atomically; StorageFailed if the disk refuses it."""
     fresh = note.with_suffix(".new")
     try:
         fresh.write_text(f"{line}\n", "utf-8")
@@ -32,7 +32,7 @@ def note_down(note: Path, line: str) -> None:
 
 
 class Door:
-    """Where programs knock, as long as the node runs: one door for clients of the chains, one for keepers of the catalog."""
+    """A local socket that exists while the node runs: one for clients of the chains, one for catalog administrators."""
 
     def __init__(self, state: Path, name: str = "chains") -> None:
         self.note = state / f"{name}.endpoint"
@@ -41,11 +41,11 @@ class Door:
 
     @property
     def endpoint(self) -> str:
-        """What clients connect to."""
+        """The endpoint that clients connect to."""
         return f"ipc://{self.path}"
 
     def open(self, links: Links, channels: Iterable[str]) -> None:
-        """Bind the socket, then write the note; UserError `socket-refused`, StorageFailed."""
+        """Bind the socket, then write its address; UserError `socket-refused`, StorageFailed."""
         if len(os.fsencode(self.path)) > PATH_BYTES_MAX:
             self._makeshift = Path(tempfile.mkdtemp(prefix="weft-"))
             self.path = self._makeshift / self.path.name
@@ -53,7 +53,7 @@ class Door:
         note_down(self.note, self.endpoint)
 
     def close(self) -> None:
-        """Take the note away, and what was made besides."""
+        """Remove the file and the directory that was made."""
         with contextlib.suppress(OSError):
             self.note.unlink()
         if self._makeshift is not None:

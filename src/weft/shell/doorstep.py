@@ -1,4 +1,4 @@
-"""Looks once a while whether whom this node has dialled refuses it, and lets its sockets rest as long as that is so (SEC-052)."""
+"""Checks at times whether a dialled peer refuses this node, and pauses its sockets while that lasts (SEC-052)."""
 
 import asyncio
 import contextlib
@@ -18,7 +18,7 @@ from weft.shell.sockets import Context, Socket, connect_with
 
 LOOK_S: Final = 0.02
 PATIENCE_S: Final = 3.0
-AT_ONCE: Final = 16  # knocks under way
+AT_ONCE: Final = 16  # probes in progress
 _ENDS: Final[dict[int, str]] = {
     zmq.EVENT_HANDSHAKE_SUCCEEDED: OK,
     zmq.EVENT_HANDSHAKE_FAILED_AUTH: REFUSED,
@@ -34,7 +34,7 @@ class _Knock(NamedTuple):
 
 
 async def knock(context: Context, places: Iterable[Place], keys: Keys) -> dict[str, str]:
-    """What comes of one knock at each place, by its endpoint; of several keys one that fits is enough."""
+    """The result of one probe at each place, by endpoint; of several keys one that is accepted suffices."""
     knocks = [_begin(context, place, server, keys) for place in places for server in place.servers]
     found: dict[str, str] = {}
     try:
@@ -58,7 +58,7 @@ def _begin(context: Context, place: Place, server: str, keys: Keys) -> _Knock:
 
 
 async def _watch(knocks: list[_Knock], found: dict[str, str]) -> None:
-    """Until each has ended, or patience has; the socket of one that has ended knocks no more."""
+    """Wait until each has ended, or the time is over; a socket that has ended stops probing."""
     loop, waiting = asyncio.get_running_loop(), list(knocks)
     ends_at = loop.time() + PATIENCE_S
     while waiting and loop.time() < ends_at:
@@ -72,14 +72,14 @@ async def _watch(knocks: list[_Knock], found: dict[str, str]) -> None:
 
 
 class Doorstep:
-    """Of one node with keys; one look at a time. `tell` hears which doors have shut, and which let us in again."""
+    """For one node with keys; one check at a time. `tell` gets the peers that started or stopped refusing."""
 
     def __init__(self, links: Links, tell: Callable[[Any], None]) -> None:
         self._links, self._tell = links, tell
         self._look: asyncio.Task[None] | None = None
 
     def look(self) -> None:
-        """Knock where something is dialled, and nothing is heard, if it is time; what comes of it follows."""
+        """If it is time, probe dialled peers that are silent; the result follows."""
         if self._look is not None and not self._look.done():
             return
         now = asyncio.get_running_loop().time()
@@ -88,7 +88,7 @@ class Doorstep:
             self._look = asyncio.create_task(self._knock(places))
 
     async def close(self) -> None:
-        """Knock no more."""
+        """Stop probing."""
         if self._look is not None:
             self._look.cancel()
             await asyncio.wait([self._look])
@@ -124,6 +124,6 @@ class Doorstep:
 
 
 def _rest(made: Socket, endpoint: str) -> None:
-    """The socket knocks there no more, and nothing waits in it for that door."""
+    """The socket stops dialling there, and messages queued for that peer are dropped."""
     with contextlib.suppress(zmq.ZMQError):  # it was not dialled
         made.disconnect(f"tcp://{endpoint}")

@@ -1,7 +1,7 @@
 """The ZeroMQ sockets of one channel, by what `Source.peer` of their messages is (SIM-020 to SIM-022).
 
-A channel that binds has one socket, one that dials has one until the next `Connect`, one that calls has a socket per
-endpoint that it speaks to, closed when nothing was said for a minute.
+A channel that binds has one socket; one that dials has one until the next `Connect`; one that calls has a socket per
+endpoint, which is closed after a minute without messages.
 """
 
 import asyncio
@@ -26,21 +26,21 @@ from weft.shell.trying import Entrance
 MESSAGE_BYTES_MAX: Final = 12 << 20  # a bundle has 8 MiB (CFG-013)
 REBIND_S: Final = 0.01
 REBIND_TRIES: Final = 500  # five seconds in all
-REST_S: Final = 0.005  # how long one waits that had its turn: see VALUES_BUDGET
+REST_S: Final = 0.005  # how long a socket waits after its turn: see VALUES_BUDGET
 CALL_IDLE_S: Final = 60.0
 CALLS_MAX: Final = 256  # as many as a mesh of the store may have (LNK-023)
 NOWHERE: Final = "0.0.0.0"  # noqa: S104  # nothing is bound to it
 NOW: Final = int(zmq.NOBLOCK)  # a plain number: joining two of the enumeration costs more than the call
 NOW_AND_MORE: Final = int(zmq.NOBLOCK | zmq.SNDMORE)
 EVENTS: Final = zmq.EVENTS
-put: Final = zmq.backend.Socket.send  # what `Socket.send` calls; half of its cost is the way there
+put: Final = zmq.backend.Socket.send  # the function below `Socket.send`: half of its cost is the call of the wrapper
 READABLE: Final = int(zmq.POLLIN)
-LOOKS: Final = 2  # asking whether there is more is cheaper than an exception that says no, but not for each of many
-AGAIN_S: Final = 2.0  # how long a key is tried at a place where another may be the right one
+LOOKS: Final = 2  # asking for more is cheaper than an exception that says no, but not for each of many messages
+AGAIN_S: Final = 2.0  # how long a key is tried at a place where another key may be the right one
 
 
 class Heard(NamedTuple):
-    """One message as it came in; `Source` of `weft.base.effects`, and its frames."""
+    """One received message: `Source` of `weft.base.effects`, and its frames."""
 
     channel: str
     peer: bytes
@@ -50,8 +50,8 @@ class Heard(NamedTuple):
 
 
 def shape_of(row: Channel) -> Shape:
-    """What a socket of that channel is for."""
-    heard = LINK_QUEUE if row.is_bound else row.queue  # whoever reaches a bound port may make it wait
+    """The options for a socket of that channel."""
+    heard = LINK_QUEUE if row.is_bound else row.queue  # any peer that reaches a bound port could make it wait
     return Shape(row.socket, row.is_bound, row.queue, heard)
 
 
@@ -72,7 +72,7 @@ class End:
         stirred: "deque[End]",
         credentials: Credentials,
     ) -> None:
-        """`stirred`: where it stands in line when there may be something to hear."""
+        """`stirred`: the queue of ends that may have something to read."""
         self.name, self.row = name, CHANNELS[name]
         self.sockets: dict[bytes, Socket] = {}
         self._hears, self._is_router = self.row.socket != "PUB", self.row.socket == "ROUTER"
@@ -92,15 +92,15 @@ class End:
         self._binding_again: asyncio.TimerHandle | None = None
 
     def bind(self, host: str, base_port: int) -> None:
-        """Wait for others at this channel's port of the block; ZMQError if it is taken."""
+        """Listen at this channel's port of the block; ZMQError if it is taken."""
         place = (host, base_port + self.row.place)
         self._bind(place)
         self._places.append(place)
 
     def bind_local(self, path: Path) -> None:
-        """Wait, too, for others on this machine, who may open the socket if they are this user; ZMQError.
+        """Also listen on a local socket, which only this user may open; ZMQError.
 
-        It comes before any port: from the first keyed port on, a socket binds for keys only.
+        Call it before any port is bound: after the first port with keys, a socket binds with keys only.
         """
         self._bind(path)
         self._places.append(path)
@@ -124,7 +124,7 @@ class End:
         return list(self._places)
 
     def entrances(self) -> Iterator[Entrance]:
-        """Where it is bound for keys that this node knows."""
+        """The places bound for keys that this node knows."""
         if self.row.is_for_strangers:
             return
         for place in self._places:
@@ -133,9 +133,9 @@ class End:
                 yield Entrance(self.name, f"tcp://{_bracketed(host)}:{place[1]}", self.row.socket)
 
     def forget(self, gone: Container[bytes]) -> None:
-        """Keys are nobody's any more: connections to their nodes are closed, and a bound socket is bound anew.
+        """Keys are no longer valid: close connections to their nodes, and bind a bound socket again.
 
-        A ROUTER cannot drop one peer (SEC-052). The others connect again by themselves.
+        A ROUTER cannot drop a single peer (SEC-052). The other peers reconnect automatically.
         """
         if self._places:
             self.rebind()
@@ -144,12 +144,16 @@ class End:
             self._close(key)
 
     def rebind(self) -> None:
-        """Close what is bound, and bind it again, as the credentials are now."""
+        """Close what is bound, and bind it again with the current credentials."""
         self.disconnect()
         self._bind_again(REBIND_TRIES)
 
     def _bind_again(self, tries: int) -> None:
-        """Bind everywhere. libzmq closes a port in a thread of its own: it may take some tries until it is free. ZMQError after the last."""
+        """Bind everywhere.
+
+        libzmq closes a port in another thread, so it may take several attempts until it is free. ZMQError after the
+        last.
+        """
         self._binding_again = None
         try:
             for place in self._places:
@@ -161,7 +165,7 @@ class End:
             self._binding_again = asyncio.get_running_loop().call_later(REBIND_S, self._bind_again, tries - 1)
 
     def connect(self, effect: Connect) -> None:
-        """Open a connection: instead of the one before, or beside it, as the channel's row says."""
+        """Open a connection: in place of the one before, or in addition, according to the channel's row."""
         if self.row.how == KEEPS:
             self.hang_up(effect.tag)
         else:
@@ -173,7 +177,7 @@ class End:
         self.dial(effect.tag, made, effect.endpoint)
 
     def unbind(self) -> None:
-        """Wait for nobody any more."""
+        """Stop listening."""
         self._places.clear()
         self.disconnect()
 
@@ -191,7 +195,7 @@ class End:
             self._close(key)
 
     def send(self, peer: bytes, frames: list[bytes]) -> bool:
-        """Hand a message to its socket, or drop and count it; False if that is so."""
+        """Hand a message to its socket; if that fails it is dropped and counted: False."""
         target = self._target(peer)
         if target is None:
             self.drop("closed")
@@ -209,9 +213,9 @@ class End:
         return True
 
     def take(self, heard: list[Heard], size: int) -> int:
-        """Add what has come in: at most its budget of messages, and hardly more than `size` bytes; each socket has its share.
+        """Add received messages: at most its budget, and about `size` bytes; each socket has its share.
 
-        How many bytes those are. If there may be more, it stands in line again, as the last.
+        Returns the number of bytes. If there may be more, the end goes to the back of the queue.
         """
         self._is_stirred = False
         if not self.sockets:
@@ -224,7 +228,7 @@ class End:
         return taken
 
     def is_readable(self) -> bool:
-        """Whether it has something to hear; if not, it stands in line no more."""
+        """Whether there may be something to read; if not, it leaves the queue."""
         for source in self.sockets.values():
             if int(source.get(EVENTS)) & READABLE:
                 return True
@@ -253,7 +257,7 @@ class End:
             made.setsockopt(zmq.SUBSCRIBE, b"" if self.row.is_bound else BEAT)
         if ":" in host:
             made.setsockopt(zmq.IPV6, 1)
-        if self.row.socket != "PUB":  # which hears nothing
+        if self.row.socket != "PUB":  # such a socket receives nothing
             self._listen(key, made)
         self._stir()
         return made
@@ -271,11 +275,14 @@ class End:
         self._on_readable()
 
     def _go_on(self, _: bytes) -> None:
-        """There may be more than this turn had room for."""
+        """There may be more than fits into this turn."""
         self._stir()
 
     def dial(self, key: bytes, made: Socket, endpoint: str) -> tuple[bytes, str] | None:
-        """Connect to an endpoint; whose UUID and key are awaited there. By the first port there it is known who that is."""
+        """Connect to an endpoint; returns the UUID and key expected there.
+
+        The node is identified by the first port of its block.
+        """
         pair = None
         try:
             is_plain = self.row.is_plain and is_loopback(host_of(endpoint))
@@ -343,10 +350,10 @@ class End:
         return Heard(self.name, key, proved, frames, kind) if is_whole else None
 
     def _prove(self, frame: zmq.Frame, key: bytes) -> tuple[bytes | None, bool]:
-        """Who said it, by the key that libzmq reports on its frame or that the connection has pinned (SEC-012).
+        """The sender, by the key that libzmq reports for the frame or that the connection has pinned (SEC-012).
 
-        False: a key was reported and is nobody's any more. A bound socket that reports none was reached over a file, or
-        over the loopback port of a foreign protocol.
+        False: the reported key is no longer valid. If a bound socket reports no key, the message came over a local
+        socket, or over the loopback port of a foreign protocol.
         """
         if not self._credentials.is_closed:
             return None, True
@@ -367,7 +374,7 @@ def key_and_address(frame: zmq.Frame) -> str:
 
 
 def said_of(frame: zmq.Frame, name: str) -> str:
-    """What the metadata of a message says of where it came from; empty: nothing."""
+    """What the metadata of a message says about its origin; empty: nothing."""
     try:
         return str(frame.get(name))
     except zmq.ZMQError:  # an old ZMTP
@@ -377,17 +384,17 @@ def said_of(frame: zmq.Frame, name: str) -> str:
 def kind_and_address(frame: zmq.Frame) -> str:
     """The type of the socket at the other end, a space, its address; no address: it is of this machine's file system.
 
-    Of a peer that is gone already libzmq may not know the address: then it is nobody's, and by no means ours.
+    For a peer that is already gone libzmq may not know the address: then the address is unknown, and not local.
     """
     address = said_of(frame, "Peer-Address") or NOWHERE
     return f"{said_of(frame, 'Socket-Type')} {'' if address.startswith('localhost:') else address}"
 
 
 class Keeps(End):
-    """A socket per tag of a `Connect`, of which only those are looked at that have something.
+    """A socket per tag of a `Connect`; only sockets with data are read.
 
-    Who says more than a turn has room for is not heard for a while, and then waits in queues of its own: values are the
-    least that a broker does, and a flood of them must not be what all its time goes to (LVC-009).
+    A sender that exceeds the share of a turn is not read for a while; its messages wait in its own queues. A broker has
+    more important work than values, and a flood of them must not take all its time (LVC-009).
     """
 
     def __init__(self, *words: Any) -> None:
@@ -403,7 +410,7 @@ class Keeps(End):
         return sum(self._take(key, socket, heard, self.row.budget, share) for key, socket in found)
 
     def is_readable(self) -> bool:
-        """Whether somebody is awake: who that is was said by a descriptor, and nothing is sent that could hide it."""
+        """Whether a socket has data: descriptors report that reliably, because nothing is sent on these sockets."""
         self._is_stirred = bool(self._awake)
         return self._is_stirred
 
@@ -433,10 +440,10 @@ class Keeps(End):
 
 
 class Adds(End):
-    """One socket that speaks to many places.
+    """One socket connected to many places.
 
-    Who was not known when it was dialled, or has another key since, is dialled again (SEC-013): libzmq tries the key that it
-    was given for ever, and does not say that it is the wrong one.
+    A peer that was unknown when dialled, or has another key now, is dialled again (SEC-013): libzmq keeps trying the
+    key it was given, and does not report that it is wrong.
     """
 
     def __init__(self, *words: Any) -> None:
@@ -445,7 +452,7 @@ class Adds(End):
         """By endpoint: whose UUID and key are awaited there, and since when."""
 
     def connect(self, effect: Connect) -> None:
-        """Speak to one place more."""
+        """Connect to one more place."""
         if b"" not in self.sockets:
             self._open(b"", host_of(effect.endpoint))
         self._stir()
@@ -455,7 +462,7 @@ class Adds(End):
         self._dialled[endpoint] = (self.dial(b"", self.sockets[b""], endpoint), time.monotonic())
 
     def send(self, peer: bytes, frames: list[bytes]) -> bool:
-        """As `End.send`, to all who are there."""
+        """Like `End.send`, to all connected peers."""
         if self._credentials.is_closed and b"" in self.sockets:
             self._look_again()
         return super().send(peer, frames)
@@ -469,11 +476,11 @@ class Adds(End):
                 self._reach(endpoint)
 
     def _leave(self, endpoint: str) -> None:
-        with contextlib.suppress(zmq.ZMQError):  # nobody was known there, and it was not dialled
+        with contextlib.suppress(zmq.ZMQError):  # the peer there was unknown, and it was not dialled
             self.sockets[b""].disconnect(f"tcp://{endpoint}")
 
     def forget(self, gone: Container[bytes]) -> None:
-        """Keys are nobody's any more: what goes to their nodes ends, and the others are spoken to as before."""
+        """Keys are no longer valid: close connections to their nodes, and keep the others."""
         for endpoint, (pair, _) in list(self._dialled.items()):
             if pair is not None and pair[0] in gone:
                 self._leave(endpoint)
@@ -485,7 +492,7 @@ class Adds(End):
 
 
 class Calls(End):
-    """A socket per endpoint that is spoken to, and none for long."""
+    """A socket per endpoint, closed when idle."""
 
     def __init__(self, *words: Any) -> None:
         super().__init__(*words)
@@ -522,7 +529,7 @@ class Calls(End):
             self._timer = loop.call_later(CALL_IDLE_S, self._hang_up)
 
     def _hang_up(self) -> None:
-        """Close what was idle for long enough, and come again for the rest."""
+        """Close sockets that were idle long enough, and schedule the next check."""
         loop = asyncio.get_running_loop()
         for key in [key for key, at in self._used_at.items() if loop.time() - at >= CALL_IDLE_S]:
             self._close(key)

@@ -1,7 +1,6 @@
-"""The door at which machines join: bound while an invitation is open, and the tokens for it (SEC-021, SEC-022).
+"""The port for machines that join, bound while an invitation is open, and the tokens for it (SEC-021, SEC-022).
 
-It stands on the last port of the block, or on the one before where the store's mesh has that: a token names its port, so
-nobody has to know.
+It is the last port of the block, or the one before if the store's mesh uses that; the token names the port.
 """
 
 import asyncio
@@ -44,7 +43,7 @@ from weft.wire.z85 import from_z85
 
 PLACES: Final = (MESH, CLIENTS)
 """Of the block: the door's own, and the one that it takes if the store's mesh stands there."""
-LAST_WORDS_S: Final = 0.3  # until the answer to who asked has left
+LAST_WORDS_S: Final = 0.3  # until the answer has left
 
 
 class Enrolling:
@@ -94,7 +93,7 @@ class Enrolling:
         self._order(DoorIs(port, "" if port else f"ports {ports[0]} and {ports[1]} of {own.host} are taken"))
 
     def _is_bound(self, host: str, port: int) -> bool:
-        """Whether the door stands there now; a socket that could not be bound is not tried again."""
+        """Whether the port is bound now; after a failure it is not tried again."""
         if self._links.serve_at(ENROL, host, port):
             return True
         self._links.unbind(ENROL)
@@ -111,7 +110,7 @@ class Enrolling:
         self._order(made)
 
     def _switch_key(self, _: SwitchKey) -> None:
-        """Take the next pair, and start again with it; StorageFailed ends the node, which has its old one then."""
+        """Switch to the next key pair and restart; StorageFailed ends the node, which then keeps its old pair."""
         self._start_again(KeySwitched(take_following(self._state, self._identity.node)))
 
     def _start_again(self, why: AddressChanged | KeySwitched) -> None:
@@ -136,7 +135,7 @@ class Enrolling:
         return address_fault(host)
 
     def _make_ready(self, host: str) -> str:
-        """Keys and address on disk; why not, if that fails."""
+        """Write keys and address to disk; returns why that failed, or an empty text."""
         try:
             found_fabric(self._state, self._identity, endpoint_of(host, self._settings.node.port))
             keep_address(self._state, host)

@@ -1,9 +1,9 @@
 """The file calls of the shell, all of them (FLT-030).
 
-Durability is a matter of which calls were made in which order, so they are few and they have one door. What a
-call promises is what Linux promises, no more: an append may be short, nothing is durable before `sync`, and no
-name, be it new, moved or removed, before `sync_directory`. `weft.testing.disk` has the twins that live in memory, write down
-every call, and fail on demand; the journal cannot tell them apart.
+Durability depends on which calls were made in which order, so they are few and in one place. A call promises what Linux
+promises, no more: an append may be short, nothing is durable before `sync`, and no name, be it new, moved or removed,
+before `sync_directory`. `weft.testing.disk` has the twins that live in memory, write down every call, and fail on
+demand; the journal cannot tell them apart.
 
 Every call may raise OSError.
 """
@@ -14,7 +14,7 @@ import os
 from pathlib import Path
 from typing import Final
 
-FILE_MODE: Final = 0o600  # JRN-007: what a node keeps is nobody else's
+FILE_MODE: Final = 0o600  # JRN-007: nobody else may read what a node keeps
 DIRECTORY_MODE: Final = 0o700
 PIECE_BYTES: Final = 1 << 20  # read and copied at once
 

@@ -1,7 +1,7 @@
 """What the machines below a node measure, for Prometheus: `/metrics/fleet` (MET-006, MEA-030).
 
-Batches are decoded only while somebody scrapes: from the first scrape on until ten minutes after the last. What a node tells
-is therefore whole from the second scrape on, as soon as each metric was measured twice. Values are the calculated ones, as
+Batches are decoded only while somebody scrapes: from the first scrape on until ten minutes after the last. So the
+answer is complete from the second scrape on, once each metric was measured twice. Values are the calculated ones, as
 everywhere in Weft, in base units; a series that is older than it usually takes is not told any more.
 """
 
@@ -76,11 +76,11 @@ class FleetValues:
         self._known: dict[bytes, tuple[samples.Series, ...]] = {}
 
     def watch(self, now: Now) -> None:
-        """Somebody scrapes: values are noted from now on for a while."""
+        """A scrape happened: note values from now on for a while."""
         self._until_ns = now.mono + WATCHED_NS
 
     def note(self, records: Iterable[Record], now: Now) -> None:
-        """Look at records that are durable here."""
+        """Evaluate records that are durable here."""
         if now.mono > self._until_ns:
             if self._nodes:
                 self._nodes, self._known, self._count = {}, {}, 0
@@ -95,7 +95,7 @@ class FleetValues:
         try:
             batch = samples.decode(record.payload, self._known)
         except PeerError:
-            return  # the lake's business
+            return  # only the lake needs it
         node = self._nodes.setdefault(bytes(record.origin), {})
         for row in batch.rows:
             series = batch.series[row.series]
@@ -118,7 +118,7 @@ class FleetValues:
         held.point, held.heard_ns = point, now.mono
 
     def told(self, name_of: Callable[[bytes], str], now: Now) -> Iterator[Sample]:
-        """All that is fresh; what is an hour old is forgotten."""
+        """All fresh values; values older than an hour are dropped."""
         for origin, node in self._nodes.items():
             for key, held in list(node.items()):
                 age_ns = now.mono - held.heard_ns

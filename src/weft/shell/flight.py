@@ -1,4 +1,4 @@
-"""The flight recorder: the last things that a node heard, was ordered, and did, for whoever looks at a crash (OBS-006).
+"""The flight recorder: the last messages, orders and effects of a node, to analyse a crash (OBS-006).
 
 It holds them in memory only. They are written to the folder `flight` of the state directory when the node ends by a
 fault, or on SIGUSR2; `weft debug dump` asks a running node for them. Frames are cut, so a dump stays small; what it
@@ -27,7 +27,7 @@ FOLDER: Final = "flight"
 
 
 class Note(NamedTuple):
-    """One thing that happened. `frames` of a message, else what it was."""
+    """One entry: the frames of a message, or another thing that happened."""
 
     mono_ns: int
     what: str
@@ -36,7 +36,7 @@ class Note(NamedTuple):
     frames: Sequence[bytes]
     said: Any = None
     sizes: Sequence[int] = ()
-    """Bytes of each frame of a message that was cut; empty: it was not."""
+    """Bytes of each frame of a message that was shortened; empty: it was not."""
 
 
 _Plain = (
@@ -54,15 +54,15 @@ class Flight:
 
     @property
     def notes(self) -> list[Note]:
-        """All that is kept, oldest first."""
+        """All entries, oldest first."""
         return [Note(*note) for note in self._notes]
 
     def heard(self, mono_ns: int, source: Source, frames: Sequence[bytes]) -> None:
-        """A message came."""
+        """A message was received."""
         self._keep((mono_ns, "heard", source.channel, source.peer, frames, None))
 
     def ordered(self, mono_ns: int, core: str, order: Any) -> None:
-        """Somebody outside gave an order."""
+        """An order came from outside."""
         self._keep((mono_ns, "ordered", core, b"", (), type(order).__name__))
 
     def wrote(self, mono_ns: int, records: int, next_lsn: int) -> None:
@@ -70,7 +70,10 @@ class Flight:
         self._keep((mono_ns, "wrote", "journal", b"", (), f"{records} records before {next_lsn}"))
 
     def did(self, mono_ns: int, effect: NodeEffect) -> None:
-        """The node does something. Of what cores tell one another only its kind is kept: it may hold whole batches."""
+        """An effect was carried out.
+
+        For effects between cores only the kind is kept, because they may hold whole batches.
+        """
         if type(effect) is Transmit:
             self._keep((mono_ns, "said", effect.channel, effect.peer, effect.frames, None))
         elif type(effect) is Tell:
@@ -119,7 +122,7 @@ class Flight:
 
 
 def _cut(note: _Plain) -> _Plain:
-    """A large message, as a dump shows it."""
+    """A large message, shortened as in a dump."""
     frames = note[4]
     return (
         *note[:4],
@@ -130,7 +133,7 @@ def _cut(note: _Plain) -> _Plain:
 
 
 def _shown_of(effect: Any) -> Any:
-    """What kind of work or answer it is, since its content may be large; any other effect as it is."""
+    """The kind of work or answer, because its content may be large; any other effect unchanged."""
     for name in ("work", "answer", "event"):
         if (inner := getattr(effect, name, None)) is not None:
             return type(inner).__name__

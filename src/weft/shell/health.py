@@ -1,7 +1,7 @@
-"""How a node is: one check for each thing that can be wrong, each with a sentence and what to do (OBS-005).
+"""The health of a node: one check for each thing that can be wrong, with a sentence and a remedy (OBS-005).
 
-A check is a function of what can be seen from outside the cores; the worst of them is the node's state. `since` is
-when a check went into its present state, so somebody has to look once a second even if nobody asks.
+A check is a function of what is visible outside the cores; the node's state is that of its worst check. `since` is when
+a check entered its present state, so the checks run every second even if nobody asks.
 """
 
 from collections.abc import Callable
@@ -23,7 +23,7 @@ DEGRADED: Final = "degraded"
 FAILED: Final = "failed"
 HEARD: Final = frozenset({LakeFull, LakeFailed, LakeBack, ClockStepped})
 """Events that say how the lake and the clock are."""
-STEP_SHOWN_NS: Final = 10 * MINUTE  # a step of the clock is news for so long
+STEP_SHOWN_NS: Final = 10 * MINUTE  # seconds for which a step of the clock is reported
 LOOK: Final = "look at who sends to its ports (weft status: which core holds what); or "
 
 
@@ -36,18 +36,18 @@ class Check(NamedTuple):
 
 
 class Machine(NamedTuple):
-    """What the checks ask of the machine."""
+    """What the checks need to know about the machine."""
 
     resident_bytes: Callable[[], int]
     """Memory of this process."""
     free_bytes: Callable[[], int]
-    """Room on the file system of the journal."""
+    """Free bytes on the file system of the journal."""
     open_files: Callable[[], int]
     """Descriptors that this process has open."""
 
 
 class Health:
-    """Watches one node; changes nothing."""
+    """Checks one node; changes nothing."""
 
     def __init__(
         self, settings: NodeSettings, node: Node, journal: Journal, machine: Machine, guard: MemoryGuard
@@ -89,14 +89,14 @@ class Health:
 
     @property
     def is_ready(self) -> bool:
-        """Whether the node is where it belongs: joined, or at the root with its lake at hand."""
+        """Whether the node is in its place: joined, or at the root with its lake available."""
         carrier = self.node.cores.get("carrier")
         if "drain" in self.node.cores:
             return not self.lake_trouble
         return not isinstance(carrier, Carrier) or carrier.state in (Link.OPEN, Link.STOPPED)
 
     def journal_check(self) -> Check:
-        """Whether it takes what is new, and whether damage waits for somebody."""
+        """Whether the journal accepts new records, and whether damage waits for acceptance."""
         journal = self.journal
         if journal.state is State.FAILED:
             return Check(FAILED, "the disk failed: nothing is written any more", "weft journal verify; see the disk")
@@ -124,7 +124,7 @@ class Health:
         return Check(OK, text)
 
     def lake_check(self) -> Check | None:
-        """Whether segments can be written; only where they are."""
+        """Whether segments can be written, if this node writes any."""
         if "drain" not in self.node.cores:
             return None
         if self.lake_trouble:
@@ -132,7 +132,7 @@ class Health:
         return Check(OK, "written")
 
     def parent_check(self) -> Check | None:
-        """Whether what is kept here goes up; a root has no parent."""
+        """Whether the records kept here go up; a root has no parent."""
         carrier = self.node.cores.get("carrier")
         if self.settings.level == "root" or not isinstance(carrier, Carrier):
             return None
@@ -160,7 +160,7 @@ class Health:
         return Check(DEGRADED, text, "look at the time service")
 
     def memory_check(self) -> Check:
-        """How far the process is from its limit, and whether a core is from its budget (SEC-014, FLD-032)."""
+        """How close the process is to its memory limit, and each core to its budget (SEC-014, FLD-032)."""
         resident, limit = self.machine.resident_bytes(), self.settings.memory_bytes
         text = f"{resident // MIB} of {limit // MIB} MiB"
         if self.guard.is_tight or resident * 100 >= limit * TIGHT_PERCENT:

@@ -1,4 +1,4 @@
-"""Who this node is, kept in its state directory: made once, and one era further at each start."""
+"""The identity of this node, kept in its state directory: made once; the era grows with each start."""
 
 import errno
 import os
@@ -15,7 +15,7 @@ from weft.shell.files import Files, put_whole
 
 SECRET_BYTES: Final = 32
 NOT_HERE: Final = frozenset({errno.EACCES, errno.EPERM, errno.ENOENT, errno.ENOTDIR, errno.EEXIST})
-"""What a directory at this place will never be; every other error is the disk's."""
+"""Errors that can never be solved at this path; every other error is one of the disk."""
 
 
 class Identity(msgspec.Struct, frozen=True):
@@ -25,7 +25,7 @@ class Identity(msgspec.Struct, frozen=True):
     name: str
     era: int
     secret: str = ""
-    """Hex. What is hashed with it can be compared, and not guessed (CHN-065)."""
+    """Hex. Values hashed with it can be compared, but not guessed (CHN-065)."""
 
     @property
     def node_id(self) -> bytes:
@@ -62,7 +62,7 @@ def begin_start(state: Path, name: str, wall_ns: int) -> Identity:
 
 
 def identity_in(state: Path) -> Identity | None:
-    """Who keeps its state there; None if nobody does. UserError `bad-identity` if that cannot be read."""
+    """The identity whose state is here; None if there is none. UserError `bad-identity` if it cannot be read."""
     return _read(state / "node.json")
 
 

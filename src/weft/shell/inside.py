@@ -1,9 +1,9 @@
-"""Clients inside the process of their node: the same words, the same limits, and no socket (CLI-023).
+"""Clients inside the process of their node: same messages and limits, without a socket (CLI-023).
 
     async with weft.chain_client("tagger", node=process.inside) as chain: ...
 
-`Inside` opens connections as a client of the library wants them (`weft.client.link.sockets.Opener`). Nobody outside can have
-such a routing id: libzmq keeps a first byte of zero for ids of five bytes that it makes itself.
+`Inside` opens connections as a client of the library wants them (`weft.client.link.sockets.Opener`). Nobody outside can
+have such a routing id: libzmq keeps a first byte of zero for ids of five bytes that it makes itself.
 """
 
 import os

@@ -1,4 +1,4 @@
-"""How a machine comes in: it says JOIN at the door that its token names, and hears WELCOME or why not (SEC-020, SEC-022)."""
+"""How a machine joins: it sends JOIN to the port in its token, and gets WELCOME or a refusal (SEC-020, SEC-022)."""
 
 from typing import Final
 
@@ -23,13 +23,13 @@ MENDS: Final = {
     "uuid-taken": "the keys that it joined with; or weft key revoke at the root, then another token",
     "busy": "the same again in a minute",
 }
-"""What helps against each refusal."""
+"""The mend for each refusal."""
 
 
 def knock(token: Token, keys: Keys, node: bytes, about: About) -> Welcome:
-    """Join by a token, at the first of its endpoints that answers.
+    """Join with a token, at the first of its endpoints that answers.
 
-    UserError with the code of the refusal, or `unavailable` if no door answers.
+    UserError with the code of the refusal, or `unavailable` if none answers.
     """
     client_key = from_z85(keys.public)
     assert client_key is not None, keys

@@ -1,4 +1,4 @@
-"""Who is at the other end of a TCP connection of this machine, as the kernel says it (SEC-056)."""
+"""Finds out from the kernel which user is at the other end of a local TCP connection (SEC-056)."""
 
 import os
 import socket
@@ -42,7 +42,7 @@ def _look_up(table: Path, here: str, there: str) -> int | None:
 
 
 def _written(address: Address, family: socket.AddressFamily) -> str:
-    """An address as the table has it: words in the byte order of the machine; empty: it is of another family."""
+    """An address in the form of the table: words in the byte order of the machine; empty: another address family."""
     host = address[0].partition("%")[0]
     try:
         raw = socket.inet_pton(family, host)

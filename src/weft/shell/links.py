@@ -31,9 +31,9 @@ DATAGRAM_BYTES: Final = 2_048
 KINDS: Final = {ADDS: Adds, CALLS: Calls, KEEPS: Keeps}
 SOCKETS_MAX: Final = 4_096  # a publisher of the catalog each (LVC-001), a probe, a member of the mesh
 MENDS: Final = {"": "--port, 10 or more away", CLONE: "[chp] port"}
-"""What to change where a port of a block is taken; in the block of an annex it is the port of its own table."""
+"""Suggested mend if a port of a block is taken; for an annex it is the port in its table."""
 LOOPBACK: Final = "127.0.0.1"
-LOOPBACK_BROADCAST: Final = "127.255.255.255"  # reaches every listener of this machine without any interface up
+LOOPBACK_BROADCAST: Final = "127.255.255.255"  # reaches every listener on this machine, even if no interface is up
 
 
 def make_beacon_socket(port: int, *, is_local: bool) -> socket.socket:
@@ -57,7 +57,7 @@ def make_beacon_socket(port: int, *, is_local: bool) -> socket.socket:
 
 
 def within(budget_bytes: int, source: Iterator[Heard]) -> Iterator[Heard]:
-    """What comes, until so many bytes of it have come."""
+    """Yield messages until a total of that many bytes."""
     for heard in source:
         yield heard
         budget_bytes -= size_of(heard)
@@ -71,7 +71,7 @@ class Links:
     credentials = Credentials()
     """Keys of this node and of others; none, until `secure` is called."""
     gatekeeper: Gatekeeper | None = None
-    """Who lets peers in, where there are keys."""
+    """Decides which peers may connect, if there are keys."""
 
     seal: Seal | None = None
     """What datagrams are sealed with, where the fabric has a secret for them."""
@@ -203,7 +203,7 @@ class Links:
                 end.forget(gone)
 
     def close(self) -> None:
-        """Close all; what libzmq still holds is lost, as at a crash."""
+        """Close all; messages that libzmq still holds are lost, as in a crash."""
         for end in self._ends.values():
             end.disconnect()
         if self.gatekeeper is not None:

@@ -1,7 +1,8 @@
 """The log of a node: JSON lines on stderr, coloured text on a terminal, and no flood of equal lines (OBS-002).
 
 A log must never harm the node: a line that cannot be written (the log lies on a full disk, the terminal is gone) is
-counted and forgotten. Whatever a peer said stands there as ASCII JSON, which no terminal obeys (SEC-045).
+counted and forgotten. Text from peers is written as ASCII JSON, so that no escape sequence reaches a terminal
+(SEC-045).
 """
 
 import json
@@ -21,7 +22,7 @@ _COLOURS: Final = {"debug": "2", "info": "32", "warning": "33", "error": "31"}
 
 
 class _Window:
-    """How often one line came since `began_at`."""
+    """How often one line was written since `began_at`."""
 
     __slots__ = ("began_at", "count", "level")
 
@@ -71,13 +72,13 @@ class Log:
             self.collapsed += 1
 
     def settle(self) -> None:
-        """Say how often the lines came that were left out, as soon as their ten seconds are over."""
+        """Write how often lines were left out, once their ten seconds are over."""
         now = self._mono_ns()
         for key in [key for key, window in self._windows.items() if now - window.began_at >= WINDOW_NS]:
             self._end(key)
 
     def close(self) -> None:
-        """Say it of all."""
+        """Write all these counts."""
         for key in list(self._windows):
             self._end(key)
 

@@ -1,4 +1,4 @@
-"""What never enters a lake, and the key under which it is hidden (LAK-014).
+"""Masks secrets on their way into a lake, and keeps the key for their hashes (LAK-014).
 
 A node that drains keeps the file `drain.json` in its state directory: the key, made once, and the patterns of its
 `[lake] secrets`. The key never leaves the machine by itself; where several roots shall hide a secret alike, it is

@@ -1,8 +1,8 @@
-"""Who performs `Measure`: the meters, each kind of work at the place where it can delay nobody else (MEA-006).
+"""Performs `Measure`: runs each meter where it cannot delay anything else (MEA-006).
 
-Counters of the kernel are read at once, on the loop: it takes some fifty microseconds. Processes and whatever may
-hang are read on a thread of their own; the core never asks for a metric again that has not answered, so a metric
-that hangs keeps one thread and no more. The threads are daemons: they never keep a node from ending.
+Counters of the kernel are read at once, on the loop: it takes some fifty microseconds. Processes and whatever may hang
+are read on a thread of their own; the core never asks for a metric again that has not answered, so a metric that hangs
+keeps one thread and no more. The threads are daemons: they never keep a node from ending.
 """
 
 import asyncio
@@ -25,7 +25,7 @@ class Measuring:
         self.meters = meters or Meters()
 
     def measure(self, work: Measure) -> None:
-        """Do the work at its place; the answer comes in a later callback of the running loop."""
+        """Do the work in its place; the answer comes in a later callback of the running loop."""
         loop = asyncio.get_running_loop()
         if work.place is Place.INLINE:
             loop.call_soon(self._order, CORE, self._perform(work))
@@ -37,5 +37,5 @@ class Measuring:
 
     def _apart(self, work: Measure, loop: asyncio.AbstractEventLoop) -> None:
         answer = self._perform(work)
-        with contextlib.suppress(RuntimeError):  # the loop is closed: nobody waits for it any more
+        with contextlib.suppress(RuntimeError):  # the loop is closed: nobody waits for the answer
             loop.call_soon_threadsafe(self._order, CORE, answer)

@@ -1,7 +1,7 @@
 """Tells people outside of alerts: by webhook, mail or a command, each in a thread that ends (MET-004).
 
-One try of one sink at a time; the core says when the next one comes. A try has 20 s, or 10 s without a byte of the other
-end. What is sent says its id, so that a receiver that is told twice can know it.
+One attempt per sink at a time; the core decides when the next one starts. An attempt may take 20 s, or 10 s without a
+byte from the receiver. Every message has an id, so that a receiver can recognize a repeated one.
 """
 
 import asyncio
@@ -28,10 +28,10 @@ from weft.node.notifytable import MailTable, NotifyTable
 from weft.wire.alerts import sentence
 
 CORE: Final = "alerts"
-PATIENCE_S: Final = 10.0  # without a byte: a server that says nothing for so long is down
+PATIENCE_S: Final = 10.0  # seconds without a byte, after which a server counts as down
 COMMAND_S: Final = 20.0  # a program that tells somebody takes seconds
 REFUSED_FOR_GOOD: Final = frozenset({400, 413, 415, 422})
-"""Answers by which a webhook refuses this very message; all others may be mended at either end."""
+"""Status codes by which a webhook refuses this message for good; after all others it is retried."""
 FAULTS: Final = (OSError, http.client.HTTPException, smtplib.SMTPException, subprocess.SubprocessError, ValueError)
 
 
@@ -47,7 +47,7 @@ class Notifying:
         self._busy: dict[str, threading.Thread] = {}
 
     def send(self, work: SendNotice) -> None:
-        """Try it in a thread; a sink whose last try hangs is not tried beside it."""
+        """Send in a thread; a sink whose last attempt hangs is not tried again meanwhile."""
         loop, sink = asyncio.get_running_loop(), work.notice.sink
         before = self._busy.get(sink)
         if before is not None and before.is_alive():
@@ -60,11 +60,11 @@ class Notifying:
 
     def _apart(self, work: SendNotice, loop: asyncio.AbstractEventLoop) -> None:
         outcome = self.outcome(work)
-        with contextlib.suppress(RuntimeError):  # the loop is closed: nobody waits for it any more
+        with contextlib.suppress(RuntimeError):  # the loop is closed: nobody waits for the outcome
             loop.call_soon_threadsafe(self._order, CORE, outcome)
 
     def outcome(self, work: SendNotice) -> NoticeSent | NoticeFailed:
-        """Do it now: the order that says how it went."""
+        """Send now; returns the order with the outcome."""
         notice = work.notice
         place = (notice.sink, notice.number, work.attempt)
         try:
@@ -108,12 +108,12 @@ def text_of(notice: Notice) -> str:
 
 
 def one_line(text: str) -> str:
-    """Names come from other nodes: nothing in them begins a new line of a mail's head."""
+    """Names come from other nodes: a line break in them must not start a new mail header."""
     return "".join(sign if sign.isprintable() else " " for sign in text)
 
 
 def stamp(at_ms: int) -> str:
-    """An instant as RFC 3339 has it; a clock that no calendar has is said as it is."""
+    """An instant in RFC 3339; a time beyond the calendar is written as a number."""
     try:
         return datetime.fromtimestamp(at_ms / 1_000, UTC).isoformat(timespec="milliseconds")
     except (ValueError, OverflowError, OSError):
@@ -121,7 +121,7 @@ def stamp(at_ms: int) -> str:
 
 
 class _Straight(urllib.request.HTTPRedirectHandler):
-    """A webhook that has moved is a failure: urllib would go there with a GET, and nobody would be told."""
+    """Treats a redirect as a failure: urllib would follow it with a GET, and nobody would be notified."""
 
     def redirect_request(self, *_: Any) -> None:  # tidy: urllib calls it
         return None

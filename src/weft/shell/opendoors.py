@@ -1,7 +1,7 @@
-"""Where a node listens without asking for a key (SEC-055): what `weft status` names on a closed fabric.
+"""The ports of a node that need no key of the fabric (SEC-055); `weft status` lists them on a closed fabric.
 
-Foreign protocols have no keys, HTTP has a token, and datagrams have a code at most: on a closed fabric each of them is
-here, with who gets in. On an open one every port is.
+Foreign protocols have no keys, HTTP has a token, and datagrams have at most a MAC: on a closed fabric these are listed,
+with who can use them. On an open fabric every port is listed.
 """
 
 from collections.abc import Iterable, Iterator
@@ -21,13 +21,13 @@ INVITED: Final = "any key, with an invitation"
 
 
 class OpenDoor(NamedTuple):
-    """One place where no key of the fabric is asked for."""
+    """One port that needs no key of the fabric."""
 
     name: str
     at: str
     """`host:port`."""
     lets_in: str
-    """Who comes in there."""
+    """Who can use it."""
 
 
 class Listener(Protocol):
@@ -55,7 +55,7 @@ def of_ends(ends: Iterable[Listener], *, is_closed: bool) -> Iterator[OpenDoor]:
 
 
 def _lets_in(row: Channel, host: str, *, is_closed: bool) -> str:
-    """Who comes in at a port of that host without a key that the fabric knows; empty: nobody."""
+    """Who can use a port of that host without a key that the fabric knows; empty: nobody."""
     if not is_closed or (row.is_plain and is_loopback(host)):
         return reached_by(host)
     return INVITED if row.is_for_strangers else ""
@@ -74,5 +74,5 @@ def of_pages(settings: NodeSettings) -> Iterator[OpenDoor]:
 
 
 def reached_by(host: str) -> str:
-    """Who reaches a port that asks nobody."""
+    """Who can reach a port without access control."""
     return MACHINE if is_loopback(host) else ANYBODY

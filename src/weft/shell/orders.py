@@ -27,7 +27,7 @@ from weft.node.rows import Named, Row
 from weft.shell.http.messages import JSON, Response, Route
 from weft.wire import jsontext
 
-PATIENCE_S: Final = 35.0  # TOP-017 takes up to 30 s
+PATIENCE_S: Final = 35.0  # seconds; TOP-017 takes up to 30 s
 WAITING_MAX: Final = 64
 VALUE_BYTES_MAX: Final = 1 << 20
 ORDER: Final = "/order"
@@ -47,7 +47,7 @@ class Set(Named, forbid_unknown_fields=True):
 
 
 class Delete(Named, forbid_unknown_fields=True):
-    """`delete`: let one key be absent."""
+    """`delete`: delete one key."""
 
     key: str
     if_number: int | None = None
@@ -56,7 +56,7 @@ class Delete(Named, forbid_unknown_fields=True):
 
 
 class Load(Named, forbid_unknown_fields=True):
-    """`load`: let exactly these pairs, key to value as in `set`, stand under the prefixes."""
+    """`load`: make exactly these pairs, key to value as in `set`, exist under the prefixes."""
 
     pairs: dict[str, msgspec.Raw]
     prefixes: tuple[str, ...]
@@ -85,7 +85,7 @@ class History(Named, forbid_unknown_fields=True):
 
 
 class Rollback(Named, forbid_unknown_fields=True):
-    """`rollback`: let a subtree be again as it was just after `number`."""
+    """`rollback`: restore a subtree to its state just after `number`."""
 
     number: int
     subtree: str = ""
@@ -116,21 +116,21 @@ class Trace(Named, forbid_unknown_fields=True):
 
 
 class ForgetReader(Named, forbid_unknown_fields=True):
-    """`forget-reader`: a confirming reader will not come back: give up what waits for it."""
+    """`forget-reader`: a confirming reader will not return; give up the messages that wait for it."""
 
     reader: Annotated[str, msgspec.Meta(min_length=1, max_length=64)]
     """Its client's name."""
 
 
 class ForgetAlert(Named, forbid_unknown_fields=True):
-    """`forget-alert`: end an alert whose node will not come back."""
+    """`forget-alert`: end an alert whose node will not return."""
 
     id: Annotated[str, msgspec.Meta(max_length=64)]
     """As `weft alerts --json` shows it."""
 
 
 class Listen(Named, forbid_unknown_fields=True):
-    """`listen`: get keys, and listen at an address that other machines reach."""
+    """`listen`: create keys, and listen at an address that other machines can reach."""
 
     address: Annotated[str, msgspec.Meta(max_length=64)]
 
@@ -155,17 +155,17 @@ class Withdraw(Named, forbid_unknown_fields=True):
 
 
 class KeysOf(Named, forbid_unknown_fields=True):
-    """`keys`: whose key is known here."""
+    """`keys`: which node has which key, as known here."""
 
 
 class RevokeKey(Named, forbid_unknown_fields=True):
-    """`revoke-key`: let the keys of a node be nobody's."""
+    """`revoke-key`: invalidate the keys of a node."""
 
     node: Annotated[str, msgspec.Meta(max_length=64)]
 
 
 class RotateKey(Named, forbid_unknown_fields=True):
-    """`rotate-key`: let a node have another key; empty: this one."""
+    """`rotate-key`: replace the key of a node; empty: of this one."""
 
     node: Annotated[str, msgspec.Meta(max_length=64)] = ""
     at_once: bool = False
@@ -175,35 +175,35 @@ class StoreFound(Named, forbid_unknown_fields=True):
     """`store-found`: be the first node of a new store."""
 
     value: Annotated[str, msgspec.Meta(max_length=2 * VALUE_BYTES_MAX)] = "c0"
-    """The root's value: its MessagePack in hexadecimal."""
+    """The value of the root entry: its MessagePack in hexadecimal."""
 
 
 class StoreShow(Named, forbid_unknown_fields=True):
-    """`store-show`: tell about the store: state, members, conflicts, orphans."""
+    """`store-show`: state, members, conflicts and orphans of the store."""
 
     what: str = "state"
 
 
 class StoreRestore(Named, forbid_unknown_fields=True):
-    """`store-restore`: write again what lost a conflict."""
+    """`store-restore`: write again a value that lost a conflict."""
 
     number: int
 
 
 class StoreDropNode(Named, forbid_unknown_fields=True):
-    """`store-drop-node`: a node of the store will not come back."""
+    """`store-drop-node`: a node of the store will not return."""
 
     node: str
 
 
 class StoreDeleters(Named, forbid_unknown_fields=True):
-    """`store-deleters`: who must have seen a deletion before it is forgotten; empty: all."""
+    """`store-deleters`: the nodes that must have seen a deletion before it is forgotten; empty: all."""
 
     nodes: tuple[str, ...] = ()
 
 
 class StoreCopy(Named, forbid_unknown_fields=True):
-    """`store-copy`: take over a piece of a file's store as it is."""
+    """`store-copy`: import a piece of a store's file unchanged."""
 
     records: tuple[str, ...]
     """Whole records, in base64."""
@@ -213,11 +213,11 @@ class StoreCopy(Named, forbid_unknown_fields=True):
 
 
 class StoreReplay(Named, forbid_unknown_fields=True):
-    """`store-replay`: write anew what was set aside when this node had been dropped."""
+    """`store-replay`: write again the changes that were set aside when this node had been dropped."""
 
 
 class StoreAcceptTick(Named, forbid_unknown_fields=True):
-    """`store-accept-tick`: go on under the own name although nobody confirmed its numbers."""
+    """`store-accept-tick`: continue under the node's own name although no other node confirmed its numbers."""
 
 
 def canonical(text: str) -> bytes:
@@ -304,9 +304,9 @@ ORDERS: Final[dict[str, Row]] = {
     ),
     "stop": Row("topology", StopAll, lambda said, ticket: topology.StopNodes(ticket, said.group)),
 }
-"""Every order that a person can give over HTTP, but for those of annexes."""
+"""Every order that a person can give over HTTP, except those of annexes."""
 REFUSED: Final = configuration.OrderRefused | store.StoreRefused | enrolment.EnrolmentRefused | Refused
-"""Answers that say no."""
+"""Answers that are refusals."""
 
 
 class Desk:
@@ -323,7 +323,7 @@ class Desk:
         """What is answered instead of the fields of an answer: the shell adds what no core says."""
 
     def reply(self, ticket: int, answer: Any) -> None:
-        """The answer for a ticket; nobody waits for it any more, if it comes too late."""
+        """The reply for a ticket; it is dropped if it comes too late."""
         asked = self._waiting.get(ticket)
         if asked is not None and not asked.done():
             asked.set_result(answer)
@@ -370,7 +370,7 @@ class Desk:
 
 
 def refusal(status: int, why: str) -> Response:
-    """What is said to an order that no core has heard, or not answered."""
+    """The answer to an order that no core has received or answered."""
     return Response(status, JSON, text_of({"answer": "refused", "text": why}))
 
 

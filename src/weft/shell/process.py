@@ -1,4 +1,4 @@
-"""One start of one node: its parts made and joined, run until its end, closed in order."""
+"""One start of one node: makes and connects its parts, runs until the end, closes them in order."""
 
 import asyncio
 import contextlib
@@ -82,17 +82,17 @@ if TYPE_CHECKING:
     from weft.shell.recorder import Recorder
 
 HTTP_PORT: Final = 6
-LET_GO_S: Final = 3.0  # longer than the chains core waits by itself
-HAND_OVER_S: Final = 3.0  # how long a stopping node tries to hand over what it has; the rest waits on disk
+LET_GO_S: Final = 3.0  # seconds; longer than the chains core waits by itself
+HAND_OVER_S: Final = 3.0  # seconds in which a stopping node tries to deliver what it has; the rest stays on disk
 DRAIN_S: Final = 10.0  # how long the last segment may take
 LAST_WORDS_S: Final = 0.05  # the last frames leave through libzmq's own thread
 POLL_S: Final = 0.02
-HOUSE_S: Final = 1.0  # between two looks at journal, room and ourselves
+HOUSE_S: Final = 1.0  # seconds between two checks of journal, disk space and health
 PIECE: Final = 20_000  # records of the journal that a start holds at once
-WATCH_S: Final = 1.0  # between two looks at memory
-WATCH_NEAR_S: Final = 0.1  # the same near the limit; a look takes 20 us
+WATCH_S: Final = 1.0  # seconds between two checks of memory
+WATCH_NEAR_S: Final = 0.1  # the same near the limit; a check takes 20 us
 OPEN_SAID_NS: Final = 24 * 3_600 * SECOND  # between two warnings that a fabric is open (SEC-003)
-HOUSE_IDLE_S: Final = 5.0  # the same while nothing is written: looking is then most of what a sensor costs
+HOUSE_IDLE_S: Final = 5.0  # the same while nothing is written: otherwise checks would be most of a sensor's cost
 
 
 def state_directory(settings: NodeSettings) -> Path:
@@ -138,14 +138,14 @@ def open_files() -> int:
 
 @dataclass
 class Doors:
-    """The ways by which a process reaches the world; tests put twins in their place."""
+    """The connections of a process to the outside world; tests replace them."""
 
     clock: Clock = field(default_factory=Clock)
     files: Files = field(default_factory=Files)
     lake: "LakeFiles | None" = None
     links: Callable[[Callable[[], None]], Links] = Links
     performers: dict[type, Callable[[Any], None]] = field(default_factory=dict)
-    """Who does which kind of work, instead of those who usually do."""
+    """Workers by kind of work, in place of the usual ones."""
     seed: str = field(default_factory=lambda: os.urandom(8).hex())
     """Of all that is left to chance."""
 
@@ -210,7 +210,7 @@ class Process:
         self.telemetry.gatekeepers, self.telemetry.open_doors = lambda: (self.doc_doors.gatekeeper,), self._open_doors
 
     def _telemetry_of(self, settings: NodeSettings) -> Telemetry:
-        """What shows this start to others."""
+        """The telemetry of this start."""
         return Telemetry(
             settings,
             self.node,
@@ -258,14 +258,14 @@ class Process:
             yield piece
 
     def _open_doors(self) -> Iterator[opendoors.OpenDoor]:
-        """Where this node listens without asking for a key (SEC-055)."""
+        """The ports of this node that need no key (SEC-055)."""
         yield from opendoors.of_ends(self.links.ends.values(), is_closed=self.links.credentials.is_closed)
         for doors in (self.store_doors, self.catalog_doors, self.doc_doors):
             yield from doors.open_doors()
         yield from opendoors.of_pages(self.settings)
 
     async def _try_doors(self) -> None:
-        """Knock as a stranger at every door that should be closed; UserError `door-open` if one is not (SEC-051)."""
+        """Try every port with keys as a stranger; UserError `door-open` if one lets it in (SEC-051)."""
         if self.keys is None:
             return
         doors = [door for end in self.links.ends.values() for door in end.entrances()]
@@ -292,7 +292,7 @@ class Process:
         self.doc_doors.admit(table, gone)
 
     def _keep_places(self) -> None:
-        """Write down where nodes stand, so that the next start finds its parent (SEC-013)."""
+        """Store the addresses of nodes, so that the next start finds its parent (SEC-013)."""
         authority = self.node.authority
         if authority is None:
             return
@@ -311,7 +311,7 @@ class Process:
         self.runner.work()
 
     def open(self) -> None:
-        """Begin to work: whatever is said can be heard by now."""
+        """Start working: messages can be received now."""
         table = self.settings.node
         self.runner.note_room()
         self.runner.tell(NodeStarted(table.name, self.settings.level, __version__, self.recovery.verdicts))
@@ -321,14 +321,14 @@ class Process:
         self._watching = self._begin(self._watch_memory())
 
     def _say_open(self, now: Now) -> None:
-        """Warn at each start, and once a day, that whoever reaches this node may do everything (SEC-003)."""
+        """Warn at each start, and once a day, that any program that reaches this node may do everything (SEC-003)."""
         said_at = self._open_said_at
         if self.settings.open_hosts and (said_at is None or now.mono - said_at >= OPEN_SAID_NS):
             self._open_said_at = now.mono
             self.runner.tell(FabricOpen(self.settings.open_hosts))
 
     def _tell_damage(self, notes: Iterable[DamageNote], *, is_recorded: bool) -> None:
-        """Say what of the journal cannot be read: in the log, in the events, in the status (JRN-022)."""
+        """Report which part of the journal cannot be read: in the log, in the events, in the status (JRN-022)."""
         for note in notes:
             lost = tuple(map(lost_text, note.missing))
             places = note.file, note.offset, note.to, note.first_lsn, note.end_lsn
@@ -336,7 +336,7 @@ class Process:
             self.runner.order("carrier", carrier.AnnounceDamage(note.first_lsn, note.end_lsn, spans_of(note)))
 
     def close(self) -> None:
-        """Let go of everything; StorageFailed if the journal cannot be closed in order."""
+        """Close everything; StorageFailed if the journal cannot be closed properly."""
         self.rest()
         for each in (self.recorder, self.watch, self.links, self.log, self.tape):
             if each is not None:
@@ -356,7 +356,7 @@ class Process:
         """Open every door, and work from then on; what cannot be opened is an error, and closes the others."""
         table, http, loop = self.settings.node, self.telemetry.http, asyncio.get_running_loop()
         loop.set_exception_handler(self._broken)
-        self.employ()  # from the first socket on there is work
+        self.employ()  # from the first socket on, messages may come
         self._has_begun = True
         try:
             self.door.open(self.links, [name for name in self.node.channels if CHANNELS[name].block == LOCAL])
@@ -374,12 +374,12 @@ class Process:
             loop.add_signal_handler(signal.SIGUSR2, self.dump, "asked")
             self.open()
         except BaseException as failure:
-            self.runner.break_off(failure)  # threads that are at work may come back still
+            self.runner.break_off(failure)  # threads that are still working may report back
             await self._leave()
             raise
 
     async def _leave(self) -> None:
-        """Close every door."""
+        """Close all connections to the outside."""
         self.door.close()
         await self.store_doors.close()
         await self.catalog_doors.withdraw()
@@ -396,18 +396,18 @@ class Process:
         return reason
 
     def dump(self, why: str) -> None:
-        """Write down what the node heard and did lately (OBS-006); a disk that cannot take it changes nothing."""
+        """Write the flight recorder's notes (OBS-006); an error of the disk changes nothing."""
         with contextlib.suppress(OSError):
             self.runner.flight.dump(self.state, why, self.clock.now().wall)
 
     def _blocks(self) -> dict[str, int]:
-        """Where the blocks of ports begin that are not this node's own."""
+        """The first ports of blocks that are not the node's own."""
         chp = {CLONE: self.settings.chp.port} if self.settings.chp.port else {}
         local = {LOCAL: self.settings.node.port} if self.settings.chains.tcp else {}
         return chp | local | ports_of(self.settings)
 
     def _begin(self, work: Coroutine[Any, Any, None]) -> asyncio.Task[None]:
-        """Start a task whose faults end the node: nobody else would look at them."""
+        """Start a task whose exceptions end the node, because nobody else would notice them."""
         task = asyncio.get_running_loop().create_task(work)
         task.add_done_callback(self._look_after)
         return task
@@ -423,7 +423,7 @@ class Process:
             return 0
 
     def employ(self) -> None:
-        """Who does the work of the outside world, by kind of work."""
+        """Workers for the outside world, by kind of work."""
         performers = self.runner.performers
         performers[FetchRecords] = self._fetch
         meters = Meters(wall_ns=lambda: self.clock.now().wall)
@@ -437,9 +437,9 @@ class Process:
         performers[ShowLine] = Showing().show
 
     def _broken(self, loop: asyncio.AbstractEventLoop, context: dict[str, Any]) -> None:
-        """A promise inside Weft is broken: stop at once, and let the next start restore (errors.OurFault)."""
+        """A promise inside Weft is broken: stop at once; the next start restores the state (errors.OurFault)."""
         if "socket" in context and isinstance(context.get("exception"), OSError):
-            self.links.dropped["http:accept"] += 1  # too many open files: a flood, and no fault of ours
+            self.links.dropped["http:accept"] += 1  # too many open files: caused by a flood, not by our fault
             return
         loop.default_exception_handler(context)
         self.runner.break_off(context.get("exception") or OurFault(context["message"]))
@@ -462,12 +462,12 @@ class Process:
             await asyncio.sleep(WATCH_NEAR_S if self.guard.is_near else WATCH_S)
 
     def look_at_memory(self, now: Now) -> None:
-        """Let the guard see how large the process is, and tell what follows."""
+        """Pass the size of the process to the guard, and report the resulting events."""
         for event in self.guard.look(resident_bytes(), now):
             self.runner.tell(event)
 
     async def _keep_house(self) -> None:
-        """Again and again: marks, seals, snapshots, room when the spool is full, and a look at ourselves."""
+        """Periodic work: marks, seals, snapshots, space in a full spool, health."""
         while True:
             before = self.journal.next_lsn
             await asyncio.sleep(HOUSE_S)
@@ -476,7 +476,7 @@ class Process:
             self.tidy(self.clock.now())
 
     def tidy(self, now: Now) -> None:
-        """What is due once in a while; a disk that fails meanwhile ends the node (StorageFailed)."""
+        """What is due periodically; an error of the disk ends the node (StorageFailed)."""
         journal = self.journal
         was_damaged = journal.stats.damaged
         journal.rest(now.wall)
@@ -511,12 +511,12 @@ class Process:
         journal.snapshot(node.condense(), wall_ns)
 
     def stop(self) -> None:
-        """Wind down, and end."""
+        """Shut down in order, and end."""
         if self._winding_down is None:
             self._winding_down = self._begin(self._wind_down())
 
     async def _wind_down(self) -> None:
-        """Stop in the order of the road: programs and measuring first, then what carries it, then who is out there."""
+        """Shut down in the direction of the data: first programs and measuring, then the carrier, then connections."""
         order = self.runner.order
         order("chains", chains.Stop())
         await self._until(self._is_let_go, LET_GO_S)
@@ -533,12 +533,12 @@ class Process:
         self.runner.finish()
 
     def _is_let_go(self) -> bool:
-        """Whether no program holds a message any more, or has had its time (CHN-043)."""
+        """Whether no program holds a message any more, or the time for that is over (CHN-043)."""
         core = self.node.cores.get("chains")
         return not isinstance(core, Chains) or not core.is_ending
 
     def _is_handed_over(self) -> bool:
-        """Whether everything that this node has is safe at the root."""
+        """Whether everything this node has is safe at the root."""
         carrying = self.node.cores.get("carrier")
         return not isinstance(carrying, Carrier) or carrying.counters.spool_records == 0
 
@@ -547,12 +547,13 @@ class Process:
 
     async def _until(self, holds: Callable[[], bool], patience_s: float) -> None:
         ends_at = self.clock.now().mono + int(patience_s * SECOND)
-        while not holds() and self.clock.now().mono < ends_at and not self.runner.ended.done():  # noqa: ASYNC110  # the condition lies in cores, which know no event loop
+        # the condition lies in cores, which know no event loop
+        while not holds() and self.clock.now().mono < ends_at and not self.runner.ended.done():  # noqa: ASYNC110
             await asyncio.sleep(POLL_S)
 
 
 def _recorder_of(process: Process) -> "Recorder":
-    """Who writes the lake of a root."""
+    """The recorder that writes the lake of a root."""
     from weft.shell.masking import mask_of
     from weft.shell.recorder import Recorder  # only a root needs what it imports
 
@@ -560,8 +561,8 @@ def _recorder_of(process: Process) -> "Recorder":
     loop, place = asyncio.get_running_loop(), Path(settings.lake.path or process.state / "lake")
 
     def deliver(said: Any) -> None:
-        """What the recorder's thread has to say."""
-        with contextlib.suppress(RuntimeError):  # the loop is closed: nobody waits for it any more
+        """Handle a report of the recorder's thread."""
+        with contextlib.suppress(RuntimeError):  # the loop is closed: nobody waits for it
             loop.call_soon_threadsafe(order, "drain", said)
 
     recorder = Recorder(place, process.identity.node_id, process.journal.read, deliver, process.doors.lake)

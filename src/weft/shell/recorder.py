@@ -32,9 +32,9 @@ if TYPE_CHECKING:
     from weft.lake.body import Mask
 
 READ_BYTES: Final = 4 << 20  # of journal at a time: what the thread holds beside the columns
-PATIENCE_S: Final = 2.0  # for records that were told of and become readable with the next sync
+PATIENCE_S: Final = 2.0  # seconds for records to become readable with the next sync
 PATIENCE_STEP_S: Final = 0.02
-SWEEP_S: Final = 60.0  # between looks for segments that may go
+SWEEP_S: Final = 60.0  # seconds between two searches for segments that can be deleted
 _FULL: Final = frozenset({errno.ENOSPC, errno.EDQUOT})
 
 Read = Callable[[int, int], tuple[list[Entry], int]]
@@ -66,7 +66,7 @@ class Recorder:
         self._is_closing = False
 
     def perform(self, work: InspectLake | WriteSegment) -> None:
-        """Do it later, in order, in the thread; never blocks."""
+        """Queue the work for the thread, in order; never blocks."""
         if self._thread is None:
             self._thread = Thread(target=self._run, name="weft-recorder", daemon=True)
             self._thread.start()
@@ -92,7 +92,7 @@ class Recorder:
             self._deliver(self.outcome(work))
 
     def outcome(self, work: InspectLake | WriteSegment) -> Any:
-        """Do it now: the order that says how it went. No OSError or damaged lake leaves it."""
+        """Do the work now; returns the order with the outcome. OSError and faults of the lake become outcomes."""
         if isinstance(work, InspectLake):
             return self._guarded(self._inspect, LakeRefused)
         return self._guarded(
@@ -108,7 +108,7 @@ class Recorder:
             return refuse("failed", str(error))
 
     def _inspect(self) -> LakeFound:
-        """Clean up, and say how far each stream has come (LAK-007)."""
+        """Clean up, and report how far each stream is written (LAK-007)."""
         from uuid import uuid4
 
         from weft.lake import segments
@@ -136,7 +136,7 @@ class Recorder:
         return SegmentWritten(work.stream, work.number, work.last_lsn, found.rows, found.bytes, link.digest)
 
     def _make_room(self) -> None:
-        """Once a minute, delete what everybody has read; a lake full of what nobody reads is full (LAK-016)."""
+        """Once a minute, delete what all consumers have read; a lake full of unread data counts as full (LAK-016)."""
         from weft.lake import retention
 
         now = time.monotonic()

@@ -1,8 +1,8 @@
-"""One turn: hear, think, make durable, speak. Nothing is said before it is on disk (JRN-001).
+"""One turn: receive, let the cores work, make durable, send. Nothing is sent before it is on disk (JRN-001).
 
-All input and output of a node passes these lines. The event loop only says *when*: a descriptor is readable, the
-timer has come, a worker has finished. `work` then turns until nothing is left to hear, a few hundred messages at
-a time, one write and one sync per turn. A failed write raises `StorageFailed`, and nothing below it happens.
+All input and output of a node passes these lines. The event loop only says *when*: a descriptor is readable, the timer
+has come, a worker has finished. `work` then turns until nothing is left to hear, a few hundred messages at a time, one
+write and one sync per turn. A failed write raises `StorageFailed`, and nothing below it happens.
 """
 
 import asyncio
@@ -22,7 +22,7 @@ from weft.shell.journal import Journal, State, StorageFull
 from weft.shell.links import Links
 from weft.shell.timing import Timings
 
-TURNS_MAX: Final = 8  # in one callback; then other callbacks of the loop (http, timers) get their chance
+TURNS_MAX: Final = 8  # turns in one callback; then other callbacks of the loop (http, timers) run
 TURNS_NS: Final = 20 * MILLISECOND  # the same, where turns are long
 
 
@@ -54,7 +54,7 @@ class Runner:
         self._receipts = Receipts()
 
     def work(self) -> None:
-        """Hear, think, make durable and speak until there is nothing left, or it is another callback's turn."""
+        """Run turns until there is nothing left, or other callbacks are due."""
         if self.ended.done():
             return
         now = self.clock.now()
@@ -74,7 +74,7 @@ class Runner:
         self._arm()
 
     def _go_round(self, now: Now) -> bool:
-        """Hear what is there and do what follows; whether there may be more."""
+        """Run one turn; returns whether there may be more to receive."""
         heard, more = self.links.drain()
         if heard:
             self._hear([(Source(item.channel, item.peer, item.proved, item.kind), item.frames) for item in heard], now)
@@ -98,17 +98,17 @@ class Runner:
         return due is not None and due <= now.mono
 
     def post(self, source: Source, frames: list[bytes]) -> None:
-        """Let the node hear a message that came by no socket, at its next turn."""
+        """Queue a message that came without a socket for the next turn."""
         if not self._posted:
             self.soon(self.work)
         self._posted.append((source, frames))
 
     def soon(self, do: Callable[[], None]) -> None:
-        """Do it when this turn is over."""
+        """Call a function when this turn is over."""
         asyncio.get_running_loop().call_soon(do)
 
     def order(self, core: str, order: Any) -> None:
-        """Give a core an order from outside, and turn."""
+        """Give a core an order from outside, and run a turn."""
         if not self.ended.done():
             now = self.clock.now()
             self.flight.ordered(now.mono, core, order)
@@ -116,17 +116,17 @@ class Runner:
             self.work()
 
     def tell(self, event: Any) -> None:
-        """Let the wiring hear an event of the shell, and turn."""
+        """Pass an event of the shell through the wiring, and run a turn."""
         if not self.ended.done():
             self.node.tell(event, self.clock.now())
             self.work()
 
     def finish(self) -> None:
-        """End in order: everything has been said."""
+        """End in order: everything has been sent."""
         self._end(None)
 
     def break_off(self, failure: BaseException) -> None:
-        """End at once: nothing can be made durable any more (JRN-032), or a promise of ours is broken."""
+        """End at once: nothing can be made durable any more (JRN-032), or a promise of Weft is broken."""
         self._end(failure)
 
     def note_room(self) -> None:
@@ -163,7 +163,7 @@ class Runner:
         self.timings.turn_seconds.observe(self.clock.now().mono - now.mono)
 
     def _tell_receipts(self, now: Now) -> None:
-        """Let the cores hear what became of their messages, before anything else."""
+        """Tell the cores which of their messages were sent, before anything else."""
         if self._receipts:
             receipts, self._receipts = self._receipts, Receipts()
             for core, order in receipts.orders():
@@ -193,7 +193,7 @@ class Runner:
         try:
             self.journal.flush(self.clock.now().wall)
         except StorageFull:
-            return  # what may be late waits for room, and goes along with the next wall
+            return  # late records wait for space, and are written with the next wall
         except StorageFailed as failure:
             self._end(failure)
 

@@ -46,7 +46,7 @@ def main() -> int:
         return outcome(asyncio.run(_serve(settings)))
     except WeftError as error:
         return outcome(error)
-    except Exception as fault:  # noqa: BLE001  # whatever it is: it is shown whole, and has an exit code
+    except Exception as fault:  # noqa: BLE001  # any error is shown completely, and has an exit code
         sys.excepthook(type(fault), fault, fault.__traceback__)
         return outcome(fault)
 
@@ -61,7 +61,7 @@ def _said(word: str) -> bytes:
 
 
 def founded(settings: NodeSettings) -> NodeSettings:
-    """At a root: with what its fleet begins, from the fleet's file; the usual metrics for everybody without one."""
+    """At a root: the settings with the first configuration, from the fleet's file, or else the usual metrics."""
     if settings.lake.path and not find_spec("pyarrow"):
         text = "a node with [lake] path writes Parquet, and pyarrow is not installed"
         raise UserError("not-installed", text, "pip install 'weft[lake]', or no lake at this node")
@@ -86,7 +86,7 @@ def name_process(name: str) -> None:
 
 
 def raise_file_limit() -> None:
-    """Open files as many as may be: a flood of connections must not keep the journal from its next segment."""
+    """Raise the limit of open files: a flood of connections must not keep the journal from opening its next segment."""
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     wanted = FILES_MAX if hard == resource.RLIM_INFINITY else min(hard, FILES_MAX)
     if wanted > soft:
@@ -94,7 +94,7 @@ def raise_file_limit() -> None:
 
 
 AGAIN: Final = RoleChanged | AddressChanged | KeySwitched | SettingsReloaded
-"""Why a node starts again in its process."""
+"""Why a node starts again in the same process."""
 
 
 async def _serve(settings: NodeSettings) -> Any:
@@ -113,7 +113,7 @@ async def _serve(settings: NodeSettings) -> Any:
 
 
 async def _tried(settings: NodeSettings, before: NodeSettings) -> Process:
-    """A process with tables that are new to it; with those before, if what it opens for them cannot be had (OPS-007)."""
+    """A process with changed tables; with the former ones if what the new ones need cannot be opened (OPS-007)."""
     try:
         process = started(settings)
         await process.begin()
@@ -148,7 +148,7 @@ def started(settings: NodeSettings) -> Process:
 
 
 def say(text: str) -> None:
-    """A word to the person at the terminal; everything else is a log line."""
+    """A message to the person at the terminal; everything else is a log line."""
     with contextlib.suppress(OSError):
         to_stderr(f"weft: {text}\n".encode())
 

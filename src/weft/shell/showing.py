@@ -22,7 +22,7 @@ class Showing:
         self._left_out = 0
 
     def show(self, work: ShowLine) -> None:
-        """Write one line, or leave it out."""
+        """Write one line, or drop it."""
         line = _line(work, self._left_out)
         try:
             if select.select([], [self._descriptor], [], 0)[1]:

@@ -1,8 +1,9 @@
-"""Doors that refuse this node's key: it knocks there less and less often, and says so (SEC-052).
+"""Peers that refuse this node's key: the node retries them less and less often, and reports it (SEC-052).
 
-libzmq tries a door that refuses it ten times a second, for ever, and tells nobody. So whoever was dialled and says nothing
-is knocked at once by a socket that is watched. If it refuses, what was dialled there is taken back, nothing waits for it,
-and a single knock follows after a pause that doubles to a minute; the first one that is let in lets all dial again.
+libzmq tries a door that refuses it ten times a second, for ever, and tells nobody. So whoever was dialled and says
+nothing is knocked at once by a socket that is watched. If it refuses, what was dialled there is taken back, nothing
+waits for it, and a single knock follows after a pause that doubles to a minute; the first one that is let in lets all
+dial again.
 """
 
 import random
@@ -11,27 +12,28 @@ from typing import Any, Final, NamedTuple
 
 FIRST_S: Final = 1.0
 MOST_S: Final = 60.0
-SPREAD: Final = 0.2  # so that a fleet that is shut out does not knock in unison
-SILENT_S: Final = 5.0  # beats come each second or two: who says nothing for longer may not know us
-KNOWN_MAX: Final = 1_024  # doors that are remembered; the oldest is tried anew then
-QUIET_S: Final = 60.0  # before one that let us in, and has nothing to say, is knocked at again
+SPREAD: Final = 0.2  # random spread, so that a refused fleet does not retry at the same instant
+# seconds; beats come every second or two, so a peer that is silent for longer may not know this node
+SILENT_S: Final = 5.0
+KNOWN_MAX: Final = 1_024  # peers that are remembered; beyond that the oldest is retried
+QUIET_S: Final = 60.0  # seconds before a peer that accepted this node, but is silent, is probed again
 OK, AWAY, REFUSED, OTHER = "ok", "away", "key-refused", "other-key"
-"""What comes of a knock: let in; nobody there; this key is not known or may not come in; nobody with the key that was expected."""
+"""Results of a probe: accepted; nobody there; our key is unknown or not allowed; nobody with the expected key."""
 
 
 class Place(NamedTuple):
-    """A port that was dialled, and has said nothing for a while."""
+    """A port that was dialled, and has been silent for a while."""
 
     endpoint: str
     """`host:port`."""
     socket: str
     """Type of the socket that dials it."""
     servers: tuple[str, ...]
-    """Keys that may be met there."""
+    """Keys that the peer may have."""
 
 
 class Shut(NamedTuple):
-    """A door that refuses us."""
+    """A peer that refuses this node."""
 
     why: str
     tries: int
@@ -39,7 +41,7 @@ class Shut(NamedTuple):
 
 
 class ShutDoors:
-    """Who refuses this node, and when it is knocked at again. Times are those of a clock that does not step."""
+    """Which peers refuse this node, and when to probe them again. Times are of a monotonic clock."""
 
     def __init__(self, chance: Callable[[float, float], float] = random.uniform) -> None:
         self._chance = chance
@@ -47,16 +49,16 @@ class ShutDoors:
         self._rests: dict[str, float] = {}
 
     def is_shut(self, endpoint: str) -> bool:
-        """Whether nothing is to be dialled there."""
+        """Whether nothing must be dialled there now."""
         return endpoint in self._shut
 
     def is_due(self, endpoint: str, now: float) -> bool:
-        """Whether it may be knocked at now."""
+        """Whether it may be probed now."""
         shut = self._shut.get(endpoint)
         return now >= (shut.again_at if shut is not None else self._rests.get(endpoint, 0.0))
 
     def note(self, endpoint: str, outcome: str, now: float) -> bool:
-        """What came of a knock; whether the door is another than before: it has shut, or lets us in."""
+        """Note the result of a probe; returns whether it differs from the last: refused now, or accepted now."""
         was = self._shut.pop(endpoint, None)
         if outcome in (OK, AWAY):
             self._rest(endpoint, now)
@@ -73,12 +75,12 @@ class ShutDoors:
         self._rests[endpoint] = now + QUIET_S
 
     def forget(self) -> None:
-        """Keys have changed, ours or those of others: everybody may be tried at once."""
+        """Keys have changed, ours or those of others: all peers may be tried at once."""
         self._rests.clear()
         self._shut = {endpoint: shut._replace(again_at=0.0) for endpoint, shut in self._shut.items()}
 
     def facts(self, now: float) -> list[dict[str, Any]]:
-        """Each door that refuses us, for the status."""
+        """Each peer that refuses this node, for the status."""
         return [
             {"at": endpoint, "why": shut.why, "tries": shut.tries, "again_s": max(0, round(shut.again_at - now))}
             for endpoint, shut in self._shut.items()
@@ -86,7 +88,7 @@ class ShutDoors:
 
 
 class Awaited:
-    """Where the sockets of one channel are dialled with keys, and since when nothing was heard there."""
+    """Where the sockets of one channel are dialled with keys, and since when each peer is silent."""
 
     def __init__(self, shut: ShutDoors) -> None:
         self._shut = shut
@@ -96,7 +98,7 @@ class Awaited:
         """Since when nothing was heard, through however many sockets; who is not here was heard since the last look."""
 
     def note(self, key: bytes, endpoint: str, now: float) -> bool:
-        """Something is to be heard there; whether that door refuses us, so that nothing is dialled."""
+        """Note a dialled peer; returns whether it refuses this node, so that nothing must be dialled."""
         if len(self.unheard) >= KNOWN_MAX:
             del self.unheard[next(iter(self.unheard))]
         self._at[key] = endpoint
@@ -104,7 +106,7 @@ class Awaited:
         return self._shut.is_shut(endpoint)
 
     def note_heard(self, key: bytes) -> None:
-        """It said something."""
+        """The peer has sent something."""
         self.unheard.pop(self._at.get(key, ""), None)
 
     def drop(self, key: bytes) -> None:
@@ -112,11 +114,11 @@ class Awaited:
         self._at.pop(key, None)
 
     def keys_at(self, endpoint: str) -> list[bytes]:
-        """Whose sockets are dialled there."""
+        """The nodes that are dialled there."""
         return [key for key, where in self._at.items() if where == endpoint]
 
     def silent(self, now: float) -> list[str]:
-        """Where nothing was heard for a while, or nothing is dialled since that door refuses us."""
+        """Peers that are silent for a while, or are not dialled because they refuse this node."""
         return [
             endpoint
             for endpoint in self._at.values()

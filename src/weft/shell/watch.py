@@ -1,7 +1,7 @@
-"""Sees the programs beside a node die, as soon as the kernel does (CLI-005).
+"""Notices at once when a local program of a node dies (CLI-005).
 
-A program that is killed says no goodbye. Its silence would be noticed after seconds, in which what it holds waits; the
-kernel tells at once through a descriptor of the process.
+A killed program sends no goodbye. Its silence would be noticed only after seconds, in which its messages wait; the
+kernel reports its end at once through a descriptor of the process.
 """
 
 import asyncio
@@ -12,7 +12,7 @@ from typing import Any, Final
 
 from weft.cores.chains.messages import ProcessAttached, ProcessEnded
 
-LAST_WORDS_S: Final = 0.02  # what it said before is in a socket's buffer, and is heard first
+LAST_WORDS_S: Final = 0.02  # seconds; what it sent before is still in a socket's buffer, and is read first
 
 
 class Watch:
@@ -24,9 +24,10 @@ class Watch:
         """The descriptor of each process."""
 
     def hear(self, event: Any) -> None:
-        """A client has attached, and the kernel has said what process it is: look after that."""
+        """A client has attached, and the kernel has named its process: watch that."""
         if isinstance(event, ProcessAttached) and event.process not in self._watched:
-            with contextlib.suppress(OSError):  # a kernel without these descriptors, or it is dead: then silence tells
+            # the kernel lacks these descriptors, or the process is dead: then silence will show it
+            with contextlib.suppress(OSError):
                 self._begin(event.process)
 
     def close(self) -> None:

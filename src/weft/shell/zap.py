@@ -1,7 +1,7 @@
-"""Who gets in: the handler that libzmq asks at every handshake (ZAP 1.0; SEC-010, SEC-011).
+"""The handler that libzmq asks at every handshake whether a peer may connect (ZAP 1.0; SEC-010, SEC-011).
 
-Sockets are made with `ZAP_ENFORCE_DOMAIN`, so that without a handler nobody gets in. The handler says only that a key is
-known; what its holder may do is looked up for every message (SEC-012). The table it decides from is swapped as a whole.
+Sockets are made with `ZAP_ENFORCE_DOMAIN`, so that without a handler no peer can connect. The handler only checks that
+a key is known; permissions are checked for every message (SEC-012). Its table is replaced atomically.
 """
 
 import asyncio
@@ -19,7 +19,7 @@ ENDPOINT: Final = "inproc://zeromq.zap.01"
 OUTCOMES: Final = ("ok", "unknown-key", "role", "no-key", "domain", "malformed", "no-handshake", "crowd")
 """What comes of a handshake: `Verdict.why`; `no-handshake` where libzmq refuses without asking; and `crowd`: too many of one
 address, or of all, had proved nothing yet, and this one had waited longest."""
-TURN_MAX: Final = 256  # handshakes in one callback: a crowd of strangers must not starve the node's own work
+TURN_MAX: Final = 256  # handshakes in one callback, so that a crowd of strangers cannot starve the node
 NOW: Final = zmq.NOBLOCK
 _REFUSED: Final = zmq.EVENT_HANDSHAKE_FAILED_NO_DETAIL | zmq.EVENT_HANDSHAKE_FAILED_PROTOCOL
 _WATCHED: Final = _REFUSED | zmq.EVENT_ACCEPTED | zmq.EVENT_DISCONNECTED
@@ -52,7 +52,7 @@ class Gatekeeper:
         asyncio.get_running_loop().add_reader(self._socket.FD, self._read)
 
     def forget(self) -> None:
-        """Count from now on: what was counted were our own knocks."""
+        """Reset the counts: those so far were our own probes."""
         self.decided.clear()
         self.last_refused = ""
 
@@ -110,7 +110,7 @@ class Gatekeeper:
             self.last_refused = gone.peer[0]
 
     def close(self) -> None:
-        """Stop answering; without an answer libzmq lets nobody in."""
+        """Stop answering; without an answer libzmq refuses every peer."""
         for made in list(self._monitors):
             self.ignore(made)
         if self._socket is not None:
@@ -133,4 +133,4 @@ class Gatekeeper:
             else:
                 self.last_refused = verdict.address
             self._socket.send_multipart([peer, b"", *verdict.frames], NOW)
-        asyncio.get_running_loop().call_soon(self._read)  # the descriptor tells of edges
+        asyncio.get_running_loop().call_soon(self._read)  # the descriptor is edge-triggered

@@ -1,6 +1,6 @@
-"""A picture a second, made once for all viewers, and only while somebody looks: whole, or what has changed since.
+"""A picture per second, made once for all viewers and only while there are any: complete, or what has changed.
 
-Who takes a change late gets the next ones together; who is too far behind gets the whole. Nothing is queued.
+A slow viewer gets several changes together; one that is too far behind gets the complete picture. Nothing is queued.
 """
 
 import asyncio
@@ -32,7 +32,7 @@ class Feed:
         self._changes: deque[tuple[int, bytes]] = deque(maxlen=limits.CHANGES_KEPT)
 
     async def events(self) -> AsyncIterator[bytes]:
-        """The whole, then each change, to who takes it."""
+        """The complete picture, then each change, for one viewer."""
         self.viewers += 1
         seen = 0
         try:
@@ -46,12 +46,12 @@ class Feed:
             self.viewers -= 1
 
     def _left_s(self) -> float:
-        """Until the next look: all viewers wake then, so that each has it when it is new."""
+        """Seconds until the next picture; all viewers wake then."""
         spent_ns = 0 if self._made_at is None else self._now().mono - self._made_at
         return max(limits.TICK_S - spent_ns / SECOND, limits.SOON_S)
 
     def refresh(self) -> None:
-        """Look again, if the last look is a second old."""
+        """Make a new picture if the last one is a second old."""
         now = self._now()
         if self._made_at is not None and now.mono - self._made_at < limits.TICK_S * 0.9e9:
             return

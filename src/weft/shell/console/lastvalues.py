@@ -1,7 +1,7 @@
 """The last values of each machine whose records pass this node, and what is missing of them (CON-001).
 
-Fed with records that are durable here. Most of a record is never looked at: of one machine a batch of samples is
-decoded at most every 400 ms, and of it three metrics are kept. Numbers are counted of every record.
+Fed with records that are durable here. Most records are not decoded: per machine one batch of samples at most every 400
+ms, of which three metrics are kept. Numbers are counted of every record.
 """
 
 from array import array
@@ -20,7 +20,7 @@ from weft.wire import samples
 
 METRIC: Final = "weft.metric"
 METRICS: Final = {"CPU": "cpu", "MEMORY_PERCENT": "memory", "DISK_PERCENT": "disk"}
-"""Names of details, and how the console calls them. Of several disks or cores the fullest is shown."""
+"""Names of details, and their names in the console. Of several disks or cores the fullest is shown."""
 PROCESSES: Final = "PROC_CPU"
 PROCESS: Final = "process"
 """The label of a metric with `per = "name"`."""
@@ -28,7 +28,7 @@ NAMES: Final = tuple(METRICS.values())
 
 
 class Loss(NamedTuple):
-    """Numbers that will never come, as their machine said."""
+    """Numbers that will never arrive, as announced by their machine."""
 
     first: int
     last: int
@@ -50,7 +50,7 @@ class Ring:
         self.values = array("f", [nan]) * limits.POINTS
 
     def put(self, slot: int, value: float) -> None:
-        """Set the value of a slot; one that is too old is forgotten."""
+        """Set the value of a slot; one that is too old is ignored."""
         if slot <= self.head - limits.POINTS:
             return
         for between in range(max(self.head + 1, slot - limits.POINTS + 1), slot + 1):
@@ -60,7 +60,7 @@ class Ring:
         self.fresh = slot if self.fresh is None else min(self.fresh, slot)
 
     def take(self) -> list[tuple[int, float]]:
-        """What was set since it was taken last, oldest first."""
+        """The values set since the last call, oldest first."""
         if self.fresh is None:
             return []
         points, self.fresh = self.since(self.fresh), None
@@ -74,7 +74,7 @@ class Ring:
 
 
 class Cells:
-    """What came of each ten seconds, the last 60 of them: first and last number, how many, how many are lost."""
+    """The records of each ten seconds, the last 60: first and last number, how many arrived and how many are lost."""
 
     __slots__ = ("first", "head", "last", "lost", "received", "strip", "turns")
 
@@ -87,7 +87,7 @@ class Cells:
         self.first, self.last, self.received, self.lost = (array("Q", [0]) * limits.CELLS for _ in range(4))
 
     def add(self, cell: int, first: int, last: int, count: int, *, is_lost: bool = False) -> None:
-        """Note numbers of a cell; one that is too old is forgotten."""
+        """Note numbers of a cell; one that is too old is ignored."""
         if cell <= self.head - limits.CELLS:
             return
         for between in range(max(self.head + 1, cell - limits.CELLS + 1), cell + 1):
@@ -111,7 +111,7 @@ class Cells:
 
 
 class Start:
-    """The numbers of one start of a machine, from the first that was heard here."""
+    """The numbers of one start of a machine, from the first that arrived here."""
 
     __slots__ = ("base", "last", "lost", "seen")
 
@@ -156,13 +156,13 @@ class Machine:
         """The process that used most of the processors when they were measured last, and its share of all in percent."""
 
     def hear(self, now: Now) -> None:
-        """It has said something."""
+        """Note that the machine has sent something."""
         gap = min(now.mono - self.heard.mono, limits.GAP_NS_MAX)
         self.gap_ns = max(gap, self.gap_ns * 7 // 8) if self.gap_ns else gap
         self.heard = now
 
     def start(self, era: int, base: int) -> Start:
-        """The numbers of a start; the oldest is only counted when there are too many."""
+        """The numbers of a start. If there are too many starts, the oldest is only counted."""
         if era not in self.starts:
             if len(self.starts) >= limits.STARTS_MAX:
                 oldest = self.starts.pop(min(self.starts))
@@ -171,7 +171,7 @@ class Machine:
         return self.starts[era]
 
     def counts(self) -> tuple[int, int, int]:
-        """Numbers expected, received, lost, since it was heard here first."""
+        """Numbers expected, received and lost since its first record here."""
         rows = [self.counted, *map(_counts, self.starts.values())]
         expected, received, lost = (sum(column) for column in zip(*rows, strict=True))
         return expected, received, lost
@@ -195,7 +195,7 @@ class LastValues:
         self._known: dict[bytes, tuple[samples.Series, ...]] = {}
 
     def note(self, records: Iterable[Record], now: Now) -> None:
-        """Look at records that are durable here."""
+        """Evaluate records that are durable here."""
         for record in records:
             if not isinstance(record, StreamRecord | LostRecord | EraRecord) or type(record.origin) is not bytes:
                 continue
@@ -205,7 +205,7 @@ class LastValues:
                 self._note_lost(record, now) if isinstance(record, LostRecord) else self._note_era(record, now)
 
     def forget(self, node: bytes) -> None:
-        """Let go of a machine."""
+        """Drop a machine."""
         self.machines.pop(node, None)
 
     def _machine(self, origin: bytes, now: Now) -> Machine | None:
@@ -247,7 +247,7 @@ class LastValues:
         machine.cells.add(at_ms // limits.CELL_MS, record.first, record.last, count, is_lost=True)
 
     def _note_era(self, record: EraRecord, now: Now) -> None:
-        """A new start says where the one before ended: what has not come of that is missing."""
+        """A new start states where the one before ended: numbers of that one that have not arrived are missing."""
         machine = self._machine(record.origin, now)
         if machine is not None:
             if (ended := machine.starts.get(record.era_before)) is not None:
@@ -260,7 +260,7 @@ class LastValues:
         try:
             batch = samples.decode(record.payload, self._known)
         except PeerError:
-            return  # the lake's business
+            return  # only the lake needs it
         newest: dict[int, samples.Row] = {row.series: row for row in batch.rows}
         best: dict[str, tuple[int, float]] = {}
         for index, row in newest.items():

@@ -1,7 +1,7 @@
-"""One look at the fleet, as this node knows it: its machines, what is wrong with each, and the four numbers (CON-001).
+"""A picture of the fleet as this node knows it: its machines, their troubles, and the four numbers (CON-001).
 
-Nothing in it changes merely because time passes, but the strips of the map: what is wrong says since when, and the
-page counts. So little is sent to viewers of a fleet that is well.
+Only the strips of the map change as time passes: a trouble has the time of its beginning, and the page counts from
+there. So little is sent to viewers while the fleet is well.
 """
 
 from collections.abc import Callable, Iterator
@@ -14,16 +14,16 @@ from weft.shell.console.lastvalues import LastValues, Machine
 from weft.wire.alerts import Alert
 
 WELL, ODD, WORSE, BAD = range(4)
-"""How much is wrong: nothing, worth a look, worse than it was, trouble now."""
+"""Severity: nothing, worth a look, worse than before, trouble now."""
 LEVELS: Final = {"root": "root", "branch": "collector", "leaf": "sensor", "collector": "collector", "sensor": "sensor"}
 CHECKS: Final = {"degraded": WORSE, "failed": BAD}
 UNKNOWN, WAITS, WHOLE, NOTHING, LOST = ".", "~", "o", "-", "x"
-"""Characters of a strip: before it was known, still open, something came, nothing came, numbers are lost."""
+"""Characters of a strip: before it was known, still open, records arrived, nothing arrived, records are lost."""
 HTTP_PORT: Final = 6
 
 
 class Facts(NamedTuple):
-    """What the console asks of a running node."""
+    """What the console reads from a running node."""
 
     node: bytes
     name: str
@@ -36,15 +36,15 @@ class Facts(NamedTuple):
     unassigned: list[dict[str, str]]
     root: dict[str, str]
     children: dict[bytes, str]
-    """Names of children with a live link."""
+    """Names of children with an open link."""
     checks: list[dict[str, Any]]
     """Of the health of this node."""
     number: int | None
     """Of the configuration that it runs."""
     alerts: dict[bytes, list[Alert]]
-    """What fires, by machine; but at a root only here."""
+    """Firing alerts by machine; except at a root only those of this node."""
     open_hosts: tuple[str, ...] = ()
-    """Where other machines reach this node although it has no keys."""
+    """Addresses at which other machines reach this node although it has no keys."""
 
 
 class Trouble(NamedTuple):
@@ -54,7 +54,7 @@ class Trouble(NamedTuple):
     text: str
     do: str
     since: int | None = None
-    """Wall-clock ms of this node; the page says for how long."""
+    """When it began, wall-clock ms of this node; the page shows for how long."""
 
 
 class Place(NamedTuple):
@@ -72,7 +72,7 @@ class Place(NamedTuple):
 
 
 class Console:
-    """Looks at one node; changes nothing but what it remembers of machines that have gone."""
+    """Observes one node; changes only its own memory of machines that have gone."""
 
     def __init__(self, facts: Callable[[], Facts]) -> None:
         self.values = LastValues()
@@ -81,7 +81,7 @@ class Console:
         self._places: dict[bytes, Place] = {}
 
     def look(self, now: Now, *, is_whole: bool = False) -> dict[str, Any]:
-        """The picture of this instant: `head`, and `nodes` by their UUID in hex; values since the last look, or all."""
+        """The current picture: `head`, and `nodes` by UUID in hex; with the values since the last picture, or all."""
         self._begun = self._begun or now
         facts = self.facts()
         places = self._placed(facts, now)
@@ -117,10 +117,10 @@ class Console:
             "newest": newest,
         }
 
-    # Who there is
+    # Which machines there are
 
     def _placed(self, facts: Facts, now: Now) -> list[Place]:
-        """This node, all of the tree, children with a link, and who was heard lately but stands nowhere."""
+        """This node, the whole tree, children with a link, and machines heard recently without a place."""
         found = {place.node: place for place in _of_tree(facts)}
         own = Place(facts.node, facts.name, facts.level, "", _own_endpoint(facts), "", facts.number, None)
         found[facts.node] = (
@@ -143,7 +143,7 @@ class Console:
         self._places = {node: place for node, place in self._places.items() if node in found}
         return list(found.values())
 
-    # What is wrong
+    # Troubles
 
     def _troubles(self, place: Place, facts: Facts, now: Now) -> Iterator[Trouble]:
         machine = self.values.machines.get(place.node)
@@ -163,7 +163,7 @@ class Console:
             yield Trouble(much, said.strip(), "weft alerts", alert.since)
 
     def _silence(self, place: Place, facts: Facts, now: Now) -> Trouble | None:
-        """Whether nothing is heard of a machine that should speak."""
+        """Whether a machine that should send is silent."""
         machine = self.values.machines.get(place.node)
         if place.node == facts.node:
             return None
@@ -179,7 +179,7 @@ class Console:
         gone = "" if place.is_placed else ", and it has no place in the tree any more"
         return Trouble(BAD, f"silent{gone}", do, (now.wall - silent_ns) // MILLISECOND // 1_000 * 1_000)
 
-    # What is shown of each
+    # What is shown of each machine
 
     def _row(self, place: Place, above: Place | None, found: list[Trouble], now: Now) -> dict[str, Any]:
         machine = self.values.machines.get(place.node)
@@ -241,7 +241,7 @@ def _parents(places: list[Place]) -> dict[bytes, Place]:
 
 
 def _silences(place: Place, silent: dict[bytes, Trouble], above: Place | None) -> Iterator[Trouble]:
-    """Its silence; below a silent machine it is a consequence, and stands behind."""
+    """The trouble of a silent machine; below another silent machine it is a consequence and comes last."""
     if place.node not in silent:
         return
     trouble = silent[place.node]
@@ -272,7 +272,7 @@ def _own_endpoint(facts: Facts) -> str:
 
 
 def _of_values(machine: Machine, now: Now) -> Iterator[Trouble]:
-    """What its numbers say: lost ones, old ones, a full disk."""
+    """Troubles found in its values: lost numbers, old samples, a full disk."""
     expected, received, lost = machine.counts()
     if machine.losses and now.wall // MILLISECOND - machine.losses[-1].at_ms < limits.CELLS * limits.CELL_MS:
         why = machine.losses[-1].why

@@ -1,7 +1,7 @@
-"""What stands on the further pages of the console: tables of this node, made when they are asked for (CON-002).
+"""The other pages of the console: tables of this node, made on request (CON-002).
 
-A page is a list of tables, all shown by the same code. It says what this node knows; every row is bounded, and how many
-are not shown is said.
+A page is a list of tables, all shown by the same code. They contain what this node knows; the number and size of rows
+are bounded, and the number of rows not shown is stated.
 """
 
 from collections.abc import Callable, Iterable
@@ -34,7 +34,7 @@ class Table(NamedTuple):
     more: int = 0
     """Rows that are not shown."""
     ask: str = ""
-    """The command that says more, or changes it."""
+    """A command that shows more, or changes it."""
 
 
 def table(title: str, columns: tuple[str, ...], rows: Iterable[Row], ask: str = "") -> Table:
@@ -52,7 +52,7 @@ def _short(value: Any) -> Any:
 
 
 def _facts(title: str, facts: dict[str, Any], ask: str = "") -> Table:
-    """A map as a table: what is a map itself stands with its keys."""
+    """A map as a table; nested maps become dotted keys."""
     rows = []
     for name, value in facts.items():
         if isinstance(value, dict):
@@ -63,7 +63,7 @@ def _facts(title: str, facts: dict[str, Any], ask: str = "") -> Table:
 
 
 def configuration(node: Node, status: dict[str, Any], _: Now) -> list[Table]:
-    """Who runs which write, and all pairs."""
+    """Which node runs which write, and all pairs."""
     runs = [
         (row.get("name") or row["node"][:8], row["group"], row["number"], row["wanted"], _judged(row))
         for row in status["tree"]
@@ -85,7 +85,7 @@ def _judged(row: dict[str, Any]) -> str:
 
 
 def catalog(node: Node, status: dict[str, Any], _: Now) -> list[Table]:
-    """Services that are registered here, and how the broker stands."""
+    """Services registered here, and the state of the broker."""
     core = cast("Catalog | None", node.cores.get("catalog"))
     if core is None:
         return []
@@ -97,7 +97,7 @@ def catalog(node: Node, status: dict[str, Any], _: Now) -> list[Table]:
 
 
 def store(node: Node, status: dict[str, Any], _: Now) -> list[Table]:
-    """Entries of the shared store, and how it stands."""
+    """Entries of the shared store, and its state."""
     core = cast("Store | None", node.cores.get("store"))
     if core is None:
         return []
@@ -125,7 +125,7 @@ def _of_core(name: str, title: str, ask: str) -> "Maker":
 
 
 def lake(_: Node, status: dict[str, Any], __: Now) -> list[Table]:
-    """What this node has drained, and what waits."""
+    """What this node has drained, and what is waiting."""
     found = (
         [_facts("Drained by this node", drain, "weft lake missing; weft sql")]
         if (drain := status["cores"].get("drain"))
@@ -135,7 +135,7 @@ def lake(_: Node, status: dict[str, Any], __: Now) -> list[Table]:
 
 
 def alerts(node: Node, _: dict[str, Any], now: Now) -> list[Table]:
-    """What fires, and what has ended."""
+    """Firing and ended alerts."""
     told = page_of(node, now)
     firing = told["fleet"] if told["fleet"] is not None else told["own"]
     return [_listed("Fires", firing, "weft alerts"), _listed("Over", told["ended"] or [])]
@@ -147,7 +147,7 @@ def _listed(title: str, rows: list[dict[str, Any]], ask: str = "") -> Table:
 
 
 def health(_: Node, status: dict[str, Any], __: Now) -> list[Table]:
-    """How this node is."""
+    """The health of this node."""
     checks = [(check["state"], check["name"], check["text"], check["do"]) for check in status["health"]["checks"]]
     memory = [(core, told["bytes"], told["budget_bytes"]) for core, told in status["memory"]["cores"].items()]
     own = {name: value for name, value in status.items() if isinstance(value, str | int | bool)}
@@ -169,7 +169,7 @@ PAGES: Final[dict[str, Maker]] = {
     "lake": lake,
     "node": health,
 }
-"""By what stands behind `#` in the address."""
+"""Pages by the text after `#` in the address."""
 
 
 def tables_of(page: str, node: Node, status: dict[str, Any], now: Now) -> dict[str, Any]:

@@ -34,7 +34,7 @@ ASKS_KEY: Final = Response(
 
 
 class Gate:
-    """What one server lets in."""
+    """The access rules of one server."""
 
     def __init__(
         self,
@@ -56,7 +56,7 @@ class Gate:
         self._names = OUR_NAMES if is_loopback else OUR_NAMES | _names_of_this_machine()
 
     def refuses(self, request: Request, *, writes: bool) -> Response | None:
-        """Why a request is not answered, before its body is read; None: it may be."""
+        """Why a request is refused, before its body is read; None if it is not."""
         if not self._is_ours(request, writes=writes):
             return STRANGER
         if not writes:
@@ -71,19 +71,19 @@ class Gate:
         return None
 
     def opens(self, query: str) -> str:
-        """The cookie for who says a key in the address; empty: it is none of ours."""
+        """The cookie for a request with a key in its address; empty if the key is wrong."""
         said = parse_qs(query).get(KEY, [""])[0] if self._token else ""
         if not said or not (_is_same(said, self.view) or _is_same(said, self._token)):
             return ""
         return f"{COOKIE}={self.view}; Path=/; HttpOnly; SameSite=Strict"
 
     def is_ours(self, host: str) -> bool:
-        """Whether a Host names us: a name that somebody made to point here does not, an address always does."""
+        """Whether a Host header names this server: addresses do, foreign names that resolve to this machine do not."""
         name = (host if host.endswith("]") else host.rsplit(":", 1)[0]).strip("[]").lower()
         return name in self._names or (not self._is_loopback and _address_of(name) is not None)
 
     def may_read(self, request: Request) -> bool:
-        """Whether it is from this machine, or reading is open, or it says the token or the view key."""
+        """Whether a request may read: from this machine, if reading is open, or with the token or the view key."""
         if self._is_open or is_local(request.peer) or self._says_token(request):
             return True
         try:
@@ -93,7 +93,7 @@ class Gate:
         return bool(self._token) and cookie is not None and _is_same(cookie.value, self.view)
 
     def may_write(self, request: Request) -> bool:
-        """Whether it says the token: `Authorization: Bearer TOKEN`; or is from this machine, where that is enough."""
+        """Whether a request may write: with `Authorization: Bearer TOKEN`, or from this machine where that suffices."""
         return self._says_token(request) or (not self._always and self._is_trusted(request))
 
     def _is_trusted(self, request: Request) -> bool:
@@ -103,7 +103,7 @@ class Gate:
         return not self._only_user or is_same_user((request.peer, there), (host, here))
 
     def _is_ours(self, request: Request, *, writes: bool) -> bool:
-        """An open server may be read by any name from elsewhere, as monitoring does; a browser here sees only ours."""
+        """Other machines may read an open server under any name, as monitoring does; local browsers only under ours."""
         if self._is_open and not writes and not is_local(request.peer):
             return True
         return self.is_ours(request.headers.get("host", ""))

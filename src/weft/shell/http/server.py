@@ -1,6 +1,6 @@
 """Connections of HTTP, one request each: a head within its bounds, perhaps a body, an answer or a stream of events.
 
-h11 parses, so nothing here is clever. Bytes that are no request get no page and end the connection.
+h11 parses. Bytes that are not a request end the connection without an answer.
 """
 
 import asyncio
@@ -43,7 +43,7 @@ from weft.shell.http.messages import (
 
 EVERYWHERE: Final = ("0.0.0.0", "::")  # noqa: S104  # told apart, not bound
 REFUSALS: Final = range(400, 502)
-"""What counts as refused; 503 is what a failed node says of itself in good order."""
+"""Status codes that count as refused; 503 is also the regular answer of a failed node."""
 NOT_MODIFIED: Final = 304
 STILL_HERE: Final = event(b"here", name="still")
 RETRY: Final = b"retry: 1000\n\n"
@@ -77,7 +77,7 @@ class Server:
         return int(self._server.sockets[0].getsockname()[1])
 
     async def close(self) -> None:
-        """Stop listening; viewers are cut and come again to whoever is there then, answers under way have a moment."""
+        """Stop listening; streams are cut, and answers in progress get a moment to finish."""
         if self._server is not None:
             self._server.close()
         for task in self._streams:
@@ -98,7 +98,7 @@ class Server:
                 await self._answer(reader, writer)
             else:
                 self.refused += 1
-        except (OSError, asyncio.CancelledError):  # it has ended, or takes too long, or we end
+        except (OSError, asyncio.CancelledError):  # it has ended, or takes too long, or the server stops
             self.refused += 1
             writer.transport.abort()
         finally:
@@ -154,21 +154,21 @@ class Server:
             self._bodies -= 1
 
     def _opened(self, request: Request) -> Response | None:
-        """Who says a key in the address gets a cookie for it, and the address without it."""
+        """A request with a valid key in its address gets a cookie, and a redirect to the address without the key."""
         cookie = self._gate.opens(request.query) if self._gate.is_ours(request.headers.get("host", "")) else ""
         return Response(303, TEXT, b"", more=(("location", request.path), ("set-cookie", cookie))) if cookie else None
 
     def _unknown(self, request: Request, route: Route | None) -> Response:
         if route is None and request.method == "GET":
             if refused := self._gate.refuses(request, writes=False):
-                return refused  # who may not read is not told what there is
+                return refused  # without permission to read, the answer does not show which paths exist
             there = ", ".join(path if found.method == "GET" else f"POST {path}" for path, found in self.routes.items())
             return Response(404, TEXT, f"there are {there}\n".encode())
         allowed = "GET" if route is None else route.method
         return Response(405, TEXT, f"{allowed} only\n".encode(), more=(("allow", allowed),))
 
     async def _stream(self, parser: h11.Connection, writer: asyncio.StreamWriter, events: AsyncIterator[bytes]) -> None:
-        """Say each event as it comes, to who takes it; the next is asked for when the one before has been taken."""
+        """Send each event; the next one is requested after the client has taken the one before."""
         task = asyncio.current_task()
         assert task is not None, "asyncio calls it in one"
         self._streams.add(task)
@@ -206,7 +206,7 @@ class _Exchange(NamedTuple):
 
 
 def with_loopback(host: str) -> list[str]:
-    """Where to listen so that programs of this machine always reach it, whatever the host."""
+    """The addresses to listen at, so that local programs always reach it, whatever the host."""
     is_there = host in (*EVERYWHERE, "localhost")
     with contextlib.suppress(ValueError):
         is_there = is_there or ipaddress.ip_address(host).is_loopback
@@ -248,7 +248,7 @@ async def _next(events: AsyncIterator[bytes]) -> bytes:
 
 
 def _hold_little(writer: asyncio.StreamWriter) -> None:
-    """Let what a viewer does not take wait here, where the next state replaces it, and not in buffers behind us."""
+    """Keep the send buffer small: what a viewer has not read waits here, where a newer state can replace it."""
     writer.transport.set_write_buffer_limits(high=0)
     found: socket.socket = writer.get_extra_info("socket")
     with contextlib.suppress(OSError):

@@ -1,4 +1,4 @@
-"""A copy of a node's state, taken from a running node without a word to it (JRN-043).
+"""Copies a node's state from a running node, without involving it (JRN-043).
 
 Snapshots are copied before segments, so whatever the node forgets or condenses meanwhile, the copy holds all that comes
 after its own snapshot; and it is surveyed before it is called a copy. The node's identity is copied beside it, as it
@@ -15,7 +15,7 @@ from weft.shell.journal.segment import Segment
 
 IDENTITY: Final = "node.json"
 JOURNAL: Final = "journal"
-TRIES_MAX: Final = 3  # a node that condenses and forgets faster than that is not worth racing
+TRIES_MAX: Final = 3  # attempts; a node that condenses faster than that cannot be copied
 
 
 def backup(files: Files, source: Path, target: Path) -> int:

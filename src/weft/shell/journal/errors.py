@@ -1,4 +1,4 @@
-"""What a journal says when it cannot write, and how an answer of the disk is read."""
+"""The errors of a journal that cannot write, and how errors of the disk are classified."""
 
 import errno
 from pathlib import Path
@@ -13,7 +13,7 @@ NO_ROOM: Final = (errno.ENOSPC, errno.EDQUOT)
 class StorageFull(StorageFailed):
     """There is no room for these records, none of them was written, and earlier ones are safe (JRN-030).
 
-    Whoever does not handle it treats it as a failed disk, which is the safe side.
+    Callers that do not handle it treat it as a failed disk, which is safe.
     """
 
 

@@ -58,7 +58,7 @@ from weft.wire.segments import SNAPSHOT, Header
 T = TypeVar("T")
 
 KEEPERS: Final = (CoreRecord, LostRecord, SafeRecord, DamageRecord)
-"""What is written even without room, in place of the ballast: it makes room, or keeps a promise (JRN-030)."""
+"""Records written even without free space, in place of the ballast: they make room, or keep a promise (JRN-030)."""
 
 
 class JournalStats(msgspec.Struct, kw_only=True):
@@ -77,7 +77,7 @@ class JournalStats(msgspec.Struct, kw_only=True):
     damaged: int = 0
     """Losses that no person has accepted yet."""
     refused: int = 0
-    """Turns refused for want of room."""
+    """Turns refused because there was no space."""
 
 
 class Journal:
@@ -351,7 +351,7 @@ class Journal:
             self.stats.cut_back = self._writer.cut_back
 
     def _try(self, action: Callable[[], T]) -> T | None:
-        """The same for what is only good to have: without room it is left, and the state says so."""
+        """The same for optional writes: without space they are skipped, and the state shows it."""
         try:
             return self._attempt(action)
         except StorageFull:
