@@ -14,11 +14,11 @@ COLUMNS: Final = ("since", "severity", "node", "alert", "value", "condition", "s
 RANKS: Final = {"critical": 0, "warning": 1}
 
 
-def alerts(*, port: int = 27_500, all: Flag = False, forget: str = "", json: Flag = False) -> int:  # noqa: A002  # what people type
-    """Show what fires: at the root in the whole fleet, at any other node only there.
+def alerts(*, port: int = 27_500, all: Flag = False, forget: str = "", json: Flag = False) -> int:  # noqa: A002  # the name of the option
+    """Show firing alerts: at the root those of the whole fleet, at any other node only its own.
 
-    Below stands who could not be told. Alerts are `[alert.…]` of the fleet's file, who is told is `[notify.…]` of the
-    root's own file: docs/alerts.md.
+    Sinks that could not be notified are listed below. Alerts are `[alert.…]` of the fleet's file, sinks are
+    `[notify.…]` of the root's own file: docs/alerts.md.
 
     Args:
         port: first of the node's ten ports.
@@ -73,7 +73,7 @@ def cells(alert: dict[str, Any]) -> tuple[str, ...]:
 
 
 def instant(at_ms: int) -> str:
-    """A wall clock for people; one that no calendar has is said as it is."""
+    """A wall-clock time for people; a time beyond the calendar is printed as a number."""
     try:
         return f"{datetime.fromtimestamp(at_ms / 1_000, UTC):%Y-%m-%d %H:%M:%S}"
     except (ValueError, OverflowError, OSError):
@@ -81,7 +81,7 @@ def instant(at_ms: int) -> str:
 
 
 def troubles(sinks: list[dict[str, Any]]) -> Iterator[str]:
-    """Who could not be told, and why."""
+    """Sinks that could not be notified, and why."""
     for sink in sinks:
         if sink["why"]:
             after = "" if sink["next_s"] is None else f"; next try in {sink['next_s']} s"

@@ -36,7 +36,7 @@ def annexes(name: str = "", /, *, json: Flag = False) -> int:
 
 
 def page_of(name: str) -> str:
-    """What an annex says of itself; UserError `no-annex` if there is none of that name, or it has no page."""
+    """The page of an annex; UserError `no-annex` if there is none of that name, or it has no page."""
     if name not in installed.names():
         raise UserError("no-annex", f"no annex is called {name}", "weft annexes lists those that are installed")
     annex = admit(name)
@@ -57,7 +57,7 @@ def about(name: str) -> dict[str, str]:
 def commands(wanted: str, taken: Container[str]) -> Iterator[tuple[str, str, str]]:
     """Name, place and sentence of each noun that an annex brings; Weft's own are never replaced.
 
-    Those that cannot be used are left out, and `weft annexes` says why; UserError `bad-annex` if it is the wanted one.
+    Unusable annexes are left out, and `weft annexes` says why; UserError `bad-annex` if the wanted one is unusable.
     """
     for name in installed.names():
         try:

@@ -1,4 +1,4 @@
-"""The five questions that the demonstration ends with, as anyone could ask them with `weft sql`."""
+"""The five queries at the end of the demonstration, as anybody could ask them with `weft sql`."""
 
 from typing import Final, NamedTuple
 

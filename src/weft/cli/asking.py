@@ -1,4 +1,4 @@
-"""How the command line asks a running node, and tells it what to do: over http, on loopback."""
+"""Queries a running node and gives it orders: by HTTP, on loopback."""
 
 import http.client
 import json
@@ -10,10 +10,10 @@ from weft.base.errors import UserError
 
 HTTP_PORT: Final = 6
 PATIENCE_S: Final = 2.0
-ANSWER_S: Final = 40.0  # an order takes up to 35 s
+ANSWER_S: Final = 40.0  # seconds; an order takes up to 35 s
 LOCAL: Final = "127.0.0.1"
 MENDS: Final = {"rollback": "weft config history lists the writes, newest first"}
-"""What helps whoever was refused an order, by its name."""
+"""The mend for a refused order, by the order's name."""
 
 
 def status_of(port: int, host: str = "127.0.0.1") -> dict[str, Any]:
@@ -31,7 +31,7 @@ def page_of(port: int, name: str, host: str = LOCAL) -> dict[str, Any]:
 
 
 def text_of(port: int, name: str, host: str = LOCAL) -> str:
-    """A page of that node as it is, by its name; UserError `unavailable` if none answers."""
+    """A page of that node as text, by its name; UserError `unavailable` if none answers."""
     try:
         with urllib.request.urlopen(
             f"http://{host}:{port + HTTP_PORT}/{name}", timeout=PATIENCE_S
@@ -47,7 +47,7 @@ def _nobody(port: int, host: str) -> UserError:
 
 
 def try_status(port: int) -> dict[str, Any] | None:
-    """As `status_of`, None where nobody answers."""
+    """Like `status_of`, but None if no node answers."""
     try:
         return status_of(port)
     except UserError:
@@ -55,15 +55,18 @@ def try_status(port: int) -> dict[str, Any] | None:
 
 
 def order(port: int, name: str, /, **fields: Any) -> dict[str, Any]:
-    """Give an order to the node of this machine whose port block begins at `port`; what it answers.
+    """Give an order to the node of this machine whose port block begins at `port`; returns the answer.
 
-    UserError: `unavailable` if nobody answers (in time), `refused` with the sentence of whoever refused it.
+    UserError: `unavailable` if no answer comes in time, `refused` with the sentence of the refusal.
     """
     return post(port, "order", {"order": name, **fields}, name)
 
 
 def post(port: int, page: str, said: dict[str, Any], name: str = "") -> dict[str, Any]:
-    """Say something to a page of that node; what it answers. Errors as `order`; `name`: what was asked, for people."""
+    """Post something to a page of that node; returns the answer.
+
+    Errors as `order`; `name` names the request in messages.
+    """
     request = urllib.request.Request(  # http only, built here
         f"http://{LOCAL}:{port + HTTP_PORT}/{page}",
         json.dumps(said).encode(),

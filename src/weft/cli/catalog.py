@@ -1,4 +1,4 @@
-"""`weft catalog`: who provides what, where, and whether it is alive (CAT-073)."""
+"""`weft catalog`: which services exist, where, and whether they are alive (CAT-073)."""
 
 import json as to_json
 import sys
@@ -36,7 +36,7 @@ ROOMS: Final[dict[str, tuple[str, str]]] = {
     "doctor": ("weft.cli.catalog_doctor:doctor", "Look for what is wrong."),
 }
 for name, (where, what) in ROOMS.items():
-    # Whoever asks for one command reads all of its own words, the list of commands shows these.
+    # The help of one command shows its whole docstring, the list of commands only these words.
     app.command(where, name=name, help=None if [name] == sys.argv[2:3] else what)
 
 All = Annotated[bool, Parameter(name="--all", negative="", show_default=False)]
@@ -145,7 +145,7 @@ def query(  # tidy: each is a condition
 
 @app.command
 def status(*, broker: Broker = None, json: Flag = False) -> int:
-    """Show how the broker is: its ports, its instances, what it can.
+    """Show the state of the broker: its ports, its instances, its features.
 
     Args:
         broker: host:port; default: the broker of this machine, else the first beacon.
@@ -165,7 +165,7 @@ def status(*, broker: Broker = None, json: Flag = False) -> int:
 
 @app.command
 def bridge(*, broker: Broker = None, json: Flag = False) -> int:
-    """Show the bridges to other networks: whether they are up, and how much crosses.
+    """Show the bridges to other networks: whether they are connected, and how much traffic crosses them.
 
     Args:
         broker: host:port; default: the broker of this machine, else the first beacon.
@@ -187,7 +187,7 @@ def bridge(*, broker: Broker = None, json: Flag = False) -> int:
 
 @app.command
 def liveness(pattern: str = "*", /, *, broker: Broker = None, json: Flag = False) -> int:
-    """Show how each instance is heard: by UDP or TCP, how long ago, how regularly.
+    """Show how beats of each instance arrive: by UDP or TCP, how long ago, how regularly.
 
     Args:
         pattern: names, with * and ?.
@@ -221,7 +221,7 @@ def _matching(told: dict[str, Entry], pattern: str, tags: tuple[str, ...]) -> li
 
 
 def _shown(told: list[Entry], *, json: bool) -> int:
-    """As a table, or an array; status 1 if there is none."""
+    """Print as a table, or as an array; status 1 if it is empty."""
     told = sorted(told, key=lambda entry: (entry.name, entry.instance))
     if json:
         print_json([document(entry) for entry in told])

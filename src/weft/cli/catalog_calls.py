@@ -1,4 +1,4 @@
-"""How the commands of the catalog speak with a broker, and what they say and return when that fails (CAT-073)."""
+"""Connects the commands of the catalog with a broker, and maps errors to messages and exit status (CAT-073)."""
 
 import asyncio
 from collections.abc import Callable, Coroutine
@@ -40,7 +40,7 @@ BY_CODE: Final[dict[str, tuple[int, str]]] = {
     "immutable-field": (USAGE, "weft catalog deregister, and register with the other --id"),
     "reserved-key": (USAGE, "a record without _dbp"),
 }
-"""Exit status and what to try, by the code of an error."""
+"""Exit status and mend, by the code of an error."""
 ELSE: Final = (USAGE, "weft catalog register --help: what a record may hold")
 OF_A_SERVICE: Final = (DENIED, "the log of the service: weft catalog logs NAME")
 Many = Annotated[tuple[str, ...], Parameter(negative="", show_default=False)]
@@ -48,7 +48,7 @@ Work = Callable[[Client], Coroutine[Any, Any, int]]
 
 
 def at_catalog(broker: str | None, work: Work) -> int:
-    """Do something with the catalog that is meant; its exit status."""
+    """Run a function with a client of the catalog; returns the exit status."""
     try:
         return asyncio.run(_at_catalog(broker, work))
     except CatalogError as error:
@@ -63,7 +63,7 @@ async def _at_catalog(broker: str | None, work: Work) -> int:
 
 
 def failed(error: CatalogError) -> int:
-    """Say what went wrong, and what to try; the exit status."""
+    """Print what went wrong and what to try; returns the exit status."""
     status, mend = BY_CODE.get(error.code, OF_A_SERVICE if isinstance(error, CallFailed) else ELSE)
     return complain(f"{error.text}\n  try: {mend}", status)
 

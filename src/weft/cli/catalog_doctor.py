@@ -1,4 +1,4 @@
-"""What `weft catalog doctor` looks at (CAT-073): each finding is a word, a sentence, and what mends it."""
+"""The checks of `weft catalog doctor` (CAT-073): each finding is a word, a sentence, and a mend."""
 
 import asyncio
 import os
@@ -22,14 +22,14 @@ from weft.wire.catalog import beats
 from weft.wire.catalog.messages import AWK, HEARTBEAT, PING, PONG, Beat
 
 FINE, WARNING, BROKEN = "fine", "warning", "broken"
-INTERVAL_MS: Final = 200  # of the service that is registered: after 1.5 of them the broker calls
+INTERVAL_MS: Final = 200  # seconds; the broker probes the test service after 1.5 intervals
 CALLED_S: Final = 2.0
 PINGS_MAX: Final = 200
-"""Instances that are asked themselves."""
+"""At most this many instances are pinged directly."""
 
 
 class Finding(NamedTuple):
-    """One thing that was looked at."""
+    """The result of one check."""
 
     what: str
     state: str
@@ -38,7 +38,7 @@ class Finding(NamedTuple):
 
 
 async def findings(broker: str | None, beacon_port: int) -> list[Finding]:
-    """All of it, in the order in which one would mend it."""
+    """All findings, in the order in which one would mend them."""
     told = [await _beacon(beacon_port)]
     client = Client(broker)
     try:
@@ -100,7 +100,7 @@ async def _addresses(client: Client) -> Finding:
 
 
 async def _both_ways(client: Client, found: Found) -> list[Finding]:
-    """As a service that beats once, and then has to be called."""
+    """Register a service that beats once, and then wait for the broker's probe."""
     host = own_address(found)
     name = f"weft-doctor-{os.getpid()}"
     context: zmq.Context[zmq.Socket[bytes]] = zmq.Context.instance()
@@ -120,7 +120,7 @@ async def _both_ways(client: Client, found: Found) -> list[Finding]:
 
 
 async def _by_udp(found: Found, name: str, instance: str) -> Finding:
-    """A beat, and the answer to it."""
+    """Send a beat, and wait for the answer."""
     if not found.hb:
         return Finding("udp", WARNING, "the broker takes no beats by UDP; they go by TCP", "")
     loop = asyncio.get_running_loop()
@@ -140,7 +140,7 @@ async def _by_udp(found: Found, name: str, instance: str) -> Finding:
 
 
 async def _by_tcp(router: Any, found: Found, host: str, port: int) -> Finding:
-    """The broker calls who has stopped to beat."""
+    """The broker probes a service that has stopped beating."""
     due = time.monotonic() + CALLED_S
     while time.monotonic() < due:
         if await asyncio.to_thread(router.poll, 100):
@@ -155,7 +155,7 @@ async def _by_tcp(router: Any, found: Found, host: str, port: int) -> Finding:
 
 
 def own_address(found: Found) -> str:
-    """The address of this machine by which it reaches the broker."""
+    """The address of this machine towards the broker."""
     with socket.socket(socket.AF_INET6 if ":" in found.host else socket.AF_INET, socket.SOCK_DGRAM) as made:
         made.connect((found.host, found.port))
         return str(made.getsockname()[0])

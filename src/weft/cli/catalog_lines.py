@@ -1,4 +1,4 @@
-"""What the catalog tells, as people and programs read it; nothing in it moves a cursor (LOG-009)."""
+"""Formats the catalog's data for people and for programs; escape sequences never reach the terminal (LOG-009)."""
 
 import json as to_json
 import time
@@ -19,7 +19,7 @@ STYLES: Final = {
     **dict.fromkeys(("suspect", "warning", "WARNING", "WARN", "stale"), "yellow"),
     **dict.fromkeys(("inactive", "critical", "ERROR", "CRITICAL", "FATAL", "broken"), "red"),
 }
-"""By what a cell says."""
+"""Styles by the text of a cell."""
 HEADS: Final = ("name", "instance", "address", "state", "health", "since", "tags")
 MINUTE, HOUR, DAY = 60, 3_600, 86_400
 
@@ -30,7 +30,7 @@ def print_json(told: Any) -> None:
 
 
 def document(entry: Entry) -> dict[str, Any]:
-    """An instance as JSON: its record as the broker has it, and where it is called."""
+    """An instance as JSON: the broker's record, and the address to call."""
     place = entry.address
     told = {"name": entry.name, "instance": entry.instance, "address": str(place) if place else None}
     return {**told, "record": {**entry.record, "_dbp": entry.facts} if entry.facts else entry.record}
@@ -79,7 +79,7 @@ def age(at: Any, now: float) -> str:
 
 
 def span(seconds: float) -> str:
-    """A time as people say it.
+    """A time span for people.
 
     >>> span(0.0123), span(2.5), span(90), span(3 * 86_400)
     ('12.3 ms', '2 s', '1 min', '3 d')
@@ -104,7 +104,7 @@ def clock(at: Any) -> str:
 def show(
     heads: Sequence[str], told: Sequence[Sequence[str]], nothing: str = "nothing", right: Sequence[str] = ()
 ) -> None:
-    """A table for people, as wide as it has to be; the columns in `right` are of numbers."""
+    """Print a table for people, as wide as needed; the columns in `right` are right-aligned."""
     from rich.cells import cell_len  # only people need it
 
     if not told:
@@ -135,7 +135,7 @@ def _row(
 
 
 def line(*parts: tuple[str, str]) -> None:
-    """A line for people of texts and their styles; a style may be named by what it says (`active`)."""
+    """A line for people, from texts and their styles; a style may be named by a state (`active`)."""
     from rich.text import Text  # only people need it
 
     told = Text()
@@ -145,7 +145,7 @@ def line(*parts: tuple[str, str]) -> None:
 
 
 def pairs_of(told: dict[str, Any]) -> None:
-    """Facts for people, one per line; what lies deeper is JSON."""
+    """Print facts for people, one per line; nested data as JSON."""
     width = max(map(len, told), default=0)
     for key, fact in told.items():
         shown = fact if isinstance(fact, str) else to_json.dumps(fact, ensure_ascii=False)

@@ -18,10 +18,10 @@ from weft.client.link.keyring import Keyring
 Id = Annotated[str | None, Parameter(name="--id", show_default=False)]
 Broker = Annotated[str | None, Parameter(show_default=False)]
 BEATS: Final = 2
-"""In one interval: one may be lost."""
+"""Beats per interval: one may be lost."""
 INTERVAL_MS: Final = 1_000
 LOCAL: Final = "127.0.0.1"
-"""For others the broker puts the address there that it came from."""
+"""A wildcard: the broker replaces it by the address the registration came from."""
 
 
 def register(  # tidy: each is a key of the record
@@ -97,7 +97,7 @@ def register(  # tidy: each is a key of the record
 
 
 async def _beat(client: Client, name: str, told: dict[str, Any], approved: dict[str, Any]) -> None:
-    """For as long as it is wanted, whatever becomes of the broker."""
+    """Send beats until cancelled, also while the broker is away."""
     import asyncio
 
     while True:
@@ -188,7 +188,7 @@ def deregister(
 
 
 def _as_keeper(name: str, instance: str, client: Client, state: str | None, *, json: bool) -> int | None:
-    """Through the socket in the state directory, or with an operator's key; None: it is no broker whose keeper we are."""
+    """Use the socket in the state directory, or an operator's key; None if this user cannot administer it."""
     import asyncio
 
     try:

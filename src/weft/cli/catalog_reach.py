@@ -43,7 +43,7 @@ def ping(name: str, /, *, timeout: float = ANSWER_S, broker: Broker = None, json
 
 
 async def pinged(client: Client, entries: list[Entry], timeout_s: float) -> list[dict[str, Any]]:
-    """What each instance answers, all asked at once."""
+    """The answer of each instance; all are asked at once."""
     import asyncio
 
     async def one(entry: Entry) -> dict[str, Any]:
@@ -108,7 +108,7 @@ def call(  # tidy: each is an option of the command line
 
 
 def _readable(frames: tuple[bytes, ...]) -> str:
-    """Frames for people; a single one that is a JSON object, indented."""
+    """Frames for people; a single JSON object is indented."""
     if len(frames) == 1 and frames[0].startswith(b"{"):
         try:
             return to_json.dumps(to_json.loads(frames[0]), indent=2)

@@ -1,4 +1,4 @@
-"""`weft catalog serve`: a broker of its own, without a node's file."""
+"""`weft catalog serve`: a standalone broker, without a node's file."""
 
 from pathlib import Path
 from typing import Annotated, Any, Final
@@ -12,7 +12,7 @@ from weft.shell.blocks import free_blocks
 
 PORT: Final = 5_246
 BLOCKS_FROM: Final = 28_500
-"""Where the ten ports of its node are looked for: nodes usually begin at 27500."""
+"""The first port to try for the node's block of ten; nodes usually begin at 27500."""
 JOURNAL_MEGABYTES: Final = 256
 
 
@@ -79,7 +79,7 @@ def serve(  # tidy: each is an option of the command line
 
 
 def document_of(catalog: dict[str, Any], node: dict[str, Any]) -> dict[str, Any]:
-    """The file of a node with only what a catalog needs."""
+    """The node file of a node that only runs a catalog."""
     return {
         "node": {"level": "root", "runs": [], "beacons": False, **node},
         "journal": {"megabytes": JOURNAL_MEGABYTES},

@@ -1,4 +1,4 @@
-"""`weft catalog tap`: what goes in and out of a service, without its help (MON-001, MON-006)."""
+"""`weft catalog tap`: copies of a service's messages, without changes to its program (MON-001, MON-006)."""
 
 import asyncio
 import contextlib
@@ -24,7 +24,7 @@ Way = Literal["in", "out", "both"]
 HEADS = ("service", "dir", "other end", "what", "messages", "per s", "bytes", "p50", "p99")
 RIGHT = ("messages", "per s", "bytes", "p50", "p99")
 LAST_S = 2.0
-"""How long last accounts are waited for."""
+"""How long to wait for the final counts."""
 Flows = dict[tuple[str, str, str, str], Flow]
 
 
@@ -86,7 +86,7 @@ def tap(  # tidy: each is an option of the command line
 
 
 async def _each(tapped: Tapped, flows: Flows, count: int | None, *, is_quiet: bool, json: bool) -> None:
-    """Note and tell each copy, until so many came."""
+    """Print and count each copy, up to a number."""
     left = count
     async for copy in tapped:
         note_flow(flows, copy)
@@ -99,7 +99,7 @@ async def _each(tapped: Tapped, flows: Flows, count: int | None, *, is_quiet: bo
 
 
 async def _accounts(tapped: Tapped) -> None:
-    """Read on until it is said how it ended, for a moment."""
+    """For a moment, keep reading until the final counts arrive."""
     with contextlib.suppress(TimeoutError):
         async with asyncio.timeout(LAST_S):
             async for _ in tapped:

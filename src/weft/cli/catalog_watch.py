@@ -1,4 +1,4 @@
-"""`weft catalog watch`, `subscribe`, `topics`, `lcv`, `logs`: what happens, and what was said last."""
+"""`weft catalog watch`, `subscribe`, `topics`, `lcv`, `logs`: changes as they happen, and last values."""
 
 import sys
 import time
@@ -179,7 +179,7 @@ def logs(  # tidy: each is a condition
 
 
 async def _each(source: AsyncIterator[Any], tell: Callable[[Any], None], count: int | None) -> None:
-    """Tell each, until so many are told."""
+    """Print each item, up to a number."""
     left = count
     if left == 0:
         return

@@ -1,4 +1,4 @@
-"""What `weft chain` says to a node as a client of its chains."""
+"""The client side of `weft chain`: what it sends to a node's chains."""
 
 import asyncio
 from collections.abc import Callable
@@ -20,7 +20,7 @@ PLACE_MAX: Final = 4_294_967_294
 
 
 def destination_of(text: str) -> tuple[Any, ...]:
-    """A destination as it is typed: kind, node and most hops, with colons between.
+    """A destination from the command line: kind, node and maximum of hops, separated by colons.
 
     >>> destination_of("parentsof"), destination_of("local"), destination_of("direct:C")
     (('PARENTSOF',), ('DIRECT',), ('DIRECT', 'C'))
@@ -41,7 +41,7 @@ def destination_of(text: str) -> tuple[Any, ...]:
 
 
 def place_of(text: str) -> int | str:
-    """A place in a chain as it is typed; UserError if it is none."""
+    """A place in a chain from the command line; UserError if it is invalid."""
     if text in ("before-all", "after-all"):
         return text
     if text.isdecimal() and 1 <= int(text) <= PLACE_MAX:
@@ -57,7 +57,7 @@ def _node_of(text: str) -> str | bytes | None:
 
 
 def send_once(node: str | None, type_name: str, payload: bytes, **how: Any) -> tuple[bool, str]:
-    """Send one message and wait for its final status: whether it is good, and its word."""
+    """Send one message and wait for its final status: whether it succeeded, and the word for it."""
     how["to"] = destination_of(how["to"])
     return asyncio.run(_send_once(node, type_name, payload, how))
 

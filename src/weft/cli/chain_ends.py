@@ -1,4 +1,4 @@
-"""How a command without an end of its own stops: by a signal, because its work is done, or because its output is closed."""
+"""How a continuous command ends: by a signal, because its work is done, or because its output is closed."""
 
 import asyncio
 import signal
@@ -9,7 +9,7 @@ from typing import Any
 async def until_any(*works: Coroutine[Any, Any, None]) -> None:
     """Run all tasks until one of them ends or a signal comes; raises the error of a task that failed.
 
-    The first signal ends in good order, a second one at once.
+    The first signal ends the command in order, a second one at once.
     """
     running = [asyncio.ensure_future(work) for work in (signalled(), *works)]
     await asyncio.wait(running, return_when=asyncio.FIRST_COMPLETED)
@@ -21,7 +21,7 @@ async def until_any(*works: Coroutine[Any, Any, None]) -> None:
 
 
 async def signalled() -> None:
-    """Until somebody wants the program to end."""
+    """Wait for a signal to end the program."""
     loop, asked = asyncio.get_running_loop(), asyncio.Event()
 
     def note(number: int) -> None:

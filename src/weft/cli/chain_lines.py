@@ -1,4 +1,4 @@
-"""What people and programs read of chains: a message as one line, and all chains of a node as tables."""
+"""Formats chains for people and programs: a message as one line, and all chains of a node as tables."""
 
 import asyncio
 import json as to_json
@@ -15,7 +15,7 @@ from weft.client.chain.message import Message
 from weft.wire.clients import Welcome
 
 ID_DIGITS: Final = 8
-"""Of a node's id: enough to tell nodes apart by eye."""
+"""Shown characters of a node's id: enough to distinguish nodes."""
 COLUMNS: Final = ("place", "who", "kind", "access", "state", "in hand")
 COUNTERS: Final = (
     "offered",
@@ -30,13 +30,13 @@ COUNTERS: Final = (
     "pending",
     "backlog",
 )
-"""Of a link, in the order of the table (CHN-082)."""
+"""Counters of a link, in the order of the table (CHN-082)."""
 ALWAYS: Final = ("offered", "passed")
 """Columns that are shown even if they are all zero."""
 
 
 def who(message: Message, here: Welcome) -> str:
-    """Where a message was sent first: the name of this node, or the beginning of another one's id."""
+    """The node that first sent a message: the name of this node, or the beginning of another one's id."""
     origin = message.origin
     if origin == here.node:
         return here.name
@@ -44,26 +44,26 @@ def who(message: Message, here: Welcome) -> str:
 
 
 class Lines:
-    """Prints as it happens, for people or for programs; what is no message goes to the standard error of people."""
+    """Prints messages as they come, for people or for programs; everything else goes to standard error."""
 
     def __init__(self, json: bool) -> None:
         self._json = json
         self._is_broken = asyncio.Event()
 
     async def broken(self) -> None:
-        """Wait until the output is closed; then BrokenPipeError."""
+        """Wait until the output is closed; then raise BrokenPipeError."""
         await self._is_broken.wait()
         raise BrokenPipeError
 
     def begin(self, words: str, **facts: Any) -> None:
-        """It stands."""
+        """The command is attached."""
         if self._json:
             self._event("ready", facts)
         else:
             print(words, file=sys.stderr, flush=True)
 
     def message(self, message: Message, origin: str, word: str, payload: bytes) -> None:
-        """One has passed; `word` says what became of it, if it is worth a word."""
+        """Print a message; `word` says what became of it, if that is of interest."""
         if message.lost:
             self.lost(message.lost)
         if self._json:
@@ -78,14 +78,14 @@ class Lines:
             )
 
     def lost(self, count: int) -> None:
-        """Copies before this message were discarded, because they were not read in time."""
+        """Copies before this message were discarded, because this command did not read them in time."""
         if self._json:
             self._event("lost", {"count": count})
         else:
             print(f"{count} before this one were not read in time", file=sys.stderr, flush=True)
 
     def sent(self, at: int, why: str, payload: bytes, *, ok: bool) -> None:
-        """What became of one that was sent."""
+        """Print what became of a message that was sent."""
         if self._json:
             self._event("sent", {"at": at, "ok": ok, "why": why, "payload": payload_json(payload)})
         else:
@@ -115,12 +115,12 @@ class Lines:
 
 
 def count(link: dict[str, Any], name: str) -> int:
-    """A number of a link, wherever it stands."""
+    """A counter of a link, wherever it is stored."""
     return int(link["counters"].get(name, link.get(name, 0)))
 
 
 def headings(links: Iterable[dict[str, Any]]) -> list[str]:
-    """The counters that are worth a column."""
+    """The counters that get a column."""
     links = list(links)
     return [name for name in COUNTERS if name in ALWAYS or any(count(link, name) for link in links)]
 
@@ -142,7 +142,7 @@ def rows(chain: dict[str, Any], counters: Sequence[str]) -> list[tuple[str, ...]
 
 
 def answer_time(link: dict[str, Any]) -> str:
-    """How long a message was in hand there, on the average.
+    """How long the link had a message in hand, on average.
 
     >>> answer_time({"counters": {"offered": 4, "waited_ns": 10_000_000}, "pending": 0})
     '2.5 ms'
@@ -166,7 +166,7 @@ def heading(chain: dict[str, Any]) -> str:
 
 
 def wanted(told: dict[str, Any], type_name: str | None) -> list[dict[str, Any]]:
-    """The chains of a type, or all: those on the way out first, each direction by type."""
+    """The chains of a type, or all: outgoing ones first, each direction sorted by type."""
     chosen = [chain for chain in told["chains"] if type_name in (None, chain["type"])]
     return sorted(chosen, key=lambda chain: (chain["direction"] != "out", chain["type"]))
 
@@ -246,11 +246,11 @@ SPOOL: Final = {
     "duplicates": "known",
     "unsure": "unsure",
 }
-"""What is told of the outbox, by the counters of the carrier (CHN-082)."""
+"""Texts for the outbox, by the counters of the carrier (CHN-082)."""
 
 
 def spooled(status: dict[str, Any]) -> dict[str, Any]:
-    """What waits at a node, out of its status; nothing where no carrier runs."""
+    """What waits at a node, from its status; empty if the node runs no carrier."""
     cores = status.get("cores", {})
     carrier, chains = cores.get("carrier", {}), cores.get("chains", {})
     mail = chains.get("mail", {})

@@ -1,4 +1,4 @@
-"""`weft completion`: what the Tab key offers in a shell (OPS-004)."""
+"""`weft completion`: completions for the Tab key of a shell (OPS-004)."""
 
 import sys
 from pathlib import Path
@@ -23,7 +23,7 @@ PLACES: Final[dict[str, tuple[str, str]]] = {
 
 
 def completion(shell: Shell, /, *, install: Flag = False) -> None:
-    """Print what teaches a shell the commands, options and names of Weft: `weft completion bash --install`.
+    """Print what makes a shell complete commands, options and names of Weft: `weft completion bash --install`.
 
     Args:
         shell: bash, zsh or fish.
@@ -32,7 +32,7 @@ def completion(shell: Shell, /, *, install: Flag = False) -> None:
     from weft.cli.main import ROOMS, app
 
     for annexed in [name for name in app if not name.startswith("-") and name not in ROOMS]:
-        del app[annexed]  # they come and go by themselves, and would not be read anew
+        del app[annexed]  # they change, and the shell would not read them again
     script = app.generate_completion(prog_name="weft", shell=shell)
     if not install:
         sys.stdout.write(script)

@@ -39,7 +39,7 @@ EVERY: Final = "1s"
 
 @app.command
 def check(file: Path, /, *, json: Flag = False) -> int:
-    """Say everything that is wrong with a fleet's file: `weft config check fleet.toml`.
+    """Report everything that is wrong with a fleet's file: `weft config check fleet.toml`.
 
     Exit status 0 if it can be used, 1 if not. Each line is file, line, code, place, sentence; codes that begin with W
     are warnings. Original dCAMP files (`.cfg`) are read, too.
@@ -71,7 +71,7 @@ def show(file: Path, /, *, json: Flag = False) -> None:
 
 @app.command
 def diff(file: Path, other: Path | None = None, /, *, port: int = PORT, json: Flag = False) -> int:
-    """Show what another file, or the running fleet, has otherwise.
+    """Show the differences to another file, or to the running fleet.
 
     `weft config diff old.toml new.toml`, or against the fleet that the node at PORT belongs to: `weft config diff
     fleet.toml`; then `+` is what the file would add. Exit status 0 if nothing differs, 1 if something does.
@@ -189,7 +189,7 @@ def list_keys(prefix: str = CONFIG, /, *, port: int = PORT, json: Flag = False) 
 
 @app.command
 def load(file: Path, /, *, port: int = PORT, json: Flag = False) -> None:
-    """Let the running fleet be as a file says, by the smallest list of writes: `weft config load fleet.toml`.
+    """Make the running fleet match a file, with as few writes as possible: `weft config load fleet.toml`.
 
     What the file does not name is deleted under /CONFIG/; `weft config diff fleet.toml` shows it beforehand.
     """
@@ -224,7 +224,7 @@ def history(prefix: str = CONFIG, /, *, limit: int = HISTORY, port: int = PORT, 
 
 @app.command
 def rollback(number: int, prefix: str = CONFIG, /, *, port: int = PORT, json: Flag = False) -> None:
-    """Let keys be again as they were just after write NUMBER, by new writes: `weft config rollback 12 web`."""
+    """Restore keys to their values just after write NUMBER, with new writes: `weft config rollback 12 web`."""
     store = Running(port)
     below, *alone = subtrees_of(prefix)
     path = next((key for key in alone if store.history(key, 1) or store.entries(key)), below)
@@ -251,11 +251,11 @@ def watch(prefix: str = CONFIG, /, *, every: str = EVERY, port: int = PORT, json
         return
 
 
-# Words into keys and values
+# From command line to keys and values
 
 
 def full_key(key: str) -> str:
-    """The key that was meant: without a leading slash it lies under /CONFIG/.
+    """The full key: without a leading slash it is below /CONFIG/.
 
     >>> full_key("web/metric/cpu"), full_key("CONFIG/web/members"), full_key("/app/x")
     ('/CONFIG/web/metric/cpu', '/CONFIG/web/members', '/app/x')
@@ -267,7 +267,7 @@ def full_key(key: str) -> str:
 
 
 def value_for(key: str, text: str) -> str:
-    """The value as it is replicated: canonical JSON; UserError if no node could use it.
+    """The value in its replicated form, canonical JSON; UserError if no node could use it.
 
     >>> value_for("/CONFIG/web/parent", "site"), value_for("/CONFIG/global/heartbeat", "500ms")
     ('"site"', '0.5')
@@ -301,7 +301,7 @@ def _finite(text: str) -> float:
 
 
 def subtrees_of(prefix: str) -> list[str]:
-    """What to ask for: everything under a path, and without a slash at its end the path itself, too."""
+    """The subtrees to query: everything under a path, and without a slash at its end the path itself too."""
     bare = prefix.rstrip("/")
     if bare in ("", "/CONFIG", "CONFIG"):
         return [CONFIG] if bare else ["/"]
@@ -351,7 +351,7 @@ def _pairs(file: Path) -> list[tuple[str, str]]:
 
 
 def _values(store: Store, subtree: str) -> list[tuple[str, str]]:
-    """The pairs of a subtree; whose key is whose is shown by `weft key ls` only, and no file says it."""
+    """The pairs of a subtree, without key bindings: only `weft key ls` shows these, and no file contains them."""
     return [(entry.key, entry.value) for entry in store.entries(subtree) if bound_node(entry.key) is None]
 
 

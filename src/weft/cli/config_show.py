@@ -1,4 +1,4 @@
-"""`weft config show`: the configuration as it stood, out of the lake (PIP-052)."""
+"""`weft config show`: past configurations from the lake (PIP-052)."""
 
 import json as json_module
 import sys
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 Instant = Annotated[str | None, Parameter(allow_leading_hyphen=True, show_default=False)]
 BYTES: Final = '{"$b":'
-"""How a value begins that is no JSON: its bytes stand behind, as base64 (LAK-012)."""
+"""Prefix of a value that is not JSON; its bytes follow as base64 (LAK-012)."""
 
 
 def show(
@@ -70,7 +70,7 @@ def _nanoseconds(at: str | None) -> int | None:
 
 
 def _last(state: "State", node: str | None) -> str:
-    """Which write was the last."""
+    """The last write."""
     when = "the lake does not have it yet"
     if state.at_ns is not None:
         when = time.strftime("%Y-%m-%d %H:%M:%S", time.localtime(state.at_ns // SECOND))
@@ -96,7 +96,7 @@ def _as_json(state: "State", node: str | None) -> dict[str, Any]:
 
 
 def _text(setting: "Setting") -> str:
-    """The value as it was replicated, as far as it is text."""
+    """The value as it was replicated, if it is text."""
     if not setting.value.startswith(BYTES):
         return setting.value
     from base64 import b64decode
@@ -104,4 +104,4 @@ def _text(setting: "Setting") -> str:
     try:
         return b64decode(json_module.loads(setting.value)["$b"], validate=True).decode("utf-8", "backslashreplace")
     except (ValueError, TypeError, KeyError):
-        return setting.value  # somebody wrote JSON that looks like it
+        return setting.value  # JSON of a user that looks like the prefix

@@ -1,4 +1,4 @@
-"""The configuration of a running fleet, as the command line asks a node for it and changes it."""
+"""Reads and changes the configuration of a running fleet through one of its nodes."""
 
 import getpass
 import json
@@ -21,7 +21,7 @@ class Entry(NamedTuple):
 
 
 class Past(NamedTuple):
-    """A write of the past; an empty text: the key was absent."""
+    """A past write; an empty text: the key was absent."""
 
     number: int
     who: str
@@ -32,7 +32,7 @@ class Past(NamedTuple):
 
 
 class Outcome(NamedTuple):
-    """What became of an order to write; number 0: nothing had to change."""
+    """The result of a write order; number 0: nothing had to change."""
 
     number: int
     writes: int
@@ -40,7 +40,7 @@ class Outcome(NamedTuple):
 
 
 class Change(NamedTuple):
-    """One key whose value is another one; an empty text: absent."""
+    """One changed key; an empty text: absent."""
 
     key: str
     old: str
@@ -48,7 +48,7 @@ class Change(NamedTuple):
 
 
 class Store(Protocol):
-    """What the commands ask of a fleet."""
+    """What the commands need from a fleet."""
 
     def entries(self, subtree: str) -> list[Entry]:
         """All pairs of a subtree, by key."""
@@ -57,17 +57,17 @@ class Store(Protocol):
         """One write; an empty value deletes."""
 
     def load(self, pairs: Sequence[tuple[str, str]]) -> Outcome:
-        """Let exactly these stand under `/CONFIG/`."""
+        """Make exactly these pairs exist under `/CONFIG/`."""
 
     def history(self, subtree: str, count: int) -> list[Past]:
         """The last writes, newest first."""
 
     def roll_back(self, number: int, subtree: str) -> Outcome:
-        """Let a subtree be as it was just after a write."""
+        """Restore a subtree to its state just after a write."""
 
 
 class Running:
-    """The store of the node of this machine whose port block begins at `port`."""
+    """The configuration of the fleet, through the node of this machine whose port block begins at `port`."""
 
     def __init__(self, port: int) -> None:
         self.port = port
@@ -95,7 +95,7 @@ class Running:
             raise
 
     def load(self, pairs: Sequence[tuple[str, str]]) -> Outcome:
-        """Let exactly these stand under `/CONFIG/`, by the smallest list of writes (CFG-022)."""
+        """Make exactly these pairs exist under `/CONFIG/`, with as few writes as possible (CFG-022)."""
         return _outcome(asking.order(self.port, "load", pairs=dict(pairs), prefixes=[CONFIG], who=_who()))
 
     def history(self, subtree: str, count: int) -> list[Past]:
@@ -107,12 +107,12 @@ class Running:
         ]
 
     def roll_back(self, number: int, subtree: str) -> Outcome:
-        """Let a subtree be as it was just after a write, by new writes (CFG-027)."""
+        """Restore a subtree to its state just after a write, with new writes (CFG-027)."""
         return _outcome(asking.order(self.port, "rollback", number=number, subtree=subtree, who=_who()))
 
 
 def changes(old: Iterable[tuple[str, str]], new: Iterable[tuple[str, str]]) -> list[Change]:
-    """What is different, by key."""
+    """The differences, by key."""
     before, after = dict(old), dict(new)
     keys = sorted({*before, *after})
     found = [Change(key, before.get(key, ""), after.get(key, "")) for key in keys]
@@ -129,7 +129,7 @@ def follow(store: Store, subtrees: Sequence[str], ticks: Iterable[object]) -> It
 
 
 def _text(value: Any) -> str:
-    """Values are text; what an application wrote otherwise is shown as the node shows it."""
+    """Values are text; a value of an application that is not text is shown as the node shows it."""
     return value if isinstance(value, str) else json.dumps(value)
 
 
@@ -140,5 +140,5 @@ def _outcome(told: dict[str, Any]) -> Outcome:
 def _who() -> str:
     try:
         return getpass.getuser()
-    except (OSError, KeyError):  # nobody has that number
+    except (OSError, KeyError):  # no write has that number
         return ""

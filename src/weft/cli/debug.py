@@ -1,4 +1,4 @@
-"""`weft debug`: what helps whoever looks for a fault in a running node."""
+"""`weft debug`: tools for finding a fault in a running node."""
 
 import sys
 
@@ -11,12 +11,12 @@ app = App(name="debug", help="What a node heard and did lately, for whoever look
 
 @app.command
 def dump(*, port: int = 27_500) -> int:
-    """Print the last 4,096 things that the node at PORT heard, was ordered and did, oldest first, as JSON lines.
+    """Print the last 4,096 messages, orders and effects of the node at PORT, oldest first, as JSON lines.
 
     `weft debug dump > flight.jsonl`
 
-    Frames are cut to 128 bytes in hexadecimal; they may hold values that are secret. A node that ends by a fault
-    writes the same into the folder `flight` of its state directory, and so does one that gets the signal USR2.
+    Frames are cut to 128 bytes in hexadecimal; they may hold values that are secret. A node that ends by a fault writes
+    the same into the folder `flight` of its state directory, and so does one that gets the signal USR2.
 
     Args:
         port: first of the node's ten ports.

@@ -20,7 +20,7 @@ app = App(name="invite", help="Let another machine into the fabric: prints the t
 
 For = Annotated[str, Parameter(name="--for")]
 PORT: Final = 27_500
-START_S: Final = 20.0  # in which a node has to be there again
+START_S: Final = 20.0  # seconds in which a restarted node has to answer again
 LOOK_S: Final = 0.1
 STRANGERS: Final = """\
 weft: the root has keys now, and listens at {host}. Nodes that run without keys are strangers to it: stop each one of them
@@ -59,7 +59,7 @@ def invite(  # tidy: each is an option of the command line
         raise UserError("usage", f"--for {lasts!r} is no span of time", "15m, 2h or 7d")
     if listen is not None:
         _listen_at(port, listen)
-    status_of(port)  # whoever does not run at all is not waited for
+    status_of(port)  # a root that does not run at all is not waited for
     _wait(port, _leads)
     told = order(port, "invite", role=role, uses=uses, for_s=span / SECOND, names=names)
     if json:
@@ -76,7 +76,7 @@ def invite(  # tidy: each is an option of the command line
 
 
 def _listen_at(port: int, host: str) -> None:
-    """Let the root listen there, with keys; it may start again for that."""
+    """Let the root listen there, with keys; it may restart for that."""
     era = status_of(port).get("era")
     told = order(port, "listen", address=host)
     if told["starts"]:
@@ -85,7 +85,7 @@ def _listen_at(port: int, host: str) -> None:
 
 
 def _wait(port: int, holds: Callable[[dict[str, Any]], bool]) -> None:
-    """Until the node says so of itself; a root that has just started leads after two heartbeats."""
+    """Wait until the node reports it; a root that has just started leads after two heartbeats."""
     ends_at = time.monotonic() + START_S
     while (status := try_status(port)) is None or not holds(status):
         if time.monotonic() > ends_at:
@@ -94,7 +94,7 @@ def _wait(port: int, holds: Callable[[dict[str, Any]], bool]) -> None:
 
 
 def _leads(status: dict[str, Any]) -> bool:
-    """Whether it leads, or is no root at all, which the order then says."""
+    """Whether it leads, or is not a root at all, which the order will then report."""
     configuration = status.get("cores", {}).get("configuration", {})
     return status.get("level") != "root" or configuration.get("state") == "ROOT"
 
@@ -125,7 +125,7 @@ def show(*, port: int = PORT, json: Flag = False) -> int:
 
 @app.command(name="revoke")
 def revoke(ident: str, /, *, port: int = PORT, json: Flag = False) -> int:
-    """Take an invitation back: nobody joins by its token any more. Who has joined stays; see weft key revoke.
+    """Withdraw an invitation: its token is no longer accepted. Machines that have joined stay; see weft key revoke.
 
     Args:
         ident: its id, as weft invite ls shows it.

@@ -22,7 +22,7 @@ PORT: Final = 27_500
 FILE: Final = "node.toml"
 FILE_MODE: Final = 0o600
 NODES: Final = ("sensor", "collector")
-"""Roles of those that run a node."""
+"""Roles of machines that run a node."""
 MENDS: Final = {
     "unknown-version": "the whole line that weft invite printed at the root",
     "bad-checksum": "copy the whole line again: a character is missing or wrong",
@@ -130,13 +130,13 @@ def token_of(text: str) -> Token:
 
 
 def own_name() -> str:
-    """The name of this machine, as a node may be called."""
+    """The name of this machine, in the form of a node's name."""
     plain = re.sub(r"[^A-Za-z0-9_.-]+", "-", socket.gethostname()).strip(".-")[:63]
     return plain if is_plain_name(plain) else "node"
 
 
 def default_state(name: str) -> Path:
-    """Where a machine that joins keeps its state."""
+    """The state directory of a machine that joins."""
     base = os.environ.get("XDG_STATE_HOME") or Path.home() / ".local" / "state"
     return Path(base) / "weft" / "joined" / name
 
@@ -152,7 +152,10 @@ def _document_of(file: Path | None) -> dict[str, Any]:
 
 
 def _enrol(token: Token, name: str, state: Path, host: str) -> Any:
-    """Keys and identity on disk first: whoever dies in between asks again with the same key, and is welcomed again."""
+    """Write keys and identity to disk, then join.
+
+    After a crash in between, the machine asks again with the same key and is accepted again.
+    """
     from weft.shell.identity import begin_start
     from weft.shell.joining import knock
     from weft.shell.keymaking import keep_welcome, make_keys

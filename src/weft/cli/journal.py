@@ -1,4 +1,4 @@
-"""`weft journal`: look at a journal, mend it, copy it. None of these needs a node, and only those that say so write."""
+"""`weft journal`: inspect a journal, repair it, copy it. No node has to run, and only commands that say so write."""
 
 import sys
 from collections.abc import Iterator
@@ -36,16 +36,16 @@ NAMES: Final[dict[type, str]] = {
     DamageRecord: "damage",
     EraRecord: "era",
 }
-"""What a record is called."""
+"""Names of record types."""
 
 
 @app.command
 def verify(directory: Path, /, *, json: Flag = False) -> int:
-    """Read every byte of a journal and say what each file is. Changes nothing; a running node may go on.
+    """Read every byte of a journal and report the state of each file. Changes nothing; the node may keep running.
 
-    `weft journal verify ~/.local/state/weft/lab/root`: the node's state directory, or the `journal` directory in it. Exit
-    status 0 if all is clean or has a torn tail, which the next start cuts; 1 if something is damaged or missing and that
-    loss has not been accepted; 2 if there is no journal.
+    `weft journal verify ~/.local/state/weft/lab/root`: the node's state directory, or the `journal` directory in it.
+    Exit status 0 if all is clean or has a torn tail, which the next start cuts; 1 if something is damaged or missing
+    and that loss has not been accepted; 2 if there is no journal.
     """
     from weft.shell.files import Files
     from weft.shell.journal.verify import faults, verify
@@ -119,10 +119,10 @@ def show(
 
 @app.command
 def repair(directory: Path, /, *, write: Flag = False, json: Flag = False) -> int:
-    """Say what it takes until a node starts on this journal again; with --write, do it.
+    """Report what is needed so that a node can start with this journal again; with --write, do it.
 
-    Nothing is thrown away: what cannot be used is set aside in `damaged/`. What is missing stays missing: the node
-    then starts, says so, and goes on so until `weft journal accept-loss`.
+    Nothing is deleted: unusable files are moved to `damaged/`. Lost records stay lost: the node then starts, and
+    reports the loss until `weft journal accept-loss`.
     """
     from weft.shell.files import Files
     from weft.shell.journal.repair import carry_out, next_mend
@@ -187,7 +187,7 @@ def _json(answer: Any) -> str:
 
 
 def _journal(directory: Path) -> Path:
-    """The journal that is meant: the directory itself, or the `journal` in a node's state directory."""
+    """The journal directory: the given directory itself, or the `journal` in a node's state directory."""
     from weft.shell.journal.backup import IDENTITY, JOURNAL
     from weft.shell.journal.witness import note_of
 
@@ -207,7 +207,7 @@ def _absent(directory: Path) -> UserError:
 
 
 def _owner(journal: Path) -> bytes | None:
-    """The node whose journal it is, as the identity beside it says; None: there is none."""
+    """The node that owns the journal, from the identity beside it; None if there is none."""
     from weft.shell.identity import identity_in
 
     identity = identity_in(journal.parent)
@@ -234,7 +234,7 @@ def _with_progress(reports: Iterator[Any]) -> Iterator[Any]:
 
 
 def _fields(record: Record) -> dict[str, Any]:
-    """A record as names and values that are fit to print: bytes as hex, streams by name."""
+    """A record as printable names and values: bytes as hex, streams by name."""
     if isinstance(record, UnknownRecord):
         return {"record": f"tag {record.tag}", "raw": record.raw.hex()}
     fields: dict[str, Any] = msgspec.structs.asdict(record)
@@ -245,7 +245,7 @@ def _fields(record: Record) -> dict[str, Any]:
 
 
 def _line(fields: dict[str, Any]) -> str:
-    """One line for a terminal; control characters of what was recorded never reach it (SEC-045)."""
+    """One line for a terminal, without control characters from the record (SEC-045)."""
     shown = " ".join(f"{key}={clean(value)}" for key, value in fields.items() if key not in ("lsn", "record"))
     return f"{fields['lsn']:>10} {fields['record']:7} {shown}"
 

@@ -1,4 +1,4 @@
-"""`weft key`: whose key the fabric knows, and whose no more (SEC-020 to SEC-057)."""
+"""`weft key`: shows, revokes and rotates the keys of nodes (SEC-020 to SEC-057)."""
 
 import json as to_json
 import sys
@@ -21,9 +21,9 @@ PATIENCE_S: Final = 60.0
 LOOK_S: Final = 0.2
 NAMED_MAX: Final = 8
 RUNS: Final = {"sensor", "collector"}
-"""Roles of those that run a node: only they make keys by themselves."""
+"""Roles of machines that run a node: only these make keys by themselves."""
 All = Annotated[bool, Parameter(name="--all", negative="", show_default=False)]
-SHOWN: Final = 12  # characters of a key and of a UUID that tell them apart
+SHOWN: Final = 12  # characters shown of a key and of a UUID, enough to distinguish them
 
 
 @app.command(name="ls")
@@ -51,10 +51,10 @@ def show(*, port: int = PORT, json: Flag = False) -> int:
 
 @app.command(name="revoke")
 def revoke(node: str, /, *, port: int = PORT, json: Flag = False) -> int:
-    """Let the keys of a node be nobody's: `weft key revoke pi7`, at the root. For a machine that is lost or stolen.
+    """Invalidate the keys of a node: `weft key revoke pi7`, at the root. For a machine that is lost or stolen.
 
-    Nodes in reach shut it out within a second, also what it has open; a part of the fabric that is cut off does when it
-    hears of it, at the latest when the key's time is over. To let it in again: weft invite.
+    Reachable nodes refuse it within a second and close its connections; a part of the fabric that is cut off does so
+    when it is reachable again, at the latest when the key expires. To let it in again: weft invite.
 
     Args:
         node: its name, or its UUID.
@@ -101,7 +101,7 @@ def _everybody(port: int) -> list[str]:
 
 
 def _rotated(port: int, node: str, *, now: bool) -> dict[str, Any]:
-    """Begin it, and see it through."""
+    """Start a rotation, and wait for its end."""
     begun = order(port, "rotate-key", node=node, at_once=now)
     name, ends_at, waits_for = clean(begun["name"]), time.monotonic() + PATIENCE_S, list[str]()
     while True:
@@ -116,7 +116,7 @@ def _rotated(port: int, node: str, *, now: bool) -> dict[str, Any]:
 
 
 def _key_of(port: int, uuid: str) -> dict[str, Any] | None:
-    """What the node at that port knows of it; None: it starts again just now."""
+    """What the node at that port knows about the key; None while it restarts."""
     try:
         keys = order(port, "keys")["keys"]
     except UserError:

@@ -1,4 +1,4 @@
-"""`weft lake`: what lies in a lake, and the jobs that make tables of it."""
+"""`weft lake`: shows the contents of a lake, and runs the jobs that make its tables."""
 
 import sys
 from datetime import UTC, datetime
@@ -42,13 +42,13 @@ ROOMS: Final[dict[str, tuple[str, str]]] = {
     "export": ("weft.cli.lake_export:export", "Write a table, or a part of it, to a file."),
 }
 for _name, (_where, _what) in ROOMS.items():
-    # As in `weft.cli.main`: whoever asks for one command reads all of its own words.
+    # As in `weft.cli.main`: the list of commands shows only these words.
     app.command(_where, name=_name, help=None if ["lake", _name] == sys.argv[1:3] else _what)
 
 
 @app.command
 def ls(*, lake: Where = None, json: Flag = False) -> None:
-    """Streams and tables: how many rows and bytes, and when the last row came.
+    """List streams and tables: number of rows and bytes, and when the last row arrived.
 
     `weft lake ls --lake ./lake`
 
@@ -100,7 +100,7 @@ def schema(table: str, /, *, json: Flag = False) -> None:
 def segments(
     stream: str = "samples", /, *, lake: Where = None, since: int = 1, limit: int | None = None, json: Flag = False
 ) -> None:
-    """The segments of a stream, each proved to follow the one before it.
+    """List the segments of a stream, and verify that each follows the one before it.
 
     `weft lake segments logs --since 100 --limit 20`
 
@@ -125,7 +125,7 @@ def segments(
 
 @app.command
 def verify(*, lake: Where = None, deep: Flag = False, json: Flag = False) -> int:
-    """Whether every segment is what its manifest says. Exit status 0 if all are, 1 if one is not.
+    """Check that every segment matches its manifest. Exit status 0 if all do, 1 if one does not.
 
     `weft lake verify --lake ./lake --deep`
 
@@ -151,7 +151,7 @@ def verify(*, lake: Where = None, deep: Flag = False, json: Flag = False) -> int
 
 @app.command
 def consumers(*, lake: Where = None, remove: str | None = None, json: Flag = False) -> None:
-    """Who is registered to read segments: retention keeps what they have not committed.
+    """List the registered readers of segments: retention keeps what they have not committed.
 
     `weft lake consumers`, or `weft lake consumers --remove notebook`
 
@@ -176,7 +176,7 @@ def consumers(*, lake: Where = None, remove: str | None = None, json: Flag = Fal
 
 
 def open_layout(lake: Path | None) -> Layout:
-    """The lake that is meant; UserError `no-lake` if there is none."""
+    """The lake to use; UserError `no-lake` if it does not exist."""
     home = home_of(lake)
     layout = Layout(home)
     if not layout.lake_json.exists() and not (layout.root / "drain").is_dir():
@@ -185,7 +185,7 @@ def open_layout(lake: Path | None) -> Layout:
 
 
 def open_whole(lake: Path | None) -> Layout:
-    """The same by its whole path, which Spark and Delta ask for."""
+    """The same with its absolute path, which Spark and Delta need."""
     return Layout(open_layout(lake).root.absolute())
 
 
@@ -216,7 +216,7 @@ def _table(lake: Layout, path: Path) -> dict[str, Any]:
 
 
 def _proved(read: Any, *arguments: Any) -> Any:
-    """What `read` gives; a broken chain is said in one sentence."""
+    """The result of `read`; a broken chain is reported in one sentence."""
     try:
         return read(*arguments)
     except SegmentFault as fault:

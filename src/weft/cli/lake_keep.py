@@ -59,7 +59,8 @@ def compact(*, lake: Where = None, dry_run: Flag = False, json: Flag = False) ->
 def retain(*, lake: Where = None, dry_run: Flag = False, json: Flag = False) -> None:
     """Remove days that are older than `[lake.keep]` of the lake's lake.toml allows, layer by layer.
 
-    `weft lake run` does this every quarter of an hour by itself. What went stands in meta.forgotten. Needs no Java.
+    `weft lake run` does this every quarter of an hour by itself. Removals are recorded in meta.forgotten. Needs no
+    Java.
 
     Args:
         lake: the lake's directory; default: $WEFT_LAKE, else ./lake.
@@ -182,7 +183,7 @@ def vacuum(*, lake: Where = None, hours: int | None = None, dry_run: Flag = Fals
 
 
 def history(table: str, /, *, lake: Where = None, limit: int = 20, json: Flag = False) -> None:
-    """The versions of a table, the newest first: what made them, when, and what they hold.
+    """List the versions of a table, the newest first: what made them, when, and what they contain.
 
     `weft lake history silver.samples --limit 100`
 
@@ -213,14 +214,14 @@ def _day(text: str | None) -> date | None:
 
 
 def _confirm(what: str, *, yes: bool) -> None:
-    """UserError `not-confirmed` unless it was said with --yes, or by a person on a terminal."""
+    """Raise UserError `not-confirmed` unless --yes was given, or a person confirms on a terminal."""
     if yes or (sys.stdin.isatty() and input(f"{what}? [y/N] ").strip().lower() in ("y", "yes")):
         return
     raise UserError("not-confirmed", f"this would {what}", "--yes")
 
 
 def _say_if_none(done: int, why: str, *, as_json: bool) -> None:
-    """A person who sees nothing cannot know whether all is well."""
+    """Print a sentence if nothing was found, so that a person knows that all is well."""
     if not done and not as_json:
         print(f"nothing to do: {why}")
 

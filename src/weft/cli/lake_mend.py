@@ -1,4 +1,4 @@
-"""`weft lake repair`, `rebuild` and `skip`: what brings a lake back in order that is not."""
+"""`weft lake repair`, `rebuild` and `skip`: repair a damaged lake."""
 
 import sys
 from datetime import date
@@ -56,8 +56,8 @@ def rebuild(
 ) -> None:
     """Make a table anew from what stands before it, and what is made of it too: `weft lake rebuild silver.values`.
 
-    For when the program or the rules have become better than the rows. Each table is replaced in one commit; readers see
-    it as it was until then, and `--as-of` afterwards.
+    Use it when the program or the rules have improved since the rows were made. Each table is replaced in one commit;
+    readers see it as it was until then, and `--as-of` afterwards.
 
     Args:
         table: `silver.STREAM` (and its quarantine), silver.values, gold.rollup_1m, 1h, 1d, or gold.latest.
@@ -144,14 +144,14 @@ def _place(stream: str, segment: str) -> Any:
 
 
 def _confirm(what: str, *, yes: bool) -> None:
-    """UserError `not-confirmed` unless it was said with --yes, or by a person on a terminal."""
+    """Raise UserError `not-confirmed` unless --yes was given, or a person confirms on a terminal."""
     if yes or (sys.stdin.isatty() and input(f"{what}? [y/N] ").strip().lower() in ("y", "yes")):
         return
     raise UserError("not-confirmed", f"this would {what}", "--yes")
 
 
 def _told(repaired: Any) -> list[str]:
-    """A repair in words."""
+    """A repair as text."""
     where = f"behind batch {repaired.batch}" if repaired.batch >= 0 else "from the beginning"
     lines = [f"{repaired.job}: {repaired.why}; it goes on {where}, {repaired.missing:,} numbers missing there"]
     return lines + [f"  {table} was at batch {batch}" for table, batch in repaired.taken_back.items()]

@@ -40,7 +40,7 @@ USUAL: Final = ("origin", "era", "sequence", "reason", "because")
 
 @app.command
 def ls(*, lake: Where = None, json: Flag = False) -> None:
-    """How many rows of which stream stand in quarantine, by reason.
+    """List how many rows of each stream are in quarantine, by reason.
 
     `weft lake quarantine ls`
 
@@ -64,7 +64,7 @@ def ls(*, lake: Where = None, json: Flag = False) -> None:
 
 @app.command
 def show(reason: str, /, *, stream: str = "samples", lake: Where = None, limit: int = 20, json: Flag = False) -> None:
-    """The newest rows that were refused for a reason, each with what it says.
+    """Show the newest rows that were refused for a reason, with their contents.
 
     `weft lake quarantine show future --limit 5`
 
@@ -190,7 +190,7 @@ def _stages(stream: str) -> Any:
 
 
 def _line(row: dict[str, Any]) -> str:
-    """One row for people; nothing in it reaches a terminal as it is."""
+    """One row for people, without escape sequences."""
     at = datetime.fromtimestamp((row["received_ns"] or 0) / 1e9, UTC)
     who = "/".join(str(row[name]) for name in ("origin", "era", "sequence"))
     more = {

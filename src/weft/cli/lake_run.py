@@ -20,7 +20,7 @@ Where = Annotated[Path | None, Parameter(name="--lake")]
 SHOWN: Final = ("batch", "rows", "silver", "values", "duplicates", "quarantined", "missing", "seconds")
 HEAP_MB: Final = 512
 Hears = Callable[[Any], None]
-"""Is told of each batch that is in the tables (`weft.pipeline.job.Done`)."""
+"""Called with each batch that is in the tables (`weft.pipeline.job.Done`)."""
 
 
 def run(
@@ -69,7 +69,7 @@ def run(
     from weft.pipeline.session import Options, default_state
     from weft.pipeline.settings import settings_of
 
-    os.umask(0o077)  # what a lake holds is nobody else's (PIP-088)
+    os.umask(0o077)  # nobody else may read what a lake holds (PIP-088)
     layout = _layout(lake, must_exist=once)  # without an end, it may come
     settings = settings_of(layout)
     every_s = float("inf") if no_gold else gold_every
@@ -125,7 +125,7 @@ def check(*, lake: Where = None, deep: Flag = False, adopt: Flag = False, json: 
 
 @contextmanager
 def _listening(layout: Layout, display: AbstractContextManager[Any], metrics: int | None) -> Iterator[Hears]:
-    """Whoever hears of each batch: the display, the log of events, and the metrics if they are wanted."""
+    """What receives each batch: the display, the log of events, and the metrics if requested."""
     from weft.pipeline.eventlog import Lookout
 
     with display as show:
@@ -168,7 +168,7 @@ def _named(streams: str) -> tuple[str, ...]:
 
 
 def facts(done: Any) -> dict[str, Any]:
-    """What is said of a batch (`weft.pipeline.job.Done`)."""
+    """The facts printed about a batch (`weft.pipeline.job.Done`)."""
     outcome = done.outcome
     return {
         "job": done.job,
@@ -202,7 +202,7 @@ def _layout(lake: Path | None, *, must_exist: bool) -> Layout:
 
 def _stop_on_signals(stop: Callable[[], None]) -> None:
     def on_signal(*_: object) -> None:
-        signal.signal(signal.SIGINT, signal.SIG_DFL)  # a second one ends at once, which is safe too
+        signal.signal(signal.SIGINT, signal.SIG_DFL)  # a second signal ends at once, which is safe too
         signal.signal(signal.SIGTERM, signal.SIG_DFL)
         stop()
 

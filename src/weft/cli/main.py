@@ -60,37 +60,37 @@ ROOMS: Final[dict[str, tuple[str, str]]] = {
     "torture": ("weft.cli.torture:torture", "Run a real fabric here under drawn faults, and judge what it kept."),
 }
 for name, (where, what) in ROOMS.items():
-    # Whoever asks for one command reads all of its own words, the list of commands shows these.
+    # The help of one command shows its whole docstring, the list of commands only these words.
     app.command(where, name=name, help=None if [name] == sys.argv[1:2] else what)
 
 
 def know_annexes(words: list[str]) -> None:
-    """Add the nouns of annexes, if one of them may be meant, or all commands are to be listed."""
+    """Add the nouns of annexes, if one of them may be wanted, or if all commands are to be listed."""
     if words[:1] and words[0] in ROOMS:
         return
     from weft.node.installed import names  # most commands need no look at what is installed
 
     if not names():
         return
-    from weft.cli.annexes import commands  # loads all that a node is made of
+    from weft.cli.annexes import commands  # imports all parts of a node
 
     for name, where, what in commands(words[0] if words else "", ROOMS):
         app.command(where, name=name, help=None if [name] == words[:1] else what)
 
 
 def main() -> None:
-    """Run the command line; every error of a person is one sentence and its mend, with a documented exit status."""
+    """Run the command line; every user error is one sentence and its mend, with a documented exit status."""
     sys.exit(ended(_run))
 
 
 LISTING: Final[tuple[list[str], ...]] = ([], ["--help"], ["-h"])
-"""What asks for the list of all commands."""
+"""Words that request the list of all commands."""
 
 
 def _run() -> Any:
     know_annexes(sys.argv[1:])
     if sys.argv[1:] in LISTING:
-        app.help_format = "plaintext"  # the list has no marks, and what reads them is a quarter of its time
+        app.help_format = "plaintext"  # the list has no markup, and parsing markup would take a quarter of its time
     return app(exit_on_error=False, print_error=False)
 
 

@@ -1,4 +1,4 @@
-"""Bytes where a program reads JSON."""
+"""Bytes in JSON output."""
 
 import base64
 from typing import Any

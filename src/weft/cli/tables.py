@@ -1,4 +1,4 @@
-"""How rows are shown: as a table for people, as JSON or CSV for programs."""
+"""Prints rows: as a table for people, as JSON or CSV for programs."""
 
 import csv
 import json
@@ -16,11 +16,14 @@ if TYPE_CHECKING:
     import pyarrow as pa
     from rich.console import Console
 
-FORMULA: Final = ("=", "+", "-", "@")  # what a spreadsheet would run (SEC-045)
+FORMULA: Final = ("=", "+", "-", "@")  # characters that make a spreadsheet run the text (SEC-045)
 
 
 def show(table: "pa.Table", console: "Console") -> None:
-    """A table for people; numbers to the right. Nothing in a cell or a name is taken for markup (SEC-045)."""
+    """Print a table for people; numbers are right-aligned.
+
+    Nothing in a cell or a name is interpreted as markup (SEC-045).
+    """
     from rich.text import Text
 
     from weft.cli.kit.console import plain_table
@@ -35,7 +38,7 @@ def show(table: "pa.Table", console: "Console") -> None:
 
 
 def print_json(table: "pa.Table") -> None:
-    """One JSON array of objects; what is no number in JSON (NaN, infinities) is null."""
+    """Print one JSON array of objects; NaN and infinities become null."""
     sys.stdout.write(_as_json(table.to_pylist()) + "\n")
 
 
@@ -93,7 +96,7 @@ def _harmless(value: Any) -> Any:
 
 
 def _finite(value: Any) -> Any:
-    """A value with null for every double that JSON cannot say."""
+    """A value with null for every double that JSON cannot express."""
     if isinstance(value, float):
         return value if math.isfinite(value) else None
     if isinstance(value, dict):
@@ -102,7 +105,7 @@ def _finite(value: Any) -> Any:
 
 
 def cells(table: "pa.Table") -> Iterator[list[str]]:
-    """Rows as text for a terminal: control characters escaped (SEC-045), nothing shown as an empty cell."""
+    """Rows as text for a terminal: control characters escaped (SEC-045), null as an empty cell."""
     for row in table.to_pylist():
         yield [_cell(value) for value in row.values()]
 

@@ -17,11 +17,11 @@ PIECES: Final = {".": " ", "~": " ", "o": "▪", "-": "_", "x": "█"}
 """Of a strip: not known, still open, came, did not come, lost."""
 PIECE_STYLES: Final = {"o": "green", "x": "bold red"}
 METERS: Final = ("cpu", "memory", "disk")
-SPARKS: Final = 12  # points of a sparkline, the last minute
+SPARKS: Final = 12  # points of processor time: 20 seconds
 POINTS: Final = 120  # as many as the console keeps
 STRIP: Final = 18  # pieces of ten seconds: the last three minutes
 TROUBLES_SHOWN: Final = 6
-NARROW: Final = 100  # columns; below that no sparklines and no strip
+NARROW: Final = 100  # columns; a narrower terminal gets no sparklines and no strip
 DEEPEST: Final = 4
 RANKS: Final = {"root": 0, "collector": 1, "sensor": 2}
 
@@ -29,7 +29,7 @@ Row = dict[str, Any]
 
 
 class Screen:
-    """What a console has told so far: a whole picture, then changes."""
+    """What the console has sent so far: a complete picture, then changes."""
 
     def __init__(self) -> None:
         self.head: dict[str, Any] = {}
@@ -38,7 +38,7 @@ class Screen:
         """Of the newest picture, by the clock of the node that made it."""
 
     def take(self, told: dict[str, Any]) -> None:
-        """Take a picture, or what has changed since the one before."""
+        """Apply a picture, or the changes since the last one."""
         if told.get("whole"):
             self.nodes.clear()
         self.head, self.at_ms = told.get("head", self.head), told["at"]
@@ -51,7 +51,7 @@ class Screen:
             self.nodes.pop(node, None)
 
     def lines(self) -> "list[Line]":
-        """The tree; whoever has the worst trouble in its branch stands first."""
+        """The tree; branches with the worst trouble come first."""
         below: dict[str, list[str]] = {}
         for node, row in self.nodes.items():
             below.setdefault(row["parent"] if row["parent"] in self.nodes else "", []).append(node)
@@ -77,7 +77,7 @@ class Screen:
         return sorted(nodes, key=key, reverse=True)
 
     def verdict(self) -> tuple[int, str]:
-        """How much is wrong, and one sentence of it."""
+        """The overall severity, with one sentence."""
         bad, odd = ([row["name"] for row in self.nodes.values() if row["much"] == much] for much in (3, 2))
         count = len(self.nodes)
         if bad:
@@ -90,7 +90,7 @@ class Screen:
 
 
 class Line(NamedTuple):
-    """A machine, and how deep it stands below the root."""
+    """A machine, and its depth below the root."""
 
     depth: int
     row: Row

@@ -1,4 +1,4 @@
-"""`weft trace`: one record on its road, from where it was made to the lake, with node and time (OBS-007)."""
+"""`weft trace`: the way of one record from its origin to the lake, with node and time (OBS-007)."""
 
 import json as to_json
 import time
@@ -19,37 +19,37 @@ from weft.cli.kit.text import clean
 from weft.cli.status import own_endpoint, picture_of
 from weft.lake.layout import STREAMS
 
-NODES_MAX: Final = 64  # asked for a number that no node of the fleet is called after
+NODES_MAX: Final = 64  # queried for a number whose origin is not a node of the fleet
 DEPTH_MAX: Final = 16
 STATES: Final = ("unknown", "made", "durable", "sent", "held", "safe", "in the lake", "lost")
 WORD: Final = {"waiting": "durable", "arrived": "held", "kept": "safe", "drained": "in the lake"}
 
 
 class Step(NamedTuple):
-    """One thing that has happened to a record."""
+    """One step of a record."""
 
     what: str
     node: str
     at: int
-    """Wall ns of that node; 0: nobody noted when."""
+    """Wall-clock ns of that node; 0: the time is unknown."""
     text: str
 
 
 class Road(NamedTuple):
-    """All that is known of one record."""
+    """Everything known about one record."""
 
     stream: str
     origin: str
     era: int | None
     name: str
-    """Of the node that made it; empty: it is none of those that were asked."""
+    """The node that made it; empty: none of the nodes queried."""
     sequence: int
     key: str
     steps: list[Step]
 
     @property
     def state(self) -> str:
-        """How far it has come."""
+        """How far it has got."""
         return max((step.what for step in self.steps), key=STATES.index, default="unknown")
 
 
@@ -110,7 +110,7 @@ def _name_of(what: str, number: int | None) -> tuple[str, int]:
     return origin, int(last)
 
 
-# Whom to ask
+# Which nodes to query
 
 Way = dict[str, dict[str, Any]]
 """The status of nodes by endpoint, in the order of the road."""
@@ -154,11 +154,11 @@ def _ask(endpoint: str, query: dict[str, Any]) -> list[dict[str, Any]]:
     return told if isinstance(told, list) else []
 
 
-# What came of it
+# The results
 
 
 def roads_of(sequence: int, way: Way, told: dict[str, list[dict[str, Any]]]) -> list[Road]:
-    """One road per record that was found, with what each node said of it, in the order of the way."""
+    """One road per record that was found, with the reports of each node, in the order of the road."""
     roads: dict[tuple[str, str, int | None], Road] = {}
     names = {status["node"]: status["name"] for status in way.values()}
     for endpoint, status in way.items():

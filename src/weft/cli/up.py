@@ -13,7 +13,7 @@ from weft.cli.kit.options import Flag
 from weft.node.settings import FLEETS, has_plan, read_document, settings_of
 
 BY_FILE: Final = "fd:"
-"""How `weft.shell.serve` is told of an open file that has its settings."""
+"""Tells `weft.shell.serve` the number of an open file with its settings."""
 
 EXAMPLE = """\
 # A node of a fabric; start it with: weft up node.toml
@@ -146,7 +146,7 @@ def _counted(number: int, what: str) -> str:
 
 
 def _fleet_file(document: dict[str, Any], file: Path | None, config: Path | None) -> str | None:
-    """Where the fleet of a root is described: as said, else in its own file if that says anything of it."""
+    """The file that describes the fleet of a root: as given, else the root's own file if it describes one."""
     if config is not None:
         return str(config.resolve())
     has_own = has_plan(document) or any(name in document for name in FLEETS)
@@ -155,7 +155,7 @@ def _fleet_file(document: dict[str, Any], file: Path | None, config: Path | None
 
 
 def become(document: dict[str, Any]) -> NoReturn:
-    """Be the node of this file from now on."""
+    """Become the node of this file."""
     # A fresh, lean process: the command line's libraries would double a sensor's memory. Its settings come by a file that
     # only it can read: there may be a token in them, and every user of the machine sees arguments.
     from weft.client.doc.finding import note
@@ -169,7 +169,7 @@ def become(document: dict[str, Any]) -> NoReturn:
 
 
 def _label(document: dict[str, Any]) -> list[str]:
-    """What a list of processes shows, so that people tell their nodes apart."""
+    """The name in the process list, so that people can distinguish their nodes."""
     node = document.get("node", {})
     return [str(node[key]) for key in ("name", "state") if node.get(key)]
 

@@ -1,4 +1,4 @@
-"""`weft upgrade check`: what stands in the way of another version of Weft, before anything is changed (OPS-003)."""
+"""`weft upgrade check`: finds obstacles to an upgrade of Weft before anything is changed (OPS-003)."""
 
 import time
 from collections.abc import Iterator
@@ -29,17 +29,17 @@ app = App(
 )
 
 OF_STATE: Final = ("identity", "journal", "room")
-"""Looks of the doctor at what a new version would begin with."""
+"""Checks of the doctor that a new version would start with."""
 
 
 class Format(NamedTuple):
-    """Something that another version reads, or hears."""
+    """A format that another version reads or receives."""
 
     what: str
     where: str
     version: str
     other: str
-    """What becomes of another version of it."""
+    """How another version handles it."""
 
 
 FORMATS: Final = (
@@ -138,7 +138,7 @@ def of_fleet(port: int, ask: Ask = status_of) -> Iterator[Finding]:
 
 
 def spools(picture: Picture) -> Finding:
-    """What has not arrived at the root lies on one disk only, while its node is changed."""
+    """Records that have not reached the root are on one disk only while its node is upgraded."""
     waiting = {told["name"]: _unsafe(told) for told in picture.nodes}
     named = ", ".join(f"{name} {count:,}" for name, count in sorted(waiting.items()) if count > SPOOL_MAX)
     if not named:
@@ -151,7 +151,7 @@ def spools(picture: Picture) -> Finding:
     )
 
 
-SPOOL_MAX: Final = 10_000  # what a busy node makes in a second or two
+SPOOL_MAX: Final = 10_000  # records that a busy node makes in a second or two
 
 
 def _unsafe(told: dict[str, Any]) -> int:
@@ -160,7 +160,7 @@ def _unsafe(told: dict[str, Any]) -> int:
 
 
 def order_of(picture: Picture) -> str:
-    """Sensors first, so that whoever receives is never older than who sends; the root last."""
+    """Sensors first, so that a receiver is never older than its sender; the root last."""
     able = sorted(
         (m for m in picture.members if m.health != NO_ANSWER), key=lambda m: (-ORDER.get(m.level, 2), -m.depth, m.name)
     )
@@ -168,7 +168,7 @@ def order_of(picture: Picture) -> str:
 
 
 def of_lake(place: Layout) -> Finding:
-    """Whether this version knows how the lake is written."""
+    """Whether this version knows the format of the lake."""
     try:
         told = msgspec.json.decode(place.lake_json.read_bytes(), type=LakeJson)
     except (OSError, msgspec.DecodeError) as error:

@@ -7,7 +7,7 @@ from typing import Final
 
 UPDATES_PER_S: Final = 4
 Step = Callable[[float, str], None]
-"""How much more is done, and what is being done."""
+"""Called with how much more is done, and a text for the current step."""
 
 
 @contextmanager

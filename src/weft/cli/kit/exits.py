@@ -1,4 +1,4 @@
-"""The exit status of every noun, and the one way to complain. The numbers are those of `weft.base.errors`."""
+"""The exit status of every noun, and the function that reports errors. The numbers are those of `weft.base.errors`."""
 
 import sys
 from typing import Final
@@ -8,21 +8,21 @@ from weft.cli.kit.text import clean
 
 DONE: Final = EXIT_CODES["ok"]
 NOT_SO: Final = EXIT_CODES["violated"]
-"""Not found, a condition failed, a check found something."""
+"""Not found, a condition failed, or a check found something."""
 USAGE: Final = EXIT_CODES["usage"]
 UNREACHABLE: Final = EXIT_CODES["unavailable"]
 DENIED: Final = EXIT_CODES["refused"]
 UNCONFIRMED: Final = EXIT_CODES["unconfirmed"]
 VOID: Final = EXIT_CODES["void"]
-"""Nothing can be said: a run had none of the circumstances that its promise is about."""
+"""No verdict: the run did not have the circumstances that the promise is about."""
 
 
 def complain(text: str, status: int) -> int:
-    """Say what went wrong on the standard error, in lines that move no cursor; the exit status."""
+    """Print what went wrong to standard error, without escape sequences; returns the exit status."""
     notice(text)
     return status
 
 
 def notice(text: str) -> None:
-    """Say something beside the answer, on the standard error; it has left when this returns."""
+    """Print a note to standard error; it is written when this returns."""
     print(f"weft: {clean(text, keeps=chr(10))}", file=sys.stderr, flush=True)

@@ -1,4 +1,4 @@
-"""Lines of all nouns: cells under one another, an instant, a line of JSON."""
+"""Lines of all nouns: aligned cells, times, JSON."""
 
 import json
 import time
@@ -19,7 +19,7 @@ def aligned(lines: Sequence[Sequence[str]]) -> list[str]:
 
 
 def print_table(heads: Sequence[str], rows: Iterable[Sequence[str]], nothing: str) -> None:
-    """Print rows, or that there are none."""
+    """Print rows, or a sentence that there are none."""
     rows = list(rows)
     print("\n".join(aligned([heads, *rows])) if rows else nothing)
 
@@ -35,5 +35,5 @@ def clock(at_ns: int) -> str:
 
 
 def print_json(told: Any) -> None:
-    """One line, which has left when this returns."""
+    """Print one line of JSON; it is written when this returns."""
     print(json.dumps(told, ensure_ascii=False), flush=True)

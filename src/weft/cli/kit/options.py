@@ -5,4 +5,4 @@ from typing import Annotated
 from cyclopts import Parameter
 
 Flag = Annotated[bool, Parameter(negative="", show_default=False)]
-"""Said or not said; there is no `--no-…`."""
+"""A flag without a `--no-…` form."""

@@ -1,10 +1,10 @@
-"""Text that other machines, programs and files wrote, made safe for a terminal (SEC-045)."""
+"""Makes text from other machines, programs and files safe for a terminal (SEC-045)."""
 
 from typing import Any
 
 
 def clean(text: Any, *, keeps: str = "") -> str:
-    r"""Text as it is, but what cannot be printed stands as its escape: nothing in it moves a cursor or changes a colour.
+    r"""The text with unprintable characters replaced by their escapes: it cannot move the cursor or change colours.
 
     >>> clean("Hall 5"), clean("a\x1b[2J\n"), clean("a\x9b\u202eb\nc", keeps="\n")
     ('Hall 5', 'a\\x1b[2J\\n', 'a\\x9b\\u202eb\nc')
@@ -16,7 +16,7 @@ def clean(text: Any, *, keeps: str = "") -> str:
 
 
 def clean_bytes(data: bytes) -> str:
-    r"""Bytes of others as text where they are text, else as Python writes them.
+    r"""Foreign bytes as text if they are text, else in Python's notation.
 
     >>> clean_bytes(b"<a/>"), clean_bytes(b"a\x1b[2J"), clean_bytes(b"\xff")
     ('<a/>', 'a\\x1b[2J', "b'\\xff'")
