@@ -34,7 +34,7 @@ from weft.checks.watched import Deregistered, Watched
 CHECKERS: tuple[type[Checker], ...] = (
     *(Wall, ExactlyOnce, Order, Durable, Inert, Sealed, Bounded, Timely, Unmoved, HarmReported, Converged, Complete),
 )
-"""All that run beside a simulation, in the order in which they are asked; `Same` needs two runs."""
+"""All checkers that run beside a simulation, in the order in which they are called; `Same` needs two runs."""
 
 FLEET_CHECKERS: tuple[type[Checker], ...] = (
     *(kind for kind in CHECKERS if kind not in (Order, Timely)),
@@ -48,16 +48,19 @@ FLEET_CHECKERS: tuple[type[Checker], ...] = (
     Settled,
     Swift,
 )
-"""Those of fleets that place themselves. Where parents change, a resend may come by another way, behind what followed."""
+"""Checkers for fleets that place themselves.
+
+If parents change, a resend may arrive by another way, after later records.
+"""
 
 STORE_CHECKERS: tuple[type[Checker], ...] = (Converged, *STORE_RULES, OwnNumbers, Sessions, Sealed, Inert, Bounded)
-"""Those of the store: what its nodes send up is the lake's affair."""
+"""Checkers for the store; what its nodes send up is judged in the lake."""
 
 CATALOG_CHECKERS: tuple[type[Checker], ...] = (Watched, Deregistered, *CATALOG_RULES)
-"""Those of brokers, beside those of the nodes that they are on."""
+"""Checkers for brokers, besides those for the nodes that they run on."""
 
 FIELD_CHECKERS: tuple[type[Checker], ...] = (*FIELD_RULES, Linearizable, PrefixFold, Converged, Complete)
-"""Those of a real fabric, whose history is made of what its clients were told, and of what is found at the end."""
+"""Checkers for a real fabric, whose history consists of answers to its clients and of its final state."""
 
 __all__ = [
     "CATALOG_CHECKERS",

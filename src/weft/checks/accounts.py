@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 
 
 class Stretch(NamedTuple):
-    """What became of the messages of one part of the road, since the node started."""
+    """What became of the messages on one part of the road, since the node started."""
 
     name: str
     taken: int
@@ -20,7 +20,7 @@ class Stretch(NamedTuple):
 
     @property
     def missing(self) -> int:
-        """How many are nowhere; below zero: how many are in two places."""
+        """How many messages are unaccounted for; below zero: how many are counted twice."""
         return self.taken - self.passed - sum(self.ended.values()) - self.held
 
 

@@ -7,7 +7,7 @@ from weft.checks.history import Fact
 
 
 class Bounded(Checker):
-    """No gauge stands above its limit."""
+    """No gauge exceeds its limit."""
 
     rule = "bounded"
     HEARS: ClassVar = {("info", "gauge"): "note_gauge"}

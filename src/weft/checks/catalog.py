@@ -13,15 +13,16 @@ from weft.checks.history import Fact
 from weft.checks.timely import shown_s
 
 LIVENESS: Final = 3  # intervals of silence after which an instance is gone
-CLOCK_SHARE: Final = 20  # a clock may run one part in twenty fast or slow (FLT-016)
-TCP_NS: Final = 62 * SECOND  # until TCP finds that a cable carries again, or a broken connection is seen at both ends
-SLACK_NS: Final = 18 * SECOND  # a slow sync (10), the time that a restored instance has to speak (5), a late datagram
+CLOCK_SHARE: Final = 20  # a clock may run 5 % fast or slow (FLT-016)
+TCP_NS: Final = 62 * SECOND  # time until TCP works again after a cut, or both ends have noticed a broken connection
+# seconds for a slow sync (10), a restored instance's first sign of life (5), and a late datagram
+SLACK_NS: Final = 18 * SECOND
 NEVER: Final = 1 << 62
 LISTED: Final = frozenset({"register", "update", "suspect", "active", "health"})
 
 
 class Truth:
-    """What is true of a service, whoever believes what."""
+    """The true state of a service, whatever brokers believe."""
 
     def __init__(self) -> None:
         self.is_up = self.is_paused = False
@@ -39,7 +40,7 @@ class Truth:
 
 
 class Node:
-    """What is true of a broker's process."""
+    """The true state of a broker's process."""
 
     def __init__(self) -> None:
         self.is_up = self.is_paused = False
@@ -49,7 +50,7 @@ class Node:
 
 
 class Living(Checker):
-    """The dead are told of in time, only the dead are called dead, and in the end the living are listed (CHK-018)."""
+    """Dead services are reported in time, only dead ones are, and in the end all live ones are listed (CHK-018)."""
 
     rule = "timely"
     HEARS: ClassVar = {
@@ -77,7 +78,7 @@ class Living(Checker):
         self.shown: dict[str, set[str]] = {}
         """After quiet: hosts that each broker lists as live."""
 
-    # What is true
+    # The true state
 
     def note_service(self, fact: Fact) -> None:
         what, name, interval_ns, brokers = fact.value
@@ -122,12 +123,12 @@ class Living(Checker):
             self.services[fact.node].gave_up_at = fact.at
 
     def _reach(self, host: str, broker: str) -> tuple[bool, bool, int]:
-        """Whether the cable is whole both ways; whether nothing comes from the host; since when all know that."""
+        """Whether the path works in both directions, whether nothing arrives, and since when both sides know."""
         to, at = self.paths.get((host, broker), ("open", -TCP_NS))
         back, since = self.paths.get((broker, host), ("open", -TCP_NS))
         return to == back == "open", to == "cut", max(at, since, self.services[host].gave_up_at) + TCP_NS
 
-    # What the broker says
+    # What the broker reports
 
     def note_listed(self, fact: Fact) -> None:
         _, _, host, op, reason = fact.value
@@ -141,9 +142,9 @@ class Living(Checker):
         self._changed(fact)
 
     def _judge(self, host: str, truth: Truth, fact: Fact) -> None:
-        """It is called dead: wrong if it was within reach for as long as the silence had to last.
+        """A service is called dead: wrong if it was reachable for as long as the silence had to last.
 
-        That the broker itself stood still is no excuse (BEA-022).
+        A pause of the broker itself is no excuse (BEA-022).
         """
         is_whole, _, since = self._reach(host, fact.node)
         within_reach = fact.at - max(since, truth.since)
@@ -152,7 +153,7 @@ class Living(Checker):
             self.broken(f"{fact.node} calls {host} dead, which was within reach for {shown_s(within_reach)}", fact)
 
     def _changed(self, fact: Fact) -> None:
-        """The truth has changed, or the list: begin or end the spans that run."""
+        """The truth or the list has changed: start or end the measured spans."""
         self.note_time(fact)
         for broker, node in self.nodes.items():
             for host, truth in self.services.items():
@@ -169,7 +170,7 @@ class Living(Checker):
             self.due.pop((broker, host), None)
 
     def note_time(self, fact: Fact) -> None:
-        """Time has passed; a span may have run out."""
+        """Time has passed: a span may have exceeded its limit."""
         for (broker, host), due in self.due.items():
             if due < fact.at:
                 self.broken(f"{broker} still lists {host} at {shown_s(fact.at)}, which is gone", fact)
@@ -189,7 +190,7 @@ class Living(Checker):
 
 
 class SaidLater(Checker):
-    """No approval and no event leaves a broker before the change that it names is durable (CHK-005)."""
+    """No approval and no event leaves a broker before the change in it is durable (CHK-005)."""
 
     rule = "wall"
     HEARS: ClassVar = {("durable", "announced"): "note_announced", ("sent", "catalog"): "note_sent"}
@@ -207,7 +208,7 @@ class SaidLater(Checker):
 
 
 class Unforged(Checker):
-    """What anybody may have sent registers nobody, and ends nobody's registration (CHK-021, BEA-011, BEA-013)."""
+    """Messages that anybody could have sent register no service and end no registration (CHK-021, BEA-011, BEA-013)."""
 
     rule = "sealed"
     HEARS: ClassVar = {("info", "service"): "note_service", ("durable", "listed"): "note_listed"}
@@ -230,7 +231,7 @@ class Unforged(Checker):
 
 
 class Departed(Checker):
-    """Who has said goodbye is not there again before it is started anew, whatever comes late (CHK-011, BEA-013)."""
+    """A service that said goodbye is not listed before it is restarted, whatever comes late (CHK-011, BEA-013)."""
 
     rule = "no_resurrection"
     HEARS: ClassVar = {("info", "service"): "note_service", ("durable", "listed"): "note_listed"}
@@ -261,4 +262,4 @@ class Departed(Checker):
 
 
 CATALOG_RULES: tuple[type[Checker], ...] = (SaidLater, Unforged, Departed, Living)
-"""Those that judge brokers by what is true of services."""
+"""The checkers that judge brokers by the true state of services."""

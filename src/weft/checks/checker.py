@@ -1,4 +1,4 @@
-"""What all checkers share: they are fed facts one by one, and stop at the first that breaks a promise (CHK-002)."""
+"""The base of all checkers: they get facts one by one, and stop at the first that breaks a promise (CHK-002)."""
 
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any, ClassVar, Final, NoReturn
@@ -28,7 +28,7 @@ class Checker:
     HEARS: ClassVar[dict[tuple[str, str], str]]
 
     def end(self) -> Violation | Unknown | None:
-        """The verdict on what only the whole history shows; None: ok."""
+        """The verdict that needs the whole history; None: ok."""
         return None
 
     def broken(self, why: str, *witnesses: Fact) -> NoReturn:
@@ -40,7 +40,7 @@ Verdict = Violation | Unknown
 
 
 class Suite:
-    """Several checkers over one history. Feeding a fact costs one look-up and the methods that hear it."""
+    """Several checkers over one history. A fact costs one look-up and the methods that handle it."""
 
     def __init__(self, checkers: Iterable[Checker]) -> None:
         self.checkers = list(checkers)
@@ -50,16 +50,16 @@ class Suite:
                 self._heard.setdefault(key, []).append(getattr(checker, method))
 
     def hears(self, kind: str, what: str) -> bool:
-        """Whether any checker would listen to such a fact."""
+        """Whether any checker handles such a fact."""
         return (kind, what) in self._heard
 
     def feed(self, fact: Fact) -> None:
-        """Let every checker hear the fact; raises `Broken` at the first broken promise."""
+        """Pass the fact to every checker; raises `Broken` at the first broken promise."""
         for method in self._heard.get((fact.kind, fact.what), ()):
             method(fact)
 
     def end(self) -> list[Verdict]:
-        """Verdicts on the whole history, for those who could not judge before."""
+        """The verdicts that need the whole history."""
         return [verdict for checker in self.checkers if (verdict := checker.end()) is not None]
 
 
@@ -80,7 +80,7 @@ def judge_all(checkers: Iterable[Checker], history: Sequence[Fact]) -> list[Verd
 
 
 def numbers_of(shelf: Shelf, stream: int, origin: str) -> RangeSet:
-    """The set of that stream and origin, made if it is not there."""
+    """The set of numbers of that stream and origin; made if it does not exist."""
     key = (stream, origin)
     found = shelf.get(key)
     if found is None:
@@ -89,7 +89,7 @@ def numbers_of(shelf: Shelf, stream: int, origin: str) -> RangeSet:
 
 
 def without(pieces: list[Range], covers: Iterable[RangeSet]) -> list[Range]:
-    """What of `pieces` none of `covers` holds."""
+    """The part of `pieces` that is in none of `covers`."""
     for numbers in covers:
         if not pieces:
             break

@@ -98,7 +98,7 @@ class Complete(Checker):
             numbers_of(self.named, stream, origin).add(first, last)
 
     def note_forgot(self, fact: Fact) -> None:
-        """A journal lets go of its copy: another must have it, or the lake, or the announcement of its loss."""
+        """A journal drops its copy: another journal, the lake, or an announced loss must have the numbers."""
         stream, origin, first, last = fact.value
         numbers_of(self.held.setdefault(fact.node, {}), stream, origin).remove(first, last)
         missing = self._missing((stream, origin), [(first, last)])
@@ -108,7 +108,7 @@ class Complete(Checker):
             )
 
     def note_disk(self, fact: Fact) -> None:
-        """All that this node held is gone, but for what the fact names."""
+        """Everything this node had is lost, except what the fact lists."""
         _, claims, losses = fact.value
         self.rewound.add(fact.node)
         gone, unsaid = self.held.pop(fact.node, {}), self.losses.pop(fact.node, {})
@@ -124,23 +124,23 @@ class Complete(Checker):
             self._doubt(key, self._missing(key, numbers))
 
     def _doubt(self, key: Key, pieces: Iterable[Range]) -> None:
-        """Nobody can say any more why these are missing: the completeness table calls them so, and that is right."""
+        """The reason why these are missing is no longer known: the completeness table calls them missing, correctly."""
         for first, last in pieces:
             numbers_of(self.unknown, *key).add(first, last)
 
     def _missing(self, key: Key, pieces: Iterable[Range]) -> list[Range]:
-        """What of `pieces` was taken, and is now neither delivered, nor announced, nor spooled."""
+        """The part of `pieces` that was taken, and is now neither delivered, nor announced lost, nor spooled."""
         taken = self.taken.get(key, RangeSet())
         was_taken = [part for first, last in pieces for part in taken.overlap(first, last)]
         copies = [self.lake, self.named, self.unknown, *self.held.values(), *self.losses.values()]
         return without(was_taken, [shelf[key] for shelf in copies if key in shelf])
 
     def note_gone(self, fact: Fact) -> None:
-        """What this journal holds stays in it."""
+        """The contents of this journal stay in it."""
         self.gone[fact.node] = None
 
     def note_quiet(self, fact: Fact) -> None:
-        """At rest the lake has everything, or names it, or a dead node kept it; and its table says exactly that."""
+        """At rest all is in the lake, announced lost, or kept by a dead node; and the table says exactly that."""
         self.quiet = fact
         for key, taken in self.taken.items():
             stream, origin = key

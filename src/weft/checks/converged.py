@@ -1,4 +1,4 @@
-"""At rest everybody holds the same of what is shared, and nobody waits (CHK-007, SIM-008)."""
+"""At rest all replicas of shared data are equal, and no core waits (CHK-007, SIM-008)."""
 
 from typing import ClassVar
 

@@ -1,11 +1,11 @@
-"""A document is the fold of its log, at every node; and nobody passes on what it could not have folded (CHK-015).
+"""A document is the fold of its log at every node, and no node passes on what it could not have folded (CHK-015).
 
 The history lines are these. `durable operation`: an operation of a source is in this node's journal. `event operation`:
 the node has heard it. `sent operation`: this node passes it on, or says again. `info document`: how this node stands:
 digests of its log (the gapless part of each source), of the document that it shows, and of that log folded anew, where
-somebody did that. `info log`: the numbers that a node
-shows of each source. `info disk`: its disk is lost, or an old one. An element that was deleted comes back by a fold of the
-same log only if an operation of that log brings it back: so this rule is also that of CHK-011 for documents.
+somebody did that. `info log`: the numbers that a node shows of each source. `info disk`: its disk is lost, or an old
+one. An element that was deleted comes back by a fold of the same log only if an operation of that log brings it back:
+so this rule is also that of CHK-011 for documents.
 """
 
 from typing import ClassVar
@@ -16,7 +16,7 @@ from weft.checks.history import Fact
 
 
 class PrefixFold(Checker):
-    """Equal logs give equal documents, a log folded anew gives the document that is shown, and gaps stop what follows."""
+    """Equal logs give equal documents; folding a log again gives the shown document; gaps hold back what follows."""
 
     rule = "prefix_fold"
     HEARS: ClassVar = {
@@ -35,7 +35,7 @@ class PrefixFold(Checker):
         """Per session and digest of a log: the first node that showed what it folds to."""
 
     def note_disk(self, fact: Fact) -> None:
-        """What an old disk still holds nobody says: nothing is held against that node until it holds it anew."""
+        """The contents of an old disk are unknown: nothing is required of that node until it has it again."""
         self.held = {key: known for key, known in self.held.items() if key[0] != fact.node}
 
     def note_operation(self, fact: Fact) -> None:
@@ -65,9 +65,9 @@ class PrefixFold(Checker):
 
 
 class Entered(Checker):
-    """What is durable anywhere is in every log in the end, and nobody is told that an entry is taken before that (CHK-006).
+    """What is durable anywhere is in every log in the end, and no entry is acknowledged before it is durable (CHK-006).
 
-    A journal that is lost owes nothing. Of a source only what stands without a gap can be in a log.
+    A lost journal owes nothing. A log can contain a source's operations only up to the first gap.
     """
 
     rule = "durable"
@@ -109,7 +109,7 @@ class Entered(Checker):
                     self._look_for(holder, session, source, last, fact)
 
     def _look_for(self, holder: str, session: str, source: str, last: int, fact: Fact) -> None:  # tidy: one entry
-        """All logs of the session go at least as far."""
+        """All logs of the session reach at least as far."""
         for (node, name), log in self.logs.items():
             has = log.get(source, 0)
             if name == session and has < last:
@@ -117,7 +117,7 @@ class Entered(Checker):
 
 
 class OwnFirst(Checker):
-    """Nobody says an operation of his own before it is durable (CHK-005, GSP-005)."""
+    """No node sends an operation of its own before it is durable (CHK-005, GSP-005)."""
 
     rule = "wall"
     HEARS: ClassVar = {
@@ -142,4 +142,4 @@ class OwnFirst(Checker):
 
 
 DOCUMENT_RULES: tuple[type[Checker], ...] = (OwnFirst, PrefixFold, Entered)
-"""Those that judge documents."""
+"""The checkers for documents."""

@@ -1,4 +1,4 @@
-"""What was acknowledged is found again at every start on a kept disk (CHK-006)."""
+"""What was acknowledged is found again at every start, if the disk was kept (CHK-006)."""
 
 from typing import Any, ClassVar
 
@@ -9,7 +9,7 @@ from weft.checks.wall import RECORD, Sent
 
 
 class Durable(Checker):
-    """A start finds what its node made durable or acknowledged, but for what its journal gave up on purpose."""
+    """A start finds what its node made durable or acknowledged, except what its journal dropped on purpose."""
 
     rule = "durable"
     HEARS: ClassVar = {
@@ -83,7 +83,7 @@ class Durable(Checker):
         numbers_of(self.given_up.setdefault(fact.node, {}), stream, origin).add(first, last)
 
     def note_restored(self, fact: Fact) -> None:
-        """Everything owed is on the disk, or was given up on purpose."""
+        """Everything owed is on the disk, or was dropped on purpose."""
         found: dict[tuple[int, str], RangeSet] = {}
         for claim in fact.value[0]:
             numbers_of(found, claim[0], claim[1]).add(claim[2], claim[3])

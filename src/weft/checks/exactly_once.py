@@ -40,7 +40,7 @@ class ExactlyOnce(Checker):
             self.delivered.pop(fact.node, None)
 
     def note_disk(self, fact: Fact) -> None:
-        """A root whose disk is gone begins anew; what is in the lake stays there."""
+        """A root whose disk is lost starts again from nothing; the lake keeps its contents."""
         if fact.node in self.delivered:
             self.delivered[fact.node] = {}
             self.again.pop(fact.node, None)
@@ -73,7 +73,10 @@ class ExactlyOnce(Checker):
             self._once(seen, first, last, f"segment {number} holds of {origin}", fact)
 
     def _seen(self, shelf: Shelf, where: str, claim: tuple[int, str, int, int]) -> RangeSet:
-        """What the claim may not meet. A root of a session has its operations once from below, and once as its own."""
+        """The numbers that the claim must not overlap.
+
+        The root of a session has its operations twice: from below, and its own.
+        """
         stream, origin, first, last = claim
         seen = numbers_of(shelf, stream, origin)
         if stream == Stream.DOCUMENTS and seen.overlap(first, last):
@@ -82,5 +85,5 @@ class ExactlyOnce(Checker):
 
     def _once(self, seen: RangeSet, first: int, last: int, who: str, fact: Fact) -> None:
         if seen.add(first, last) != last - first + 1:
-            # `add` has merged by now, so say which numbers came, not which of them were new.
+            # `add` has already merged them, so name the numbers that came, not the new ones
             self.broken(f"{who} {shown([(first, last)])}, of which some were there before", fact)

@@ -1,8 +1,8 @@
-"""What clients of a real fabric were told, against what its nodes and its lake hold at the end (FLD-040).
+"""Compares the answers to clients of a real fabric with the final state of its nodes and its lake (FLD-040).
 
-Nothing is known of the nodes' insides here: only what clients asked for, what they were told, and what everybody holds
-when the fabric has come to rest. Each key has one writer, which writes one value after the other; what stands there at the
-end is the value that was acknowledged last, or one that was asked for since and never answered.
+The internals of nodes are unknown here: only requests, answers, and the state of all nodes when the fabric has come to
+rest. Each key has one writer, which writes one value after the other; what stands there at the end is the value that
+was acknowledged last, or one that was asked for since and never answered.
 """
 
 from bisect import bisect_left
@@ -16,7 +16,7 @@ SHOWN_MAX: Final = 5  # keys in a sentence
 
 
 class Written(Checker):
-    """The part that both rules share: what was asked for and acknowledged, by protocol and key."""
+    """What several rules share: requests and acknowledgements, by protocol and key."""
 
     HEARS: ClassVar = {("invoke", "put"): "note_put", ("ok", "put"): "note_told", ("info", "quiet"): "note_quiet"}
 
@@ -51,7 +51,7 @@ class Written(Checker):
         return Unknown(self.rule, f"nobody said what it holds of {', '.join(unseen)}") if unseen else None
 
     def due(self) -> set[str]:
-        """The protocols that somebody has to answer for."""
+        """The protocols that the rule judges."""
         return set()
 
     def lost(self, protocol: str, keys: list[str], where: str, fact: Fact) -> None:
@@ -64,7 +64,7 @@ class Written(Checker):
 
 
 class Acknowledged(Written):
-    """Every replica holds what was acknowledged last, or something that was asked for later; and nothing else."""
+    """Every replica holds the value acknowledged last, or one requested later; and nothing else."""
 
     rule = "acknowledged"
     HEARS: ClassVar = {**Written.HEARS, ("info", "replica"): "note_replica"}
@@ -135,7 +135,7 @@ class Read(Written):
         return self.asked.setdefault((protocol, key), {None: [0]})
 
     def note_told(self, fact: Fact) -> None:
-        """What a client was told is written, it knows."""
+        """A client knows a write for which it got an acknowledgement."""
         protocol, key, value = fact.value
         numbers = self._writes(protocol, key).get(value)
         if numbers is None:
@@ -144,7 +144,7 @@ class Read(Written):
         self.stands[fact.node, protocol, key] = max(before, numbers[-1]), fact
 
     def note_got(self, fact: Fact) -> None:
-        """`fact.node` is who reads; it may be any write from the one that it knows on."""
+        """`fact.node` reads; the value may be any write from the known one on."""
         protocol, key, value = fact.value
         writes = self._writes(protocol, key)
         at, known = self.stands.get((fact.node, protocol, key), (0, fact))
@@ -162,14 +162,14 @@ class Read(Written):
 
 
 class Saw(Read):
-    """What one watcher is shown of a key never goes back; what it has seen in the end is judged as a replica is (CHK-017)."""
+    """What one watcher sees of a key never goes back; its final view is judged like a replica (CHK-017)."""
 
     rule = "watched"
     HEARS: ClassVar = {("invoke", "put"): "note_put", ("ok", "saw"): "note_got"}
 
 
 DELIVERED: Final = frozenset({"messages", "readers"})
-"""Protocols whose writes go somewhere, instead of standing everywhere."""
+"""Protocols whose writes go to one destination instead of to all replicas."""
 AGAIN: Final = frozenset({"readers"})
-"""Of these, what may arrive more than once: a reader that confirms is handed again what it had in hand."""
+"""Of these, the ones that may deliver more than once: a confirming reader gets unconfirmed messages again."""
 FIELD_RULES: Final[tuple[type[Checker], ...]] = (Acknowledged, Delivered, Read, Saw)

@@ -1,7 +1,7 @@
 """What a fleet that places itself promises about its root and its configuration.
 
-At most one root of an epoch, numbers that only ascend, nothing lost that a majority had, no replica that goes back
-unsaid; after quiet one root and everybody placed; and the dead replaced within their bounds.
+At most one root per epoch; numbers only increase; nothing that a majority had is lost; no replica goes back without
+reporting it; at rest one root, and all nodes placed; dead nodes are replaced in time.
 """
 
 from typing import Any, ClassVar, Final
@@ -15,9 +15,9 @@ EPOCH_BITS: Final = 40
 
 
 class OneRoot(Checker):
-    """No two nodes are the root of one epoch, but by a lost disk (CHK-013, REC-011).
+    """No two nodes are the root of one epoch, except after a lost disk (CHK-013, REC-011).
 
-    Nobody votes by what is not durable, and nobody writes below an epoch that it has promised to another.
+    No node votes before its vote is durable, and none writes with an epoch below one it has promised.
     """
 
     rule = "one_root"
@@ -133,7 +133,7 @@ class Numbers(Checker):
         self._compare_terms(fact)
 
     def _compare_terms(self, fact: Fact) -> None:
-        """Every number of a root is above all numbers of the roots before it, whenever they were written."""
+        """Every number of a root is above all numbers of earlier roots, whenever they were written."""
         fleet, number = fact.value[:2]
         terms, epoch = self.terms.setdefault(fleet, {}), self.epochs[fact.node]
         least, most = terms.setdefault(epoch, [number, number])
@@ -145,7 +145,7 @@ class Numbers(Checker):
 
 
 class Kept(Checker):
-    """A write of which a majority has said that it has it is there at the end, or written over (CFG-024, REC-012)."""
+    """A write that a majority has acknowledged exists at the end, or was overwritten (CFG-024, REC-012)."""
 
     rule = "kept"
     HEARS: ClassVar = {
@@ -221,7 +221,7 @@ class NeverBack(Checker):
         self.writes[fact.value[0], fact.value[1]] = fact
 
     def note_pair(self, fact: Fact) -> None:
-        """A pair is read at this node; where the writes of roots are known, it must be one of them."""
+        """A pair is read at this node; if the writes of roots are known, it must be one of them."""
         fleet, key, number, value = fact.value
         wrote = self.writes.get((fleet, number))
         is_known = wrote is not None and wrote.value[2:] == [key, value]
@@ -236,7 +236,7 @@ class NeverBack(Checker):
 
 
 class Settled(Checker):
-    """After quiet a fleet has one root, nobody acts for it, and everybody has a place and a current replica."""
+    """At rest a fleet has one root, no node acts for it, and every node has a place and a current replica."""
 
     rule = "settled"
     HEARS: ClassVar = {("info", "standing"): "note_standing", ("info", "quiet"): "note_quiet"}
@@ -267,7 +267,7 @@ class Settled(Checker):
 
 
 class Swift(Checker):
-    """Where cables are quick and a majority lives, the dead are replaced within their bounds (REC-005, REC-013)."""
+    """If cables are fast and a majority is alive, dead nodes are replaced in time (REC-005, REC-013)."""
 
     rule = "swift"
     HEARS: ClassVar = {

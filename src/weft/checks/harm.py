@@ -1,4 +1,4 @@
-"""What a start says of its journal is so (JRN-022, FLD-031)."""
+"""A start reports correctly whether its journal is damaged (JRN-022, FLD-031)."""
 
 from typing import ClassVar
 
@@ -9,7 +9,7 @@ CLEAN = "clean"
 
 
 class HarmReported(Checker):
-    """A start on a journal that was harmed says so, and no other start does."""
+    """A start on a damaged journal reports it, and no other start does."""
 
     rule = "told"
     HEARS: ClassVar = {

@@ -1,4 +1,4 @@
-"""What anybody can say without a proof is a hint, and no more (FLD-010)."""
+"""Unauthenticated messages are treated as hints only (FLD-010)."""
 
 from typing import ClassVar
 
@@ -7,7 +7,7 @@ from weft.checks.history import Fact
 
 NAME_TAKEN = "NameTaken"
 MOVED = "moved"
-EPOCH_STEP_MAX = 100_000  # no fleet comes further by its own elections (FLD-011)
+EPOCH_STEP_MAX = 100_000  # a fleet's own elections never reach this epoch (FLD-011)
 
 
 class Unmoved(Checker):

@@ -187,7 +187,7 @@ class Fact(msgspec.Struct, frozen=True, gc=False):
 
 
 class Violation(NamedTuple):
-    """A promise that was broken: the rule, in which words, and at most `WITNESSES_MAX` facts that show it."""
+    """A broken promise: the rule, a sentence, and at most `WITNESSES_MAX` facts that show it."""
 
     rule: str
     why: str

@@ -1,4 +1,4 @@
-"""What is refused changes nothing, and is counted once (CHK-019, FUZ-001)."""
+"""A refused message changes nothing, and is counted once (CHK-019, FUZ-001)."""
 
 from typing import ClassVar
 
@@ -7,7 +7,7 @@ from weft.checks.history import Fact, Unknown, Violation
 
 
 class Inert(Checker):
-    """After bytes that nobody may accept: the same state, no message, no record but the refusal's own, one count."""
+    """After invalid bytes: the same state, no message, no record except that of the refusal, one count."""
 
     rule = "inert"
     HEARS: ClassVar = {("info", "injected"): "note_injected", ("info", "absorbed"): "note_absorbed"}

@@ -15,7 +15,7 @@ from weft.checks.history import WITNESSES_MAX, Fact, Unknown, Violation
 State = str | int | None
 """What a key holds; None: nothing."""
 UNANSWERED: Final = object()
-STEPS_MAX: Final = 2_000_000  # some seconds; a history that needs more is too wild to be judged
+STEPS_MAX: Final = 2_000_000  # takes some seconds; a history that needs more cannot be judged
 
 
 class Call:
@@ -53,7 +53,7 @@ def outcome(state: State, operation: list[Any], result: Any) -> tuple[bool, Stat
 
 
 class Search:
-    """Looks for one order of the calls of one key that explains all answers."""
+    """Searches an order of the calls of one key that explains all answers."""
 
     def __init__(self, calls: list[Call]) -> None:
         self.head = Call(calls[0].fact, [])
@@ -101,7 +101,7 @@ class Search:
         return None
 
     def _lift(self, call: Call) -> None:
-        """Take a call and its answer out of the list."""
+        """Remove a call and its answer from the list."""
         _unlink(call)
         if call.answer is not None:
             self.open -= 1
@@ -114,7 +114,7 @@ class Search:
         _relink(call)
 
     def _around(self, answer: Call) -> list[Fact]:
-        """The calls that were open when the answer came which cannot be explained, and that answer."""
+        """The calls that were open when the unexplained answer came, and that answer."""
         calls: list[Fact] = []
         at = self.head.next
         while at is not None and at is not answer:
@@ -168,7 +168,7 @@ class Linearizable(Checker):
         self.keys[key].append(call.answer)
 
     def note_refusal(self, fact: Fact) -> None:
-        """A call that was refused had no effect: nothing has to explain it."""
+        """A refused call had no effect, so nothing has to explain it."""
         _, call = self.waiting.pop((fact.value[0], fact.value[1]))
         self.refused.add(call)
 

@@ -17,7 +17,7 @@ FORGED: Final = "!"
 
 
 def stem(text: str) -> str:
-    """What was sent, of what came."""
+    """The text that was originally sent, from a received text."""
     return text.partition("+")[0].rstrip(FORGED)
 
 
@@ -27,7 +27,7 @@ def node_of(origin: str) -> str:
 
 
 class MailWall(Checker):
-    """No message is acknowledged, and no send called spooled, before that is durable (CHN-033)."""
+    """No message is acknowledged, and no send is called spooled, before it is durable (CHN-033)."""
 
     rule = "mail_wall"
     HEARS: ClassVar = {
@@ -47,7 +47,7 @@ class MailWall(Checker):
         self.sent: dict[tuple[str, int], dict[int, Mid]] = {}
 
     def note_disk(self, fact: Fact) -> None:
-        """What an old disk had by then, it has; nobody says what that was."""
+        """A restored old disk has what it had at that time, which is unknown."""
         if fact.value[0] == "lost":
             self.met.pop(fact.node, None)
             self.kept.pop(fact.node, None)
@@ -62,7 +62,7 @@ class MailWall(Checker):
         self.met.setdefault(fact.node, set()).update([(origin, number) for number in numbers])
 
     def note_hello(self, fact: Fact) -> None:
-        """What it does not need any more, its parent need not have."""
+        """Messages that a child no longer needs, its parent need not have."""
         _, era, first = fact.value
         under_way = self.sent.get((fact.node, era), {})
         for number in [number for number in under_way if number < first]:
@@ -88,7 +88,7 @@ class MailWall(Checker):
 
 
 class MailOnce(Checker):
-    """The root's journal has a message at most once, and nothing that nobody sent (CHN-036, CHN-042, CHN-017)."""
+    """The root's journal has a message at most once, and none that was not sent (CHN-036, CHN-042, CHN-017)."""
 
     rule = "mail_once"
     HEARS: ClassVar = {
@@ -189,7 +189,7 @@ class OneStatus(Checker):
 
 
 class OfferedOnce(Checker):
-    """No program is handed a message twice, unless it is told that it may have seen it (CHN-034)."""
+    """No program gets a message twice, unless it is marked as possibly seen (CHN-034)."""
 
     rule = "offered_once"
     HEARS: ClassVar = {
@@ -248,7 +248,7 @@ class Conserved(Checker):
 
 
 class MailComplete(Checker):
-    """What was called spooled comes to the root, unless a disk took it along, or a full spool said that it gave it up."""
+    """A spooled message reaches the root, unless a disk was lost, or a full spool announced that it dropped it."""
 
     rule = "mail_complete"
     HEARS: ClassVar = {
@@ -319,7 +319,7 @@ class MailComplete(Checker):
 
 
 class ReadersServed(Checker):
-    """What arrives while a reader is remembered is confirmed by it, unless that was given up by name (FLD-020)."""
+    """A remembered reader confirms every message, unless it was given up and announced (FLD-020)."""
 
     rule = "readers_served"
     HEARS: ClassVar = {
@@ -346,7 +346,7 @@ class ReadersServed(Checker):
         self.whole = {name for name, is_whole, _ in fact.value if is_whole}
 
     def note_disk(self, fact: Fact) -> None:
-        """Whom it had remembered, and what it had kept for them, nobody knows."""
+        """Which readers it remembered, and what it kept for them, is unknown."""
         self.remembered.pop(fact.node, None)
         self.owed.pop(fact.node, None)
 
@@ -402,4 +402,4 @@ MAIL_CHECKERS: Final[tuple[type[Any], ...]] = (
     MailComplete,
     ReadersServed,
 )
-"""All that run beside a simulation in which programs send messages."""
+"""All checkers that run beside a simulation in which programs send messages."""

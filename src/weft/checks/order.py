@@ -1,6 +1,6 @@
-"""What one origin says keeps its order all the way up (CHN-032, JRN-006).
+"""Records of one origin keep their order all the way up (CHN-032, JRN-006).
 
-But for what a full spool had announced as lost: if it turns up after all, it is late, and welcome.
+The exception are records that a full spool announced as lost: they may still arrive late.
 """
 
 from typing import ClassVar
@@ -46,7 +46,7 @@ class Order(Checker):
             return
         stream, origin, first, last = fact.value
         if stream == Stream.DOCUMENTS:
-            return  # every node of a session says its operations, and a root of the session has its own, too
+            return  # every node of a session sends its operations up, and a root of the session also has its own
         name, _, era = origin.rpartition("/")
         before = known.get((stream, name), (0, 0))
         if (int(era), first) <= before:

@@ -1,8 +1,8 @@
-"""Own numbers leave a node only behind their wall (JRN-006): ticks of the store, counters and epochs of a root.
+"""A node sends its own numbers only once they are durable (JRN-006): ticks of the store, numbers and epochs of a root.
 
 Sequences are judged by `wall` and `mail_wall`, promises by `one_root`, changes of a catalog by `watched`, operations of
-documents by `prefix_fold`. What one node knows of another's numbers it can only have been told, so a tick that is durable
-elsewhere and never was where it was made had left too early.
+documents by `prefix_fold`. What one node knows of another's numbers it can only have been told, so a tick that is
+durable elsewhere and never was where it was made had left too early.
 """
 
 from typing import ClassVar, Final
@@ -17,7 +17,7 @@ EPOCH_BITS: Final = 40
 
 
 class OwnNumbers(Checker):
-    """A tick is durable at its own node before at any other, a number of a root before it is published."""
+    """A tick is durable at its own node before any other has it; a root's number is durable before it is published."""
 
     rule = "own_numbers"
     HEARS: ClassVar = {

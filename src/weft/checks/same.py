@@ -1,4 +1,4 @@
-"""The same plan is the same night (CHK-022, SIM-012)."""
+"""The same plan gives the same run (CHK-022, SIM-012)."""
 
 from typing import ClassVar
 

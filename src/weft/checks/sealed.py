@@ -1,9 +1,10 @@
-"""Who is none of the fabric has no effect on it (CHK-021; SEC-015).
+"""A stranger to the fabric has no effect on it (CHK-021; SEC-015).
 
 The history lines are `members`, the names of all nodes and of the fleet that each belongs to, and whatever says who was
-heard: who joined, whose records are durable. A name that is none of the members, or one of another fleet, is a stranger's.
-An open fabric has no keys: there a stranger who takes a member's name is judged by what becomes of it: a replay by
-`exactly_once`, `mail_once` and `inert`, a hint by what it moves. On a closed one each try of an intruder is a line `knocked`.
+heard: who joined, whose records are durable. A name that is none of the members, or one of another fleet, is a
+stranger's. An open fabric has no keys: there a stranger who takes a member's name is judged by what becomes of it: a
+replay by `exactly_once`, `mail_once` and `inert`, a hint by what it moves. On a closed one each try of an intruder is a
+line `knocked`.
 """
 
 from collections.abc import Iterable
@@ -13,9 +14,9 @@ from weft.checks.checker import Checker
 from weft.checks.history import Fact, Unknown, Violation
 
 KEYLESS: Final = ("plain", "unknown")
-"""Intruders that no door lets in; the others have a key that is known, and a role that may do nothing there."""
+"""Intruders without a known key; the others have a known key, whose role permits nothing."""
 DOCUMENTS: Final = 8
-"""The stream of operations of documents: their origins are starts of sessions, and say nothing of nodes."""
+"""The stream of document operations: their origins are starts of sessions, not nodes."""
 
 
 def node_of(origin: str) -> str:
@@ -24,7 +25,7 @@ def node_of(origin: str) -> str:
 
 
 class Sealed(Checker):
-    """No stranger is joined, and nothing of a stranger is kept."""
+    """No stranger joins, and nothing from a stranger is stored."""
 
     rule = "sealed"
     HEARS: ClassVar = {
@@ -53,7 +54,7 @@ class Sealed(Checker):
         self._judge([fact.value[0]], "has joined", fact)
 
     def note_knocked(self, fact: Fact) -> None:
-        """An intruder at a door: without a key that is known it does not come in, and nothing that it says has an effect."""
+        """An intruder connects: without a known key it is refused, and nothing it sends has an effect."""
         who, channel, is_in, said, refused, is_changed, answered = fact.value
         door = f"at `{channel}` of {fact.node}"
         if is_in and who in KEYLESS:
@@ -81,7 +82,7 @@ class Sealed(Checker):
         self._judge([node_of(fact.value[0])], "has messages", fact)
 
     def note_change(self, fact: Fact) -> None:
-        """A node whose disk was lost goes on as `NAME~2` (STO-034)."""
+        """A node whose disk was lost continues as `NAME~2` (STO-034)."""
         self._judge([node.partition("~")[0] for node, _ in fact.value[4]], "has changed the store", fact)
 
     def _judge(self, names: Iterable[str], how: str, fact: Fact) -> None:

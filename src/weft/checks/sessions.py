@@ -1,4 +1,4 @@
-"""What one client sees of one key never goes back: neither behind its own write nor behind an earlier read (CHK-008).
+"""A client never sees an older version of a key than its own last write or its last read (CHK-008).
 
 Versions are those of the protocol, and only grow: a configuration's number, the order of a change in the store. A
 client that moves to another node may see less there; it begins a new session, and says so.

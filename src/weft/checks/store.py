@@ -1,4 +1,4 @@
-"""What is promised of the store, judged by the journals of its nodes and what clients were told.
+"""The promises of the store, judged by the journals of its nodes and the answers to clients.
 
 A change is known by its link, node and tick. Of two changes of one entry the greater one stands (STO-010).
 """
@@ -16,7 +16,7 @@ ANY = "any"
 
 
 def order_of(tock: int, link: Link) -> tuple[int, int, bytes]:
-    """By tock, then tick, then the lower name (STO-010)."""
+    """Sort key: tock, then tick, then the lower name (STO-010)."""
     node, tick = link
     return tock, tick, bytes(255 - byte for byte in node.encode()) + b"\xff"
 
@@ -40,7 +40,7 @@ class Change(NamedTuple):
 
     @property
     def order(self) -> tuple[int, int, bytes]:
-        """The greatest stands (STO-010)."""
+        """The greatest change is in force (STO-010)."""
         return order_of(self.tock, self.chain[0])
 
     def covers(self, link: Link) -> bool:
@@ -76,7 +76,7 @@ def change_of(fact: Fact) -> Change:
 
 
 class StoreChecker(Checker):
-    """Knows all journals: what stands in which, and what stands nowhere any more."""
+    """Keeps track of all journals: which changes each has, and which no journal has any more."""
 
     HEARS: ClassVar = {("durable", "change"): "note_change", ("info", "journal"): "note_journal"}
 
@@ -88,7 +88,7 @@ class StoreChecker(Checker):
         """All that ever were, the copy with the longest chain."""
 
     def note_change(self, fact: Fact) -> None:
-        """A journal has one more."""
+        """A journal has one more change."""
         change = _change_of(Told(fact))
         self.judge(change)
         self.journals.setdefault(fact.node, []).append(change)
@@ -101,7 +101,7 @@ class StoreChecker(Checker):
         """The change is about to be appended to the journal."""
 
     def note_journal(self, fact: Fact) -> None:
-        """A disk went back."""
+        """A disk was restored from an older copy."""
         journal = self.journals.get(fact.node, [])
         gone = [change for change in journal if change.lsn >= fact.value[0]]
         self.journals[fact.node] = journal[: len(journal) - len(gone)]
@@ -175,7 +175,7 @@ class StoreCausal(StoreChecker):
         self._tocks[fact.node] = max((change.tock for change in self.journals.get(fact.node, [])), default=0)
 
     def note_stored(self, fact: Fact) -> None:
-        """A conditional write happens where its condition holds (P9)."""
+        """A conditional write takes effect only where its condition holds (P9)."""
         _, node, tick, wanted = fact.value
         change = self.changes.get((node, tick))
         if wanted == ANY or change is None:
@@ -187,7 +187,7 @@ class StoreCausal(StoreChecker):
 
 
 class StoreDurable(StoreChecker):
-    """What was acknowledged stands, is covered by what stands, or has lost a conflict that somebody was told of."""
+    """An acknowledged change is in force, is covered by one in force, or has lost a reported conflict."""
 
     rule = "store_durable"
     HEARS: ClassVar = {
@@ -238,7 +238,7 @@ class StoreDurable(StoreChecker):
                 self.broken(f"{link[0]}:{link[1]} was acknowledged, and is lost without a word", stored)
 
     def _explained(self, there: set[Link], forgotten: dict[str, RangeSet]) -> set[Link]:
-        """The changes whose fate is known, newest first: each makes those fine that its author had seen."""
+        """The changes whose outcome is known, newest first: each also explains those that its author had seen."""
         fine: set[Link] = set()
         by_path: dict[str, list[Change]] = {}
         for change in sorted(self.changes.values(), key=lambda change: change.order, reverse=True):
@@ -255,7 +255,7 @@ class StoreDurable(StoreChecker):
 
 
 class NoResurrection(StoreChecker):
-    """What was deleted comes back by a greater change alone (CHK-011)."""
+    """A deleted entry returns only by a greater change (CHK-011)."""
 
     rule = "no_resurrection"
     HEARS: ClassVar = {
@@ -329,13 +329,13 @@ class StoreWatched(StoreChecker):
         """Entries of nodes that began anew: what went then is told to nobody."""
 
     def note_stale(self, fact: Fact) -> None:
-        """An old copy goes: watchers see a deletion there."""
+        """An old copy is dropped: watchers see a deletion there."""
         lsn, path, node, tick = fact.value
         here = self.journals.setdefault(fact.node, [])
         here.append(Change(lsn, path, 0, None, ((node, tick),), False, True, None, fact))
 
     def note_emptied(self, fact: Fact) -> None:
-        """All is forgotten, and told anew."""
+        """Everything is dropped, and will be shown again."""
         for (node, _), view in self._views.items():
             if node == fact.node:
                 view.seen.clear()
@@ -372,7 +372,7 @@ class StoreWatched(StoreChecker):
         name, lsn, path, node, tick, tock, is_deleted = fact.value
         view = self._views.setdefault((fact.node, name), View())
         if lsn:
-            self._judge_shown(view, fact)  # behind `uptodate` it is the history of the node, whatever that is
+            self._judge_shown(view, fact)  # after `uptodate` comes the node's history, whatever it is
         before = view.seen.get(path)
         now = Seen((node, tick), tock, is_deleted)
         if view.settled is None and before is not None and now.order < before.order:
@@ -417,7 +417,7 @@ class Seen(NamedTuple):
 
 
 class View:
-    """What one watcher has been shown."""
+    """What one watcher was shown."""
 
     def __init__(self) -> None:
         self.seen: dict[str, Seen] = {}
@@ -426,7 +426,7 @@ class View:
 
 
 def greatest_of(journals: StoreChecker, caps: dict[str, int]) -> dict[str, Change]:
-    """The change that has to stand at each path: the greatest of those that some journal has."""
+    """The change that must be in force at each path: the greatest that any journal has."""
     found: dict[str, Change] = {}
     for link, change in journals.changes.items():
         if not journals.holders[link] or link[1] > caps.get(link[0], link[1]):

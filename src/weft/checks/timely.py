@@ -1,8 +1,8 @@
-"""The dead are seen in time, and the living are not called dead (CHK-018, CFG-046, REC-001).
+"""Dead nodes are detected in time, and live ones are never called dead (CHK-018, CFG-046, REC-001).
 
-Three rules, by the true state of cables, transports and processes: a child whose parent was within reach all the
-time may not call it dead, nor the other way round; a child whose parent is out of reach says so within the silence
-it was given; and when both stand and the cable is whole, they are joined within the heal bound.
+Three rules, by the true state of cables, transports and processes: a child whose parent was within reach all the time
+may not call it dead, nor the other way round; a child whose parent is out of reach says so within the silence it was
+given; and when both stand and the cable is whole, they are joined within the heal bound.
 """
 
 from typing import ClassVar, Final
@@ -12,7 +12,7 @@ from weft.checks.checker import Checker
 from weft.checks.history import Fact
 
 SLACK_NS: Final = 3 * SECOND  # one beat, the latest allowed wake-up, a turn's sync, and the way there
-CLOCK_SHARE: Final = 20  # a node's clock may run one part in twenty fast or slow (FLT-016)
+CLOCK_SHARE: Final = 20  # a node's clock may run 5 % fast or slow (FLT-016)
 HEAL_NS: Final = 30 * SECOND  # two back-offs of 5 s, hello, a beacon period of 5 s of which three may be lost
 SILENCE: Final = "silent"
 NEVER: Final = 1 << 62
@@ -24,7 +24,7 @@ def shown_s(span_ns: int) -> str:
 
 
 class Process:
-    """What is true of a node's process."""
+    """The true state of a node's process."""
 
     def __init__(self) -> None:
         self.is_up = False
@@ -41,7 +41,7 @@ class Process:
 
 
 class Timely(Checker):
-    """Deaths are told within their bound, and only deaths."""
+    """Deaths are reported within their time limit, and only deaths."""
 
     rule = "timely"
     HEARS: ClassVar = {
@@ -157,7 +157,7 @@ class Timely(Checker):
         return (child, parent) in self.cut or (parent, child) in self.cut
 
     def _changed(self, fact: Fact) -> None:
-        """The truth has changed: begin or end the spans that run."""
+        """The truth has changed: start or end the measured spans."""
         self.note_time(fact)
         for child, process in self.processes.items():
             if process.parent:
@@ -179,7 +179,7 @@ class Timely(Checker):
             self.join_by.pop(child, None)
 
     def note_time(self, fact: Fact) -> None:
-        """Time has passed; a span may have run out."""
+        """Time has passed: a span may have exceeded its limit."""
         for child, due in self.mourn_by.items():
             if due < fact.at:
                 parent = self.processes[child].parent

@@ -17,7 +17,7 @@ Claim = tuple[int, str, int, int, str]
 
 
 class Memory:
-    """What has ever been durable at a node, since its disk was last lost."""
+    """What has ever been durable at a node since its disk was last lost."""
 
     def __init__(self) -> None:
         self.records: dict[str, Shelf] = {}
@@ -29,7 +29,7 @@ class Memory:
         numbers_of((self.losses if is_loss else self.records).setdefault(node, {}), stream, origin).add(first, last)
 
     def reset(self, node: str, claims: Any, losses: Any) -> None:
-        """The disk of `node` holds only these."""
+        """The disk of `node` now holds only these."""
         self.records.pop(node, None)
         self.losses.pop(node, None)
         for claim in claims:
@@ -79,14 +79,14 @@ class Sent:
         return self.claims[max(0, since - self.base) : max(0, number - self.base)]
 
     def trim(self, upto: int) -> None:
-        """Forget what is safe."""
+        """Forget numbers that are safe."""
         if upto > self.base:
             del self.claims[: upto - self.base]
             self.base = upto
 
 
 class Wall(Checker):
-    """Behind every hop and hack stands what it depends on, durable."""
+    """Every hop and hack is sent after what it depends on is durable."""
 
     rule = "wall"
     HEARS: ClassVar = {

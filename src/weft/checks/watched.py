@@ -30,7 +30,7 @@ class Listing:
             turns.append(index)
 
     def has(self, name: str, index: int) -> bool:
-        """Whether the name was listed then."""
+        """Whether the name was listed at that change."""
         return bisect_right(self.turns.get(name, ()), index) % 2 == 1
 
     def names(self, index: int) -> list[str]:

@@ -22,7 +22,7 @@ from weft.wire.catalog import beats
 from weft.wire.catalog.messages import AWK, HEARTBEAT, PING, PONG, Beat
 
 FINE, WARNING, BROKEN = "fine", "warning", "broken"
-INTERVAL_MS: Final = 200  # seconds; the broker probes the test service after 1.5 intervals
+INTERVAL_MS: Final = 200  # of the test service: the broker probes it after 1.5 intervals
 CALLED_S: Final = 2.0
 PINGS_MAX: Final = 200
 """At most this many instances are pinged directly."""

@@ -14,9 +14,9 @@ from weft.base.errors import PeerError
 from weft.base.now import Now
 
 MESSAGES_MAX: Final = 100
-BYTES_MAX: Final = 64 << 10  # messages in all
+BYTES_MAX: Final = 64 << 10  # of all messages together
 KIND_MAX: Final = 25  # messages of one channel and code
-FRAMES_MAX: Final = 8  # bytes kept of one message
+FRAMES_MAX: Final = 8  # frames kept of one message
 FRAME_BYTES_MAX: Final = 256  # bytes kept of one frame
 WHY_MAX: Final = 200  # characters
 PEER_BYTES_MAX: Final = 300  # an endpoint is the longest

@@ -21,7 +21,7 @@ from weft.lake.layout import Layout
 FILE: Final = "events.jsonl"
 OLDER: Final = "events.1.jsonl"
 BYTES_MAX: Final = 8 << 20
-BEHIND_MS: Final = 5 * 60_000  # seconds; older arrivals that are not in the tables are reported (PIP-089)
+BEHIND_MS: Final = 5 * 60_000  # older arrivals that are not in the tables are reported (PIP-089)
 QUIET_CODES: Final = frozenset({"lease-held", "bad-rule", "bad-settings", "no-java", "port-taken"})
 QUIET_S: Final = 15 * 60.0  # seconds without a refused row, after which the next one is reported again
 NAMES: Final = {

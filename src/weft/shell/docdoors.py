@@ -40,8 +40,8 @@ TRIES: Final = 64  # PEE-001
 QUEUE: Final = 3_000  # PEE-002
 HEARS: Final = Shape("ROUTER", is_bound=True, sends=1, hears=QUEUE, frame_bytes=FRAME_BYTES_MAX, is_handed_over=True)
 SPEAKS: Final = Shape("DEALER", is_bound=False, sends=QUEUE, hears=1, frame_bytes=FRAME_BYTES_MAX)
-LINGER_MS: Final = 200  # seconds for a last message such as GBYE to leave (PEE-013)
-# seconds; a peer that accepts nothing for so long is disconnected; beats are sent every few seconds
+LINGER_MS: Final = 200  # time for a last message such as GBYE to leave (PEE-013)
+# a peer that accepts nothing for so long is disconnected; beats are sent every few seconds
 DEAD_MS: Final = 6_000
 FRAMES_MAX: Final = 5
 BUDGET: Final = 128  # messages in one turn of a session

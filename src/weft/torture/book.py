@@ -1,4 +1,4 @@
-"""What clients asked for and were told, as a history: in memory, and line by line in a file."""
+"""Requests of clients and the answers they got, as a history: in memory, and line by line in a file."""
 
 import threading
 import time
@@ -21,7 +21,7 @@ class Book:
         """What a client was told that can never be right."""
 
     def note(self, node: str, kind: str, what: str, value: Any = None) -> Fact:
-        """One more fact, now."""
+        """Append one fact, with the current time."""
         with self._lock:
             fact = Fact(time.monotonic_ns() - self._began, node, 0, kind, what, value)
             self.facts.append(fact)
@@ -33,7 +33,7 @@ class Book:
         self.note(node, "invoke", "put", [protocol, key, value])
 
     def told(self, node: str, protocol: str, key: str, value: Any) -> None:
-        """And was told that it is written."""
+        """A client got the acknowledgement of its write."""
         self.note(node, "ok", "put", [protocol, key, value])
 
     def acknowledged(self) -> dict[str, int]:
@@ -51,7 +51,7 @@ class Book:
         return [fact.at / SECOND for fact in told]
 
     def possible(self, protocol: str) -> dict[str, list[Any]]:
-        """What may stand at each key: what was acknowledged last (None: nothing yet), and what was asked for since."""
+        """The possible values of each key: the one acknowledged last (None: none yet), and those requested since."""
         with self._lock:
             facts = [fact for fact in self.facts if fact.what == "put" and fact.value[0] == protocol]
         found: dict[str, list[Any]] = {}
@@ -65,6 +65,6 @@ class Book:
         return found
 
     def close(self) -> None:
-        """Nothing is written any more."""
+        """Close the file."""
         with self._lock:
             self._file.close()

@@ -1,7 +1,8 @@
-"""The cables between machines: Ethernet frames in, and which leave at which port when. No socket, no clock (FLD-040).
+"""The cables between machines: takes Ethernet frames, and decides at which port and time they leave.
 
-Each machine has one cable; its weather is set for both directions apart. A bit that is flipped in a TCP payload comes with
-the checksum mended, since the kernel would drop it else: what is tested is what happens beyond TCP.
+No socket, no clock (FLD-040). Each machine has one cable; its faults (weather) are set separately for both directions.
+If a bit in a TCP payload is flipped, the checksum is corrected, because the kernel would drop the frame otherwise: what
+is tested is what happens beyond TCP.
 """
 
 import heapq
@@ -11,23 +12,23 @@ from weft.base.chance import Chance
 from weft.torture import limits
 
 FLOOD: Final = 0xFF
-"""Last byte of a hardware address that is nobody's: the frame goes to all."""
+"""Last byte of a broadcast address: the frame goes to all machines."""
 IPV4: Final = b"\x08\x00"
 TCP: Final = 6
 HEADER: Final = 14
 
 
 class Weather(NamedTuple):
-    """What one direction of a cable does."""
+    """The faults of one direction of a cable."""
 
     is_cut: bool = False
     delay_s: float = 0.0
     bytes_per_s: int = 0
-    """0: as fast as it comes."""
+    """0: unlimited."""
     flip_one_in: int = 0
-    """Of so many segments with a payload one is altered; 0: none."""
+    """One in this many segments with a payload is altered; 0: none."""
     rough_one_in: int = 0
-    """Of so many frames one is lost, one comes twice, and one comes so late that others overtake it; 0: none."""
+    """One in this many frames is lost, one is doubled, and one is so late that others overtake it; 0: none."""
 
 
 FAIR: Final = Weather()
@@ -50,7 +51,7 @@ class Line:
         self.free_at = 0.0
 
     def leaves_at(self, now: float, size: int) -> float | None:
-        """When a frame that comes now is through; None: it is lost."""
+        """When a frame that arrives now has passed; None: it is lost."""
         if self.weather.is_cut:
             return None
         if not self.weather.bytes_per_s:
@@ -76,11 +77,11 @@ class Switch:
         self._number = 0
 
     def set(self, port: int, outward: Weather, inward: Weather) -> None:
-        """The weather of one cable from now on."""
+        """Set the weather of one cable from now on."""
         self.outward[port].weather, self.inward[port].weather = outward, inward
 
     def take(self, port: int, frame: bytes, now: float) -> None:
-        """A frame that a machine sends."""
+        """Handle a frame that a machine sends."""
         self.counts["frames"] += 1
         to = frame[5] if not frame[0] & 1 else FLOOD
         for other in [to] if to in self.inward else [each for each in self.inward if each != port]:
@@ -102,7 +103,7 @@ class Switch:
             heapq.heappush(self._leaving, Leaving(instant, self._number, other, frame))
 
     def _roughened(self, at: float, one_in: int) -> list[float]:
-        """When a frame that is due at `at` leaves a rough cable: never, twice, late, or as it should."""
+        """When a frame that is due at `at` leaves a cable with faults: never, twice, late, or on time."""
         fate = self._chance.randrange(one_in)
         if fate == 0:
             return []
@@ -120,14 +121,14 @@ class Switch:
         return flipped(frame, self._chance.randrange(where[0], where[1]), self._chance.randrange(8))
 
     def leaving(self, now: float) -> list[Leaving]:
-        """What leaves by now, in order."""
+        """The frames that leave by now, in order."""
         found = []
         while self._leaving and self._leaving[0].at <= now:
             found.append(heapq.heappop(self._leaving))
         return found
 
     def due_at(self) -> float | None:
-        """When the next one leaves."""
+        """When the next frame leaves."""
         return self._leaving[0].at if self._leaving else None
 
 
@@ -142,7 +143,7 @@ def payload_of(frame: bytes) -> tuple[int, int] | None:
 
 
 def flipped(frame: bytes, at: int, bit: int) -> bytes:
-    """The frame with one bit of its TCP payload flipped, and a checksum that says it is right (RFC 1624)."""
+    """The frame with one bit of its TCP payload flipped, and a matching checksum (RFC 1624)."""
     data = bytearray(frame)
     segment = HEADER + (frame[HEADER] & 0x0F) * 4
     word = at - (at - segment) % 2

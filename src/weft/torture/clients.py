@@ -26,7 +26,7 @@ from weft.torture.book import Book
 from weft.torture.room import step_into
 
 LOCAL: Final = "127.0.0.1"
-"""Of the machine that a thread stands at: orders are taken from there only."""
+"""Loopback of the machine that a thread stands at: orders are accepted only from there."""
 ORDERS: Final = 6
 STORE: Final = 5
 SESSION: Final = "torture"
@@ -34,16 +34,16 @@ CATALOG: Final = 5_246
 
 
 class Machine(NamedTuple):
-    """Where a node is, as its clients see it."""
+    """The machine of a node, as its clients see it."""
 
     name: str
     host: str
     port: int
     namespace: str
-    """Of the network; empty: that of this process."""
+    """Name of its network; empty: that of this process."""
     state: Path
     is_closed: bool = False
-    """Whether its node has keys: then it serves programs on the machine's loopback only."""
+    """Whether its node has keys: then it serves programs only on the machine's loopback."""
 
     @property
     def inside(self) -> str:
@@ -56,7 +56,7 @@ class Away(Exception):
 
 
 class Client(threading.Thread, ABC):
-    """One client at one machine. `turn` is what it does until something comes between."""
+    """One client at one machine. `turn` is what it does until it is interrupted."""
 
     protocol: ClassVar[str] = ""
 
@@ -71,7 +71,7 @@ class Client(threading.Thread, ABC):
         self.context: zmq.Context[Any] | None = None
 
     def run(self) -> None:
-        """Until `end`; what is not foreseen ends it, and is told."""
+        """Run until `end`; an unexpected error ends it, and is reported."""
         step_into(self.at.namespace)
         self.context = zmq.Context()
         try:
@@ -80,21 +80,21 @@ class Client(threading.Thread, ABC):
                     self.turn()
                 except (Away, OSError, zmq.ZMQError, http.client.HTTPException, EOFError):
                     self.is_over.wait(0.3)
-        except Exception as error:  # noqa: BLE001  # a thread tells nobody else
+        except Exception as error:  # noqa: BLE001  # an exception in a thread is reported nowhere else
             self.fault = f"{self.name}: {error!r}"
         finally:
             self.context.destroy(0)
 
     @abstractmethod
     def turn(self) -> None:
-        """Connect, and write until something comes between."""
+        """Connect, and write until interrupted."""
 
     def rest(self) -> None:
-        """Nothing new is written from here on; what was begun may be answered."""
+        """Start no new write from here on; pending ones may be answered."""
         self.writes = False
 
     def end(self) -> None:
-        """And nothing is said either."""
+        """Send nothing any more."""
         self.is_over.set()
         self.join(limits.ANSWER_S + 5)
 
@@ -102,7 +102,7 @@ class Client(threading.Thread, ABC):
         self.is_over.wait(limits.PAUSE_S * self.chance.uniform(0.5, 1.5))
 
     def endpoint(self, file: str) -> str:
-        """What a node has written down about a socket of its own."""
+        """The endpoint that a node has written into its state directory."""
         path = self.at.state / file
         if not path.exists():
             raise Away(file)
@@ -118,7 +118,7 @@ class Client(threading.Thread, ABC):
 
 
 def ask(at: Machine, path: str, body: Any = None, patience_s: float = limits.ANSWER_S) -> tuple[int, Any]:
-    """Ask a node over HTTP, from the thread that stands there; its status and what it said."""
+    """Send a request to a node over HTTP, from a thread on that machine; returns status and body."""
     link = http.client.HTTPConnection(LOCAL, at.port + ORDERS, timeout=patience_s)
     try:
         if body is None:
@@ -209,7 +209,7 @@ class Messages(Client):
                 self.book.told(self.at.name, "readers", text, "")
 
     def is_answered(self) -> bool:
-        """Whether everything that was sent has its final status."""
+        """Whether every sent message has its final status."""
         return not self.open
 
 
@@ -320,12 +320,12 @@ class StoreLink:
 
     @staticmethod
     def path(*elements: Any) -> msgpack.ExtType:
-        """A path as the wire has it."""
+        """A path in the wire format."""
         return msgpack.ExtType(3, b"".join(map(msgpack.packb, elements)))
 
     @staticmethod
     def elements(packed: Any) -> list[Any]:
-        """What such a path consists of."""
+        """The elements of a path in the wire format."""
         if not isinstance(packed, msgpack.ExtType):
             return list(packed)
         unpacker = msgpack.Unpacker()
@@ -333,7 +333,7 @@ class StoreLink:
         return list(unpacker)
 
     def ask(self, action: str, **fields: Any) -> dict[str, Any]:
-        """One answer."""
+        """Send a request that has one answer."""
         seq = self._say(action, fields)
         while (told := self._hear()).get("seq") != seq:
             continue
@@ -423,7 +423,7 @@ class DocumentLink:
         self._numbers = itertools.count(1)
 
     def ask(self, verb: str, arguments: dict[str, Any]) -> list[dict[str, Any]]:
-        """All answers to a request."""
+        """Send a request; returns all its answers."""
         number = struct.pack(">Q", next(self._numbers))
         said = {"verb": verb, "session": SESSION, "args": arguments}
         self._link.send_multipart([number, msgpack.packb(said)], zmq.DONTWAIT)
@@ -467,7 +467,7 @@ class Service(Client):
             calls.close()
 
     def _live(self, name: str, calls: "zmq.Socket[bytes]", port: int) -> None:
-        """One life. As long as clients write it ends by a goodbye; the last one goes on until the end."""
+        """One life of the service. While clients write it ends with a goodbye; the last one lasts until the end."""
         record = {"name": name, "ip": self.at.inside, "port": port, "heartbeat": int(limits.CATALOG_BEAT_S * 1000)}
         ends_at = time.monotonic() + self.chance.uniform(*limits.LIFE_S)
         while not self.is_over.is_set():
@@ -481,7 +481,7 @@ class Service(Client):
                 return
 
     def _serve(self, name: str, link: "zmq.Socket[bytes]", calls: "zmq.Socket[bytes]", ends_at: float) -> bool:
-        """True: its life is over; False: the broker is gone, so it has to register again."""
+        """True: its life is over; False: the broker is gone, so it must register again."""
         heard_at = beat_at = time.monotonic()
         while not self.is_over.is_set():
             ready = dict(self._poll(link, calls))
@@ -495,7 +495,8 @@ class Service(Client):
             if self.writes and now > ends_at:
                 self.book.asks(self.at.name, self.protocol, name, None)
                 _tell(link, b"</3")
-                self.is_over.wait(0.2)  # a goodbye has no answer; silence says the same a little later
+                # a goodbye has no answer; if it is lost, silence has the same effect a little later
+                self.is_over.wait(0.2)
                 self.book.told(self.at.name, self.protocol, name, None)
                 return True
             if now > beat_at:
@@ -506,7 +507,7 @@ class Service(Client):
         return True
 
     def _hear(self, name: str, link: "zmq.Socket[bytes]") -> bool:
-        """What the broker says; False: register again."""
+        """Handle the broker's messages; False: register again."""
         _, command, *_ = link.recv_multipart()
         if command == b"OwO":
             self.book.told(self.at.name, self.protocol, name, "active")
@@ -533,7 +534,7 @@ def _tell(link: "zmq.Socket[bytes]", command: bytes, *body: bytes) -> None:
 
 
 def listed(context: "zmq.Context[Any]", broker: str, names: list[str]) -> dict[str, str]:
-    """Which of these services the catalog calls active."""
+    """Which of these services are active according to the catalog."""
     found: dict[str, str] = {}
     for begin in range(0, len(names), 16):
         link: zmq.Socket[bytes] = context.socket(zmq.REQ)

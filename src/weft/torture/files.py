@@ -1,4 +1,4 @@
-"""What the nodes of the fabric are told: the fleet's file, and a file for each node."""
+"""Writes the configuration of the fabric: the fleet's file, and a file for each node."""
 
 import os
 import time

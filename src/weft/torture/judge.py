@@ -1,7 +1,7 @@
-"""What everybody holds when the fabric has come to rest, as facts; and what `weft.checks` says of the whole history.
+"""Collects the final state of all nodes as facts, and lets `weft.checks` judge the whole history.
 
-Replicas are asked over the wire, by the plain clients. Journals and segments are read from the disk, when everything has
-ended; the tables are compared with the segments by `weft lake check`.
+Replicas are asked over the wire, by the plain clients. Journals and segments are read from the disk, when everything
+has ended; the tables are compared with the segments by `weft lake check`.
 """
 
 import json
@@ -45,7 +45,7 @@ LATE: Final = (Stream.EVENTS, Stream.CATALOG)
 
 
 def digest(held: Any) -> str:
-    """One word for what a replica holds."""
+    """A digest of a replica's contents."""
     return blake2b(json.dumps(held, sort_keys=True).encode(), digest_size=16).hexdigest()
 
 
@@ -111,7 +111,7 @@ def document_of(at: Machine, context: "zmq.Context[Any]") -> dict[str, Any]:
 
 
 def notes_in(operation: Any) -> Iterator[str]:
-    """The names of notes in an operation, whatever it looks like otherwise."""
+    """The names of notes in an operation."""
     if isinstance(operation, bytes):
         operation = operation.decode("utf-8", "replace")
     if isinstance(operation, str):
@@ -136,7 +136,7 @@ REPLICAS: Final[dict[str, tuple[tuple[str, ...], Look]]] = {
 
 
 def catalog_of(at: Machine, context: "zmq.Context[Any]", names: list[str]) -> dict[str, Any]:
-    """Which services the broker calls active."""
+    """The services that the broker calls active."""
     return dict(listed(context, f"{at.inside}:{broker_port(at)}", names))
 
 
@@ -149,7 +149,7 @@ def note_replicas(book: Book, held: dict[str, dict[str, Any]]) -> None:
 
 
 def note_replica(book: Book, protocol: str, node: str, values: dict[str, Any]) -> None:
-    """All that a node holds."""
+    """Everything that a node holds."""
     book.note(node, "info", "replica", [protocol, values])
 
 
@@ -279,7 +279,7 @@ def counted(rows: list[Row]) -> dict[str, int]:
 
 
 def tables_differ(lake: Path) -> list[str]:
-    """Where the tables are not equal to the segments, as `weft lake check` sees it."""
+    """Where the tables differ from the segments, according to `weft lake check`."""
     from weft.pipeline.check import Check
 
     verdict = Check(Layout(lake)).run()
@@ -312,5 +312,5 @@ def grows(memory: list[tuple[float, int]], entries: Sequence[float] = ()) -> boo
 
 
 def verdict(history: list[Fact]) -> list[str]:
-    """Everything that `weft.checks` finds wrong, one text each."""
+    """Every violation that `weft.checks` finds, one text each."""
     return [str(found) for found in judge_all([kind() for kind in FIELD_CHECKERS], history)]

@@ -10,11 +10,11 @@ from weft.torture.clients import Away, Client, Machine, StoreLink, ask
 
 SHARED: Final = "/app/shared/"
 KEYS: Final = 3
-"""So few that all replace each other's values."""
+"""So few that all clients replace each other's values."""
 
 
 class Watcher(Client):
-    """Is shown all entries that clients write into the store of its node; when it comes back it begins anew."""
+    """Watches all entries that clients write into the store of its node; after a reconnect it starts anew."""
 
     protocol = "store"
 
@@ -25,7 +25,7 @@ class Watcher(Client):
 
     @property
     def title(self) -> str:
-        """How the history calls it."""
+        """Its name in the history."""
         return f"watcher at {self.at.name}"
 
     def turn(self) -> None:
@@ -77,7 +77,7 @@ class Register(Client):
 
 
 def registers(at: Machine) -> dict[str, tuple[int, Any]]:
-    """Number and value of each shared key, as a node has them."""
+    """Number and value of each shared key, according to a node."""
     status, told = ask(at, "/order", {"order": "list", "subtree": SHARED, "count": KEYS})
     if status != http.HTTPStatus.OK:
         raise Away(str(told))

@@ -1,7 +1,7 @@
 """What is done to the fabric, and when: drawn from one seed, written as JSON, and replayed or cut down by hand.
 
-A plan says everything that is chosen: a run with the same plan does the same things at the same instants. What the
-processes make of it is up to them, so a failure may need several runs of its plan.
+A plan contains all choices: runs with the same plan have the same faults at the same instants. The processes are not
+deterministic, so it may take several runs of a plan to repeat a failure.
 """
 
 from typing import Annotated, Final
@@ -38,13 +38,13 @@ PROCESSES: Final = ("kill", "pause", "restart-all")
 CABLES: Final = ("cut", "one-way", "blackhole", "delay", "slow", "flip", "rough")
 DISKS: Final = ("full-disk", "read-only", "clone")
 ALONE: Final = frozenset({"restart-all"})
-"""Faults that hit everybody; no node is named."""
+"""Faults that affect all nodes, so that none is named."""
 WEIGHTS: Final = {"kill": 4, "pause": 3}
-"""How often a kind comes in one round through all kinds; once, where nothing stands here."""
+"""How often a kind occurs in one round through all kinds; once, if it is not listed."""
 
 
 class Event(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True):
-    """One fault: when it begins, in seconds from the first write, whom it hits, and how long it lasts."""
+    """One fault: when it begins, in seconds from the first write, which nodes it affects, and how long it lasts."""
 
     at: Annotated[float, Meta(ge=0, le=limits.SPAN_S_MAX)]
     kind: str
@@ -61,7 +61,7 @@ class Plan(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     span: Annotated[float, Meta(gt=0, le=limits.SPAN_S_MAX)]
     events: Annotated[tuple[Event, ...], Meta(max_length=limits.EVENTS_MAX)]
     older: tuple[str, ...] = ()
-    """Nodes that run the older version, where one is named."""
+    """Nodes that run the older version, if there is one."""
 
 
 def draw(seed: str, span_s: float, kinds: tuple[str, ...], *, has_pipeline: bool = True) -> Plan:
@@ -91,7 +91,7 @@ def _event(kind: str, at: float, victims: tuple[str, ...], who: Chance, what: Ch
 
 
 def _victims(kind: str, victims: tuple[str, ...], who: Chance) -> tuple[str, ...]:
-    """Mostly one; now and then two at once."""
+    """The affected nodes: mostly one, sometimes two at once."""
     choice = victims if kind in ("kill", "pause") else NODES
     count = 2 if kind not in DISKS and who.random() < 0.2 else 1
     return tuple(sorted(who.sample(choice, count)))

@@ -25,7 +25,7 @@ from weft.torture import limits
 from weft.torture.cables import Switch, Weather
 
 INSIDE: Final = "WEFT_TORTURE_ROOM"
-"""Set in the environment of the command that runs inside."""
+"""Environment variable that is set for the command inside."""
 SPACES: Final = ("--net", "--mount", "--pid", "--fork", "--kill-child", "--mount-proc")
 OWN: Final = ("--user", "--map-root-user")
 TRIAL_S: Final = 20.0
@@ -49,7 +49,7 @@ def enter(arguments: Sequence[str]) -> int | None:
     while True:
         try:
             return ran.wait()
-        except KeyboardInterrupt:  # the command inside has heard it, too, and comes to an end
+        except KeyboardInterrupt:  # the command inside gets the signal too, and ends
             continue
 
 
@@ -59,7 +59,7 @@ def is_inside() -> bool:
 
 
 def _unshare() -> list[str]:
-    """The words that make a room here; empty: there can be none."""
+    """The command line that creates a room here; empty if that is impossible."""
     tools = [shutil.which(name) for name in ("unshare", "ip", "mount")]
     if None in tools or not Path(TUN).exists():
         return []
@@ -77,14 +77,14 @@ def _unshare() -> list[str]:
 
 
 def run(*words: str) -> None:
-    """One command that has to work."""
+    """Run a command that must succeed."""
     ran = subprocess.run(words, capture_output=True, text=True, timeout=TRIAL_S, check=False)
     if ran.returncode:
         raise OSError(f"{' '.join(words)}: {ran.stderr.strip()}")
 
 
 def step_into(namespace: str) -> None:
-    """Let this thread's sockets from now on be those of a machine; empty: of this very process."""
+    """From now on this thread's sockets belong to a machine; empty: to this process."""
     if not namespace:
         return
     libc = ctypes.CDLL(None, use_errno=True)
@@ -114,7 +114,7 @@ class Net(threading.Thread):
             self._plug(number)
 
     def namespace(self, number: int) -> str:
-        """What a machine's network is called."""
+        """The name of a machine's network namespace."""
         return f"m{number}"
 
     def _plug(self, number: int) -> None:
@@ -157,7 +157,7 @@ class Net(threading.Thread):
         for _ in range(64):
             try:
                 frame = os.read(tap, limits.FRAME_BYTES_MAX)
-            except OSError:  # nothing more there, or the interface is down
+            except OSError:  # no more frames, or the interface is down
                 return
             with self._lock:
                 self.switch.take(number, frame, time.monotonic())
@@ -166,7 +166,7 @@ class Net(threading.Thread):
     def _say(tap: int, frame: bytes) -> None:
         try:
             os.write(tap, frame)
-        except OSError:  # the cable is out, or the machine does not read: a frame is lost, as ever
+        except OSError:  # the cable is unplugged, or the machine does not read: the frame is lost
             return
 
     def weather(self, number: int, outward: Weather, inward: Weather) -> None:
@@ -175,13 +175,13 @@ class Net(threading.Thread):
             self.switch.set(number, outward, inward)
 
     def end(self) -> None:
-        """No frame is carried any more."""
+        """Carry no more frames."""
         self._is_over = True
         self.join(5)
 
 
 def _elsewhere(make: Callable[[], int]) -> int:
-    """Something that is made by a thread which is not needed any more."""
+    """Make something in a temporary thread."""
     made: list[int] = []
     worker = threading.Thread(target=lambda: made.append(make()))
     worker.start()

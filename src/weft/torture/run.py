@@ -1,4 +1,4 @@
-"""One run: start, write, hurt, heal, wait, judge (FLD-040)."""
+"""One run: start, write, play faults, end them, wait, judge (FLD-040)."""
 
 import queue
 import threading
@@ -36,18 +36,18 @@ MISSED: Final = (OSError, zmq.ZMQError, EOFError, Away)
 
 
 class Outcome(NamedTuple):
-    """What came of a run."""
+    """The result of a run."""
 
     plan: Plan
     wrong: list[str]
-    """Nothing: every promise was kept."""
+    """Empty: every promise was kept."""
     story: list[str]
     figures: dict[str, Any]
     directory: Path
 
 
 class Desk(threading.Thread):
-    """A thread that stands at one machine, and asks there what it is given to ask."""
+    """A thread on one machine that runs the queries it is given."""
 
     def __init__(self, at: Machine) -> None:
         super().__init__(name=f"desk at {at.name}", daemon=True)
@@ -62,12 +62,12 @@ class Desk(threading.Thread):
             look, more, answer = asked
             try:
                 answer.put(look(self.at, context, *more))
-            except Exception as error:  # noqa: BLE001  # whoever asked looks at it
+            except Exception as error:  # noqa: BLE001  # the caller examines it
                 answer.put(error)
         context.destroy(0)
 
     def ask(self, look: Callable[..., Any], *more: Any) -> Any:
-        """What it found; None: the node is away."""
+        """The result of a query; None: the node is away."""
         answer: queue.Queue[Any] = queue.Queue()
         self._asked.put((look, more, answer))
         told = answer.get(timeout=limits.SETTLE_S)
@@ -83,7 +83,7 @@ class Desk(threading.Thread):
 
 
 def status_of(at: Machine, _: Any) -> dict[str, Any]:
-    """What a node says of itself."""
+    """The status of a node."""
     status, told = ask(at, "/status", patience_s=3.0)
     if status != 200:
         raise Away(at.name)
@@ -91,7 +91,7 @@ def status_of(at: Machine, _: Any) -> dict[str, Any]:
 
 
 class Run:
-    """One plan, played. `say` hears the news as they come."""
+    """Plays one plan. `say` is called with progress messages."""
 
     def __init__(self, world: World, plan: Plan, say: Callable[[str], None]) -> None:
         self.world, self.plan, self.say = world, plan, say
@@ -161,7 +161,7 @@ class Run:
         self.world.say("all have their places; clients begin")
 
     def _unready(self) -> str:
-        """Who has not found its place yet."""
+        """Nodes that have no place yet."""
         for name in NODES:
             told = self.desks[name].ask(status_of)
             cores = told["cores"] if told else {}
@@ -174,15 +174,15 @@ class Run:
         return ""
 
     def _until(self, unmet: Callable[[], str], patience_s: float) -> str:
-        """Wait, bounded, until nothing is unmet; what still is."""
+        """Wait, with a limit, until nothing is unmet; returns what still is."""
         ends_at = time.monotonic() + patience_s
         while (what := unmet()) and time.monotonic() < ends_at and not self.is_interrupted:
             self.world.watch()
-            time.sleep(limits.LOOK_S)  # tidy: other processes tell nobody; bounded above
+            time.sleep(limits.LOOK_S)  # tidy: other processes send no signal; bounded above
         return what
 
     def _hurt(self) -> None:
-        """Play the plan: each fault at its instant, until its span is over or that of the run."""
+        """Play the plan: start each fault at its instant, and end it after its span or at the end of the run."""
         if self.wrong:
             return
         began = time.monotonic()
@@ -215,7 +215,7 @@ class Run:
     # Coming to rest
 
     def _settle(self) -> None:
-        """Nobody writes any more; everything is waited for that has to become equal."""
+        """Clients stop writing; wait until everything that must become equal is equal."""
         self.world.heal()
         self.book.note("", "info", "healed")
         if self.wrong:
@@ -231,7 +231,7 @@ class Run:
             self.wrong.append(f"at rest: not within {limits.SETTLE_S:.0f} s after the healing: {late}")
 
     def _unequal(self) -> str:
-        """What is not equal yet, or not answered."""
+        """What is not equal, or not answered, yet."""
         if late := self._unready():
             return late
         for sender in self.clients:
@@ -259,7 +259,7 @@ class Run:
         return [name for name in names if placed.get(name) != "leaf"]
 
     def _unsaid(self) -> str:
-        """Whether the catalog lists who lives, and the readers have seen what was acknowledged."""
+        """Whether the catalog lists the live services, and the readers have got what was acknowledged."""
         possible = self.book.possible("catalog")
         catalog = self.desks[BROKER].ask(judge.catalog_of, sorted(possible))
         if catalog is None:
@@ -287,7 +287,7 @@ class Run:
         return seen
 
     def _end(self) -> None:
-        """Along the road of a sample, so that nothing is left on it."""
+        """Stop everything in the direction of the data, so that nothing is left on the way."""
         for client in self.clients:
             if client.is_alive():
                 client.end()
@@ -303,7 +303,7 @@ class Run:
             self._drain()
 
     def _drain(self) -> None:
-        """Let the tables take up what is left."""
+        """Let the tables take the remaining segments."""
         from weft.lake.layout import Layout
         from weft.pipeline.progress import waiting
 

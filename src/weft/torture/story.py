@@ -1,4 +1,4 @@
-"""How a run is told: figures and a verdict, or the story of a failure and how it is repeated."""
+"""The report of a run: figures and a verdict, or the story of a failure and how to repeat it."""
 
 from collections.abc import Iterator
 from typing import Final

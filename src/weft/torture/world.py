@@ -1,4 +1,4 @@
-"""The fabric: nine processes, their machines, cables and disks, and every fault that may befall them."""
+"""The fabric: nine processes, their machines, cables and disks, and all possible faults."""
 
 import contextlib
 import os
@@ -30,7 +30,7 @@ PIECE: Final = 1 << 20
 
 
 class Process:
-    """One process of the fabric, which is started again whenever it is wanted and dead."""
+    """One process of the fabric; it is restarted if it should run but does not."""
 
     def __init__(self, name: str, arguments: list[str], log: Path, prefix: tuple[str, ...], code: str) -> None:
         self.name, self.log, self.code = name, log, code
@@ -46,7 +46,7 @@ class Process:
         return self.process is not None and self.process.poll() is None
 
     def start(self) -> None:
-        """Once more."""
+        """Start it again."""
         paths = [self.code, os.environ.get("PYTHONPATH", "")] if self.code else [os.environ.get("PYTHONPATH", "")]
         environment = {**os.environ, "PYTHONUNBUFFERED": "1", "PYTHONPATH": os.pathsep.join(filter(None, paths))}
         with self.log.open("ab") as log:
@@ -55,7 +55,7 @@ class Process:
             )
 
     def signal(self, number: int) -> bool:
-        """To the whole group, since Spark has a JVM below it; False: it does not run."""
+        """Send a signal to the whole process group, because Spark has a JVM below it; False: it does not run."""
         if self.process is None or self.process.poll() is not None:
             return False
         with contextlib.suppress(ProcessLookupError):
@@ -63,12 +63,12 @@ class Process:
         return True
 
     def kill(self) -> None:
-        """At once, and wait until it is gone."""
+        """Kill it, and wait until it has ended."""
         if self.signal(signal.SIGKILL) and self.process is not None:
             self.process.wait()
 
     def resident(self) -> int:
-        """Bytes of memory; 0: it does not run."""
+        """Bytes of resident memory; 0: it does not run."""
         try:
             pages = Path(f"/proc/{self.process.pid if self.process else 0}/statm").read_text("ascii").split()[1]
         except (OSError, IndexError):
@@ -77,14 +77,14 @@ class Process:
 
 
 def fill(balloon: Path) -> None:
-    """Let a file take all room of its disk; OSError when there is none."""
+    """Fill the rest of its disk with a file; OSError when it is full."""
     with balloon.open("wb", 0) as file:
         while file.write(b"\0" * PIECE) == PIECE:
             continue
 
 
 class World:
-    """Everything that runs. `play` begins a fault, `undo` ends it, `watch` starts again whoever is dead."""
+    """Everything that runs. `play` begins a fault, `undo` ends it, `watch` restarts dead processes."""
 
     def __init__(  # tidy: what a run is asked for
         self,
@@ -130,7 +130,7 @@ class World:
     # Making
 
     def kinds(self) -> tuple[str, ...]:
-        """The faults that can be played here."""
+        """The kinds of faults that can be played here."""
         return (*PROCESSES, *CABLES, *DISKS) if self.net is not None else PROCESSES
 
     @property
@@ -169,15 +169,15 @@ class World:
 
     @property
     def now(self) -> float:
-        """Seconds since the beginning."""
+        """Seconds since the start."""
         return time.monotonic() - self._began
 
     def say(self, text: str) -> None:
-        """One more line of the story."""
+        """Add a line to the story."""
         self.story.append(f"{self.now:8.2f} s  {text}")
 
     def watch(self) -> None:
-        """Start again whoever is dead and wanted; note how much memory everybody has while faults are played."""
+        """Restart processes that should run; record memory use while faults are played."""
         now = time.monotonic()
         for name, process in self.processes.items():
             if process.is_running or not process.wanted or self._held.get(name):
@@ -195,17 +195,17 @@ class World:
                     process.memory.append((self.now, size))
 
     def _note_end(self, process: Process) -> None:
-        """It has ended and no fault has killed it."""
+        """A process has ended without a fault that killed it."""
         code = process.process.returncode if process.process is not None else None
         self.say(f"{process.name} ended by itself with {code}")
         is_excused = self._may_end.get(process.name) or time.monotonic() < self._excused_until.get(process.name, 0.0)
-        if process.name != PIPELINE and not is_excused:  # the driver ends to be started again
+        if process.name != PIPELINE and not is_excused:  # the driver ends in order to be restarted
             self.unexplained.append(f"{process.name} ended by itself with {code} at {self.now:.1f} s")
 
     # Faults
 
     def play(self, event: Event) -> None:
-        """Let a fault begin."""
+        """Start a fault."""
         self.say(f"{event.kind} {' '.join(event.who)} {_detail(event)}".rstrip())
         if event.kind in CABLES:
             for name in event.who:
@@ -216,7 +216,7 @@ class World:
             self._acts[event.kind][0](name)
 
     def undo(self, event: Event) -> None:
-        """Let it end."""
+        """End a fault."""
         if event.kind in CABLES:
             for name in event.who:
                 self._weathers[name].remove(event)
@@ -310,7 +310,7 @@ class World:
                 shutil.rmtree(path) if path.is_dir() else path.unlink()
 
     def _weather(self, name: str) -> None:
-        """Set a cable as all faults that last make it together."""
+        """Set a cable to the combination of all faults that affect it now."""
         assert self.net is not None
         number = list(self.machines).index(name) + 1
         outward, inward = weather_of(self._weathers[name])
@@ -321,14 +321,14 @@ class World:
     # Ending
 
     def heal(self) -> None:
-        """Let every process run that is wanted."""
+        """Let every process run that should."""
         self._is_healed = True
         for process in self.processes.values():
             process.signal(signal.SIGCONT)
         self.say("healed")
 
     def stop(self, names: tuple[str, ...]) -> list[str]:
-        """Let these end, all at once; who did not within the time."""
+        """Stop these processes at once; returns those that did not end in time."""
         for name in names:
             self.processes[name].wanted = False
             self.processes[name].signal(signal.SIGTERM)
@@ -353,7 +353,7 @@ class World:
             self.net.end()
 
     def counts(self) -> dict[str, Any]:
-        """What the switch has seen."""
+        """The counters of the switch."""
         return dict(self.net.switch.counts) if self.net is not None else {}
 
     def keep_states(self) -> None:

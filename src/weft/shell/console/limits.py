@@ -13,18 +13,18 @@ SERIES_MAX: Final = 64  # of one machine and the three metrics: 64 disks
 PROCESSES_MAX: Final = 128  # of one machine, whose use is compared with that before
 DECODED_EVERY_NS: Final = 400_000_000  # of one machine: decoding every batch of a busy root would cost a core
 BODIES_KNOWN_MAX: Final = 2_000  # arrays of series that are decoded once
-STARTS_MAX: Final = 4  # ranges of one machine's numbers that may still be on their way
+STARTS_MAX: Final = 4  # starts of one machine whose numbers may still be on their way
 RANGES_MAX: Final = 64  # of the numbers of one start
-LOSSES_MAX: Final = 16  # lost ranges listed per machine; all are counted
+LOSSES_MAX: Final = 16  # losses listed per machine; all are counted
 TICK_S: Final = 1.0  # at most one change a second (CON-001)
 SOON_S: Final = 0.01  # at least, between two events to one viewer
 CHANGES_KEPT: Final = 10  # changes; a viewer that is further behind gets the complete picture
-SILENT_NS: Final = 4_000_000_000  # seconds; machines send once a second, and two missed seconds are not worth reporting
+SILENT_NS: Final = 4_000_000_000  # machines send once a second, and two missed seconds are not worth reporting
 SILENT_GAPS: Final = 3  # a machine that sends less often is silent after three times its usual gap
 GAP_NS_MAX: Final = 60_000_000_000
-START_NS: Final = 20_000_000_000  # seconds after the start of this node in which a machine may be silent
-LATE_MS: Final = 60_000  # seconds; newer samples than that are on time
-FORGOTTEN_NS: Final = 600_000_000_000  # seconds; a machine without a place that is silent for longer is no longer shown
+START_NS: Final = 20_000_000_000  # after the start of this node a machine may be silent for so long
+LATE_MS: Final = 60_000  # newer samples than that are on time
+FORGOTTEN_NS: Final = 600_000_000_000  # a machine without a place that is silent for longer is no longer shown
 SHARES: Final = (("disk", 90, 97), ("memory", 95, 99))  # percent in use: worth a look, trouble
 
 assert POINTS * POINT_MS == CELLS * CELL_MS, "sparklines and the map show the same time"
