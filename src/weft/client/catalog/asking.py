@@ -32,12 +32,12 @@ from weft.wire.catalog import commands, times
 from weft.wire.catalog.messages import DENIED, DENIED_TOO, PONG, REPLY, Message
 
 TIME: Final = "f32le"
-"""What every broker reads; nothing is decided by it (CAT-012)."""
+"""The field that every broker understands; it has no effect (CAT-012)."""
 NUMBERS: Final = 1 << 32
 
 
 class Asker:
-    """Asks one broker; a socket that is silent is replaced by a new one. To be used in a running loop."""
+    """Sends requests to one broker. A socket that gets no answer is replaced by a new one. Use it in a running loop."""
 
     def __init__(self, place: Place, *, timeout_s: float = ANSWER_S, tries: int = TRIES) -> None:
         self._place, self._timeout_s, self._tries = place, timeout_s, tries
@@ -51,7 +51,7 @@ class Asker:
         self._is_closed = False
 
     async def ask(self, command: bytes, *body: bytes) -> Message:
-        """Its answer; CatalogTimeout if there is none to any of the tries."""
+        """The answer; CatalogTimeout if none comes in any of the attempts."""
         async with self._turn if self.is_plain else self._room:
             envelope = b"" if self.is_plain else self._next()
             for _ in range(self._tries):
@@ -71,7 +71,7 @@ class Asker:
             async with asyncio.timeout(self._timeout_s):
                 return await answered
         except TimeoutError:
-            if self._line is line:  # else somebody else has replaced it already
+            if self._line is line:  # otherwise another request has already replaced it
                 self._line = None
                 line.close()
             raise
@@ -79,7 +79,7 @@ class Asker:
             self._waiting.pop(envelope, None)
 
     def close(self) -> None:
-        """Let go; whoever still waits is told."""
+        """Close; pending requests fail."""
         self._is_closed = True
         if self._line is not None:
             self._line.close()
@@ -106,7 +106,7 @@ class Asker:
         try:
             message = commands.decode(frames, FRAMES_MAX)
         except PeerError:
-            return  # it counts as no answer
+            return  # it does not count as an answer
         envelope = message.envelope[0] if message.envelope else b""
         answered = self._waiting.get(envelope)
         if answered is not None and not answered.done():
@@ -114,7 +114,7 @@ class Asker:
 
 
 class Calls:
-    """Calls endpoints of services: a socket has one call under way, since not every service repeats an envelope."""
+    """Calls endpoints of services. A socket has one call at a time, because not every service repeats an envelope."""
 
     def __init__(self) -> None:
         self._idle: dict[Address, list[Asker]] = {}
@@ -134,13 +134,13 @@ class Calls:
                 f"no answer from {place} within {timeout_s:g} s; it may have been done, or be done still"
             ) from None
         except BaseException:
-            asker.close()  # its answer may come yet, and is not that of the next call
+            asker.close()  # a late answer must not be taken for that of the next call
             raise
         self._keep(place, asker)
         return answer
 
     def _keep(self, place: Address, asker: Asker) -> None:
-        idle = self._idle.pop(place, [])  # the place used last stands last
+        idle = self._idle.pop(place, [])  # the most recently used socket is last
         self._idle[place] = [*idle, asker]
         while sum(map(len, self._idle.values())) > LINES_IDLE_MAX:
             oldest = next(iter(self._idle))
@@ -157,7 +157,7 @@ class Calls:
 
 
 def told_by(answer: Message) -> dict[str, Any]:
-    """The JSON object of a broker's answer; what it refuses, or has not, is raised."""
+    """The JSON object of a broker's answer; an error in it is raised."""
     told = object_of(answer)
     if answer.command in (DENIED, DENIED_TOO) or "Error" in told:
         raise error_of(told)
@@ -165,7 +165,7 @@ def told_by(answer: Message) -> dict[str, Any]:
 
 
 def object_of(answer: Message) -> dict[str, Any]:
-    """The JSON object of a broker's answer, also of a refusal; GarbledAnswer."""
+    """The JSON object of a broker's answer, also of a refusal; raises GarbledAnswer."""
     if not answer.body or not answer.body[0]:
         return {}
     try:
@@ -178,7 +178,7 @@ def object_of(answer: Message) -> dict[str, Any]:
 
 
 def payload_of(answer: Message, service: str) -> tuple[bytes, ...]:
-    """What a service answers a call with; its error is raised."""
+    """The payload of a service's answer; an error in it is raised."""
     if answer.command in (REPLY, PONG):
         return answer.body
     if answer.command not in (DENIED, DENIED_TOO):

@@ -1,4 +1,4 @@
-"""`weft.catalog.Client`: a program's hand on the catalog of its network (CAT-072)."""
+"""`weft.catalog.Client`: a client of the catalog of a program's network (CAT-072)."""
 
 import builtins
 import random
@@ -45,7 +45,7 @@ from weft.wire.catalog.messages import (
 )
 
 Payload = bytes | str | Sequence[bytes] | None
-"""What a call says: a frame, text, several frames, or nothing."""
+"""The payload of a call: a frame, text, several frames, or nothing."""
 Entries = builtins.list[Entry]
 Table = dict[str, Any]
 Tables = builtins.list[Table]
@@ -62,7 +62,7 @@ class Client:
     `WEFT_KEYS`: the directory that `weft join` left, for the broker of a closed fabric on another machine.
     """
 
-    def __init__(  # tidy: each has a default that fits most
+    def __init__(  # tidy: each has a default that suits most programs
         self,
         broker: Broker = None,
         *,
@@ -76,7 +76,7 @@ class Client:
         self._copy: Copy | None = None
         self._askers: dict[Target, Asker] = {}
         self._calls = Calls()
-        self._picker = Picker(random.Random())  # noqa: S311  # it spreads load
+        self._picker = Picker(random.Random())  # noqa: S311  # it only spreads load
         self._goers: WeakSet[Watch | Subscription | Tail | Tapped] = WeakSet()
         self._is_closed = False
 
@@ -95,7 +95,7 @@ class Client:
     async def __aexit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        """Let go: watches and subscriptions end, requests without an answer fail with Closed."""
+        """Close: watches and subscriptions end, pending requests fail with Closed."""
         self._close()
 
     def _close(self) -> None:
@@ -109,20 +109,20 @@ class Client:
 
     @property
     def broker(self) -> str:
-        """Who is asked, as `host:port`; empty: nobody is known just now."""
+        """The broker, as `host:port`; empty if it is not known now."""
         known = self._place.known
         return str(Address(known.host, known.port)) if known is not None else ""
 
     # Reading
 
     async def get(self, name: str) -> Entry:
-        """The best instance of a service (CAT-030); NotFound, which says whether it left, or never was."""
+        """The best instance of a service (CAT-030); NotFound says whether it left or never existed."""
         return (await self.instances(name))[0]
 
     async def instances(self, name: str) -> Entries:
-        """The instances of a service that can be used, the best one first; NotFound if there is none.
+        """The usable instances of a service, the best one first; NotFound if there is none.
 
-        Of more than 16 those that the broker names.
+        If there are more than 16, the broker chooses which to name.
         """
         if self._copy is not None and (held := self._copy.of_name(name)):
             return held if self._copy.is_fresh else [msgspec.structs.replace(entry, is_stale=True) for entry in held]
@@ -156,24 +156,24 @@ class Client:
 
     # Services
 
-    async def call(  # tidy: each is a choice of the caller's
+    async def call(  # tidy: each is an option of the caller
         self,
         name: str,
         endpoint: str,
         payload: Payload = None,
         *,
-        timeout: float = CALL_S,  # noqa: ASYNC109  # of the answer, and said as such
+        timeout: float = CALL_S,  # noqa: ASYNC109  # how long to wait for the answer
         policy: Policy = "first",
     ) -> tuple[bytes, ...]:
-        """What a service answers at an endpoint, frame by frame; CallFailed with its error.
+        """Call an endpoint of a service; returns the frames of the answer, or raises CallFailed with its error.
 
-        It is asked once: after a CatalogTimeout it may have been done.
+        The call is sent once: after a CatalogTimeout it may have been executed.
         """
         entry = await self.pick(name, policy)
         return payload_of(await self._call(entry, endpoint.encode(), frames_of(payload), timeout), name)
 
     async def ping(self, entry: Entry, *, timeout: float = ANSWER_S) -> float:  # noqa: ASYNC109  # as above
-        """Seconds until an instance has answered a ping; CatalogTimeout."""
+        """Seconds until an instance has answered a ping; raises CatalogTimeout."""
         begun = time.perf_counter()
         answer = await self._call(entry, PING, (b"",), timeout)
         if answer.command != PONG:
@@ -197,7 +197,7 @@ class Client:
 
         return self._goes(Subscription(self.watch(name=name), name, prefix, cached if latest else None))
 
-    # What the broker has gathered
+    # Data that the broker has collected
 
     async def topics(self, prefix: str = "") -> Tables:
         """Topics that were published, by whom, how often, and how long ago (LVC-004)."""
@@ -226,23 +226,23 @@ class Client:
         return self._goes(Tapped(self, name, {**(wanted or {}), **more}))
 
     async def taps(self) -> Tables:
-        """The taps that run, and their accounts."""
+        """The running taps, with their counts."""
         return _rows(await self.told(TAP, _json({"list": True})), "taps")
 
     async def stop_tap(self, tap: str) -> None:
-        """End a tap, whosever it is."""
+        """End a tap, even that of another client."""
         await self.told(TAP, _json({"stop": tap}))
 
     async def bridges(self) -> Tables:
-        """How each bridge to another network is (BRI-003)."""
+        """The state of each bridge to another network (BRI-003)."""
         return _rows(await self.told(b"dbp.bridge"), "bridges")
 
     async def status(self) -> Table:
-        """How the broker is."""
+        """The state of the broker."""
         return await self.told(b"dbp.status")
 
     async def liveness(self) -> Tables:
-        """How each instance is heard, used or idle (MON-008)."""
+        """How beats of each instance arrive (MON-008)."""
         rows: Tables = []
         after: Any = ""
         while after is not None:
@@ -258,7 +258,7 @@ class Client:
             raise NotFound(f"there is no service {name!r}", service=name)
         return entries
 
-    # By hand: what a Service does by itself
+    # Manual registration: a Service does this by itself
 
     async def register(self, name: str, record: Mapping[str, Any] | None = None, /, **more: Any) -> Table:
         """Say that a service is there: what the broker approved. Whoever registers has to beat, or to answer pings."""
@@ -269,15 +269,18 @@ class Client:
         return told
 
     async def update(self, name: str, changes: Mapping[str, Any] | None = None, /, **more: Any) -> None:
-        """Change keys of one's own record; `None` deletes one. With several own instances `id` says which (CAT-018)."""
+        """Change keys of this program's own record; `None` deletes one.
+
+        If it has several instances, `id` selects one (CAT-018).
+        """
         told_by(await self.said(UPDATE, _json({"name": name, **(changes or {}), **more})))
 
     async def beat(self, name: str, instance: str = "") -> bool:
-        """Say that one's own instance is alive; False: the broker does not know it."""
+        """Report that this program's own instance is alive; False: the broker does not know it."""
         return (await self.said(HEARTBEAT, name.encode(), instance.encode())).command == AWK
 
     async def leave(self, name: str, instance: str = "") -> None:
-        """Say that one's own instance goes. A broker does not tell whether it was one's own."""
+        """Report that this program's own instance leaves. The broker does not say whether it existed."""
         await self.said(DISCONNECT, name.encode(), instance.encode())
 
     async def deregister(self, name: str, instance: str = "", *, state: str | None = None) -> Table:
@@ -296,22 +299,22 @@ class Client:
             if asker is not None:
                 asker.close()
 
-    # What the rest of the library asks
+    # For the other modules of the library
 
     async def found(self) -> Found:
-        """Who is asked, looked for if that is not known."""
+        """The broker; it is searched for if it is not known."""
         return await self._place.found()
 
     async def told(self, *frames: bytes) -> Table:
-        """The JSON that a request is answered; a refusal is raised."""
+        """The JSON answer to a request; a refusal is raised."""
         return told_by(await self.asked(*frames))
 
     async def answered(self, *frames: bytes) -> Table:
-        """As `told`; a refusal is told, too."""
+        """Like `told`, but a refusal is returned too."""
         return object_of(await self.asked(*frames))
 
     async def asked(self, *frames: bytes) -> Message:
-        """The answer to a request of names, or to a query."""
+        """The answer to a request for names, or to a query."""
         found = await self._place.found()
         if found.is_legacy and frames and frames[0].startswith(b"dbp."):
             raise Unsupported(f"the broker at {self.broker} answers no queries: it is an existing one")
@@ -330,7 +333,7 @@ class Client:
             raise
 
     async def events(self, *, anew: bool = False) -> Target:
-        """Where the broker publishes its events, looked for `anew` if what is known may be old."""
+        """The address of the broker's events; `anew` searches again, because the known one may be old."""
         if anew:
             self._place.forget()
         found = await self._place.found()
@@ -354,7 +357,7 @@ class Client:
 
 
 def records_of(told: Table) -> Entries:
-    """The instances that the answer to a query lists."""
+    """The instances in the answer to a query."""
     return [
         entry_of(str(row.get("name", "")), row["record"])
         for row in _rows(told, "records")
@@ -363,7 +366,7 @@ def records_of(told: Table) -> Entries:
 
 
 def values_of(answer: Message) -> builtins.list[Value]:
-    """The values of an answer of `dbp.lcv`: their frames stand behind the JSON, one value's after the other's."""
+    """The values in an answer of `dbp.lcv`: their frames follow the JSON, value by value."""
     values, at = [], 1
     for row in _rows(told_by(answer), "values"):
         count = row.get("frames", 0)

@@ -1,4 +1,4 @@
-"""How a program finds the broker: those it was told of, in turn, else whoever is heard by beacon (BEA-003, BEA-004).
+"""Finds the broker: tries the given addresses in turn, otherwise listens for a beacon (BEA-003, BEA-004).
 
 Seeds need no broadcast: each is asked for its status, and any answer makes it valid. One that answers, but not like a
 broker of this kind, is a legacy broker: it has no status, no queries and no datagrams.
@@ -31,11 +31,11 @@ STATUS = b"dbp.status"
 
 
 class Found(NamedTuple):
-    """A broker, and what it says of itself."""
+    """A broker, and what its beacon or status says."""
 
     host: str
     port: int
-    """Of its ROUTER."""
+    """Address of its ROUTER."""
     hb: int = 0
     """UDP port of beats; 0: none."""
     pub: int = 0
@@ -44,12 +44,12 @@ class Found(NamedTuple):
     net: str = ""
     caps: tuple[str, ...] = ()
     is_legacy: bool = False
-    """An existing one, without queries, events and datagrams."""
+    """True: a legacy broker, without queries, events and datagrams."""
     server: str = ""
-    """Its public key, where it was asked with keys."""
+    """Its public key, if it was contacted with keys."""
 
 
-async def find_broker(  # tidy: each narrows who is meant
+async def find_broker(  # tidy: each restricts the search
     seeds: Sequence[str] = (),
     *,
     net: str = "",
@@ -75,13 +75,13 @@ async def find_broker(  # tidy: each narrows who is meant
 
 
 class Choice(NamedTuple):
-    """Which beacons count (BEA-005, BEA-007)."""
+    """Which beacons are accepted (BEA-005, BEA-007)."""
 
     net: str = ""
     key: str = ""
 
     def counts(self, beacon: Beacon) -> bool:
-        """Whether this is a broker that is looked for."""
+        """Whether this is an acceptable broker."""
         if self.net and beacon.net != self.net:
             return False
         return not self.key or beacons.is_signed(beacon, beacons.secret_of(self.key))
@@ -118,7 +118,7 @@ def of_status(seed: str, body: Sequence[bytes]) -> Found:
 
 
 class _Status(msgspec.Struct):
-    """As much of `dbp.status` as a program needs to go on."""
+    """The fields of `dbp.status` that a client needs."""
 
     dbp: int = 0
     hb: int = 0
@@ -129,7 +129,7 @@ class _Status(msgspec.Struct):
 
 
 def seed_of(found: Found) -> str:
-    """Where it is asked, as it is typed."""
+    """The address of a seed, from user input."""
     return endpoint_of(found.host, found.port)
 
 
@@ -144,17 +144,17 @@ async def _ask_around(seeds: Sequence[str], net: str, keyring: Keyring | None) -
 
 
 def servers_of(keyring: Keyring | None, seed: str) -> tuple[str, ...]:
-    """The keys with which a seed is asked, one after the other; an empty one: without keys."""
+    """The keys to try with a seed, in order; an empty one means without keys."""
     return (PLAIN,) if keyring is None else keyring.servers(seed)
 
 
 def reached(endpoint: str, keyring: Keyring | None, server: str) -> Target:
-    """Where to connect, with that key if it is one."""
+    """Where to connect, with that key if there is one."""
     return Target(endpoint) if keyring is None else keyring.target(endpoint, server)
 
 
 async def _ask(seed: str, keyring: Keyring | None, server: str) -> Found | None:
-    """What is at a seed; None: nobody answers within a second, or not with that key."""
+    """The broker at a seed; None if none answers within a second, or not with that key."""
     heard: asyncio.Future[Sequence[bytes]] = asyncio.get_running_loop().create_future()
 
     def hear(frames: list[bytes]) -> None:
@@ -192,7 +192,7 @@ async def _listen(choice: Choice, port: int) -> Found:
 
 
 class Ears(asyncio.DatagramProtocol):
-    """Hears every beacon of this machine's networks, beside all others who listen (BEA-003)."""
+    """Receives every beacon of this machine's networks, together with all other listeners (BEA-003)."""
 
     def __init__(self, hear: Callable[[Beacon, str], None]) -> None:
         self.ignored = 0
@@ -202,7 +202,7 @@ class Ears(asyncio.DatagramProtocol):
 
     @classmethod
     async def open(cls, port: int, hear: Callable[[Beacon, str], None]) -> "Ears":
-        """Listen from now on; Unreachable if somebody else has the port for himself."""
+        """Start listening; Unreachable if another program has the port exclusively."""
         loop = asyncio.get_running_loop()
         try:
             _, ears = await loop.create_datagram_endpoint(lambda: cls(hear), sock=ear(port))
@@ -228,7 +228,7 @@ class Ears(asyncio.DatagramProtocol):
 
 
 def ear(port: int) -> socket.socket:
-    """A UDP socket that hears what is broadcast to a port, however many others do; OSError."""
+    """A UDP socket that receives broadcasts to a port, shared with all other listeners; OSError."""
     made = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
     try:
         made.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)

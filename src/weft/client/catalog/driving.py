@@ -1,4 +1,4 @@
-"""Runs the service core in a loop: its effects become words on sockets, what comes is told to it (CAT-023)."""
+"""Runs the service core in a loop: sends its effects, and passes received messages to it (CAT-023)."""
 
 import asyncio
 import time
@@ -44,7 +44,7 @@ MONITOR_BOUNDS: Final = Bounds(FRAME_BYTES_MAX, COPIES_MAX)
 
 
 class Driver:
-    """One service core and its sockets to the broker. `tell` hears its events."""
+    """One service core and its sockets to the broker. `tell` is called with its events."""
 
     def __init__(self, settings: ServiceSettings, context: Context, tell: Tale, keyring: Keyring | None = None) -> None:
         self.core = Core(settings, Chance(SystemRandom().getrandbits(64)))
@@ -77,7 +77,7 @@ class Driver:
         self.command(Start())
 
     def stop(self) -> None:
-        """Say goodbye; the words have `LINGER_MS` to leave."""
+        """Say goodbye; the message has `LINGER_MS` to leave."""
         self._is_stopping = True
         self.command(Stop())
         self._disconnect()
@@ -95,7 +95,7 @@ class Driver:
         self._pump()
 
     def passed(self, passed: Passed, at: Now) -> None:
-        """A message went through the service; it is copied behind all that is done in this turn of the loop."""
+        """A message passed the service; it is copied after everything that is done in this turn of the loop."""
         if self.core.taps.note(passed, at) and not self._is_flushing:
             self._is_flushing = True
             self._loop.call_soon(self._flush)
@@ -136,10 +136,10 @@ class Driver:
         self.core.wake(now())
         self._pump()
 
-    # What is done
+    # Carrying out effects
 
     def _pump(self) -> None:
-        """Do what the core wants, and be there when it wants to be woken."""
+        """Carry out the core's effects, and set the timer for its deadline."""
         if self._is_pumping:
             return
         self._is_pumping = True
@@ -147,7 +147,7 @@ class Driver:
             while done := self.core.effects():
                 for effect in done:
                     _PERFORMS[type(effect)](self, effect)
-        finally:  # whatever could not be done, a socket when there are no more: the core is woken and tries again
+        finally:  # after any failure, such as no free sockets, the core is woken and tries again
             self._is_pumping = False
             self._arm()
 
@@ -218,7 +218,7 @@ class Driver:
     def _tell_event(self, effect: Tell) -> None:
         event = effect.event
         if isinstance(event, Registered) and not event.epoch and self._dealer is not None:
-            tag = self.core.tag  # an existing broker does not say that it is another run
+            tag = self.core.tag  # an existing broker does not announce that it was restarted
             self._dealer.on_lost(lambda: self.command(Lost(tag)))
         self._tell(event)
 
@@ -238,5 +238,5 @@ def now() -> Now:
 
 
 def refused(denied: Denied) -> CatalogError:
-    """The error that a refusal is."""
+    """The exception for a refusal."""
     return error_of({"Error": denied.text or denied.code, "code": denied.code, "fields": list(denied.fields)})

@@ -25,12 +25,12 @@ from weft.wire.catalog.messages import AWK, DENIED, DENIED_TOO, DISCONNECT, PING
 Function = Callable[..., Any]
 Say = Callable[[list[bytes]], Any]
 ANSWERS: Final = frozenset({REPLY, DENIED, DENIED_TOO, AWK, PONG, DISCONNECT})
-"""Never answered: two services that call each other by mistake would do so for ever."""
+"""Never answered, because two services that call each other by mistake would do so for ever."""
 FRAMES: Final = (bytes, bytearray, memoryview)
 
 
 class Endpoint:
-    """One function that is called by its name, and how that went."""
+    """One function that is called by its name, with its statistics."""
 
     def __init__(self, name: str, function: Function) -> None:
         self.name, self.function = name, function
@@ -39,7 +39,7 @@ class Endpoint:
         self.started = time.time()
 
     def stats(self) -> dict[str, Any]:
-        """As `dbp.stats` tells it."""
+        """The statistics, as in `dbp.stats`."""
         return {
             "requests": self.requests,
             "errors": self.errors,
@@ -49,7 +49,7 @@ class Endpoint:
         }
 
     async def call(self, payload: tuple[bytes, ...]) -> list[bytes]:
-        """What the function says to this; whatever it raises."""
+        """Call the function; returns the answer, also for an exception."""
         begun = time.monotonic_ns()
         self.requests += 1
         try:
@@ -77,7 +77,10 @@ class Endpoints:
         """Who is told of each message that passes; nobody, while the service does not run."""
 
     def add(self, function: Function, name: str = "") -> None:
-        """Serve calls of `name`, or of the function's own, with a function; a coroutine may wait, others must not."""
+        """Register a function for calls of `name`, or of the function's own name.
+
+        A coroutine may wait, others must not.
+        """
         name = name or getattr(function, "__name__", "")
         if not name or len(name.encode()) > commands.ENDPOINT_BYTES_MAX:
             raise ValueError(f"an endpoint needs a name of up to {commands.ENDPOINT_BYTES_MAX} bytes")
@@ -88,17 +91,17 @@ class Endpoints:
         self.table[name] = Endpoint(name, function)
 
     def build_in(self, name: str, function: Callable[[tuple[bytes, ...]], Any]) -> None:
-        """One of the service's own, that answers at once with JSON."""
+        """Register one of the service's own endpoints, which answers at once with JSON."""
         self._builtins[name] = function
 
     def open(self, say: Say) -> None:
-        """Calls come from now on; answers go to `say`."""
+        """Accept calls from now on; answers go to `say`."""
         self._say = say
         for endpoint in self.table.values():
             endpoint.started = time.time()
 
     async def close(self) -> None:
-        """Give calls under way a moment, then end them; all are answered, except by whom ignores that he was cancelled."""
+        """Give running calls a moment, then cancel them; all are answered, unless they ignore the cancellation."""
         if self._running:
             await asyncio.wait(self._running, timeout=GRACE_S)
         for task in self._running:
@@ -109,7 +112,7 @@ class Endpoints:
         self.tapping = None
 
     def hear(self, frames: list[bytes]) -> None:
-        """A message on the socket, its routing id first; what is none is counted."""
+        """A message from the socket, its routing id first; an invalid one is counted."""
         try:
             message = commands.decode_call(frames[1:], FRAMES_MAX)
         except PeerError:
@@ -149,7 +152,7 @@ class Endpoints:
             self._refuse(peer, message, error.code, error.text)
         except asyncio.CancelledError:
             self._refuse(peer, message, "failed", "the call was cancelled")
-        except Exception as error:  # noqa: BLE001  # whatever a program raises is its caller's business
+        except Exception as error:  # noqa: BLE001  # any exception of a program is reported to its caller
             self._refuse(peer, message, "failed", text_of(error))
 
     def _answer_builtin(self, peer: bytes, message: Message, builtin: Callable[[tuple[bytes, ...]], Any]) -> None:
@@ -198,7 +201,7 @@ def text_of(error: BaseException) -> str:
     """
     try:
         return f"{type(error).__name__}: {error}".rstrip(": ")[:ERROR_CHARS_MAX]
-    except Exception:  # noqa: BLE001  # an error that cannot even say what it is
+    except Exception:  # noqa: BLE001  # an exception whose text cannot be made
         return type(error).__name__
 
 
@@ -207,4 +210,4 @@ def _text(command: bytes) -> str:
 
 
 def _nobody(_: list[bytes]) -> None:
-    """Where answers go while the service does not run."""
+    """Receives answers while the service does not run."""

@@ -1,4 +1,4 @@
-"""What a catalog tells: services as it has them, values that were published, changes."""
+"""The data that a catalog returns: services, published values, changes."""
 
 from typing import Any, Literal, NamedTuple
 
@@ -8,18 +8,18 @@ State = Literal["active", "suspect", "inactive"]
 
 
 class Address(NamedTuple):
-    """Where somebody listens."""
+    """The address of a listener."""
 
     ip: str
     port: int
 
     @property
     def endpoint(self) -> str:
-        """As ZeroMQ has it."""
+        """In ZeroMQ's form."""
         return f"tcp://[{self.ip}]:{self.port}" if ":" in self.ip else f"tcp://{self.ip}:{self.port}"
 
     def __str__(self) -> str:
-        """As people type it."""
+        """In the form that people type."""
         return f"[{self.ip}]:{self.port}" if ":" in self.ip else f"{self.ip}:{self.port}"
 
 
@@ -29,11 +29,11 @@ class Entry(msgspec.Struct, frozen=True, kw_only=True):
     name: str
     instance: str = ""
     record: dict[str, Any] = {}
-    """What the service said of itself, without its name."""
+    """The service's own record, without its name."""
     facts: dict[str, Any] = {}
-    """What the broker says of it: `_dbp`."""
+    """The broker's data about it: `_dbp`."""
     is_stale: bool = False
-    """Whether it comes from a cache, and the broker cannot be asked now."""
+    """Whether it comes from a cache while the broker cannot be reached."""
 
     @property
     def address(self) -> Address | None:
@@ -50,7 +50,7 @@ class Entry(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def state(self) -> str:
-        """`active`, `suspect`, `inactive`; of a broker that says none, `active`."""
+        """`active`, `suspect`, `inactive`; `active` if the broker does not say."""
         return str(self.facts.get("state", "active"))
 
     @property
@@ -66,7 +66,7 @@ class Entry(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def index(self) -> int:
-        """Of its last change."""
+        """Index of its last change."""
         index = self.facts.get("index", 0)
         return index if isinstance(index, int) else 0
 
@@ -78,12 +78,12 @@ class Entry(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def is_usable(self) -> bool:
-        """Whether it is there and not critical (CAT-030)."""
+        """Whether it is available and not critical (CAT-030)."""
         return self.state in ("active", "suspect") and self.health != "critical"
 
 
 class Change(NamedTuple):
-    """What a watch tells: `register update suspect active inactive health remove enter leave`, or `resync`."""
+    """One change of a watch: `register update suspect active inactive health remove enter leave`, or `resync`."""
 
     op: str
     name: str
@@ -92,7 +92,7 @@ class Change(NamedTuple):
     """None on `remove`, `leave` and `resync`."""
     index: int = 0  # type: ignore[assignment]  # nobody looks for a part of it
     at: float = 0.0
-    """Unix seconds by the broker's clock; 0: not said."""
+    """Unix seconds by the broker's clock; 0: unknown."""
 
 
 class Value(NamedTuple):
@@ -100,13 +100,13 @@ class Value(NamedTuple):
 
     topic: str
     frames: tuple[bytes, ...]
-    """All that stood behind the topic."""
+    """The frames after the topic."""
     publisher: str = ""
     instance: str = ""
     received: float | None = None
-    """Unix seconds when the broker had it; None: it comes from the publisher just now."""
+    """Unix seconds when the broker got it; None: it came directly from the publisher."""
     is_stale: bool = False
-    """The publisher is gone; this was its last word (LVC-007)."""
+    """The publisher is gone; this was its last value (LVC-007)."""
 
     @property
     def is_live(self) -> bool:
@@ -115,14 +115,14 @@ class Value(NamedTuple):
 
 
 def entry_of(name: str, told: dict[str, Any], *, is_stale: bool = False) -> Entry:
-    """An instance out of a record as answers have it."""
+    """An instance from a record in an answer."""
     facts = _table(told.get("_dbp"))
     record = {key: value for key, value in told.items() if key not in ("_dbp", "instances", "more")}
     return Entry(name=name, instance=str(facts.get("instance", "")), record=record, facts=facts, is_stale=is_stale)
 
 
 def entries_of(name: str, told: dict[str, Any]) -> list[Entry]:
-    """All instances of a name out of an answer, the best one first (CAT-030)."""
+    """All instances of a name in an answer, the best one first (CAT-030)."""
     listed = told.get("instances")
     is_list = isinstance(listed, list) and listed and all(isinstance(one, dict) for one in listed)
     return [entry_of(name, one) for one in listed] if listed and is_list else [entry_of(name, told)]

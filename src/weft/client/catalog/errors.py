@@ -1,4 +1,4 @@
-"""What can go wrong with the catalog: what a broker or a service says (CAT-033, CAT-080), and what nobody says."""
+"""Errors of the catalog: those that brokers and services report (CAT-033, CAT-080), and those of the client."""
 
 from typing import Any, Final
 
@@ -7,7 +7,7 @@ from weft.client.link.errors import LinkError
 
 
 class CatalogError(LinkError):
-    """It was not done; `code` says why in one word, `text` in a sentence."""
+    """The request failed; `code` says why in one word, `text` in a sentence."""
 
     def __init__(
         self, text: str = "", code: str = "", mend: str = "", *, service: str = "", fields: tuple[str, ...] = ()
@@ -17,7 +17,7 @@ class CatalogError(LinkError):
 
 
 class NotFound(CatalogError):
-    """Nobody provides it, or nobody who can be used; `state` says which (CAT-033)."""
+    """There is no such service, or none that can be used; `state` says which (CAT-033)."""
 
     code = "inactive"
     state = "unknown"
@@ -27,13 +27,13 @@ class NotFound(CatalogError):
 
 
 class CatalogTimeout(CatalogError):
-    """No answer, however often it was asked (CAT-024)."""
+    """No answer came in any of the attempts (CAT-024)."""
 
     code = "timeout"
 
 
 class Unreachable(errors.Unreachable, CatalogTimeout):
-    """There is nobody who could be asked."""
+    """No broker can be reached."""
 
     mend = "weft up with a [catalog] in a node's file; broker= or WEFT_CATALOG= with HOST:PORT; of a closed fabric keys= or WEFT_KEYS="
 
@@ -49,7 +49,7 @@ class Denied(CatalogError):
 
 
 class BadRequest(Denied):
-    """What was said is none: `bad-json bad-name missing-field bad-field reserved-key immutable-field too-large …`."""
+    """The request is invalid: `bad-json bad-name missing-field bad-field reserved-key immutable-field too-large …`."""
 
     code = "bad-field"
 
@@ -67,13 +67,13 @@ class NotRegistered(Denied):
 
 
 class NotOwner(Denied):
-    """It belongs to somebody else."""
+    """It belongs to another owner."""
 
     code = "not-owner"
 
 
 class LimitReached(Denied):
-    """The broker takes no more of it."""
+    """The broker accepts no more of it."""
 
     code = "limit"
 
@@ -89,7 +89,7 @@ class CallFailed(CatalogError):
 
 
 class GarbledAnswer(CatalogError):
-    """The answer cannot be read: what listens there is no broker, or no service."""
+    """The answer cannot be decoded: no broker, or no service, listens there."""
 
     code = "garbled"
 
@@ -99,7 +99,7 @@ BY_CODE: Final[dict[str, type[CatalogError]]] = {
     **dict.fromkeys((*_BAD, "bad-argument", "unknown-query"), BadRequest),
     **errors.by_code(NameTaken, NotRegistered, NotOwner, LimitReached, Unsupported),
 }
-"""What a broker's code becomes; every other one is `Denied`."""
+"""Exceptions by a broker's code; every other code is `Denied`."""
 
 
 def error_of(told: dict[str, Any]) -> CatalogError:

@@ -1,4 +1,4 @@
-"""Which broker a program means: host:port, several of them, the state directory of its node, or the one that is found.
+"""Decides which broker a program uses: host:port, several of them, the state directory of its node, or the one found.
 
 A node with a catalog writes where its keepers knock into `<state directory>/catalog.endpoint`: a socket of mode 0600,
 whoever comes through it may order what others may not (CAT-061).
@@ -48,7 +48,7 @@ async def found(broker: Broker = None, net: str = "", keyring: Keyring | None = 
 
 
 class Search(NamedTuple):
-    """Who is looked for, and with which keys."""
+    """The search for a broker, and the keys to use."""
 
     seeds: Sequence[str]
     net: str
@@ -68,7 +68,7 @@ async def _try(search: Search, wait_s: float, text: str) -> Found:
 
 
 def seeds_of(broker: Broker) -> tuple[str, ...]:
-    """Who is to be asked, as `host:port`; empty: whoever is found.
+    """The addresses to try, as `host:port`; empty: listen for beacons.
 
     >>> seeds_of("10.0.0.7"), seeds_of(5250), seeds_of(["a:1", "tcp://b:2"])
     (('10.0.0.7:5246',), ('127.0.0.1:5250',), ('a:1', 'b:2'))
@@ -81,7 +81,7 @@ def seeds_of(broker: Broker) -> tuple[str, ...]:
 
 
 def _seed(word: str) -> str:
-    """A broker as it is typed."""
+    """One broker from user input."""
     word = word.removeprefix("tcp://")
     if word.isascii() and word.isdecimal():
         word = f"{LOCAL}:{word}"
@@ -104,7 +104,7 @@ def address_of(seed: str) -> Address:
 
 
 def keepers_door(state: str | os.PathLike[str] | None = None) -> str:
-    """Where the keeper of a broker of this machine knocks: by its node's state directory, else the only one there is.
+    """The local socket for administrators of a broker: from its node's state directory, else the only one there is.
 
     Unreachable if there is none, or several and nobody said which.
     """
@@ -124,10 +124,10 @@ def keepers_door(state: str | os.PathLike[str] | None = None) -> str:
 
 
 class Place:
-    """Where a client's broker is, found again when it does not answer any more."""
+    """The address of a client's broker; it is searched for again when the broker no longer answers."""
 
     def __init__(self, broker: Broker, net: str, keys: Given = None) -> None:
-        """UserError if there are keys that cannot be read."""
+        """UserError if keys cannot be read."""
         self._broker, self._net = broker, net
         self._keyring = Keyring.of(keys)
         self.has_keys = self._keyring is not None
@@ -140,7 +140,7 @@ class Place:
         return self._found
 
     async def found(self) -> Found:
-        """Where it is, looked for if that is not known."""
+        """Its address; it is searched for if it is not known."""
         async with self._lock:
             if self._found is None:
                 self._found = await found(self._broker, self._net, self._keyring)
@@ -151,6 +151,6 @@ class Place:
         return reached(Address(found.host, port).endpoint, self._keyring, found.server)
 
     def forget(self, was: Found | None = None) -> None:
-        """It does not answer there: look for it next time."""
+        """It no longer answers there: search again next time."""
         if was is None or was is self._found:
             self._found = None

@@ -36,9 +36,9 @@ Key = tuple[str, str]
 UNREADABLE: Final = (msgspec.MsgspecError, UnicodeDecodeError, RecursionError)
 TICK: Final = events.TICK.encode()
 SILENT_NS: Final = seconds(limits.SILENT_S)
-TOPIC_SILENT_NS: Final = 3 * FILTER_TICK_NS + SILENT_NS  # its topic may be gone: the snapshot makes it anew
-HELD_MAX: Final = limits.CHANGES_AHEAD_MAX  # what is heard while an answer is awaited; the rest shows as a gap
-CATCH_UP_MAX: Final = 10 * CHANGES_LIST_MAX  # missed changes that are told one by one: ten answers of a broker
+TOPIC_SILENT_NS: Final = 3 * FILTER_TICK_NS + SILENT_NS  # the topic may have ended: a snapshot starts it again
+HELD_MAX: Final = limits.CHANGES_AHEAD_MAX  # events buffered while an answer is pending; losing more shows as a gap
+CATCH_UP_MAX: Final = 10 * CHANGES_LIST_MAX  # missed changes that are reported one by one: ten answers of a broker
 
 
 class Subscribe(NamedTuple):
@@ -55,7 +55,7 @@ class Ask(NamedTuple):
 
 
 class Reopen(NamedTuple):
-    """Nothing is heard: close the SUB socket, open a fresh one to where the broker is now, then call `opened`."""
+    """Nothing arrives: close the SUB socket, open a new one to the broker's current address, then call `opened`."""
 
 
 Action = Subscribe | Ask | Reopen
@@ -70,7 +70,7 @@ class Phase(Enum):
 
 
 class Answer(msgspec.Struct, frozen=True):
-    """Of `dbp.watch`, or of `dbp.changes`."""
+    """The answer to `dbp.watch`, or to `dbp.changes`."""
 
     epoch: str
     index: int
@@ -88,7 +88,7 @@ class Recorded(msgspec.Struct, frozen=True):
 
 
 class Missed(msgspec.Struct, frozen=True):
-    """One change that was not heard when it happened."""
+    """One change that was not received when it happened."""
 
     index: int
     op: str
@@ -99,7 +99,7 @@ class Missed(msgspec.Struct, frozen=True):
 
 
 class Follower:
-    """One watch. Whatever of the broker's events is lost: what was told ends as the broker's own state."""
+    """One watch. Whatever events are lost, the reported changes lead to the broker's state."""
 
     def __init__(self, given: dict[str, Any] | None = None) -> None:
         try:
@@ -127,30 +127,30 @@ class Follower:
 
     @property
     def is_live(self) -> bool:
-        """Whether `entries` is what the broker has, as far as one can know: a snapshot is taken, and ticks come."""
+        """Whether `entries` is the broker's current state, as far as known: a snapshot was taken, and ticks arrive."""
         return self.phase is Phase.LIVE
 
     def actions(self) -> list[Action]:
-        """What to do, in order; asking empties the list."""
+        """What to do, in order; the call empties the list."""
         done, self._actions = self._actions, []
         return done
 
     def changes(self) -> list[Change]:
-        """What to tell, in order; asking empties the list."""
+        """The changes to report, in order; the call empties the list."""
         told, self._changes = self._changes, []
         return told
 
-    # What comes in
+    # Input
 
     def opened(self, now: int) -> None:
-        """A fresh SUB socket stands."""
+        """A new SUB socket is connected."""
         self._begin(Phase.JOINING)
         self._held.clear()
         self._tick_due = now + SILENT_NS
         self._actions += [Subscribe(self.topic), Subscribe(TICK)]
 
     def heard(self, frames: Sequence[bytes], now: int) -> None:
-        """What the SUB socket received; anything may be in it."""
+        """A message from the SUB socket; its contents are unchecked."""
         if len(frames) < 2 or frames[0] not in (self.topic, TICK) or self.phase is Phase.SHUT:
             return
         try:
@@ -183,7 +183,7 @@ class Follower:
         ANSWERED[self.phase](self, answer, now)
 
     def failed(self, ticket: int, now: int) -> None:
-        """A query got no answer: it is asked again later, each time after twice as long."""
+        """A query got no answer: it is repeated later, with doubling pauses."""
         if ticket == self._ticket and self.phase in (Phase.SNAPSHOT, Phase.CATCHING_UP):
             self._retry_at = now + self._back_off_ns
             self._back_off_ns = min(2 * self._back_off_ns, seconds(limits.BACK_OFF_MAX_S))
@@ -227,7 +227,7 @@ class Follower:
             self._held.append((heard, record))
 
     def _take(self, heard: Heard, record: bytes) -> None:
-        """An event of our topic, while nothing is asked: the next one, one that is known, or one behind a gap."""
+        """An event of our topic while no query is pending: the next one, a known one, or one after a gap."""
         if heard.op == events.TICK:
             self._compare(heard, heard.last or 0)
         elif not self._compare(heard, heard.prev):
@@ -236,7 +236,7 @@ class Follower:
             self._apply(heard, record)
 
     def _compare(self, heard: Heard, before: int) -> bool:
-        """Whether everything up to `before` is known; what is not is asked for."""
+        """Whether everything up to `before` is known; missing changes are queried."""
         if heard.epoch != self.epoch:
             self._ask_snapshot()
         elif before > self.last:
@@ -257,7 +257,7 @@ class Follower:
         self._note(heard.op, key, entry, heard.index, heard.ts)
 
     def _note(self, op: str, key: Key, entry: Entry | None, index: int, ts: float) -> None:
-        """Tell a change, and keep what it made. What enters a watch of everything has just been registered."""
+        """Report a change, and store its result. What enters a watch of everything has just been registered."""
         if entry is None or op == "leave":
             self.entries.pop(key, None)
         else:
@@ -268,7 +268,7 @@ class Follower:
     # Questions
 
     def _begin(self, phase: Phase) -> None:
-        """Another phase: what was asked before is of no interest any more."""
+        """Start another phase: pending queries no longer matter."""
         self.phase = phase
         self._ticket += 1
         self._retry_at = None
@@ -278,7 +278,7 @@ class Follower:
         self._actions.append(Ask(self._ticket, (b"dbp.watch", self._filter.canonical)))
 
     def _catch_up(self, index: int) -> None:
-        """Ask for what is missing up to an index, unless that is far more than the state itself."""
+        """Query what is missing up to an index, unless that is far more than the state itself."""
         if index - self.last > (CATCH_UP_MAX if self._is_of_all else CHANGES_LIST_MAX):
             self._ask_snapshot()
             return
@@ -287,7 +287,7 @@ class Follower:
         self._actions.append(Ask(self._ticket, (b"dbp.changes", since)))
 
     def _adopt(self, answer: Answer, now: int) -> None:
-        """The snapshot has come: tell how it differs from what was told."""
+        """A snapshot has arrived: report the differences to what was reported."""
         if answer.records is None:
             self.garbled += 1
             self.failed(self._ticket, now)
@@ -306,7 +306,7 @@ class Follower:
         self._go_on(answer.index, now)
 
     def _replay(self, answer: Answer, now: int) -> None:
-        """Changes that were missed have come: tell them, as the topic would have."""
+        """Missed changes have arrived: report them as if they came by the topic."""
         if answer.changes is None or answer.epoch != self.epoch:
             self._ask_snapshot()
             return
@@ -330,7 +330,10 @@ class Follower:
             self._note(op, key, entry, missed.index, missed.ts)
 
     def _go_on(self, index: int, now: int) -> None:
-        """Everything up to here is told; now for what came meanwhile. Of another epoch that tells nothing: ticks will."""
+        """Everything up to here is reported; continue with the buffered events.
+
+        Events of another epoch are ignored: ticks will show it.
+        """
         held, self._held = self._held, []
         self._begin(Phase.LIVE)
         self.last = index
@@ -346,7 +349,7 @@ ANSWERED: Final[dict[Phase, Callable[[Follower, Answer, int], None]]] = {
     Phase.SNAPSHOT: Follower._adopt,
     Phase.CATCHING_UP: Follower._replay,
 }
-"""Who takes an answer."""
+"""The method that handles each answer."""
 
 
 def _entry(name: str, instance: str, told: dict[str, Any]) -> Entry:
@@ -355,7 +358,7 @@ def _entry(name: str, instance: str, told: dict[str, Any]) -> Entry:
 
 
 def _instance(entry: Entry) -> Instance:
-    """As the broker has it, as far as filters look at it."""
+    """An instance of the broker, with the fields that filters use."""
     instance = Instance(entry.name, entry.instance, "", "")
     instance.record = entry.record
     instance.state = filters.STATES.get(entry.state, State.NONE)
@@ -365,7 +368,7 @@ def _instance(entry: Entry) -> Instance:
 
 
 def _difference(was: Entry | None, entry: Entry) -> str | None:
-    """The op that leads from what was told to what is; None: it is the same."""
+    """The op that leads from the reported state to the current one; None: they are equal."""
     if was is None:
         return "enter"
     if was == entry:

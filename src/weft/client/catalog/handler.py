@@ -1,4 +1,4 @@
-"""Log records of a service: warnings go to the bus, all else stays on this machine (LOG-003, LOG-004, LOG-006).
+"""Log records of a service: warnings go to the bus, others stay on this machine (LOG-003, LOG-004, LOG-006).
 
     service = Service("thermo")
     logging.getLogger().addHandler(weft.catalog.Handler(service))
@@ -27,18 +27,18 @@ from weft.client.catalog.servicelimits import (
 )
 
 if TYPE_CHECKING:
-    from weft.client.catalog.service import Service  # tidy: a logging handler speaks for the service that owns it
+    from weft.client.catalog.service import Service  # tidy: a logging handler needs access to the service that owns it
 
 LEVELS: Final = {"CRITICAL": 50, "ERROR": 40, "WARNING": 30, "INFO": 20, "DEBUG": 10}
 SYSLOG: Final = "/dev/log"
-FILE_BYTES_MAX: Final = 4 << 20  # then a new file is begun
+FILE_BYTES_MAX: Final = 4 << 20  # bytes; then a new file is begun
 FILES_MAX: Final = 3
 _PLAIN: Final = frozenset({*vars(logging.makeLogRecord({})), "message", "asctime", "taskName"})
 """What every record has; the rest are fields that the program gave."""
 
 
 class Bus:
-    """Log records on their way to the broker: numbered, published, and kept for who missed them."""
+    """Log records on their way to the broker: numbered, published, and kept for requests of missed ones."""
 
     def __init__(self, service: str) -> None:
         self.service = service
@@ -54,12 +54,12 @@ class Bus:
         self._publish: Callable[[list[bytes]], Any] | None = None
 
     def put(self, told: dict[str, Any]) -> None:
-        """One more record, from any thread; never waits."""
+        """Add a record, from any thread; never waits."""
         if len(self._waiting) >= RECORDS_WAITING_MAX:
             self.dropped += 1
             return
         self._waiting.append(told)
-        if len(self._waiting) == 1 and self._stir is not None:  # else it was called already
+        if len(self._waiting) == 1 and self._stir is not None:  # otherwise it has already been called
             self._stir()
 
     def open(self, stir: Callable[[], None], publish: Callable[[list[bytes]], Any]) -> None:
@@ -68,7 +68,7 @@ class Bus:
         self.flush()
 
     def close(self) -> None:
-        """The service ends; what comes later waits for its next start."""
+        """The service ends; later records wait for its next start."""
         while self._waiting and self._publish is not None:
             self._publish_next(self._publish)
         self._stir = self._publish = None
@@ -130,24 +130,24 @@ class Handler(logging.Handler):
             self._local = Local(lambda: local_handler(name))
 
     def emit(self, record: logging.LogRecord) -> None:
-        """Hand it on; what cannot be is dropped."""
+        """Pass a record on; if that fails it is dropped."""
         try:
             if record.levelno >= self._bus.threshold:
                 self._bus.put(told_of(record))
             elif self._local is not None:
                 self._local.put(record)
-        except Exception:  # noqa: BLE001  # a program goes on, whatever its records are made of
+        except Exception:  # noqa: BLE001  # logging must not stop a program, whatever its records contain
             self._bus.dropped += 1
 
     def close(self) -> None:
-        """Nothing goes to this machine's log any more."""
+        """Write nothing more to this machine's log."""
         if self._local is not None:
             self._local.close()
         super().close()
 
 
 class Local:
-    """Hands records to a handler that may wait, in a thread that begins with the first one."""
+    """Passes records to a handler that may block, in a thread that starts with the first record."""
 
     def __init__(self, make: Callable[[], logging.Handler]) -> None:
         self.dropped = 0
@@ -158,7 +158,7 @@ class Local:
         self._is_closed = False
 
     def put(self, record: logging.LogRecord) -> None:
-        """One more, from any thread; never waits for the handler."""
+        """Add a record, from any thread; never waits for the handler."""
         with self._has_some:
             if self._is_closed or len(self._waiting) >= RECORDS_WAITING_MAX:
                 self.dropped += 1
@@ -170,7 +170,7 @@ class Local:
             self._has_some.notify()
 
     def close(self) -> None:
-        """Write what waits, for a moment at most, and end."""
+        """Write pending records, for a moment at most, and end."""
         with self._has_some:
             self._is_closed = True
             self._has_some.notify()
@@ -183,7 +183,7 @@ class Local:
             try:
                 handler = handler or self._make()
                 handler.handle(record)
-            except Exception:  # noqa: BLE001  # no room, no right: the program goes on
+            except Exception:  # noqa: BLE001  # no disk space, no permission: the program continues
                 self.dropped += 1
         if handler is not None:
             handler.close()
@@ -195,11 +195,11 @@ class Local:
             return self._waiting.popleft() if self._waiting else None
 
 
-CLOSE_S: Final = 0.2  # what waits for a slow disk is left behind
+CLOSE_S: Final = 0.2  # records waiting for a slow disk are dropped
 
 
 def told_of(record: logging.LogRecord) -> dict[str, Any]:
-    """A record in the protocol's own form, without what the service adds (LOG-003)."""
+    """A record in the protocol's form, without what the service adds (LOG-003)."""
     fields = {_text(key): _plain(value) for key, value in record.__dict__.items() if key not in _PLAIN}
     if record.exc_info and record.exc_info[0] is not None:
         fields["exception"] = _text(logging.Formatter().formatException(record.exc_info)[-MESSAGE_CHARS_MAX:])
@@ -253,17 +253,17 @@ def local_handler(service: str) -> logging.Handler:
 def _message(record: logging.LogRecord) -> str:
     try:
         return _text(record.getMessage())
-    except Exception:  # noqa: BLE001  # arguments that do not fit: the text alone says enough
+    except Exception:  # noqa: BLE001  # arguments that do not fit the text: use the text alone
         return _text(record.msg)
 
 
 def _plain(value: Any) -> Any:
-    """As JSON has it: numbers, truth, text; all else as text."""
+    """A value as JSON can hold it: numbers, booleans, text; everything else as text."""
     if value is None or isinstance(value, bool | float):
         return value
     return value if isinstance(value, int) and abs(value) < 1 << 63 else _text(value)
 
 
 def _text(value: Any) -> str:
-    """Of bounded length, and UTF-8."""
+    """Text of bounded length, valid as UTF-8."""
     return str(value)[:MESSAGE_CHARS_MAX].encode("utf-8", "replace").decode()

@@ -1,9 +1,9 @@
-"""What a service publishes, for who comes late too: last values first, and never an old one behind a new one (LVC-006).
+"""Subscriptions to a service's values: last values first, and never an old value after a new one (LVC-006).
 
-Each instance has a feed: a SUB socket straight to its publisher. As soon as the publisher has greeted, and so long after it
-that our subscription must have arrived, the broker is asked for the last values. Whatever was published before that is among
-them, whatever is published behind it comes here by itself. Of a topic from which something came here first, the broker's value
-is older or the same, and is left out.
+Each instance has a feed: a SUB socket straight to its publisher. As soon as the publisher has greeted, and so long
+after it that our subscription must have arrived, the broker is asked for the last values. Whatever was published before
+that is among them, whatever is published behind it comes here by itself. Of a topic from which something came here
+first, the broker's value is older or the same, and is left out.
 """
 
 import asyncio
@@ -28,24 +28,24 @@ Cached = Callable[[str], Awaitable[list[Value]]]
 
 
 class Latest:
-    """Which of the broker's values may still be told: those of topics from which nothing live came before."""
+    """Decides which of the broker's values may still be reported: those of topics without a live value before."""
 
     def __init__(self) -> None:
         self._seen: set[str] | None = set()
 
     def live(self, topic: str) -> None:
-        """Something came from the publisher itself."""
+        """A value came from the publisher itself."""
         if self._seen is not None:
             self._seen.add(topic)
 
     def cached(self, values: list[Value]) -> list[Value]:
-        """What to tell of what the broker had; nothing is remembered any more after that."""
+        """The values of the broker to report; afterwards nothing is remembered."""
         seen, self._seen = self._seen or set(), None
         return [value for value in values if value.topic not in seen]
 
 
 class Feed:
-    """One publisher: its last values, and what it says from now on."""
+    """One publisher: its last values, and its values from now on."""
 
     def __init__(self, entry: Entry, prefix: str, tell: Tell, cached: Cached | None) -> None:
         self.place = place_of(entry)
@@ -55,20 +55,20 @@ class Feed:
         self._greeted = asyncio.Event()
         self._line: Line | None = None
         if self.place is not None:
-            with suppress(BadEndpoint):  # whatever a service says of itself: the others are heard all the same
+            with suppress(BadEndpoint):  # whatever a service publishes, others must still be received
                 self._line = Line(zmq.SUB, self.place, self._heard, self._greeted.set)
                 self._line.subscribe(prefix.encode())
         self._work = asyncio.get_running_loop().create_task(self._tell_cached())
 
     def close(self) -> None:
-        """Hear it no more."""
+        """Stop receiving."""
         self._work.cancel()
         if self._line is not None:
             self._line.close()
             self._line = None
 
     async def ready(self) -> None:
-        """Until its last values have been told."""
+        """Wait until its last values have been reported."""
         await asyncio.wait([self._work])
 
     def _heard(self, frames: list[bytes]) -> None:
@@ -82,7 +82,7 @@ class Feed:
                 async with asyncio.timeout(CONNECT_S):
                     await self._greeted.wait()
             except TimeoutError:
-                pass  # it may be gone: what it said last is known all the same
+                pass  # it may be gone: its last values are still known
             else:
                 await asyncio.sleep(SHARED_S)
         if self._cached is None:
@@ -93,7 +93,7 @@ class Feed:
             self._tell(value)
 
     async def _asked(self, cached: Cached) -> list[Value]:
-        """As often as it takes; a broker without last values has none."""
+        """Ask until it succeeds; a broker without last values has none."""
         while True:
             try:
                 return await cached(self._instance)
@@ -135,7 +135,7 @@ class Subscription(ReadAhead[Value]):
                 await feed.ready()
 
     def _changed(self, change: Change) -> None:
-        """Instances come, move and go."""
+        """Instances come, move and leave."""
         if change.op == "resync":
             held = {entry.instance: entry for entry in self._watch.entries.values() if entry.name == self._name}
             for instance in [instance for instance in self._feeds if instance not in held]:

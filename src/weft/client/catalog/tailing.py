@@ -18,12 +18,12 @@ from weft.cores.catalog.logforms import LEVELS
 
 TOPIC: Final = b"logs/"
 AT_ONCE: Final = 1_000
-"""Of what was missed: what a broker tells in one answer."""
+"""Records missed that a broker returns in one answer."""
 Record = dict[str, Any]
 
 
 class Teller(Protocol):
-    """What it needs of its client."""
+    """The part of the client that it needs."""
 
     async def logs(self, wanted: Record) -> list[Record]:
         """The records that a broker remembers; CatalogError."""
@@ -72,7 +72,7 @@ class Tail(ReadAhead[Record]):
         self._work = asyncio.get_running_loop().create_task(self._catch_up())
 
     async def _catch_up(self) -> None:
-        """What was before: the first time as much as was asked for, then what was missed."""
+        """Fetch older records: the first time as many as requested, then those missed."""
         await asyncio.sleep(SHARED_S)
         wanted = {**self._wanted, "since": self._since, "limit": AT_ONCE} if self._since else self._wanted
         while True:

@@ -27,11 +27,11 @@ class Copied(NamedTuple):
     header: Table
     """`service instance seq dir socket peer ts frames bytes cut`, of a call `word`, of its answer `took_us`."""
     frames: tuple[bytes, ...]
-    """Each as far as it was copied; none, where only lengths are told."""
+    """The frames, as far as they were copied; empty if only lengths are reported."""
 
 
 class Teller(Protocol):
-    """What it needs of its client."""
+    """The part of the client that it needs."""
 
     async def told(self, *frames: bytes) -> Table:
         """The JSON that a request is answered; CatalogError."""
@@ -62,13 +62,13 @@ class Tapped(ReadAhead[Copied]):
         self.close()
 
     async def stop(self) -> None:
-        """Let it end at the broker, which then says its accounts; one that has ended is no fault."""
+        """Ask the broker to end the tap, which then reports its counts; a tap that has already ended is no error."""
         if self._has_begun and "why" not in self.accounts:
             with contextlib.suppress(CatalogError):
                 await self._teller.told(QUERY, msgspec.json.encode({"stop": self.id}))
 
     def close(self) -> None:
-        """Read no more; the tap itself goes on until `stop`, or its time."""
+        """Stop reading; the tap itself continues until `stop`, or until its time is over."""
         self._is_closed = True
         if self._line is not None:
             self._line.close()
@@ -107,7 +107,7 @@ class Tapped(ReadAhead[Copied]):
 
 
 class Flow:
-    """What went one way between a service and one other end, under one word."""
+    """The messages of one kind in one direction between a service and one peer."""
 
     def __init__(self) -> None:
         self.count = self.bytes = 0
@@ -141,7 +141,7 @@ class Flow:
 
 
 def flows_of(copies: Iterable[Copied]) -> dict[tuple[str, str, str, str], Flow]:
-    """Who talks to whom: by service, way, address of the other end and word."""
+    """The flows by service, direction, peer address and kind."""
     found: dict[tuple[str, str, str, str], Flow] = {}
     for copy in copies:
         note_flow(found, copy)

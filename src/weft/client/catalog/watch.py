@@ -23,7 +23,7 @@ RESYNC: Final = Change("resync", "", "", None)
 
 
 class Teller(Protocol):
-    """What a watch needs of its client."""
+    """The part of the client that a watch needs."""
 
     async def answered(self, *frames: bytes) -> dict[str, Any]:
         """The answer to a query, also where it is a refusal; CatalogError where there is none."""
@@ -57,7 +57,7 @@ class Watch(Feed):
 
     @property
     def is_live(self) -> bool:
-        """Whether it has all that the broker has, as far as can be known."""
+        """Whether it has the broker's complete state, as far as known."""
         return self._follower.is_live and not self._is_closed
 
     @property
@@ -84,7 +84,7 @@ class Watch(Feed):
         self._stirred.set()
 
     async def until_live(self) -> None:
-        """Until all that is there has been told once."""
+        """Wait until the complete state has been reported once."""
         while not self._follower.is_live:
             await self._stir()
             if self._is_closed:
@@ -101,7 +101,7 @@ class Watch(Feed):
         return self._told.popleft() if self._told else self._latest.pop(next(iter(self._latest)))
 
     async def _stir(self) -> None:
-        """Until something happens."""
+        """Wait until something happens."""
         if self._error is not None:
             error, self._error = self._error, None
             self.close()
@@ -123,7 +123,7 @@ class Watch(Feed):
         task.add_done_callback(self._works.discard)
 
     async def _open(self) -> None:
-        """A fresh socket to wherever the broker is."""
+        """Open a new socket to the broker's current address."""
         if self._line is not None:
             self._line.close()
             self._line = None
@@ -172,7 +172,7 @@ class Watch(Feed):
         self._act()
 
     def _act(self) -> None:
-        """Do what is to be done, tell what is to be told, and be woken in time."""
+        """Carry out actions, report changes, and set the timer."""
         if self._is_closed:
             return
         for action in self._follower.actions():
@@ -202,12 +202,12 @@ class Watch(Feed):
             self._tell_latest(change)
 
     def _tell_latest(self, change: Change) -> None:
-        """Nobody reads: of each instance only the last change is kept."""
+        """The reader is too slow: keep only the last change of each instance."""
         if not self._latest:
             self._latest = {(one.name, one.instance): one for one in self._told if one.op != RESYNC.op}
             self._told.clear()
             self._told.append(RESYNC)
-        if change.op != RESYNC.op:  # it stands first already
+        if change.op != RESYNC.op:  # it is already first
             self._latest[change.name, change.instance] = change
 
     def _fail(self, error: CatalogError) -> None:
@@ -216,7 +216,7 @@ class Watch(Feed):
 
 
 class Copy:
-    """All that the catalog has, kept up to date by a watch: lookups that ask nobody (CAT-072)."""
+    """A copy of the whole catalog, kept up to date by a watch: lookups need no request (CAT-072)."""
 
     def __init__(self, watch: Watch) -> None:
         self._watch = watch
@@ -228,12 +228,12 @@ class Copy:
         await self._watch.__aenter__()
 
     def close(self) -> None:
-        """Follow no more."""
+        """Stop updating."""
         self._watch.close()
 
     @property
     def is_fresh(self) -> bool:
-        """Whether it is what the broker has."""
+        """Whether it equals the broker's state."""
         return self._watch.is_live
 
     def of_name(self, name: str) -> list[Entry]:

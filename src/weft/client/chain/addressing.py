@@ -1,4 +1,4 @@
-"""Whereto a message goes, in the words of the seed (RTE-002), and where in its chain a handler stands (CHN-010)."""
+"""The destinations of messages, as in the seed (RTE-002), and the places of handlers in a chain (CHN-010)."""
 
 import re
 from functools import lru_cache
@@ -40,7 +40,7 @@ def direct(node: str | bytes = LOCAL) -> Destination:
 
 
 def destination(to: Any) -> list[Any] | None:
-    """A destination as it travels; None for what can be none. Kinds and nodes are judged by the node that knows them.
+    """A destination in its wire form; None if it is invalid. Kinds and nodes are checked by the node.
 
     >>> destination(PARENTS_OF_LOCAL), destination(LOCAL), destination(("DIRECT", "LOCAL", 3)), destination(7)
     (['PARENTSOF'], ['DIRECT'], ['DIRECT', None, 3], None)
@@ -51,7 +51,7 @@ def destination(to: Any) -> list[Any] | None:
         return None
     try:
         return _parts(tuple(to))
-    except TypeError:  # what has no hash is no part of a destination
+    except TypeError:  # a value without a hash cannot be part of a destination
         return None
 
 

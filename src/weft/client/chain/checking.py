@@ -1,4 +1,4 @@
-"""What a program asks of a node, judged before it is said: the node would only say that it cannot read it."""
+"""Checks requests before they are sent, because the node would only report that it cannot decode them."""
 
 from weft.base.errors import UserError
 from weft.client.chain.limits import NAME_CHARS_MAX, TIMEOUT_MS_MAX, WINDOW_MAX
@@ -9,13 +9,13 @@ FAILS = (None, "open", "closed", "drop", "wait")
 
 
 def check_name(name: str) -> None:
-    """UserError for a name that no client can have."""
+    """Raise UserError for a name that no client can have."""
     if not 1 <= len(name) <= NAME_CHARS_MAX:
         raise UserError("bad-name", f"{name[:NAME_CHARS_MAX]!r} is no name of a client", f"1 to {NAME_CHARS_MAX} signs")
 
 
 def check_registration(reg: clients.Reg, parallel: int) -> None:
-    """UserError for the first argument of a registration that no node would take."""
+    """Raise UserError for the first argument of a registration that no node would accept."""
     timeout_s = f"more than 0 and at most {TIMEOUT_MS_MAX // 1_000:,} seconds"
     for is_right, said, mend in (
         (reg.dir in WAYS, f"on={reg.dir!r}", 'on="in" or on="out"'),

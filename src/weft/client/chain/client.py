@@ -96,7 +96,7 @@ class ChainClient:
     async def __aexit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        """Leave: what is queued is said, what is held is given back by policy, open sends fail with `closing`."""
+        """Leave: queued messages are sent, held ones returned by their policy, open sends fail with `closing`."""
         self.flush()
         links, self.links = list(self.links.values()), {}
         for link in links:
@@ -222,7 +222,7 @@ class ChainClient:
             await link.standing
 
     async def run(self) -> None:
-        """Serve the handlers until `close`; UserError if the node refuses the client or a registration."""
+        """Run the handlers until `close`; UserError if the node refuses the client or a registration."""
         await asyncio.shield(self._end)
 
     def close(self) -> None:
@@ -233,7 +233,7 @@ class ChainClient:
     # ------------------------------------------------------------------------------------------------- hearing
 
     def stand(self, welcome: clients.Welcome) -> None:
-        """Attached: registrations first, then what has no status, then the rest."""
+        """Attached: send registrations first, then messages without a status, then the rest."""
         self.session = self.here = welcome
         self._sends.credit, self._sends.credit_bytes = welcome.credit, welcome.credit_bytes
         for link in self.links.values():
@@ -243,25 +243,25 @@ class ChainClient:
             self._standing.set_result(None)
 
     def fall(self) -> None:
-        """Detached: what handlers hold is abandoned, and nothing of it may be answered any more."""
+        """Detached: messages that handlers hold are abandoned, and must not be answered any more."""
         self.session = None
         self._outgoing.forget()
         for link in self.links.values():
             link.abandon()
 
     def give_up(self, error: UserError) -> None:
-        """The node does not want this client: everything that waits hears it."""
+        """The node refuses this client: all pending operations fail."""
         self._end_with(error)
         self._sends.fail(SendFailed(error.code))
         if not self._standing.done():
             self._standing.set_exception(error)
 
     def hear(self, message: clients.Answered) -> None:
-        """What the node says while the client stands."""
+        """A message of the node while the client is attached."""
         HEARD[type(message)](self, message)
 
     def flush(self) -> None:
-        """Say everything that may be said."""
+        """Send everything that may be sent."""
         self._is_flush_due = False
         connection = self._connection
         if not connection.is_clear:
@@ -282,7 +282,7 @@ class ChainClient:
         self._schedule()
 
     def leave(self, reg: int) -> None:
-        """Take a registration back."""
+        """Remove a registration."""
         link = self.links.pop(reg)
         link.stop()
         if self.session is not None:
@@ -304,7 +304,7 @@ class ChainClient:
     def _end_with(self, error: UserError) -> None:
         if not self._end.done():
             self._end.set_exception(error)
-            self._end.exception()  # whoever never calls `run` has it in the log
+            self._end.exception()  # for programs that never call `run` it is in the log
 
     def _take(self, rec: clients.Rec) -> None:
         link = self.links.get(rec.reg)
@@ -330,7 +330,7 @@ class ChainClient:
         self.here = replace(self.here, level=place.level, parent=place.parent, children=place.children)
 
     def _note_error(self, error: clients.Error) -> None:
-        """A late answer hurts nobody: its message went on as the policy said (CLI-022)."""
+        """A late answer does no harm: its message continued according to the policy (CLI-022)."""
         if error.why in LATE:
             self.counts["late answers"] += 1
             return
@@ -369,7 +369,10 @@ def chain_client(name: str, node: Node = None, curve: Given = None, *, record: s
 
 
 def _opener(node: Node, keys: Given) -> Opener:
-    """How to connect to a node; UserError if it cannot be found. When it comes back it may listen elsewhere."""
+    """How to connect to a node; UserError if it cannot be found.
+
+    It is located again for each connection, because it may have moved.
+    """
     if callable(node):
         return node
     place, keyring, tries = locate(node), Keyring.of(keys), count()
@@ -379,14 +382,14 @@ def _opener(node: Node, keys: Given) -> Opener:
         endpoint = endpoint_of(place)
         scheme, _, where = endpoint.partition("://")
         if keyring is None or (scheme != "tcp" and not isinstance(keys, Curve)):
-            return Target(endpoint)  # a socket in the file system asks the kernel, not for a key
+            return Target(endpoint)  # a local socket is protected by the kernel and needs no key
         return keyring.target(endpoint, keyring.turn(where, next(tries)))
 
     return lambda on_ready, on_end: dealer(target(), on_ready, on_end)
 
 
 def _refusal(type_: str, frames: tuple[bytes, ...], to: list[Any] | None) -> str | None:
-    """What cannot even be said."""
+    """Why a message cannot be sent at all."""
     if to is None:
         return "bad-destination"
     if not frames:

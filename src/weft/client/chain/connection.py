@@ -1,8 +1,7 @@
-"""One client's way to its node: hello, beats, death, and coming back by a fresh socket (CLI-005, CLI-022).
+"""A client's connection to its node: hello, beats, loss, and reconnecting with a new socket (CLI-005, CLI-022).
 
-APART      nobody answers yet, or no more; after a pause, doubling from 0.1 s to 1 s, the next hello
-GREETING   hello is said
-STANDING   the node said welcome; either side says beat in silence, and gives the other up after `dead`
+APART nobody answers yet, or no more; after a pause, doubling from 0.1 s to 1 s, the next hello GREETING hello is said
+STANDING the node said welcome; either side says beat in silence, and gives the other up after `dead`
 """
 
 import asyncio
@@ -22,33 +21,33 @@ from weft.wire import clients
 LOG: Final = logging.getLogger("weft.client")
 BEAT: Final = clients.encode(clients.Beat())
 RETRIED: Final = frozenset({"busy"})
-"""Refusals that mean: later."""
+"""Refusals after which the client tries again later."""
 
 
 class Ear(Protocol):
-    """Who hears what a connection hears."""
+    """The receiver of a connection's events."""
 
     def stand(self, welcome: clients.Welcome) -> None:
-        """The node took the client, for the first time or again: everything that is open is to be said now."""
+        """The node has accepted the client, for the first time or again: send everything that is open now."""
 
     def hear(self, message: clients.Answered) -> None:
-        """The node said something."""
+        """A message of the node."""
 
     def fall(self) -> None:
-        """The connection is gone; another one is tried for."""
+        """The connection is lost; another one is attempted."""
 
     def give_up(self, error: UserError) -> None:
-        """The node does not want this client."""
+        """The node refuses this client."""
 
     def flush(self) -> None:
-        """The turn is over: say what it brought."""
+        """The turn is over: send what it produced."""
 
     def is_busy(self) -> bool:
-        """Whether its handlers should have the loop before more is heard."""
+        """Whether its handlers should run before more is read."""
 
 
 class Connection:
-    """Keeps one connection standing. To be used in a running loop."""
+    """Keeps one connection open. Use it in a running loop."""
 
     def __init__(
         self, opener: Opener, hello: clients.Hello, ear: Ear, counts: Counter[str], tape: Recording | None = None
@@ -65,7 +64,7 @@ class Connection:
         self._is_closed = False
 
     def open(self) -> None:
-        """Say hello through a fresh socket."""
+        """Connect with a new socket, and send hello."""
         try:
             self._channel = Channel(
                 self._opener,
@@ -94,16 +93,16 @@ class Connection:
 
     @property
     def _tick_s(self) -> float:
-        """How often to look at the silence; a node that wants no pause between beats gets some."""
+        """How often to check for silence; a node that wants no pause between beats gets some."""
         return max(self.welcome.beat / 2_000, TICK_MIN_S) if self.welcome else HELLO_S
 
     @property
     def is_clear(self) -> bool:
-        """Whether everything that was said has left."""
+        """Whether everything has left the queue."""
         return self.welcome is not None and self._channel is not None and self._channel.is_clear
 
     def say(self, frames: list[bytes]) -> None:
-        """Say it now, or in its turn as soon as the queue has room."""
+        """Send now, or when the queue has room."""
         assert self._channel is not None, "nothing is said apart"
         self._said_at = self._loop.time()
         if self._tape is not None:
@@ -111,7 +110,7 @@ class Connection:
         self._channel.say(frames)
 
     def work(self) -> None:
-        """One turn: hear what has come, say what it brought, let others run."""
+        """One turn: read what has arrived, send what it produced, let other tasks run."""
         if self._channel is not None:
             self._channel.work()
 
@@ -144,7 +143,7 @@ class Connection:
         self._ear.stand(welcome)
 
     def _be_refused(self, refusal: clients.Refuse) -> None:
-        """A node that forgot this client takes everything but hello for a bad one."""
+        """A node that forgot this client refuses everything except hello."""
         if self.welcome is not None or refusal.why in RETRIED:
             self._break()
             return
@@ -153,7 +152,7 @@ class Connection:
         self._ear.give_up(UserError(refusal.why, text, "weft status, and the log of the node"))
 
     def _tick(self) -> None:
-        self.work()  # what waits in the socket is no silence
+        self.work()  # data waiting in the socket means that the node is not silent
         welcome, now = self.welcome, self._loop.time()
         if self._channel is None:
             return
