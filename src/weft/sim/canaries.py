@@ -13,7 +13,7 @@ from weft.sim.run import Outcome, run
 from weft.sim.swarm import draw_plan
 
 Plant = Callable[[Any], Any]
-"""Takes the method as it is, returns what to put in its place."""
+"""Takes the original method, returns its replacement."""
 
 SEEDS_MAX: Final = 200
 
@@ -24,7 +24,7 @@ class Canary(NamedTuple):
     name: str
     caught_by: str
     within: int
-    """Seeds 0 to `within` - 1 must contain one that shows it."""
+    """One of the seeds 0 to `within` - 1 must show it."""
     place: Any
     """A class, a module, or a table of methods."""
     attribute: Any
@@ -34,16 +34,16 @@ class Canary(NamedTuple):
 
 
 class Caught(NamedTuple):
-    """What became of a canary."""
+    """The result for one canary."""
 
     canary: Canary
     seeds: int
-    """How many seeds it took, 0 if none of them showed it."""
+    """How many seeds were needed; 0 if none showed it."""
     outcome: Outcome | None
 
     @property
     def rule(self) -> str:
-        """Who caught it; empty: nobody."""
+        """The rule that caught it; empty: none."""
         return self.outcome.verdicts[0].rule if self.outcome is not None else ""
 
     @property
@@ -72,7 +72,7 @@ def canary(
 
 @contextmanager
 def planted(bug: Canary) -> Iterator[None]:
-    """The bug is there for as long as this lasts."""
+    """The bug is planted inside this context."""
     is_table = isinstance(bug.place, dict)
     original = bug.place[bug.attribute] if is_table else getattr_static(bug.place, bug.attribute)
     is_own = is_table or bug.attribute in vars(bug.place)
@@ -83,7 +83,7 @@ def planted(bug: Canary) -> Iterator[None]:
         if is_own:
             _put(bug, original)
         else:
-            delattr(bug.place, bug.attribute)  # inherited: the class above has it, and other classes, too
+            delattr(bug.place, bug.attribute)  # inherited: a base class has the method, which other classes use too
 
 
 def _put(bug: Canary, method: Any) -> None:

@@ -33,8 +33,8 @@ from weft.sim.plan import CATALOG_PORT
 from weft.wire.catalog import beacon, beats, commands
 from weft.wire.catalog.messages import PING, PONG, REPLY, REQUEST, UPDATE, Message
 
-KINDS: Final = 3  # names of services: so some have several instances
-ANSWER_NS: Final = 3 * SECOND  # until a watcher believes that it gets none
+KINDS: Final = 3  # names of services: so few that some have several instances
+ANSWER_NS: Final = 3 * SECOND  # time until a watcher assumes that no answer comes
 DECODE: Final[dict[str, Callable[[list[bytes]], Any]]] = {
     BROKER: commands.decode,
     BEACONS: beacon.decode,
@@ -43,7 +43,7 @@ DECODE: Final[dict[str, Callable[[list[bytes]], Any]]] = {
 
 
 def name_of(host: str) -> str:
-    """What the service on a machine is called; its id is the machine's name."""
+    """The name of the service on a machine; its id is the machine's name."""
     return f"kind{sum(host.encode()) % KINDS}"
 
 
@@ -74,12 +74,12 @@ class ServiceProgram:
         self.core.command(Stop(), now)
 
     def change(self, number: int, now: Now) -> None:
-        """It says something else of itself."""
+        """Change its own record."""
         self._tickets += 1
         self.core.command(Update(self._tickets, {"metadata": {"number": str(number)}}), now)
 
     def meddle(self, other: str, now: Now) -> None:
-        """It says something of somebody else, which is none of its business."""
+        """Try to change the record of another service, which is not allowed."""
         said = msgspec.json.encode({"name": name_of(other), "id": other, "metadata": {"number": "0"}})
         self._say(UPDATE, now, said)
 
@@ -87,7 +87,7 @@ class ServiceProgram:
         self.host.say(BROKER, commands.encode(Message(command, b"%d" % (now.wall // SECOND), body)))
 
     def hear(self, channel: str, peer: bytes, frames: list[bytes], now: Now) -> None:
-        """The broker speaks, or somebody calls where it serves; what is no message is none."""
+        """A message of the broker, or a call; invalid messages are ignored."""
         try:
             if channel == "served":
                 self._serve(peer, commands.decode(frames))
@@ -110,7 +110,7 @@ class ServiceProgram:
         return self.core.deadline()
 
     def act(self) -> None:
-        """Do what the core wants."""
+        """Carry out the core's effects."""
         for effect in self.core.effects():
             if type(effect) in DOES:
                 DOES[type(effect)](self, effect)
@@ -138,14 +138,14 @@ class ServiceProgram:
             self.host.fabric.recorder.meet(f"a service dropped: {event.why}")
 
     def waits(self, core: Any) -> str:
-        """For what it waits of its broker."""
+        """What it waits for from its broker."""
         if self.core.state is not State.UP:
             return f"which is {self.core.state.name}"
         known = core.book.get(self.core.settings.name, self.host.name)
         return "" if known is not None and known.is_live else "which is not listed"
 
     def noted(self, what: str) -> None:
-        """What has become of the process."""
+        """Record a change of its process."""
         plan = self.host.plan
         brokers = list(plan.calls or (plan.net,))
         self.host.note("info", "service", [what, name_of(plan.name), plan.interval_ms * MILLISECOND, brokers])
@@ -178,7 +178,7 @@ class WatcherProgram:
         self.follower.opened(now.mono)
 
     def stop(self, now: Now) -> None:
-        """Nobody needs to know."""
+        """Stop; nobody needs to be told."""
 
     def hear(self, channel: str, peer: bytes, frames: list[bytes], now: Now) -> None:
         """An event, or an answer."""
@@ -202,7 +202,7 @@ class WatcherProgram:
         self._tell(told if is_adopted else None)
 
     def _tell(self, adopted: dict[str, Any] | None) -> None:
-        """What it knows now, as facts."""
+        """Record its current view as facts."""
         host, follower = self.host, self.follower
         behind = 0
         if adopted is not None:
@@ -231,7 +231,7 @@ class WatcherProgram:
         return min((due for due in dues if due is not None), default=None)
 
     def act(self) -> None:
-        """Do what the follower wants."""
+        """Carry out the follower's actions."""
         now = self.host.now
         for action in self.follower.actions():
             if isinstance(action, Subscribe):
@@ -248,7 +248,7 @@ class WatcherProgram:
             self.host.connect("broker-events", self._events, b"", topics)
 
     def _ask(self, action: Ask, now: Now) -> None:
-        """On a socket of its own, whose tag is the ticket."""
+        """Send a query on a separate socket, whose tag is the ticket."""
         self._asked = action.ticket, action.frames[0] == b"dbp.watch"
         self._answer_at = now.mono + ANSWER_NS
         self.host.connect(BROKER, self._router, b"%d" % action.ticket)

@@ -1,4 +1,4 @@
-"""Notes what becomes of catalogs: changes that are durable at their broker, and what brokers say of them."""
+"""Records facts about catalogs: changes that are durable at their broker, and what brokers report."""
 
 from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any, Final
@@ -16,11 +16,11 @@ if TYPE_CHECKING:
     from weft.sim.machine import Machine
 
 OF_CATALOGS: Final = ("service", "watcher")
-"""Programs that speak with brokers."""
+"""Channels of programs that talk to brokers."""
 
 
 class CatalogBook:
-    """Notes for the checkers of catalogs; silent where nobody is a broker."""
+    """Records facts for the checkers of catalogs; does nothing without a broker."""
 
     def __init__(self, fabric: "Fabric") -> None:
         self.fabric, self.recorder = fabric, fabric.recorder
@@ -47,7 +47,7 @@ class CatalogBook:
             self.recorder.listener(self.fabric.world.at, machine.name, "catalog", text)
 
     def spoke(self, machine: "Machine", effect: NodeEffect) -> None:
-        """An effect is about to be done."""
+        """An effect is about to be carried out."""
         if not (self.is_wanted and machine.plan.is_broker):
             return
         if type(effect) is Transmit:
@@ -61,20 +61,20 @@ class CatalogBook:
             self.recorder.meet(TOLD[type(effect.event)])
 
     def _kept(self, machine: "Machine") -> list[str]:
-        """Whom a start of the broker lists before its first change."""
+        """The instances that a start of the broker lists before its first change."""
         core: Any = machine.running.cores["catalog"]
         return sorted(f"{instance.name}/{instance.id}" for instance in core.book.all())
 
     def _said(self, machine: "Machine", data: bytes) -> None:
-        """An approval or an event: it names a change that has to be durable."""
+        """An approval or an event: it names a change that must be durable."""
         said = msgspec.json.decode(data)
         self._note(machine, "sent", "catalog", [said["epoch"], said["index"]])
 
     def went_back(self, machine: "Machine") -> None:
-        """Its disk is empty, or an old one: so is its catalog."""
+        """The disk is empty or an old copy, and so is the catalog."""
 
     def waits(self, machine: "Machine") -> str:
-        """For what a broker and who speaks with it wait; empty: for nothing."""
+        """What a broker and its clients wait for; empty: nothing."""
         core = self._core(machine)
         if core is None:
             return ""
@@ -87,7 +87,7 @@ class CatalogBook:
         return ""
 
     def rest(self, machine: "Machine") -> None:
-        """Who is listed in the end, and who may be looked for."""
+        """Which instances are listed at the end, and which services may be expected."""
         core = self._core(machine)
         if core is not None:
             live = sorted([instance.name, instance.id] for instance in core.book.all() if instance.is_live)
@@ -104,4 +104,4 @@ TOLD: Final[dict[type, str]] = {
     messages.EvictionsHeld: "evictions that are held",
     messages.PeerMalformed: "a peer that says what is no message",
 }
-"""What events of a broker say of themselves."""
+"""Fields of the broker's events."""

@@ -1,7 +1,8 @@
-"""Draws brokers, services and watchers, and what befalls them (docs/catalog.md).
+"""Draws brokers, services and watchers, and their faults (docs/catalog.md).
 
-Each broker stands alone, on a node of a small tree, whose lake gets all changes; services and watchers are on hosts of their own, some call a broker by address, some
-follow its beacon. Every datagram may be lost, doubled, late or damaged while there are faults.
+Each broker stands alone, on a node of a small tree, whose lake gets all changes; services and watchers are on hosts of
+their own, some call a broker by address, some follow its beacon. Every datagram may be lost, doubled, late or damaged
+while there are faults.
 """
 
 from collections.abc import Callable
@@ -14,7 +15,7 @@ from weft.sim.plan import Action, CatalogPlan, HostPlan, NodePlan, Plan, Weather
 
 ROOT: Final = "root"
 BEGIN_NS: Final = 5 * SECOND
-FORGED_SEQ: Final = 1 << 40  # beyond every number of a real beat
+FORGED_SEQ: Final = 1 << 40  # above every number of a real beat
 
 
 class Size(NamedTuple):
@@ -25,7 +26,7 @@ class Size(NamedTuple):
     watchers: tuple[int, int]
     safety_ns: tuple[int, int]
     menu: tuple[str, ...] = ()
-    """What befalls it; nothing: it is drawn."""
+    """Its faults; empty: they are drawn."""
 
 
 CATALOGS: Final[dict[str, Size]] = {
@@ -52,11 +53,11 @@ class Draw(NamedTuple):
         return self.chance.randrange(self.begin_ns, self.end_ns)
 
     def span(self) -> int:
-        """Shorter than anybody notices, or many intervals long; short ones as likely as long ones."""
+        """A span that nobody notices, or of many intervals; both equally likely."""
         return self.chance.randint(SECOND // 5, SECOND << self.chance.randrange(6))
 
     def lasts(self, begin: Action, end: Action) -> list[Action]:
-        """Both ends of something; what outlasts the stormy phase is ended by the heal."""
+        """Begin and end of something; what outlasts the stormy phase is ended by the heal."""
         return [begin, end] if end.at < self.end_ns else [begin]
 
     def host(self) -> HostPlan:
@@ -95,7 +96,7 @@ def leave(draw: Draw) -> list[Action]:
 
 
 def stand_still(draw: Draw) -> list[Action]:
-    """A program stands still for a while."""
+    """A program is paused for a while."""
     at, name = draw.moment(), draw.host().name
     return draw.lasts(Action(at, "pause-host", name), Action(at + draw.span(), "resume-host", name))
 
@@ -109,7 +110,7 @@ def cut(draw: Draw) -> list[Action]:
 
 
 def give_up(draw: Draw) -> list[Action]:
-    """TCP breaks the connection of a program to its broker, which notices later."""
+    """TCP breaks a program's connection to its broker, which notices later."""
     how = draw.chance.choice(("broker", "broker-events"))
     return [Action(draw.moment(), "give-up", draw.host().name, how=how, number=draw.chance.randint(1, 20 * SECOND))]
 
@@ -123,7 +124,7 @@ def slow(draw: Draw) -> list[Action]:
 
 
 def pause_broker(draw: Draw) -> list[Action]:
-    """A broker stands still for longer than most silences."""
+    """A broker is paused for longer than most silences."""
     at, name = draw.moment(), draw.chance.choice(draw.brokers)
     return draw.lasts(Action(at, "pause", name), Action(at + draw.chance.randint(SECOND, 30 * SECOND), "resume", name))
 
@@ -163,7 +164,7 @@ def drift(draw: Draw) -> list[Action]:
 
 
 def forge(draw: Draw) -> list[Action]:
-    """Datagrams that say goodbye for others, or beat for somebody who never registered."""
+    """Forged datagrams say goodbye for others, or beat for a service that never registered."""
     made = []
     for number in range(draw.chance.randint(1, 4)):
         host, how = draw.service(), draw.chance.choice(("goodbye", "ghost"))
@@ -172,7 +173,7 @@ def forge(draw: Draw) -> list[Action]:
 
 
 def meddle(draw: Draw) -> list[Action]:
-    """A service says something of another one: it is denied."""
+    """A service tries to change another one's record: it is denied."""
     made = []
     for _ in range(draw.chance.randint(1, 4)):
         one, other = draw.service(), draw.service()
@@ -233,7 +234,7 @@ def _host(chance: Chance, name: str, runs: str, **more: Any) -> HostPlan:
 
 
 def befall(seed: str, menu: tuple[str, ...], draw: Draw) -> list[Action]:
-    """The faults of a run; and services that change what they say of themselves."""
+    """The faults of a run, and changes of services' own records."""
     made: list[Action] = []
     for name in menu:
         mine = draw._replace(chance=Chance(f"{seed}/catalog/{name}"))

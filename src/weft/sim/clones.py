@@ -27,7 +27,7 @@ SUBJECT: Final = "what clients of the Clone pattern share"
 
 
 class CloneProgram:
-    """One client; it turns to the next server when it hears nothing of this one."""
+    """One client; it changes to the next server when this one is silent."""
 
     def __init__(self, host: Host) -> None:
         self.host = host
@@ -51,10 +51,10 @@ class CloneProgram:
         self.host.say(ASK, chp.encode_ask(ICanHaz(CLONE_PREFIX)))
 
     def stop(self, now: Now) -> None:
-        """Nobody needs to know."""
+        """Stop; nobody needs to be told."""
 
     def write(self, key: str, value: bytes, _: Now) -> None:
-        """Want something written; whether it is, shows in an update."""
+        """Request a write; an update shows whether it was made."""
         said = chp.encode_set(chp.KvSet(CLONE_PREFIX + key, 0, self.uuid, value))
         self.host.fabric.streams.announce(self.host.name, SETS, said)
 
@@ -89,7 +89,7 @@ class CloneProgram:
             self.pairs.pop(update.key, None)
 
     def wake(self, now: Now) -> None:
-        """Nothing is heard, or it is time to look whether anything was missed."""
+        """Nothing is received, or it is time to check for missed updates."""
         if now.mono >= self._heard_at + SILENT_NS:
             self._turn += 1
             self.begin(now)
@@ -101,10 +101,10 @@ class CloneProgram:
         return min(self._heard_at + SILENT_NS, self._again_at)
 
     def act(self) -> None:
-        """All is done at once."""
+        """Everything is done at once."""
 
     def waits(self, core: Any) -> str:
-        """For what it waits of the root."""
+        """What it waits for from the root."""
         return "" if self._incoming is None and self.number >= core.context.number else "which has not heard all"
 
     def noted(self, what: str) -> None:
@@ -112,14 +112,14 @@ class CloneProgram:
 
 
 class CloneBook:
-    """Notes what clients and the root hold in the end; silent where nobody is a client."""
+    """Records the final state of clients and the root; does nothing without clients."""
 
     def __init__(self, fabric: "Fabric") -> None:
         self.fabric = fabric
         self.is_wanted = any(host.runs == "clone" for host in fabric.plan.hosts)
 
     def durable(self, machine: "Machine", entries: Any) -> None:
-        """What clients write is the configuration's."""
+        """Nothing to record: writes of clients are configuration writes."""
 
     def spoke(self, machine: "Machine", effect: Any) -> None:
         """The same."""
@@ -128,7 +128,7 @@ class CloneBook:
         """The same."""
 
     def waits(self, machine: "Machine") -> str:
-        """For what the clients of a root wait; empty: for nothing."""
+        """What a root's clients wait for; empty: nothing."""
         core = self._core(machine)
         for host in self._clients() if core is not None else ():
             why = host.waits(core, set())
@@ -137,7 +137,7 @@ class CloneBook:
         return ""
 
     def rest(self, machine: "Machine") -> None:
-        """What the root and its clients hold."""
+        """The contents of the root and its clients."""
         core = self._core(machine)
         if core is None:
             return
@@ -149,7 +149,7 @@ class CloneBook:
             self.fabric.recorder.note(name, 0, "info", "state", [SUBJECT, digest])
 
     def _core(self, machine: "Machine") -> Any:
-        """The core that answers clients: that of the root."""
+        """The core that answers clients: the root's."""
         core: Any = machine.node.cores.get("clone") if machine.node is not None and self.is_wanted else None
         return core if core is not None and core.server.is_active else None
 

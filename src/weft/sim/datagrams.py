@@ -17,7 +17,7 @@ class Datagrams:
         """What has become of datagrams that did not simply arrive."""
         self._noise: dict[tuple[str, str, str], NoiseSource] = {}
 
-    def send(  # tidy: from where to where, and what
+    def send(  # tidy: sender, receiver, channel, message
         self, here: str, source: bytes, there: Host, path: Path, frames: list[bytes], channel: str = "beacon"
     ) -> None:
         """One datagram to one of those who listen."""
@@ -51,7 +51,7 @@ class Datagrams:
 
 
 class Weather(NamedTuple):
-    """How datagrams fare; shares in 65,536ths."""
+    """The faults of datagrams; shares in 65,536ths."""
 
     loss: int = 0
     duplication: int = 0
@@ -61,7 +61,7 @@ class Weather(NamedTuple):
 
 
 def _damaged(frames: list[bytes], where: int) -> list[bytes]:
-    """One byte of the first frame is another."""
+    """A datagram with one byte of its first frame changed."""
     data = bytearray(frames[0])
     data[where % len(data)] ^= 1 + (where >> 16) % 255
     return [bytes(data), *frames[1:]]

@@ -1,4 +1,4 @@
-"""The state of a node as one number: everything its cores remember, but for what they only count (CHK-019)."""
+"""A digest of a node's state: everything its cores remember, except counters (CHK-019)."""
 
 from collections import Counter, deque
 from collections.abc import Iterator, Mapping
@@ -42,10 +42,10 @@ def memory_digest(node: Node) -> str:
 
 
 def _operations(core: Documents) -> list[Any]:
-    """All operations by session and source.
+    """All operations by session and source, without time of receipt and sender.
 
-    When they became known, and from whom, may be another after a start: what a node also passes on stands twice in its
-    journal, and the first copy counts.
+    These may differ after a start: an operation that a node passes on is in its journal twice, and then the first copy
+    counts.
     """
     logs = {**core.dormant, **{name: session.log for name, session in core.sessions.items()}}
     return [
@@ -56,13 +56,16 @@ def _operations(core: Documents) -> list[Any]:
 
 
 class Walk:
-    """One way through the state of a core. What was met before is only named: parts of a core may know one another."""
+    """A walk through the state of a core.
+
+    An object already visited is only named, because parts of a core may refer to one another.
+    """
 
     def __init__(self) -> None:
         self._met: dict[int, Any] = {}
 
     def pieces(self, value: Any, depth: int) -> Iterator[bytes]:
-        """All that a value holds, in order."""
+        """The contents of a value, in order."""
         assert depth < DEPTH_MAX, f"a state nests deeper than {DEPTH_MAX}"
         if isinstance(value, ATOMS):
             yield f"{type(value).__name__}:{value!r};".encode()
@@ -84,7 +87,7 @@ class Walk:
             yield from self._fields(value, depth)
 
     def _fields(self, value: Any, depth: int) -> Iterator[bytes]:
-        """An object by its attributes, wherever it keeps them."""
+        """The attributes of an object, wherever it stores them."""
         yield type(value).__name__.encode()
         if id(value) in self._met:
             return

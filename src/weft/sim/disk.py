@@ -19,7 +19,7 @@ from weft.wire.segments import SEGMENT, Gap, Judgement, Place, Verdict, close_ba
 
 RECORD_HEAD_BYTES: Final = 4
 BATCH_HEAD_BYTES: Final = 32
-SEGMENTS_MIN: Final = 8  # into which a full budget is divided, at least
+SEGMENTS_MIN: Final = 8  # segments into which a full budget is divided, at least
 CRASHES: Final = ("kept", "torn", "lost", "old")
 FLIPPED, CUT = "with a flipped bit", "with a segment cut short"
 HARMS: Final = (FLIPPED, CUT, "without a segment", "with two segments swapped", "with a misplaced segment")
@@ -29,7 +29,7 @@ _OWNER: Final = bytes(16)
 
 
 class Claim(NamedTuple):
-    """What a record that goes up says of itself, for the history: see `checks.history`."""
+    """A record that goes up, for the history: see `checks.history`."""
 
     kind: str
     """`record`, `loss` or `link`."""
@@ -99,11 +99,11 @@ class JournalDisk:
         self._unsynced_claims = [self._claim_of(record) for record in records]
 
     def unsynced_bytes(self) -> list[bytes]:
-        """The batch that waits for its sync, for the trace."""
+        """Bytes of the batch that waits for its sync, for the trace."""
         return self._unsynced
 
     def sync(self) -> list[Claim]:
-        """Make the batch durable; returns what it holds that goes up."""
+        """Make the batch durable; returns its records that go up."""
         claims = self._unsynced_claims
         if self._unsynced:
             self._turns.append(self.durable_upto + 1)
@@ -166,7 +166,7 @@ class JournalDisk:
         return RecordsFetched(holder, after, upto, tuple(entries))
 
     def between(self, first_lsn: int, last_lsn: int) -> list[Claim]:
-        """What the records of these lsns hold that goes up; those that are forgotten are absent."""
+        """The records with these lsns that go up, without forgotten ones."""
         begin, end = max(first_lsn, self.first_lsn) - self.first_lsn, last_lsn - self.first_lsn + 1
         return [claim for claim in self.claims[begin:end] if claim is not None]
 
@@ -225,17 +225,17 @@ class JournalDisk:
         )
 
     def go_back(self, image: Image) -> None:
-        """The disk is an old one again."""
+        """Restore an old image of the disk."""
         self.first_lsn = image.first_lsn
         self._data, self.claims = image.data.copy(), image.claims.copy()
         self._snapshots, self._starts = image.snapshots.copy(), image.starts.copy()
         self._turns, self.damages = image.turns.copy(), []
         self.bytes_used = sum(map(len, self._data)) + RECORD_HEAD_BYTES * len(self._data)
 
-    # Harm between two runs
+    # Damage between two runs
 
     def harm(self, how: str, chance: Chance) -> bool:
-        """Do one of `HARMS` to a closed segment that the next start reads; False: there is none."""
+        """Apply one of `HARMS` to a closed segment that the next start reads; False: there is none."""
         ends = list(pairwise(self._starts))
         closed = [index for index, (begin, after) in enumerate(ends) if begin < after > self.snapshot_upto + 1]
         if not closed:
@@ -256,7 +256,7 @@ class JournalDisk:
             data.clear()
         judgement = judge(bytes(data), _OWNER, is_last=False) if data else Judgement(Verdict.BAD_HEADER)
         gaps = judgement.gaps
-        if judgement.header is None:  # it is set aside, by whoever repairs the journal
+        if judgement.header is None:  # whoever repairs the journal moves it away
             gaps = (Gap(0, 0, begin, after, "missing"),)
         kept = {lsn for batch in judgement.batches for lsn in range(batch.lsn, batch.end_lsn)}
         self._lose(lsn for lsn in range(begin, after) if lsn not in kept)
@@ -272,7 +272,7 @@ class JournalDisk:
             self._data[place], self.claims[place] = b"", None
 
     def _file(self, begin: int, after: int) -> bytes:
-        """A segment as it stands on a real disk, but for its seal."""
+        """A segment as on a real disk, except for its seal."""
         header = encode_header(SEGMENT, _OWNER, begin, 0, 0)
         salt, chain, data = decode_header(header).salt, 0, bytearray(header)
         turns = [turn for turn in self._turns if begin <= turn < after]

@@ -1,4 +1,4 @@
-"""What happens to a machine's disk and file while its node does not run, and what the next start says of it."""
+"""Changes to a machine's disk and file while its node does not run, and what the next start reports."""
 
 from typing import TYPE_CHECKING, Any
 
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 
 def tell_start(machine: "Machine", node: Node, now: Now) -> None:
-    """Say what the journal was found to be, as the process does (JRN-022)."""
+    """Report the state of the journal, as the process does (JRN-022)."""
     disk = machine.disk
     verdict, disk.verdict = disk.verdict.value, Verdict.CLEAN
     node.tell(NodeStarted(machine.name, machine.level, "simulated", verdict), now)
@@ -26,13 +26,13 @@ def tell_start(machine: "Machine", node: Node, now: Now) -> None:
 
 
 def harm(machine: "Machine", how: str, chance: Chance) -> None:
-    """Its journal is edited while the node does not run."""
+    """Its journal is damaged while the node does not run."""
     if machine.node is None and machine.disk.harm(how, chance):
         machine.fabric.recorder.harmed(machine, how)
 
 
 def edit(machine: "Machine", **changes: Any) -> None:
-    """Somebody changes its file: that is in force from the next start on."""
+    """Its settings file is changed, which takes effect at the next start."""
     machine.plan = msgspec.structs.replace(machine.plan, **changes)
     machine.meters = Meters(machine.plan.name, machine.plan.metrics)
     machine.fabric.recorder.meet("a file that was edited")

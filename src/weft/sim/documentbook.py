@@ -1,4 +1,4 @@
-"""Notes what becomes of documents: operations that are heard, durable and passed on, and how all logs stand in the end.
+"""Records facts about documents: operations that are received, durable and passed on, and the final state of all logs.
 
 What a journal holds is read off the batches that become durable, what is heard and said off the bytes. Only at rest the
 sessions are asked what they show.
@@ -25,7 +25,7 @@ BETWEEN: Final = b"\0"
 
 
 class DocumentBook:
-    """Notes for the checkers of documents; silent where nobody edits any."""
+    """Records facts for the checkers of documents; does nothing without documents."""
 
     def __init__(self, fabric: "Fabric") -> None:
         self.fabric, self.recorder = fabric, fabric.recorder
@@ -54,15 +54,15 @@ class DocumentBook:
                 self.recorder.meet("an operation beyond a gap")
                 self._note(machine, "durable", "operation", [kept.session, kept.source.hex(), kept.sequence])
 
-    # Heard and said
+    # Received and sent
 
     def heard(self, machine: "Machine", peer: bytes, frames: list[bytes]) -> None:
-        """A message of another session is read from a socket."""
+        """A message of another session was read from a socket."""
         if self.is_wanted and len(frames) == 2 and frames[0] == b"XMSG":
             self._operation(machine, "event", peer, frames[1])
 
     def spoke(self, machine: "Machine", effect: NodeEffect) -> None:
-        """An effect is about to be done."""
+        """An effect is about to be carried out."""
         if not self.is_wanted:
             return
         if type(effect) is Transmit:
@@ -81,11 +81,11 @@ class DocumentBook:
         self._note(machine, kind, "operation", [session, header.source.hex(), header.sequence])
 
     def went_back(self, machine: "Machine") -> None:
-        """Its disk is empty, or an old one: what that still holds is said when it starts."""
+        """The disk is empty or an old copy; its contents are recorded at the next start."""
         self._rewound[machine.name] = None
 
     def began(self, machine: "Machine") -> None:
-        """A start has taken back what its disk holds."""
+        """A start has restored the contents of its disk."""
         if self._rewound.pop(machine.name, True):
             return
         for name, session in self._sessions(machine).items():
@@ -96,7 +96,7 @@ class DocumentBook:
     # In the end
 
     def waits(self, machine: "Machine") -> str:
-        """For what its sessions wait; empty: for nothing."""
+        """What its sessions wait for; empty: nothing."""
         for name, session in self._sessions(machine).items():
             if session.is_catching_up:
                 return f"the document {name}, which is being folded"
@@ -106,7 +106,7 @@ class DocumentBook:
         return machine.editor.waits()
 
     def rest(self, machine: "Machine") -> None:
-        """What its sessions hold in the end."""
+        """The final contents of its sessions."""
         for name, session in self._sessions(machine).items():
             log, shown = _log_digest(session), session.engine.digest()
             self._note(machine, "info", "document", [name, log, shown, _folded_anew(session)])
@@ -135,7 +135,7 @@ def _log_digest(session: Any) -> str:
 
 
 def _folded_anew(session: Any) -> str:
-    """What the log folds to in a document that begins with the first operation."""
+    """The document that results from folding the log from its first operation."""
     engine = Engine(session.schema)
     log = session.log
     for source, latest in log.sources():
@@ -153,4 +153,4 @@ TOLD: Final[dict[type, str]] = {
     messages.LogDegraded: "a log without room on its disk",
     messages.ConflictFound: "a conflict in a document",
 }
-"""What events of documents say of themselves."""
+"""Fields of the documents' events."""

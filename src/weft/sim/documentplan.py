@@ -1,4 +1,4 @@
-"""Draws nodes that edit documents together, what is entered, and what befalls them (docs/doc.md).
+"""Draws nodes that edit documents together, their entries, and their faults (docs/doc.md).
 
 All nodes of a session are equal, and stand in a small tree whose root takes every operation into its lake. Each knows a
 few others; the rest it hears of.
@@ -13,7 +13,7 @@ from weft.sim.plan import Action, DocumentPlan, NodePlan, Plan
 
 ROOT: Final = "root"
 BEGIN_NS: Final = 10 * SECOND
-PLACES: Final = 16  # where in a document something is entered: few, so that entries meet
+PLACES: Final = 16  # places in a document where entries are made: so few that entries collide
 HOW: Final = ("set", "set", "set", "add", "add", "remove")
 
 
@@ -24,7 +24,7 @@ class Size(NamedTuple):
     safety_ns: tuple[int, int]
     entries: tuple[int, int]
     menu: tuple[str, ...] = ()
-    """What befalls it; nothing: it is drawn."""
+    """Its faults; empty: they are drawn."""
 
 
 DOCUMENTS: Final[dict[str, Size]] = {
@@ -48,11 +48,11 @@ class Draw(NamedTuple):
         return self.chance.randrange(self.begin_ns, self.end_ns)
 
     def span(self) -> int:
-        """Shorter than anybody notices, or longer than the silence after which a peer is gone."""
+        """A span that nobody notices, or longer than the silence after which a peer counts as gone."""
         return self.chance.randint(SECOND // 5, SECOND << self.chance.randrange(7))
 
     def lasts(self, begin: Action, end: Action) -> list[Action]:
-        """Both ends of something; what outlasts the stormy phase is ended by the heal."""
+        """Begin and end of something; what outlasts the stormy phase is ended by the heal."""
         return [begin, end] if end.at < self.end_ns else [begin]
 
     def two(self) -> list[str]:
@@ -80,13 +80,13 @@ def halves(draw: Draw) -> list[Action]:
 
 
 def give_up(draw: Draw) -> list[Action]:
-    """TCP breaks the links of a node to all others, which notice later: what was under way is lost."""
+    """TCP breaks a node's links to all others, which notice later: messages on the way are lost."""
     name, notice = draw.chance.choice(draw.names), draw.chance.randint(1, 5 * SECOND)
     return [Action(draw.moment(), "give-up", name, how="document", number=notice)]
 
 
 def slow(draw: Draw) -> list[Action]:
-    """The cable between two nodes is slow for a while: operations overtake one another by other ways."""
+    """A cable is slow for a while: operations overtake one another on other ways."""
     (here, there), at = draw.two(), draw.moment()
     least = draw.chance.randint(20 * MILLISECOND, 3 * SECOND)
     begin = Action(at, "slow", here, there, "both", least, least // 2)
@@ -94,7 +94,7 @@ def slow(draw: Draw) -> list[Action]:
 
 
 def pause(draw: Draw) -> list[Action]:
-    """A process stands still for a while."""
+    """A process is paused for a while."""
     name, at = draw.chance.choice(draw.names), draw.moment()
     return draw.lasts(Action(at, "pause", name), Action(at + draw.span(), "resume", name))
 
@@ -108,7 +108,7 @@ def crash(draw: Draw) -> list[Action]:
 
 
 def lose(draw: Draw) -> list[Action]:
-    """A machine comes back with an empty disk, or with one from the past: others know more of it than it does."""
+    """A machine returns with an empty or an old disk: others know more of its operations than it does."""
     name, at = draw.names[-1], draw.moment()
     how = draw.chance.choice(("lost", "old"))
     begin = Action(at, "crash", name, how=how, number=draw.chance.randint(0, 1))
@@ -152,7 +152,7 @@ def befall(seed: str, menu: tuple[str, ...], draw: Draw) -> list[Action]:
 
 
 def entries(draw: Draw, count: int) -> list[Action]:
-    """What people enter, each at their node, now and then several at once."""
+    """Entries of people, each at their node, sometimes several at once."""
     chance, made = draw.chance, []
     for number in range(count):
         at, places = chance.randrange(draw.begin_ns, draw.end_ns + 5 * SECOND), chance.randrange(PLACES)

@@ -1,6 +1,6 @@
-"""Somebody who edits documents at a node, as the plan says it, over the socket in its state directory.
+"""A person who edits documents at a node, as planned, through the socket in its state directory.
 
-What is answered `ok` is a fact: it must be in the log of every node of that session in the end.
+An entry answered with `ok` must be in the log of every node of that session in the end.
 """
 
 from functools import partial
@@ -20,7 +20,7 @@ PERIODS, JAMS, TEAMS = 2, 4, ("home", "away")
 
 
 class Editor:
-    """One program beside a node; it is there as long as the node is."""
+    """One program beside a node; it runs whenever the node runs."""
 
     def __init__(self, machine: "Machine") -> None:
         self.machine = machine
@@ -34,7 +34,7 @@ class Editor:
         """The node's process has begun."""
 
     def note_end(self) -> None:
-        """It has ended: nobody answers any more."""
+        """The node's process has ended: nothing is answered any more."""
         self.asked.clear()
 
     def obey(self, action: Action) -> None:
@@ -65,7 +65,7 @@ class Editor:
         return {"verb": "remove", "words": [f"eid={self.eids.pop(action.second % len(self.eids))}"]}
 
     def deliver(self, frames: list[bytes]) -> bool:
-        """The node answers; it arrives in a moment."""
+        """An answer of the node; it arrives after a short delay."""
         self.machine.later(REACH_NS, partial(self._hear, frames))
         return True
 
@@ -85,5 +85,5 @@ class Editor:
         recorder.note(machine.name, machine.era, "ok", "entered", [session, source, answer.body["sequence"]])
 
     def waits(self) -> str:
-        """For what it waits; empty: for nothing."""
+        """What it waits for; empty: nothing."""
         return f"{len(self.asked)} answers to an editor" if self.asked else ""

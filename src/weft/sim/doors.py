@@ -28,7 +28,7 @@ BLOCKS: Final = ("", CATALOG, CLONE)
 """Blocks of ports that stand open here: the node's own, and those of brokers and of the Clone pattern. Programs of the
 same machine need none, and a door that opens by order only is never opened here."""
 OF_CATALOG: Final = {"catalog": 0, "catalog-events": 1, "catalog-monitor": 2, "catalog-bridge": 3}
-"""Which of its ports a channel of the catalog has."""
+"""The port of each channel of the catalog."""
 
 
 class Doors:
@@ -76,16 +76,16 @@ class Doors:
 
     @property
     def keyed(self) -> list[str]:
-        """Channels at whose doors a key is asked for, where there are keys."""
+        """Channels whose ports require a key, if there are keys."""
         own = [channel for channel in self.bound if not CHANNELS[channel].is_plain]
         return [*own, *([DOCUMENT] if self._sessions else [])]
 
     def peer_of(self, channel: str, who: bytes) -> bytes:
-        """What `Source.peer` of somebody is who comes to that door."""
+        """The `Source.peer` of a client at that port."""
         return next(iter(self._sessions)).encode() + BETWEEN + who if channel == DOCUMENT else who
 
     def heard(self, channel: str, peer: bytes, frames: list[bytes], flow: Flow | None) -> tuple[Source, list[bytes]]:
-        """A message as the shell hands it over: with all that a socket knows of its sender."""
+        """A message with everything that a socket knows of its sender, as the shell passes it on."""
         machine, proved = self.machine, flow.proved if flow is not None else None
         if channel == DOCUMENT:
             sender = peer.partition(BETWEEN)[2]
@@ -100,11 +100,11 @@ class Doors:
     # Speaking
 
     def say_local(self, effect: Transmit) -> bool:
-        """To a program of this machine; False: it takes nothing."""
+        """Send to a local program; False: it accepts nothing."""
         return HANDS[effect.channel](self.machine, effect)
 
     def say_document(self, effect: Transmit) -> bool:
-        """To a session of another node, through a socket of its own; who takes no more is told of as in the shell."""
+        """Send to a session of another node, through a separate socket; a full queue is reported as in the shell."""
         machine = self.machine
         name, _, endpoint = effect.peer.partition(BETWEEN)
         session, where = name.decode(), endpoint.decode()
@@ -115,7 +115,7 @@ class Doors:
         return True
 
     def hang_up(self, peer: bytes) -> None:
-        """Close the link to a session of another node; last words still leave."""
+        """Close the link to a session of another node; queued messages may still leave."""
         self.streams.hang_up(self.machine.name, DOCUMENT, peer.partition(BETWEEN)[2].decode())
 
     def say_datagram(self, effect: Transmit) -> bool:
@@ -151,4 +151,4 @@ HANDS: Final[dict[str, Callable[["Machine", Transmit], bool]]] = {
     "clients": lambda machine, effect: machine.programs.deliver(effect.peer, effect.frames),
     "doc-clients": lambda machine, effect: machine.editor.deliver(effect.frames),
 }
-"""Who is spoken to on a channel of this machine's own file system."""
+"""The peers on a channel of the local file system."""

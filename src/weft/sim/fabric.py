@@ -1,4 +1,4 @@
-"""All machines of a plan, the cables between them, and the air that beacons travel through."""
+"""All machines of a plan, the cables between them, and the network for beacons."""
 
 from collections.abc import Callable, Iterable
 from typing import Any, Final, Protocol
@@ -33,18 +33,18 @@ PROGRAMS: Final[dict[str, Callable[[Host], Program]]] = {
     "watcher": WatcherProgram,
     "clone": CloneProgram,
 }
-"""What a host may run."""
+"""The kinds of programs that a host may run."""
 SELF: Final = Path(10_000, 10_000)  # from a machine to itself
 SLOW_NS: Final = 200_000_000  # a cable slower than this is called slow: beats come late on it
 
 
 def address(number: int) -> str:
-    """Of the machine with that number."""
+    """The address of the machine with that number."""
     return f"10.0.{number >> 8}.{number & 255}"
 
 
 class Book(Protocol):
-    """Notes facts of one protocol, for its checkers."""
+    """Records the facts of one protocol, for its checkers."""
 
     is_wanted: bool
     """Whether the plan has anything of that protocol."""
@@ -53,16 +53,16 @@ class Book(Protocol):
         """A batch is about to be durable."""
 
     def spoke(self, machine: Machine, effect: NodeEffect) -> None:
-        """An effect is about to be done."""
+        """An effect is about to be carried out."""
 
     def went_back(self, machine: Machine) -> None:
-        """Its disk is empty, or an old one."""
+        """The disk is empty or an old copy."""
 
     def waits(self, machine: Machine) -> str:
-        """For what it waits; empty: for nothing."""
+        """What the machine waits for; empty: nothing."""
 
     def rest(self, machine: Machine) -> None:
-        """How it stands in the end."""
+        """Record the final state."""
 
 
 class Fabric:
@@ -113,7 +113,7 @@ class Fabric:
     # Names.
 
     def origin_name(self, node: bytes | str, era: int | None, fleet: str = "") -> str:
-        """`name/era` of an origin, whoever it was; what the roots of a fleet write is its `fleet:name/epoch`."""
+        """`name/era` of an origin; the origin of a fleet's roots is `fleet:name/epoch`."""
         known = self._origins.get((node, era, fleet))
         if known is None:
             prefix = f"{fleet}:" if fleet else ""
@@ -136,7 +136,7 @@ class Fabric:
         return authority is not None and knock(router.channel, b"CURVE", key, authority.table).allowed
 
     def address_of(self, name: str) -> str:
-        """Where a machine is; empty for none."""
+        """The address of a machine; empty: none."""
         return self.addresses[name] if name else ""
 
     def fleet_of(self, fleet: str) -> list[Machine]:
@@ -144,7 +144,7 @@ class Fabric:
         return [machine for machine in self.machines.values() if machine.plan.fleet == fleet]
 
     def children_max(self, name: str) -> int:
-        """How many children it can have at most."""
+        """The maximum number of its children."""
         return len(self.machines) if self.plan.fleets else self.children_of(name)
 
     def children_of(self, name: str) -> int:
@@ -152,11 +152,11 @@ class Fabric:
         return sum(node.parent == name for node in self.plan.nodes)
 
     def child_of(self, peer: bytes) -> str | None:
-        """Whose socket has that routing id."""
+        """The owner of the socket with that routing id."""
         return self.streams.owner_of(peer)
 
     def durable(self, machine: Machine, first_lsn: int) -> None:
-        """The batch of a machine is about to be durable, or has become so unheard."""
+        """The batch of a machine is about to be durable, or became so without its knowledge."""
         books = [book for book in self.books if book.is_wanted]
         if books:
             entries = [(lsn, decode_record(data)) for lsn, data in enumerate(machine.disk.unsynced_bytes(), first_lsn)]
@@ -169,7 +169,7 @@ class Fabric:
             self.impostors[machine.name] = Impostor(self, machine)
 
     def evict(self, machine: Machine) -> None:
-        """The machine needs its address itself."""
+        """The machine itself needs its address: the stranger leaves."""
         impostor = self.impostors.pop(machine.name, None)
         if impostor is not None:
             impostor.end()
@@ -177,14 +177,14 @@ class Fabric:
     # Cables.
 
     def cut(self, here: str, there: str) -> None:
-        """Nothing passes from here to there any more; cuts of several faults add up."""
+        """Nothing passes in this direction any more; cuts of several faults add up."""
         self.cuts[here, there] = self.cuts.get((here, there), 0) + 1
         if self.cuts[here, there] > 1:
             self.recorder.meet("two cuts of one cable at once")
         self._lay(here, there)
 
     def mend(self, here: str, there: str) -> None:
-        """One cut less."""
+        """Remove one cut."""
         left = self.cuts.get((here, there), 0) - 1
         if left > 0:
             self.cuts[here, there] = left
@@ -206,7 +206,7 @@ class Fabric:
         self._lay(here, there)
 
     def make_whole(self) -> None:
-        """All cables are as they were laid."""
+        """Restore all cables to their original state."""
         touched = list(dict.fromkeys([*self.cuts, *self._slow, *self._flips]))
         self.cuts.clear()
         self._slow.clear()
@@ -232,7 +232,7 @@ class Fabric:
         return "slow" if path.least_ns + path.spread_ns > SLOW_NS else "open"
 
     def _link_changed(self, child: str, parent: str) -> None:
-        """Say in the history when a transport begins or ceases to carry messages in time."""
+        """Record in the history when a transport starts or stops to carry messages in time."""
         if child not in self.machines or self.machines[child].plan.parent != parent:
             return
         ways = (self.streams.path(child, parent), self.streams.path(parent, child))

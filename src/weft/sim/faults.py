@@ -1,4 +1,4 @@
-"""What a plan's actions do to a fabric (FLT). An action that finds nothing to do, does nothing."""
+"""Carries out the actions of a plan (FLT). An action without a target does nothing."""
 
 from collections.abc import Callable
 from functools import partial
@@ -25,14 +25,14 @@ from weft.sim.strangers import tell
 from weft.wire.catalog import beats, commands
 from weft.wire.catalog.messages import DISCONNECT, HEARTBEAT, REQUEST, Beat, Message
 
-STOP_NS: Final = SECOND // 5  # between two orders to stop
+STOP_NS: Final = SECOND // 5  # time between two orders to stop
 ACKS: Final = ("", "quorum", "local")
 NOTHING: Final = b"\xc0"
 STRANGER: Final = b"\x7fstranger"
 ADMINISTRATOR: Final = b"\x7fadmin"
-"""Somebody at a broker's socket in the state directory."""
+"""The peer at a broker's socket in the state directory."""
 GHOST: Final = "ghost"
-"""An instance that nobody ever registers."""
+"""An instance that is never registered."""
 
 
 def perform(fabric: Fabric, action: Action) -> None:
@@ -71,7 +71,7 @@ def _bury(fabric: Fabric, action: Action) -> None:
 
 
 def _leads(machine: Machine) -> bool:
-    """Whether it would take a write: a root, or who acts in its stead and has to refuse."""
+    """Whether it would accept a write: the root, or a node that acts for it and must refuse."""
     core: Any = machine.node.cores["topology"] if machine.node is not None else None
     return core is not None and core.context.leads
 
@@ -113,16 +113,16 @@ def _stopped(fabric: Fabric, machine: Machine, starts: int) -> None:
     machine.crash("kept", is_loud=True)
     fabric.recorder.meet("an orderly stop")
     if not fabric.is_stormy:
-        machine.start()  # the faults were over before it had stopped
+        machine.start()  # the faults ended before it had stopped
 
 
 def _pause(fabric: Fabric, action: Action) -> None:
-    """`node` stands still (SIGSTOP, a suspended machine)."""
+    """`node` is paused (SIGSTOP, a suspended machine)."""
     fabric.machines[action.node].pause()
 
 
 def _resume(fabric: Fabric, action: Action) -> None:
-    """`node` goes on."""
+    """`node` continues."""
     fabric.machines[action.node].resume()
 
 
@@ -185,7 +185,7 @@ def _fill(fabric: Fabric, action: Action) -> None:
 
 
 def _garbage(fabric: Fabric, action: Action) -> None:
-    """`node` is handed bytes of kind `how` on a channel, `number`: 0 up, 1 down, 2 beacon."""
+    """`node` gets bytes of kind `how` on a channel, `number`: 0 up, 1 down, 2 beacon."""
     machine = fabric.machines[action.node]
     channel = ("up", "down", "beacon")[action.number]
     peer = {"up": b"", "down": STRANGER, "beacon": b"10.9.9.9"}[channel]
@@ -194,7 +194,7 @@ def _garbage(fabric: Fabric, action: Action) -> None:
 
 
 def _lie(fabric: Fabric, action: Action) -> None:
-    """`node` is told `how`, which is not so, by somebody who proves nothing: see `strangers.LIES`."""
+    """`node` gets the false message `how` from somebody who proves nothing: see `strangers.LIES`."""
     if tell(fabric.machines[action.node], action.how):
         fabric.recorder.meet(f"told that {action.how}")
 

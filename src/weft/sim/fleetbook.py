@@ -1,7 +1,8 @@
-"""Notes what a fleet that places itself does: who leads, what is written, what every node runs, how it stands at rest.
+"""Records facts about a fleet that places itself: who leads, what is written, what each node runs, the final state.
 
 Writes are read off the bytes that are published, roles off the events that nodes tell, and pairs off the answers that
-users get: what a core holds and has not made durable yet is nobody's to see. Only at rest the cores themselves are asked.
+users get: what a core holds and has not made durable yet is nobody's to see. Only at rest the cores themselves are
+asked.
 """
 
 from collections.abc import Callable, Iterable
@@ -28,22 +29,22 @@ if TYPE_CHECKING:
 
 HUGZ: Final = b"HUGZ"  # the first frame of a beat
 CAREFUL: Final = 3
-"""Of so many writes one has a condition."""
+"""One in this many writes has a condition."""
 PEOPLE: Final = ("one", "another")
-"""Who writes, in turn. Each knows what was confirmed to itself."""
+"""The writers, in turn. Each knows the confirmations it got."""
 READING: Final = 0
-"""The ticket of everybody who reads; those of writes begin at 1."""
+"""The ticket of all readers; those of writes begin at 1."""
 MARGIN_NS: Final = 3 * SECOND // 2  # of both bounds (REC-005, REC-013)
 Noted = Callable[["Machine", Any], list[Any]]
 
 
 def digest_of(value: bytes) -> str:
-    """A value, short."""
+    """A short digest of a value."""
     return blake2b(value, digest_size=8).hexdigest()
 
 
 class FleetBook:
-    """Notes for the checkers of fleets."""
+    """Records facts for the checkers of fleets."""
 
     def __init__(self, fabric: "Fabric") -> None:
         self.fabric, self.recorder = fabric, fabric.recorder
@@ -57,7 +58,7 @@ class FleetBook:
         """What a collector repeats for its children is no new write."""
 
     def spoke(self, machine: "Machine", effect: NodeEffect) -> None:
-        """An effect is about to be done."""
+        """An effect is about to be carried out."""
         if type(effect) is Transmit:
             if effect.channel == "publish" and effect.frames[0] != HUGZ:
                 self._published(machine, effect)
@@ -79,12 +80,12 @@ class FleetBook:
     # Votes
 
     def durable(self, machine: "Machine", batch: Iterable[bytes]) -> None:
-        """A batch is about to be durable; a promise may be in it."""
+        """A batch is about to be durable; it may hold a promise."""
         name = CORE.encode()
         self.promised(machine, ((0, decode_record(data)) for data in batch if name in data))
 
     def promised(self, machine: "Machine", entries: Iterable[Entry]) -> None:
-        """These stand on the disk."""
+        """These promises are on the disk."""
         for _, record in entries:
             if isinstance(record, CoreRecord) and record.core == CORE:
                 memory = from_record(record)
@@ -106,7 +107,7 @@ class FleetBook:
             self.recorder.note(machine.name, machine.era, "event", "other-topics", list(topics))
 
     def _adopted(self, machine: "Machine") -> None:
-        """A snapshot stands in the place of the store: what it holds at its numbers, and what the root has at the same."""
+        """A snapshot has replaced the store: record its contents at its numbers, and the root's at the same numbers."""
         self.recorder.meet("a snapshot of the configuration adopted")
         fleet = machine.plan.fleet
         for topic in _topics(machine):
@@ -173,13 +174,13 @@ class FleetBook:
     # The dead
 
     def buried(self, machine: "Machine") -> None:
-        """A node dies, where nothing else is wrong: from here on its replacement is timed."""
+        """A node dies while nothing else is wrong: from now on its replacement is timed."""
         fleet = next(fleet for fleet in self.fabric.plan.fleets if fleet.name == machine.plan.fleet)
         beat_ns = fleet.heartbeat_ms * MILLISECOND
         dead_ns, wait_ns = beat_ns * fleet.dead_after, max(ELECTION_NS_MIN, beat_ns // 2)
         at, is_root = self.fabric.world.at, machine.level == "root"
         if is_root and any(other.level == "root" for other in self.fabric.fleet_of(fleet.name) if other is not machine):
-            self.recorder.meet("a root dead that was none any more")  # a disk was slow: another leads already
+            self.recorder.meet("a root dead that was none any more")  # a slow disk: another node leads already
             return
         if is_root:
             due = ["root", fleet.name, at + dead_ns + 4 * wait_ns + MARGIN_NS, machine.name]
@@ -229,7 +230,7 @@ class FleetBook:
                 self._read_last(fleet, key, {pair[0]: pair[2] for pair in pairs}.get(key))
 
     def _read_last(self, fleet: str, key: str, digest: str | None) -> None:
-        """What stands there in the end is the outcome of all that was written."""
+        """The final value is the outcome of all writes."""
         ticket = len(self._tickets) + 1
         self._tickets[ticket] = (key, "", "")
         self._call("invoke", [_who(ticket), ticket, f"{fleet}{key}", ["get"]])

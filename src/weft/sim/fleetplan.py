@@ -1,4 +1,4 @@
-"""Draws fleets that place themselves, and what befalls them.
+"""Draws fleets that place themselves, and their faults.
 
 A fleet is a root by its file, collectors, and members that know only whom to call. Each variant is about one kind of
 fault; what it leaves off is part of it. At most a quarter of the voters crash permanently; with more, no majority could
@@ -27,7 +27,7 @@ class Draw(NamedTuple):
     fleet: FleetPlan
     root: str
     collectors: tuple[str, ...]
-    """Those right below the root, by its file."""
+    """The nodes directly below the root, by its file."""
     members: tuple[str, ...]
     others: tuple[str, ...]
     """Nodes of other fleets."""
@@ -47,11 +47,11 @@ class Draw(NamedTuple):
         return self.chance.randrange(self.begin_ns, self.end_ns)
 
     def span(self, most_dead: int = 3) -> int:
-        """A while: from a fifth of a death to several."""
+        """A span from a fifth of the time that means death to several times that."""
         return self.chance.randint(self.dead_ns // 5, most_dead * self.dead_ns)
 
     def lasts(self, begin: Action, end: Action) -> list[Action]:
-        """Both ends of something; what outlasts the stormy phase is ended by the heal."""
+        """Begin and end of something; what outlasts the stormy phase is ended by the heal."""
         return [begin, end] if end.at < self.end_ns else [begin]
 
 
@@ -150,7 +150,7 @@ def cut_off(draw: Draw) -> list[Action]:
 
 
 def flap(draw: Draw) -> list[Action]:
-    """A cable is cut and whole again about every D (S12)."""
+    """A cable is cut and restored again and again, about every D (S12)."""
     one, other = draw.chance.sample(draw.names, k=2)
     at, made = draw.moment(), []
     for _ in range(draw.chance.randint(2, 6)):
@@ -174,7 +174,7 @@ def slow(draw: Draw) -> list[Action]:
 
 
 def pause(draw: Draw) -> list[Action]:
-    """A process stands still for a while."""
+    """A process is paused for a while."""
     name, at = draw.chance.choice(draw.names), draw.moment()
     return draw.lasts(Action(at, "pause", name), Action(at + draw.span(), "resume", name))
 
@@ -197,7 +197,7 @@ def write(draw: Draw) -> list[Action]:
 
 
 def crowd(draw: Draw) -> list[Action]:
-    """A member stands still again and again, so that its queue of updates fills while many rates change (S10)."""
+    """A member is paused again and again, so that its queue of updates fills while many rates change (S10)."""
     name, made = draw.chance.choice(draw.members), []
     for _ in range(3):
         at = draw.moment()
@@ -251,7 +251,7 @@ def bridge(draw: Draw) -> list[Action]:
 
 
 def _apart(draw: Draw, pairs: list[tuple[str, str]], most_dead: int) -> list[Action]:
-    """These cables are cut at once, and mended one by one."""
+    """Cut these cables at once, and restore them one by one."""
     at, span, made = draw.moment(), draw.span(most_dead), []
     for one, other in pairs:
         mended = at + span + draw.chance.randint(0, draw.dead_ns)
@@ -301,7 +301,7 @@ def impostor(draw: Draw) -> list[Action]:
 
 HARD_LIES: Final = ("vote for me in a far epoch", "your place is below me")
 FLEET_LIES: Final = (*(name for name in LIES if name != "your parent is elsewhere"), *HARD_LIES, *HARD_LIES)
-"""What a fleet is told: most often what is hardest to bear."""
+"""False messages sent to a fleet; the worst are the most frequent."""
 
 
 def timed_root(draw: Draw) -> list[Action]:

@@ -1,4 +1,4 @@
-"""Bytes that nobody may accept: on every channel they are refused, counted once, and change nothing (FUZ-001)."""
+"""Invalid messages: on every channel they are refused, counted once, and change nothing (FUZ-001)."""
 
 from collections.abc import Callable
 from contextlib import suppress
@@ -116,7 +116,7 @@ BYTES: Final[dict[str, Make]] = {
     "list-bomb": _list_bomb,
     "beacon-text": _beacon_text,
 }
-"""What no channel can read."""
+"""Bytes that no channel can decode."""
 
 FORBIDDEN: Final[dict[str, tuple[Make, int]]] = {
     "hack-ahead": (_ahead, 0),
@@ -125,10 +125,10 @@ FORBIDDEN: Final[dict[str, tuple[Make, int]]] = {
     "welcome-ahead": (_welcome_ahead, 0),
     "other-fleet": (_other_fleet, 2),
 }
-"""What can be read and may not be said, and on which channel: 0 up, 1 down, 2 beacon."""
+"""Messages that can be decoded but are forbidden, with their channel: 0 up, 1 down, 2 beacon."""
 
 KINDS: Final = (*BYTES, *FORBIDDEN)
-"""By name, so that a plan can say what is handed in."""
+"""By name, for use in plans."""
 
 
 def make(kind: str, chance: Chance) -> list[bytes]:
@@ -137,12 +137,12 @@ def make(kind: str, chance: Chance) -> list[bytes]:
 
 
 def channel_of(kind: str, chance: Chance) -> int:
-    """On which channel it is handed in."""
+    """The channel on which it is sent."""
     return FORBIDDEN[kind][1] if kind in FORBIDDEN else chance.randint(0, 2)
 
 
 def probe(node: Node, source: Source, frames: list[bytes], now: Now) -> tuple[int, int]:
-    """What a core by itself does with these bytes: messages it would say, records it would keep."""
+    """What a core does with these bytes in isolation: messages it would send, records it would write."""
     row = CHANNELS[source.channel]
     core = node.cores[row.core]
     with suppress(PeerError):

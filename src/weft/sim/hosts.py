@@ -1,4 +1,4 @@
-"""Machines without a node: each runs one program, which speaks with nodes over cables of its own.
+"""Machines without a node: each runs one program, which is connected to nodes by separate cables.
 
 A program is a core, or works like one: it hears bytes, asks to be woken, and says what is to be done. The host gives it
 sockets, datagrams and a clock that drifts. A process that has ended hears nothing; one that stands still hears later.
@@ -18,18 +18,18 @@ from weft.sim.sockets import Flow, Plug, Router
 if TYPE_CHECKING:
     from weft.sim.fabric import Fabric
 
-LATE_NS: Final = 5 * MILLISECOND  # how late a wake-up comes at most (SIM-003)
+LATE_NS: Final = 5 * MILLISECOND  # the longest delay of a wake-up (SIM-003)
 PORT: Final = 7_000  # where a program serves, if it serves
 
 
 class Program(Protocol):
-    """What runs on a host; `act` does what follows from what it was told."""
+    """A program on a host; `act` carries out what follows from its input."""
 
     def begin(self, now: Now) -> None:
         """The process has started."""
 
     def hear(self, channel: str, peer: bytes, frames: list[bytes], now: Now) -> None:
-        """A message has come."""
+        """A message has arrived."""
 
     def wake(self, now: Now) -> None:
         """Time has passed."""
@@ -38,20 +38,20 @@ class Program(Protocol):
         """When to be woken, monotonic ns."""
 
     def stop(self, now: Now) -> None:
-        """Somebody asks it to end in order."""
+        """Request an orderly end."""
 
     def act(self) -> None:
-        """Do what follows."""
+        """Carry out what follows."""
 
     def waits(self, core: Any) -> str:
-        """For what it waits of the core that it speaks with; empty: for nothing."""
+        """What it waits for from the core that it talks to; empty: nothing."""
 
     def noted(self, what: str) -> None:
-        """What has become of the process: started, ended, paused, resumed, stopped."""
+        """Record a change of its process: started, ended, paused, resumed, stopped."""
 
 
 class Host:
-    """One machine, and on it, while it runs, one program."""
+    """One machine, and the program on it while it runs."""
 
     queue_messages = 0
     key: bytes | None = None
@@ -84,7 +84,7 @@ class Host:
         return self.clocks.now(self.world.at)
 
     def start(self) -> None:
-        """A process begins, if none runs."""
+        """Start a process, if none runs."""
         if self.program is not None or self.is_gone:
             return
         self.clocks.boot(self.world.at, self.chance.randint(0, 1 << 50))
@@ -94,7 +94,7 @@ class Host:
         self._turn(program.begin)
 
     def kill(self, *, is_loud: bool) -> None:
-        """It ends here and now."""
+        """End the process at once."""
         program = self.program
         if program is None:
             return
@@ -108,7 +108,7 @@ class Host:
         self._note(program, "ended")
 
     def stop(self) -> None:
-        """It is asked to end, says goodbye, and ends."""
+        """Ask it to end: it says goodbye, and ends."""
         program = self.program
         if program is not None and not self.is_paused:
             self._note(program, "stopped")
@@ -116,13 +116,13 @@ class Host:
             self.kill(is_loud=True)
 
     def pause(self) -> None:
-        """It stands still."""
+        """Pause the process."""
         if self.program is not None and not self.is_paused:
             self.is_paused = True
             self._note(self.program, "paused")
 
     def resume(self) -> None:
-        """It goes on: it hears what has come meanwhile, or looks at the clock before that."""
+        """Resume the process: it reads what has arrived meanwhile, or the clock first."""
         if self.program is None or not self.is_paused:
             return
         self.is_paused = False
@@ -161,7 +161,7 @@ class Host:
             self._turn(partial(self.program.hear, channel, peer, frames))
 
     def order(self, do: Callable[[Now], Any]) -> None:
-        """Let the program do something now, unless it stands still."""
+        """Let the program do something now, unless it is paused."""
         if not self.is_paused:
             self._turn(do)
 
@@ -198,16 +198,16 @@ class Host:
     # Sockets
 
     def serve(self, channel: str) -> None:
-        """Wait for others at its own port."""
+        """Listen at its own port."""
         self._routers.append(self.fabric.streams.bind(self, f"{self.address}:{PORT}", channel))
 
     def answer(self, peer: bytes, frames: list[bytes]) -> None:
-        """Say something to who was heard there."""
+        """Answer a client of that port."""
         if self._routers:
             self.fabric.streams.send_down(self._routers[0], peer, frames)
 
     def connect(self, channel: str, endpoint: str, tag: bytes, topics: tuple[bytes, ...] = ()) -> None:
-        """A fresh socket in place of the one before."""
+        """Open a new socket in place of the previous one."""
         self.fabric.streams.disconnect(self.name, channel)
         self.fabric.streams.connect(self, Plug(endpoint, routing_id(self.chance), channel, tag, topics))
 
@@ -216,7 +216,7 @@ class Host:
         self.fabric.streams.disconnect(self.name, channel)
 
     def say(self, channel: str, frames: list[bytes]) -> None:
-        """Say something through it."""
+        """Send through it."""
         self.fabric.streams.send_up(self.name, frames, channel)
 
     def note(self, kind: str, what: str, value: list[Any]) -> None:

@@ -37,31 +37,31 @@ DOCUMENT: Final = "document"
 KINDS: Final = (PLAIN, UNKNOWN, RECORDED, *GUESTS)
 ADDRESS: Final = f"10.66.0.1:{BASE_PORT}"
 INTRUDER: Final = b"\x7fintruder-16byte"
-"""How `Source.peer` of an intruder ends."""
+"""Suffix of an intruder's `Source.peer`."""
 REFUSALS: Final = (b"WTF", b"refuse", b"denied")
-"""What an answer has that says no."""
+"""Marks of an answer that is a refusal."""
 TIMES: Final = (6, 16)
-RECORDED_MAX: Final = 3  # messages of each door
+RECORDED_MAX: Final = 3  # messages per port
 CODES: Final = (DENIED, NOT_YOURS, NO_KEY)
 
 
 class Knock(NamedTuple):
-    """What comes of one intruder at one door."""
+    """The result of one intruder at one port."""
 
     who: str
     channel: str
     is_in: bool
     """Whether the handshake let it in."""
     said: int
-    """Messages that it said then."""
+    """Number of messages that it then sent."""
     refused: int
     """How many of them the node has counted."""
     is_changed: bool
-    """Whether any core remembers something else than before."""
+    """Whether any core's memory has changed."""
 
 
 class Recorded:
-    """What the doors of a node have heard lately, for who says it again."""
+    """Messages recently received at a node's ports, for replay."""
 
     def __init__(self) -> None:
         self._heard: dict[str, deque[list[bytes]]] = {}
@@ -71,7 +71,7 @@ class Recorded:
         self._heard.setdefault(channel, deque(maxlen=RECORDED_MAX)).append(frames)
 
     def at(self, channel: str) -> list[list[bytes]]:
-        """What can be read of that: no cable has altered it."""
+        """Recorded messages that can be decoded: no cable has altered them."""
         return [frames for frames in self._heard.get(channel, ()) if _is_read(channel, frames)]
 
 
@@ -84,13 +84,13 @@ def _is_read(channel: str, frames: list[bytes]) -> bool:
 
 
 def answers(heard: list[tuple[str, list[bytes]]], channel: str) -> int:
-    """How many answers of a door did not say no."""
+    """How many answers of a port were not refusals."""
     said = [frames for where, frames in heard if where == channel]
     return sum(not any(word in frame for frame in frames for word in REFUSALS) for frames in said)
 
 
 def words_of(channel: str, uuid: bytes, name: str, fleet: str) -> list[list[bytes]]:
-    """What an intruder says at a door: well made, in its own name, and in that of others."""
+    """The messages of an intruder at a port: well-formed, in its own name and in that of others."""
     evil = b"e" * 16
     said = {
         "announced": [
@@ -137,7 +137,7 @@ def intrude(machine: "Machine", kind: str) -> Iterator[Knock]:
 
 def _say(machine: "Machine", kind: str, source: Source, words: list[list[bytes]]) -> Knock:
     node, now = machine.running, machine.clocks.now(machine.world.at)
-    for code in CODES:  # else the event of a refusal would be what has changed
+    for code in CODES:  # otherwise the event of a refusal would count as a change
         node.note_told(source.channel, code, source.proved, now)
     before, refused = state_digest(node), node.refused.total()
     for frames in words:

@@ -1,4 +1,4 @@
-"""Keys of a simulated fabric: whose is whose, and who comes in where.
+"""Keys of a simulated fabric: their owners, and who may connect where.
 
 That only its owner can prove a key, and that nobody says again what was recorded, is what CURVE gives; whom a door then
 lets in is decided by the node's own code (`node.handshake`), by what that node knows.
@@ -16,11 +16,11 @@ from weft.wire.z85 import to_z85
 LIVES: Final = 8  # disks that a machine may lose: its key is lost with each, and its next one was invited, too
 MEMBERS: Final = ("collector",)  # whoever is placed as a collector, or elected
 GUESTS: Final = ("bridge", "service")
-"""Roles of keys that every node knows, and that have no business at any door of a node."""
+"""Roles whose keys every node knows, but which no port of a node accepts."""
 
 
 class Keyring:
-    """All keys of a plan; without keys everybody may come, and proves nothing."""
+    """All keys of a plan; without keys everybody may connect, and nothing is proved."""
 
     def __init__(self, plan: Plan) -> None:
         self.is_closed = plan.closed
@@ -31,7 +31,7 @@ class Keyring:
         self.trust = Trust(bindings={uuid.hex(): each for uuid, each in bindings.items()}) if plan.closed else None
 
     def uuid_of(self, name: str, life: int) -> bytes:
-        """Of a machine with so many disks before, or of a guest."""
+        """The UUID of a machine after this many lost disks, or of a guest."""
         return Chance(f"{self._seed}/uuid/{name}/{life}").randbytes(NODE_ID_BYTES)
 
     def key_of(self, uuid: bytes) -> bytes:
@@ -43,6 +43,6 @@ class Keyring:
 
 
 def knock(channel: str, mechanism: bytes, credentials: list[bytes], table: KeyTable) -> Verdict:
-    """What a node's handler says to somebody at the door of a channel."""
+    """The answer of a node's handler to a client at the port of a channel."""
     request = [VERSION, b"1", DOMAINS.get(channel, DOMAIN), b"10.66.0.1", b"", mechanism, *credentials]
     return decide(request, table)

@@ -22,8 +22,8 @@ from weft.cores.drain.messages import (
 from weft.sim.disk import Claim, JournalDisk
 from weft.sim.world import World
 
-WRITE_NS: Final = (2 * MILLISECOND, 200 * MILLISECOND)  # from the order to the manifest's rename
-ANSWER_NS: Final = (50_000, 20 * MILLISECOND)  # from the rename to the core's order
+WRITE_NS: Final = (2 * MILLISECOND, 200 * MILLISECOND)  # time from the order to the manifest's rename
+ANSWER_NS: Final = (50_000, 20 * MILLISECOND)  # time from the rename to the core's order
 INSPECT_NS: Final = (MILLISECOND, SECOND // 2)
 ROW_BYTES: Final = 30
 NO_PRIOR: Final = "0" * 32
@@ -43,7 +43,7 @@ class Segment(NamedTuple):
 class Lake:
     """What one root has drained.
 
-    `publish` hears of each segment that comes to exist, `answer` gives orders to the drain of the process that asked.
+    `publish` is called with each new segment, `answer` gives orders to the drain of the process that asked.
     """
 
     def __init__(self, world: World, chance: Chance, publish: Callable[[int, Segment], None]) -> None:
@@ -86,7 +86,7 @@ class Lake:
             self.world.call_at(self._soon(WRITE_NS), self._rename, (work, disk, answer, is_alive))
 
     def _rename(self, what: tuple[WriteSegment, JournalDisk, Callable[[Any], None], Callable[[], bool]]) -> None:
-        """The manifest gets its name: from here on the segment exists, whoever knows of it."""
+        """The manifest is renamed: from here on the segment exists, even if nobody knows it."""
         work, disk, answer, is_alive = what
         if not is_alive():
             return

@@ -23,14 +23,14 @@ from weft.sim.world import World
 
 RECONNECT_NS: Final = 100 * MILLISECOND  # RECONNECT_IVL of libzmq
 HANDSHAKE_TRIPS: Final = 4  # TCP and ZMTP, one way each
-NOTICE_NS: Final = 20 * MILLISECOND  # how soon a reset is seen where the cable is whole
-RETRANSMIT_NS: Final = 60 * SECOND  # the longest that TCP waits between two tries
+NOTICE_NS: Final = 20 * MILLISECOND  # time after which a reset is noticed on an intact cable
+RETRANSMIT_NS: Final = 60 * SECOND  # the longest pause of TCP between two attempts
 SUMMED: Final = frozenset({"up", "updates", "ask", "mesh-call"})
 """Channels, by the end that connects, whose messages carry checksums: only on these bits flip (FLD-030)."""
 
 UP, DOWN = 0, 1
 """Directions of a connection: from the socket that connects, to it."""
-SUBSCRIBED: Final = b"\x01"  # first frame of what a SUB tells its PUB; only an XPUB hands it on
+SUBSCRIBED: Final = b"\x01"  # first frame of a SUB's message to its PUB; only an XPUB passes it on
 UNSUBSCRIBED: Final = b"\x00"
 
 
@@ -116,7 +116,7 @@ class Streams:
                 self.world.call_at(self.world.at + late, self._resume, connection)
 
     def _resume(self, connection: Connection) -> None:
-        """All that waited arrives in one go."""
+        """Everything that waited arrives together."""
         if connection not in self._stalled or not self._is_whole(connection):
             return
         self._stalled.remove(connection)
@@ -131,7 +131,7 @@ class Streams:
     # Sockets.
 
     def bind(self, host: Host, address: str, channel: str = "down", prefix: bytes = b"") -> Router:
-        """A process waits for others at `address`, `host:port`; `prefix` stands before the id of whoever is heard."""
+        """A process listens at `address`, `host:port`; `prefix` precedes the id of each peer."""
         router = self._routers[address] = Router(host, channel, prefix)
         for dealer in self._dealers.values():
             if dealer.endpoint == address:
@@ -173,7 +173,7 @@ class Streams:
         return name, plug.channel, plug.endpoint if row_of(plug.channel).how in (ADDS, CALLS) else ""
 
     def is_connected(self, name: str, channel: str, endpoint: str) -> bool:
-        """Whether there is a socket to that endpoint, be it heard there or not."""
+        """Whether there is a socket to that endpoint, connected or not."""
         return (name, channel, endpoint) in self._dealers
 
     def disconnect(self, name: str, channel: str = "up") -> None:

@@ -48,10 +48,10 @@ if TYPE_CHECKING:
 WAKES_AT_ONCE_MAX: Final = 1_000  # SIM-004
 SLOW_SYNC_BITS: Final = 12  # one sync in 4,096 takes seconds while there are faults (SIM-022)
 SLOW_SYNC_NS: Final = (SECOND, 10 * SECOND)
-TIDY_NS: Final = SECOND  # how often the process looks after its journal
+TIDY_NS: Final = SECOND  # time between two checks of the journal
 INBOX_MAX: Final = 20_000
-ROLE_NS: Final = (100 * MILLISECOND, 500 * MILLISECOND)  # from an end in another role to the start in it
-RESTART_NS: Final = 5 * SECOND  # what a supervisor waits before it starts a process again
+ROLE_NS: Final = (100 * MILLISECOND, 500 * MILLISECOND)  # time from an end in one role to the start in another
+RESTART_NS: Final = 5 * SECOND  # time that a supervisor waits before it restarts a process
 
 
 class Spun(Exception):
@@ -64,7 +64,7 @@ class Machine:
     def __init__(self, plan: NodePlan, number: int, fabric: "Fabric") -> None:
         self.plan: NodePlan = plan
         self.name, self.number, self.fabric = plan.name, number, fabric
-        self.origin = plan.name  # whose numbers it gives: of a copied disk, those of the original
+        self.origin = plan.name  # the machine whose numbers it gives: for a copied disk, the original one
         self.world = fabric.world
         self.address = fabric.address_of(plan.name)
         self.chance = Chance(f"{fabric.plan.seed}/machine/{plan.name}")
@@ -112,12 +112,12 @@ class Machine:
 
     @property
     def level(self) -> str:
-        """What its node is at present, or was last: an election changes it (REC-010)."""
+        """The current or last role of its node: an election changes it (REC-010)."""
         return self._settings.level
 
     @property
     def running(self) -> Node:
-        """Its node, which runs."""
+        """Its node; only while it runs."""
         assert self.node is not None, "asked of a running node"
         return self.node
 
@@ -128,12 +128,12 @@ class Machine:
 
     @property
     def parent_endpoint(self) -> str:
-        """Below whom it stands, as it knows; empty: nobody."""
+        """Its parent's endpoint, as far as it knows; empty: none."""
         topology: Any = self.node.cores.get("topology") if self.node is not None else None
         return "" if topology is None or topology.context.leads else topology.context.place.parent
 
     def bury(self, *, is_loud: bool) -> None:
-        """The machine is dead for good; its disk lies in a drawer."""
+        """The machine is dead for good."""
         self.crash("kept", is_loud=is_loud)
         self.is_gone = True
         self.fabric.recorder.gone(self)
@@ -188,23 +188,23 @@ class Machine:
             self.fabric.recorder.went_back(self, disk)
 
     def _live_anew(self) -> bytes:
-        """An identity that it had not before; with keys, one that was invited."""
+        """Take a new identity; with keys, an invited one."""
         self.lives += 1
         drawn, keyring = self.chance.randbytes(NODE_ID_BYTES), self.fabric.keyring
         return keyring.uuid_of(self.name, self.lives) if keyring.is_closed else drawn
 
     @property
     def key(self) -> bytes | None:
-        """The UUID whose key it has; None: there are no keys."""
+        """The UUID that its key belongs to; None: there are no keys."""
         return self.node_id if self.fabric.keyring.is_closed else None
 
     def doom(self, disk: str, *, is_loud: bool) -> None:
-        """The process ends in the middle of its next write."""
+        """The process will end in the middle of its next write."""
         if self.node is not None:
             self._doom = (disk, is_loud)
 
     def spare(self) -> None:
-        """It does not, after all."""
+        """Undo `doom`."""
         self._doom = None
 
     def _end(self, *, is_loud: bool) -> None:
@@ -222,14 +222,14 @@ class Machine:
         self.sender.called_at.clear()
 
     def pause(self) -> None:
-        """The process stands still; the world does not."""
+        """Pause the process, not the world."""
         if self.node is not None:
             self.is_paused = True
             self._paused_at = self.world.at
             self._tell_standing()
 
     def resume(self) -> None:
-        """The process goes on: it may look at its clock before it looks at its sockets, or the other way round."""
+        """Resume the process: it reads the clock before its sockets, or the other way round."""
         if self.node is None or not self.is_paused:
             return
         self.is_paused = False
@@ -248,7 +248,7 @@ class Machine:
             self._turn()
 
     def _tell_standing(self) -> None:
-        """Say in the history when the process begins to stand still, or goes on."""
+        """Record in the history that the process is paused, or continues."""
         stands_still = self.is_paused or self._is_slow
         if stands_still != self._stood_still:
             self._stood_still = stands_still
@@ -263,7 +263,7 @@ class Machine:
         if self.node is not None and starts == self.starts:
             do()
 
-    # What comes in.
+    # Input
 
     def hear(self, channel: str, peer: bytes, frames: list[bytes], heard: Flow | None) -> None:
         """A message has reached a socket of this process."""
@@ -280,7 +280,7 @@ class Machine:
             self._turn()
 
     def inject(self, channel: str, peer: bytes, frames: list[bytes]) -> None:
-        """Hand in bytes that nobody may accept, and write down what that did (CHK-019)."""
+        """Send invalid bytes, and record their effect (CHK-019)."""
         node = self.node
         if node is None or self.is_busy or self.is_paused:
             return
@@ -295,7 +295,7 @@ class Machine:
         self._act(now)
 
     def intrude(self, kind: str) -> None:
-        """An intruder tries each door; what comes of it is written down (CHK-021)."""
+        """An intruder tries each port; the result is recorded (CHK-021)."""
         if self.node is None or self.is_busy or self.is_paused:
             return
         knocks, self._intruder_heard = list(intrude(self, kind)), []
@@ -339,7 +339,7 @@ class Machine:
                 if self.fabric.keyring.is_closed and flow is not None:
                     self.recorded.note(channel, frames)
             node.hear([self.doors.heard(channel, peer, frames, flow) for channel, peer, frames, flow in inbox], now)
-        due = node.deadline()  # what this round has brought forward is due, too: as in the runner
+        due = node.deadline()  # work produced in this round is due too, as in the runner
         if due is not None and due <= now.mono:
             self._armed = None
             self._count_wake(now)
@@ -353,7 +353,7 @@ class Machine:
             raise Spun(f"{self.name} was woken {count} times without time passing")
 
     def _act(self, now: Now) -> None:
-        """Do what the node asks for, as far as the wall lets it."""
+        """Carry out the node's effects, as far as the wall allows."""
         node = self.node
         assert node is not None, "a turn has a node"
         effects = node.effects()
@@ -435,7 +435,7 @@ class Machine:
             self.fabric.recorder.meet("a sync that ended while the process stood still")
 
     def _go_on(self) -> None:
-        """Say what stands behind the wall, then hear what has come in meanwhile."""
+        """Carry out what stands behind the wall, then read what has arrived meanwhile."""
         self.is_busy = self._is_synced = False
         turn, self._waiting = self._waiting, None
         if turn is not None:
@@ -464,7 +464,7 @@ class Machine:
             return
         self._tidy_at = self.world.at + TIDY_NS
         self.later(TIDY_NS, self._keep_house)
-        if "drain" not in node.cores:  # a root gives up nothing
+        if "drain" not in node.cores:  # a root drops nothing
             self.later(0, partial(self._drop_oldest, node.releasable))
         is_full = self.disk.bytes_used > self.disk.budget
         if is_full != node.is_full:
@@ -481,12 +481,12 @@ class Machine:
             self._turn()
 
     def waits(self) -> str:
-        """For what this machine still waits; empty: it is at rest."""
+        """What this machine still waits for; empty: it is at rest."""
         if self.node is None:
             return "its start"
         if self.is_busy or self._buffered:
             return "its disk"
-        # A root's carrier lets go in large steps: nobody waits for it, only the lake counts there.
+        # A root's carrier releases records in large steps: nobody waits for it, only the lake counts there.
         done = self.node.released.get("drain" if "drain" in self.node.cores else "carrier", 0)
         behind = sum(claim is not None for claim in self.disk.claims[max(0, done - self.disk.first_lsn + 1) :])
         if behind:
@@ -510,7 +510,7 @@ class Machine:
         return build_node(self._settings, self.node_id, era, seed, rare=frozenset(fabric.plan.rare))
 
     def gauges(self) -> Iterator[tuple[str, int, int]]:
-        """What is bounded, how much of it there is, and its limit (CHK-020)."""
+        """Bounded things, their sizes, and their limits (CHK-020)."""
         yield "inbox messages", len(self._inbox), INBOX_MAX
         if self.node is not None:
             yield "refusal kinds", len(self.node.refused), REFUSAL_KINDS_MAX + 2
@@ -545,7 +545,7 @@ class Machine:
         self._timer_at = None
         self._turn()  # or, if the process is busy or paused, whoever ends that arms anew
 
-    # What goes out.
+    # Output
 
     def _speak(self, effects: list[NodeEffect]) -> None:
         for effect in effects:
@@ -572,7 +572,7 @@ class Machine:
         WORK[type(effect.work)](self, effect.work)
 
     def _heard_elsewhere(self, _: Tell | Reply) -> None:
-        """Events are for the history; nobody waits for replies yet."""
+        """Events go to the history; nobody waits for replies yet."""
 
     def _ended(self, effect: Ended) -> None:
         """The node ends by itself; the machine's supervisor starts it again."""

@@ -1,4 +1,4 @@
-"""Notes what becomes of messages of programs: what is durable where, what is acknowledged, how the chains stand.
+"""Records facts about messages of programs: what is durable where, what is acknowledged, the state of the chains.
 
 What a journal holds is read off the batches that become durable, what is acknowledged off the bytes that travel. Only
 at rest, and now and then before, the chains core is asked, since then the question is what it counts.
@@ -29,7 +29,7 @@ BOXES: Final = {OUTBOX: "out", INBOX: "in", int(Stream.MESSAGES): "journal"}
 
 
 class Mailbook:
-    """Notes for the checkers of messages; silent if nobody sends any."""
+    """Records facts for the checkers of messages; does nothing if no messages are sent."""
 
     def __init__(self, fabric: "Fabric") -> None:
         self.fabric, self.recorder = fabric, fabric.recorder
@@ -38,7 +38,7 @@ class Mailbook:
         """The lsn of the last message in a journal, by machine."""
 
     def begin(self) -> None:
-        """Say what may be expected of which type."""
+        """Record what may be expected of each type."""
         if self.is_wanted:
             types = [[kind.name, kind.is_whole, kind.is_ordered] for kind in self.fabric.plan.mail]
             self.recorder.note("", 0, "info", "mail-types", types)
@@ -74,7 +74,7 @@ class Mailbook:
     # Said
 
     def spoke(self, machine: "Machine", effect: NodeEffect) -> None:
-        """An effect is about to be done."""
+        """An effect is about to be carried out."""
         if not self.is_wanted:
             return
         if type(effect) is Transmit:
@@ -141,7 +141,7 @@ class Mailbook:
             self.recorder.note(machine.name, machine.era, "info", "accounts", value)
 
     def rest(self, machine: "Machine") -> None:
-        """How the chains stand in the end."""
+        """The final state of the chains."""
         core: Any = machine.node.cores.get("chains") if machine.node is not None and self.is_wanted else None
         if core is None:
             return
@@ -152,11 +152,11 @@ class Mailbook:
             self.recorder.note(machine.name, machine.era, "info", "program", [program.name, sorted(program.open)])
 
     def went_back(self, machine: "Machine") -> None:
-        """Its disk is empty, or an old one: whatever was the last message in it."""
+        """The disk is empty or an old copy, whatever its last message is."""
         self._last_lsn.pop(machine.name, None)
 
     def waits(self, machine: "Machine") -> str:
-        """For what a machine waits; empty: for nothing."""
+        """What a machine waits for; empty: nothing."""
         node = machine.node
         core: Any = node.cores.get("chains") if node is not None and self.is_wanted else None
         if node is None or core is None:
@@ -190,5 +190,5 @@ def _in_flight(core: Any) -> int:
 
 
 def _idle(core: Any) -> int:
-    """Messages in line behind a link that has room for them."""
+    """Messages queued at a link that has room for them."""
     return sum([len(link.backlog) for link in core.engine._holders if link.has_room])

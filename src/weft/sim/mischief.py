@@ -1,4 +1,4 @@
-"""Draws what befalls a fabric now and then, each in scenarios of its own: wrong hints, second machines, harmed journals, edited files.
+"""Draws rare faults, each in its own scenarios: wrong hints, second machines, damaged journals, edited files.
 
 Besides, each of these fabrics has the faults that its seed draws for every other one.
 """
@@ -30,7 +30,7 @@ Drawn = tuple[tuple[NodePlan, ...], list[Action]]
 
 
 def mischief_of(seed: str, scenario: str) -> str:
-    """Which mischief befalls a run, by the name of its scenario; empty: none."""
+    """The rare fault of a run, by the name of its scenario; empty: none."""
     if scenario in MISCHIEFS:
         return scenario
     chance = Chance(f"{seed}/mischief")

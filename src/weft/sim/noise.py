@@ -1,4 +1,4 @@
-"""The weather of one message: a number that depends on the run, the link and the message, and on nothing else.
+"""Random numbers for one message, which depend only on the run, the link and the message.
 
 So a fault that is removed elsewhere does not change it, and shrinking a plan keeps what is left as it was (SIM-005).
 """

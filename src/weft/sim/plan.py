@@ -14,7 +14,7 @@ from weft.base.now import MILLISECOND, SECOND
 
 FORMAT: Final = 1
 PLAN_BYTES_MAX: Final = 1 << 20
-EPOCH_NS: Final = 1_795_227_290 * SECOND  # what a right wall clock shows when a run begins: late in 2026
+EPOCH_NS: Final = 1_795_227_290 * SECOND  # a correct wall clock at the start of a run: late in 2026
 BASE_PORT: Final = 27_500
 CATALOG_PORT: Final = 5_246  # of every broker; its events are on the next one
 DOCUMENT_PORT: Final = 50_000  # of a node's first session; the others follow
@@ -46,7 +46,7 @@ class GroupPlan(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class FleetPlan(msgspec.Struct, frozen=True, kw_only=True):
-    """A fleet that places itself: what the file of its first root says."""
+    """A fleet that places itself: the contents of its first root's file."""
 
     name: str
     heartbeat_ms: int = 1_000
@@ -74,7 +74,7 @@ class Stand(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Load(msgspec.Struct, frozen=True, kw_only=True):
-    """What a program sends."""
+    """The messages that a program sends."""
 
     type: str
     kind: str = "PARENTSOF"
@@ -104,9 +104,9 @@ class MailType(msgspec.Struct, frozen=True, kw_only=True):
 
     name: str
     is_whole: bool = True
-    """Nobody on the way may delete one, or let it end: what was spooled comes to the root."""
+    """True: no program on the way deletes one or ends it, so every spooled one reaches the root."""
     is_ordered: bool = True
-    """Nobody on the way may hand one back behind a later one."""
+    """True: no program on the way hands one back after a later one."""
 
 
 class StorePlan(msgspec.Struct, frozen=True, kw_only=True):
