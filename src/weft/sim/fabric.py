@@ -127,7 +127,7 @@ class Fabric:
         return [*([machine.name, machine.plan.fleet] for machine in self.machines.values()), *roots]
 
     def _admits(self, host: Endpoint, router: Router) -> bool:
-        """Whether a handshake succeeds: both ends have keys, and the door knows that of who comes (SEC-011, SEC-013)."""
+        """Whether a handshake succeeds: both ends have keys, and the bound end knows the other's (SEC-011, SEC-013)."""
         machine = self.machines.get(router.host.name)
         if host.key is None or router.host.key is None or machine is None or machine.node is None:
             return False

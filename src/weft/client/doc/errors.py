@@ -1,4 +1,4 @@
-"""What can go wrong with a document: one type per code that programs tell apart, and three that no node says."""
+"""Errors of documents: one type per code that programs distinguish, and three that come from the client itself."""
 
 from typing import Any, Final
 
@@ -7,7 +7,7 @@ from weft.client.link.errors import LinkError
 
 
 class DocError(LinkError):
-    """It was not done, and nothing has changed; `code` is one word, `text` a sentence, `mend` what helps."""
+    """The request failed, and nothing has changed; `code` is one word, `text` a sentence, `mend` says what helps."""
 
     code = "refused"
 
@@ -19,13 +19,13 @@ class NoSession(DocError):
 
 
 class BadReference(DocError):
-    """That refers to nothing that an operation could (DOC-020)."""
+    """The reference cannot be the target of an operation (DOC-020)."""
 
     code = "no-reference"
 
 
 class BadXml(DocError):
-    """What is to be added is no XML that a document takes (DOC-001)."""
+    """The text to add is not XML that a document accepts (DOC-001)."""
 
     code = "bad-xml"
 
@@ -43,7 +43,7 @@ class NotFound(DocError):
 
 
 class NotAllowed(DocError):
-    """Who enters here may not do that (GSP-054)."""
+    """The person who enters this may not do so (GSP-054)."""
 
     code = "not-allowed"
 
@@ -55,7 +55,7 @@ class TooLarge(DocError):
 
 
 class TooFast(DocError):
-    """More than 200 own operations a second, behind a burst of 1,000 (GSP-055)."""
+    """More than 200 operations a second, after a burst of 1,000 (GSP-055)."""
 
     code = "too-fast"
 
@@ -67,7 +67,7 @@ class StorageFull(DocError):
 
 
 class BadFile(DocError):
-    """That is no file of this kind, or its trailer does not say what it holds (GSP-033)."""
+    """It is not a file of this kind, or its contents do not match its trailer (GSP-033)."""
 
     code = "bad-file"
 
@@ -79,11 +79,11 @@ class Unsupported(DocError):
 
 
 class Unreachable(errors.Unreachable, DocError):
-    """No node was reached: what was asked for has not happened."""
+    """No node was reached: the request has not been carried out."""
 
 
 class Unanswered(errors.Unanswered, DocError):
-    """It was said, and no answer came: what was asked for may have happened. `log` tells."""
+    """The request was sent, but no answer came: it may have been carried out. `log` shows it."""
 
 
 class Closed(errors.Closed, DocError):
@@ -112,7 +112,7 @@ BY_CODE: Final[dict[str, type[DocError]]] = {
 
 
 def error_of(code: str, body: Any) -> DocError:
-    """The error that a node has said.
+    """The exception for an error of a node.
 
     >>> error = error_of("too-large", {"text": "70,000 bytes", "mend": "smaller pieces"})
     >>> type(error).__name__, error.text, error.mend

@@ -1,4 +1,4 @@
-"""Which node a program means when it speaks of a document.
+"""Decides which node a program uses for documents.
 
 A node with sessions writes the endpoint of their programs into `<state directory>/doc.endpoint`.
 """
@@ -20,7 +20,7 @@ MEND: Final = f"weft doc join SESSION starts one; --node NAME or DIRECTORY, or {
 
 
 def endpoint_of(node: Node) -> str:
-    """The endpoint that is meant, as it is now; Unreachable says what was found instead."""
+    """The node's current endpoint; Unreachable says what was found instead."""
     word = DOOR.said(node)
     if "://" in word:
         return word
@@ -47,7 +47,7 @@ def note(document: Mapping[str, Any]) -> None:
     if not (state and name) or not document.get("doc") or Path(name).name != name:
         return
     if Path(state).absolute().parent.parent == state_base():
-        return  # where all are looked for
+        return  # all nodes are searched there
     link, aside = _elsewhere() / name, _elsewhere() / f".{name}.{os.getpid()}"
     with contextlib.suppress(OSError):
         _elsewhere().mkdir(parents=True, exist_ok=True)

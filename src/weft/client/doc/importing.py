@@ -20,7 +20,7 @@ ROSTER: Final = ("team", "number", "name")
 
 
 class Enter(NamedTuple):
-    """One entry to be made."""
+    """One entry to make."""
 
     verb: str
     reference: dict[str, str]
@@ -30,7 +30,7 @@ class Enter(NamedTuple):
 
 
 def entries_of(xml: bytes | str, schema: Schema) -> Iterator[Enter]:
-    """The entries by which an empty document of this schema becomes the one of a file; BadFile if it is none."""
+    """The entries that turn an empty document of this schema into that of a file; BadFile if the file is invalid."""
     try:
         root = tree_of(xml)
     except PeerError as error:
@@ -57,7 +57,7 @@ def entries_of(xml: bytes | str, schema: Schema) -> Iterator[Enter]:
 
 
 def _container(node: Node, step: Chain, genesis: Sequence[Seed]) -> Iterator[Enter]:
-    """An element that the schema makes: its attributes, then each of its children, which make it if it is not there."""
+    """An element that the schema makes: its attributes, then its children, which create it if it does not exist."""
     key = step.keys[0]
     is_made = any(seed.tag == node.tag and seed.attributes.get(key) == node.attributes[key] for seed in genesis)
     if set(node.attributes) - {key} or node.text or not (is_made or node.children):
@@ -67,7 +67,7 @@ def _container(node: Node, step: Chain, genesis: Sequence[Seed]) -> Iterator[Ent
 
 
 def _pieces(node: Node, where: Mapping[str, str]) -> Iterator[Enter]:
-    """An element as one entry, or as several where it is too large for one."""
+    """An element as one entry, or as several if it is too large for one."""
     xml = written([node])
     if len(xml.encode()) <= PIECE_BYTES:
         yield Enter("add", dict(where), xml)

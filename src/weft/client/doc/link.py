@@ -24,7 +24,7 @@ from weft.wire.document import programs
 from weft.wire.document.clients import Answer, Asked
 
 PROBE: Asked = Asked(b"\0", "sessions")
-"""Said first; whoever answers is there."""
+"""The first request; a node that answers it is there."""
 
 
 class State(Enum):
@@ -34,19 +34,19 @@ class State(Enum):
 
 
 class Waiter:
-    """A request and whoever waits for what comes of it."""
+    """A request, and what waits for its answers."""
 
     repeats = True
-    """Whether saying it twice does no harm."""
+    """Whether it may be sent twice."""
 
     def hear(self, answer: Answer) -> None:
-        """An answer has come."""
+        """An answer has arrived."""
 
     def fall(self, error: DocError) -> None:
-        """None will come."""
+        """No answer will come."""
 
     def lost(self) -> bool:
-        """The connection broke; whether it is to be said again."""
+        """The connection broke; returns whether to send the request again."""
         return True
 
 
@@ -95,7 +95,7 @@ class Link:
         self._is_closed = False
 
     async def open(self) -> None:
-        """Connect, now; Unreachable if nobody is there."""
+        """Connect now; Unreachable if no node is there."""
         self._connect(self._target())
         try:
             async with asyncio.timeout(OPEN_S):
@@ -106,7 +106,7 @@ class Link:
             raise self._why
 
     def close(self) -> None:
-        """Let go; whoever still waits is told."""
+        """Close; pending requests fail."""
         self._is_closed = True
         self.state = State.DOWN
         if self._timer is not None:
@@ -117,7 +117,7 @@ class Link:
             waiter.fall(Closed("the client has been closed"))
 
     def ask(self, verb: str, session: str, args: dict[str, Any], waiter: Waiter) -> bytes:
-        """Say it, now or as soon as somebody is there; its id."""
+        """Send a request now, or when the connection is up; returns its id."""
         if self._is_closed:
             raise Closed("the client has been closed")
         self._number += 1
@@ -130,12 +130,12 @@ class Link:
         return asked.id
 
     def add(self, number: bytes, verb: str, session: str, args: dict[str, Any]) -> None:
-        """Say a further word about a request; nothing if it is not known to be heard."""
+        """Send an addition to a request, provided the request is known to have arrived."""
         if self.state is State.UP and number in self._open:
             self._say(Asked(number, verb, session, args))
 
     def forget(self, number: bytes) -> bool:
-        """Wait no longer for it; whether it was never said."""
+        """Stop waiting for a request; returns whether it was never sent."""
         self._open.pop(number, None)
         return number in self._unsaid
 
@@ -159,7 +159,7 @@ class Link:
         try:
             answer = programs.decode_answer(frames)
         except PeerError:
-            return  # what it was about is told by silence
+            return  # without an answer it is lost too
         if self.state is State.PROBING:
             self._stand()
         asked = self._open.get(answer.id) if answer.more else self._open.pop(answer.id, None)
@@ -176,7 +176,7 @@ class Link:
                 self._say(self._open[number][0])
 
     def _end(self) -> None:
-        """The other end is gone, or was never there; what it said before has been heard."""
+        """The other end is gone, or was never there; everything it sent has been read."""
         was = self.state
         self._let_go()
         if self._is_closed:
@@ -212,5 +212,5 @@ class Link:
             self._channel = None
 
     def _target(self) -> Target:
-        """The node, as it is found now: when it comes back it may listen elsewhere."""
+        """The node's current address: after a restart it may listen elsewhere."""
         return Target(endpoint_of(self._node))

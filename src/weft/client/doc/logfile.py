@@ -24,8 +24,8 @@ from weft.wire.document.operations import Operation, parse, uuid_of, uuid_text
 
 FORMAT: Final = "weft-log-1"
 FOLD: Final = 1
-"""Version of the rules by which a log becomes a document (DOC-002)."""
-GAPS_SHOWN: Final = 10  # missing numbers of one source
+"""Version of the rules for folding a log into a document (DOC-002)."""
+GAPS_SHOWN: Final = 10  # missing numbers of one source that are listed
 AGAIN: Final = "export it anew; --partial takes what is there"
 NOTHING: Final = bytes(16)
 
@@ -61,12 +61,12 @@ class Header(NamedTuple):
 
 
 class LogFile(NamedTuple):
-    """A log that was read."""
+    """A log read from a file."""
 
     header: Header
     entries: list[Entry]
     faults: list[str]
-    """What is missing or wrong; empty: it is whole, and as its trailer says."""
+    """What is missing or wrong; empty: the log is complete and matches its trailer."""
 
     @property
     def operations(self) -> list[Operation]:
@@ -74,7 +74,7 @@ class LogFile(NamedTuple):
 
 
 class Tally:
-    """What a log comes to: effective times, gaps, and the check of all gapless prefixes (PEE-022, DOC-010)."""
+    """The evaluation of a log: effective times, gaps, and the check over all gapless prefixes (PEE-022, DOC-010)."""
 
     def __init__(self) -> None:
         self._sources: dict[bytes, Source] = {}
@@ -95,7 +95,7 @@ class Tally:
         return sum(source.latest > 0 for source in self._sources.values())
 
     def take(self, entry: Entry) -> float | None:
-        """The effective time of an operation; None: it stands beyond a gap, or twice."""
+        """The effective time of an operation; None: it comes after a gap, or is a duplicate."""
         source, sequence = entry.pair
         there = self._sources.setdefault(source, Source(source, 0))
         if sequence != there.latest + 1:
@@ -108,13 +108,13 @@ class Tally:
 
     @property
     def check(self) -> str:
-        """As BEAT says it."""
+        """The check, as in BEAT."""
         for source in self._sources.values():
             self._check ^= source.turn()
         return f"{self._check:08x}"
 
     def gaps(self) -> list[str]:
-        """What is missing before something that is there, a line each."""
+        """Gaps before existing operations, one line each."""
         found = []
         for source, beyond in sorted(self._beyond.items()):
             after = self._sources[source].latest
@@ -125,7 +125,7 @@ class Tally:
 
 
 def in_order(entries: Iterable[Entry]) -> list[Entry]:
-    """As the document orders them, so that nothing is late where they are taken in one by one; gaps and doubles last."""
+    """The operations in the document's order, so that none is late when entered; those after gaps come last."""
     tally = Tally()
     keyed = [(tally.take(entry), entry) for entry in entries]
     return [entry for _, entry in sorted(keyed, key=lambda one: (one[0] is None, one[0] or 0, one[1].pair))]
@@ -140,7 +140,7 @@ def folded(log: LogFile) -> Engine:
 
 
 def lines_of(header: Header, entries: Iterable[Entry]) -> Iterator[str]:
-    """The lines of a file, gapless prefixes only."""
+    """The lines of a file; only gapless prefixes."""
     schema, tally, kept = header.load(), Tally(), []
     head: dict[str, Any] = {"format": FORMAT, "session": header.session, "schema": header.schema, "fold": FOLD}
     if header.schema_text:

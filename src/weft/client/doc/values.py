@@ -1,4 +1,4 @@
-"""What a node tells of a document, and references as people type them."""
+"""The data that a node returns about documents, and references as people type them."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -10,21 +10,21 @@ Reference = str | Sequence[str] | Mapping[str, Any]
 
 
 class Written(msgspec.Struct, frozen=True, kw_only=True):
-    """What became of an own entry; it is durable, and on its way to everybody."""
+    """The outcome of an own entry; it is durable, and on its way to all peers."""
 
     source: str
     sequence: int
     outcome: str
     """`applied`, `applied-but-hidden`, `parked` (its target is not there yet), or `inert:REASON` (DOC-035)."""
     hidden_by: str = ""
-    """`SOURCE:N` of a later write that stands above it (GSP-003); `force=True` writes above that one."""
+    """`SOURCE:N` of a later write that overrides it (GSP-003); `force=True` overrides that one."""
     hidden_value: str = ""
     undoes: str = ""
-    """`SOURCE:N` of the entry that it takes back."""
+    """`SOURCE:N` of the entry that it undoes."""
     resolved: bool = False
-    """Whether a conflict is closed by it."""
+    """Whether it closes a conflict."""
     eids: list[str] = []
-    """Of the elements that were added: how to refer to them from now on."""
+    """References to the elements that were added."""
 
     @property
     def is_applied(self) -> bool:
@@ -41,19 +41,19 @@ class Operation(msgspec.Struct, frozen=True, kw_only=True):
     """The instant it counts as of, Unix seconds (DOC-010)."""
     verb: str
     reference: str
-    """As it is typed: `period=1 jam=3`."""
+    """The place as it is typed: `period=1 jam=3`."""
     by: str = ""
     outcome: str
     received_at: int
-    """Here, Unix nanoseconds."""
+    """Time of receipt here, Unix nanoseconds."""
     received_from: str
     """The node it came from; `source` itself where it was entered here."""
     body: bytes
-    """What its source made: XML."""
+    """The XML that its source made."""
 
 
 class Conflict(msgspec.Struct, frozen=True, kw_only=True):
-    """Two sources wanted different things of one place (DOC-040)."""
+    """Two sources wanted different values in one place (DOC-040)."""
 
     id: str
     kind: str
@@ -77,20 +77,20 @@ class Change(msgspec.Struct, frozen=True, kw_only=True):
     """
 
     check: str
-    """Of the log (PEE-022): equal checks, equal documents."""
+    """Check of the log (PEE-022): equal checks mean equal documents."""
     operations: list[Operation] = []
-    """Known since; behind a great many only their number is told."""
+    """Operations known since; of very many only the number is given."""
     more: int = 0
-    """How many further operations there were."""
+    """Number of further operations."""
     added: list[str] = []
     """Slots: `eid:…`, else a path such as `/period[1]/jam[3]`."""
     removed: list[str] = []
     changed: list[str] = []
     events: list[dict[str, Any]] = []
-    """What happened around the document: `peer.active`, `peer.gone`, `doc.conflict`, `chat`, …, each with its facts."""
+    """Events around the document: `peer.active`, `peer.gone`, `doc.conflict`, `chat`, …, each with its facts."""
     is_whole: bool = False
     catching_up: bool = False
-    """A long refold is under way: the document shown is the last complete one (DOC-053)."""
+    """True while a long refold runs: the document shown is the last complete one (DOC-053)."""
 
 
 def reference_of(where: Reference) -> dict[str, str]:

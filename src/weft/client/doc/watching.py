@@ -18,7 +18,7 @@ from weft.client.link.inbox import Feed, Inbox
 from weft.wire.document.clients import Answer
 
 LOST = object()
-"""The connection broke: what happened meanwhile is not told one by one."""
+"""The connection broke: changes made meanwhile are not reported one by one."""
 
 
 class Watch(Feed, Waiter):
@@ -33,7 +33,7 @@ class Watch(Feed, Waiter):
         self._begun: asyncio.Event = asyncio.Event()
 
     async def __aenter__(self) -> Self:
-        """Begin: what changes from now on is told."""
+        """Begin: changes are reported from now on."""
         if self._is_closed:
             raise Closed("the watch has ended")
         if not self._number:
@@ -103,6 +103,6 @@ class Watch(Feed, Waiter):
         return not self._is_closed
 
     def _later(self) -> None:
-        """Say from time to time that somebody is still there: the node does not see a program die."""
+        """Send a sign of life from time to time, because the node does not notice when a program dies."""
         self._link.add(self._number, "heard", self._session(), {})
         self._beat = asyncio.get_running_loop().call_later(BEAT_S, self._later)

@@ -1,4 +1,4 @@
-"""How long to wait before the next attempt to reach somebody: doubling, spread, bounded."""
+"""The wait before the next connection attempt: doubling, with random spread, bounded."""
 
 import asyncio
 import random
@@ -14,14 +14,14 @@ class BackOff:
         self._next_s = least_s
 
     def next_s(self) -> float:
-        """How long this time; the next time twice as long."""
+        """The next wait in seconds; the one after it is twice as long."""
         now_s, self._next_s = self._next_s, min(2 * self._next_s, self._most_s)
-        return now_s * random.uniform(1 - BACK_OFF_SPREAD, 1 + BACK_OFF_SPREAD)  # noqa: S311  # only spreads
+        return now_s * random.uniform(1 - BACK_OFF_SPREAD, 1 + BACK_OFF_SPREAD)  # noqa: S311  # it only spreads load
 
     async def wait(self) -> None:
         """Wait for so long."""
         await asyncio.sleep(self.next_s())
 
     def reset(self) -> None:
-        """Somebody was reached: the next attempt comes soon again."""
+        """A connection succeeded: start with a short wait again."""
         self._next_s = self._least_s

@@ -1,6 +1,6 @@
-"""Hears what comes through a wire, a few messages per turn of the loop, and says things in order.
+"""Reads messages from a wire, a few per turn of the loop, and sends messages in order.
 
-Readiness is edge-triggered: after each turn and each word the channel looks itself whether more has come.
+Readiness is edge-triggered: after each turn and each send the channel itself checks for more.
 """
 
 import asyncio
@@ -14,9 +14,9 @@ Hear = Callable[[list[bytes]], Any]
 
 
 class Channel:
-    """One connection from its opening to its end. To be used in a running loop."""
+    """One connection from opening to end. Use it in a running loop."""
 
-    def __init__(  # tidy: each is one thing that a user of it may want to know
+    def __init__(  # tidy: each is an option that some user needs
         self,
         opener: Opener,
         hear: Hear,
@@ -41,35 +41,35 @@ class Channel:
 
     @property
     def is_clear(self) -> bool:
-        """Whether everything that was said has been handed over."""
+        """Whether everything has been handed to the socket."""
         return not self._unsent
 
     def say(self, frames: list[bytes]) -> None:
-        """Say it now, or in its turn as soon as there is room."""
+        """Send now, or when there is room."""
         if self._unsent or not self._wire.send(frames):
             self._unsent.append(frames)
         self.look()
 
     def offer(self, frames: list[bytes]) -> bool:
-        """Say it now or never; False: there is no room for it, or nobody to hear it."""
+        """Send now or not at all; False: there is no room, or no peer."""
         is_sent = not self._unsent and self._wire.send(frames)
         self.look()
         return is_sent
 
     def look(self) -> None:
-        """After the socket was used: what came meanwhile is heard in the next turn."""
+        """Call after the socket was used: messages that came meanwhile are read in the next turn."""
         if not self.is_closed and not self._is_due and (self._has_ended or self._wire.is_ready()):
             self._is_due = True
             self._loop.call_soon(self.work)
 
     def work(self) -> None:
-        """One turn: hear what has come, say what had no room, tell that the turn is over."""
+        """One turn: read, send what had no room before, call `on_turn`."""
         self._is_due = False
         if self.is_closed:
             return
         try:
             is_drained = self._hear_some()
-        except BaseException:  # the loop tells of it; what comes behind it is heard all the same
+        except BaseException:  # the loop's exception handler reports it; later messages are still read
             self._is_due = True
             self._loop.call_soon(self.work)
             raise
@@ -84,13 +84,13 @@ class Channel:
         self.look()
 
     def close(self) -> None:
-        """Nothing is heard any more, and what had no room is never said; what was handed over still leaves."""
+        """Stop reading and drop unsent messages; those handed to the socket still leave."""
         self.is_closed = True
         self._unsent.clear()
         self._wire.close()
 
     def _hear_some(self) -> bool:
-        """Whether all has been heard that is there."""
+        """Read some messages; returns whether all were read."""
         for _ in range(self._per_turn):
             frames = self._wire.take()
             if frames is None:
@@ -101,6 +101,6 @@ class Channel:
         return False
 
     def _end(self) -> None:
-        """The other end is gone: what it said before is still heard."""
+        """The other end is gone: what it sent before is still read."""
         self._has_ended = True
         self.work()

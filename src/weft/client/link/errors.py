@@ -1,4 +1,4 @@
-"""What can go wrong between a client and the other end, whatever they speak about: a code, a sentence, a mend."""
+"""Errors between a client and its server, for all protocols: a code, a sentence, a mend."""
 
 from typing import TypeVar
 
@@ -6,7 +6,7 @@ from weft.base.errors import WeftError
 
 
 class LinkError(WeftError):
-    """It was not done: `code` says why in one word, `text` in a sentence, `mend` what helps, if anything is known to."""
+    """The request failed: `code` says why in one word, `text` in a sentence, `mend` what helps, if known."""
 
     code = "failed"
     mend = ""
@@ -21,13 +21,13 @@ class LinkError(WeftError):
 
 
 class Unreachable(LinkError):
-    """Nobody was reached: what was asked for has not happened."""
+    """No server was reached: the request has not been carried out."""
 
     code = "unreachable"
 
 
 class Unanswered(LinkError):
-    """It was said, and no answer came: what was asked for may have happened, or happen still."""
+    """The request was sent, but no answer came: it may have been carried out, or may still be."""
 
     code = "unanswered"
 
@@ -42,5 +42,5 @@ K = TypeVar("K", bound=type[LinkError])
 
 
 def by_code(*kinds: K) -> dict[str, K]:
-    """The kinds of error that the other end can name, by its word for each."""
+    """The error types by the other end's code."""
     return {kind.code: kind for kind in kinds}

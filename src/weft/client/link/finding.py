@@ -1,4 +1,4 @@
-"""How a client finds the nodes of this machine: by a word, by the environment, by the state directories of this user.
+"""Finds nodes of this machine: by a name from the caller or the environment, or by the state directories of this user.
 
 A node writes the endpoint of each of its doors into `<state directory>/<door>.endpoint`: a socket whose path would be
 too long for the kernel stands elsewhere. Without that file the door is the socket `<door>.sock`, if there is one.
@@ -21,19 +21,20 @@ class Door(NamedTuple):
 
     name: str
     variable: str = VARIABLE
-    """What the environment says for this door alone; it goes before `WEFT_NODE`."""
+    """The environment variable for this door alone; it goes before `WEFT_NODE`."""
 
     def said(self, node: str | os.PathLike[str] | None) -> str:
-        """The word of a caller, else of the environment; empty: nobody says anything."""
+        """The name from the caller or the environment; empty: neither names a node."""
         if node is not None:
             return os.fspath(node)
         word = os.environ.get(VARIABLE, "")
         if self.variable == VARIABLE:
             return word
-        return os.environ.get(self.variable, "") or ("" if "://" in word else word)  # an endpoint is another door's
+        # an endpoint there belongs to another door
+        return os.environ.get(self.variable, "") or ("" if "://" in word else word)
 
     def endpoint_in(self, directory: Path) -> str | None:
-        """What a state directory says of it; None: it says nothing."""
+        """The endpoint in a state directory; None if there is none."""
         return endpoint_in(directory, self.name)
 
     def noted(self, name: str = "", beside: Iterable[Path] = ()) -> dict[Path, str]:
@@ -46,17 +47,17 @@ class Door(NamedTuple):
         return {path: endpoint for path, endpoint in found.items() if endpoint}
 
     def alive(self, name: str = "", beside: Iterable[Path] = ()) -> dict[Path, str]:
-        """As `noted`, of those where somebody listens."""
+        """Like `noted`, but only nodes that listen."""
         return {path: endpoint for path, endpoint in self.noted(name, beside).items() if is_live(endpoint)}
 
 
 def directory_of(word: str) -> Path | None:
-    """The directory that a word means; None: it is no path."""
+    """The directory that a name means; None if it is not a path."""
     return Path(word).absolute() if word and (os.sep in word or Path(word).is_dir()) else None
 
 
 def shortest(directories: Iterable[Path]) -> str:
-    """A word that means the first of several nodes and no other: its name, or else its state directory."""
+    """The shortest name that identifies the first of several nodes: its name, or else its state directory."""
     found = list(directories)
     names = [path.name for path in found]
     return names[0] if names.count(names[0]) == 1 else str(found[0])
@@ -76,7 +77,7 @@ def endpoint_in(directory: Path, door: str) -> str | None:
 
 
 def is_live(endpoint: str) -> bool:
-    """Whether anybody listens there; of `host:port` it may be said without a scheme."""
+    """Whether anybody listens at an endpoint; `host:port` needs no scheme."""
     scheme, _, address = endpoint.rpartition("://")
     try:
         if scheme == "ipc":
@@ -92,5 +93,5 @@ def is_live(endpoint: str) -> bool:
 
 
 def state_base() -> Path:
-    """Where the nodes of this user keep their state, one directory per fleet and node."""
+    """The base of this user's state directories, with one directory per fleet and node."""
     return Path(os.environ.get("XDG_STATE_HOME") or Path.home() / ".local" / "state") / "weft"

@@ -1,4 +1,4 @@
-"""What is read by `async for` and ended by `async with`, whatever it tells, and what waits there to be read."""
+"""The base of objects that are read with `async for` and ended with `async with`, and the queue of unread items."""
 
 import asyncio
 from abc import abstractmethod
@@ -23,12 +23,12 @@ class Feed:
         self.close()
 
     def __aiter__(self) -> Self:
-        """Itself."""
+        """The object itself."""
         return self
 
 
 class Inbox(Generic[T]):
-    """What has come and was not read yet, in order. One task reads it."""
+    """A queue of unread items, in order. One task reads it."""
 
     def __init__(self, most: int | None = None) -> None:
         self.dropped = 0
@@ -43,7 +43,7 @@ class Inbox(Generic[T]):
         return len(self._waiting)
 
     def put(self, told: T) -> None:
-        """One more."""
+        """Add an item."""
         if self._most is not None and len(self._waiting) >= self._most:
             self._waiting.popleft()
             self.dropped += 1
@@ -51,18 +51,18 @@ class Inbox(Generic[T]):
         self._stirred.set()
 
     def put_back(self, told: T) -> None:
-        """It was taken, and is to be read next all the same."""
+        """Put an item back, to be read next."""
         self._waiting.appendleft(told)
         self._stirred.set()
 
     def end(self, error: Exception | None = None) -> None:
-        """No more comes; `error` is raised behind what is there, each time. The first end counts."""
+        """No more items come; after the last one `error` is raised, at each read. Only the first call counts."""
         if not self._has_ended:
             self._has_ended, self._error = True, error
         self._stirred.set()
 
     async def take(self) -> T:
-        """The next one; behind the last StopAsyncIteration, or the error with which it ended."""
+        """The next item; after the last one StopAsyncIteration, or the error given to `end`."""
         while not self._waiting:
             if self._has_ended:
                 raise self._error or StopAsyncIteration
@@ -72,7 +72,7 @@ class Inbox(Generic[T]):
 
 
 class ReadAhead(Feed, Generic[T]):
-    """Feed one by one, at most `most` ahead of who reads. It begins with the first step, or with `async with`."""
+    """Reads at most `most` items ahead. It begins with the first step, or with `async with`."""
 
     def __init__(self, most: int) -> None:
         self._inbox: Inbox[T] = Inbox(most)
@@ -80,11 +80,11 @@ class ReadAhead(Feed, Generic[T]):
 
     @property
     def dropped(self) -> int:
-        """What was not read in time: of too much the oldest is left out."""
+        """How many unread items were dropped: when there are too many, the oldest goes."""
         return self._inbox.dropped
 
     async def __aenter__(self) -> Self:
-        """Begin; the error of its protocol if it cannot."""
+        """Begin; raises the protocol's error if it cannot."""
         await self._begin()
         return self
 
@@ -96,4 +96,4 @@ class ReadAhead(Feed, Generic[T]):
 
     @abstractmethod
     async def _begin(self) -> None:
-        """Ask for it, once, and note that in `_has_begun`; an error if it is closed."""
+        """Request it once, and set `_has_begun`; raises an error if it is closed."""

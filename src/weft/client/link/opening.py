@@ -1,4 +1,4 @@
-"""Where a client's connections begin: the only module of the client libraries that connects (HSE-003).
+"""Opens connections: the only module of the client libraries that connects (HSE-003).
 
 Credentials are applied here and nowhere else, whether ZeroMQ or TCP carries the protocol.
 """
@@ -38,11 +38,11 @@ class Target(NamedTuple):
     endpoint: str
     """As ZeroMQ has it: `tcp://host:port` or `ipc:///path`."""
     curve: Curve | None = None
-    """None: the connection is not encrypted, and we are nobody."""
+    """None: the connection is not encrypted and not authenticated."""
 
 
 class BadEndpoint(UserError):
-    """That is no endpoint; `reason` says why."""
+    """Not a valid endpoint; `reason` says why."""
 
     def __init__(self, endpoint: str, reason: str) -> None:
         super().__init__("bad-endpoint", f"{endpoint}: {reason}", "ipc:///path/to/chains.sock or tcp://host:port")
@@ -81,7 +81,7 @@ async def open_stream(protocol: Callable[[], P], target: Target) -> P:
 
 
 def _keep_alive(opened: socket.socket | None) -> None:
-    """A machine that lost its power says nothing: the kernel finds out."""
+    """Let the kernel detect a machine that has lost its power, because that sends nothing."""
     if opened is None or opened.family not in (socket.AF_INET, socket.AF_INET6):
         return
     opened.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)

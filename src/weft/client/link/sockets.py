@@ -17,11 +17,11 @@ NOW_AND_MORE: Final = int(zmq.NOBLOCK | zmq.SNDMORE)
 READABLE: Final = int(zmq.POLLIN)
 GREETED: Final = int(zmq.EVENT_HANDSHAKE_SUCCEEDED)
 LOST: Final = int(zmq.EVENT_DISCONNECTED)
-"""A connection that stood has ended."""
+"""Event: an open connection has ended."""
 ENDED: Final = int(zmq.EVENT_DISCONNECTED | zmq.EVENT_CLOSED)
-"""The same, or it could not be made."""
+"""Events: the same, or a connection could not be made."""
 NOT_NOW: Final = frozenset({zmq.EAGAIN, zmq.EHOSTUNREACH})
-"""The queue is full, or nobody has that routing id."""
+"""Errors: the queue is full, or no peer has that routing id."""
 Context = zmq.Context[zmq.Socket[bytes]]
 
 
@@ -29,16 +29,16 @@ class Wire(Protocol):
     """A connection, whatever it is made of."""
 
     def send(self, frames: list[bytes]) -> bool:
-        """Hand over a multipart; False: not now, try again when called."""
+        """Send a multipart; False: not now, try again when called."""
 
     def take(self) -> list[bytes] | None:
-        """The next multipart; None: there is none now."""
+        """The next multipart; None if there is none now."""
 
     def is_ready(self) -> bool:
         """Whether `take` may have something that nobody was called for."""
 
     def close(self) -> None:
-        """The end of it; what was handed over still leaves."""
+        """Close; messages already handed over still leave."""
 
 
 Opener = Callable[[Callable[[], None], Callable[[], None]], Wire]
@@ -46,16 +46,16 @@ Opener = Callable[[Callable[[], None], Callable[[], None]], Wire]
 
 
 class Bounds(NamedTuple):
-    """What a socket holds at most."""
+    """Limits of a socket."""
 
     frame_bytes: int
-    """libzmq ends the connection of whoever sends more."""
+    """Bytes; libzmq ends the connection of a peer that sends more."""
     queue: int
     """Multiparts, either way."""
     linger_ms: int = 0
-    """How long last words may take to leave."""
+    """Milliseconds that the last messages have to leave."""
     frames: int | None = None
-    """Of a multipart: those beyond are dropped, so that no decoder takes it. None: any number."""
+    """Frames of a multipart: further ones are dropped, so that no decoder reads them. None: any number."""
     bytes: int | None = None
     """As `frames`."""
 
@@ -89,7 +89,7 @@ class Socket:
 
     @property
     def heard_from(self) -> str:
-        """The address of who said the last message that was taken; empty: libzmq does not know it."""
+        """The address of the sender of the last message taken; empty: libzmq does not know it."""
         try:
             return str(self._last.get("Peer-Address")) if self._last is not None else ""
         except zmq.ZMQError:
@@ -100,7 +100,7 @@ class Socket:
         self.raw.setsockopt(option, value)
 
     def dial(self, target: Target) -> None:
-        """Connect; BadEndpoint, and then it is closed."""
+        """Connect; raises BadEndpoint, and is then closed."""
         try:
             dial(self.raw, target)
         except BaseException:
@@ -123,7 +123,7 @@ class Socket:
         self._loop.call_soon(look)
 
     def send(self, frames: list[bytes]) -> bool:
-        """Hand over a multipart; False if there is no room for it, or nobody whom it could reach."""
+        """Send a multipart; False if there is no room, or no peer."""
         send = self.raw.send
         try:
             for frame in frames[:-1]:
@@ -136,7 +136,7 @@ class Socket:
         return True
 
     def take(self) -> list[bytes] | None:
-        """The next multipart, cut off where it is beyond the bounds; None: there is none now."""
+        """The next multipart, truncated to the limits; None if there is none now."""
         if self.raw.closed:
             return None
         receive = self.raw.recv
@@ -155,7 +155,7 @@ class Socket:
         return frames
 
     def is_ready(self) -> bool:
-        """Whether something waits, though `on_ready` may not be called for it."""
+        """Whether a message waits for which `on_ready` may not be called."""
         return not self.raw.closed and bool(int(self.raw.get(zmq.EVENTS)) & READABLE)
 
     def close(self, linger_ms: int | None = None) -> None:

@@ -1,4 +1,4 @@
-"""Clients for scripts that wait: an event loop in a thread of its own speaks with the other end, each call waits for it."""
+"""Synchronous clients: an event loop in a separate thread talks to the server, and each call waits for the result."""
 
 import asyncio
 import threading
@@ -21,7 +21,7 @@ class Waiting:
         self._thread = threading.Thread(target=self._loop.run_forever, name=name, daemon=True)
 
     def __enter__(self) -> Self:
-        """Connect; the error of the asynchronous client if nobody is there."""
+        """Connect; raises the error of the asynchronous client if it fails."""
         self._thread.start()
         try:
             self._do(self._entered())
@@ -44,12 +44,12 @@ class Waiting:
         await self._lives.__aexit__(*why)
 
     def _each(self, source: AsyncIterator[Any]) -> Iterator[Any]:
-        """Step by step; the source ends with the iteration."""
+        """Step by step; the source is closed with the iteration."""
         try:
             while (told := self._do(_step(source))) is not _END:
                 yield told
         finally:
-            if not self._loop.is_closed():  # else the client was left before the iteration, and ended it
+            if not self._loop.is_closed():  # otherwise the client was left before the iteration, and has ended it
                 self._do(_close(source))
 
     def _do(self, work: Coroutine[Any, Any, T]) -> T:
@@ -70,7 +70,7 @@ async def _close(source: Any) -> None:
 
 
 def _wait(asked: "Future[T]") -> T:
-    """Until it is done; whoever interrupts the script interrupts the work, too."""
+    """Wait for the result; interrupting the script cancels the work too."""
     try:
         return asked.result()
     except BaseException:

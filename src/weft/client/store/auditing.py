@@ -24,7 +24,7 @@ class Told(NamedTuple):
 
 
 class Differing(NamedTuple):
-    """An entry that two stores do not have alike; None: there is no value."""
+    """An entry that differs between two stores; None: there is no value."""
 
     path: Path
     here: Event | None
@@ -32,7 +32,7 @@ class Differing(NamedTuple):
 
 
 async def told(client: "Client") -> Told:
-    """What a store has; StoreError."""
+    """The entries of a store; raises StoreError."""
     entries = {key_of(event.path): event async for event in client.events() if event.value is not None}
     made = sha256()
     for key in sorted(entries):
@@ -43,7 +43,7 @@ async def told(client: "Client") -> Told:
 
 
 def differing(here: Told, there: Told) -> list[Differing]:
-    """In which entries two stores differ, by path."""
+    """The entries in which two stores differ, by path."""
     found = [
         Differing((one or other or _nobody()).path, one, other)
         for key in here.entries.keys() | there.entries.keys()

@@ -24,7 +24,7 @@ from weft.wire.store import clients
 
 
 class Asked:
-    """A request and whoever waits for its answer."""
+    """A request, and the future of its answer."""
 
     __slots__ = ("answered", "due", "is_repeated", "repeats", "request")
 
@@ -35,13 +35,13 @@ class Asked:
         self.is_repeated = False
 
     def fail(self, error: StoreError) -> None:
-        """Tell whoever still waits."""
+        """Pass the error to the waiting task, if there is still one."""
         if not self.answered.done():
             self.answered.set_exception(error)
 
 
 class Caller:
-    """Asks one store. To be used in a running loop, between `open` and `close`."""
+    """Sends requests to one store. Use it in a running loop, between `open` and `close`."""
 
     def __init__(self, node: Node | Grouped, timeout_s: float) -> None:
         self.greeting: clients.Greeting | None = None
@@ -56,12 +56,12 @@ class Caller:
         self._is_closed = False
 
     async def open(self) -> None:
-        """Connect, now; Unreachable if nobody is there. Later losses are mended quietly."""
+        """Connect now; Unreachable if no server is there. Later losses are repaired without an error."""
         self._loop = asyncio.get_running_loop()
         self._stand(await connect(self._node, self._hear, self._fall))
 
     async def close(self) -> None:
-        """Let go; whoever still waits is told."""
+        """Close; pending requests fail."""
         self._is_closed = True
         if self._returning is not None:
             self._returning.cancel()
@@ -81,7 +81,7 @@ class Caller:
         return self._link is not None
 
     def ask(self, request: clients.Request, *, repeats: bool) -> "asyncio.Future[clients.Answer]":
-        """Say it, now or as soon as there is somebody to say it to; the answer comes, or a StoreError."""
+        """Send now, or when the connection is up; returns the answer, or raises StoreError."""
         if self._is_closed:
             raise Closed("the client has been closed")
         asked = Asked(request, self._loop.create_future(), self._loop.time() + self._timeout_s, repeats=repeats)
@@ -96,7 +96,7 @@ class Caller:
     def _say(self, link: Link, asked: Asked) -> None:
         self._sequence += 1
         self._said[self._sequence] = asked
-        force_setattr(asked.request, "seq", self._sequence)  # nobody else has it
+        force_setattr(asked.request, "seq", self._sequence)  # no other request has this id
         link.say(clients.encode(asked.request))
 
     def _say_more(self) -> None:
@@ -150,7 +150,7 @@ class Caller:
     # Patience
 
     def _sweep(self) -> None:
-        """Whoever has waited too long is told; a connection that said nothing meanwhile is broken."""
+        """Fail requests that have waited too long; a connection that was silent meanwhile counts as broken."""
         self._sweeper = None
         now = self._loop.time()
         late = [asked for asked in self._said.values() if asked.due <= now]

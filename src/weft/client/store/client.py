@@ -1,4 +1,4 @@
-"""`weft.store.Client`: a program's hand on the shared store of its fleet (CLN-030)."""
+"""`weft.store.Client`: a client of the shared store of a program's fleet (CLN-030)."""
 
 from collections.abc import AsyncIterator, Sequence
 from types import TracebackType
@@ -22,12 +22,12 @@ from weft.wire.store import clients
 from weft.wire.store.pack import pack
 
 Seen = Chain | Link | Missing | None
-"""The change that must be the last one: a chain, or node and tick; None: there must be no value; MISSING: no matter."""
+"""The change that must be the last: a chain, or node and tick; None: no value may exist; MISSING: no condition."""
 Ack = Literal["local", "one", "majority"] | int
-"""How many members have to have a write: this one; one other; more than half; or so many, this one included."""
+"""How many members must have a write: this one; one other; more than half; or a number, including this one."""
 ALL: Final = -1
 BATCH: Final = "batch"
-"""Of `weft.caps`: the server takes several writes at once."""
+"""A capability in `weft.caps`: the server accepts several writes at once."""
 STATES: Final = ("nodes", "known", "superseded", "deleted", "missing", "remote_missing", "present", "node_drop")
 
 
@@ -40,7 +40,7 @@ class Client:
     """
 
     def __init__(self, node: Node = None, *, timeout: float = TIMEOUT_S, group: str = "") -> None:
-        """`group`: whose codecs turn the values that are read and written (docs/store.md)."""
+        """`group`: the group whose codecs convert the values that are read and written (docs/store.md)."""
         self._node: Node | Grouped = Grouped(node, group) if group else node
         self._timeout_s = timeout
         self._caller = Caller(self._node, timeout)
@@ -66,7 +66,7 @@ class Client:
 
     @property
     def is_up(self) -> bool:
-        """Whether there is a connection, as far as is known."""
+        """Whether there is a connection, as far as known."""
         return self._caller.is_up
 
     # Reading
@@ -77,7 +77,7 @@ class Client:
         return value_of(answer.value) if bytes(answer.value) else default
 
     async def entry(self, path: Where) -> Entry:
-        """What stands at a path, with its chain; `is_deleted` tells a deletion from what never was."""
+        """The entry at a path, with its chain; `is_deleted` tells a deletion from a path that never had a value."""
         at = path_of(path)
         answer = await self._caller.ask(clients.Request(action="get_value", path=at, nchain=ALL), repeats=True)
         return Entry(
@@ -92,7 +92,7 @@ class Client:
         greeting = self._caller.greeting
         is_foreign = (
             greeting is None or greeting.weft is UNSET
-        )  # it hides an element without a value, whatever is below
+        )  # its listing hides elements without a value, whatever is below them
         request = clients.Request(action="enum", path=path_of(path), with_data=False, empty=deleted or is_foreign)
         try:
             answer = await self._caller.ask(request, repeats=True)
@@ -179,7 +179,7 @@ class Client:
         return Mirror(self.watch(path, fetch=True, marks=True))
 
     async def state(self, *what: str) -> dict[str, Any]:
-        """What the node has of each node's changes, as ranges: any of `STATES`; without a word all of them."""
+        """Which of each node's changes the node has, as ranges: any of `STATES`; by default all."""
         wanted = what or STATES
         if unknown := [word for word in wanted if word not in STATES]:
             raise BadRequest(f"{unknown[0]!r} is none of {', '.join(STATES)}")
@@ -217,15 +217,15 @@ class Client:
         return await self._write("delete_value", path, b"", _Condition(chain, prev), ack=ack)
 
     async def delete_tree(self, path: Where) -> int:
-        """Delete everything at and below a path; how many values that were."""
+        """Delete everything at and below a path; returns the number of values deleted."""
         request = clients.Request(action="delete_tree", path=path_of(path))
         answer = await self._caller.ask(request, repeats=False)
         return answer.changed if isinstance(answer.changed, int) else 0
 
     async def write_all(self, ops: Sequence[clients.Op]) -> Sequence[bool]:
-        """Several writes, all or none, as one batch; whether each changed anything.
+        """Make several writes, all or none, as one batch; returns whether each changed anything.
 
-        A server that knows no batches is told one after the other.
+        A server without batches gets them one by one.
         """
         weft = self._caller.greeting.weft if self._caller.greeting is not None else UNSET
         if weft is not UNSET and BATCH in weft.get("caps", ()):
@@ -250,7 +250,7 @@ class Client:
         )
         return bool((await self._caller.ask(said, repeats=_repeats([op]))).changed)
 
-    async def _write(  # tidy: what writing and deleting have alike
+    async def _write(  # tidy: common options of writing and deleting
         self,
         action: str,
         path: Where,
@@ -276,12 +276,12 @@ class Client:
 
 
 def _repeats(ops: Sequence[clients.Op]) -> bool:
-    """Whether saying them twice is saying them once."""
+    """Whether the writes may be sent twice."""
     return all(op.idem or op.chain is not UNSET or bool(bytes(op.prev)) or not bytes(op.value) for op in ops)
 
 
 class _Condition:
-    """Under which a write is done."""
+    """The conditions of a write."""
 
     __slots__ = ("idem", "links", "prev")
 
@@ -294,7 +294,7 @@ class _Condition:
 
     @property
     def is_any(self) -> bool:
-        """Whether there is one: then saying it twice does no harm."""
+        """Whether there is a condition: then the write may be sent twice."""
         return self.idem or self.links is not UNSET or bool(bytes(self.prev))
 
 

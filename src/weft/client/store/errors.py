@@ -1,4 +1,4 @@
-"""What can go wrong with the store: one type per code of CLN-003, and three that no server says."""
+"""Errors of the store: one type per code of CLN-003, and three that come from the client itself."""
 
 import re
 from typing import Final
@@ -8,23 +8,23 @@ from weft.client.link.errors import LinkError
 
 
 class StoreError(LinkError):
-    """The store did not do it; `code` is the server's word (CLN-003), `text` its sentence."""
+    """The request failed; `code` is the server's code (CLN-003), `text` its sentence."""
 
     code = "bad-request"
 
 
 class BadRequest(StoreError):
-    """The server does not understand it, or gave no better reason."""
+    """The server does not understand the request, or gave no better reason."""
 
 
 class BadPath(StoreError):
-    """That is no path (STO-004, COD-005)."""
+    """Not a valid path (STO-004, COD-005)."""
 
     code = "bad-path"
 
 
 class BadValue(StoreError):
-    """That is no value (STO-005)."""
+    """Not a valid value (STO-005)."""
 
     code = "bad-value"
 
@@ -46,19 +46,19 @@ class ConditionFailed(StoreError):
 
 
 class Exists(ConditionFailed):
-    """It was to be new, and is there already."""
+    """The entry was to be new, but already exists."""
 
     code = "exists"
 
 
 class ChainMismatch(ConditionFailed):
-    """Its last change is another one."""
+    """Its last change is not the expected one."""
 
     code = "chain-mismatch"
 
 
 class ValueMismatch(ConditionFailed):
-    """Its value is another one."""
+    """Its value is not the expected one."""
 
     code = "value-mismatch"
 
@@ -76,7 +76,7 @@ class NotAuthorised(StoreError):
 
 
 class AuthFailed(StoreError):
-    """The server does not believe who this is, or wants to know it."""
+    """The server requires authentication, or it failed."""
 
     code = "auth-failed"
 
@@ -94,19 +94,19 @@ class Unencodable(StoreError):
 
 
 class Busy(StoreError):
-    """The server has too much to do already; later."""
+    """The server has too much to do: try again later."""
 
     code = "busy"
 
 
 class StorageFull(StoreError):
-    """The node's disk or journal is full: it reads, and writes nothing."""
+    """The node's disk or journal is full: it can be read but not written."""
 
     code = "storage-full"
 
 
 class ReadOnly(StoreError):
-    """The node takes no writes; `weft store state` says why."""
+    """The node accepts no writes; `weft store state` says why."""
 
     code = "read-only"
 
@@ -130,19 +130,19 @@ class Unsupported(StoreError):
 
 
 class Unconfirmed(StoreError):
-    """It is written at the node, and fewer members have it than were asked for; it stands, and goes on spreading."""
+    """The write is durable at the node, but fewer members than requested have it; it stays, and still spreads."""
 
     code = "unconfirmed"
 
 
 class Unreachable(errors.Unreachable, StoreError):
-    """No server was reached: what was asked for has not happened."""
+    """No server was reached: the request has not been carried out."""
 
     mend = "weft up with a [store] in the node's file; or node=, --node or WEFT_STORE= with HOST:PORT"
 
 
 class Unanswered(errors.Unanswered, StoreError):
-    """It was said, and no answer came: what was asked for may have happened, or happen still."""
+    """The request was sent, but no answer came: it may have been carried out, or may still be."""
 
     mend = "read it, or the chain of the entry: whether it happened"
 
@@ -181,14 +181,14 @@ FOREIGN: Final = (
     ("NoAuth", AuthFailed),
     ("ACLError", NotAuthorised),
 )
-"""How servers that know no codes begin their errors."""
+"""Beginnings of error texts of servers that know no codes."""
 
 WRAPPED: Final = re.compile(r"""\w+Error\((["'])(.*)\1\)""", re.DOTALL)
-"""An error of theirs around its sentence."""
+"""The form of their errors around the sentence."""
 
 
 def error_of(code: str, text: str) -> StoreError:
-    """The error that a server has said.
+    """The exception for an error of a server.
 
     >>> str(error_of("exists", "ClientChainError('Entry already exists at a.b')"))
     'Entry already exists at a.b'

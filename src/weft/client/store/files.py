@@ -34,10 +34,10 @@ if TYPE_CHECKING:
 CHUNK_BYTES: Final = 1 << 20
 OPS_MAX: Final = 1_000  # of one batch (ADM-013)
 OPS_BYTES_MAX: Final = 512 << 10
-BATCHES_OPEN: Final = 4  # at a time: the node works while the file is read
+BATCHES_OPEN: Final = 4  # batches in progress, so that the node works while the file is read
 NOBODYS: Final = ("node", "dropped", "hostmap", "actor")
-"""What the hidden tree says of the nodes of one store, which is nothing to another one."""
-REFUSED_MAX: Final = 100  # entries that are named; all are counted
+"""The part of the hidden tree about one store's own nodes, which other stores cannot use."""
+REFUSED_MAX: Final = 100  # entries that are listed; all are counted
 MEND: Final = "a file of weft store save, or of a real MoaT-KV server's save or log"
 
 
@@ -74,7 +74,7 @@ def read_file(path: File) -> Iterator[Event]:
 
 
 class Saved(NamedTuple):
-    """What was written."""
+    """The result of saving."""
 
     entries: int
     deleted: int
@@ -136,13 +136,13 @@ def _sync_directory(path: File) -> None:
 
 
 class Loaded(NamedTuple):
-    """What became of the entries of a file."""
+    """The result of loading."""
 
     changed: int
     same: int
     refused: int
     why: list[tuple[str, str]]
-    """Paths and sentences of the first that were refused."""
+    """Paths and errors of the first refused entries."""
 
 
 def wanted(events: Iterable[Event]) -> Iterator[Event]:
@@ -227,7 +227,7 @@ class _Loading:
         self._told(len(ops))
 
     async def _one(self, op: clients.Op) -> bool | None:
-        """A batch was refused for one of its writes: which one is seen by doing each for itself; None: this one."""
+        """A batch was refused because of one write: find it by sending each write alone; None: this one."""
         try:
             return (await self._client.write_all([op]))[0]
         except (Unreachable, Unanswered):
@@ -242,17 +242,17 @@ class _Loading:
 
 
 LASTING: Final = ("storage-full", "read-only", "not-ready", "not-authorised", "closed")
-"""What every further write would be told, too."""
+"""Errors that every further write would get too."""
 
 
 class Difference(NamedTuple):
-    """An entry that the file and the store do not have alike; values are packed, None: there is none."""
+    """An entry that differs between the file and the store; values are packed; None: there is no value."""
 
     path: Path
     file: bytes | None
     store: bytes | None
     is_known: bool
-    """Whether the file says anything of it: else loading leaves it alone."""
+    """Whether the file contains it: otherwise loading leaves it unchanged."""
 
 
 async def compare(client: "Client", events: Iterable[Event]) -> list[Difference]:

@@ -1,4 +1,4 @@
-"""Which store a program means: host:port, a state directory, a node's name, or the one that runs here.
+"""Decides which store a program uses: host:port, a state directory, a node's name, or the one that runs here.
 
 A node that holds the store writes the endpoint of its clients into `<state directory>/store.endpoint`.
 """
@@ -87,7 +87,7 @@ def _noted(name: str = "") -> list[str]:
 
 
 def endpoint_in(directory: Path) -> str | None:
-    """What a state directory says; None: it says nothing that could be one."""
+    """The endpoint in a state directory; None if there is none."""
     written = DOOR.endpoint_in(directory)
     return written if written is not None and _is_endpoint(written) else None
 

@@ -1,6 +1,6 @@
 """One connection to the client port of a store: the server's greeting, requests out, answers in (CLN-001).
 
-What is said in one turn of the loop leaves in one write. Nothing is said before the greeting has come.
+Requests of one turn of the loop leave in one write. Nothing is sent before the greeting has arrived.
 """
 
 import asyncio
@@ -54,7 +54,7 @@ class Frames:
 
 
 class Link(asyncio.Protocol):
-    """An open connection. `hear` is given each answer; once it stands, `fall` is told when it has ended."""
+    """An open connection. `hear` is called with each answer, and `fall` when the connection has ended."""
 
     def __init__(self, hear: Callable[[clients.Answer], None]) -> None:
         self.greeting: clients.Greeting | None = None
@@ -86,19 +86,19 @@ class Link(asyncio.Protocol):
             raise AuthFailed(f"this store wants a login ({greeting.auth[0]}), and logins are not there yet")
 
     def stand(self, fall: Callable[[str], None]) -> None:
-        """From now on its end is told; Unreachable if it has ended already."""
+        """From now on its end is reported; Unreachable if it has already ended."""
         if self._transport is None:
             raise Unreachable("the server has ended the connection")
         self._fall = fall
 
     def say(self, request: bytes) -> None:
-        """Say it at the end of this turn, together with all else."""
+        """Send at the end of this turn, together with all other requests."""
         if not self._unsaid:
             self._loop.call_soon(self._flush)
         self._unsaid.append(request)
 
     def hold(self) -> None:
-        """Read no more until `read_on`: the server has to wait."""
+        """Stop reading until `read_on`: the server must wait."""
         if self._transport is not None and not self._is_held:
             self._is_held = True
             self._transport.pause_reading()
@@ -110,19 +110,19 @@ class Link(asyncio.Protocol):
             self._transport.resume_reading()
 
     def close(self) -> None:
-        """End it; nobody is told."""
+        """Close; nothing is reported."""
         self._fall = _nobody
         if self._transport is not None:
             self._flush()
             self._transport.close()
 
     def abandon(self) -> None:
-        """As `close`, in the next turn of the loop, whichever thread says so."""
+        """Like `close`, in the next turn of the loop; may be called from any thread."""
         if not self._loop.is_closed():
             self._loop.call_soon_threadsafe(self.close)
 
     def abort(self, why: str) -> None:
-        """End it as broken: `fall` is told."""
+        """Close as broken: `fall` is called."""
         transport, self._transport = self._transport, None
         if transport is not None:
             transport.abort()
@@ -153,7 +153,7 @@ class Link(asyncio.Protocol):
                 self._greeted.set_result(answer)
         elif self.greeting is not None:
             self._hear(answer)
-        elif answer.error and not self._greeted.done():  # who is not served is told why
+        elif answer.error and not self._greeted.done():  # a refused client gets the reason
             self._refuse(error_of(answer.etype, answer.error))
 
     def connection_lost(self, error: Exception | None) -> None:  # tidy: asyncio calls it

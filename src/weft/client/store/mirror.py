@@ -62,12 +62,12 @@ class Mirror(Mapping[Where, Any]):
     # Being told
 
     def on_change(self, call: Callable[[Change], None]) -> Callable[[Change], None]:
-        """Call it with every change from now on, after the copy has it; also as a decorator."""
+        """Call a function with every change from now on, after the copy has it; also as a decorator."""
         self._callbacks.append(call)
         return call
 
     async def changes(self) -> AsyncIterator[Change]:
-        """Every change from now on. Who reads too slowly is given only the newest of each entry."""
+        """Every change from now on. A slow reader gets only the newest of each entry."""
         reader = _Reader()
         self._readers.append(reader)
         try:
@@ -105,7 +105,7 @@ class Mirror(Mapping[Where, Any]):
     async def __aexit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        """Follow no more; what was copied can still be read."""
+        """Stop updating; the copy can still be read."""
         self._watch.close()
         if self._follower is not None:
             self._follower.cancel()
@@ -130,7 +130,7 @@ class Mirror(Mapping[Where, Any]):
             self._stir()
 
     def _stir(self) -> None:
-        """Wake whoever waits for what holds now, or in vain."""
+        """Wake all tasks that wait for a condition."""
         for holds, wait in self._waits:
             if wait.done():
                 continue
@@ -155,7 +155,7 @@ class Mirror(Mapping[Where, Any]):
             self._unconfirmed.discard(key)
             there = self._entries.get(key)
             if change.is_old and there is not None and there.chain == change.chain and there.chain is not None:
-                return  # told anew, and the same
+                return  # sent again, and unchanged
         self._apply(key, change)
 
     def _apply(self, key: bytes, change: Change) -> None:
@@ -179,11 +179,11 @@ class _Reader:
         self._filled = asyncio.Event()
 
     def put(self, key: bytes, change: Change) -> None:
-        """Note a change; if too many wait, only the newest of each entry is kept."""
+        """Add a change; if there are too many, only the newest of each entry is kept."""
         self._number += 1
         self._waiting[key, self._number] = change
         if len(self._waiting) > self._most:
-            newest = {held: number for held, number in self._waiting}  # noqa: C416  # the last one of a key stays
+            newest = {held: number for held, number in self._waiting}  # noqa: C416  # keeps the last one of each key
             self._waiting = OrderedDict((at, held) for at, held in self._waiting.items() if newest[at[0]] == at[1])
             self._most = max(CHANGES_AHEAD_MAX, 2 * len(self._waiting))
         self._filled.set()

@@ -1,4 +1,4 @@
-"""One stream of a store, on a connection of its own: who reads it slowly delays nobody else (CLN-002, CLN-005)."""
+"""One stream of a store, on a separate connection, so that a slow reader delays nothing else (CLN-002, CLN-005)."""
 
 import asyncio
 from typing import Any, Final
@@ -17,7 +17,7 @@ from weft.wire.store import clients
 from weft.wire.store.pack import unpack
 
 SEQUENCE: Final = 1
-"""Of the one request on the connection."""
+"""The id of the only request on the connection."""
 
 
 class Broken(Unanswered):
@@ -25,7 +25,7 @@ class Broken(Unanswered):
 
 
 class Stream:
-    """Reads the answers to one request. After `open` its start has come: what is written from then on is seen."""
+    """Reads the answers to one request. After `open` it has begun: later writes are included."""
 
     def __init__(self, node: Node | Grouped, request: clients.Request, timeout_s: float) -> None:
         self.can_resume = False
@@ -36,7 +36,7 @@ class Stream:
         self._inbox: Inbox[clients.Answer] = Inbox()
 
     async def open(self) -> None:
-        """Connect and begin; Unreachable, or what the server says against it."""
+        """Connect and begin; raises Unreachable, or the server's refusal."""
         self._link = await connect(self._node, self._hear, self._fall)
         self.can_resume = self._link.can_resume
         self._link.say(clients.encode(self._request))
@@ -55,7 +55,7 @@ class Stream:
             self.position = first.position
 
     async def take(self) -> clients.Answer:
-        """The next item or state; the error that the server says, or Broken."""
+        """The next item or state; raises the server's error, or Broken."""
         answer = await self._inbox.take()
         if self._link is not None and len(self._inbox) == ITEMS_AHEAD_MIN:
             self._link.read_on()
@@ -71,7 +71,7 @@ class Stream:
         self._inbox.end(Broken("the stream has been closed"))
 
     def abandon(self) -> None:
-        """Let go in the next turn of its loop, whichever thread says so."""
+        """Close in the next turn of its loop; may be called from any thread."""
         if self._link is not None:
             self._link.abandon()
 
@@ -86,7 +86,7 @@ class Stream:
 
 
 class Items:
-    """Makes entries of a stream's items: whole paths, values that are no bytes any more."""
+    """Converts a stream's items to entries: complete paths, decoded values."""
 
     def __init__(self, base: Path) -> None:
         self._base = base

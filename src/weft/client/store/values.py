@@ -1,4 +1,4 @@
-"""Entries and changes as a program sees them; paths as it says them."""
+"""Entries, changes and paths as programs use them."""
 
 from collections.abc import Sequence
 from enum import Enum
@@ -12,7 +12,7 @@ from weft.base.errors import PeerError
 from weft.client.store.errors import BadPath
 from weft.wire.store import path as paths
 
-PATHS_KEPT: Final = 4_096  # that were typed last; a program says the same ones again and again
+PATHS_KEPT: Final = 4_096  # recently parsed paths; a program uses the same ones again and again
 Where = str | Sequence[Any]
 """A path: text as it is typed (COD-005), `"home.kitchen"`, or its elements, `("home", "kitchen")`."""
 
@@ -38,17 +38,17 @@ MISSING: Final = Missing.MISSING
 
 
 class Entry(msgspec.Struct, frozen=True):
-    """What stands at a path."""
+    """The entry at a path."""
 
     path: Path
     value: Any = MISSING
-    """`MISSING`: the entry was deleted, or was never there."""
+    """`MISSING`: the entry was deleted, or never existed."""
     chain: Chain | None = None
-    """Who changed it last; None: never there, or not asked for. To be handed to `set(…, chain=)`."""
+    """Its last change; None: never existed, or not requested. For use in `set(…, chain=)`."""
     tock: int = 0
-    """When it was changed, by the clock of the store; 0: not said."""
+    """When it was changed, by the store's clock; 0: unknown."""
     until: float | None = None
-    """When it ends by itself, in seconds since 1970; None: not at all."""
+    """When it expires, in seconds since 1970; None: never."""
 
     @property
     def text(self) -> str:
@@ -62,17 +62,17 @@ class Entry(msgspec.Struct, frozen=True):
 
     @property
     def is_deleted(self) -> bool:
-        """Whether it had one, as far as the node remembers."""
+        """Whether it had a value, as far as the node remembers."""
         return self.value is MISSING and self.chain is not None
 
 
 class Change(Entry, frozen=True):
-    """A change that a watch has seen: the entry as it is from then on."""
+    """A change seen by a watch, with the entry after it."""
 
     position: Any = None
-    """Where the watch stands with it: `watch(…, since=change.position)` goes on behind it (CLN-011)."""
+    """Position of the watch after it: `watch(…, since=change.position)` continues there (CLN-011)."""
     is_old: bool = False
-    """Whether it was there before the watch began: part of what `fetch` asked for."""
+    """Whether it existed before the watch began: it comes from `fetch`."""
 
 
 class Mark(msgspec.Struct, frozen=True):
@@ -87,18 +87,18 @@ class Mark(msgspec.Struct, frozen=True):
 
 
 class Written(msgspec.Struct, frozen=True):
-    """What became of a write."""
+    """The result of a write."""
 
     is_changed: bool
-    """Whether anything was written; deleting what has no value writes nothing (DEL-001)."""
+    """Whether anything was written; deleting a missing value writes nothing (DEL-001)."""
     chain: Chain | None = None
     tock: int = 0
     before: Any = MISSING
-    """The value that stood there; told only of writes without a condition."""
+    """The previous value; only for writes without a condition."""
 
 
 def path_of(where: Where) -> Path:
-    """The path that is meant; BadPath for what is none.
+    """A path in its parsed form; BadPath if it is invalid.
 
     >>> path_of("home.kitchen:12") == path_of(("home", "kitchen", 12))
     True

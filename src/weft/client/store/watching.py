@@ -16,11 +16,11 @@ from weft.wire.store import clients
 
 Mode = Literal["all", "latest"]
 PASSING: Final = (Unreachable, Unanswered, NotReady)
-"""What passes: the watch tries again."""
+"""Temporary errors: the watch tries again."""
 
 
 class Wanted:
-    """What a watch is to tell."""
+    """The options of a watch."""
 
     def __init__(self, path: Path, *, fetch: bool, mode: Mode, since: Any, depths: tuple[int, int | None]) -> None:
         self.path, self.fetch, self.mode, self.since, self.depths = path, fetch, mode, since, depths
@@ -44,7 +44,7 @@ class Watch(Feed):
 
     @property
     def position(self) -> Any:
-        """Behind the last change that was told; for `since` of another watch. None: not known."""
+        """The position after the last reported change; for `since` of another watch. None: unknown."""
         return self._position
 
     async def __aenter__(self) -> Self:
@@ -59,7 +59,7 @@ class Watch(Feed):
             self._stream.close()
 
     def __del__(self) -> None:
-        """A loop that was left has nobody who could close it."""
+        """A loop that was abandoned has no task that could close it."""
         if self._stream is not None:
             self._stream.abandon()
 
@@ -85,7 +85,7 @@ class Watch(Feed):
             except PASSING as error:
                 self._stream.close()
                 self._stream = None
-                return Mark("lost", error.text)  # or nobody listens any more
+                return Mark("lost", error.text)  # or there is no reader any more
             if (told := self._read(item)) is not None:
                 return told
             if item.state == "end":
@@ -146,8 +146,8 @@ class Watch(Feed):
             self._position = stream.position
 
     async def _come_back(self) -> Mark | None:
-        """Until the node is there again: behind the last change, or, if that is not possible, with all that is there."""
-        is_whole = self._position is None or self._is_old  # in the middle of a snapshot there is no way back into it
+        """Wait for the node to return; continue after the last change, or if that fails with the complete state."""
+        is_whole = self._position is None or self._is_old  # a snapshot cannot be resumed in the middle
         back_off = BackOff(BACK_OFF_MIN_S, BACK_OFF_MAX_S)
         while not self._is_closed:
             await back_off.wait()
