@@ -179,9 +179,9 @@ class Spent:
         self.wall, self.cpu = time.perf_counter() - self._began, cpu_seconds() - self._cpu
 
 
-def cpu_seconds() -> float:
-    """CPU time of this process and of all that it has started, so far."""
-    return sum(_cpu_of(process) for process in family())
+def cpu_seconds(pid: int | None = None) -> float:
+    """CPU time of a process, this one if none is named, and of all that it has started, so far."""
+    return sum(_cpu_of(process) for process in family(pid))
 
 
 def _cpu_of(process: psutil.Process) -> float:

@@ -31,7 +31,6 @@ def test_the_session_binds_loopback_keeps_utc_and_ansi_and_writes_no_log_of_even
         "spark.speculation": "false",
     }
     assert wanted == {key: spark.conf.get(key) for key in wanted}
-    assert "RocksDBStateStoreProvider" in str(spark.conf.get("spark.sql.streaming.stateStore.providerClass"))
     assert session() is spark
 
 

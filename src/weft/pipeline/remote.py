@@ -22,9 +22,7 @@ RETRIES: Final = 6  # waits of 0.05, 0.2, 0.8, 3.2, 5 and 5 s
 BACKOFF_MAX_MS: Final = 5_000
 HADOOP: Final = "spark.hadoop."
 SETTABLE: Final = ("spark.sql.", HADOOP)
-STATIC: Final = (
-    "spark.sql.warehouse.dir", "spark.sql.ui.", "spark.sql.streaming.numRecentProgressUpdates", "spark.sql.codegen.cache.",
-)  # fmt: skip
+STATIC: Final = ("spark.sql.warehouse.dir", "spark.sql.ui.", "spark.sql.codegen.cache.")
 """Settings that look like those of a session, but belong to the server."""
 
 

@@ -20,6 +20,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from weft.base.errors import UserError
+from weft.pipeline import classes
 from weft.pipeline.java import Java, choose
 
 if TYPE_CHECKING:
@@ -41,6 +42,7 @@ JVM_OPTIONS: Final = (
 LOOPBACK: Final = "127.0.0.1"
 PARTITIONS_MAX: Final = 8
 PARTITIONS: Final = "spark.sql.shuffle.partitions"
+JAVA_OPTIONS: Final = "spark.driver.extraJavaOptions"
 AUTH: Final = "spark.authenticate"
 AUTH_ENVIRONMENT: Final = "_SPARK_AUTH_SECRET"
 """The environment variable in which Spark's programs look for the secret of their cluster."""
@@ -62,9 +64,6 @@ SETTINGS: Final[dict[str, str]] = {
     "spark.hadoop.parquet.compression.codec.zstd.level": "1",
     "spark.hadoop.parquet.page.write-checksum.enabled": "true",
     "spark.hadoop.parquet.page.verify-checksum.enabled": "true",
-    "spark.sql.streaming.stateStore.providerClass": (
-        "org.apache.spark.sql.execution.streaming.state.RocksDBStateStoreProvider"
-    ),
     "spark.speculation": "false",
     # for Python and Arrow
     "spark.sql.execution.arrow.pyspark.enabled": "true",
@@ -88,7 +87,6 @@ SETTINGS: Final[dict[str, str]] = {
     "spark.sql.maxConcurrentOutputFileWriters": "16",  # days of a batch; with more, its rows are sorted by day
     "spark.hadoop.parquet.summary.metadata.level": "none",
     # a job that runs for months must not keep history in its heap
-    "spark.sql.streaming.numRecentProgressUpdates": "2",
     "spark.sql.ui.retainedExecutions": "2",
     "spark.ui.retainedJobs": "2",
     "spark.ui.retainedStages": "2",
@@ -158,8 +156,10 @@ def session(options: Options | None = None) -> "SparkSession":
         from weft.pipeline.remote import connected
 
         return connected(options.remote, settings)
-    java = choose(options.state or default_state())
+    state = options.state or default_state()
+    java = choose(state)
     _prepare_environment(java)
+    settings[JAVA_OPTIONS] += f" {shlex.join(classes.options(state, java))}"
     try:
         _start(settings, options)
         return SparkSession.builder.getOrCreate()
@@ -182,7 +182,7 @@ def settings_of(options: Options) -> dict[str, str]:
         **SETTINGS,
         "spark.master": options.master,
         "spark.driver.memory": f"{options.heap_mb}m",
-        "spark.driver.extraJavaOptions": shlex.join(jvm),
+        JAVA_OPTIONS: shlex.join(jvm),
         "spark.sql.warehouse.dir": (state / "warehouse").absolute().as_uri(),
         "spark.ui.enabled": str(options.ui).lower(),
         PARTITIONS: str(options.partitions or default_partitions(options.master)),
