@@ -116,6 +116,7 @@ def test_a_path_that_cannot_be_read_is_hidden() -> None:
     assert is_of_users(unread)
 
 
+@pytest.mark.proves("PIP-088", part="modes of what is drained")
 def test_what_a_lake_holds_is_nobody_elses(tmp_path: Path) -> None:
     before = os.umask(0)
     try:

@@ -33,6 +33,7 @@ TRIES = 5
 ROWS = 60_000  # more than the driver writes itself
 
 
+@pytest.mark.proves("PIP-088", part="a cluster's secret is drawn, its owner's alone, and in no list of arguments")
 def test_the_secret_is_for_its_owner_and_in_no_list_of_arguments(tmp_path: Path) -> None:
     plan = Plan(tmp_path / "state", port=PORT)
     first = cluster.prepare(plan)
