@@ -14,7 +14,7 @@ from weft.base.errors import UserError
 from weft.cli.lake_tune import tune
 from weft.lake.layout import Layout
 from weft.lake.reader import Source
-from weft.pipeline import classes
+from weft.pipeline import classes, tuning
 from weft.pipeline.java import Java, choose
 from weft.pipeline.session import JAVA_OPTIONS, Options, default_state
 
@@ -35,11 +35,11 @@ def kept_by(size_of: dict[int, int], state: Path, monkeypatch: pytest.MonkeyPatc
             fresh.write_bytes(b"classes")
         return size
 
-    monkeypatch.setattr(classes, "choose", lambda _: HERE)
-    monkeypatch.setattr(classes, "_loaded", lambda _: (LISTED, "a.jar"))
-    monkeypatch.setattr(classes, "_dump", dump)
+    monkeypatch.setattr(tuning, "choose", lambda _: HERE)
+    monkeypatch.setattr(tuning, "_loaded", lambda _: (LISTED, "a.jar"))
+    monkeypatch.setattr(tuning, "_dump", dump)
     try:
-        classes.keep(state)
+        tuning.keep(state)
     finally:
         assert {classes.archive(state, HERE)} >= set(state.iterdir()), "nothing else is left"
     return tried
@@ -62,7 +62,7 @@ def test_a_start_takes_the_archive_of_its_own_java_and_spark_alone(
 def test_an_archive_that_is_too_large_is_made_anew_of_fewer_classes(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    most = classes.CLASSES_MAX
+    most = tuning.CLASSES_MAX
     assert [most, most * 95 // 200] == kept_by({1: 200_000_000, 2: 95_000_000}, tmp_path, monkeypatch)
 
 
@@ -78,7 +78,7 @@ def test_where_no_small_archive_can_be_made_the_earlier_one_stays(
 
 def test_a_program_that_fails_is_one_sentence(tmp_path: Path) -> None:
     with pytest.raises(UserError, match="enough") as refused:
-        classes._run(["sh", "-c", "echo first >&2; echo enough >&2; exit 3"])
+        tuning._run(["sh", "-c", "echo first >&2; echo enough >&2; exit 3"])
     assert "no-archive" == refused.value.code
     assert not list(tmp_path.iterdir())
 
@@ -106,8 +106,8 @@ def test_a_session_starts_its_java_with_the_archive_if_there_is_one(
 @pytest.mark.prove("Java keeps a few classes, and starts with them and with a file of nonsense")
 def test_java_starts_with_the_archive_and_without_one_that_it_cannot_use(tmp_path: Path) -> None:
     java = choose(tmp_path)
-    size = classes._dump(java, FEW, "", tmp_path / "fresh.jsa")
-    assert 0 < size < classes.BYTES_MAX
+    size = tuning._dump(java, FEW, "", tmp_path / "fresh.jsa")
+    assert 0 < size < tuning.BYTES_MAX
     (tmp_path / "fresh.jsa").rename(kept := classes.archive(tmp_path, java))
     for bytes_of in (kept.read_bytes(), b"nonsense", b""):
         kept.unlink()
@@ -118,9 +118,9 @@ def test_java_starts_with_the_archive_and_without_one_that_it_cannot_use(tmp_pat
 
 
 def test_the_lake_that_a_start_is_watched_with_has_samples_of_its_own_drain(tmp_path: Path) -> None:
-    classes._fill(lake := Layout(tmp_path / "lake"))
+    tuning._fill(lake := Layout(tmp_path / "lake"))
     source = Source(lake, "samples")
-    assert [classes.ROWS] == [manifest.rows for manifest in source.manifests({}, source.latest())]
+    assert [1_000] == [manifest.rows for manifest in source.manifests({}, source.latest())]
 
 
 @pytest.mark.proves("PIP-091", part="tune")

@@ -19,8 +19,9 @@ def tune(*, remove: Flag = False, json: Flag = False) -> None:
         remove: delete the file instead.
         json: what was made as one JSON object.
     """
-    from weft.pipeline.classes import drop, keep
+    from weft.pipeline.classes import drop
     from weft.pipeline.session import default_state
+    from weft.pipeline.tuning import keep
 
     if remove:
         count = drop(default_state())
