@@ -1,13 +1,13 @@
-"""The broker of services: which services exist, where they are, and whether they are alive (docs/catalog.md.
+"""The broker of services: which services exist, where, and whether they live (docs/catalog.md; seed: Core Catalog Service).
 
-Seed: Core Catalog Service).
-
-registry what is registered, by the table of instances; records: what may be; memory: what the journal keeps serving
-what is said on the ROUTER, by the table of connections; queries: `dbp.…`; answers: lookups checks whether a service
-works, as the broker sees it liveness beats, probes, silence, and when not to believe it; beacons: where the broker is
-publishing every change, to who watches sources publishers: values keeps the last word of each topic, logs gathers
-warnings taps copies of messages of services, for who looks at them bridges other networks: their entries, calls and
-publications
+registry      registered instances, by the table of instances; records: validation; memory: journal records
+serving       messages on the ROUTER, by the table of connections; queries: `dbp.…`; answers: lookups
+checks        whether a service works, as the broker sees it
+liveness      beats, probes, silence, and holding evictions; beacons: where the broker is
+publishing    every change, for watchers
+sources       publishers: values keeps the last value of each topic, logs collects log records
+taps          copies of messages of services, for clients that ask for them
+bridges       other networks: their entries, calls and publications
 """
 
 from collections.abc import Callable, Iterable

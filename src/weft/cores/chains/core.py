@@ -1,9 +1,12 @@
 """Ordered chains of clients and filters that messages pass on their way out of this node, or into it (docs/chains.md).
 
-roster who stands on which chain, in which order walk a message goes down a chain; holding: links at which it waits
-engine what clients ask for; sessions: who they are, and what they hear sending the `out` chain and its bottom; inbox:
-the `in` chain, and what the journal keeps of it screen what the carrier has received, before it is kept batches
-samples, which walk as batches readers confirming readers, remembered while they are away
+roster     the links of each chain, in order
+walk       takes a message down a chain; holding: links at which messages wait
+engine     requests of clients; sessions: the attached clients, and messages to them
+sending    the `out` chain and its end; inbox: the `in` chain, and its records in the journal
+screen     what the carrier has received, before it is journaled
+batches    samples, which pass a chain as batches
+readers    confirming readers, remembered while they are away
 """
 
 from collections.abc import Callable, Iterable, Sequence

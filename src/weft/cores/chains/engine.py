@@ -1,7 +1,8 @@
 """Clients' requests to the chains: to register, to send, to return a message (CHN-010 to CHN-043).
 
-stand, leave, lose a client's links come and go accept a send starts at the top of `out` hand_back, delete, fail,
-confirm an answer for a message that a link holds
+stand, leave, lose     a client's links come and go
+accept                 a send starts at the top of `out`
+hand_back, delete, fail, confirm    an answer for a message that a link holds
 """
 
 from collections.abc import Sequence

@@ -1,8 +1,8 @@
 """Arrived messages: they go down the `in` chain, and stay in the journal until that is finished (CHN-033, CHN-034).
 
-arrive walk at once; nothing is left: nothing to keep; it waits at a link: its record is kept end an entry that has
-ended is DONE, within a second: at worst it comes again, marked restart what is open goes down the chain again from the
-top; what a client of some name was to have waits for it
+arrive    walk at once; if the walk is finished, nothing is kept; if it waits at a link, its record is journaled
+end       an entry that has ended is DONE, within a second: at worst the message comes again, marked as repeated
+restart   open messages go down the chain again from the top; those for an absent client wait for a client of its name
 """
 
 from collections.abc import Callable, Iterator

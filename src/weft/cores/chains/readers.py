@@ -1,10 +1,11 @@
 """Confirming readers are remembered: messages that arrive while they, or their node, are away wait for them (FLD-020).
 
-stand a reader has registered: it is remembered before it hears `done` leave it has left its chain, or is lost: from
-here on an `AwayLink` stands in its place restore after a restart every reader that is remembered is away forget it has
-stayed away for too long, or somebody says that it will not come back: what waits is given up
+stand     a reader has registered: it is remembered before it gets `done`
+leave     it has left its chain, or is lost: an `AwayLink` takes its place
+restore   after a restart, every remembered reader is away
+forget    it was away for too long, or a person says that it will not come back: its messages are given up
 
-A reader is known by its client's name and by what it has registered for. What waits for it waits under the name
+A reader is identified by its client's name and the type it registered for. Messages for it wait under that name
 (`waiting`), within a bound of messages and bytes; the messages themselves are kept in the inbox.
 """
 

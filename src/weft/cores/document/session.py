@@ -1,8 +1,10 @@
 """One session of a node: a document, the peers that edit it, and the log of all its operations (docs/doc.md).
 
-mesh who is there: peers, introductions, session time log every operation of every source; gossip: how nobody misses one
-own what is entered here engine the document, folded from the log in one order for all (`fold/`) serving programs of
-this machine
+mesh      the peers: introductions, session time
+log       every operation of every source; gossip: how every node gets all of them
+own       entries made here
+engine    the document, folded from the log in one order for all nodes (`fold/`)
+serving   programs of this machine
 """
 
 from collections.abc import Callable, Iterable

@@ -1,10 +1,10 @@
-"""The store: a tree of small values.
+"""The store: a tree of small values that every node has completely, and may write at any time (docs/store.md).
 
-Every node has all of it, may write at any time, and agrees with the others (docs/store.md).
-
-replica entries, ticks, merging, and what the journal keeps of them bus, mesh other nodes; membership, pinging, actor:
-who is there, and who speaks when recovery what is missing, and what others miss; joining: all of it, from a real
-MoaT-KV server repair, deletion what servers with other rules would leave different, or bring back serving clients
+replica      entries, ticks, merging, and their records in the journal
+bus, mesh    messages to other nodes; membership, pinging, actor: who is present, and whose turn it is
+recovery     changes that are missing here, or at others; joining: a download from a real MoaT-KV server
+repair, deletion   entries that servers with other rules would leave different, or bring back
+serving      clients
 """
 
 from collections.abc import Callable, Iterable

@@ -1,8 +1,9 @@
 """Conflicting edits are reported to people, as part of the document's state (DOC-040).
 
-set-set two authors wrote different values to one slot within 60 s: the later one in order counts lost-edit somebody
-edited what somebody else had removed duplicate-key two siblings of one key single a second child where there should be
-one
+set-set        two authors wrote different values to one slot within 60 s: the later one in order counts
+lost-edit      an author edited what another author had removed
+duplicate-key  two siblings have the same key
+single         there is a second child where there should be one
 """
 
 from hashlib import sha256

@@ -1,7 +1,8 @@
 """The document as a function of the log: genesis with all operations applied in the order of keys, not of arrival.
 
-order the sorted list of operations, and which of several copies counts track a `Fold` at some position of that list,
-which can go back and forward engine which of the tracks readers see
+order     the sorted list of operations, and which of several copies counts
+track     a `Fold` at some position of that list, which can go back and forward
+engine    which of the tracks readers see
 
 For an operation that is late by d steps, d operations are undone and d + 1 folded (DOC-051). If the undo records do not
 reach that far, the nearest earlier checkpoint is copied. More than `AT_ONCE_MAX` steps are folded in slices on a

@@ -1,15 +1,30 @@
 """The schema of a document: its root, its genesis, and its short references (DOC-003).
 
-name = "derby" root = "bout" attributes = { ruleset = "MAR2014" }
+name = "derby"
+root = "bout"
+attributes = { ruleset = "MAR2014" }
 
-[[genesis]] # children of the root before the first operation tag = "period" attributes = { number = "1" }
+[[genesis]]                    # children of the root before the first operation
+tag = "period"
+attributes = { number = "1" }
 
-[[chain]] # period="1" refers to <period number="1"> below the root ref = "period" tag = "period" keys = ["number"] #
-found by the first key, else by the second create = true # a reference creates it; keys are numbers, min..max min = 1
-max = 9 fixed = true # cannot be removed
+[[chain]]                      # period="1" refers to <period number="1"> below the root
+ref = "period"
+tag = "period"
+keys = ["number"]              # found by the first key, else by the second
+create = true                  # a reference creates it; keys are numbers, min..max
+min = 1
+max = 9
+fixed = true                   # cannot be removed
 
-[[chain.sub]] # period="1" jam="3" ref = "jam" tag = "jam" keys = ["number"] create = true min = 1 max = 999 single =
-["lead"] # tags of which there should be one below it
+[[chain.sub]]                  # period="1" jam="3"
+ref = "jam"
+tag = "jam"
+keys = ["number"]
+create = true
+min = 1
+max = 999
+single = ["lead"]              # tags of which there should be only one below it
 """
 
 import re
