@@ -1,6 +1,6 @@
 """Bridges to brokers of other networks: all that crosses uses one connection per network (BRI-001 to 014).
 
-    links one per network: its states in bridgestates, its credit in bridgelinks
+    links      one per network: its states in bridgestates, its credit in bridgelinks
     routes     entries of other networks, and the link each comes by
     crossing   publications; relays: calls
 
