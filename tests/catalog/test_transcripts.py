@@ -77,6 +77,33 @@ def test_x5_who_is_unknown_may_not_update_and_is_sent_away_for_a_beat() -> None:
     assert [] == dealer.say(b"u_U", b"")
 
 
+DENIALS: list[tuple[bytes, bytes | dict[str, Any], str, str | None, list[str] | None]] = [
+    (b"u_U", b"dbp.deregister", "not-authorised", None, None),
+    (b"UwU", b"[]", "bad-json", None, None),
+    (b"UwU", {}, "missing-field", None, ["name"]),
+    (b"UwU", {"name": "a@b"}, "bad-name", None, ["name"]),
+    (b"UwU", {"name": "B", "port": 0, "tags": 1}, "bad-field", "B", ["port", "tags"]),
+    (b"UwU", {"name": "B", "_dbp": 1}, "reserved-key", None, ["_dbp"]),
+    (b"UoU", {"name": "Q"}, "not-registered", "Q", None),
+    (b"UoU", {"name": "A", "name2": None, "port": "9"}, "bad-field", "A", ["port"]),
+    (b"<\\3", b"", "not-authorised", None, None),
+]
+
+
+@pytest.mark.proves("CAT-008")
+@pytest.mark.parametrize(("command", "body", "code", "service", "fields"), DENIALS, ids=str)
+def test_a_denial_is_an_object_of_text_code_and_where_known_service_and_fields(
+    command: bytes, body: bytes | dict[str, Any], code: str, service: str | None, fields: list[str] | None
+) -> None:
+    broker = Broker()
+    broker.req().say(b"UwU", A)
+    (denied,) = broker.req().say(command, body, b"A")
+    told = denied.json
+    assert isinstance(told.pop("Error"), str)
+    known = {"code": code, "service": service, "fields": fields}
+    assert (b"(O_O)", {key: value for key, value in known.items() if value is not None}) == (denied.command, told)
+
+
 @pytest.mark.proves("CAT-020")
 def test_x6_a_second_registration_on_one_dealer_closes_it_and_leaves_the_instance() -> None:
     broker = Broker()

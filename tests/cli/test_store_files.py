@@ -20,7 +20,7 @@ from weft.client.store import files
 from weft.node.settings import settings_of
 from weft.shell.blocks import free_blocks
 from weft.shell.process import Process
-from weft.wire.store.path import parse
+from weft.wire.store.path import parse, text_of
 
 pytestmark = pytest.mark.prove("real nodes")
 
@@ -217,7 +217,7 @@ async def test_what_ends_by_itself_ends_in_the_store_that_its_file_was_loaded_in
         assert (0, ["0 entries changed, 2 were so already"]) == await weft("store", "load", str(file), *at)
 
 
-@pytest.mark.proves("STO-017", part="compared by path, last change and value; repaired")
+@pytest.mark.proves("STO-017")
 @in_loop
 async def test_two_stores_are_compared_and_what_differs_is_written_anew(tmp_path: Path) -> None:
     first, second = free_blocks(2, 16_000)
@@ -231,6 +231,7 @@ async def test_two_stores_are_compared_and_what_differs_is_written_anew(tmp_path
                 await home.until(lambda home: len(home) == 2)
             status, lines = await weft("store", "audit", there, *at)
             assert (0, [f"{there}: the same, "]) == (status, [line[: len(there) + 12] for line in lines])
+            assert (status, lines) == await weft("store", "audit", *at)  # that one is all members
     async with living(two, second, "b", "MEMBER", found="r"), store.Client(two) as client:
         await client.set("home.hall", 5)
         async with living(one, first, "a", "MEMBER", found="r"):
@@ -246,3 +247,34 @@ async def test_two_stores_are_compared_and_what_differs_is_written_anew(tmp_path
             async with store.Client(one) as own:
                 kept = await own.entry("home.hall")
                 assert (1, "a") == (kept.value, kept.chain and kept.chain.head[0])
+
+
+@pytest.mark.proves("STO-017")
+@in_loop
+async def test_of_a_subtree_what_was_deleted_here_is_deleted_there_and_what_was_never_here_is_left(
+    tmp_path: Path,
+) -> None:
+    first, second = free_blocks(2, 16_000)
+    one, two, at, there = tmp_path / "one", tmp_path / "two", ("--port", str(first)), f"127.0.0.1:{second + 5}"
+    async with (
+        living(one, first, "a", "MEMBER", found="r"),
+        living(two, second, "b", "MEMBER", found="r"),
+        store.Client(one) as own,
+        store.Client(two) as other,
+    ):
+        await fill(two, {"home.hall": 1, "home.porch": 2, "shed.door": 3})
+        await own.set("home.hall", 1)
+        await own.delete("home.hall")
+        assert (1, 2) == await differing(there, "--under", "home", *at)
+        assert (1, 2) == await differing(there, "--under", "home", "--repair", *at)
+        assert [("home.porch", 2), ("shed.door", 3)] == [
+            (text_of(entry.path), entry.value)
+            async for entry in other.tree()
+            if entry.path and entry.value in (1, 2, 3)
+        ]
+
+
+async def differing(*said: str) -> tuple[int, int]:
+    """The exit status of an audit, and in how many entries it found a difference."""
+    status, lines = await weft("store", "audit", "--json", *said)
+    return status, json.loads(lines[0])["differ"]

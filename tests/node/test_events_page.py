@@ -9,6 +9,7 @@ import pytest
 from weft.node.events import EVENTS
 from weft.node.wiring import WIRES, append_event
 
+NAMES = {row.name for row in EVENTS.values()}
 PAGE = Path(__file__).parents[2] / "docs" / "events.md"
 HEAD = """# Events
 
@@ -38,3 +39,35 @@ def test_every_event_with_a_row_is_journaled_and_no_other() -> None:
 def test_no_two_events_share_a_name() -> None:
     names = [row.name for row in EVENTS.values()]
     assert sorted(set(names)) == sorted(names)
+
+
+CHAINS = {
+    "client-up": "chains.client-up",
+    "client-down": "chains.client-down",
+    "registered": "chains.registered",
+    "sick": "chains.sick",
+    "recovered": "chains.recovered",
+    "spool-high": "carrier.spool-high",
+    "spool-full": "carrier.spool-dropped",
+    "dropped": "chains.lost",
+    "rollback": "carrier.rolled-back",
+    "two-nodes-one-id": "carrier.child-refused",
+    "config.applied": "chains.config.applied",
+    "config.refused": "chains.config.refused",
+    "denied": "chains.denied",
+    "loop": "carrier.loop-found",
+}
+STORE = """conflict joined incomplete split healed repaired purged stale-dropped id-clash name-collision dropped orphaned
+malformed no-echo open-network link-up link-down read-only over-limit"""
+
+
+@pytest.mark.proves("CHN-083")
+@pytest.mark.parametrize(("seed", "name"), CHAINS.items())
+def test_every_event_that_chains_have_by_the_specification_is_one(seed: str, name: str) -> None:
+    assert name in NAMES, seed
+
+
+@pytest.mark.proves("ADM-031", part="their names")
+@pytest.mark.parametrize("seed", STORE.split())
+def test_every_event_that_a_store_has_by_the_specification_is_one(seed: str) -> None:
+    assert f"store.{seed}" in NAMES

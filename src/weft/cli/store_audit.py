@@ -1,17 +1,18 @@
 """`weft store audit`: whether the stores of several nodes have the same (STO-017)."""
 
 import asyncio
-from typing import Annotated, Any, Final
+from typing import TYPE_CHECKING, Annotated, Any, Final
 
 from cyclopts import Parameter
 
 from weft.base.changes import Event
+from weft.base.endpoints import shifted
 from weft.base.errors import UserError
 from weft.cli.kit.exits import DONE, NOT_SO, UNREACHABLE
 from weft.cli.kit.lines import print_json
 from weft.cli.kit.options import Flag
 from weft.cli.kit.text import clean
-from weft.cli.store_calls import at_store
+from weft.cli.store_calls import STORE_PORT, at_store, ordered
 from weft.cli.store_lines import line, plain
 from weft.client.store.auditing import Differing, Told, differing, told
 from weft.client.store.client import Client
@@ -19,55 +20,79 @@ from weft.client.store.errors import StoreError
 from weft.client.store.values import MISSING
 from weft.wire.store.path import text_of
 
+if TYPE_CHECKING:
+    from weft.wire.store.clients import Op
+
 AGAIN_S: Final = 2.0
 """What is on its way between two nodes is no difference: what differs is looked at once more."""
 DIGITS: Final = 12
 """Of a digest, for people."""
 SHOWN_MAX: Final = 100
+FIRST_PORT: Final = 27_500
 
 
 def audit(
     *others: Annotated[str, Parameter(negative="")],
     repair: Flag = False,
+    under: str = ":",
     node: str | None = None,
     port: int | None = None,
     json: Flag = False,
 ) -> int:
-    """Compare the store of a node with those of others, entry by entry: `weft store audit 10.0.0.7:27505`.
+    """Compare the store of a node with those of others, entry by entry: `weft store audit`, `weft store audit 10.0.0.7:27505`.
 
     Equal are path, last change and value; what was deleted is not there. What differs is looked at again after 2 s, since a
     change may be on its way. Exit status 1 if anything differs, 3 if one of them does not answer.
 
     Args:
-        others: host:port of their stores, names, or state directories; real MoaT-KV servers too.
-        repair: write what differs anew, as the first node has it, so that all take it; what it does not have is left.
+        others: host:port of their stores, names, or state directories; real MoaT-KV servers too. Default: all members that
+            are linked, each at the store's port of its ten.
+        repair: write what differs anew, as the first node has it, so that all take it, and delete there what was deleted
+            here; what it never had is left.
+        under: only what stands at and below this path.
         node: the first: host:port of the store, a node's name or state directory; default: the one that runs here.
         port: first of the ten ports of a node of this machine.
         json: as JSON, one object for each of the others.
     """
     if not others:
-        raise UserError(
-            "usage", "compared with which stores?", "weft store audit HOST:PORT; weft store members: who there is"
-        )
+        found = _members(node, FIRST_PORT if port is None else port)
+        if isinstance(found, int):
+            return found
+        others = found
 
     async def work(client: Client) -> int:
-        statuses = [await _against(client, other, repair=repair, json=json) for other in others]
+        statuses = [await _against(client, other, under, repair=repair, json=json) for other in others]
         return max(statuses)
 
     return at_store(node, port, work, reads=not repair)
 
 
-async def _against(client: Client, where: str, *, repair: bool, json: bool) -> int:
+def _members(node: str | None, port: int) -> tuple[str, ...] | int:
+    """Where the stores of all linked members are, or the exit status after a complaint."""
+    told = ordered(port, "store-show", what="members") if node is None else {}
+    if isinstance(told, int):
+        return told
+    found = [row["endpoint"] for row in told.get("members", ()) if row["link"] == "mesh"]
+    if not found:
+        raise UserError(
+            "usage", "compared with which stores?", "weft store audit HOST:PORT; weft store members: who there is"
+        )
+    return tuple(shifted(endpoint, STORE_PORT) for endpoint in found)
+
+
+async def _against(client: Client, where: str, under: str, *, repair: bool, json: bool) -> int:
+    written = 0
     try:
         async with Client(where) as other:
-            here, found = await _compared(client, other)
+            here, found = await _compared(client, other, under)
+            if repair:
+                written = await _repaired(client, found) + await _deleted(other, here, found)
     except StoreError as error:
         if json:
             print_json({"node": where, "error": error.code})
         else:
             print(f"{clean(where)}: {clean(error.text)}")
         return UNREACHABLE
-    written = await _repaired(client, found) if repair else 0
     if json:
         facts = {
             "node": where,
@@ -82,14 +107,14 @@ async def _against(client: Client, where: str, *, repair: bool, json: bool) -> i
     return NOT_SO if found else DONE
 
 
-async def _compared(client: Client, other: Client) -> tuple[Told, list[Differing]]:
+async def _compared(client: Client, other: Client, under: str) -> tuple[Told, list[Differing]]:
     """What differs, twice."""
-    here, there = await told(client), await told(other)
+    here, there = await told(client, under), await told(other, under)
     if here.digest == there.digest:
         return here, []
     before = {each.path for each in differing(here, there)}
     await asyncio.sleep(AGAIN_S)
-    here, there = await told(client), await told(other)
+    here, there = await told(client, under), await told(other, under)
     return here, [each for each in differing(here, there) if each.path in before]
 
 
@@ -104,6 +129,18 @@ async def _repaired(client: Client, found: list[Differing]) -> int:
         for each in found
         if (event := each.here) is not None and event.value is not None
     ]
+    return await _written(client, ops)
+
+
+async def _deleted(other: Client, here: Told, found: list[Differing]) -> int:
+    """Delete there what was deleted here, unless somebody changes it meanwhile: one more deletion, that all take."""
+    from weft.wire.store.clients import Op, links_of
+
+    gone = [(each.path, each.there) for each in found if each.here is None and each.path in here.deleted]
+    return await _written(other, [Op(path=at, chain=links_of(event.chain, 1)) for at, event in gone if event])
+
+
+async def _written(client: Client, ops: "list[Op]") -> int:
     for begin in range(0, len(ops), SHOWN_MAX):
         await client.write_all(ops[begin : begin + SHOWN_MAX])
     return len(ops)

@@ -128,6 +128,7 @@ def _carrier(start: Start) -> Core:
         dead_ms=round(fleet.dead_s * 1_000),
         is_drained_first=start.settings.lake.safe == "segment" and "drain" in start.settings.runs,
         trusts_parent=is_address(table.parent),
+        journal_bytes=start.settings.journal_bytes,
         awaits_filters=waits_for_plan(start.settings),
     )
     return Carrier(settings, start.node, start.era, start.chance("carrier"))

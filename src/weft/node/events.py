@@ -353,6 +353,12 @@ EVENTS: Final[dict[type, Event]] = {
         "The spool was full; its oldest records are given up and announced as lost.",
         "More [journal] megabytes, or mend the way to the parent.",
     ),
+    carrier.SpoolHigh: Event(
+        "carrier.spool-high",
+        "warning",
+        "What waits for the parent takes half of the journal's room; or, with `is_high` false, less than a quarter of it again.",
+        "Mend the way to the parent, or give [journal] more megabytes; beyond nine tenths the oldest is given up.",
+    ),
     store.StoreJoined: Event(
         "store.joined", "info", "The node has what the others have, and serves the store.", "Nothing."
     ),

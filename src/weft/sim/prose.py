@@ -235,6 +235,7 @@ _EVENTS: Final[dict[type | None, str]] = {
     carrier.ChildRefused: "does not take {event.name}: {event.why}",
     carrier.RolledBack: "sees that its own disk went back: {event.behind} messages of {event.name}",
     carrier.SpoolDropped: "gives up {event.records} of its records",
+    carrier.SpoolHigh: "has {event.records} records that wait: {event.bytes} of {event.bytes_max} bytes",
     drain.LakeFull: "finds the lake full",
     drain.LakeFailed: "finds the lake broken",
     drain.LakeBack: "can write the lake again",

@@ -29,6 +29,7 @@ EVENTS: Final[dict[type, str]] = {
     carrier.ChildRefused: "a child refused: {event.why}",
     carrier.RolledBack: "a parent whose disk went back",
     carrier.SpoolDropped: "a spool that gives up its oldest",
+    carrier.SpoolHigh: "a spool that fills up",
     drain.LakeFull: "a full lake",
     drain.LakeFailed: "a broken lake",
     drain.LakeBack: "a lake that is back",

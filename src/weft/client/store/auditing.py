@@ -1,6 +1,6 @@
 """Whether two stores have the same (STO-017): live entries by path, last change and value; deletions as what is not there.
 
-here, there = await told(client), await told(other)
+here, there = await told(client), await told(other)      await told(client, "home"): of a subtree
 here.digest == there.digest                        nothing differs
 differing(here, there)                             else: in which entries
 """
@@ -14,6 +14,7 @@ from weft.wire.store.path import key_of, text_of
 
 if TYPE_CHECKING:
     from weft.client.store.client import Client
+    from weft.client.store.values import Where
 
 
 class Told(NamedTuple):
@@ -21,6 +22,8 @@ class Told(NamedTuple):
 
     entries: dict[bytes, Event]
     digest: str
+    deleted: frozenset[Path] = frozenset()
+    """What was deleted, as far as the store remembers."""
 
 
 class Differing(NamedTuple):
@@ -31,15 +34,16 @@ class Differing(NamedTuple):
     there: Event | None
 
 
-async def told(client: "Client") -> Told:
-    """The entries of a store; raises StoreError."""
-    entries = {key_of(event.path): event async for event in client.events() if event.value is not None}
+async def told(client: "Client", under: "Where" = ()) -> Told:
+    """The entries of a store at and below a path; raises StoreError."""
+    events = [event async for event in client.events(under, deleted=True)]
+    entries = {key_of(event.path): event for event in events if event.value is not None}
     made = sha256()
     for key in sorted(entries):
         event = entries[key]
         for part in (key, f"{event.node}:{event.tick}".encode(), canonical(event.value or b"")):
             made.update(b"%d:" % len(part) + part)
-    return Told(entries, made.hexdigest())
+    return Told(entries, made.hexdigest(), frozenset(event.path for event in events if event.value is None))
 
 
 def differing(here: Told, there: Told) -> list[Differing]:

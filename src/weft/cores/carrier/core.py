@@ -60,7 +60,7 @@ from weft.cores.carrier.messages import (
 from weft.cores.carrier.outbox import Outbox, is_carried, weight
 from weft.cores.carrier.parent import Parent
 from weft.cores.carrier.seen import Seen
-from weft.cores.carrier.spool import Damages, Dropping
+from weft.cores.carrier.spool import Damages, Dropping, HighWater
 from weft.cores.carrier.states import State
 from weft.cores.kit.timers import earliest
 from weft.wire.carried import is_mail
@@ -89,6 +89,7 @@ class Carrier:
         self._is_looking = False
         self._dropping: Dropping | None = None
         self._damages = Damages()
+        self._high_water = HighWater(self.context)
         self._promised_lsn = 0
         """The lsn of the mail that stopped the last drop; 0: none did."""
         self._now = Now(0, 0)
@@ -264,6 +265,7 @@ class Carrier:
         self.parent.flush(self._now)
         self.child.pump(self._now)
         self.parent.pump(self._now)
+        self._high_water.look()
         return self.context.take()
 
     # Orders

@@ -40,6 +40,8 @@ DEAD_MS_MAX: Final = 600_000
 SWEEP_NS: Final = SECOND // 2  # between two looks at all children: 10,000 of them cost 2 ms
 SETTLE_NS: Final = SECOND // 2  # how long `safe` may wait before it is passed on
 ACK_WITHIN_NS: Final = 2 * SECOND  # the safe cursor is written with the next wall, without a sync of its own
+SPOOL_HIGH_PERCENT: Final = 50  # of the journal's room: as much again, and the oldest records are dropped (CHN-083)
+SPOOL_LOW_PERCENT: Final = 25  # below it, the spool is no longer high: far enough from 50 not to tell of every swing
 RELEASE_STEP: Final = 1_000  # records of other cores after which an idle carrier releases journal records
 
 CHILDREN_MAX: Final = 10_000  # live links; one more is refused `busy`

@@ -46,6 +46,7 @@ __all__ = [
     "RootIs",
     "Span",
     "SpoolDropped",
+    "SpoolHigh",
     "Stop",
     "TookOver",
     "Welcome",
@@ -68,6 +69,8 @@ class CarrierSettings(msgspec.Struct, frozen=True, kw_only=True):
     dead_ms: int = limits.DEAD_MS
     memory_bytes: int = limits.MEMORY_BYTES
     """Maximum bytes of recent records in memory."""
+    journal_bytes: int = 0
+    """How many bytes the journal may use on the disk, for `SpoolHigh`; 0: that event is never told."""
     is_drained_first: bool = False
     """At a root: a record is safe only when it is in the lake (LAK-006)."""
     trusts_parent: bool = True
@@ -270,3 +273,13 @@ class SpoolDropped(msgspec.Struct, frozen=True, gc=False):
 
     records: int
     spans: tuple[Span, ...]
+
+
+class SpoolHigh(msgspec.Struct, frozen=True, gc=False):
+    """Event: what waits for the parent takes half of the journal's room; or, with `is_high` false, less than a quarter (CHN-083)."""
+
+    is_high: bool
+    records: int
+    bytes: int
+    bytes_max: int
+    """What the journal may use."""

@@ -11,7 +11,8 @@ from weft.base.ranges import RangeSet
 from weft.base.records import Carried, EraRecord, LostRecord, Record, StreamRecord
 from weft.base.spool import DropOldest, FetchRecords, RecordsFetched, Span
 from weft.cores.carrier import limits
-from weft.cores.carrier.messages import AnnounceDamage
+from weft.cores.carrier.context import Context
+from weft.cores.carrier.messages import AnnounceDamage, SpoolHigh
 from weft.cores.carrier.outbox import is_carried, weight
 from weft.wire.carried import MAIL_STREAMS, is_mail
 
@@ -85,6 +86,23 @@ class Dropping:
             for (stream, origin, era), ranges in self._new.items()
             for first, last in ranges
         )
+
+
+class HighWater:
+    """Tells of a spool that fills up, long before anything of it is given up (CHN-083)."""
+
+    def __init__(self, context: Context) -> None:
+        self._context = context
+        self._is_high = False
+
+    def look(self) -> None:
+        """Tell if the spool has become high, or is so no longer: once each, and again after a start."""
+        counters, room = self._context.counters, self._context.settings.journal_bytes
+        percent = limits.SPOOL_LOW_PERCENT if self._is_high else limits.SPOOL_HIGH_PERCENT
+        is_high = room > 0 and counters.spool_bytes * 100 >= room * percent
+        if is_high is not self._is_high:
+            self._is_high = is_high
+            self._context.tell(SpoolHigh(is_high, counters.spool_records, counters.spool_bytes, room))
 
 
 class Damages:
