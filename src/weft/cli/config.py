@@ -26,6 +26,11 @@ from weft.node.plan import why_unusable
 
 app = App(name="config", help="Write a fleet's file, and read or change what the root of a running fleet holds.")
 app.command("weft.cli.config_show:show", name="show")
+app.command(
+    "weft.cli.config_original:original",
+    name="original",
+    help="Write what an original dCAMP root runs as a fleet's file.",
+)
 
 Ack = Literal["", "quorum", "local"]
 Output = Annotated[Path | None, Parameter(name=["--output", "-o"])]
@@ -95,7 +100,7 @@ def convert(file: Path, /, *, output: Output = None, json: Flag = False) -> None
     fleet = _fleet(file)
     text = to_toml(fleet)
     if output is not None:
-        _write_new(output, text)
+        write_new(output, text)
     if json:
         _print_json({"file": str(output) if output else None, "keys": len(to_pairs(fleet)), "toml": text})
     elif output is not None:
@@ -115,7 +120,7 @@ def export(*, output: Output = None, port: int = PORT, json: Flag = False) -> No
     fleet, left_out = from_pairs((key, value.encode()) for key, value in _values(Running(port), CONFIG))
     text = to_toml(fleet)
     if output is not None:
-        _write_new(output, text)
+        write_new(output, text)
     for why in left_out:
         notice(f"left out: {clean(why)}")
     for mistake in read_fleet(text).errors:
@@ -355,7 +360,7 @@ def _values(store: Store, subtree: str) -> list[tuple[str, str]]:
     return [(entry.key, entry.value) for entry in store.entries(subtree) if bound_node(entry.key) is None]
 
 
-def _write_new(path: Path, text: str) -> None:
+def write_new(path: Path, text: str) -> None:
     try:
         with path.open("x", encoding="utf-8") as file:
             file.write(text)
