@@ -274,7 +274,7 @@ async def test_of_a_subtree_what_was_deleted_here_is_deleted_there_and_what_was_
         ]
 
 
-async def differing(*said: str) -> tuple[int, int]:
+async def differing(*said: str) -> tuple[int | None, int]:
     """The exit status of an audit, and in how many entries it found a difference."""
     status, lines = await weft("store", "audit", "--json", *said)
     return status, json.loads(lines[0])["differ"]

@@ -75,7 +75,7 @@ def test_what_they_said_elsewhere_is_read_where_ours_is(line: dict[str, Any]) ->
     if "source" in means:
         assert means["source"] == data.decode(frames).source
     elif "command" in means:
-        assert means["endpoint"] == discovery.decode_control(frames).message.endpoint  # type: ignore[union-attr]  # no Wtf
+        assert means["endpoint"] == discovery.decode_control(frames).message.endpoint
     elif means["key"].startswith("/GROUP/"):
         assert "key" == refused(discovery.decode_announcement, frames)  # `stop` without a fleet's name: anybody's
     else:

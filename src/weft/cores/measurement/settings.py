@@ -8,7 +8,7 @@
     threshold = "> 1 GiB"    # "*60s" hold, "+60s" thin out, "<X", ">X"; clear = "800 MiB" adds hysteresis
     timeout = "5s"           # half of the rate
     phase = 0                # aligns to the wall clock; left out: by the node, so that a fleet's ticks are spread
-    aggregate = ["sum"]      # at the collectors
+    aggregate = ["sum"]      # kept, without effect
 
 Pure functions; the loader of the file adds where the file is.
 """
