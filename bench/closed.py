@@ -1,12 +1,12 @@
 """What a closed fabric costs, what 10,000 strangers do to it, and how fast its drills are (SEC-053, SEC-054, SEC-057).
 
-    .venv/bin/python -m bench.closed [cost|strangers|drills|join ...] [--strangers 10000]
+    .venv/bin/python -m bench.closed [cost|strangers|drills|away|join ...] [--strangers 10000]
 
 `cost`, with keys and without, taking turns: a sensor's batches until they are durable at the root (bench/fabric.py); then two
 processes, one DEALER to one ROUTER as a node makes them: large messages, and a small one there and back. `strangers`: a real root with keys and a machine that has joined it;
 its own client asks its control port again and again, in peace and while strangers connect, some plain, some with a key of
 their own, some without finishing the handshake. `drills`: a machine is revoked while it measures ten times a second, and
-all keys are renewed. `join`: from an empty directory to a machine whose samples the root has, by two commands (SEC-020).
+all keys are renewed. `away`: a node that was off for two weeks comes home by itself. `join`: from an empty directory to a machine whose samples the root has, by two commands (SEC-020).
 """
 
 import argparse
@@ -31,6 +31,7 @@ import zmq
 
 from bench import fabric
 from bench.hosts import enter_own_network, load
+from tests.fabric.test_closed_away import TREE, Weeks
 from tests.fabric.test_enrolment import Site
 from tests.fabric.test_rotation import OFTEN, Measuring, leads
 from weft.base.keys import Binding, KeyTable
@@ -327,6 +328,28 @@ def drills() -> None:
         print(f"of those that stayed {lost or 'nothing'} is lost, {doubled} samples are doubled")
 
 
+def away() -> None:
+    """From the start of a node that was off for two weeks, by the clocks of both, until its parent has it again; one process."""
+
+    async def main(place: Path) -> None:
+        async with Weeks(place, TREE, {}) as hall:
+            hall.write(90)
+            await hall.until(lambda: all(0 not in hall.until_of(name) for name in TREE), "all know until when")
+            await hall.end("sensor-1", "root")
+            hall.days = 14
+            hall.start("root")
+            await hall.until(lambda: hall.up["root"].telemetry.health.is_ready, "the root leads")
+            began = time.monotonic()
+            hall.start("sensor-1")
+            await hall.until(hall.is_home, "it is home")
+            print(
+                f"a node that was off for 14 days is home {time.monotonic() - began:.2f} s after its start, by itself"
+            )
+
+    with tempfile.TemporaryDirectory() as place:
+        asyncio.run(main(Path(place)))
+
+
 def join() -> None:
     """How long it takes from the root's first invitation until the samples of a machine that had nothing are at the root.
 
@@ -384,6 +407,7 @@ WAYS: Final[dict[str, Callable[[int], None]]] = {
     "cost": lambda _: cost(),
     "strangers": strangers,
     "drills": lambda _: drills(),
+    "away": lambda _: away(),
     "join": lambda _: join(),
 }
 

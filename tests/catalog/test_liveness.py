@@ -198,6 +198,7 @@ def check_nothing_registers_by_datagram() -> None:
     assert 2 == dropped(net, "udp-unknown")
 
 
+@pytest.mark.proves("SEC-015", part="a beat of the catalog that is a datagram registers nobody")
 @pytest.mark.proves("BEA-011")
 def test_a_beat_by_datagram_registers_nobody() -> None:
     check_nothing_registers_by_datagram()

@@ -56,6 +56,7 @@ def test_a_tag_is_the_last_child_and_no_other_byte_changes() -> None:
     assert both.removesuffix(b"</report>") + b'<rewriter visited="h" PID="1"/></report>' == visited(both, "h", 1)
 
 
+@pytest.mark.proves("SEC-043", part="what the programs of `weft demo` read: size, depth, declarations")
 @pytest.mark.proves("DEM-005")
 @pytest.mark.parametrize(
     "why, payload",

@@ -101,6 +101,7 @@ def test_a_reader_that_goes_while_tasks_run_is_no_error(tmp_path: Path, monkeypa
         assert 0 == ended(lambda: asyncio.run(watch()))
 
 
+@pytest.mark.proves("SEC-045", part="what a command complains of")
 @pytest.mark.proves("HSE-004", part="one complaint, whose text is cleaned")
 def test_what_others_said_moves_no_cursor_in_a_complaint(capsys: pytest.CaptureFixture[str]) -> None:
     def refused() -> Any:

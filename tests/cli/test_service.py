@@ -61,6 +61,15 @@ def test_a_service_is_installed_listed_and_removed_without_a_trace(
     assert [] == [path for path in root.rglob("*") if "weft" in path.name and path != root / "var/lib/weft"]
 
 
+@pytest.mark.proves("SEC-014", part="the unit of a node has a limit of memory, also where nobody says one")
+def test_a_unit_limits_the_memory_of_its_node_to_twice_its_own_limit(tmp_path: Path) -> None:
+    units = tmp_path / "etc/systemd/system"
+    install(node_file(tmp_path), root=tmp_path)
+    assert ["4096M"] == lines_of(units / "weft-r1.service")["MemoryMax"]
+    install(node_file(tmp_path, "[limits]\nmemory_megabytes = 300\n"), root=tmp_path)
+    assert ["600M"] == lines_of(units / "weft-r1.service")["MemoryMax"]
+
+
 def test_state_stays_unless_it_is_purged(tmp_path: Path) -> None:
     install(node_file(tmp_path), root=tmp_path)
     (tmp_path / "var/lib/weft/r1").mkdir(parents=True)

@@ -20,6 +20,7 @@ def test_bytes_are_text_or_base64_and_never_what_python_writes_for_them(capsys: 
     assert [["a", "b"], [], None] == [row["via"] for row in told]
 
 
+@pytest.mark.proves("SEC-045", part="a cell of CSV that a spreadsheet would run")
 def test_a_cell_of_csv_that_is_no_single_value_is_json(capsys: pytest.CaptureFixture[str]) -> None:
     print_csv(ROWS)
     expected = ["payload,via,at", '<a/>,"[""a"", ""b""]",1.5', '"{""b64"": ""/w==""}",[],', "'=1+1,,2.0"]

@@ -87,6 +87,7 @@ def test_of_a_meter_as_much_is_kept_as_the_console_keeps() -> None:
     assert [3, *[1.0] * 118, 2.0, 3.0] == screen.nodes["r"]["values"]["cpu"]
 
 
+@pytest.mark.proves("SEC-045", part="the picture of `weft top`")
 def test_rings_of_parents_and_text_of_others_do_no_harm() -> None:
     screen = Screen()
     screen.take(picture(a=node("a\x1b[2J", "b"), b=node("b", "a"), c=node("c", "gone")))

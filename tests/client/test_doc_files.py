@@ -295,6 +295,7 @@ def test_an_operation_is_named_by_the_beginning_of_its_source() -> None:
 # Files of others
 
 
+@pytest.mark.proves("SEC-045", part="the score sheet of a document")
 def test_a_text_that_a_spreadsheet_would_run_is_not_written_as_such() -> None:
     [told] = [row for row in map(json.loads, HOSTILE.read_text("utf-8").splitlines()) if row["id"] == "c-csv"]
     text = bytes.fromhex(told["payload"]).decode()

@@ -41,16 +41,23 @@ AT = "127.0.0.1:29999"
 WORDS: dict[str, list[list[bytes]]] = {
     "announced": [
         discovery.encode_announcement(
-            Announcement("/MARCO", AT, EVIL, {"fleet": "weft", "epoch": 4, "count": 1, "protocol": 1})
+            Announcement("/MARCO", AT, EVIL, {"fleet": "weft", "epoch": epoch, "count": 1, "protocol": 1})
         )
+        for epoch in (4, 4_000_000)
     ],
     "control": [
         discovery.encode_call(Control("stop", AT, EVIL, {})),
         discovery.encode_call(Control("polo", AT, EVIL, {"fleet": "weft", "name": "evil", "protocol": 1})),
     ],
-    "down": [hop.seal(hop.Hello(v=1, role="node", name="evil", id=EVIL, era=1, first=1, next=1))],
+    "down": [
+        hop.seal(hop.Hello(v=1, role="node", name=name, id=EVIL, era=era, first=1, next=1))
+        for name, era in (("evil", 1), ("sensor-1", 1 << 62))
+    ],
     "serve": [replication.seal_ask(replication.ICanHaz("/"))],
-    "mesh": [mesh.encode(mesh.Hello(fabric="weft", node="evil", boot=1, endpoint=AT))],
+    "mesh": [
+        mesh.encode(mesh.Hello(fabric="weft", node=name, boot=boot, endpoint=AT))
+        for name, boot in (("evil", 1), ("root", 1 << 62))
+    ],
     "clients": [clients.encode(clients.Hello(v=1, role="client", name="evil", id=EVIL))],
     "data": [data.encode(data.DataHugz(source=AT))],
     "document": [dialogue.encode(Helo(AT)), dialogue.encode(Chat("evil"))],

@@ -1,6 +1,7 @@
 """Nothing that comes over a network reaches code: where the product could run text, by name, and that there is no other place (CFG-083)."""
 
 import ast
+import re
 from collections.abc import Iterator
 
 import pytest
@@ -39,6 +40,60 @@ def found(text: str) -> Iterator[str]:
                 yield "shell"
             case _:
                 continue
+
+
+FORMS = {"format", "format_map"}
+EXPECTED_FORMS = {
+    "weft/cli/doc_lines.py": {"words"},  # of the table of lines in that file
+    "weft/cli/lake_keep.py": {"line"},  # likewise
+    "weft/cli/store.py": {"words"},  # likewise
+    "weft/pipeline/doctor.py": {"running.read"},  # Spark's: the name of a source
+    "weft/pipeline/source.py": {"spark.read"},  # likewise
+    "weft/pipeline/views/view.py": {"self.sql"},  # of the views of this package
+    "weft/shell/serve.py": {"line"},  # of a constant
+    "weft/sim/plan.py": {"msgspec.json"},  # of JSON
+    "weft/torture/plan.py": {"msgspec.json"},  # likewise
+}
+ASKING = {"execute", "executemany", "executescript", "sql"}
+HEARING = ("base", "wire", "cores", "node", "shell", "client")
+"""Rooms that hear a network."""
+EXPECTED_ASKING = {"weft/cores/chains/expression.py": {"self._program"}}  # a filter of the configuration, in CEL
+
+
+def calls(text: str, names: set[str]) -> Iterator[str]:
+    """Of what, that is no constant, a module calls one of these methods."""
+    for node in ast.walk(ast.parse(text)):
+        match node:
+            case ast.Call(func=ast.Attribute(value=value, attr=name)) if name in names:
+                told = ast.unparse(value)
+                if not isinstance(value, ast.Constant) and not re.match(r"[A-Z_][A-Z0-9_]*\b", told):
+                    yield told
+
+
+def places_of(names: set[str], rooms: tuple[str, ...] = ("",)) -> dict[str, set[str]]:
+    paths = sorted(path for room in rooms for path in (ROOT / "src" / "weft" / room).rglob("*.py"))
+    made = {str(path.relative_to(ROOT / "src")): set(calls(path.read_text("utf-8"), names)) for path in paths}
+    return {path: told for path, told in made.items() if told}
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("x.format(1)", ["x"]),
+        ("'{}'.format(x)", []),
+        ("LINE.format(x)", []),
+        ("_LINES[x].format(y)", []),
+        ("m.a.format_map(y)", ["m.a"]),
+    ],
+)
+def test_what_is_made_of_a_form_is_found(text: str, expected: list[str]) -> None:
+    assert expected == list(calls(text, FORMS))
+
+
+@pytest.mark.proves("SEC-040", part="only constants are format strings, and what hears a network says no SQL")
+def test_no_text_of_others_is_a_form_and_who_hears_a_network_says_no_sql() -> None:
+    assert EXPECTED_FORMS == places_of(FORMS)
+    assert EXPECTED_ASKING == places_of(ASKING, HEARING)
 
 
 @pytest.mark.parametrize(

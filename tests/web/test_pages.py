@@ -40,7 +40,13 @@ def test_the_policy_of_a_page_names_its_own_style_and_script_and_nothing_else(pa
         assert f"'sha256-{digest}'" == rules[f"{kind}-src"]
 
 
+@pytest.mark.proves("SEC-045", part="what is put into a page, and what its script is told: it sets text, never markup")
 def test_only_the_operators_page_knows_the_token_and_it_is_escaped() -> None:
     assert b"the token" not in PAGES["/"].body
     assert b'content="&lt;&quot;&gt;"' in pages_of('<">')["/entry"].body
-    assert [] == [path for path, page in pages_of("").items() if b"{{" in page.body]
+    bodies = {path: page.body for path, page in pages_of("").items()}
+    assert [] == [path for path, body in bodies.items() if b"{{" in body]
+    assert any(b"textContent" in body for body in bodies.values())
+    assert [] == [
+        path for path, body in bodies.items() if re.search(rb"innerHTML|outerHTML|insertAdjacent|document.write", body)
+    ]

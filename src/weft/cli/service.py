@@ -14,11 +14,13 @@ from weft.base.errors import UserError
 from weft.cli.kit.options import Flag
 from weft.cli.service_units import STATE, Service, unit_of
 from weft.cli.up import text_of
-from weft.node.settings import read_document, settings_of
+from weft.node.settings import MIB, read_document, settings_of
 
 app = App(name="service", help="Nodes and the lake as services of systemd: install, ls, restart, remove.")
 
 MODE: Final = 0o600
+MEMORY_TIMES: Final = 2
+"""Of its own limit: the node ends itself at five quarters, so the kernel acts only where it cannot (SEC-014)."""
 BOOTED: Final = Path("/run/systemd/system")
 """It is there where systemd runs."""
 Mine = Annotated[bool, Parameter(name="--user", negative="", show_default=False)]
@@ -80,7 +82,7 @@ def install(  # tidy: each is an option of the command line
     Args:
         file: the node's TOML file, as for weft up.
         lake: instead of a node the driver that makes tables of a lake: --lake lake, a path below /var/lib/weft.
-        memory: more than that, and systemd ends it and starts it again, e.g. 512M.
+        memory: more than that, and systemd ends it and starts it again, e.g. 512M; default: twice the limit that a node has for itself.
         mine: a unit of the user, without root; files in ~/.config, state in ~/.local/state/weft.
         root: put files below that directory, for an image, and start nothing.
         show: print the unit, and do nothing.
@@ -207,6 +209,7 @@ def _node(file: Path, places: Places, memory: str) -> tuple[Service, dict[Path, 
     elif settings.place == "root":
         files.append(("--config", _seen(places, own)))
     words = ("up", *(() if state else ("--state", f"{places.state if places.is_mine else STATE}/{name}")))
+    memory = memory or f"{settings.memory_bytes * MEMORY_TIMES // MIB}M"
     return Service(name, f"Weft: node {name}", words, tuple(files), memory), copies
 
 

@@ -76,6 +76,7 @@ def test_a_jam_below_something_else_is_an_element_like_any_other() -> None:
     assert desk.document.count("<jam ") == 2
 
 
+@pytest.mark.proves("SEC-043", part="bounds of depth and number of a document")
 @pytest.mark.proves("DOC-002", "DOC-030")
 def test_a_document_gets_neither_too_deep_nor_too_large(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(state, "DOCUMENT_DEPTH_MAX", 4)
