@@ -127,10 +127,7 @@ def test_a_parent_that_comes_back_elsewhere_is_followed() -> None:
     assert (ParentMoved("127.0.0.1:27707", "root"), "127.0.0.1:27700") == (moved, place.parent)
 
 
-@pytest.mark.proves(
-    "SEC-015", part="on an open fabric, too, a beacon that is rightly made moves no node from a parent that answers"
-)
-@pytest.mark.proves("FLD-010")
+@pytest.mark.proves("FLD-010", "SEC-015")
 @pytest.mark.parametrize("era", [1, 11])
 def test_a_beacon_of_the_parents_name_moved_a_child_from_a_parent_that_answers(era: int) -> None:
     child = node("s1", "root")
