@@ -149,11 +149,7 @@ class End:
         self._bind_again(REBIND_TRIES)
 
     def _bind_again(self, tries: int) -> None:
-        """Bind everywhere.
-
-        libzmq closes a port in another thread, so it may take several attempts until it is free. ZMQError after the
-        last.
-        """
+        """Bind everywhere; retried, since libzmq closes a port in another thread. ZMQError after the last attempt."""
         self._binding_again = None
         try:
             for place in self._places:
@@ -279,10 +275,7 @@ class End:
         self._stir()
 
     def dial(self, key: bytes, made: Socket, endpoint: str) -> tuple[bytes, str] | None:
-        """Connect to an endpoint; returns the UUID and key expected there.
-
-        The node is identified by the first port of its block.
-        """
+        """Connect to an endpoint; returns UUID and key of the node expected there, by the first port of its block."""
         pair = None
         try:
             is_plain = self.row.is_plain and is_loopback(host_of(endpoint))

@@ -547,8 +547,7 @@ class Process:
 
     async def _until(self, holds: Callable[[], bool], patience_s: float) -> None:
         ends_at = self.clock.now().mono + int(patience_s * SECOND)
-        # the condition lies in cores, which know no event loop
-        while not holds() and self.clock.now().mono < ends_at and not self.runner.ended.done():  # noqa: ASYNC110
+        while not holds() and self.clock.now().mono < ends_at and not self.runner.ended.done():  # noqa: ASYNC110  # the condition lies in cores, which know no event loop
             await asyncio.sleep(POLL_S)
 
 

@@ -120,10 +120,7 @@ class Client:
         return (await self.instances(name))[0]
 
     async def instances(self, name: str) -> Entries:
-        """The usable instances of a service, the best one first; NotFound if there is none.
-
-        If there are more than 16, the broker chooses which to name.
-        """
+        """The usable instances of a service, best first (of more than 16 those that the broker names), or NotFound."""
         if self._copy is not None and (held := self._copy.of_name(name)):
             return held if self._copy.is_fresh else [msgspec.structs.replace(entry, is_stale=True) for entry in held]
         told = await self.told(name.encode())
