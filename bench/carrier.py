@@ -21,7 +21,7 @@ from weft.base.effects import Persist, Send, Source
 from weft.base.now import SECOND, Now
 from weft.base.records import Record, Stream, StreamRecord
 from weft.base.spool import Journaled
-from weft.cores.carrier import Carrier
+from weft.cores.carrier.core import Carrier
 from weft.cores.carrier.messages import AssignParent, CarrierSettings
 from weft.wire import hop
 

@@ -16,7 +16,7 @@ from collections.abc import Callable
 from weft.base.chance import Chance
 from weft.base.effects import Connect, Send, Source
 from weft.base.now import SECOND, Now
-from weft.cores.configuration import Configuration
+from weft.cores.configuration.core import Configuration
 from weft.cores.configuration.messages import ConfigurationSettings, FollowParent, TakeRoot, Write, WriteKeys
 from weft.wire.envelope import Answer, Asked
 from weft.wire.replication import (

@@ -16,7 +16,7 @@ from typing import Any
 from weft.base.errors import UserError
 from weft.cli.asking import status_of
 from weft.cli.fleet import Fleet, Member
-from weft.cores.carrier import Carrier
+from weft.cores.carrier.core import Carrier
 from weft.cores.measurement.messages import NumberBatch, SampleBatch, Series
 from weft.node.settings import settings_of
 from weft.shell.blocks import free_blocks

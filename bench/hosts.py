@@ -25,11 +25,11 @@ from typing import Any, Final, NamedTuple, Self
 
 import msgspec
 
-from weft.cores.carrier import Carrier
-from weft.cores.configuration import Configuration
+from weft.cores.carrier.core import Carrier
+from weft.cores.configuration.core import Configuration
 from weft.cores.configuration.store import Store
 from weft.cores.measurement.messages import Measure
-from weft.cores.topology import Topology
+from weft.cores.topology.core import Topology
 from weft.cores.topology.messages import PlaceAssigned
 from weft.node.events import RoleChanged
 from weft.node.settings import settings_of

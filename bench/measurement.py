@@ -22,11 +22,11 @@ from bench.measure import compare, show
 from weft.base.calculated import calculate
 from weft.base.effects import Perform, Persist, Tell
 from weft.base.now import SECOND, Now
-from weft.cores.chains import Chains
+from weft.cores.chains.core import Chains
 from weft.cores.chains.filters import Bucket
 from weft.cores.chains.messages import BatchPassed, PassBatch
 from weft.cores.chains.settings import parse_filters
-from weft.cores.measurement import Measurement
+from weft.cores.measurement.core import Measurement
 from weft.cores.measurement.messages import BatchTaken, Measure, Measured, MeasurementSettings, NumberBatch, Reading
 from weft.cores.measurement.settings import MetricSpec, parse_metrics
 from weft.shell.measuring import Measuring

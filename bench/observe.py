@@ -19,7 +19,7 @@ from statistics import median
 from typing import Any, Final
 
 from tests.shell.world import Host, World
-from weft.cores.carrier import Carrier
+from weft.cores.carrier.core import Carrier
 from weft.shell.metrics import exposition
 
 BATCHES: Final = 200  # of a slice

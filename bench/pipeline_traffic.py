@@ -16,7 +16,7 @@ from typing import Final, Self
 from bench.fabric import wait_for
 from bench.lakes import KINDS
 from weft.cli.fleet import Fleet, Member
-from weft.cores.carrier import Carrier
+from weft.cores.carrier.core import Carrier
 from weft.cores.measurement.messages import NumberBatch, SampleBatch, Series
 from weft.lake.layout import Layout
 from weft.node.settings import settings_of

@@ -10,7 +10,7 @@ from fuzz.house.life import Cast, play
 from fuzz.house.running import run
 from fuzz.house.stories import drawn
 from fuzz.node_alerts import ALERT
-from weft.cores.alerts import Alerts
+from weft.cores.alerts.core import Alerts
 from weft.cores.alerts.messages import (
     AlertsSettings,
     ForgetAlert,

@@ -10,7 +10,7 @@ from fuzz.house.stories import drawn
 from weft.base.chance import Chance
 from weft.base.effects import Source
 from weft.base.mail import Mail
-from weft.cores.carrier import Carrier
+from weft.cores.carrier.core import Carrier
 from weft.cores.carrier.messages import (
     AssignParent,
     CarrierSettings,

@@ -9,7 +9,7 @@ from fuzz.house.running import run
 from fuzz.house.stories import drawn
 from weft.base.effects import SendFailed, Source
 from weft.base.mail import INBOX, Mail, to_record
-from weft.cores.chains import Chains
+from weft.cores.chains.core import Chains
 from weft.cores.chains.messages import (
     ChainsSettings,
     ForgetReader,

@@ -7,7 +7,7 @@ from fuzz.house.life import Cast, dialled, play
 from fuzz.house.running import run
 from fuzz.house.stories import drawn
 from weft.base.effects import SendFailed, Source
-from weft.cores.clone import Clone
+from weft.cores.clone.core import Clone
 from weft.cores.clone.messages import CloneSettings, LearnPairs, StepDown, TakeRoot, WritesDone
 from weft.wire import chp
 from weft.wire.chp import KvPub, KvSet, KvSync

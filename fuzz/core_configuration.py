@@ -9,7 +9,7 @@ from fuzz.house.stories import drawn
 from weft.base.chance import Chance
 from weft.base.effects import SendFailed, Source
 from weft.base.now import SECOND
-from weft.cores.configuration import Configuration
+from weft.cores.configuration.core import Configuration
 from weft.cores.configuration.messages import (
     ConfigurationSettings,
     FollowParent,

@@ -8,7 +8,7 @@ from fuzz.house.life import Cast, Life, play
 from fuzz.house.running import run
 from fuzz.house.stories import drawn
 from weft.base.records import CoreRecord, EraRecord, LostRecord, Record, StreamRecord
-from weft.cores.drain import Drain
+from weft.cores.drain.core import Drain
 from weft.cores.drain.messages import (
     DrainSettings,
     InspectLake,

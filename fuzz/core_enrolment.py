@@ -9,8 +9,8 @@ from fuzz.house.stories import drawn
 from weft.base.chance import Chance
 from weft.base.effects import SendFailed, Source
 from weft.base.keys import Binding, binding_key, encode_binding
-from weft.cores.enrolment import Enrolment
 from weft.cores.enrolment.context import invitation_secret
+from weft.cores.enrolment.core import Enrolment
 from weft.cores.enrolment.messages import (
     BindingWritten,
     DoorIs,

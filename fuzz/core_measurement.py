@@ -8,7 +8,7 @@ from fuzz.house.life import Cast, play
 from fuzz.house.running import run
 from fuzz.house.stories import drawn
 from weft.base.effects import Source
-from weft.cores.measurement import Measurement
+from weft.cores.measurement.core import Measurement
 from weft.cores.measurement.messages import (
     Measure,
     Measured,

@@ -7,7 +7,7 @@ from fuzz.house.running import run
 from fuzz.house.stories import drawn
 from weft.base.chance import Chance
 from weft.base.effects import Source
-from weft.cores.service import Service
+from weft.cores.service.core import Service
 from weft.cores.service.messages import BEACONS, BEATS, BROKER, Lost, ServiceSettings, Start, Stop, Update
 from weft.wire.catalog import beacon, beats, commands
 from weft.wire.catalog.messages import COMMANDS, Beacon, Beat, Beats, Message

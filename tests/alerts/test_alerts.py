@@ -12,7 +12,7 @@ from tests.tables.tables import pairs
 from weft.base.effects import Perform, Persist, Reply, Tell
 from weft.base.now import MILLISECOND, SECOND, Now
 from weft.base.records import Entry
-from weft.cores.alerts import Alerts
+from weft.cores.alerts.core import Alerts
 from weft.cores.alerts.lane import Lane
 from weft.cores.alerts.messages import (
     AlertNotSent,

@@ -16,7 +16,7 @@ from weft.base.mail import INBOX, OUTBOX, Mail, to_record
 from weft.base.now import SECOND, Now
 from weft.base.records import Carried, CoreRecord, Entry, EraRecord, LostRecord, Record, Stream, StreamRecord
 from weft.base.spool import DropOldest, FetchRecords, Journaled, RecordsFetched, Released, Span
-from weft.cores.carrier import Carrier
+from weft.cores.carrier.core import Carrier
 from weft.cores.carrier.messages import AssignParent, CarrierSettings, Garbled, PostMail, Stop
 from weft.wire import hop
 from weft.wire.carried import is_mail

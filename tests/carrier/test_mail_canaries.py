@@ -29,7 +29,7 @@ from tests.carrier.test_roles import become
 from weft.base.effects import Effect, Persist
 from weft.base.records import CoreRecord
 from weft.base.spool import RecordsFetched
-from weft.cores.carrier import Carrier
+from weft.cores.carrier.core import Carrier
 from weft.cores.carrier.identities import Identities, Meeting, Window
 from weft.cores.carrier.memory import Home, Met, from_record
 from weft.cores.carrier.outbox import FirstAcknowledged

@@ -19,7 +19,7 @@ from weft.base.identity import Origin
 from weft.base.mail import INBOX, OUTBOX, of_record
 from weft.base.records import Carried, Entry, Record, StreamRecord
 from weft.base.vectors import VersionVector
-from weft.cores.carrier import Carrier
+from weft.cores.carrier.core import Carrier
 from weft.cores.carrier.messages import AssignParent, HoldBack, MailFailed, MailReached
 
 NAMES = ("root", "c", "a", "b")

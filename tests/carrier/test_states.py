@@ -10,7 +10,7 @@ from tests.tables.tables import pairs
 from weft.base.effects import Source
 from weft.base.errors import PeerError
 from weft.base.now import SECOND
-from weft.cores.carrier import Carrier
+from weft.cores.carrier.core import Carrier
 from weft.cores.carrier.messages import AssignParent, Beat, Bye, DismissParent, Garbled, Hack, Hop, Refuse, Welcome
 from weft.cores.carrier.states import TABLE, Cell, On, State
 from weft.wire.hop import HopItem

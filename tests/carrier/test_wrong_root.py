@@ -10,8 +10,8 @@ from weft.base.errors import PeerError
 from weft.base.now import SECOND, Now
 from weft.base.records import Stream, StreamRecord
 from weft.base.spool import Journaled
-from weft.cores.carrier import Carrier
 from weft.cores.carrier.context import Context
+from weft.cores.carrier.core import Carrier
 from weft.cores.carrier.messages import AssignParent, CarrierSettings, Hack, Hello, RootIs, Welcome
 
 ROOT, STRANGER = b"r" * 16, b"f" * 16

@@ -11,8 +11,8 @@ from weft.base.effects import Persist, Tell
 from weft.base.mail import INBOX, OUTBOX, Mail, of_record, to_record
 from weft.base.now import MILLISECOND, SECOND, Now
 from weft.base.records import Record, StreamRecord
-from weft.cores.chains import Chains
 from weft.cores.chains.clientlink import ClientLink, Held, HolderLink
+from weft.cores.chains.core import Chains
 from weft.cores.chains.messages import ChainsSettings, LinkSickened, MailPosted, Placed, PostReached
 from weft.cores.chains.parcel import IN, Parcel
 from weft.wire import clients

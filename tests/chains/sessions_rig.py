@@ -8,9 +8,9 @@ from weft.base.effects import Effect, Send, SendFailed, Source, Tell
 from weft.base.errors import PeerError
 from weft.base.mail import Mail
 from weft.base.now import MILLISECOND, SECOND, Now
-from weft.cores.chains import Chains
 from weft.cores.chains.clientlink import HolderLink
 from weft.cores.chains.context import Context
+from weft.cores.chains.core import Chains
 from weft.cores.chains.messages import ChainsSettings
 from weft.cores.chains.order import after_all
 from weft.cores.chains.parcel import Parcel

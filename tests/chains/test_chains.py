@@ -9,8 +9,9 @@ from hypothesis import strategies as st
 
 from weft.base.effects import Tell
 from weft.base.now import SECOND, Now
-from weft.cores.chains import Chains, limits
+from weft.cores.chains import limits
 from weft.cores.chains.batches import Batches
+from weft.cores.chains.core import Chains
 from weft.cores.chains.links import ChainFull, LinkCounters
 from weft.cores.chains.messages import (
     BatchFailed,

@@ -11,7 +11,8 @@ from hypothesis import strategies as st
 from tests.chains.test_chains import METRIC, T0, at, batch_of, filters, passed, send
 from weft.base.calculated import calculate
 from weft.base.now import Now
-from weft.cores.chains import Chains, limits
+from weft.cores.chains import limits
+from weft.cores.chains.core import Chains
 from weft.cores.chains.filters import Bucket, RateLimit, Threshold
 from weft.cores.chains.links import FilterLink
 from weft.cores.chains.messages import BatchPassed, PassBatch, RowsDropped

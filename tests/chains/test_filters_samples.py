@@ -10,7 +10,7 @@ from tests.chains.views import at
 from weft.base.effects import Tell
 from weft.base.mail import INBOX, OUTBOX, Mail, of_record, to_record
 from weft.base.records import LostRecord, Record, Stream, StreamRecord
-from weft.cores.chains import Chains
+from weft.cores.chains.core import Chains
 from weft.cores.chains.filters import NOWHERE, House
 from weft.cores.chains.links import FilterLink
 from weft.cores.chains.messages import BatchPassed, ChainsSettings, PassBatch

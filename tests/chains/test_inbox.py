@@ -12,7 +12,8 @@ from weft.base.effects import Persist, Tell
 from weft.base.mail import INBOX, OUTBOX, Mail, of_record, to_record
 from weft.base.now import Now
 from weft.base.records import CoreRecord, LostRecord, Record, Stream, StreamRecord
-from weft.cores.chains import Chains, memory
+from weft.cores.chains import memory
+from weft.cores.chains.core import Chains
 from weft.cores.chains.memory import Done, Waits
 from weft.cores.chains.messages import BatchPassed, ChainsSettings, PassBatch, Placed, PlanFilters, PressureChanged
 from weft.cores.chains.parcel import Parcel

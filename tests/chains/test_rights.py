@@ -10,7 +10,7 @@ from tests.chains.sessions_rig import Node as Rig
 from weft.base.effects import Send, Source, Tell
 from weft.base.errors import UserError
 from weft.base.keys import Holder, Role
-from weft.cores.chains import Chains
+from weft.cores.chains.core import Chains
 from weft.cores.chains.messages import ChainsSettings, ClientRefused, ClientWelcomed
 from weft.cores.chains.rights import Allow, Rights
 from weft.node.settings import settings_of

@@ -16,7 +16,7 @@ from weft.base.now import SECOND, Now
 from weft.cli import asking, config_store
 from weft.cli.config import app, full_key, value_for
 from weft.cli.config_store import Running, follow
-from weft.cores.configuration import Configuration
+from weft.cores.configuration.core import Configuration
 from weft.cores.configuration.messages import ConfigurationSettings, FollowParent, StepDown, TakeRoot
 from weft.node.fleet import fleet_of
 from weft.node.fleetkeys import to_pairs

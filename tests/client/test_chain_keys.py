@@ -16,7 +16,7 @@ from tests.fabric.closed import enrolled
 from tests.shell.ports import free_port
 from weft.base.errors import UserError
 from weft.client.chain.client import ChainClient
-from weft.cores.chains import Chains
+from weft.cores.chains.core import Chains
 from weft.node.settings import settings_of
 from weft.shell.blocks import free_blocks
 from weft.shell.keys import Known, save_known

@@ -12,7 +12,7 @@ from tests.shell.ports import free_port
 from weft.base.errors import UserError
 from weft.client.chain.finding import Node
 from weft.client.chain.message import Message
-from weft.cores.chains import Chains
+from weft.cores.chains.core import Chains
 from weft.node.settings import settings_of
 from weft.shell.blocks import free_blocks
 from weft.shell.process import Process

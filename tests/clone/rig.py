@@ -5,8 +5,8 @@ from collections.abc import Awaitable, Callable
 from types import SimpleNamespace
 from typing import Any
 
-from weft.cores.clone import Clone
-from weft.cores.configuration import Configuration
+from weft.cores.clone.core import Clone
+from weft.cores.configuration.core import Configuration
 from weft.cores.configuration.messages import Write, WriteKeys
 from weft.cores.topology.messages import RootTaken
 from weft.node.assembly import MAKERS

@@ -11,7 +11,7 @@ import pytest
 from tests.clone.peers import Client, Frames, Server, number_in
 from tests.clone.rig import until
 from tests.shell.ports import free_port
-from weft.cores.configuration import Configuration
+from weft.cores.configuration.core import Configuration
 from weft.cores.configuration.memory import Applied, to_record
 from weft.node.events import InputRefused
 from weft.node.settings import NodeSettings, settings_of

@@ -8,8 +8,9 @@ from tests.clone.test_states import SETTINGS, START, UPDATES, answers, in_state,
 from weft.base.effects import Confirm, Confirmed, Connect, Effect, Send, Source, Tell
 from weft.base.errors import OurFault, PeerError
 from weft.base.now import MILLISECOND, SECOND, Now
-from weft.cores.clone import Clone, limits
+from weft.cores.clone import limits
 from weft.cores.clone.context import ASK, FOLLOW, PUBLISH, SERVE, TAKE
+from weft.cores.clone.core import Clone
 from weft.cores.clone.messages import (
     CloneSettings,
     Hugz,

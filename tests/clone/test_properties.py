@@ -9,8 +9,9 @@ from hypothesis import strategies as st
 from tests.clone.test_states import SETTINGS, START, UPDATES
 from weft.base.effects import Send, Source, Tell
 from weft.base.now import SECOND, Now
-from weft.cores.clone import Clone, limits
+from weft.cores.clone import limits
 from weft.cores.clone.context import ASK
+from weft.cores.clone.core import Clone
 from weft.cores.clone.messages import (
     Hugz,
     ICanHaz,

@@ -7,8 +7,9 @@ import pytest
 from tests.tables.tables import pairs
 from weft.base.effects import Connect, Disconnect, Effect, Send, Source, Tell
 from weft.base.now import SECOND, Now
-from weft.cores.clone import Clone, limits
+from weft.cores.clone import limits
 from weft.cores.clone.context import ASK, FOLLOW
+from weft.cores.clone.core import Clone
 from weft.cores.clone.messages import (
     CloneSettings,
     Hugz,

@@ -29,7 +29,7 @@ from weft.base.errors import PeerError
 from weft.base.now import SECOND, Now
 from weft.base.paths import is_under
 from weft.base.records import Entry, Stream, StreamRecord
-from weft.cores.configuration import Configuration
+from weft.cores.configuration.core import Configuration
 from weft.cores.configuration.messages import (
     ConfigurationApplied,
     ConfigurationSettings,

@@ -20,8 +20,9 @@ from tests.configuration.test_scenarios import (
 from tests.configuration.test_states import late_reply_stays_out
 from tests.configuration.test_vectors import play
 from weft.base.effects import Persist
-from weft.cores.configuration import Configuration, core, root
+from weft.cores.configuration import core, root
 from weft.cores.configuration.context import Context
+from weft.cores.configuration.core import Configuration
 from weft.cores.configuration.memory import Part
 from weft.cores.configuration.replica import Replica
 from weft.cores.configuration.serving import Serving

@@ -9,7 +9,8 @@ from weft.base.chance import Chance
 from weft.base.effects import Confirm, Confirmed, Connect, Effect, Send, Source
 from weft.base.errors import PeerError
 from weft.base.now import SECOND, Now
-from weft.cores.configuration import Configuration, limits
+from weft.cores.configuration import limits
+from weft.cores.configuration.core import Configuration
 from weft.cores.configuration.messages import ConfigurationSettings, FollowParent, TakeRoot, Write, WriteKeys
 from weft.wire.envelope import Answer, Asked
 from weft.wire.replication import Bundle, ICanHaz, KThxBai, KvSync, Wtf

@@ -10,7 +10,7 @@ from weft.base.chance import Chance
 from weft.base.effects import Connect, Disconnect, Effect, Persist, Send, Source, Tell
 from weft.base.errors import PeerError
 from weft.base.now import SECOND, Now
-from weft.cores.configuration import Configuration
+from weft.cores.configuration.core import Configuration
 from weft.cores.configuration.messages import ConfigurationSettings, FollowParent, LeaveParent
 from weft.cores.configuration.states import TABLE, Cell, On, State
 from weft.wire.replication import ICanHaz, KThxBai, KvPub, KvSync, Wtf

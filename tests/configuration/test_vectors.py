@@ -10,7 +10,7 @@ import pytest
 from weft.base.chance import Chance
 from weft.base.effects import Connect, Effect, Send, Source
 from weft.base.now import SECOND, Now
-from weft.cores.configuration import Configuration
+from weft.cores.configuration.core import Configuration
 from weft.cores.configuration.messages import ConfigurationSettings, FollowParent
 from weft.wire import replication as codec
 

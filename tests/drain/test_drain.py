@@ -13,8 +13,8 @@ from weft.base.mail import INBOX, OUTBOX
 from weft.base.now import MILLISECOND, SECOND, Now
 from weft.base.records import EraRecord, LostRecord, Record, StreamRecord
 from weft.base.spool import FetchRecords, Journaled, RecordsFetched, Released
-from weft.cores.drain import Drain, limits
-from weft.cores.drain.core import Cursor
+from weft.cores.drain import limits
+from weft.cores.drain.core import Cursor, Drain
 from weft.cores.drain.lane import Lane, Moment, Noted
 from weft.cores.drain.messages import (
     BeginBehind,

@@ -14,7 +14,7 @@ from weft.base.effects import Perform, Persist, Tell
 from weft.base.now import MILLISECOND, SECOND, Now
 from weft.base.records import CoreRecord, Entry, EraRecord, LostRecord, Record, Stream, StreamRecord
 from weft.base.spool import FetchRecords, Journaled, RecordsFetched, Released
-from weft.cores.drain import Drain
+from weft.cores.drain.core import Drain
 from weft.cores.drain.messages import (
     DrainClosed,
     DrainSettings,

@@ -14,9 +14,9 @@ from weft.base.errors import PeerError
 from weft.base.keys import Binding, binding_key, decode_binding, encode_binding
 from weft.base.now import SECOND, Now
 from weft.base.records import Entry, Record
-from weft.cores.enrolment import Enrolment
 from weft.cores.enrolment import messages as told
 from weft.cores.enrolment.context import invitation_secret
+from weft.cores.enrolment.core import Enrolment
 from weft.cores.enrolment.memory import Invitation, to_record
 from weft.cores.enrolment.messages import EnrolmentSettings, Equip, Invite, Invited, Refused, Welcome
 from weft.cores.enrolment.states import TABLE, Cell, On, State

@@ -21,8 +21,8 @@ from weft.base.chance import Chance
 from weft.base.effects import Perform, Reply, Tell
 from weft.base.keys import Binding, binding_key, decode_binding, encode_binding
 from weft.base.now import SECOND, Now
-from weft.cores.enrolment import Enrolment
 from weft.cores.enrolment import messages as told
+from weft.cores.enrolment.core import Enrolment
 from weft.wire.z85 import to_z85
 
 OLD, NEXT = to_z85(CLIENT_KEY), to_z85(bytes(range(96, 128)))

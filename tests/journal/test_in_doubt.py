@@ -15,11 +15,11 @@ from weft.base.effects import Persist
 from weft.base.now import SECOND, Now
 from weft.base.records import CoreRecord, DamageRecord, Entry, LostRecord
 from weft.base.spool import Span
-from weft.cores.carrier import Carrier
+from weft.cores.carrier.core import Carrier
 from weft.cores.carrier.memory import Safe
 from weft.cores.carrier.memory import to_record as carrier_record
 from weft.cores.carrier.messages import AnnounceDamage, CarrierSettings
-from weft.cores.topology import Topology
+from weft.cores.topology.core import Topology
 from weft.cores.topology.memory import Promised, Root, to_record
 from weft.cores.topology.messages import AcceptLoss, TopologySettings
 from weft.cores.topology.states import Role

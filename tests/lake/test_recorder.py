@@ -16,7 +16,7 @@ from weft.base.now import SECOND, Now
 from weft.base.records import Entry, Record, Stream
 from weft.base.spool import FetchRecords, Journaled, RecordsFetched, Released
 from weft.cli.drain import drain, node_of
-from weft.cores.drain import Drain
+from weft.cores.drain.core import Drain
 from weft.cores.drain.messages import DrainClosed, InspectLake, SegmentFailed, Stop, WriteSegment
 from weft.lake.layout import Layout
 from weft.lake.manifest import NO_PRIOR

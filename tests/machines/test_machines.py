@@ -7,9 +7,9 @@ import pytest
 from tests.machines.rounds import play
 from tests.machines.stories import STORIES
 from tests.topology.test_canaries import aye_before_durable
-from weft.cores.carrier import Carrier
+from weft.cores.carrier.core import Carrier
 from weft.cores.chains.engine import Engine
-from weft.cores.configuration import Configuration
+from weft.cores.configuration.core import Configuration
 from weft.cores.document.log import Log
 from weft.cores.service.core import Service
 from weft.cores.store.replica import Replica as StoreReplica

@@ -11,7 +11,7 @@ from tests.measurement.world import NODE, World, check_numbers, metrics, records
 from weft.base.errors import UserError
 from weft.base.now import MILLISECOND, Now
 from weft.base.records import CoreRecord, DamageRecord, EraRecord, Record, SafeRecord, Stream, StreamRecord
-from weft.cores.measurement import Measurement
+from weft.cores.measurement.core import Measurement
 from weft.cores.measurement.messages import (
     MeasurementSettings,
     MetricSpec,

@@ -6,7 +6,7 @@ from typing import Any
 from weft.base.effects import Perform, Persist, Tell
 from weft.base.now import MILLISECOND, SECOND, Now
 from weft.base.records import CoreRecord, EraRecord, Record, StreamRecord
-from weft.cores.measurement import Measurement
+from weft.cores.measurement.core import Measurement
 from weft.cores.measurement.messages import (
     BatchNumbered,
     BatchTaken,

@@ -10,7 +10,7 @@ import pytest
 from weft.base.effects import Source
 from weft.base.errors import PeerError, UserError
 from weft.base.keys import Binding, Trust
-from weft.cores.template import Template
+from weft.cores.template.core import Template
 from weft.node import installed
 from weft.node.annexes import Annex, admit, ports_of
 from weft.node.assembly import build_node

@@ -8,7 +8,7 @@ import pytest
 from weft.base.effects import Source
 from weft.base.errors import PeerError
 from weft.base.keys import VERBS, Binding, Trust, binding_key, encode_binding
-from weft.cores.topology import Topology
+from weft.cores.topology.core import Topology
 from weft.node.assembly import build_node
 from weft.node.authority import CATALOG_VERBS, COMMANDS, QUERIES, VERB_OF, Authority
 from weft.node.handshake import VERBS as DOMAINS

@@ -6,7 +6,7 @@ import pytest
 
 from weft.base.errors import UserError
 from weft.cli.up import EXAMPLE
-from weft.cores.configuration import Configuration
+from weft.cores.configuration.core import Configuration
 from weft.cores.configuration.store import Room
 from weft.node.assembly import build_node
 from weft.node.settings import DEFAULT_METRICS, read_document, settings_of

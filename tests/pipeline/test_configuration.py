@@ -12,7 +12,7 @@ from weft.base.chance import Chance
 from weft.base.effects import Persist, Reply
 from weft.base.now import SECOND, Now
 from weft.base.records import StreamRecord
-from weft.cores.configuration import Configuration
+from weft.cores.configuration.core import Configuration
 from weft.cores.configuration.messages import ConfigurationSettings, KeysListed, ListKeys, TakeRoot, Write, WriteKeys
 from weft.pipeline.check import Check
 from weft.pipeline.configuration import state_at

@@ -13,7 +13,7 @@ from typing import Any
 from weft.base.chance import Chance
 from weft.base.effects import Connect, Disconnect, Reply, Send, Source, Tell
 from weft.base.now import SECOND, Now, seconds
-from weft.cores.service import Service
+from weft.cores.service.core import Service
 from weft.cores.service.messages import BEACONS, BEATS, BROKER, MONITOR, ServiceSettings, Start, Stop, Update
 from weft.wire.catalog.messages import APPROVED, AWK, Beacon, Beat, Beats, Message
 

@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests.service.rig import EPOCH, OTHER, SEED, WALL, Rig, up, waited
-from weft.cores.service import Service
+from weft.cores.service.core import Service
 from weft.cores.service.messages import (
     BEACONS,
     BEATS,

@@ -7,6 +7,7 @@ from tests.shell.world import World
 from weft.base.effects import Source, Tell
 from weft.cores.measurement.messages import BatchTaken
 from weft.node.events import NodeStarted
+from weft.node.node import Transmit
 from weft.shell.flight import Flight
 from weft.shell.metrics import exposition
 from weft.shell.process import Process
@@ -41,6 +42,18 @@ def test_the_recorder_forgets_the_oldest_beyond_its_count_and_its_bytes() -> Non
     for number in range(10):
         flight.heard(10_000 + number, Source("up", b"p"), [bytes(1 << 20)])
     assert sum(len(frame) for note in flight.notes for frame in note.frames) <= 4 << 20
+    for number in range(5_000):
+        flight.did(20_000 + number, Transmit("up", b"p", [bytes(500), bytes(525)]))
+    kept = [sum(map(len, note.frames)) for note in flight.notes]
+    assert (4_096, 256, 256) == (len(kept), min(kept), max(kept))
+
+
+def test_a_dump_says_what_was_written() -> None:
+    flight = Flight()
+    flight.wrote(2_000_000_000, 3, next_lsn=7)
+    assert [{"at": 2.0, "what": "wrote", "where": "journal", "said": "3 records before 7"}] == [
+        json.loads(line) for line in flight.lines()
+    ]
 
 
 def test_what_cores_tell_one_another_is_not_kept_alive() -> None:

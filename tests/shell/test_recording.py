@@ -18,7 +18,7 @@ from weft.base.effects import Tell
 from weft.base.errors import UserError
 from weft.cli.asking import try_status
 from weft.cli.sim import replay
-from weft.cores.measurement import Measurement
+from weft.cores.measurement.core import Measurement
 from weft.node.recording import MAGIC, Replay, framed, rows
 from weft.shell import tape
 from weft.shell.blocks import free_blocks

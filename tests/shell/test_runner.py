@@ -13,7 +13,7 @@ from weft.base.identity import Origin
 from weft.base.now import Now
 from weft.base.records import Stream, StreamRecord
 from weft.base.vectors import VersionVector
-from weft.cores.carrier import Carrier
+from weft.cores.carrier.core import Carrier
 from weft.node.node import part_at_wall
 from weft.shell.ends import Heard
 from weft.shell.journal import State

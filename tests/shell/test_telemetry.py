@@ -14,12 +14,12 @@ from tests.shell.world import Host, World
 from weft.cli.status import row_of, troubles_of
 from weft.cores.catalog.core import Catalog
 from weft.cores.catalog.show import COUNTED as CATALOG_COUNTED
-from weft.cores.chains import Chains
-from weft.cores.configuration import Configuration
+from weft.cores.chains.core import Chains
+from weft.cores.configuration.core import Configuration
 from weft.cores.document.core import Documents
 from weft.cores.store.core import Store
 from weft.cores.store.show import COUNTED
-from weft.cores.topology import Topology
+from weft.cores.topology.core import Topology
 from weft.cores.topology.groups import Guest
 from weft.shell.ends import Heard
 from weft.shell.http.messages import Request, Response

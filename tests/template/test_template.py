@@ -11,7 +11,8 @@ from weft.base.chance import Chance
 from weft.base.effects import Effect, Persist, Send, Source, Tell
 from weft.base.errors import PeerError
 from weft.base.now import SECOND, Now
-from weft.cores.template import Template, limits
+from weft.cores.template import limits
+from weft.cores.template.core import Template
 from weft.cores.template.messages import PeerArrived, PeerVanished, Ping, Pong, Rest, Watch
 from weft.cores.template.states import TABLE, Cell, On, State
 from weft.testing.dialogue import Dialogue, End

@@ -13,7 +13,7 @@ from weft.base.effects import Perform, Tell
 from weft.base.errors import StorageFailed, UserError
 from weft.base.now import Now
 from weft.base.spool import FetchRecords, RecordsFetched
-from weft.cores.drain import Drain
+from weft.cores.drain.core import Drain
 from weft.cores.drain.messages import DrainSettings, LakeRefused, SegmentFailed, SegmentPublished, Stop
 from weft.lake.layout import stream_name
 from weft.shell.files import Files

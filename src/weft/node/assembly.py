@@ -10,24 +10,21 @@ from weft.base.effects import Core
 from weft.base.endpoints import endpoint_of, is_address
 from weft.base.now import seconds
 from weft.base.settings import span_ns
-from weft.cores.alerts import Alerts
 from weft.cores.alerts.messages import AlertsSettings, SinkSettings
-from weft.cores.carrier import Carrier
+from weft.cores.carrier.core import Carrier
 from weft.cores.carrier.messages import CarrierSettings
 from weft.cores.catalog.messages import CatalogSettings, CheckSettings
-from weft.cores.chains import Chains
+from weft.cores.chains.core import Chains
 from weft.cores.chains.messages import ChainsSettings
-from weft.cores.clone import Clone
 from weft.cores.clone.messages import CloneSettings
-from weft.cores.configuration import Configuration
+from weft.cores.configuration.core import Configuration
 from weft.cores.configuration.messages import ConfigurationSettings
-from weft.cores.drain import Drain
-from weft.cores.enrolment import Enrolment
+from weft.cores.enrolment.core import Enrolment
 from weft.cores.enrolment.messages import EnrolmentSettings
-from weft.cores.measurement import Measurement
+from weft.cores.measurement.core import Measurement
 from weft.cores.measurement.messages import MeasurementSettings
 from weft.cores.store.messages import StoreSettings
-from weft.cores.topology import Topology
+from weft.cores.topology.core import Topology
 from weft.cores.topology.messages import TopologySettings
 from weft.node.annexes import admitted, cores_of
 from weft.node.catalogtable import BridgeTable, CatalogTable, CheckTable
@@ -146,6 +143,8 @@ def _enrolment(start: Start) -> Core:
 
 
 def _clone(start: Start) -> Core:
+    from weft.cores.clone.core import Clone
+
     table = start.settings.chp
     settings = CloneSettings(
         serves=bool(table.port),
@@ -266,10 +265,14 @@ def _span(value: float | str) -> int:
 
 
 def _drain(start: Start) -> Core:
+    from weft.cores.drain.core import Drain
+
     return Drain(start.settings.drain)
 
 
 def _alerts(start: Start) -> Core:
+    from weft.cores.alerts.core import Alerts
+
     sinks = tuple(SinkSettings(name, table.severity) for name, table in sorted(start.settings.notify.items()))
     return Alerts(AlertsSettings(fleet=start.settings.fleet.name, sinks=sinks))
 

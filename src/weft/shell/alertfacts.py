@@ -1,14 +1,16 @@
 """The alerts that `weft alerts` shows: those of this node, and at a root those of the whole fleet (MET-004)."""
 
-from typing import Any
+from typing import TYPE_CHECKING, Any, cast
 
 import msgspec
 
 from weft.base.now import Now
-from weft.cores.alerts import Alerts
-from weft.cores.measurement import Measurement
+from weft.cores.measurement.core import Measurement
 from weft.node.node import Node
 from weft.wire.alerts import Alert, ident
+
+if TYPE_CHECKING:
+    from weft.cores.alerts.core import Alerts
 
 
 def firing_of(node: Node) -> int:
@@ -19,7 +21,7 @@ def firing_of(node: Node) -> int:
 
 def page_of(node: Node, now: Now) -> dict[str, Any]:
     """The page `/alerts`: `own` of this node; `fleet`, `ended` and `sinks` are null but at a root."""
-    measuring, alerts = node.cores.get("measurement"), node.cores.get("alerts")
+    measuring, alerts = node.cores.get("measurement"), cast("Alerts | None", node.cores.get("alerts"))
     own = measuring.alarms.firing.values() if isinstance(measuring, Measurement) else ()
     facts: dict[str, Any] = {
         "name": node.settings.node.name,
@@ -30,7 +32,7 @@ def page_of(node: Node, now: Now) -> dict[str, Any]:
         "ended": None,
         "sinks": None,
     }
-    if isinstance(alerts, Alerts):
+    if alerts is not None:
         facts["fleet"] = [shown(key[0], alert) for key, alert in alerts.active.items()]
         facts["ended"] = [msgspec.structs.asdict(alert) for alert in alerts.ended]
         facts["sinks"] = [lane.facts(now.mono) for lane in alerts.lanes.values()]
@@ -44,9 +46,9 @@ def shown(origin: bytes, alert: Alert) -> dict[str, Any]:
 
 def firing_by_node(node: Node) -> dict[bytes, list[Alert]]:
     """Firing alerts by machine: at a root of the whole fleet, elsewhere of this node."""
-    measuring, alerts = node.cores.get("measurement"), node.cores.get("alerts")
+    measuring, alerts = node.cores.get("measurement"), cast("Alerts | None", node.cores.get("alerts"))
     found: dict[bytes, list[Alert]] = {}
-    if isinstance(alerts, Alerts):
+    if alerts is not None:
         for key, alert in alerts.active.items():
             found.setdefault(key[0], []).append(alert)
     elif isinstance(measuring, Measurement):

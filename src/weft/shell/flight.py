@@ -17,13 +17,15 @@ from weft.node.events import EVENTS
 from weft.node.node import NodeEffect, Transmit
 
 NOTES_MAX: Final = 4_096
-HELD_BYTES_MAX: Final = 4 << 20  # of frames that the recorder keeps alive
 WHOLE_BYTES: Final = 1_024  # of one message that is kept as it is; of a larger one only what a dump shows, so that its memory is free for the next
 FRAMES_SHOWN: Final = 8
 FRAME_BYTES_SHOWN: Final = 128
 EVENT_CHARS_SHOWN: Final = 300
 FILES_MAX: Final = 8  # older dumps are removed
 FOLDER: Final = "flight"
+WROTE: Final = "%d records before %d"
+
+assert FRAMES_SHOWN * FRAME_BYTES_SHOWN <= WHOLE_BYTES, "what is left of a large message is no larger than a small one"
 
 
 class Note(NamedTuple):
@@ -39,18 +41,12 @@ class Note(NamedTuple):
     """Bytes of each frame of a message that was shortened; empty: it was not."""
 
 
-_Plain = (
-    tuple[int, str, str, bytes, Sequence[bytes], Any] | tuple[int, str, str, bytes, Sequence[bytes], Any, Sequence[int]]
-)
-"""A note as it is kept: a bare tuple is made in a fifth of the time, for each thing that a busy node does (OBS-009)."""
-
-
 class Flight:
-    """Keeps the last `NOTES_MAX` notes, and of their frames at most `HELD_BYTES_MAX`."""
+    """Keeps the last `NOTES_MAX` notes, and of each at most `WHOLE_BYTES` of frames, so 4 MiB of them in all."""
 
     def __init__(self) -> None:
-        self._notes: deque[_Plain] = deque()
-        self._bytes = 0
+        self._notes: deque[tuple[Any, ...]] = deque(maxlen=NOTES_MAX)
+        """The first fields of `Note` each: a bare tuple is made in a fifth of the time, for each thing that a busy node does (OBS-009)."""
 
     @property
     def notes(self) -> list[Note]:
@@ -59,15 +55,18 @@ class Flight:
 
     def heard(self, mono_ns: int, source: Source, frames: Sequence[bytes]) -> None:
         """A message was received."""
-        self._keep((mono_ns, "heard", source.channel, source.peer, frames, None))
+        if sum(map(len, frames)) <= WHOLE_BYTES:
+            self._notes.append((mono_ns, "heard", source.channel, source.peer, frames))
+        else:
+            self._notes.append((mono_ns, "heard", source.channel, source.peer, *_cut(frames)))
 
     def ordered(self, mono_ns: int, core: str, order: Any) -> None:
         """An order came from outside."""
-        self._keep((mono_ns, "ordered", core, b"", (), type(order).__name__))
+        self._notes.append((mono_ns, "ordered", core, b"", (), type(order).__name__))
 
     def wrote(self, mono_ns: int, records: int, next_lsn: int) -> None:
         """A turn was made durable."""
-        self._keep((mono_ns, "wrote", "journal", b"", (), f"{records} records before {next_lsn}"))
+        self._notes.append((mono_ns, "wrote", "journal", b"", (), (records, next_lsn)))
 
     def did(self, mono_ns: int, effect: NodeEffect) -> None:
         """An effect was carried out.
@@ -75,24 +74,17 @@ class Flight:
         For effects between cores only the kind is kept, because they may hold whole batches.
         """
         if type(effect) is Transmit:
-            self._keep((mono_ns, "said", effect.channel, effect.peer, effect.frames, None))
+            frames = effect.frames
+            if sum(map(len, frames)) <= WHOLE_BYTES:
+                self._notes.append((mono_ns, "said", effect.channel, effect.peer, frames))
+            else:
+                self._notes.append((mono_ns, "said", effect.channel, effect.peer, *_cut(frames)))
         elif type(effect) is Tell:
             event = effect.event
-            self._keep((mono_ns, "told", "", b"", (), event if type(event) in EVENTS else type(event).__name__))
+            kind = type(event)
+            self._notes.append((mono_ns, "told", "", b"", (), event if kind in EVENTS else kind.__name__))
         else:
-            self._keep((mono_ns, "did", type(effect).__name__, b"", (), _shown_of(effect)))
-
-    def _keep(self, note: _Plain) -> None:
-        notes, frames = self._notes, note[4]
-        if frames:
-            size = sum(map(len, frames))
-            if size > WHOLE_BYTES:
-                note = _cut(note)
-                size = sum(map(len, note[4]))
-            self._bytes += size
-        notes.append(note)
-        while len(notes) > NOTES_MAX or (self._bytes > HELD_BYTES_MAX and len(notes) > 1):
-            self._bytes -= sum(map(len, notes.popleft()[4]))
+            self._notes.append((mono_ns, "did", type(effect).__name__, b"", (), _shown_of(effect)))
 
     def lines(self) -> Iterator[str]:
         """The notes as JSON lines, oldest first; `at` in seconds of the machine's monotonic clock."""
@@ -106,7 +98,7 @@ class Flight:
                 line["frames"] = [bytes(frame[:FRAME_BYTES_SHOWN]).hex() for frame in note.frames[:FRAMES_SHOWN]]
                 line["count"] = len(sizes)
             if note.said is not None:
-                line["said"] = str(note.said)[:EVENT_CHARS_SHOWN]
+                line["said"] = (WROTE % note.said if note.what == "wrote" else str(note.said))[:EVENT_CHARS_SHOWN]
             yield json.dumps(line)
 
     def dump(self, state: Path, why: str, wall_ns: int) -> Path:
@@ -121,15 +113,9 @@ class Flight:
         return path
 
 
-def _cut(note: _Plain) -> _Plain:
-    """A large message, shortened as in a dump."""
-    frames = note[4]
-    return (
-        *note[:4],
-        [bytes(frame[:FRAME_BYTES_SHOWN]) for frame in frames[:FRAMES_SHOWN]],
-        None,
-        list(map(len, frames)),
-    )
+def _cut(frames: Sequence[bytes]) -> tuple[list[bytes], None, list[int]]:
+    """A large message, shortened as in a dump: the fields of its note from `frames` on."""
+    return [bytes(frame[:FRAME_BYTES_SHOWN]) for frame in frames[:FRAMES_SHOWN]], None, list(map(len, frames))
 
 
 def _shown_of(effect: Any) -> Any:

@@ -9,7 +9,7 @@ from typing import Any, Final, NamedTuple
 
 from weft.base.now import SECOND, Now
 from weft.base.settings import MINUTE
-from weft.cores.carrier import Carrier
+from weft.cores.carrier.core import Carrier
 from weft.cores.carrier.states import State as Link
 from weft.cores.drain.messages import LakeBack, LakeFailed, LakeFull
 from weft.cores.measurement.messages import ClockStepped

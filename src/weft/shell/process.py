@@ -21,11 +21,11 @@ from weft.base.now import SECOND, Now
 from weft.base.records import Entry
 from weft.base.spool import DropOldest, FetchRecords, RecordsFetched
 from weft.cores.alerts.messages import SendNotice
-from weft.cores.carrier import Carrier
 from weft.cores.carrier import messages as carrier
+from weft.cores.carrier.core import Carrier
 from weft.cores.catalog import messages as catalog
-from weft.cores.chains import Chains
 from weft.cores.chains import messages as chains
+from weft.cores.chains.core import Chains
 from weft.cores.chains.messages import ShowLine
 from weft.cores.configuration import messages as configuration
 from weft.cores.document import messages as document

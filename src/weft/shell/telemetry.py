@@ -11,14 +11,13 @@ import msgspec
 from weft import __version__
 from weft.base.now import SECOND, Now
 from weft.base.records import Record
-from weft.cores.carrier import Carrier
-from weft.cores.chains import Chains
-from weft.cores.configuration import Configuration
-from weft.cores.drain import Drain
+from weft.cores.carrier.core import Carrier
+from weft.cores.chains.core import Chains
+from weft.cores.configuration.core import Configuration
 from weft.cores.drain.messages import DrainClosed, SegmentPublished
-from weft.cores.measurement import Measurement
-from weft.cores.topology import Topology
+from weft.cores.measurement.core import Measurement
 from weft.cores.topology.context import topics_of
+from weft.cores.topology.core import Topology
 from weft.cores.topology.memory import Place
 from weft.node.events import EVENTS, describe
 from weft.node.guard import MemoryGuard
@@ -179,7 +178,7 @@ class Telemetry:
             "security": self.security_facts(),
             "http": {"refused": self.http.refused},
             "log": {"collapsed": self.log.collapsed, "unwritten": self.log.unwritten},
-            "cores": {name: self._core_facts(core) for name, core in node.cores.items()},
+            "cores": {name: self._core_facts(name, core) for name, core in node.cores.items()},
             "parent": self._parent(),
             "children": self._children(),
             "foreign": self._foreign(),
@@ -355,7 +354,7 @@ class Telemetry:
 
         return Response(200, CONTENT_TYPE, fleetmetrics.exposition(self.fleet.told(name_of, now), self.fleet.left_out))
 
-    def _core_facts(self, core: Any) -> dict[str, Any]:
+    def _core_facts(self, name: str, core: Any) -> dict[str, Any]:
         facts: dict[str, Any] = {"state": getattr(getattr(core, "state", None), "name", None)}
         counters = getattr(core, "counters", None)
         if counters is not None:
@@ -369,7 +368,7 @@ class Telemetry:
             facts["mail"] = core.totals()
         if callable(more := getattr(core, "facts", None)):
             facts |= more()
-        if isinstance(core, Drain):
+        if name == "drain":
             rows, size = core.behind
             facts |= {"behind_rows": rows, "behind_bytes": size, "segments": self.segments, "rows": self.rows}
         return facts

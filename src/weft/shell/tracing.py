@@ -11,7 +11,7 @@ from urllib.parse import parse_qs
 
 from weft.base.mail import INBOX, OUTBOX
 from weft.base.records import Entry, LostRecord, Stream, StreamRecord
-from weft.cores.carrier import Carrier
+from weft.cores.carrier.core import Carrier
 from weft.node.node import Node
 from weft.shell.files import Files
 from weft.shell.journal import Journal

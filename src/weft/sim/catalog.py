@@ -15,7 +15,7 @@ from weft.base.errors import PeerError
 from weft.base.now import MILLISECOND, SECOND, Now
 from weft.client.catalog.errors import CatalogError
 from weft.client.catalog.following import Ask, Follower, Phase, Reopen, Subscribe
-from weft.cores.service import Service
+from weft.cores.service.core import Service
 from weft.cores.service.messages import (
     BEACONS,
     BEATS,

@@ -3,7 +3,3 @@
 The core keeps the active alerts and a queue of notices per sink; it sends nothing itself and evaluates no metric. Start
 with `core.py`, then `lane.py`.
 """
-
-from weft.cores.alerts.core import Alerts
-
-__all__ = ["Alerts"]

@@ -3,7 +3,3 @@
 It never acknowledges a record before the record is on its disk. Start with `states.py` (the child's link), then
 `outbox.py`.
 """
-
-from weft.cores.carrier.core import Carrier
-
-__all__ = ["Carrier"]

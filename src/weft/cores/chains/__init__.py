@@ -2,7 +2,3 @@
 
 No message is answered `spooled` before it is on disk. Start with `walk.py` and `states.py`, then `sessions.py`.
 """
-
-from weft.cores.chains.core import Chains
-
-__all__ = ["Chains"]

@@ -2,7 +2,3 @@
 
 It owns no value: the configuration core does. Start with `states.py`, then `serving.py`.
 """
-
-from weft.cores.clone.core import Clone
-
-__all__ = ["Clone"]

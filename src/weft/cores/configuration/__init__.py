@@ -3,7 +3,3 @@
 A replica never goes back to an older number without an event. Start with `states.py`, then `replica.py`; the root's
 side is `root.py`.
 """
-
-from weft.cores.configuration.core import Configuration
-
-__all__ = ["Configuration"]

@@ -3,7 +3,3 @@
 It writes no file itself: it orders a segment from the shell, and reports the records as `drained` once it is published.
 Start with `states.py`.
 """
-
-from weft.cores.drain.core import Drain
-
-__all__ = ["Drain"]

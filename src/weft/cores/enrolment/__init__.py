@@ -3,7 +3,3 @@
 It never sees a secret CURVE key: the key that a connection has proved comes with each message. Start with `states.py`,
 then `invitations.py`; later changes of keys are in `bindings.py` and `rotation.py`.
 """
-
-from weft.cores.enrolment.core import Enrolment
-
-__all__ = ["Enrolment"]

@@ -3,7 +3,3 @@
 It reads no meter itself: it orders measurements from the shell and processes the results. Start with `states.py`, then
 `core.py`.
 """
-
-from weft.cores.measurement.core import Measurement
-
-__all__ = ["Measurement"]

@@ -2,7 +2,3 @@
 
 It never gives up, unless it was refused for good. Start with `states.py`, then `core.py`.
 """
-
-from weft.cores.service.core import Service
-
-__all__ = ["Service"]

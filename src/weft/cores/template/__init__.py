@@ -4,7 +4,3 @@ It does nothing but presence and imports no other core. Copy with it: `wire/temp
 (table walk, dialogue, restore). Then add a row in `node/channels.py`, one row in `node/wiring.py` per event that other
 cores need, and the core to the node's table of cores. Start with `core.py`.
 """
-
-from weft.cores.template.core import Template
-
-__all__ = ["Template"]

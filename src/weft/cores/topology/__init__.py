@@ -3,7 +3,3 @@
 A node votes at most once per epoch, and sends its vote only after the promise is on disk. Start with `states.py`, then
 `election.py`.
 """
-
-from weft.cores.topology.core import Topology
-
-__all__ = ["Topology"]

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple, cast
 import msgspec
 
 from weft.base.now import Now
-from weft.cores.configuration import Configuration
+from weft.cores.configuration.core import Configuration
 from weft.node.node import Node
 from weft.shell.alertfacts import page_of
 from weft.wire.store.path import text_of
