@@ -6,7 +6,7 @@ BIN := .venv/bin
 SOURCES := pyproject.toml src/weft/__init__.py
 
 .DEFAULT_GOAL := help
-.PHONY: run demo test prove check sim soak torture fuzz mutants bench docs bless lock interop help clean
+.PHONY: run demo test prove check sim soak torture fuzz mutants bench bench-quick docs bless lock interop help clean
 
 run: .venv/run.done ## show the product: a fleet measures this machine, its tables answer (FOR=60s)
 	$(BIN)/weft demo --for $(FOR) $(ARGS)
@@ -42,6 +42,9 @@ mutants: .venv/test.done ## plant small bugs and list those that no test sees (F
 
 bench: .venv/test.done ## measure, beside peers of the same run; writes var/bench.txt (ARGS="ranges")
 	bench/run $(ARGS)
+
+bench-quick: .venv/test.done ## minutes: which figures moved since docs/performance.md; ARGS=--write writes that page anew
+	$(BIN)/python -m bench.quick $(ARGS)
 
 interop: .venv/test.done ## what needs programs of the system beside Weft (strace, brokers, other stacks)
 	scripts/interop-install

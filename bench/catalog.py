@@ -1,6 +1,6 @@
 """The catalog beside a bare pyzmq ROUTER, etcd and redis: several measures, each by its name.
 
-    scripts/bench-install && apt-get install --no-install-recommends redis-server
+    scripts/bench-install
     .venv/bin/python -m bench.catalog [NAME...] [--rounds 5] [--beats-s 60]
 
 All take turns; the medians' ratio is the result, beside the bar of the specification. Clients are processes of their

@@ -4,13 +4,12 @@ Beside it, in the same run: Redis, which resynchronises a fresh replica fully wi
 timed from the order to follow until the replica has everything, and both sides' resident memory is read before, at its
 highest, and after. The peer keeps nothing on disk at the replica; ours has journaled every pair before it says so.
 
-    apt-get install --no-install-recommends redis-server
+    scripts/bench-install
     .venv/bin/python -m bench.snapshot [--keys 100000 1000000]
 """
 
 import argparse
 import contextlib
-import shutil
 import socket
 import subprocess
 import tempfile
@@ -20,6 +19,7 @@ from pathlib import Path
 from typing import Any, Final, NamedTuple
 
 from bench.hosts import Hosts, enter_own_network, load
+from bench.peers import programs
 from bench.sensor import cpu_seconds
 from weft.shell.blocks import free_blocks
 
@@ -133,7 +133,9 @@ class Redis:
         words = ["--port", str(port), "--bind", "127.0.0.1", "--save", "", "--appendonly", "no", "--dir", str(place)]
         words += ["--repl-diskless-sync-delay", "0", "--repl-diskless-load", "swapdb", "--client-output-buffer-limit"]
         words += ["replica", "0", "0", "0"]
-        self.process = subprocess.Popen(["redis-server", *words], stdout=subprocess.DEVNULL)
+        program = programs.found("redis-server")
+        assert program is not None, "looked for before"
+        self.process = subprocess.Popen([program, *words], stdout=subprocess.DEVNULL, env=programs.environment())
         self.link = self._connected(port)
         self.lines = self.link.makefile("rb")
 
@@ -206,10 +208,10 @@ def main() -> None:
     parser = argparse.ArgumentParser()
     parser.add_argument("--keys", type=int, nargs="+", default=[100_000, 1_000_000])
     options = parser.parse_args()
-    is_there = shutil.which("redis-server") is not None
+    is_there = programs.found("redis-server") is not None
     enter_own_network()
     if not is_there:
-        print("redis-server is not installed, so there is no ratio: apt-get install redis-server")
+        print("redis-server is not installed, so there is no ratio: scripts/bench-install")
     print(
         f"{'keys':>9} {'who':>6} {'seconds':>8} {'keys/s':>9} {'CPU s of each':>13} {'root MB':>24} {'replica MB':>24}"
         f" {'rate/Redis':>10} {'per CPU':>8}"

@@ -1,6 +1,6 @@
 """The store beside a real MoaT-KV server and etcd: several measures, each by its name.
 
-    scripts/interop-install new && scripts/bench-install
+    scripts/bench-install
     .venv/bin/python -m bench.store [NAME...] [--rounds 5] [--entries 100000]
 
 Both sides take turns; the medians' ratio is the result, beside the bar of the specification. Clients are processes of
@@ -361,7 +361,7 @@ def main() -> None:
     programs.end_in_order()
     programs.demand("mosquitto", "etcd", "etcdload")
     if not MOAT.exists():
-        raise SystemExit("not installed: MoaT-KV; scripts/interop-install new")
+        raise SystemExit("not installed: MoaT-KV; scripts/bench-install brings it")
     options = Options(given.rounds, given.entries)
     for name in given.names or MEASURES:
         show(name, MEASURES[name], options)

@@ -62,7 +62,7 @@ def running(command: Sequence[str], place: Path, port: int) -> Iterator[subproce
     program = found(command[0])
     assert program is not None, "demanded before"
     with (place / "log").open("wb") as log:
-        process = subprocess.Popen([program, *command[1:]], cwd=place, stdout=log, stderr=log, env=_environment())
+        process = subprocess.Popen([program, *command[1:]], cwd=place, stdout=log, stderr=log, env=environment())
     try:
         await_port(port, process)
         yield process
@@ -90,7 +90,7 @@ def await_port(port: int, process: subprocess.Popen[bytes]) -> None:
     raise TimeoutError(f"{process.args!r} does not listen on {port}")
 
 
-def _environment() -> dict[str, str]:
+def environment() -> dict[str, str]:
     """With the libraries that were unpacked beside the programs."""
     folders = [*UNPACKED.glob("usr/lib/*-linux-gnu"), *UNPACKED.glob("lib/*-linux-gnu"), UNPACKED / "usr/lib/syslog-ng"]
     known = os.environ.get("LD_LIBRARY_PATH", "")
