@@ -67,6 +67,7 @@ class Figure(NamedTuple):
 def pairs(place: Path, stack: ExitStack) -> list[Pair]:
     """All rows; what syncs does so in `place`, until `stack` is closed."""
     body = measurement.peer_encode()
+    node, libraries = (_started(program, place) for program in STARTS)
     return [
         Pair("ranges: a batch of 100", "set", lambda: ranges.add_batches(100), lambda: ranges.set_add_batches(100)),
         Pair("samples: encode", "msgpack", lambda: samples.encode(measurement.BATCH), measurement.peer_encode),
@@ -77,9 +78,7 @@ def pairs(place: Path, stack: ExitStack) -> list[Pair]:
         Pair("chains: an expression", "cel alone", *chains.expression()),
         Pair("configuration: updates", "dict and json", *_followed()),
         *(_synced(size, place / str(size), stack) for size in journal.SIZES),
-        Pair(
-            "a node's start: imports", "asyncio, zmq, msgspec", *(_started(each, place) for each in STARTS), _childrens
-        ),
+        Pair("a node's start: imports", "asyncio, zmq, msgspec", node, libraries, _childrens),
     ]
 
 

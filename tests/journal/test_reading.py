@@ -251,3 +251,39 @@ def test_rot_under_a_running_journal_is_read_around(what: str) -> None:
     journal.write([sample(81), sample(82)], WALL)
     assert journal.read(80, 1 << 20) == ([(81, sample(81)), (82, sample(82))], 82)
     journal.close(WALL)
+
+
+class ForgetfulFiles(MemoryFiles):
+    """A segment is gone, so many times, between the look into the directory and the opening."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.directories.add(STATE)
+        self.times = self.looks = 0
+
+    def list(self, path: Path) -> list[str]:
+        self.looks += 1
+        return super().list(path)
+
+    def open(self, path: Path, *, is_writable: bool = False) -> File:
+        if self.times:
+            self.times -= 1
+            raise FileNotFoundError(path)
+        return super().open(path, is_writable=is_writable)
+
+
+def test_a_reader_looks_again_where_a_segment_was_forgotten_meanwhile() -> None:
+    files = ForgetfulFiles()
+    stop(filled(files, 20, 5, SMALL))
+    files.times = 2
+    assert 21 == JournalReader(DIRECTORY, files).next_lsn
+    assert 0 == files.times
+
+
+def test_a_reader_does_not_look_for_ever() -> None:
+    files = ForgetfulFiles()
+    stop(filled(files, 20, 5, SMALL))
+    files.times, files.looks = 1_000_000, 0
+    with pytest.raises(FileNotFoundError):
+        JournalReader(DIRECTORY, files)
+    assert 1 + 3 == files.looks  # one more, to see that there is a journal
