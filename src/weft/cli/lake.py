@@ -29,7 +29,7 @@ ROOMS: Final[dict[str, tuple[str, str]]] = {
     "cluster": ("weft.cli.lake_cluster:cluster", "Run a Spark cluster on this machine."),
     "repair": ("weft.cli.lake_mend:repair", "Begin a lost checkpoint anew where its tables stand."),
     "rebuild": ("weft.cli.lake_mend:rebuild", "Make a table anew from what stands before it."),
-    "tune": ("weft.cli.lake_tune:tune", "Let Spark start in half of its time, on this machine."),
+    "tune": ("weft.cli.lake_tune:tune", "Let Spark start with less work, on this machine."),
     "skip": ("weft.cli.lake_mend:skip", "Give up a segment whose rows are gone, with a reason."),
     "compact": ("weft.cli.lake_keep:compact", "Join small files of the tables to few sorted ones."),
     "retain": ("weft.cli.lake_keep:retain", "Remove days that are older than the lake's lake.toml allows."),

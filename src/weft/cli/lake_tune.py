@@ -8,7 +8,7 @@ from weft.cli.kit.options import Flag
 
 
 def tune(*, remove: Flag = False, json: Flag = False) -> None:
-    """Keep what a driver's start loads in one file of at most 100 MB: later starts on this machine take half of the work.
+    """Keep what a driver's start loads in one file of at most 100 MB: later starts on this machine take less work.
 
     Once, again after an upgrade of Java or Spark; takes half a minute. The file stands in the user's state directory and is
     never needed: where it does not fit, Spark starts as without.

@@ -1,4 +1,4 @@
-"""Classes of Spark's that Java finds ready when it starts: half of what a session's start costs is reading them (PIP-104).
+"""Classes of Spark's that Java finds ready when it starts: reading them is a large part of a start (PIP-104).
 
 They stand in one file below the state directory, if `weft lake tune` was asked to make it (`tuning`). It is never needed: Java
 looks whether the file is of its own version and of these very jars, and else starts as without.
