@@ -16,9 +16,11 @@ from typing import Any, Final
 from weft.base.now import Now
 from weft.base.records import StreamRecord
 from weft.shell.console.feed import Feed
+from weft.shell.console.lake import Lake
 from weft.shell.console.picture import Console, Facts
-from weft.shell.console.routes import routes_of
+from weft.shell.console.routes import Sources, routes_of
 from weft.shell.http.gate import Gate
+from weft.shell.http.logins import Logins
 from weft.shell.http.server import Server
 from weft.wire.samples import Row, SampleBatch, Series, encode
 
@@ -103,7 +105,8 @@ async def measure(count: int, viewers: int, seconds: float) -> None:
     speakers, begun = Speakers(console, machines), now()
     for back in range(HISTORY_S, 0, -5):
         speakers.say(Now(begun.mono - back * 10**9, begun.wall - back * 10**9))
-    server = Server(routes_of(console, Feed(console, now)), Gate(is_loopback=True))
+    sources = Sources(console, Feed(console, now), Lake(None), Logins(time.monotonic))
+    server = Server(routes_of(sources), Gate(is_loopback=True))
     port = await server.serve("127.0.0.1", 0)
     ours, theirs = multiprocessing.Pipe()
     context = multiprocessing.get_context("spawn")

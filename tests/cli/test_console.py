@@ -4,8 +4,9 @@ from typing import Any
 
 import pytest
 
+from weft.base.errors import UserError
 from weft.cli import console as module
-from weft.cli.console import console
+from weft.cli.console import console, login
 
 
 def told(monkeypatch: pytest.MonkeyPatch, **facts: Any) -> None:
@@ -29,3 +30,16 @@ def test_a_closed_fabric_is_read_from_elsewhere_through_ssh(
     told(monkeypatch, level="root", open=False)
     assert 0 == console(port=3_000)
     assert "ssh -L 3006:127.0.0.1:3006 MACHINE" in capsys.readouterr().out
+
+
+@pytest.mark.proves("CON-004", part="weft console login prints an address with a token")
+def test_who_logs_in_gets_an_address_that_holds_the_token(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    said: list[Any] = []
+    monkeypatch.setattr(module, "post", lambda *words: said.append(words) or {"token": "t0k"})
+    assert 0 == login(port=3_000, who="anna", span="30m")
+    assert "http://127.0.0.1:3006/console/#login=t0k\n" == capsys.readouterr().out
+    assert [(3_000, "console/login", {"who": "anna", "for_s": 1_800.0}, "console login")] == said
+    with pytest.raises(UserError, match="no span"):
+        login(port=3_000, span="soon")

@@ -11,9 +11,11 @@ from weft.base.now import MILLISECOND, SECOND, Now
 from weft.base.records import EraRecord, LostRecord, Record, StreamRecord
 from weft.shell.console import limits
 from weft.shell.console.feed import Feed, difference
+from weft.shell.console.lake import Lake
 from weft.shell.console.lastvalues import LastValues, Ring
 from weft.shell.console.picture import BAD, ODD, WELL, WORSE, Console, Facts
-from weft.shell.console.routes import PAGES, routes_of
+from weft.shell.console.routes import PAGES, Sources, routes_of
+from weft.shell.http.logins import Logins
 from weft.shell.http.messages import Request, Response, Stream
 from weft.wire.alerts import Alert
 from weft.wire.samples import Row, SampleBatch, Series, encode
@@ -84,13 +86,14 @@ def row(shown: Console, node: bytes, second: float) -> dict[str, Any]:
 # Last values
 
 
-@pytest.mark.proves("CON-001", part="last values and rings of three metrics")
+@pytest.mark.proves("CON-001", part="last values and rings of metrics")
 def test_a_share_of_counters_is_calculated_and_of_several_disks_the_fullest_is_shown() -> None:
     values = LastValues()
     values.note([batch(SENSOR, 0, 1, (CPU, 100, 1_000), (DISKS[0], 20.0, None), (DISKS[1], 93.5, None))], at(0))
     values.note([batch(SENSOR, 5, 4, (CPU, 125, 1_100), (MEMORY, 61.25, None))], at(5))
     machine = values.machines[SENSOR]
-    assert {"cpu": 25.0, "memory": 61.2, "disk": 93.5} == {name: machine.last(name) for name in machine.rings}
+    last = {name: machine.last(name) for name in machine.rings}
+    assert {"cpu": 25.0, "memory": 61.2, "disk": 93.5, "net": None} == last
     assert [(WALL_S // 5 + 1, 25.0)] == machine.rings["cpu"].since(0)
 
 
@@ -302,7 +305,7 @@ async def first(events: AsyncIterator[bytes]) -> bytes:
 def test_routes_answer_the_page_the_picture_a_cell_and_a_stream() -> None:
     shown = console()
     speak(shown, 3, SENSOR)
-    routes = routes_of(shown, Feed(shown, lambda: at(3)))
+    routes = routes_of(Sources(shown, Feed(shown, lambda: at(3)), Lake(None), Logins(lambda: 0.0)))
 
     def ask(path: str, query: str = "") -> Any:
         return routes[path].handle(Request("GET", path, query))

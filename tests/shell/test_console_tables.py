@@ -7,8 +7,10 @@ import pytest
 
 from tests.shell.test_console import at, console
 from weft.shell.console.feed import Feed
-from weft.shell.console.routes import routes_of
+from weft.shell.console.lake import Lake
+from weft.shell.console.routes import Sources, routes_of
 from weft.shell.console.tables import PAGES, Table, table
+from weft.shell.http.logins import Logins
 from weft.shell.http.messages import Request
 
 
@@ -22,7 +24,8 @@ def test_a_table_is_bounded_in_rows_and_in_the_text_of_a_value() -> None:
 @pytest.mark.proves("CON-002", part="a page by its name; a page that is not there is refused")
 def test_a_page_is_asked_for_by_its_name() -> None:
     shown = console()
-    routes = routes_of(shown, Feed(shown, lambda: at(1)), {"store": {"page": "store"}}.__getitem__)
+    tables = {"store": {"page": "store"}}.__getitem__
+    routes = routes_of(Sources(shown, Feed(shown, lambda: at(1)), Lake(None), Logins(lambda: 0.0), tables))
 
     def ask(query: str) -> Any:
         return routes["/console/tables.json"].handle(Request("GET", "/console/tables.json", query))

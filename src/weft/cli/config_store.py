@@ -84,7 +84,7 @@ class Running:
 
     def write(self, key: str, value: str, ttl_s: float | None, if_number: int | None, ack: str = "") -> Outcome:
         """One write; an empty value deletes."""
-        wanted: dict[str, Any] = {"key": key, "if_number": if_number, "who": _who(), "ack": ack}
+        wanted: dict[str, Any] = {"key": key, "if_number": if_number, "who": user_name(), "ack": ack}
         if value:
             wanted |= {"value": value, "ttl_s": ttl_s}
         try:
@@ -96,7 +96,7 @@ class Running:
 
     def load(self, pairs: Sequence[tuple[str, str]]) -> Outcome:
         """Make exactly these pairs exist under `/CONFIG/`, with as few writes as possible (CFG-022)."""
-        return _outcome(asking.order(self.port, "load", pairs=dict(pairs), prefixes=[CONFIG], who=_who()))
+        return _outcome(asking.order(self.port, "load", pairs=dict(pairs), prefixes=[CONFIG], who=user_name()))
 
     def history(self, subtree: str, count: int) -> list[Past]:
         """The last writes, newest first (CFG-027)."""
@@ -108,7 +108,7 @@ class Running:
 
     def roll_back(self, number: int, subtree: str) -> Outcome:
         """Restore a subtree to its state just after a write, with new writes (CFG-027)."""
-        return _outcome(asking.order(self.port, "rollback", number=number, subtree=subtree, who=_who()))
+        return _outcome(asking.order(self.port, "rollback", number=number, subtree=subtree, who=user_name()))
 
 
 def changes(old: Iterable[tuple[str, str]], new: Iterable[tuple[str, str]]) -> list[Change]:
@@ -137,7 +137,8 @@ def _outcome(told: dict[str, Any]) -> Outcome:
     return Outcome(told["number"], told["count"], told["is_confirmed"])
 
 
-def _who() -> str:
+def user_name() -> str:
+    """Who gives an order, as this machine calls them; empty: it does not."""
     try:
         return getpass.getuser()
     except (OSError, KeyError):  # no write has that number

@@ -1,12 +1,21 @@
-"""`weft console`: where the page of a node is that shows its fleet (CON-001)."""
+"""`weft console`: where the page of a node is that shows its fleet, and how to change something there (CON-001, CON-004)."""
 
 import json as json_module
 
+from cyclopts import App
+
 from weft.base.endpoints import host_of, is_endpoint, port_of
-from weft.cli.asking import HTTP_PORT, LOCAL, page_of
+from weft.base.errors import UserError
+from weft.base.now import SECOND
+from weft.base.settings import span_ns
+from weft.cli.asking import HTTP_PORT, LOCAL, page_of, post
+from weft.cli.config_store import user_name
 from weft.cli.kit.options import Flag
 
+app = App(name="console", help="Where the console of a node is: the fleet in a browser; log in to it.")
 
+
+@app.default
 def console(*, port: int = 27_500, json: Flag = False) -> int:
     """Print the address of a node's console, and of the root's, which knows the whole fleet.
 
@@ -35,6 +44,29 @@ def console(*, port: int = 27_500, json: Flag = False) -> int:
     if not told["open"]:
         ahead = f"ssh -L {port + HTTP_PORT}:{LOCAL}:{port + HTTP_PORT} MACHINE"
         print(f"a browser of this machine may read it; from elsewhere: {ahead}, then the same address")
+    return 0
+
+
+@app.command
+def login(*, port: int = 27_500, who: str = "", span: str = "8h", json: Flag = False) -> int:
+    """Print an address at which a browser may change what the console shows, for a while: `weft console login --who anna`.
+
+    Asked on the machine of the node, by the user it runs as. The part behind `#` is a key: who has it may do, until it
+    ends or the node starts anew, all that the command line may do at this node. What is changed is written down with the name.
+
+    Args:
+        port: first of the node's ten ports.
+        who: the name that stands beside each change; default: yours on this machine.
+        span: for how long, a day at most, such as `30m`.
+        json: the same as JSON.
+    """
+    lasts_ns = span_ns(span)
+    if not lasts_ns:
+        raise UserError("usage", f"--span {span} is no span of time", "--span 8h")
+    name = who or user_name() or "operator"
+    token = post(port, "console/login", {"who": name, "for_s": lasts_ns / SECOND}, "console login")["token"]
+    address = f"{address_of(port)}#login={token}"
+    print(json_module.dumps({"console": address, "token": token, "who": name, "span": span}) if json else address)
     return 0
 
 

@@ -32,7 +32,7 @@ ROOMS: Final[dict[str, tuple[str, str]]] = {
     "fleet": ("weft.cli.fleet_root:app", "Mend a fleet that follows a wrong root."),
     "metrics": ("weft.cli.metrics:metrics", "What can be measured, and in which unit."),
     "top": ("weft.cli.top:top", "Watch the fleet in the terminal: who is in trouble, what is missing."),
-    "console": ("weft.cli.console:console", "Where the console of a node is: the fleet in a browser."),
+    "console": ("weft.cli.console:app", "Where the console of a node is: the fleet in a browser; log in to it."),
     "alerts": ("weft.cli.alerts:alerts", "Show what fires, and who could not be told."),
     "service": ("weft.cli.service:app", "Run nodes and the lake by systemd: install, ls, restart, remove."),
     "config": ("weft.cli.config:app", "Write a fleet's file, change a running fleet."),

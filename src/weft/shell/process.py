@@ -202,11 +202,10 @@ class Process:
         self.telemetry.http.routes[RELOAD] = self.reloading.route()
         self.enrolling = Enrolling(self.settings, self.runner, self.links, self.state, self.identity)
         self.desk.finishers[enrolment.Invited] = self.enrolling.token_of
-        self.door = Door(self.state)
         world = self.settings, self.runner, self.links, self.state
         self.store_doors = StoreDoors(*world, self.doors.seed, bytes.fromhex(self.known.beacon_key))
         self.catalog_doors, self.doc_doors = CatalogDoors(*world), DocDoors(*world)
-        self.doorstep = Doorstep(self.links, self.runner.tell)
+        self.door, self.doorstep = Door(self.state), Doorstep(self.links, self.runner.tell)
         self.telemetry.gatekeepers, self.telemetry.open_doors = lambda: (self.doc_doors.gatekeeper,), self._open_doors
 
     def _telemetry_of(self, settings: NodeSettings) -> Telemetry:
@@ -224,6 +223,7 @@ class Process:
             self.guard,
             self.doors.files,
             http_token(self.state) if self.keys is not None else "",
+            lake_of(settings, self.state),
         )
 
     def _restored(self, settings: NodeSettings, now: Now) -> Node:
@@ -551,13 +551,18 @@ class Process:
             await asyncio.sleep(POLL_S)
 
 
+def lake_of(settings: NodeSettings, state: Path) -> Path:
+    """Where a node drains to while it is a root."""
+    return Path(settings.lake.path or state / "lake")
+
+
 def _recorder_of(process: Process) -> "Recorder":
     """The recorder that writes the lake of a root."""
     from weft.shell.masking import mask_of
     from weft.shell.recorder import Recorder  # only a root needs what it imports
 
     settings, order = process.settings, process.runner.order
-    loop, place = asyncio.get_running_loop(), Path(settings.lake.path or process.state / "lake")
+    loop, place = asyncio.get_running_loop(), lake_of(settings, process.state)
 
     def deliver(said: Any) -> None:
         """Handle a report of the recorder's thread."""

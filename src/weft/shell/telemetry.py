@@ -4,6 +4,7 @@ import asyncio
 import json
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any, Final
 
 import msgspec
@@ -28,14 +29,16 @@ from weft.shell.alertfacts import firing_by_node, firing_of
 from weft.shell.alertfacts import page_of as alerts_page
 from weft.shell.clock import Clock
 from weft.shell.console.feed import Feed
+from weft.shell.console.lake import Lake
 from weft.shell.console.picture import Console, Facts
-from weft.shell.console.routes import routes_of
+from weft.shell.console.routes import Sources, routes_of
 from weft.shell.console.tables import tables_of
 from weft.shell.files import Files
 from weft.shell.fleetmetrics import FleetValues
 from weft.shell.flight import Flight
 from weft.shell.health import FAILED, HEARD, Health, Machine, worst
 from weft.shell.http.gate import Gate
+from weft.shell.http.logins import Logins
 from weft.shell.http.messages import JSON, TEXT, Request, Response, Route, Routes
 from weft.shell.http.server import Server
 from weft.shell.journal import Journal
@@ -67,6 +70,8 @@ class Telemetry:
     files: Files
     token: str = ""
     """What a program of another machine says to be answered; empty: on an open fabric, everybody may read."""
+    lake: Path | None = None
+    """Where this node drains to while it is a root."""
     is_drained: bool = False
     """The drain has written everything and closed."""
     segments: int = 0
@@ -82,9 +87,9 @@ class Telemetry:
         """Where the node listens without asking for a key."""
         self.console = Console(self.console_facts)
         self.fleet = FleetValues()
-        self.http = Server(
-            self.pages(), Gate(self.token, is_open=not self.settings.is_closed, only_user=self.settings.is_closed)
-        )
+        gate = Gate(self.token, is_open=not self.settings.is_closed, only_user=self.settings.is_closed)
+        gate.logins = self.logins = Logins(lambda: self.clock.now().mono / SECOND)
+        self.http = Server(self.pages(), gate)
         self.health = Health(self.settings, self.node, self.journal, self.machine, self.guard)
         self.health.refusals = lambda: [each["at"] for each in self.security_facts()["shut"]]
 
@@ -119,9 +124,13 @@ class Telemetry:
             "/flight": Route(self._flight_page),
             "/trace": Route(self._trace_page),
             **routes_of(
-                self.console,
-                Feed(self.console, self.clock.now),
-                lambda page: tables_of(page, self.node, self.status(), self.clock.now()),
+                Sources(
+                    self.console,
+                    Feed(self.console, self.clock.now),
+                    Lake(self.lake if "drain" in self.node.cores else None),
+                    self.logins,
+                    lambda page: tables_of(page, self.node, self.status(), self.clock.now()),
+                )
             ),
         }
 

@@ -25,7 +25,7 @@ class Feed:
         self.viewers = 0
         self.number = 0
         """Of the newest picture."""
-        self._console, self._now = console, now
+        self._console, self.now = console, now
         self._picture: Picture = {}
         self._made_at: int | None = None
         self._whole: tuple[int, bytes] = 0, b""
@@ -47,12 +47,12 @@ class Feed:
 
     def _left_s(self) -> float:
         """Seconds until the next picture; all viewers wake then."""
-        spent_ns = 0 if self._made_at is None else self._now().mono - self._made_at
+        spent_ns = 0 if self._made_at is None else self.now().mono - self._made_at
         return max(limits.TICK_S - spent_ns / SECOND, limits.SOON_S)
 
     def refresh(self) -> None:
         """Make a new picture if the last one is a second old."""
-        now = self._now()
+        now = self.now()
         if self._made_at is not None and now.mono - self._made_at < limits.TICK_S * 0.9e9:
             return
         before, self._picture, self._made_at = self._picture, self._console.look(now), now.mono
@@ -63,7 +63,7 @@ class Feed:
     def whole(self) -> bytes:
         """The newest picture, as JSON."""
         if self._whole[0] != self.number:
-            now = self._now()
+            now = self.now()
             picture = self._console.look(now, is_whole=True)
             told = {"number": self.number, "at": now.wall // MILLISECOND, "whole": True, **picture}
             self._whole = self.number, msgspec.json.encode(told)

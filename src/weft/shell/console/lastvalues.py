@@ -1,7 +1,7 @@
 """The last values of each machine whose records pass this node, and what is missing of them (CON-001).
 
 Fed with records that are durable here. Most records are not decoded: per machine one batch of samples at most every 400
-ms, of which three metrics are kept. Numbers are counted of every record.
+ms, of which four metrics are kept. Numbers are counted of every record.
 """
 
 from array import array
@@ -19,12 +19,14 @@ from weft.shell.console import limits
 from weft.wire import samples
 
 METRIC: Final = "weft.metric"
-METRICS: Final = {"CPU": "cpu", "MEMORY_PERCENT": "memory", "DISK_PERCENT": "disk"}
-"""Names of details, and their names in the console. Of several disks or cores the fullest is shown."""
+METRICS: Final = {"CPU": "cpu", "MEMORY_PERCENT": "memory", "DISK_PERCENT": "disk", "NETWORK": "net"}
+"""Names of details, and their names in the console. Of several disks, cores or devices the fullest is shown."""
 PROCESSES: Final = "PROC_CPU"
 PROCESS: Final = "process"
 """The label of a metric with `per = "name"`."""
 NAMES: Final = tuple(METRICS.values())
+SHOWN: Final = ("cpu", "memory", "disk")
+"""In the picture; the others only where somebody looks at one machine."""
 
 
 class Loss(NamedTuple):

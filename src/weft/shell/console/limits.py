@@ -25,6 +25,13 @@ GAP_NS_MAX: Final = 60_000_000_000
 START_NS: Final = 20_000_000_000  # after the start of this node a machine may be silent for so long
 LATE_MS: Final = 60_000  # newer samples than that are on time
 FORGOTTEN_NS: Final = 600_000_000_000  # a machine without a place that is silent for longer is no longer shown
+ANSWER_S: Final = 45.0  # seconds for a question to the lake, its process included: a small machine may be busy
+ANSWER_BYTES_MAX: Final = 1 << 20  # bytes of an answer of the lake: some thousand rows
+ANSWER_KEPT_S: Final = 5.0  # seconds that an answer is reused; the tables change every few seconds
+ANSWERS_KEPT: Final = 8  # answers of at most a MiB each
+QUESTIONS_MAX: Final = 8  # questions that run or wait: one takes a second or two
+QUERY_BYTES_MAX: Final = 16 << 10  # bytes of a question as it is posted
+WHY_MAX: Final = 2_000  # characters of an error message of `weft sql`
 SHARES: Final = (("disk", 90, 97), ("memory", 95, 99))  # percent in use: worth a look, trouble
 
 assert POINTS * POINT_MS == CELLS * CELL_MS, "sparklines and the map show the same time"

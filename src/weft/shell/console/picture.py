@@ -10,7 +10,7 @@ from typing import Any, Final, NamedTuple
 from weft.base.endpoints import host_of, is_endpoint, port_of
 from weft.base.now import MILLISECOND, Now
 from weft.shell.console import limits
-from weft.shell.console.lastvalues import LastValues, Machine
+from weft.shell.console.lastvalues import SHOWN, LastValues, Machine
 from weft.wire.alerts import Alert
 
 WELL, ODD, WORSE, BAD = range(4)
@@ -117,6 +117,10 @@ class Console:
             "newest": newest,
         }
 
+    def name_of(self, node: bytes) -> str:
+        """The name of a machine that is shown; empty if it is not shown."""
+        return self._places[node].name if node in self._places else ""
+
     # Which machines there are
 
     def _placed(self, facts: Facts, now: Now) -> list[Place]:
@@ -201,7 +205,7 @@ class Console:
 
     def _values(self, node: bytes, *, is_whole: bool) -> dict[str, list[float | None]]:
         machine = self.values.machines.get(node)
-        rings = machine.rings.items() if machine else ()
+        rings = [(name, machine.rings[name]) for name in SHOWN] if machine else []
         found = {name: ring.since(0) if is_whole else ring.take() for name, ring in rings}
         return {name: packed(points) for name, points in found.items() if points}
 

@@ -3,17 +3,30 @@
 GET /console/              the page             GET /console/state.json         the picture, once
 GET /console/live          server-sent events   GET /console/cell?node=&cell=   which numbers, and why
 GET /console/page.html#P   a page of tables     GET /console/tables.json?of=P   what it shows
+GET /console/history.json?node=&span=           four metrics of a machine, ten minutes to a year
+GET /console/lake.json?ask=NAME                 a question to the lake that has a name
+POST /console/sql.json     {"query": SQL, "as_of": ""}: any question to the lake
+POST /console/login        {"who": NAME, "for_s": SECONDS}: a token for a while; GET /console/me: whose it is
+
+What is posted needs what every order needs (`weft.shell.http.gate`).
 """
 
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any, Final
+from typing import Annotated, Any, Final, NamedTuple
 from urllib.parse import parse_qs
 
+import msgspec
+
+from weft.shell.console import limits
 from weft.shell.console.feed import Feed
+from weft.shell.console.history import LIVE, SPANS, history
+from weft.shell.console.lake import QUESTIONS, Answer, Lake
 from weft.shell.console.picture import Console
 from weft.shell.http.assets import assets
-from weft.shell.http.messages import JSON, TEXT, Request, Response, Route, Routes, Stream, json_response
+from weft.shell.http.gate import Gate
+from weft.shell.http.logins import Logins
+from weft.shell.http.messages import JSON, TEXT, Request, Response, Route, Routes, Stream, json_response, refusal
 
 PAGES: Final = Path(__file__).parent / "pages"
 AT: Final = "/console/"
@@ -22,37 +35,127 @@ UNKNOWN: Final = Response(404, TEXT, b"/console/cell?node=UUID&cell=NUMBER, of a
 NO_PAGE: Final = Response(
     404, TEXT, b"/console/tables.json?of=configuration, alerts, catalog, store, documents, chains, lake, node\n"
 )
+NO_SPAN: Final = Response(
+    404, TEXT, f"/console/history.json?node=UUID&span={', '.join(SPANS)}, of a machine that is shown\n".encode()
+)
+NO_QUESTION: Final = Response(404, TEXT, f"/console/lake.json?ask={', '.join(QUESTIONS)}\n".encode())
 Tables = Callable[[str], dict[str, Any]]
 """A page of tables by its name; KeyError if there is none."""
 
 
-def routes_of(console: Console, feed: Feed, tables: Tables | None = None) -> Routes:
-    """All routes of a console."""
+class Question(msgspec.Struct, forbid_unknown_fields=True):
+    """What is posted to `sql.json`."""
 
+    query: Annotated[str, msgspec.Meta(min_length=1, max_length=limits.QUERY_BYTES_MAX)]
+    as_of: Annotated[str, msgspec.Meta(max_length=64)] = ""
+
+
+class Asked(msgspec.Struct, forbid_unknown_fields=True):
+    """What is posted to `login`."""
+
+    who: Annotated[str, msgspec.Meta(min_length=1, max_length=64)]
+    for_s: Annotated[float, msgspec.Meta(gt=0, le=1e9)]
+
+
+class Sources(NamedTuple):
+    """What the routes ask."""
+
+    console: Console
+    feed: Feed
+    lake: Lake
+    logins: Logins
+    tables: Tables | None = None
+
+
+def routes_of(sources: Sources) -> Routes:
+    """All routes of a console."""
+    return {
+        **assets(AT, PAGES),
+        AT.rstrip("/"): Route(lambda _: MOVED),
+        **_of_picture(sources.console, sources.feed),
+        **_of_lake(sources),
+        **_of_logins(sources.logins),
+        f"{AT}tables.json": Route(lambda request: _page(request, sources.tables)),
+    }
+
+
+def _page(request: Request, tables: Tables | None) -> Response:
+    try:
+        asked = _said(request)["of"]
+        return NO_PAGE if tables is None else json_response(tables(asked))
+    except KeyError:
+        return NO_PAGE
+
+
+def _of_picture(console: Console, feed: Feed) -> Routes:
     def state(_: Request) -> Response:
         feed.refresh()
         return Response(200, JSON, feed.whole())
 
     def cell(request: Request) -> Response:
-        asked = parse_qs(request.query)
+        asked = _said(request)
         try:
-            found = console.cell(bytes.fromhex(asked["node"][0]), int(asked["cell"][0]))
+            found = console.cell(bytes.fromhex(asked["node"]), int(asked["cell"]))
         except (KeyError, ValueError):
             found = None
         return UNKNOWN if found is None else json_response(found)
 
-    def page(request: Request) -> Response:
-        try:
-            asked = parse_qs(request.query)["of"][0]
-            return NO_PAGE if tables is None else json_response(tables(asked))
-        except KeyError:
-            return NO_PAGE
-
     return {
-        **assets(AT, PAGES),
-        AT.rstrip("/"): Route(lambda _: MOVED),
         f"{AT}state.json": Route(state),
         f"{AT}live": Route(lambda _: Stream(feed.events())),
         f"{AT}cell": Route(cell),
-        f"{AT}tables.json": Route(page),
     }
+
+
+def _of_lake(sources: Sources) -> Routes:
+    console, feed, lake = sources.console, sources.feed, sources.lake
+
+    async def past(request: Request) -> Response:
+        asked = _said(request)
+        try:
+            node, span = bytes.fromhex(asked["node"]), asked.get("span", LIVE)
+            feed.refresh()
+            if (name := console.name_of(node)) and span in SPANS:
+                return json_response(await history(console.values.machines.get(node), name, span, lake, feed.now()))
+        except (KeyError, ValueError):
+            pass
+        return NO_SPAN
+
+    async def named(request: Request) -> Response:
+        query = QUESTIONS.get(_said(request).get("ask", ""))
+        return NO_QUESTION if query is None else _answered(await lake.ask(query), query)
+
+    async def free(request: Request) -> Response:
+        try:
+            asked = msgspec.json.decode(request.body, type=Question)
+        except (msgspec.DecodeError, RecursionError) as error:
+            return refusal(400, "bad-question", str(error), 'weft: {"query": "SELECT ..."}')
+        return _answered(await lake.ask(asked.query, asked.as_of), asked.query)
+
+    return {
+        f"{AT}history.json": Route(past),
+        f"{AT}lake.json": Route(named),
+        f"{AT}sql.json": Route(free, "POST", limits.QUERY_BYTES_MAX),
+    }
+
+
+def _answered(answer: Answer, query: str) -> Response:
+    return json_response(answer._asdict() | {"query": query})
+
+
+def _of_logins(logins: Logins) -> Routes:
+    def login(request: Request) -> Response:
+        try:
+            asked = msgspec.json.decode(request.body, type=Asked)
+        except (msgspec.DecodeError, RecursionError) as error:
+            return refusal(400, "bad-login", str(error), "weft console login")
+        return json_response({"token": logins.add(asked.who, asked.for_s)})
+
+    def me(request: Request) -> Response:
+        return json_response({"who": logins.who(Gate.bearer(request))})
+
+    return {f"{AT}login": Route(login, "POST", limits.QUERY_BYTES_MAX), f"{AT}me": Route(me)}
+
+
+def _said(request: Request) -> dict[str, str]:
+    return {name: values[0] for name, values in parse_qs(request.query).items()}

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple, cast
 
 import msgspec
 
-from weft.base.now import Now
+from weft.base.now import MILLISECOND, Now
 from weft.cores.configuration.core import Configuration
 from weft.node.node import Node
 from weft.shell.alertfacts import page_of
@@ -22,6 +22,8 @@ if TYPE_CHECKING:
 
 ROWS_MAX: Final = 500  # of one table
 TEXT_MAX: Final = 300  # characters of one value
+WRITES: Final = "Writes"
+"""The table of which the page makes the differences to an earlier state."""
 Row = tuple[Any, ...]
 
 
@@ -68,14 +70,28 @@ def configuration(node: Node, status: dict[str, Any], _: Now) -> list[Table]:
         (row.get("name") or row["node"][:8], row["group"], row["number"], row["wanted"], _judged(row))
         for row in status["tree"]
     ]
-    core, pairs = node.cores.get("configuration"), []
+    core, pairs, writes = node.cores.get("configuration"), [], []
     if isinstance(core, Configuration):
         shown = islice(core.store.keys_under("/"), ROWS_MAX + 1)
-        pairs = [(key, core.store.value(key).decode("utf-8", "replace")) for key in shown]
+        pairs = [(key, _text(core.store.value(key))) for key in shown]
+        if core.root.is_root:
+            from weft.shell.notifying import stamp  # which a root has loaded, and only a root
+
+            writes = [
+                (number, stamp(at_ns // MILLISECOND), who, key, _text(old), _text(new))
+                for number, who, at_ns, key, old, new in core.root.history.newest("", ROWS_MAX)
+            ]
     return [
         table("Who runs what", ("machine", "group", "runs", "wanted", ""), runs, "weft config history"),
+        table(
+            WRITES, ("number", "at", "who", "key", "was", "is"), writes, "weft config history; weft config rollback N"
+        ),
         table("Pairs", ("key", "value"), pairs, "weft config list /; weft config set KEY VALUE"),
     ]
+
+
+def _text(value: bytes) -> str:
+    return value.decode("utf-8", "replace")
 
 
 def _judged(row: dict[str, Any]) -> str:

@@ -5,6 +5,7 @@ Start in messages.py: what a route is and what it may answer; assets.py mounts a
 
 messages.py  requests, replies, streams of events, routes
 gate.py      who may read and who may write
+logins.py    people who may write for a while
 server.py    connections: heads, bodies, answers, streams
 assets.py    files of a directory as routes
 limits.py    every number

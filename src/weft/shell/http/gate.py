@@ -17,6 +17,7 @@ from http.cookies import CookieError, SimpleCookie
 from typing import Final
 from urllib.parse import parse_qs
 
+from weft.shell.http.logins import Logins
 from weft.shell.http.messages import HTML, JSON, TEXT, Request, Response, refusal
 from weft.shell.kernel import is_same_user
 
@@ -53,6 +54,8 @@ class Gate:
         self.view = hashlib.sha256(b"weft board, view: " + token.encode()).hexdigest()[:VIEW_CHARACTERS]
         self._token, self._is_loopback, self._is_open, self._always = token, is_loopback, is_open, always_token
         self._only_user = only_user
+        self.logins: Logins | None = None
+        """Who has logged in, where that is possible."""
         self._names = OUR_NAMES if is_loopback else OUR_NAMES | _names_of_this_machine()
 
     def refuses(self, request: Request, *, writes: bool) -> Response | None:
@@ -109,13 +112,22 @@ class Gate:
         return self.is_ours(request.headers.get("host", ""))
 
     def _says_token(self, request: Request) -> bool:
+        said = self.bearer(request)
+        if self.logins is not None and self.logins.who(said) is not None:
+            return True
+        return bool(self._token) and _is_same(said, self._token)
+
+    @staticmethod
+    def bearer(request: Request) -> str:
+        """The token that a request says; empty: none."""
         kind, _, said = request.headers.get("authorization", "").partition(" ")
-        return bool(self._token) and kind.lower() == "bearer" and _is_same(said.strip(), self._token)
+        return said.strip() if kind.lower() == "bearer" else ""
 
     def _asks_token(self, request: Request) -> Response:
         if self._token:
             return refusal(401, "token", "an entry needs this server's token", "Authorization: Bearer TOKEN")
-        return refusal(403, "not-allowed", f"orders come from programs of this machine, not from {request.peer}")
+        mend = "weft console login, on the node's machine" if self.logins is not None else ""
+        return refusal(403, "not-allowed", f"orders come from programs of this machine, not from {request.peer}", mend)
 
 
 def is_local(peer: str) -> bool:

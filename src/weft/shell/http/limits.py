@@ -12,5 +12,7 @@ STALLED_S: Final = 30.0  # seconds; a viewer of a stream that reads nothing for 
 STILL_HERE_S: Final = 10.0  # seconds between events in a stream; without one the page assumes that the server is gone
 UNSENT_BYTES: Final = 16 << 10  # bytes that the kernel buffers for a viewer: an event or two, never eight (JAM-020)
 FAREWELL_S: Final = 0.2  # seconds for answers in progress when the server stops
+LOGINS_MAX: Final = 64  # logins at one node at once
+LOGIN_S_MAX: Final = 86_400.0  # seconds: after a day the operator logs in again
 ASSET_BYTES_MAX: Final = 16 << 20  # all files of one application together: they are held in memory
 """Of Bokeh's or Plotly's JavaScript there is a third of that."""

@@ -19,6 +19,7 @@ function take(told) {
   for (const [id, row] of Object.entries(told.nodes || {})) merge(id, row);
   for (const id of told.gone || []) nodes.delete(id);
   show();
+  if (told.whole && !opened && nodes.has(location.hash.slice(1))) openMachine(location.hash.slice(1));
 }
 
 function merge(id, row) {
@@ -105,8 +106,9 @@ function showVerdict(listed) {
 const names = (list) => list.slice(0, 3).map((node) => node.name).join(", ") + (list.length > 3 ? ` and ${list.length - 3} more` : "");
 
 function showNumbers(listed) {
-  let [expected, received, lost] = [0, 0, 0], late = null;
+  let [expected, received, lost] = [0, 0, 0], late = null, gap = 0, worst = null;
   for (const node of listed) {
+    if (node.counts[0] - node.counts[1] > gap) { worst = node; gap = node.counts[0] - node.counts[1]; }
     expected += node.counts[0]; received += node.counts[1]; lost += node.counts[2];
     if (node.newest && (!late || node.newest < late.newest)) late = node;
   }
@@ -116,10 +118,10 @@ function showNumbers(listed) {
   say($("missing"), many(missing));
   say($("expected-note"), `samples since ${clock(head.begun)}`);
   say($("received-note"), expected ? `${(100 * received / expected).toFixed(missing ? 2 : 0)} %` : "");
-  say($("missing-note"), lost ? `✖ ${many(lost)} of them lost for good` : missing ? "on their way" : "✔ none");
+  say($("missing-note"), lost ? `✖ ${many(lost)} lost for good: ${worst.name}` : missing ? `on their way: ${worst.name}` : "✔ none");
   $("missing").parentElement.classList.toggle("bad", lost > 0);
   say($("oldest"), late ? span(now() - late.newest) : "–");
-  say($("oldest-note"), late ? `newest sample of ${late.name}` : "");
+  say($("oldest-note"), late ? `${late.name}: its newest sample` : "");
   $("oldest").parentElement.classList.toggle("bad", Boolean(late) && late.much > 2);
 }
 
@@ -156,17 +158,49 @@ const looked = new IntersectionObserver((entries) => {
   }
 }, { rootMargin: "300px" });
 
+// In a large fleet most of a branch is well: the first few are shown, the others are one row, until it is opened.
+
+const FOLDED_FROM = 60, WELL_SHOWN = 3;
+const unfolded = new Set(), folds = new Map();
+
+function folded(listed) {
+  if (listed.length < FOLDED_FROM || $("search").value.trim() || isOnly) return [listed.filter(fits), new Map()];
+  const well = new Map(), shown = [], after = new Map();
+  const hasChildren = new Set(listed.map((node) => node.parent));
+  for (const node of listed) {
+    const count = well.get(node.parent) || 0, last = shown.at(-1);
+    if (node.much || hasChildren.has(node.id) || unfolded.has(node.parent)) { shown.push(node); continue; }
+    well.set(node.parent, count + 1);
+    if (count < WELL_SHOWN) shown.push(node);
+    else after.set(node.parent, { last: count === WELL_SHOWN ? last : after.get(node.parent).last, count: count + 1 - WELL_SHOWN, depth: node.depth });
+  }
+  return [shown, new Map([...after].map(([parent, fold]) => [fold.last.id, { parent, ...fold }]))];
+}
+
+function foldRow({ parent, count, depth }) {
+  if (!folds.has(parent)) {
+    const button = el("button", { type: "button" });
+    button.addEventListener("click", () => { unfolded.add(parent); order = ""; show(); });
+    folds.set(parent, el("div", { className: "row fold", role: "row" }, el("span", { className: "who", role: "rowheader" }, button)));
+  }
+  const row = folds.get(parent);
+  row.className = `row fold d${depth}`;
+  say(row.firstChild.firstChild, `✔ ${count} more, all well`);
+  return row;
+}
+
 function showRows(listed) {
-  const shown = listed.filter(fits), tree = $("tree");
-  say($("count"), shown.length === listed.length ? `${listed.length}` : `${shown.length} of ${listed.length}`);
+  const [shown, foldedAfter] = folded(listed), tree = $("tree"), hidden = [...foldedAfter.values()].reduce((sum, each) => sum + each.count, 0);
+  say($("count"), shown.length + hidden === listed.length ? `${listed.length}` : `${shown.length} of ${listed.length}`);
   $("none").hidden = shown.length > 0;
   for (const [id, row] of rows) if (!nodes.has(id)) { looked.unobserve(row.at); row.at.remove(); rows.delete(id); }
   for (const node of shown) if (!rows.has(node.id)) rows.set(node.id, made(node));
-  const wanted = shown.map((node) => node.id).join();
+  for (const fold of foldedAfter.values()) foldRow(fold);
+  const wanted = shown.map((node) => node.id + (foldedAfter.has(node.id) ? "+" : "")).join();
   if (wanted !== order) {
     order = wanted;
     const focused = document.activeElement;
-    tree.replaceChildren(tree.firstElementChild, ...shown.map((node) => rows.get(node.id).at));
+    tree.replaceChildren(tree.firstElementChild, ...shown.flatMap((node) => foldedAfter.has(node.id) ? [rows.get(node.id).at, foldRow(foldedAfter.get(node.id))] : [rows.get(node.id).at]));
     if (focused !== document.activeElement && tree.contains(focused)) focused.focus({ preventScroll: true });
   }
   for (const node of shown) {
@@ -240,7 +274,11 @@ function showElsewhere() {
 async function openMachine(id, cell) {
   opened = id;
   $("cells").replaceChildren();
+  $("plots").replaceChildren();
+  history.replaceState(null, "", `#${id}`);
   showMachine();
+  showSpans();
+  askHistory();
   if (!$("machine").open) $("machine").showModal();
   const node = nodes.get(id), newest = Math.floor(now() / CELL_MS);
   const asked = cell !== undefined ? [cell] : [...node.strip].flatMap((kind, at) => "-x".includes(kind) ? [newest - CELLS + 1 + at] : []).slice(-12);
@@ -273,13 +311,40 @@ function showMachine() {
   const [expected, received, lost] = node.counts;
   say($("machine-counts"), `${many(expected)} expected, ${many(received)} received, ${many(lost)} lost; the newest is ${node.newest ? `${span(now() - node.newest)} old` : "not known"}`);
   say($("machine-busiest"), node.busiest ? `busiest process: ${node.busiest[0]}, ${node.busiest[1]} % of all processors` : "");
-  const newest = Math.floor(now() / POINT_MS);
-  $("plots").replaceChildren(...METERS.map(([key, word]) => {
-    const points = node.values[key] || [], last = points.at(-1), drawn = svg("plot", POINTS, 100, `${word} of ten minutes, 0 to 100 %`);
-    for (const y of [25, 50, 75]) shape(drawn, "line", { x1: 0, x2: POINTS, y1: y, y2: y });
-    shape(drawn, "path", { d: line(points, newest, 100) });
-    return el("figure", {}, el("figcaption", {}, el("b", {}, word), last ? `${last[1]} %` : "nothing yet"), drawn);
+}
+
+// Its history: ten minutes are asked for anew while one looks, longer spans more seldom.
+
+const WORDS_OF = { cpu: ["CPU", "%"], memory: ["memory", "%"], disk: ["disk", "%"], net: ["network", "B/s"] };
+const SPANS = [["10m", "10 min", 5000], ["1h", "1 hour", 60e3], ["24h", "day", 60e3], ["7d", "week", 300e3], ["30d", "month", 300e3], ["1y", "year", 300e3]];
+let reach = "10m", askedAt = 0;
+
+function showSpans() {
+  $("spans").replaceChildren(...SPANS.map(([name, word]) => {
+    const button = el("button", { type: "button", ariaPressed: String(name === reach) }, word);
+    button.addEventListener("click", () => { reach = name; showSpans(); askHistory(); $("spans").querySelector("[aria-pressed=true]").focus(); });
+    return button;
   }));
+}
+
+async function askHistory() {
+  const node = opened, wanted = reach;
+  askedAt = performance.now();
+  $("plots").setAttribute("aria-busy", "true");
+  let told = null;
+  try {
+    const answer = await fetch(`history.json?node=${node}&span=${wanted}`);
+    told = answer.ok ? await answer.json() : { error: answer.status === 404 ? "this machine is not shown any more" : "the node does not answer", mend: "" };
+  } catch { told = { error: "the node does not answer", mend: "" }; }
+  if (opened !== node || reach !== wanted) return;
+  $("plots").removeAttribute("aria-busy");
+  say($("plots-note"), told.error ? `From the lake: ${told.error}${told.mend ? ` → ${told.mend}` : ""}` : "");
+  if (told.metrics) $("plots").replaceChildren(...Object.entries(WORDS_OF).map(([key, [word, unit]]) => plot(word, told, told.metrics[key], unit)));
+}
+
+function askAgain() {
+  const every = SPANS.find(([name]) => name === reach)[2];
+  if (opened && !document.hidden && performance.now() - askedAt > every && !$("plots").matches(":hover")) askHistory();
 }
 
 // Time, keys
@@ -289,6 +354,7 @@ function tick() {
   $("link").className = `pill ${isOld ? "bad" : "good"}`;
   say($("link"), !heard ? "connecting" : isOld ? `✖ no word for ${span(silence)}` : `● live from ${head.name}`);
   document.body.classList.toggle("old", heard > 0 && isOld);
+  askAgain();
 }
 
 function step(by) {
@@ -315,5 +381,5 @@ document.addEventListener("keydown", (event) => {
 $("search").addEventListener("input", () => show());
 $("only").addEventListener("click", toggleOnly);
 $("asks").addEventListener("click", () => $("help").showModal());
-$("machine").addEventListener("close", () => { opened = ""; });
+$("machine").addEventListener("close", () => { opened = ""; history.replaceState(null, "", location.pathname); });
 follow();

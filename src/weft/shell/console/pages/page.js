@@ -28,6 +28,9 @@ function show() {
   if (!made.length) made.push(el("p", { className: "note" }, `${told.name} does not take part in that: its file has no table for it.`));
   if (told.level !== "root") made.push(el("p", { className: "note" }, `This is what ${told.name}, a ${told.level}, knows.`));
   $("tables").replaceChildren(...made);
+  if (told.page === "configuration") showWrites(told);
+  else if (told.page === "lake" && told.level === "root") showAsk();
+  else $("extra").replaceChildren();
 }
 
 function section([title, columns, rows, more, hint], wanted) {
@@ -46,15 +49,15 @@ function section([title, columns, rows, more, hint], wanted) {
 
 function word(value) {
   if (value === null) return "–";
-  return typeof value === "number" && Number.isInteger(value) ? many(value) : String(value);
+  return typeof value === "number" && Number.isInteger(value) && value < 1e9 ? many(value) : String(value);
 }
 
 document.addEventListener("keydown", (event) => {
   if (event.key === "Escape") { $("search").value = ""; $("search").blur(); if (told) show(); }
-  if (event.key === "/" && document.activeElement !== $("search")) { event.preventDefault(); $("search").focus(); }
+  if (event.key === "/" && !["INPUT", "TEXTAREA"].includes(document.activeElement.tagName)) { event.preventDefault(); $("search").focus(); }
 });
 $("search").addEventListener("input", () => { if (told) show(); });
-addEventListener("hashchange", () => { shown = ""; ask(); });
+addEventListener("hashchange", () => { shown = wroteText = ""; $("extra").replaceChildren(); ask(); });
 document.addEventListener("visibilitychange", () => { if (!document.hidden) ask(); });
 setInterval(() => { if (!document.hidden) ask(); }, EVERY_MS);
 ask();
