@@ -37,7 +37,12 @@ def test_who_logs_in_gets_an_address_that_holds_the_token(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     said: list[Any] = []
-    monkeypatch.setattr(module, "post", lambda *words: said.append(words) or {"token": "t0k"})
+
+    def post(*words: Any) -> dict[str, Any]:
+        said.append(words)
+        return {"token": "t0k"}
+
+    monkeypatch.setattr(module, "post", post)
     assert 0 == login(port=3_000, who="anna", span="30m")
     assert "http://127.0.0.1:3006/console/#login=t0k\n" == capsys.readouterr().out
     assert [(3_000, "console/login", {"who": "anna", "for_s": 1_800.0}, "console login")] == said

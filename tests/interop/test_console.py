@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from tests.interop.chromium import Chromium, Page
-from weft.cli.asking import try_status
+from weft.cli.asking import order, try_status
 from weft.cli.demo import NODES, ROOT, texts
 from weft.cli.fleet import Fleet, Member
 from weft.shell.blocks import free_blocks
@@ -121,6 +121,40 @@ def test_a_sensor_shows_itself_and_the_way_to_the_root(browser: Chromium, runnin
     assert f"http://127.0.0.1:{running.ports[ROOT] + 6}/console/" == page.run(
         "document.querySelector('#elsewhere a').href"
     )
+
+
+@pytest.mark.proves(
+    "CON-002", part="in a browser: plots of a machine, by its address; a span that only a lake has says why"
+)
+def test_a_machine_has_plots_and_an_address(browser: Chromium, running: Running) -> None:
+    page = page_of(browser, running)
+    page.until("rows.size === 7")
+    page.tap(".row.machine")
+    page.until("[...document.querySelectorAll('#plots .plot path')].some((path) => path.getAttribute('d') !== '')")
+    captions = "[...document.querySelectorAll('#plots figcaption b')].map((word) => word.textContent)"
+    assert ["CPU", "memory", "disk", "network"] == page.run(captions)
+    assert page.run("location.hash.slice(1) === opened")
+    page.run("[...document.querySelectorAll('#spans button')].at(2).click()")
+    page.until("document.querySelector('#plots-note').textContent.startsWith('From the lake: ')", "no tables yet")
+    assert 4 == len(page.run(captions))
+
+
+@pytest.mark.proves("CON-002", part="in a browser: the configuration as it was, its differences, and back again")
+@pytest.mark.proves("CON-004", part="a change goes the way of the command line, with who and why")
+def test_the_configuration_is_rolled_back_from_the_page(browser: Chromium, running: Running) -> None:
+    key = "/CONFIG/machines/metric/cpu"
+    before = order(running.ports[ROOT], "get", key=key)["pairs"][0][2]
+    order(running.ports[ROOT], "set", key=key, value={"detail": "CPU", "rate": "700ms"}, who="test")
+    page = browser.open(f"http://127.0.0.1:{running.ports[ROOT] + 6}/console/page.html#configuration", 1440, 900)
+    page.until("document.querySelectorAll('.diff li').length === 1")
+    assert key == page.run("document.querySelector('.diff b').textContent")
+    assert "700ms" in page.run("document.querySelector('.diff ins').textContent")
+    page.tap("#extra button")
+    page.run("document.querySelector('dialog input').value = 'a test'")
+    page.tap("dialog [type=submit]")
+    page.until("document.querySelector('#extra .note').textContent.startsWith('✔ 1 key changed')")
+    assert before == order(running.ports[ROOT], "get", key=key)["pairs"][0][2]
+    assert "console: a test" == order(running.ports[ROOT], "history", subtree=key, count=1)["writes"][0][1]
 
 
 @pytest.mark.proves("CON-002", part="pages of tables in a browser: configuration, lake, this node; g and a letter")

@@ -136,8 +136,9 @@ def routes(lake: Lake, logins: Logins | None = None) -> Routes:
     return routes_of(Sources(shown, Feed(shown, lambda: at(3)), lake, logins or Logins(lambda: 0.0)))
 
 
-def ask(found: Routes, path: str, query: str = "", body: bytes = b"", **headers: str) -> Any:
+def ask(found: Routes, path: str, query: str = "", body: bytes = b"", bearer: str = "") -> Any:
     async def handled() -> Any:
+        headers = {"authorization": f"Bearer {bearer}"}
         answer: Any = found[path].handle(Request("GET", path, query, headers, body=body))
         return await answer if asyncio.iscoroutine(answer) else answer
 
@@ -172,10 +173,10 @@ def test_who_has_logged_in_may_write_from_elsewhere_until_it_ends() -> None:
     assert gate.may_write(far)
     assert not gate.may_write(far._replace(headers={"authorization": f"Bearer {token}x"}))
     assert not gate.may_write(far._replace(headers={}))
-    assert b'"anna"' in ask(found, "/console/me", **headers).body
+    assert b'"anna"' in ask(found, "/console/me", bearer=token).body
     clock[0] = 61.0
     assert not gate.may_write(far)
-    assert b"null" in ask(found, "/console/me", **headers).body
+    assert b"null" in ask(found, "/console/me", bearer=token).body
     for body in (b"", b'{"who": "", "for_s": 1}', b'{"who": "a", "for_s": -1}', b'{"who": "a"}'):
         assert 400 == ask(found, "/console/login", body=body).status
 
