@@ -79,7 +79,7 @@ class Client(threading.Thread, ABC):
                 try:
                     self.turn()
                 except (Away, OSError, zmq.ZMQError, http.client.HTTPException, EOFError):
-                    self.is_over.wait(0.3)
+                    self.is_over.wait(limits.AGAIN_S)
         except Exception as error:  # noqa: BLE001  # an exception in a thread is reported nowhere else
             self.fault = f"{self.name}: {error!r}"
         finally:
@@ -474,11 +474,12 @@ class Service(Client):
             link = self.dealer(f"tcp://{self.broker}")
             try:
                 _tell(link, b"UwU", json.dumps(record).encode())
-                is_over = self._serve(name, link, calls, ends_at)
+                if self._serve(name, link, calls, ends_at):
+                    return
+            except zmq.Again:  # libzmq does not reconnect after a ZMTP error (altered bytes)
+                self.is_over.wait(limits.AGAIN_S)
             finally:
                 link.close(0)
-            if is_over:
-                return
 
     def _serve(self, name: str, link: "zmq.Socket[bytes]", calls: "zmq.Socket[bytes]", ends_at: float) -> bool:
         """True: its life is over; False: the broker is gone, so it must register again."""
@@ -507,19 +508,21 @@ class Service(Client):
         return True
 
     def _hear(self, name: str, link: "zmq.Socket[bytes]") -> bool:
-        """Handle the broker's messages; False: register again."""
-        _, command, *_ = link.recv_multipart()
-        if command == b"OwO":
-            self.book.told(self.at.name, self.protocol, name, "active")
-        elif command == b"<3":
-            _tell(link, b"u.u")
-        return command not in (b"</3", b"(O_O)")
+        """Handle a message of the broker; False: register again."""
+        match link.recv_multipart():
+            case [_, b"OwO", *_]:
+                self.book.told(self.at.name, self.protocol, name, "active")
+            case [_, b"<3", *_]:
+                _tell(link, b"u.u")
+            case [_, b"</3" | b"(O_O)", *_] | [_]:  # a single frame was altered on the way
+                return False
+        return True
 
     @staticmethod
     def _pong(name: str, calls: "zmq.Socket[bytes]") -> None:
-        peer, empty, endpoint, when, *_ = calls.recv_multipart()
-        if endpoint == b"ping":
-            calls.send_multipart([peer, empty, b"pong", when, name.encode()], zmq.DONTWAIT)
+        match calls.recv_multipart():
+            case [peer, empty, b"ping", when, *_]:
+                calls.send_multipart([peer, empty, b"pong", when, name.encode()], zmq.DONTWAIT)
 
     @staticmethod
     def _poll(*links: "zmq.Socket[bytes]") -> list[tuple[Any, int]]:

@@ -40,6 +40,7 @@ MEMORY_SPAN_S: Final = 1_200.0  # shorter runs only show the figures: they are n
 # The clients
 PAUSE_S: Final = 0.15  # between two writes of one client
 ANSWER_S: Final = 8.0  # seconds; then a client gives up and reconnects
+AGAIN_S: Final = 0.3  # seconds from a failed connection to the next attempt
 CATALOG_BEAT_S: Final = 1.0
 LIFE_S: Final = (8.0, 30.0)  # seconds of a service's life before it says goodbye
 
