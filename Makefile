@@ -53,6 +53,9 @@ interop: .venv/test.done ## what needs programs of the system beside Weft (strac
 docs: .venv/test.done ## write what is generated: docs/requirements.md and the pages like it
 	$(BIN)/python -m pytest -q --prove -m generates --generate $$(grep -rl --include='test_*.py' mark.generates tests)
 
+site: ## build the documentation as static pages, without a warning: var/site/html
+	scripts/site
+
 bless: .venv/test.done ## take what happened as what should happen: transcripts, golden files; then read the diff
 	WEFT_BLESS=1 $(BIN)/python -m pytest --prove tests/transcripts $(ARGS)
 
