@@ -25,6 +25,7 @@ OF_FILES: Final[tuple[Callable[[Source], Iterator[Finding]], ...]] = (
     shape.deep_nesting,
     shape.many_parameters,
     shape.missing_docstrings,
+    shape.several_stories,
     shape.packages_without_a_word,
     words.registry_hosts,
     words.machine_paths,

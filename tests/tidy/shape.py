@@ -15,6 +15,8 @@ CLASS_LINES_MAX: Final = 300
 MODULE_LINES_MAX: Final = 600
 NESTING_MAX: Final = 3
 PARAMETERS_MAX: Final = 5
+ASSERTIONS_MAX: Final = 15
+CHECKS_MAX: Final = 2
 NESTING: Final = (ast.If, ast.For, ast.AsyncFor, ast.While, ast.With, ast.AsyncWith, ast.Try, ast.TryStar, ast.Match)
 VERBS: Final = frozenset({"restore", "condense", "receive", "command", "wake", "deadline", "effects"})
 """What every core can do: the promise stands once, in base/effects.py."""
@@ -117,6 +119,28 @@ def missing_docstrings(source: Source) -> Iterator[Finding]:
         if ast.get_docstring(node) or source.is_answered(*head(node)) or _is_told_elsewhere(node) or rows:
             continue
         yield source.finding(node.lineno, f"`{node.name}` has no docstring", "promise, units, errors, requirement")
+
+
+def several_stories(source: Source) -> Iterator[Finding]:
+    """A test is one story: it has at most 15 assertions, and is no chain of other checks (HSE-022)."""
+    for node in _functions(source) if source.path.startswith("tests/") else ():
+        if not node.name.startswith("test_") or source.is_answered(*head(node)):
+            continue
+        asserted = sum(isinstance(inner, ast.Assert) for inner in ast.walk(node))
+        called = sum(_is_a_check(statement) for statement in node.body)
+        if asserted > ASSERTIONS_MAX or called > CHECKS_MAX:
+            yield source.finding(
+                node.lineno,
+                f"`{node.name}` asserts {asserted} times, calls {called} checks",
+                "a test per point, or a table",
+            )
+
+
+def _is_a_check(statement: ast.stmt) -> bool:
+    if not (isinstance(statement, ast.Expr) and isinstance(statement.value, ast.Call)):
+        return False
+    name = ast.unparse(statement.value.func).rpartition(".")[2].lstrip("_")
+    return name.startswith(("check_", "assert_", "expect_", "test_"))
 
 
 SENTENCE: Final = re.compile(r"[.)](?:\s|$)")

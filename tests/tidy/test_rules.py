@@ -75,6 +75,8 @@ PLANTED = [
         2,
         "`f` has no docstring",
     ),
+    (TEST, "def test_a():\n" + "    assert f()\n" * 16, 1, "`test_a` asserts 16 times"),
+    (TEST, "def test_a():\n    check_b()\n    self._check_c()\n    assert_d(1)\n", 1, "calls 3 checks"),
     (SHELL, "def _lonely():\n    return 1\n", 1, "`_lonely` is never called"),
     (SHELL, "class C:\n" + "    def f(self):\n        return 1\n" * 26 + USED, 1, "`C` has 26 methods in 53 lines"),
     (SHELL, "class C:\n" + "    a = 1\n" * 300, 1, "`C` has 0 methods in 301 lines"),
@@ -104,6 +106,7 @@ PLANTED = [
 ]
 
 HARMLESS = [
+    (TEST, "def test_a():\n" + "    assert f()\n" * 15 + "    check_b()\n    check_c()\n"),
     ("src/weft/cores/kit/outbox.py", "x = [Persist(records)]\n"),
     ("src/weft/node/node.py", "x = [Persist(records)]\n"),
     ("src/weft/base/chance.py", "from random import Random\n"),

@@ -13,6 +13,7 @@ from tests.tidy.rules import findings
 @pytest.mark.proves("HSE-010", part="words that had to be guessed do not come back")
 @pytest.mark.proves("HSE-011", part="each package says what it is for, what it never does and where to start")
 @pytest.mark.proves("HSE-012", part="no text that is elsewhere is named")
+@pytest.mark.proves("HSE-022", part="a test has at most 15 assertions, and is no chain of checks")
 def test_tree_is_tidy() -> None:
     found = findings(ROOT)
     if found:
