@@ -15,6 +15,7 @@ from weft.cores.document.forks import next_uuid
 from weft.cores.document.memory import LoserKept, memory_of
 from weft.cores.document.messages import LogDiverged, LogFork
 from weft.wire.document.messages import Beat, Xmsg
+from weft.wire.document.operations import parse
 from weft.wire.document.sums import with_sum
 
 ONE, OTHER = sorted((body(B, 2, "one"), body(B, 2, "other")), key=lambda one: sha256(one).digest())
@@ -112,8 +113,9 @@ def test_what_was_altered_on_the_way_is_not_taken_and_comes_again() -> None:
 def test_an_author_tells_who_holds_its_operation_without_the_checksum_and_stays_itself() -> None:
     rig = Node()
     rig.befriend(B, EB)
-    rig.log.append(with_sum(body(A, 1, "true")))
-    false = with_sum(body(A, 1, "true")).replace(b"crc32", b"crc33")
+    true = with_sum(body(A, 1, "true"))
+    rig.log.append(true, parse(true))
+    false = true.replace(b"crc32", b"crc33")
     assert [(EB, rig.log.body(A, 1))] == pushed(rig.hear(B, Xmsg(false)))
     assert A == rig.session.context.uuid
     rig.hear(B, Xmsg(with_sum(body(A, 1, "another"))))

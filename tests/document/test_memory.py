@@ -20,7 +20,7 @@ from weft.cores.document.log import Log
 from weft.cores.document.memory import HeldKept, PieceKept, SessionKept, memory_of, record_of, session_of
 from weft.cores.document.messages import SessionSettings
 from weft.wire import journal
-from weft.wire.document.operations import Stamp, emit, uuid_text
+from weft.wire.document.operations import Stamp, emit, parse, uuid_text
 
 STEPS = st.lists(st.tuples(st.sampled_from((B, C)), st.integers(1, 7), st.sampled_from("xy")), max_size=25)
 
@@ -73,7 +73,7 @@ def test_foreign_operations_are_kept_in_time_and_own_ones_before_anything_is_sai
     desk = Desk()
     desk.take(B, body(B, 1))
     assert [100_000_000] == [effect.within_ns for effect in desk.effects() if isinstance(effect, Persist)]
-    desk.log.append(body(A, 1))
+    desk.log.append(body(A, 1), parse(body(A, 1)))
     assert [0] == [effect.within_ns for effect in desk.effects() if isinstance(effect, Persist)]
 
 
@@ -254,7 +254,7 @@ def test_a_dormant_log_holds_bytes_and_nothing_to_be_folded() -> None:
 
 def test_who_spoke_here_before_is_a_source_like_any_other() -> None:
     desk = Desk()
-    desk.log.append(body(A, 1))
+    desk.log.append(body(A, 1), parse(body(A, 1)))
     again = desk.again(desk.records(), uuid=C)
     assert ["duplicate", "new"] == again.take(B, body(A, 1), body(A, 2))
     assert uuid_text(A).replace("-", "") == again.rows()[0].attributes["source"]

@@ -12,6 +12,7 @@ from weft.cores.document import messages
 from weft.cores.document.context import Context
 from weft.cores.document.limits import BURST, RATE
 from weft.cores.kit.refusals import Refusal
+from weft.wire.document import operations, xml
 from weft.wire.document.messages import Beat, Xmsg
 from weft.wire.document.operations import parse
 from weft.wire.document.xml import Node, Payload, fragment_of
@@ -45,7 +46,24 @@ def test_an_entry_is_written_as_the_specification_says() -> None:
         'by="Ann" crc32="b5b7e786"><penalty eid="4555cf48-271e-5f2b-96af-b43e0929b9c9" team="home" person="123" code="B"/></add>'
     )
     assert expected.encode() == node.own(1)
-    assert (A, 1, "applied", None) == node.issued[0]
+    assert ((A, 1), "applied", None) == (node.issued[0].operation.pair, *node.issued[0][1:])
+
+
+@pytest.mark.proves("HSE-008", part="an operation is parsed once, whether it is entered here or comes from a peer")
+@pytest.mark.parametrize("force", [False, True])
+def test_an_operation_is_parsed_once(force: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    read: list[bytes] = []
+
+    def parse_xml(data: bytes) -> xml.Read:
+        read.append(data)
+        return xml.read(data)
+
+    monkeypatch.setattr(operations, "read", parse_xml)
+    node = pair()
+    node.issue(by="Ann", force=force)
+    theirs = body(B, 1)
+    node.hear(B, Xmsg(theirs))
+    assert [node.own(1), theirs] == read
 
 
 @pytest.mark.proves("GSP-006")
@@ -111,7 +129,7 @@ def test_what_a_later_write_hides_is_said_and_force_writes_behind_it() -> None:
     far = EPOCH + 4_000.0
     node.hear(B, Xmsg(body(B, 1, "theirs", at=far).replace(b'path="b"', b'path="venue"')))
     node.issue(payload=Payload(text="ours"))
-    outcome, hidden = node.issued[-1][2:]
+    outcome, hidden = node.issued[-1][1:]
     assert hidden is not None
     assert ("applied-but-hidden", B, 1, far, "theirs") == (
         outcome,
@@ -121,7 +139,7 @@ def test_what_a_later_write_hides_is_said_and_force_writes_behind_it() -> None:
         hidden.value,
     )
     node.issue(payload=Payload(text="ours"), force=True)
-    assert ("applied", None) == node.issued[-1][2:]
+    assert ("applied", None) == node.issued[-1][1:]
     assert far + 1e-6 == pytest.approx(node.log.eff(A, 2), abs=3e-7)
     assert node.log.eff(A, 2) > far
 
@@ -131,7 +149,7 @@ def test_a_correction_sorts_behind_what_it_corrects_though_our_clock_is_late() -
     node = pair()
     node.hear(B, Xmsg(body(B, 1, "theirs", at=EPOCH + 200.0).replace(b'path="b"', b'path="venue"')))
     node.issue(payload=Payload(text="ours"))
-    assert ("applied", None) == node.issued[-1][2:]
+    assert ("applied", None) == node.issued[-1][1:]
     venue = next(child for child in node.session.engine.root.children if child.tag == "venue")
     assert "ours" == venue.text
 

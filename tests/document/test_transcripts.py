@@ -13,7 +13,7 @@ from weft.cores.document.messages import IdentityReused, PeerMismatch, SessionSe
 from weft.cores.document.session import Session
 from weft.wire.document import frames
 from weft.wire.document.messages import Bout, Helo, PeerAt, Xmsg
-from weft.wire.document.operations import header_of
+from weft.wire.document.operations import header_of, parse
 
 OF_PEERS: Final = ("T01", "T02", "T03", "T04", "T05", "T06", "T07", "T11", "T12")
 UUIDS: Final = {f"127.0.0.1:{50_000 + n}": uuid for n, uuid in enumerate((A, B, C, D), 1)}
@@ -84,7 +84,7 @@ def issue(rig: Rig, body: bytes, sequence: int) -> None:
     assert isinstance(session, Session)
 
     def append() -> None:
-        session.log.append(body)
+        session.log.append(body, parse(body))
         session.gossip.push(body, A, sequence)
 
     rig.do(append)

@@ -355,16 +355,14 @@ class Log:
         while (kept := self._holding.take(source, self.latest(source) + 1)) is not None:
             self._enter(parse(kept.body), kept, is_new=is_new)
 
-    def append(self, body: bytes) -> Operation:
-        """Append the next own operation; a wall stands ahead of the effects of the turn."""
-        operation = parse(body)
+    def append(self, body: bytes, operation: Operation) -> None:
+        """Take the next own operation, and the bytes that it was read from; a wall stands before what the turn says."""
         source, now = self.context.uuid, self.context.now
         assert (operation.source, operation.sequence) == (source, self.latest(source) + 1)
         self._enter(operation, Kept(body, now.wall, source), is_new=False)
         self.stamps.used(operation.timestamp)
         self.context.count("log.ops")
         self.context.keep_own(self._record(operation))
-        return operation
 
     # Forks
 

@@ -22,8 +22,7 @@ from weft.wire.document.xml import Payload
 class Issued(NamedTuple):
     """The result of an entry."""
 
-    source: bytes
-    sequence: int
+    operation: Operation
     outcome: str
     """As in the log (DOC-035); `applied-but-hidden` if a later write of another author replaces it (GSP-003)."""
     hidden_by: Writer | None
@@ -88,10 +87,12 @@ class Own:
         stamp = self._stamp(reference, slots if force else [])
         source, sequence = self.context.uuid, self.log.latest(self.context.uuid) + 1
         body = self._written(verb, reference, Stamp(source, stamp, sequence, by, resolves), payload)
+        operation = parse(body)
         if not force:
-            self._try(body, stamp, waits=waits)
-        self._enter(body, source, sequence)
-        return self._issued(reference, slots, sequence)
+            self._try(operation, stamp, waits=waits)
+        self._spend()
+        self._enter(body, operation)
+        return self._issued(reference, slots, operation)
 
     def issue_all(self, acts: Sequence[Act], undone: Operation, *, by: str = "") -> Issued:
         """Enter the steps of an undo as one operation (DOC-034, DOC-055), after all who wrote there; raises Refusal."""
@@ -111,14 +112,15 @@ class Own:
             body = self._written(*acts[0][:2], said, acts[0].payload)
         else:
             body = self._written(ACTION, {}, said, Payload("", [step_of(*act) for act in acts]))
-        self._try(body, stamp, waits=False)
-        self._enter(body, source, sequence)
-        return Issued(source, sequence, self.engine.outcome(source, sequence), None)
-
-    def _enter(self, body: bytes, source: bytes, sequence: int) -> None:
+        operation = parse(body)
+        self._try(operation, stamp, waits=False)
         self._spend()
-        self.log.append(body)
-        self.gossip.push(body, source, sequence)
+        self._enter(body, operation)
+        return Issued(operation, self.engine.outcome(source, sequence), None)
+
+    def _enter(self, body: bytes, operation: Operation) -> None:
+        self.log.append(body, operation)
+        self.gossip.push(body, operation.source, operation.sequence)
         self.mesh.note_own()
         self.engine.insert(self.log.fresh())
 
@@ -126,11 +128,7 @@ class Own:
         """Adopt an operation of a source that is gone; False: no entry is possible now."""
         if self.context.is_full or self.log.is_full:
             return False
-        source, sequence = self.context.uuid, self.log.latest(self.context.uuid) + 1
-        self.log.append(body)
-        self.gossip.push(body, source, sequence)
-        self.mesh.note_own()
-        self.engine.insert(self.log.fresh())
+        self._enter(body, parse(body))
         return True
 
     def _permit(self, by: str, verb: str, reference: dict[str, str]) -> None:
@@ -180,9 +178,8 @@ class Own:
             )
         return body
 
-    def _try(self, body: bytes, stamp: float, *, waits: bool) -> None:
-        """Refuse an operation that would have no effect; one that waits for its target is allowed with `waits`."""
-        operation = parse(body)
+    def _try(self, operation: Operation, stamp: float, *, waits: bool) -> None:
+        """Refuse what would do nothing at all where it is meant; what waits for something may be entered if it `waits`."""
         if self.engine.is_behind:
             outcomes = [INERT + operation.inert] if operation.inert else []
         else:
@@ -197,15 +194,15 @@ class Own:
                 "not-found", "what it refers to is not there", "weft doc show: what there is; --force: wait for it"
             )
 
-    def _issued(self, reference: dict[str, str], slots: list[str], sequence: int) -> Issued:
-        source = self.context.uuid
+    def _issued(self, reference: dict[str, str], slots: list[str], operation: Operation) -> Issued:
+        source, sequence = operation.pair
         outcome = self.engine.outcome(source, sequence)
         eff = self.log.eff(source, sequence)
         for slot in slots if outcome == "applied" else []:
             writer = self.engine.writer_of(reference, slot)
             if writer is not None and (writer.source, writer.sequence) != (source, sequence) and writer.eff >= eff:
-                return Issued(source, sequence, HIDDEN, writer)
-        return Issued(source, sequence, outcome, None)
+                return Issued(operation, HIDDEN, writer)
+        return Issued(operation, outcome, None)
 
 
 def _slots_of(verb: str, payload: Payload) -> list[str]:

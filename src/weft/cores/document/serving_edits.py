@@ -14,7 +14,7 @@ from weft.cores.document.serving_resolve import decision_of
 from weft.cores.document.serving_undo import Redo, Undo, redo, undo
 from weft.cores.document.serving_words import attributes_of, chains_of, payload_of, split, where_of
 from weft.cores.kit.refusals import Refusal
-from weft.wire.document.operations import ADD, REMOVE, SET, Operation, header_of, parse, uuid_text
+from weft.wire.document.operations import ADD, REMOVE, SET, Operation, header_of, uuid_text
 from weft.wire.document.xml import Payload
 
 if TYPE_CHECKING:
@@ -119,11 +119,10 @@ class Edits:
                 raise Refusal("duplicate-key", f"there is a {node.tag} with {step.keys[0]} {key} already", mend)
 
     def _told(self, issued: Issued) -> dict[str, Any]:
-        hidden = issued.hidden_by
-        operation = parse(self._session.log.body(issued.source, issued.sequence))
+        hidden, operation = issued.hidden_by, issued.operation
         return {
-            "source": uuid_text(issued.source),
-            "sequence": issued.sequence,
+            "source": uuid_text(operation.source),
+            "sequence": operation.sequence,
             "outcome": issued.outcome,
             "hidden_by": f"{uuid_text(hidden.source)}:{hidden.sequence}" if hidden is not None else "",
             "hidden_value": hidden.value if hidden is not None else "",
