@@ -4,9 +4,10 @@ import msgspec
 import pytest
 
 from tests.carrier.rig import Machine, Root, World
-from weft.base.records import CoreRecord
+from weft.base.records import CoreRecord, Stream
+from weft.base.vectors import VersionVector
 from weft.cores.carrier.memory import Rooted, from_record
-from weft.cores.carrier.messages import Drained
+from weft.cores.carrier.messages import Drained, InLake
 
 
 class Heir(Root):
@@ -130,3 +131,51 @@ def test_what_a_former_root_took_from_its_new_parent_goes_back_through_it() -> N
     world.advance(20)
     held = numbers(third)
     assert 5 == len(held) == len(set(held))
+
+
+def lake_of(machine: Machine) -> InLake:
+    """All samples that stand in its journal now, as its lake would name them."""
+    vector = VersionVector()
+    for record in machine.samples():
+        vector.add(record.source, record.sequence, record.last)
+    return InLake(((int(Stream.SAMPLES), vector.encode()),))
+
+
+def come_home(*, is_told: bool) -> int:
+    """A root drains, is a collector for a while, and the root again: how many samples it takes a second time.
+
+    Both as it goes on, and after a crash.
+    """
+    _, root, heir, leaf = fleet()
+    world = root.world
+    leaf.make(5)
+    world.advance(5)
+    lake = lake_of(root)
+    become(heir, "root", epoch=1)
+    root.__class__ = Machine
+    become(root, "collector", "heir")
+    world.advance(20)
+    assert 5 == len(numbers(heir)), "what was not safe in all streams went up"
+    before = root.disk[-1][0]
+    root.__class__ = Heir
+    become(root, "root", epoch=2)
+    world.advance(2)
+    if is_told:
+        root.order(lake)
+    first = root.core.parent.seen
+    root.crash()
+    root.start()
+    assert first == root.core.parent.seen, "known after a crash, too"
+    heir.__class__ = Machine
+    become(heir, "collector", "root")
+    world.advance(20)
+    return sum(lsn > before and record in root.samples() for lsn, record in root.disk)
+
+
+@pytest.mark.proves("LAK-007", part="what comes home to a root that has it in its lake is not taken again")
+def test_what_a_root_drained_before_is_not_taken_again_when_it_comes_home() -> None:
+    assert 0 == come_home(is_told=True)
+
+
+def test_without_its_lake_a_root_takes_again_what_comes_home() -> None:
+    assert come_home(is_told=False) > 0

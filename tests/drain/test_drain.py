@@ -25,12 +25,15 @@ from weft.cores.drain.messages import (
     LakeFailed,
     LakeFound,
     LakeFull,
+    LakeHolds,
     LakeRefused,
+    ReadVectors,
     SegmentFailed,
     SegmentPublished,
     SegmentWritten,
     Stop,
     StreamTip,
+    VectorsRead,
     WriteSegment,
 )
 from weft.cores.drain.states import TABLE, Cell, On, State
@@ -523,3 +526,23 @@ def test_a_new_root_drains_behind_what_was_safe_before_also_after_its_next_start
         born.command(LakeFound(()), Now(0, 0))
         works = [effect.work for effect in born.effects() if isinstance(effect, Perform)]
         assert [FetchRecords("drain", 7, 4 << 20)] == works
+
+
+@pytest.mark.parametrize("is_found_first", [True, False])
+def test_a_new_root_is_told_what_its_lake_holds_once(is_found_first: bool) -> None:
+    core = Drain(DrainSettings())
+    orders = [LakeFound((StreamTip(1, 3, 9, ZEROS),)), BeginBehind(7)]
+    for order in orders if is_found_first else reversed(orders):
+        core.command(order, Now(0, 0))
+    works = [effect.work for effect in core.effects() if isinstance(effect, Perform)]
+    assert 1 == works.count(ReadVectors())
+    core.command(VectorsRead(((1, b"vector"),)), Now(0, 0))
+    assert [LakeHolds(((1, b"vector"),))] == [effect.event for effect in core.effects() if isinstance(effect, Tell)]
+    core.command(LakeFound((StreamTip(1, 3, 9, ZEROS),)), Now(0, 0))
+    assert ReadVectors() not in [effect.work for effect in core.effects() if isinstance(effect, Perform)]
+
+
+def test_a_root_that_was_it_before_asks_for_no_vectors() -> None:
+    core = Drain(DrainSettings())
+    core.command(LakeFound((StreamTip(1, 3, 9, ZEROS),)), Now(0, 0))
+    assert ReadVectors() not in [effect.work for effect in core.effects() if isinstance(effect, Perform)]

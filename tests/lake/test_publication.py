@@ -12,7 +12,17 @@ import pytest
 from tests.lake.crash_disk import CrashDisk, Crashed
 from tests.lake.records import NODE_A, batch, files_in, lost, other, rows_of
 from weft.base.records import Entry, Record, Stream
-from weft.cores.drain.messages import InspectLake, LakeFound, LakeRefused, SegmentFailed, SegmentWritten, WriteSegment
+from weft.base.vectors import VersionVector
+from weft.cores.drain.messages import (
+    InspectLake,
+    LakeFound,
+    LakeRefused,
+    ReadVectors,
+    SegmentFailed,
+    SegmentWritten,
+    VectorsRead,
+    WriteSegment,
+)
 from weft.lake.files import Files, LocalFiles
 from weft.lake.layout import Layout
 from weft.lake.manifest import NO_PRIOR, SegmentFault
@@ -315,3 +325,16 @@ def test_many_that_found_a_lake_at_once_found_one(tmp_path: Path) -> None:
         told = list(threads.map(lambda number: open_lake(lake, f"{number:032x}", number, files), range(many)))
     assert 1 == len({each.lake for each in told})
     assert told[0] == open_lake(lake, "ff" * 16, 9)
+
+
+def test_the_vectors_of_a_drain_name_each_number_in_its_segments(tmp_path: Path) -> None:
+    writer = recorder(tmp_path)
+    assert VectorsRead(()) == writer.outcome(ReadVectors()), "a new lake"
+    drain_all(writer)
+    read = writer.outcome(ReadVectors())
+    assert isinstance(read, VectorsRead), read
+    found = {
+        stream: [numbers for _, ranges in VersionVector.decode(data) for numbers in ranges]
+        for stream, data in read.vectors
+    }
+    assert {1: [(1, 5), (8, 11)], 3: [(1, 2)]} == found

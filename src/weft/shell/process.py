@@ -430,7 +430,7 @@ class Process:
         performers[measurement.Measure] = Measuring(self.runner.order, meters).measure
         if "drain" in self.node.cores:
             self.recorder = _recorder_of(self)
-            performers[drain.InspectLake] = performers[drain.WriteSegment] = self.recorder.perform
+            performers |= dict.fromkeys(drain.OF_THE_LAKE, self.recorder.perform)
         performers[SendNotice] = Notifying(self.runner.order, self.settings.notify).send
         performers |= self.store_doors.performers | self.doc_doors.performers | self.enrolling.performers
         performers |= self.doors.performers

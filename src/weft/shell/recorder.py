@@ -18,9 +18,12 @@ from weft.cores.drain.messages import (
     InspectLake,
     LakeFound,
     LakeRefused,
+    LakeWork,
+    ReadVectors,
     SegmentFailed,
     SegmentWritten,
     StreamTip,
+    VectorsRead,
     WriteSegment,
 )
 from weft.lake.files import Files, LocalFiles
@@ -42,7 +45,7 @@ Read = Callable[[int, int], tuple[list[Entry], int]]
 
 
 class Recorder:
-    """Performs `InspectLake` and `WriteSegment`; outcomes go to `deliver`, called in the recorder's thread."""
+    """Performs `InspectLake`, `ReadVectors` and `WriteSegment`; outcomes go to `deliver`, called in the recorder's thread."""
 
     def __init__(
         self,
@@ -65,8 +68,8 @@ class Recorder:
         self._thread: Thread | None = None
         self._is_closing = False
 
-    def perform(self, work: InspectLake | WriteSegment) -> None:
-        """Queue the work for the thread, in order; never blocks."""
+    def perform(self, work: LakeWork) -> None:
+        """Do it later, in order, in the thread; never blocks."""
         if self._thread is None:
             self._thread = Thread(target=self._run, name="weft-recorder", daemon=True)
             self._thread.start()
@@ -91,10 +94,12 @@ class Recorder:
         while (work := self._work.get()) is not None and not self._is_closing:
             self._deliver(self.outcome(work))
 
-    def outcome(self, work: InspectLake | WriteSegment) -> Any:
-        """Do the work now; returns the order with the outcome. OSError and faults of the lake become outcomes."""
+    def outcome(self, work: LakeWork) -> Any:
+        """Do it now: the order that says how it went. No OSError or damaged lake leaves it."""
         if isinstance(work, InspectLake):
             return self._guarded(self._inspect, LakeRefused)
+        if isinstance(work, ReadVectors):
+            return self._guarded(self._read_vectors, LakeRefused)
         return self._guarded(
             lambda: self._write(work), lambda why, text: SegmentFailed(work.stream, work.number, why, text)
         )
@@ -121,6 +126,17 @@ class Recorder:
             if tip.number:
                 tips.append(StreamTip(number, tip.number, tip.lsn, tip.prior))
         return LakeFound(tuple(tips))
+
+    def _read_vectors(self) -> VectorsRead:
+        """What stands in the segments of this drain, by stream."""
+        from weft.lake import segments, vectors
+
+        read = []
+        for number, stream in enumerate(STREAMS, 1):
+            tip = segments.find_tip(self.lake, stream, self.drain)
+            if tip.number:
+                read.append((number, vectors.vector_at(self.lake, stream, self.drain, tip.number).encode()))
+        return VectorsRead(tuple(read))
 
     def _write(self, work: WriteSegment) -> SegmentWritten:
         from weft.lake import segments, vectors

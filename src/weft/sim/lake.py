@@ -9,7 +9,9 @@ from hashlib import blake2b
 from typing import Any, Final, NamedTuple
 
 from weft.base.chance import Chance
+from weft.base.identity import Origin
 from weft.base.now import MILLISECOND, SECOND
+from weft.base.vectors import VersionVector
 from weft.cores.drain.messages import (
     InspectLake,
     LakeFound,
@@ -17,6 +19,7 @@ from weft.cores.drain.messages import (
     SegmentFailed,
     SegmentWritten,
     StreamTip,
+    VectorsRead,
     WriteSegment,
 )
 from weft.sim.disk import Claim, JournalDisk
@@ -26,6 +29,8 @@ WRITE_NS: Final = (2 * MILLISECOND, 200 * MILLISECOND)  # time from the order to
 ANSWER_NS: Final = (50_000, 20 * MILLISECOND)  # time from the rename to the core's order
 INSPECT_NS: Final = (MILLISECOND, SECOND // 2)
 ROW_BYTES: Final = 30
+ROWS: Final = frozenset({"record", "message"})
+"""Kinds of claims that are rows of a segment."""
 NO_PRIOR: Final = "0" * 32
 
 
@@ -71,6 +76,18 @@ class Lake:
             tips.append(StreamTip(stream, last.number, last.last_lsn, last.digest))
         answer(LakeFound(tuple(tips)))
 
+    def read_vectors(self, origin_of: Callable[[str], Origin], answer: Callable[[Any], None]) -> None:
+        """Answer with what the segments of each stream hold."""
+        vectors = []
+        for stream, numbered in self.segments.items():
+            vector = VersionVector()
+            for segment in numbered.values():
+                for claim in segment.claims:
+                    if claim.kind in ROWS:
+                        vector.add(origin_of(claim.origin), claim.first, claim.last)
+            vectors.append((stream, vector.encode()))
+        self.world.call_at(self._soon(INSPECT_NS), answer, VectorsRead(tuple(vectors)))
+
     def _is_refused(self) -> bool:
         return bool(self.failures) and self._chance.getrandbits(16) < self.failures
 
@@ -101,6 +118,6 @@ class Lake:
 
 def _segment_of(work: WriteSegment, claims: Sequence[Claim]) -> Segment:
     mine = tuple(claim for claim in claims if claim.stream == work.stream)
-    rows = sum(claim.last - claim.first + 1 for claim in mine if claim.kind in ("record", "message"))
+    rows = sum(claim.last - claim.first + 1 for claim in mine if claim.kind in ROWS)
     digest = blake2b(f"{work!r}{mine!r}".encode(), digest_size=16).hexdigest()
     return Segment(work.number, work.first_lsn, work.last_lsn, mine, rows, digest)

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, Final
 from weft.base.now import MILLISECOND, SECOND
 from weft.base.spool import FetchRecords
 from weft.cores.document.messages import OpenSession
-from weft.cores.drain.messages import InspectLake, WriteSegment
+from weft.cores.drain.messages import InspectLake, ReadVectors, WriteSegment
 from weft.cores.measurement.details import Place
 from weft.cores.measurement.messages import Measure, Measured
 from weft.cores.store.messages import Dial, HangUp
@@ -47,6 +47,10 @@ def _inspect(machine: "Machine", work: InspectLake) -> None:
     machine.lake.inspect(work, machine.answerer("drain"))
 
 
+def _read_vectors(machine: "Machine", _work: ReadVectors) -> None:
+    machine.lake.read_vectors(machine.fabric.origin_of, machine.answerer("drain"))
+
+
 def _write_segment(machine: "Machine", work: WriteSegment) -> None:
     machine.lake.write(work, machine.disk, machine.answerer("drain"), machine.is_alive_since(machine.starts))
 
@@ -62,6 +66,7 @@ WORK: Final[dict[type, Callable[["Machine", Any], None]]] = {
     HangUp: lambda machine, work: machine.store_clients.hang_up(work.peer),
     Measure: _measure,
     InspectLake: _inspect,
+    ReadVectors: _read_vectors,
     WriteSegment: _write_segment,
     OpenSession: lambda machine, work: machine.doors.open_session(work),
 }

@@ -48,6 +48,7 @@ from weft.cores.carrier.messages import (
     FiltersKnown,
     Garbled,
     HoldBack,
+    InLake,
     Journaled,
     PostMail,
     RecordsFetched,
@@ -335,6 +336,16 @@ class Carrier:
             self.outbox.resume(order.upto, 0)
             self._settle_soon(now)
 
+    def _in_lake(self, order: InLake, now: Now) -> None:
+        """What this root drained when it was the root before may come home: the root between did not know that."""
+        held = Seen()
+        for stream, vector in order.vectors:
+            held.adopt(SeenKept(stream, vector))
+        pieces = list(held.condense())
+        for piece in pieces:
+            self.parent.seen.adopt(piece)
+        self.context.persist(map(to_record, pieces))
+
     def _look_back(self) -> None:
         """Learn what this new root has, from the records of its journal that were not safe at the earlier root.
 
@@ -492,6 +503,7 @@ _OBEY: Final[dict[type, Callable[[Carrier, Any, Now], None]]] = {
     HoldBack: Carrier._hold_back,
     FiltersKnown: Carrier._know_filters,
     Drained: Carrier._drained,
+    InLake: Carrier._in_lake,
     PostMail: Carrier._post,
     Garbled: Carrier._garbled,
 }

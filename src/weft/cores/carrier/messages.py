@@ -29,6 +29,7 @@ __all__ = [
     "HoldBack",
     "Hop",
     "HopItem",
+    "InLake",
     "Journaled",
     "LoopFound",
     "Mail",
@@ -126,6 +127,13 @@ class HoldBack(msgspec.Struct, frozen=True, gc=False):
     """Order: take nothing from children while `is_full` (`hack` with `win` 0, CHN-040); afterwards go on."""
 
     is_full: bool
+
+
+class InLake(msgspec.Struct, frozen=True, gc=False):
+    """Order to a new root: its lake has this already, since the times when it was the root before."""
+
+    vectors: tuple[tuple[int, bytes], ...]
+    """Streams, each with a version vector in WV1."""
 
 
 class Drained(msgspec.Struct, frozen=True, gc=False):

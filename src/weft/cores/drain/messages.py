@@ -1,5 +1,7 @@
 """Orders, work and events of the drain core."""
 
+from typing import Final
+
 import msgspec
 
 from weft.cores.drain import limits
@@ -18,6 +20,10 @@ class DrainSettings(msgspec.Struct, frozen=True, kw_only=True):
 
 class InspectLake(msgspec.Struct, frozen=True, gc=False):
     """Work: clean up after a crash and find the last segment of each stream; answered by LakeFound or LakeRefused."""
+
+
+class ReadVectors(msgspec.Struct, frozen=True, gc=False):
+    """Work: find what the segments of this drain hold, number by number; answered by VectorsRead or LakeRefused."""
 
 
 class WriteSegment(msgspec.Struct, frozen=True, gc=False):
@@ -58,6 +64,13 @@ class LakeRefused(msgspec.Struct, frozen=True, gc=False):
     why: str
     """`full` or `failed`."""
     detail: str
+
+
+class VectorsRead(msgspec.Struct, frozen=True, gc=False):
+    """Order: what the lake has of this drain."""
+
+    vectors: tuple[tuple[int, bytes], ...]
+    """Streams, each with a version vector in WV1."""
 
 
 class SegmentWritten(msgspec.Struct, frozen=True, gc=False):
@@ -119,8 +132,19 @@ class LakeBack(msgspec.Struct, frozen=True, gc=False):
     """Event: the lake can be written again."""
 
 
+class LakeHolds(msgspec.Struct, frozen=True, gc=False):
+    """Event of a new root: what its lake has from the times when it was the root before."""
+
+    vectors: tuple[tuple[int, bytes], ...]
+
+
 class DrainClosed(msgspec.Struct, frozen=True, gc=False):
     """Event: everything heard before the stop is in the lake, or ten seconds are over."""
 
     is_whole: bool
-    """Whether everything is in the lake; if not, the rest stays in the journal."""
+    """Whether nothing was left behind; what was stays in the journal."""
+
+
+LakeWork = InspectLake | ReadVectors | WriteSegment
+OF_THE_LAKE: Final = (InspectLake, ReadVectors, WriteSegment)
+"""What only the recorder does."""
