@@ -179,7 +179,7 @@ class Own:
         return body
 
     def _try(self, operation: Operation, stamp: float, *, waits: bool) -> None:
-        """Refuse what would do nothing at all where it is meant; what waits for something may be entered if it `waits`."""
+        """Refuse an operation that would have no effect; one that waits for its target is allowed with `waits`."""
         if self.engine.is_behind:
             outcomes = [INERT + operation.inert] if operation.inert else []
         else:
