@@ -166,7 +166,7 @@ def come_home(*, is_told: bool) -> int:
     root.crash()
     root.start()
     assert first == root.core.parent.seen, "known after a crash, too"
-    heir.__class__ = Machine
+    heir.__class__ = Machine  # type: ignore[assignment]  # a collector from here on
     become(heir, "collector", "root")
     world.advance(20)
     return sum(lsn > before and record in root.samples() for lsn, record in root.disk)

@@ -24,6 +24,7 @@ from weft.cores.drain.messages import (
     SegmentWritten,
     StreamTip,
     VectorsRead,
+    VectorsRefused,
     WriteSegment,
 )
 from weft.lake.files import Files, LocalFiles
@@ -69,7 +70,7 @@ class Recorder:
         self._is_closing = False
 
     def perform(self, work: LakeWork) -> None:
-        """Do it later, in order, in the thread; never blocks."""
+        """Queue the work for the thread, in order; never blocks."""
         if self._thread is None:
             self._thread = Thread(target=self._run, name="weft-recorder", daemon=True)
             self._thread.start()
@@ -95,11 +96,11 @@ class Recorder:
             self._deliver(self.outcome(work))
 
     def outcome(self, work: LakeWork) -> Any:
-        """Do it now: the order that says how it went. No OSError or damaged lake leaves it."""
+        """Do the work now; returns the order with the outcome. OSError and faults of the lake become outcomes."""
         if isinstance(work, InspectLake):
             return self._guarded(self._inspect, LakeRefused)
         if isinstance(work, ReadVectors):
-            return self._guarded(self._read_vectors, LakeRefused)
+            return self._guarded(self._read_vectors, VectorsRefused)
         return self._guarded(
             lambda: self._write(work), lambda why, text: SegmentFailed(work.stream, work.number, why, text)
         )

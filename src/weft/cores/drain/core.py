@@ -41,6 +41,7 @@ from weft.cores.drain.messages import (
     Stop,
     StreamTip,
     VectorsRead,
+    VectorsRefused,
 )
 from weft.cores.drain.states import On, State
 from weft.cores.kit.outbox import Outbox
@@ -164,7 +165,7 @@ class Drain:
             self._outbox.persist((self._cursor_record(),), limits.CURSOR_WITHIN_NS)
 
     def _ask_for_vectors(self) -> None:
-        if self._wants_vectors and self._is_found:
+        if self._wants_vectors and any(lane.tip.number for lane in self.lanes.values()):
             self._wants_vectors = False
             self._outbox.perform(ReadVectors())
 
@@ -213,6 +214,7 @@ class Drain:
         lane.tip = StreamTip(order.stream, order.number, order.last_lsn, order.digest)
         self._better(order.stream)
         self._publish(order)
+        self._ask_for_vectors()
 
     def _segment_failed(self, order: SegmentFailed, now: Now) -> None:
         lane = self.lanes[order.stream]

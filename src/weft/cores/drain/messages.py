@@ -23,7 +23,7 @@ class InspectLake(msgspec.Struct, frozen=True, gc=False):
 
 
 class ReadVectors(msgspec.Struct, frozen=True, gc=False):
-    """Work: find what the segments of this drain hold, number by number; answered by VectorsRead or LakeRefused."""
+    """Work: find what the segments of this drain hold, number by number; answered by VectorsRead or VectorsRefused."""
 
 
 class WriteSegment(msgspec.Struct, frozen=True, gc=False):
@@ -71,6 +71,14 @@ class VectorsRead(msgspec.Struct, frozen=True, gc=False):
 
     vectors: tuple[tuple[int, bytes], ...]
     """Streams, each with a version vector in WV1."""
+
+
+class VectorsRefused(msgspec.Struct, frozen=True, gc=False):
+    """Order: the vectors could not be read."""
+
+    why: str
+    """`full` or `failed`."""
+    detail: str
 
 
 class SegmentWritten(msgspec.Struct, frozen=True, gc=False):
@@ -142,7 +150,7 @@ class DrainClosed(msgspec.Struct, frozen=True, gc=False):
     """Event: everything heard before the stop is in the lake, or ten seconds are over."""
 
     is_whole: bool
-    """Whether nothing was left behind; what was stays in the journal."""
+    """Whether everything is in the lake; if not, the rest stays in the journal."""
 
 
 LakeWork = InspectLake | ReadVectors | WriteSegment
