@@ -1,10 +1,14 @@
 """Cables that alter bits, for the rigs of all rooms (FLD-030)."""
 
+import socket
 from collections.abc import Callable
 
 from weft.base.chance import Chance
 
 Frames = list[bytes]
+PATIENCE_S = 10.0
+GREETING = b"\xff" + bytes(7) + b"\x01\x7f\x03\x00" + b"NULM".ljust(20, b"\0") + bytes(32)
+"""Of ZMTP 3.0, with one bit altered: the mechanism is NULL."""
 
 
 def flipped(chance: Chance, one_in: int) -> Callable[[Frames], Frames]:
@@ -21,3 +25,15 @@ def flipped(chance: Chance, one_in: int) -> Callable[[Frames], Frames]:
         return [*frames[:at], bytes(whole), *frames[at + 1 :]]
 
     return weather
+
+
+def greet_wrongly(host: str, port: int) -> None:
+    """Let the next who connects there hear a greeting that was altered on the way, until it hangs up."""
+    with socket.create_server((host, port)) as listening:
+        listening.settimeout(PATIENCE_S)
+        connection, _ = listening.accept()
+        with connection:
+            connection.settimeout(PATIENCE_S)
+            connection.sendall(GREETING)
+            while connection.recv(4_096):
+                continue

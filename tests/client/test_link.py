@@ -3,6 +3,7 @@
 import ast
 import asyncio
 from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -11,8 +12,10 @@ import zmq
 
 import weft.client
 from tests.client.node import in_loop, until
+from tests.weather import greet_wrongly
 from weft.client.catalog import errors as catalog_errors
 from weft.client.catalog.entries import Entry, Value
+from weft.client.catalog.lines import Line
 from weft.client.catalog.subscribing import Feed
 from weft.client.doc import errors as doc_errors
 from weft.client.link import errors
@@ -218,10 +221,46 @@ async def test_a_multipart_beyond_the_bounds_is_cut_and_the_next_one_is_whole() 
 async def test_the_end_is_told_where_nobody_listens(tmp_path: Path) -> None:
     ends: list[int] = []
     made = Socket(zmq.DEALER, BOUNDS, lambda: None)
-    made.watch(ENDED, lambda: ends.append(1))
+    made.watch({ENDED: lambda: ends.append(1)})
     made.dial(Target(f"ipc://{tmp_path / 'nobody'}"))
     await until(lambda: bool(ends))
     made.close()
+
+
+@contextmanager
+def publisher(port: int | None = None) -> Iterator[tuple["zmq.Socket[bytes]", int]]:
+    """And its port."""
+    context: zmq.Context[zmq.Socket[bytes]] = zmq.Context()
+    made = context.socket(zmq.PUB)
+    try:
+        if port is None:
+            port = made.bind_to_random_port("tcp://127.0.0.1")
+        else:
+            made.bind(f"tcp://127.0.0.1:{port}")
+        yield made, port
+    finally:
+        context.destroy(0)
+
+
+@in_loop
+async def test_a_subscriber_hears_its_publisher_again_after_an_altered_greeting() -> None:
+    heard: list[list[bytes]] = []
+    greeted: list[int] = []
+
+    def hears(made: "zmq.Socket[bytes]", said: bytes) -> bool:
+        made.send(said)
+        return bool(heard)
+
+    with publisher() as (made, port):
+        line = Line(zmq.SUB, f"tcp://127.0.0.1:{port}", heard.append, lambda: greeted.append(1))
+        line.subscribe(b"")
+        await until(lambda: hears(made, b"first"))
+    await asyncio.to_thread(greet_wrongly, "127.0.0.1", port)
+    heard.clear()
+    with publisher(port) as (made, _):
+        await until(lambda: hears(made, b"again"))
+    line.close()
+    assert ([b"again"], [1, 1]) == (heard[0], greeted)
 
 
 @in_loop

@@ -1,7 +1,6 @@
 """The service of `weft torture` lives on under its name, whatever becomes of its connections (FLD-040)."""
 
 import json
-import socket
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -9,6 +8,7 @@ from typing import Any
 import pytest
 import zmq
 
+from tests.weather import greet_wrongly
 from weft.checks import Acknowledged, judge
 from weft.checks.history import Fact, Violation
 from weft.torture import limits
@@ -17,8 +17,6 @@ from weft.torture.clients import Machine, Service
 
 LOCAL = "127.0.0.1"
 PATIENCE_MS = 10_000
-GREETING = b"\xff" + bytes(7) + b"\x01\x7f\x03\x00" + b"NULM".ljust(20, b"\0") + bytes(32)
-"""Of ZMTP 3.0, with one bit altered: the mechanism is NULL."""
 
 
 class Broker:
@@ -68,14 +66,7 @@ class Broker:
     def greets_wrongly(self) -> None:
         """Go, and let the next connection hear a greeting that was altered on the way; then be back."""
         self.close()
-        with socket.create_server((LOCAL, self.port)) as listening:
-            listening.settimeout(PATIENCE_MS / 1000)
-            connection, _ = listening.accept()
-            with connection:
-                connection.sendall(GREETING)
-                connection.settimeout(PATIENCE_MS / 1000)
-                while connection.recv(4096):
-                    continue
+        greet_wrongly(LOCAL, self.port)
         self._open()
         self._router.bind(f"tcp://{LOCAL}:{self.port}")
 

@@ -15,6 +15,7 @@ ASKED_MAX: Final = 1_000  # requests of one client under way; the rest waits for
 LINES_IDLE_MAX: Final = 8  # sockets to services that are kept for the next call
 SHARED_S: Final = 0.1  # a publisher has our subscription so long after its greeting, at the latest
 SETTLE_S: Final = 0.02  # what was published before the broker answered is here by then
+REDIAL_S: Final = 1.0  # from a lost connection to a new one; libzmq needs 100 ms where it reconnects itself
 CONNECT_S: Final = 2.0  # until a publisher that cannot be reached is waited for no longer
 SILENT_S: Final = 3.0  # without a tick: the broker counts as unreachable (three of CAT-042)
 BACK_OFF_MIN_S: Final = 0.25

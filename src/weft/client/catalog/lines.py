@@ -1,15 +1,16 @@
 """What a client of the catalog asks through: a DEALER to a broker or a service, a SUB to a publisher."""
 
+import asyncio
 from collections.abc import Callable
 from typing import Final
 
 import zmq
 
 from weft.client.catalog.entries import Address
-from weft.client.catalog.limits import FRAME_BYTES_MAX, QUEUE_MAX
+from weft.client.catalog.limits import FRAME_BYTES_MAX, QUEUE_MAX, REDIAL_S
 from weft.client.link.channel import Channel, Hear
 from weft.client.link.opening import Target
-from weft.client.link.sockets import GREETED, Bounds, Socket
+from weft.client.link.sockets import GREETED, LOST, Bounds, Socket
 
 BOUNDS: Final = Bounds(FRAME_BYTES_MAX, QUEUE_MAX)
 Place = Address | Target | str
@@ -28,19 +29,22 @@ def target_of(place: Place) -> Target:
 class Line(Channel):
     """A channel through one ZeroMQ socket; what was not sent when it is closed never leaves.
 
-    `greeted` is called each time that the other end has greeted.
+    Of a SUB, `greeted` is called after each handshake. It also reconnects by itself, since no missing answer would show that
+    its connection is lost; a DEALER is replaced by whoever waits for an answer in vain.
     """
 
     _socket: Socket
 
     def __init__(self, kind: int, place: Place, hear: Hear, greeted: Callable[[], None] | None = None) -> None:
         """BadEndpoint if that is no place."""
+        self._target, self._greeted = target_of(place), greeted
+        self._redialing: asyncio.TimerHandle | None = None
 
         def opener(on_ready: Callable[[], None], _: Callable[[], None]) -> Socket:
             made = self._socket = Socket(kind, BOUNDS, on_ready)
-            if greeted is not None:
-                made.watch(GREETED, greeted)
-            made.dial(target_of(place))
+            if kind == zmq.SUB:
+                made.watch({GREETED: self._stands, LOST: self._lost})
+            made.dial(self._target)
             return made
 
         super().__init__(opener, hear, per_turn=TURN)
@@ -50,3 +54,28 @@ class Line(Channel):
         for topic in topics:
             self._socket.set(zmq.SUBSCRIBE, topic)
         self.look()
+
+    def close(self) -> None:
+        """Close the socket, and do not reconnect."""
+        self._calm()
+        super().close()
+
+    def _stands(self) -> None:
+        self._calm()
+        if self._greeted is not None:
+            self._greeted()
+
+    def _lost(self) -> None:
+        """The connection is gone: libzmq reconnects within 100 ms, but never after a ZMTP error."""
+        if self._redialing is None and not self.is_closed:
+            self._redialing = asyncio.get_running_loop().call_later(REDIAL_S, self._redial)
+
+    def _redial(self) -> None:
+        self._redialing = None
+        self._socket.redial(self._target)
+        self.look()
+
+    def _calm(self) -> None:
+        if self._redialing is not None:
+            self._redialing.cancel()
+            self._redialing = None

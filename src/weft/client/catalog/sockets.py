@@ -67,7 +67,7 @@ class Plug(Channel):
 
     def on_lost(self, call: Callable[[], None]) -> None:
         """Call it whenever a connection that stood breaks."""
-        self._socket.watch(LOST, call)
+        self._socket.watch({LOST: call})
 
     def close(self, linger_ms: int = 0) -> None:
         """The end of it; last words have so long to leave."""

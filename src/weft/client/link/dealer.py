@@ -19,6 +19,6 @@ def dealer(target: Target, on_ready: Callable[[], None], on_end: Callable[[], No
     made = Socket(zmq.DEALER, BOUNDS, on_ready)
     made.set(zmq.RECONNECT_IVL, NEVER_MS)
     made.set(zmq.ROUTING_ID, b"\x01" + os.urandom(15))
-    made.watch(ENDED, on_end)
+    made.watch({ENDED: on_end})
     made.dial(target)
     return made

@@ -6,9 +6,13 @@ So whoever has used a socket must ask `is_ready` before waiting for `on_ready`; 
 
 import asyncio
 from collections.abc import Callable
+from contextlib import suppress
+from functools import reduce
+from operator import or_
 from typing import Final, NamedTuple, Protocol
 
 import zmq
+from zmq.utils.monitor import parse_monitor_message
 
 from weft.client.link.opening import Target, dial
 
@@ -107,17 +111,25 @@ class Socket:
             self.close(0)
             raise
 
-    def watch(self, events: int, call: Callable[[], None]) -> None:
-        """Call it for each of these events: before `dial`, or the first ones are missed."""
-        monitor = self._monitor = self.raw.get_monitor_socket(events)
+    def redial(self, target: Target) -> None:
+        """Connect again: libzmq never does after a ZMTP error, such as altered bytes in a greeting."""
+        with suppress(zmq.ZMQError):  # libzmq may have dropped the endpoint already
+            self.raw.disconnect(target.endpoint)
+        self.dial(target)
+
+    def watch(self, calls: dict[int, Callable[[], None]]) -> None:
+        """Call the functions at these events whenever one happens. Before `dial`, or the first ones are missed."""
+        monitor = self._monitor = self.raw.get_monitor_socket(reduce(or_, calls))
 
         def look() -> None:
             while not monitor.closed:
                 try:
-                    monitor.recv_multipart(NOW)
+                    event = int(parse_monitor_message(monitor.recv_multipart(NOW))["event"])
                 except zmq.Again:
                     return
-                call()
+                for events, call in calls.items():
+                    if events & event:
+                        call()
 
         self._loop.add_reader(monitor.FD, look)
         self._loop.call_soon(look)
