@@ -7,7 +7,7 @@ from tests.carrier.rig import Machine, Root, World
 from weft.base.records import CoreRecord, Stream
 from weft.base.vectors import VersionVector
 from weft.cores.carrier.memory import Rooted, from_record
-from weft.cores.carrier.messages import Drained, InLake
+from weft.cores.carrier.messages import Drained, InLake, ReadVectors
 
 
 class Heir(Root):
@@ -179,3 +179,13 @@ def test_what_a_root_drained_before_is_not_taken_again_when_it_comes_home() -> N
 
 def test_without_its_lake_a_root_takes_again_what_comes_home() -> None:
     assert come_home(is_told=False) > 0
+
+
+def test_a_new_root_that_writes_a_lake_asks_what_it_holds() -> None:
+    _, root, heir, _ = fleet()
+    root.crash()
+    heir.settings = msgspec.structs.replace(heir.settings, has_lake=True)
+    heir.may_fetch = False
+    become(heir, "root", epoch=1)
+    heir.world.advance(2)
+    assert 1 == [type(work).__name__ for work in heir.orders].count(ReadVectors.__name__)

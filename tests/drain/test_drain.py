@@ -25,16 +25,12 @@ from weft.cores.drain.messages import (
     LakeFailed,
     LakeFound,
     LakeFull,
-    LakeHolds,
     LakeRefused,
-    ReadVectors,
     SegmentFailed,
     SegmentPublished,
     SegmentWritten,
     Stop,
     StreamTip,
-    VectorsRead,
-    VectorsRefused,
     WriteSegment,
 )
 from weft.cores.drain.states import TABLE, Cell, On, State
@@ -527,38 +523,3 @@ def test_a_new_root_drains_behind_what_was_safe_before_also_after_its_next_start
         born.command(LakeFound(()), Now(0, 0))
         works = [effect.work for effect in born.effects() if isinstance(effect, Perform)]
         assert [FetchRecords("drain", 7, 4 << 20)] == works
-
-
-def asks(core: Drain) -> bool:
-    return ReadVectors() in [effect.work for effect in core.effects() if isinstance(effect, Perform)]
-
-
-@pytest.mark.parametrize("is_found_first", [True, False])
-def test_a_new_root_is_told_what_its_lake_holds_once(is_found_first: bool) -> None:
-    core = Drain(DrainSettings())
-    orders = [LakeFound((StreamTip(1, 3, 9, ZEROS),)), BeginBehind(7)]
-    for order in orders if is_found_first else reversed(orders):
-        core.command(order, Now(0, 0))
-    assert asks(core)
-    core.command(VectorsRead(((1, b"vector"),)), Now(0, 0))
-    assert [LakeHolds(((1, b"vector"),))] == [effect.event for effect in core.effects() if isinstance(effect, Tell)]
-    core.command(LakeFound((StreamTip(1, 3, 9, ZEROS),)), Now(0, 0))
-    assert not asks(core)
-
-
-def test_what_the_lake_holds_is_asked_for_again_when_it_could_not_be_read() -> None:
-    core = Drain(DrainSettings())
-    found = LakeFound((StreamTip(1, 3, 9, ZEROS),))
-    core.command(BeginBehind(7), Now(0, 0))
-    core.command(found, Now(0, 0))
-    assert asks(core)
-    core.command(VectorsRefused("failed", "no"), Now(0, 0))
-    assert not asks(core), "not at once"
-    core.command(found, Now(0, 0))
-    assert asks(core)
-
-
-def test_a_root_that_was_it_before_asks_for_no_vectors() -> None:
-    core = Drain(DrainSettings())
-    core.command(LakeFound((StreamTip(1, 3, 9, ZEROS),)), Now(0, 0))
-    assert not asks(core)

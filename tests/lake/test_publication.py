@@ -13,14 +13,13 @@ from tests.lake.crash_disk import CrashDisk, Crashed
 from tests.lake.records import NODE_A, batch, files_in, lost, other, rows_of
 from weft.base.records import Entry, Record, Stream
 from weft.base.vectors import VersionVector
+from weft.cores.carrier.messages import InLake, ReadVectors
 from weft.cores.drain.messages import (
     InspectLake,
     LakeFound,
     LakeRefused,
-    ReadVectors,
     SegmentFailed,
     SegmentWritten,
-    VectorsRead,
     WriteSegment,
 )
 from weft.lake.files import Files, LocalFiles
@@ -296,6 +295,7 @@ def test_a_damaged_last_manifest_is_refused(tmp_path: Path) -> None:
     path = lake.manifest("samples", NODE.hex(), 1)
     path.write_bytes(path.read_bytes()[:-5])
     assert isinstance(recorder(tmp_path).outcome(InspectLake()), LakeRefused)
+    assert InLake(()) == recorder(tmp_path).outcome(ReadVectors()), "nothing is known of it"
 
 
 @pytest.mark.proves("LAK-010")
@@ -329,10 +329,10 @@ def test_many_that_found_a_lake_at_once_found_one(tmp_path: Path) -> None:
 
 def test_the_vectors_of_a_drain_name_each_number_in_its_segments(tmp_path: Path) -> None:
     writer = recorder(tmp_path)
-    assert VectorsRead(()) == writer.outcome(ReadVectors()), "a new lake"
+    assert InLake(()) == writer.outcome(ReadVectors()), "a new lake"
     drain_all(writer)
     read = writer.outcome(ReadVectors())
-    assert isinstance(read, VectorsRead), read
+    assert isinstance(read, InLake), read
     found = {
         stream: [numbers for _, ranges in VersionVector.decode(data) for numbers in ranges]
         for stream, data in read.vectors

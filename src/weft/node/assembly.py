@@ -123,6 +123,7 @@ def _carrier(start: Start) -> Core:
         addr=f"{table.host}:{table.port}",
         beat_ms=round(fleet.beat_s * 1_000),
         dead_ms=round(fleet.dead_s * 1_000),
+        has_lake="drain" in start.settings.runs,
         is_drained_first=start.settings.lake.safe == "segment" and "drain" in start.settings.runs,
         trusts_parent=is_address(table.parent),
         journal_bytes=start.settings.journal_bytes,

@@ -365,11 +365,6 @@ def drain_behind(node: Orders, event: carrier.TookOver) -> None:
     node.order("drain", drain.BeginBehind(event.after))
 
 
-def know_lake(node: Orders, event: drain.LakeHolds) -> None:
-    """What stands in a new root's lake is taken from nobody again."""
-    node.order("carrier", carrier.InLake(event.vectors))
-
-
 def release_records(node: Orders, event: Released) -> None:
     """Release journal records that nobody needs. Drained records need not go up if this root becomes a collector."""
     node.release(event.holder, event.upto)
@@ -435,7 +430,6 @@ WIRES: Final[list[Wire]] = [
     when(topology.TwinSuspected).then(append_event),
     when(Released).then(release_records),
     when(carrier.TookOver).then(drain_behind),
-    when(drain.LakeHolds).then(know_lake),
     when(JournalDamaged).then(record_damage, append_event),
     when(JournalChanged).then(hold_back, append_event),
     when(MemoryExceeded).then(append_event, end_node),

@@ -430,7 +430,8 @@ class Process:
         performers[measurement.Measure] = Measuring(self.runner.order, meters).measure
         if "drain" in self.node.cores:
             self.recorder = _recorder_of(self)
-            performers |= dict.fromkeys(drain.OF_THE_LAKE, self.recorder.perform)
+            of_lake = (drain.InspectLake, drain.WriteSegment, carrier.ReadVectors)
+            performers |= dict.fromkeys(of_lake, self.recorder.perform)
         performers[SendNotice] = Notifying(self.runner.order, self.settings.notify).send
         performers |= self.store_doors.performers | self.doc_doors.performers | self.enrolling.performers
         performers |= self.doors.performers
@@ -567,7 +568,7 @@ def _recorder_of(process: Process) -> "Recorder":
     def deliver(said: Any) -> None:
         """Handle a report of the recorder's thread."""
         with contextlib.suppress(RuntimeError):  # the loop is closed: nobody waits for it
-            loop.call_soon_threadsafe(order, "drain", said)
+            loop.call_soon_threadsafe(order, "carrier" if isinstance(said, carrier.InLake) else "drain", said)
 
     recorder = Recorder(place, process.identity.node_id, process.journal.read, deliver, process.doors.lake)
     recorder.mask = mask_of(process.state, settings.lake.secrets)

@@ -14,17 +14,14 @@ from typing import TYPE_CHECKING, Any, Final
 
 from weft.base.errors import StorageFailed, WeftError
 from weft.base.records import Entry
+from weft.cores.carrier.messages import InLake, ReadVectors
 from weft.cores.drain.messages import (
     InspectLake,
     LakeFound,
     LakeRefused,
-    LakeWork,
-    ReadVectors,
     SegmentFailed,
     SegmentWritten,
     StreamTip,
-    VectorsRead,
-    VectorsRefused,
     WriteSegment,
 )
 from weft.lake.files import Files, LocalFiles
@@ -69,7 +66,7 @@ class Recorder:
         self._thread: Thread | None = None
         self._is_closing = False
 
-    def perform(self, work: LakeWork) -> None:
+    def perform(self, work: InspectLake | WriteSegment | ReadVectors) -> None:
         """Queue the work for the thread, in order; never blocks."""
         if self._thread is None:
             self._thread = Thread(target=self._run, name="weft-recorder", daemon=True)
@@ -95,12 +92,12 @@ class Recorder:
         while (work := self._work.get()) is not None and not self._is_closing:
             self._deliver(self.outcome(work))
 
-    def outcome(self, work: LakeWork) -> Any:
+    def outcome(self, work: InspectLake | WriteSegment | ReadVectors) -> Any:
         """Do the work now; returns the order with the outcome. OSError and faults of the lake become outcomes."""
         if isinstance(work, InspectLake):
             return self._guarded(self._inspect, LakeRefused)
         if isinstance(work, ReadVectors):
-            return self._guarded(self._read_vectors, VectorsRefused)
+            return self._guarded(self._read_vectors, lambda _why, _text: InLake(()))
         return self._guarded(
             lambda: self._write(work), lambda why, text: SegmentFailed(work.stream, work.number, why, text)
         )
@@ -128,7 +125,7 @@ class Recorder:
                 tips.append(StreamTip(number, tip.number, tip.lsn, tip.prior))
         return LakeFound(tuple(tips))
 
-    def _read_vectors(self) -> VectorsRead:
+    def _read_vectors(self) -> InLake:
         """What stands in the segments of this drain, by stream."""
         from weft.lake import segments, vectors
 
@@ -137,7 +134,7 @@ class Recorder:
             tip = segments.find_tip(self.lake, stream, self.drain)
             if tip.number:
                 read.append((number, vectors.vector_at(self.lake, stream, self.drain, tip.number).encode()))
-        return VectorsRead(tuple(read))
+        return InLake(tuple(read))
 
     def _write(self, work: WriteSegment) -> SegmentWritten:
         from weft.lake import segments, vectors

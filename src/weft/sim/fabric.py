@@ -77,7 +77,8 @@ class Fabric:
         self.keyring = Keyring(plan)
         self.names: dict[bytes, str] = {}
         self._origins: dict[tuple[Any, int | None, str], str] = {}
-        self._named: dict[str, Origin] = {}
+        self.named: dict[str, Origin] = {}
+        """By the names that `origin_name` gave."""
         self.recorder = Recorder(self, Suite(checkers), keep=keep)
         self.streams = Streams(self.world, plan.seed, self._link_changed)
         self.streams.queue_max = plan.queue
@@ -121,12 +122,8 @@ class Fabric:
             prefix = f"{fleet}:" if fleet else ""
             name = self.names.get(node, node.hex()) if isinstance(node, bytes) else prefix + node
             known = self._origins[node, era, fleet] = f"{name}/{era or 0}"
-            self._named[known] = Origin(node, era)
+            self.named[known] = Origin(node, era)
         return known
-
-    def origin_of(self, name: str) -> Origin:
-        """Whom `origin_name` called so."""
-        return self._named[name]
 
     def members(self) -> list[list[str]]:
         """All that belong here, and to which fleet: nodes, and the roots of fleets as origins of their configuration."""

@@ -4,7 +4,7 @@ A segment exists exactly when its manifest does. What a model of Parquet would a
 it matters which records a segment holds, which number it has, and whether the drain was told.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from hashlib import blake2b
 from typing import Any, Final, NamedTuple
 
@@ -12,6 +12,7 @@ from weft.base.chance import Chance
 from weft.base.identity import Origin
 from weft.base.now import MILLISECOND, SECOND
 from weft.base.vectors import VersionVector
+from weft.cores.carrier.messages import InLake
 from weft.cores.drain.messages import (
     InspectLake,
     LakeFound,
@@ -19,7 +20,6 @@ from weft.cores.drain.messages import (
     SegmentFailed,
     SegmentWritten,
     StreamTip,
-    VectorsRead,
     WriteSegment,
 )
 from weft.sim.disk import Claim, JournalDisk
@@ -76,17 +76,17 @@ class Lake:
             tips.append(StreamTip(stream, last.number, last.last_lsn, last.digest))
         answer(LakeFound(tuple(tips)))
 
-    def read_vectors(self, origin_of: Callable[[str], Origin], answer: Callable[[Any], None]) -> None:
+    def read_vectors(self, named: Mapping[str, Origin], answer: Callable[[Any], None]) -> None:
         """Answer with what the segments of each stream hold."""
-        vectors = []
-        for stream, numbered in self.segments.items():
-            vector = VersionVector()
-            for segment in numbered.values():
-                for claim in segment.claims:
-                    if claim.kind in ROWS:
-                        vector.add(origin_of(claim.origin), claim.first, claim.last)
-            vectors.append((stream, vector.encode()))
-        self.world.call_at(self._soon(INSPECT_NS), answer, VectorsRead(tuple(vectors)))
+        held: dict[int, VersionVector] = {}
+        claims = (
+            (stream, claim) for stream, of in self.segments.items() for each in of.values() for claim in each.claims
+        )
+        for stream, claim in claims:
+            if claim.kind in ROWS:
+                held.setdefault(stream, VersionVector()).add(named[claim.origin], claim.first, claim.last)
+        vectors = tuple((stream, vector.encode()) for stream, vector in held.items())
+        self.world.call_at(self._soon(INSPECT_NS), answer, InLake(vectors))
 
     def _is_refused(self) -> bool:
         return bool(self.failures) and self._chance.getrandbits(16) < self.failures

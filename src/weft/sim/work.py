@@ -6,8 +6,9 @@ from typing import TYPE_CHECKING, Any, Final
 
 from weft.base.now import MILLISECOND, SECOND
 from weft.base.spool import FetchRecords
+from weft.cores.carrier.messages import ReadVectors
 from weft.cores.document.messages import OpenSession
-from weft.cores.drain.messages import InspectLake, ReadVectors, WriteSegment
+from weft.cores.drain.messages import InspectLake, WriteSegment
 from weft.cores.measurement.details import Place
 from weft.cores.measurement.messages import Measure, Measured
 from weft.cores.store.messages import Dial, HangUp
@@ -48,7 +49,7 @@ def _inspect(machine: "Machine", work: InspectLake) -> None:
 
 
 def _read_vectors(machine: "Machine", _work: ReadVectors) -> None:
-    machine.lake.read_vectors(machine.fabric.origin_of, machine.answerer("drain"))
+    machine.lake.read_vectors(machine.fabric.named, machine.answerer("carrier"))
 
 
 def _write_segment(machine: "Machine", work: WriteSegment) -> None:

@@ -51,6 +51,7 @@ from weft.cores.carrier.messages import (
     InLake,
     Journaled,
     PostMail,
+    ReadVectors,
     RecordsFetched,
     Released,
     RootIs,
@@ -337,14 +338,8 @@ class Carrier:
             self._settle_soon(now)
 
     def _in_lake(self, order: InLake, now: Now) -> None:
-        """What this root drained when it was the root before may come home: the root between did not know that."""
-        held = Seen()
-        for stream, vector in order.vectors:
-            held.adopt(SeenKept(stream, vector))
-        pieces = list(held.condense())
-        for piece in pieces:
-            self.parent.seen.adopt(piece)
-        self.context.persist(map(to_record, pieces))
+        """What this root drained when it was the root before may come back from the root between, which did not know."""
+        self.context.persist(map(to_record, self.parent.seen.adopt_vectors(order.vectors)))
 
     def _look_back(self) -> None:
         """Learn what this new root has, from the records of its journal that were not safe at the earlier root.
@@ -354,6 +349,8 @@ class Carrier:
         if self.parent.is_waiting and not self._is_looking and not self.context.awaits_filters:
             self._is_looking, self.parent.seen = True, Seen()
             self.context.tell(TookOver(self.outbox.safe_lsn))
+            if self.context.settings.has_lake:
+                self.context.perform(ReadVectors())
             self.context.perform(FetchRecords(CORE, self.outbox.safe_lsn, limits.FETCH_BYTES))
 
     def _looked(self, order: RecordsFetched, now: Now) -> None:

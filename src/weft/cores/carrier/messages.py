@@ -40,6 +40,7 @@ __all__ = [
     "ParentLost",
     "ParentRefused",
     "PostMail",
+    "ReadVectors",
     "RecordsFetched",
     "Refuse",
     "Released",
@@ -72,6 +73,8 @@ class CarrierSettings(msgspec.Struct, frozen=True, kw_only=True):
     """Maximum bytes of recent records in memory."""
     journal_bytes: int = 0
     """How many bytes the journal may use on the disk, for `SpoolHigh`; 0: that event is never told."""
+    has_lake: bool = False
+    """At a root: whether it writes a lake, and may have written it when it was the root before."""
     is_drained_first: bool = False
     """At a root: a record is safe only when it is in the lake (LAK-006)."""
     trusts_parent: bool = True
@@ -129,8 +132,12 @@ class HoldBack(msgspec.Struct, frozen=True, gc=False):
     is_full: bool
 
 
+class ReadVectors(msgspec.Struct, frozen=True, gc=False):
+    """Work: find what the segments of this node hold, number by number; answered by InLake."""
+
+
 class InLake(msgspec.Struct, frozen=True, gc=False):
-    """Order to a new root: its lake has this already, since the times when it was the root before."""
+    """Order: what the segments of this node hold; nothing where they could not be read."""
 
     vectors: tuple[tuple[int, bytes], ...]
     """Streams, each with a version vector in WV1."""

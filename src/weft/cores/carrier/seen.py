@@ -5,7 +5,7 @@ number of gaps in its numbers. A record too old to be checked is kept and counte
 than none.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from enum import Enum
 from typing import Any, Final
 
@@ -88,6 +88,16 @@ class Seen:
                 ranges = self._open(*key)
             if ranges is not None:
                 ranges.update(numbers)
+
+    def adopt_vectors(self, vectors: Iterable[tuple[int, bytes]]) -> list[SeenKept]:
+        """Take in streams, each with a vector of any size; returns it in pieces for the journal."""
+        held = Seen()
+        for stream, vector in vectors:
+            held.adopt(SeenKept(stream, vector))
+        pieces = list(held.condense())
+        for piece in pieces:
+            self.adopt(piece)
+        return pieces
 
     def __len__(self) -> int:
         return len(self._ranges)

@@ -32,16 +32,12 @@ from weft.cores.drain.messages import (
     LakeFailed,
     LakeFound,
     LakeFull,
-    LakeHolds,
     LakeRefused,
-    ReadVectors,
     SegmentFailed,
     SegmentPublished,
     SegmentWritten,
     Stop,
     StreamTip,
-    VectorsRead,
-    VectorsRefused,
 )
 from weft.cores.drain.states import On, State
 from weft.cores.kit.outbox import Outbox
@@ -79,7 +75,6 @@ class Drain:
         self._inspect_ns = limits.RETRY_NS
         self._inspect_at: int | None = 0
         self._is_found = False
-        self._wants_vectors = False  # of a new root that does not know yet what its lake holds
         self._is_live = False  # no record stands in the journal between `seen` and the next one that is reported
         self._is_fetching = False
         self._fetch_at: int | None = None
@@ -150,30 +145,13 @@ class Drain:
             if tip.number < number:
                 self.seen = min(self.seen, tip.lsn)
         self._is_found, self._inspect_ns = True, limits.RETRY_NS
-        self._ask_for_vectors()
         self._better(0)
 
     def _begin_behind(self, order: BeginBehind, now: Now) -> None:
-        """Begin behind this lsn. The records up to it are for an earlier root to drain into its lake.
-
-        This node may have been the root before: what its own lake holds may come back from the root between.
-        """
-        self._wants_vectors = True
-        self._ask_for_vectors()
+        """Begin behind this lsn. The records up to it are for an earlier root to drain into its lake."""
         if not self._is_found and order.lsn > self._cursor.released:
             self._cursor = Cursor(order.lsn, self._cursor.tips)
             self._outbox.persist((self._cursor_record(),), limits.CURSOR_WITHIN_NS)
-
-    def _ask_for_vectors(self) -> None:
-        if self._wants_vectors and any(lane.tip.number for lane in self.lanes.values()):
-            self._wants_vectors = False
-            self._outbox.perform(ReadVectors())
-
-    def _vectors_read(self, order: VectorsRead, now: Now) -> None:
-        self._outbox.tell(LakeHolds(order.vectors))
-
-    def _vectors_refused(self, _order: VectorsRefused, now: Now) -> None:
-        self._wants_vectors = True  # asked for again as soon as a segment could be written
 
     def _lake_refused(self, order: LakeRefused, now: Now) -> None:
         self._inspect_at = now.mono + self._inspect_ns
@@ -214,7 +192,6 @@ class Drain:
         lane.tip = StreamTip(order.stream, order.number, order.last_lsn, order.digest)
         self._better(order.stream)
         self._publish(order)
-        self._ask_for_vectors()
 
     def _segment_failed(self, order: SegmentFailed, now: Now) -> None:
         lane = self.lanes[order.stream]
@@ -333,8 +310,6 @@ class Drain:
         RecordsFetched: _fetched,
         LakeFound: _lake_found,
         LakeRefused: _lake_refused,
-        VectorsRead: _vectors_read,
-        VectorsRefused: _vectors_refused,
         SegmentWritten: _segment_written,
         SegmentFailed: _segment_failed,
         Stop: _stop,

@@ -1,7 +1,5 @@
 """Orders, work and events of the drain core."""
 
-from typing import Final
-
 import msgspec
 
 from weft.cores.drain import limits
@@ -20,10 +18,6 @@ class DrainSettings(msgspec.Struct, frozen=True, kw_only=True):
 
 class InspectLake(msgspec.Struct, frozen=True, gc=False):
     """Work: clean up after a crash and find the last segment of each stream; answered by LakeFound or LakeRefused."""
-
-
-class ReadVectors(msgspec.Struct, frozen=True, gc=False):
-    """Work: find what the segments of this drain hold, number by number; answered by VectorsRead or VectorsRefused."""
 
 
 class WriteSegment(msgspec.Struct, frozen=True, gc=False):
@@ -60,21 +54,6 @@ class LakeFound(msgspec.Struct, frozen=True, gc=False):
 
 class LakeRefused(msgspec.Struct, frozen=True, gc=False):
     """Order: the lake could not be inspected."""
-
-    why: str
-    """`full` or `failed`."""
-    detail: str
-
-
-class VectorsRead(msgspec.Struct, frozen=True, gc=False):
-    """Order: what the lake has of this drain."""
-
-    vectors: tuple[tuple[int, bytes], ...]
-    """Streams, each with a version vector in WV1."""
-
-
-class VectorsRefused(msgspec.Struct, frozen=True, gc=False):
-    """Order: the vectors could not be read."""
 
     why: str
     """`full` or `failed`."""
@@ -140,19 +119,8 @@ class LakeBack(msgspec.Struct, frozen=True, gc=False):
     """Event: the lake can be written again."""
 
 
-class LakeHolds(msgspec.Struct, frozen=True, gc=False):
-    """Event of a new root: what its lake has from the times when it was the root before."""
-
-    vectors: tuple[tuple[int, bytes], ...]
-
-
 class DrainClosed(msgspec.Struct, frozen=True, gc=False):
     """Event: everything heard before the stop is in the lake, or ten seconds are over."""
 
     is_whole: bool
     """Whether everything is in the lake; if not, the rest stays in the journal."""
-
-
-LakeWork = InspectLake | ReadVectors | WriteSegment
-OF_THE_LAKE: Final = (InspectLake, ReadVectors, WriteSegment)
-"""What only the recorder does."""
