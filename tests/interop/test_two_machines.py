@@ -50,7 +50,7 @@ class Machine:
         """What a command says on its output; it has to work."""
         ran = subprocess.run(
             self.net.command(self.number, [*WEFT, *words]),
-            cwd=self.home, env=self.environment(), capture_output=True, text=True, timeout=180, check=False,
+            cwd=self.home, env=self.environment(), capture_output=True, text=True, timeout=400, check=False,
         )  # fmt: skip
         assert ran.returncode == 0, (
             f"machine-{self.number}: weft {shlex.join(words)}: {ran.stdout}{ran.stderr}\n{self.said()}"
