@@ -4,6 +4,7 @@ import json
 import os
 from typing import Any
 
+import msgspec
 import pytest
 
 from tests.chains.test_aggregate import alone, arrive, letter, specs
@@ -13,6 +14,7 @@ from weft.base.mail import OUTBOX, of_record
 from weft.base.records import Stream, StreamRecord
 from weft.cores.chains import limits
 from weft.cores.chains.messages import MailPosted, Placed, ShowLine
+from weft.cores.chains.settings import parse_filters
 from weft.cores.chains.trial import parse_trials, play
 from weft.node.functions import functions_of
 from weft.shell.showing import LINE_BYTES_MAX, Showing
@@ -55,6 +57,56 @@ def test_on_in_a_route_sends_a_copy_one_deeper_and_the_message_goes_on() -> None
     assert 1 == len([event for event in rig.events if event[0] == "rec" and event[2] == seen.name])
     arrive(rig, site, letter(rig, 8, {"v": 1}, depth=limits.DEPTH_MAX, fmt="json"))
     assert (1, 1) == (len(mails(site)), site.core.counters.links["r"].failed)
+
+
+RULES: list[dict[str, Any]] = [
+    {"where": {"total": {"ge": 1000}}, "to": "direct:D"},
+    {"where": {"total": {"ge": 100}}, "to": "direct:E"},
+]
+
+
+@pytest.mark.proves("CHN-068")
+@pytest.mark.parametrize(
+    ("more", "expected"),
+    [
+        ({}, [("DIRECT", "D"), ("DIRECT", "E")]),
+        ({"to": "direct:F"}, [("DIRECT", "D"), ("DIRECT", "E"), ("DIRECT", "F")]),
+    ],
+)
+def test_of_several_rules_of_a_route_the_first_that_fits_decides(more: Any, expected: Any) -> None:
+    rig, site = alone({"name": "r", "kind": "route", "types": ["t"], "rules": RULES, **more})
+    rig.parents |= dict.fromkeys("DEF", "B")
+    site.core.command(Placed("collector", "C", tuple([(name.encode() * 16, name) for name in "DEF"])), rig.now)
+    for tag, total in enumerate((5000, 200, 1), 1):
+        site.core.engine.accept(*sending(rig, tag, {"total": total}))
+    told = [one.event for one in site.core.effects() if isinstance(one, Tell)]
+    assert expected == [event.mail.to for event in told if isinstance(event, MailPosted)]
+
+
+def test_a_message_whose_fields_cannot_be_read_fits_no_rule() -> None:
+    rig, site = alone({"name": "r", "kind": "route", "types": ["t"], "dir": "in", "rules": RULES})
+    record = letter(rig, 7, {"total": 5000}, fmt="json")
+    arrive(rig, site, msgspec.structs.replace(record, payload=b"no json"))
+    assert ([], 1) == (mails(site), site.core.counters.links["r"].passed)
+
+
+@pytest.mark.parametrize(
+    ("rules", "expected"),
+    [
+        ([], "E04 chains.filter[0].rules: must be 1 to 64 tables"),
+        ("all", "E04 chains.filter[0].rules: must be 1 to 64 tables"),
+        ([{"to": "local"}], "E03 chains.filter[0].rules[0].where: is missing"),
+        ([{"where": {}, "to": "local"}], "E03 chains.filter[0].rules[0].where: without conditions"),
+        ([{"where": {"v": 1}}], "E03 chains.filter[0].rules[0].to: is missing"),
+        ([{"where": {"v": 1}, "to": "up"}], "E04 chains.filter[0].rules[0].to: 'up' is no destination"),
+        ([{"where": {"v": {"is": 1}}, "to": "local"}], "E02 chains.filter[0].rules[0].where.v.is"),
+        ([{"where": {"v": 1}, "to": "local", "when": "x"}], "E02 chains.filter[0].rules[0].when"),
+        (["x"], "E04 chains.filter[0].rules[0]: must be a table"),
+    ],
+)
+def test_a_rule_that_is_none_is_refused_with_its_place(rules: Any, expected: str) -> None:
+    _, mistakes = parse_filters([{"name": "r", "kind": "route", "types": ["t"], "rules": rules}])
+    assert mistakes[0].startswith(expected), mistakes
 
 
 def test_a_route_to_the_node_itself_sends_nothing_in_circles() -> None:

@@ -101,6 +101,7 @@ def flow(site: Site, direction: str = "in", kind: str = "t") -> tuple[int, int, 
 
 
 @pytest.mark.proves("CHN-033")
+@pytest.mark.proves("CHN-068", part="forward keeps the identity, one deeper")
 def test_forwarding_makes_the_same_message_one_deeper() -> None:
     rig, site = node(FORWARD)
     (record,) = site.core.screen(letter(depth=2, exp=WALL * 2, fmt="json", frames=(b"{}",)), rig.now)
@@ -147,6 +148,7 @@ def test_a_ttl_goes_on_with_the_message() -> None:
 
 
 @pytest.mark.proves("CHN-036")
+@pytest.mark.proves("CHN-068", part="journal, at the root only")
 @pytest.mark.parametrize("is_alone", [False, True])
 def test_the_root_journals_what_arrives_and_a_node_below_it_does_not(is_alone: bool) -> None:
     rig, site = node(*(JOURNAL,) if is_alone else (JOURNAL, FORWARD), level="root")

@@ -27,6 +27,7 @@ EXPRESSION_DEPTH_MAX: Final = 24  # open brackets; the parser itself gives up at
 EXPRESSION_LIST_MAX: Final = 1_024  # elements that a macro may loop over
 MACROS_MAX: Final = 1  # a macro inside another would square the time
 EDITS_MAX: Final = 64  # steps of one filter
+ROUTE_RULES_MAX: Final = 64  # of one filter: tried one after the other for each message (CHN-068)
 EDIT_BYTES_MAX: Final = 256  # of a text to set, of a pattern, of a replacement
 EDITED_CHARS_MAX: Final = 65_536  # of a text that a pattern is applied to, and of the result
 SALT_BYTES_MAX: Final = 64

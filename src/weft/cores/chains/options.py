@@ -12,7 +12,7 @@ from weft.cores.chains import limits, patterns
 from weft.cores.chains.destinations import flaw
 from weft.cores.chains.fields import is_path
 from weft.cores.chains.order import is_type
-from weft.cores.chains.where import GETTERS, LABEL, VALUE, is_field
+from weft.cores.chains.where import GETTERS, LABEL, VALUE, Condition, is_field, parse_where
 
 MODES: Final = ("pass", "edge")
 
@@ -97,10 +97,19 @@ class BatchOptions(msgspec.Struct, frozen=True, tag="batch"):
     within_ns: int
 
 
+class RouteRule(msgspec.Struct, frozen=True):
+    """Where the messages go that have a record which fulfils these conditions."""
+
+    where: tuple[Condition, ...]
+    to: tuple[Any, ...]
+
+
 class RouteOptions(msgspec.Struct, frozen=True, tag="route"):
-    """Keys of `route`."""
+    """Keys of `route`: the first rule that fits decides."""
 
     to: tuple[Any, ...]
+    """For messages that fit no rule; empty: they go where they would have gone."""
+    rules: tuple[RouteRule, ...] = ()
 
 
 class PythonOptions(msgspec.Struct, frozen=True, tag="python"):
@@ -320,6 +329,25 @@ def _batch(table: Table, _of: Of) -> Options:
 
 
 def _route(table: Table, _of: Of) -> Options:
+    said = table.raw("rules")
+    if said is None:
+        return RouteOptions(_destination(table))
+    if not isinstance(said, list) or not 1 <= len(said) <= limits.ROUTE_RULES_MAX:
+        table.say("E04", "rules", f'must be 1 to {limits.ROUTE_RULES_MAX} tables: [{{ where = {{ … }}, to = "…" }}, …]')
+        said = []
+    rules = [_rule(Table(values, f"{table.path}.rules[{at}]", table.mistakes)) for at, values in enumerate(said)]
+    return RouteOptions(_destination(table) if "to" in table else (), tuple(rules))
+
+
+def _rule(table: Table) -> RouteRule:
+    if not table.raw("where", is_required=True):
+        table.say("E03", "where", "without conditions this rule fits everything: give the filter a `to` instead")
+    rule = RouteRule(parse_where(table, of_samples=False), _destination(table))
+    table.end()
+    return rule
+
+
+def _destination(table: Table) -> tuple[Any, ...]:
     said = table.text("to", is_required=True)
     parts: list[Any] = said.split(":")
     parts[0] = {"local": "DIRECT"}.get(parts[0].lower(), parts[0].upper())
@@ -332,7 +360,7 @@ def _route(table: Table, _of: Of) -> Options:
         table.say(
             "E04", "to", f"{said[:64]!r} is no destination ({why}): parentsof, childrenof, nearestcoord, direct:NODE"
         )
-    return RouteOptions(tuple(parts))
+    return tuple(parts)
 
 
 def _python(table: Table, _of: Of) -> Options:

@@ -14,10 +14,12 @@ from weft.cores.chains import limits
 from weft.cores.chains.context import Context
 from weft.cores.chains.links import FilterLink
 from weft.cores.chains.messages import ShowLine
+from weft.cores.chains.messageview import MessageView
 from weft.cores.chains.options import RouteOptions
 from weft.cores.chains.parcel import IN, Parcel
 from weft.cores.chains.routing import is_spent, way
 from weft.cores.chains.settings import FilterSpec
+from weft.cores.chains.where import Where
 
 
 class RelayLink(FilterLink):
@@ -148,6 +150,7 @@ class RouteLink(RelayLink):
         super().__init__(spec, context)
         assert isinstance(spec.options, RouteOptions), spec
         self._to = spec.options.to
+        self._rules = [(Where(rule.where), rule.to) for rule in spec.options.rules]
 
     def take(self, parcel: Parcel, now: Now) -> StreamRecord | None:
         """On `out`: changes only the destination.
@@ -157,15 +160,27 @@ class RouteLink(RelayLink):
         if self.sees_all:
             self.counters.offered += 1
             self.counters.passed += 1
+        to = self._destination(parcel)
+        if not to:
+            return None
         if parcel.direction != IN:
-            parcel.to = self._to
-        elif way(self._to, self.context).how != "local":
+            parcel.to = to
+        elif way(to, self.context).how != "local":
             why = _obstacle(parcel, now)
             if why:
                 self.count_obstacle(why)
             else:
-                self.context.dispatch(_deeper(parcel, self._to), now)
+                self.context.dispatch(_deeper(parcel, to), now)
         return None
+
+    def _destination(self, parcel: Parcel) -> tuple[Any, ...]:
+        """By the first rule that fits one of the message's records; empty: it is not routed here."""
+        if self._rules:
+            view = MessageView(parcel)
+            for where, to in self._rules:
+                if view.matching(where):
+                    return to
+        return self._to
 
 
 class StdoutLink(RelayLink):
