@@ -362,13 +362,13 @@ class Process:
             self.door.open(self.links, [name for name in self.node.channels if CHANNELS[name].block == LOCAL])
             self.links.serve(table.host, table.port, self.node.channels, self._blocks())
             self.enrolling.open()  # before anybody can order anything: an invitation needs the keys
-            await http.serve(with_loopback(table.host), table.port + HTTP_PORT)
             if table.beacons:
                 self.links.listen(self.settings.fleet.beacon_port, is_local=is_loopback(table.host))
             await self.store_doors.open()
             self.catalog_doors.open()
             await self.doc_doors.open()
             await self._try_doors()
+            await http.serve(with_loopback(table.host), table.port + HTTP_PORT)  # who asks it sees a start that stands
             for number in (signal.SIGTERM, signal.SIGINT):
                 loop.add_signal_handler(number, self.stop)
             loop.add_signal_handler(signal.SIGUSR2, self.dump, "asked")
