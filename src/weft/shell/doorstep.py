@@ -1,7 +1,6 @@
 """Checks at times whether a dialled peer refuses this node, and pauses its sockets while that lasts (SEC-052)."""
 
 import asyncio
-import contextlib
 from collections.abc import Callable, Iterable
 from itertools import islice
 from typing import Any, Final, NamedTuple
@@ -13,6 +12,7 @@ from weft.base.endpoints import shifted
 from weft.node.securityevents import DoorOpened, DoorShut
 from weft.shell.keys import Keys
 from weft.shell.links import Links
+from weft.shell.redialing import leave
 from weft.shell.shutdoors import AWAY, OK, OTHER, REFUSED, Place
 from weft.shell.sockets import Context, Socket, connect_with
 
@@ -117,13 +117,7 @@ class Doorstep:
         for end in self._links.ends.values():
             for key in end.awaited.keys_at(endpoint):
                 if is_shut:
-                    _rest(end.sockets[key], endpoint)
+                    leave(end.sockets[key], endpoint)
                 else:
-                    end.dial(key, end.sockets[key], endpoint)
+                    end.redial(key, endpoint)
         self._tell(DoorShut(endpoint, outcome) if is_shut else DoorOpened(endpoint))
-
-
-def _rest(made: Socket, endpoint: str) -> None:
-    """The socket stops dialling there, and messages queued for that peer are dropped."""
-    with contextlib.suppress(zmq.ZMQError):  # it was not dialled
-        made.disconnect(f"tcp://{endpoint}")

@@ -5,7 +5,6 @@ endpoint, which is closed after a minute without messages.
 """
 
 import asyncio
-import contextlib
 import time
 from collections import Counter, deque
 from collections.abc import Callable, Container, Iterator
@@ -17,8 +16,9 @@ import zmq
 
 from weft.base.effects import Connect
 from weft.base.endpoints import host_of, is_address, is_endpoint, is_loopback, shifted
-from weft.node.channels import BEAT, CHANNELS, KEEPS, LINK_QUEUE, Channel
+from weft.node.channels import ADDS, BEAT, CHANNELS, KEEPS, LINK_QUEUE, Channel
 from weft.node.handshake import DOMAIN, DOMAINS
+from weft.shell.redialing import Redialing, leave
 from weft.shell.shutdoors import Awaited
 from weft.shell.sockets import Context, Credentials, NoKey, Shape, Socket, make_socket
 from weft.shell.trying import Entrance
@@ -78,11 +78,10 @@ class End:
         self._hears, self._is_router = self.row.socket != "PUB", self.row.socket == "ROUTER"
         self._is_stirred = False
         """Whether it stands in line: the descriptor said so, or a call may have taken its word."""
-        self._stirred = stirred
-        self._kind = next((tell for tell, is_wanted in self._tells() if is_wanted), None)
+        self._stirred, self._credentials = stirred, credentials
+        self._kind = _teller_of(self.row)
         """What is said of the other end of a message, by its first frame."""
         self._context, self._on_readable, self._dropped = context, on_readable, dropped
-        self._credentials = credentials
         self.awaited = Awaited(credentials.shut)
         """Where something is dialled with keys, and is to be heard."""
         self._proved: dict[bytes, bytes] = {}
@@ -90,6 +89,7 @@ class End:
         self._places: list[tuple[str, int] | Path] = []
         """Where it is bound."""
         self._binding_again: asyncio.TimerHandle | None = None
+        self._redialing = Redialing(context, self.redial, is_of_many=self.row.how == ADDS)
 
     def bind(self, host: str, base_port: int) -> None:
         """Listen at this channel's port of the block; ZMQError if it is taken."""
@@ -231,15 +231,6 @@ class End:
         self._is_stirred = False
         return False
 
-    def _tells(self) -> tuple[tuple[Callable[[zmq.Frame], str], bool], ...]:
-        row = self.row
-        return (
-            (kind_and_address, row.tells_address),
-            (partial(said_of, name="Socket-Type"), row.tells_kind),
-            (partial(said_of, name="Peer-Address"), row.tells_process),
-            (key_and_address, row.is_for_strangers),
-        )
-
     def drop(self, why: str) -> None:
         """Count a message that reaches nobody."""
         self._dropped[f"{self.name}:{why}"] += 1
@@ -253,20 +244,22 @@ class End:
             made.setsockopt(zmq.SUBSCRIBE, b"" if self.row.is_bound else BEAT)
         if ":" in host:
             made.setsockopt(zmq.IPV6, 1)
+        if not self.row.is_bound:
+            self._redialing.watch(key, made)
         if self.row.socket != "PUB":  # such a socket receives nothing
             self._listen(key, made)
         self._stir()
         return made
 
-    def _listen(self, _: bytes, made: Socket) -> None:
-        asyncio.get_running_loop().add_reader(made.FD, self._wake)
+    def _listen(self, key: bytes, made: Socket) -> None:
+        asyncio.get_running_loop().add_reader(made.FD, self._wake, key)
 
     def _stir(self) -> None:
         if self._hears and not self._is_stirred:
             self._is_stirred = True
             self._stirred.append(self)
 
-    def _wake(self) -> None:
+    def _wake(self, _: bytes) -> None:
         self._stir()
         self._on_readable()
 
@@ -277,6 +270,7 @@ class End:
     def dial(self, key: bytes, made: Socket, endpoint: str) -> tuple[bytes, str] | None:
         """Connect to an endpoint; returns UUID and key of the node expected there, by the first port of its block."""
         pair = None
+        self._redialing.note(key, endpoint)
         try:
             is_plain = self.row.is_plain and is_loopback(host_of(endpoint))
             pair = None if is_plain else self._credentials.pin(made, shifted(endpoint, -self.row.place))
@@ -292,10 +286,17 @@ class End:
             self.drop(error.strerror or str(error))
         return pair
 
+    def redial(self, key: bytes, endpoint: str) -> None:
+        """Connect again through the same socket, which keeps what it has subscribed to."""
+        leave(self.sockets[key], endpoint)
+        self.dial(key, self.sockets[key], endpoint)
+        self._wake(key)
+
     def _close(self, key: bytes) -> None:
         self._proved.pop(key, None)
         self.awaited.drop(key)
         made = self.sockets.pop(key)
+        self._redialing.ignore(key, made)
         self._credentials.ignore(made)
         if self.row.socket != "PUB":
             asyncio.get_running_loop().remove_reader(made.FD)
@@ -383,6 +384,16 @@ def kind_and_address(frame: zmq.Frame) -> str:
     return f"{said_of(frame, 'Socket-Type')} {'' if address.startswith('localhost:') else address}"
 
 
+def _teller_of(row: Channel) -> Callable[[zmq.Frame], str] | None:
+    tells = (
+        (kind_and_address, row.tells_address),
+        (partial(said_of, name="Socket-Type"), row.tells_kind),
+        (partial(said_of, name="Peer-Address"), row.tells_process),
+        (key_and_address, row.is_for_strangers),
+    )
+    return next((tell for tell, is_wanted in tells if is_wanted), None)
+
+
 class Keeps(End):
     """A socket per tag of a `Connect`; only sockets with data are read.
 
@@ -408,12 +419,13 @@ class Keeps(End):
         return self._is_stirred
 
     def _listen(self, key: bytes, made: Socket) -> None:
-        asyncio.get_running_loop().add_reader(made.FD, self._wake_up, key)
+        super()._listen(key, made)
         self._awake[key] = None
 
-    def _wake_up(self, key: bytes) -> None:
-        self._awake[key] = None
-        self._wake()
+    def _wake(self, key: bytes) -> None:
+        if key not in self._resting:
+            self._awake[key] = None
+            super()._wake(key)
 
     def _go_on(self, key: bytes) -> None:
         loop = asyncio.get_running_loop()
@@ -423,7 +435,7 @@ class Keeps(End):
     def _rested(self, key: bytes) -> None:
         del self._resting[key]
         self._listen(key, self.sockets[key])
-        self._wake()
+        self._wake(key)
 
     def _close(self, key: bytes) -> None:
         self._awake.pop(key, None)
@@ -441,7 +453,7 @@ class Adds(End):
 
     def __init__(self, *words: Any) -> None:
         super().__init__(*words)
-        self._dialled: dict[str, tuple[tuple[bytes, str] | None, float]] = {}
+        self._reached: dict[str, tuple[tuple[bytes, str] | None, float]] = {}
         """By endpoint: whose UUID and key are awaited there, and since when."""
 
     def connect(self, effect: Connect) -> None:
@@ -452,7 +464,7 @@ class Adds(End):
         self._reach(effect.endpoint)
 
     def _reach(self, endpoint: str) -> None:
-        self._dialled[endpoint] = (self.dial(b"", self.sockets[b""], endpoint), time.monotonic())
+        self._reached[endpoint] = (self.dial(b"", self.sockets[b""], endpoint), time.monotonic())
 
     def send(self, peer: bytes, frames: list[bytes]) -> bool:
         """Like `End.send`, to all connected peers."""
@@ -462,25 +474,28 @@ class Adds(End):
 
     def _look_again(self) -> None:
         now = time.monotonic()
-        for endpoint, (pair, at) in list(self._dialled.items()):
+        for endpoint, (pair, at) in list(self._reached.items()):
             pairs = self._credentials.pairs(shifted(endpoint, -self.row.place))
             if pairs and pairs != [pair] and now >= at + AGAIN_S:
-                self._leave(endpoint)
-                self._reach(endpoint)
+                self.redial(b"", endpoint)
 
-    def _leave(self, endpoint: str) -> None:
-        with contextlib.suppress(zmq.ZMQError):  # the peer there was unknown, and it was not dialled
-            self.sockets[b""].disconnect(f"tcp://{endpoint}")
+    def redial(self, key: bytes, endpoint: str) -> None:
+        """Connect again. Where a name was dialled, libzmq says an address: then all at that port are dialled again."""
+        port = endpoint.rpartition(":")[2]
+        for each in [endpoint] if endpoint in self._reached else list(self._reached):
+            if each.rpartition(":")[2] == port:
+                leave(self.sockets[key], each)
+                self._reach(each)
 
     def forget(self, gone: Container[bytes]) -> None:
         """Keys are no longer valid: close connections to their nodes, and keep the others."""
-        for endpoint, (pair, _) in list(self._dialled.items()):
+        for endpoint, (pair, _) in list(self._reached.items()):
             if pair is not None and pair[0] in gone:
-                self._leave(endpoint)
-                self._dialled[endpoint] = (None, time.monotonic())
+                leave(self.sockets[b""], endpoint)
+                self._reached[endpoint] = (None, time.monotonic())
 
     def _close(self, key: bytes) -> None:
-        self._dialled.clear()
+        self._reached.clear()
         super()._close(key)
 
 

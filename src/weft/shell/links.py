@@ -29,7 +29,7 @@ BUDGET_BYTES: Final = 4 << 20  # per turn: what is heard in one turn is written 
 SHARE_BYTES: Final = BUDGET_BYTES // 2  # of one channel; who had to wait is the first in the next turn
 DATAGRAM_BYTES: Final = 2_048
 KINDS: Final = {ADDS: Adds, CALLS: Calls, KEEPS: Keeps}
-SOCKETS_MAX: Final = 4_096  # a publisher of the catalog each (LVC-001), a probe, a member of the mesh
+SOCKETS_MAX: Final = 3 * 4_096  # a source of the catalog (LVC-001), a probe, a member of the mesh; two more watch each
 MENDS: Final = {"": "--port, 10 or more away", CLONE: "[chp] port"}
 """Suggested mend if a port of a block is taken; for an annex it is the port in its table."""
 LOOPBACK: Final = "127.0.0.1"

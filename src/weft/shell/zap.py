@@ -5,8 +5,8 @@ a key is known; permissions are checked for every message (SEC-012). Its table i
 """
 
 import asyncio
-import struct
 from collections import Counter
+from functools import partial
 from typing import Any, Final
 
 import zmq
@@ -14,6 +14,7 @@ import zmq
 from weft.base.keys import KeyTable
 from weft.node.handshake import decide
 from weft.shell.crowd import Crowd, Knock, hang_up, peer_of
+from weft.shell.monitors import Monitors
 
 ENDPOINT: Final = "inproc://zeromq.zap.01"
 OUTCOMES: Final = ("ok", "unknown-key", "role", "no-key", "domain", "malformed", "no-handshake", "crowd")
@@ -23,8 +24,6 @@ TURN_MAX: Final = 256  # handshakes in one callback, so that a crowd of stranger
 NOW: Final = zmq.NOBLOCK
 _REFUSED: Final = zmq.EVENT_HANDSHAKE_FAILED_NO_DETAIL | zmq.EVENT_HANDSHAKE_FAILED_PROTOCOL
 _WATCHED: Final = _REFUSED | zmq.EVENT_ACCEPTED | zmq.EVENT_DISCONNECTED
-_EVENT: Final = struct.Struct("=HI")
-"""What a monitor says first: the event, and its value, which is a descriptor here."""
 
 
 class Gatekeeper:
@@ -40,7 +39,7 @@ class Gatekeeper:
         """The address of who was refused last, as far as it was said."""
         self.crowd = Crowd()
         """Who has connected and has proved nothing yet."""
-        self._monitors: dict[zmq.Socket[Any], zmq.Socket[bytes]] = {}
+        self._monitors = Monitors(context)
         self._context = context
         self._socket: zmq.Socket[bytes] | None = None
 
@@ -60,41 +59,15 @@ class Gatekeeper:
         """Count whom libzmq refuses at a bound socket without asking: who speaks without keys, or took ours for another's.
 
         And see who connects there, and goes: a crowd that proves nothing is kept within limits (SEC-053).
-
-        The queue of a monitor has no limit here: at one, libzmq's own thread would wait for this loop.
         """
-        address = f"inproc://weft.monitor.{id(made)}"
-        monitor = self._context.socket(zmq.PAIR)
-        monitor.setsockopt(zmq.RCVHWM, 0)
-        made.monitor(address, _WATCHED)
-        monitor.connect(address)
-        self._monitors[made] = monitor
-        loop = asyncio.get_running_loop()
-        loop.add_reader(monitor.FD, self._count, made)
-        loop.call_soon(self._count, made)  # the descriptor tells nothing before somebody has looked once
+        self._monitors.watch(made, _WATCHED, partial(self._note, id(made)))
 
     def ignore(self, made: "zmq.Socket[Any]") -> None:
         """The socket is about to be closed."""
-        monitor = self._monitors.pop(made, None)
-        if monitor is not None:
-            made.disable_monitor()
-            asyncio.get_running_loop().remove_reader(monitor.FD)
-            monitor.close(0)
+        if self._monitors.ignore(made):
             self.crowd.leave(id(made))
 
-    def _count(self, made: "zmq.Socket[Any]") -> None:
-        monitor = self._monitors.get(made)
-        for _ in range(TURN_MAX):
-            if monitor is None:
-                return
-            try:
-                event, value = _EVENT.unpack_from(monitor.recv_multipart(NOW)[0])
-            except zmq.Again:
-                return
-            self._note(id(made), event, value)
-        asyncio.get_running_loop().call_soon(self._count, made)
-
-    def _note(self, door: int, event: int, value: int) -> None:
+    def _note(self, door: int, event: int, value: int, _: str) -> None:
         if event == zmq.EVENT_ACCEPTED:
             self._note_came(door, value)
         elif event == zmq.EVENT_DISCONNECTED:
@@ -111,8 +84,7 @@ class Gatekeeper:
 
     def close(self) -> None:
         """Stop answering; without an answer libzmq refuses every peer."""
-        for made in list(self._monitors):
-            self.ignore(made)
+        self._monitors.close()
         if self._socket is not None:
             asyncio.get_running_loop().remove_reader(self._socket.FD)
             self._socket.close()
