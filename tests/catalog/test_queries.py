@@ -10,7 +10,6 @@ from tests.catalog.entered import SOMEBODY, WALL, Entered
 from weft.base.now import SECOND
 from weft.cores.catalog import limits, metrics
 from weft.cores.catalog.context import Asker
-from weft.cores.catalog.metrics import Spread
 from weft.cores.catalog.queries import Queries
 from weft.cores.catalog.refusals import Refusal
 from weft.cores.catalog.states import State
@@ -282,14 +281,6 @@ def test_metrics_say_what_was_counted_by_label(broker: Entered) -> None:
         ("weft_catalog_queries_total", "dbp.metrics"): 1,
     }
     assert expected == {key: told.get(key) for key in expected}
-
-
-@pytest.mark.proves("CAT-082")
-def test_who_has_a_clock_adds_its_histograms(broker: Entered) -> None:
-    broker.queries.histograms["persist_seconds"] = lambda: Spread([("0.001", 3.0), ("+Inf", 4.0)], 0.5)
-    told = samples(broker)
-    expected = {("bucket", "0.001"): 3.0, ("bucket", "+Inf"): 4.0, ("count",): 4.0, ("sum",): 0.5}
-    assert expected == {key: told[f"weft_catalog_persist_seconds_{key[0]}", *key[1:]] for key in expected}
 
 
 def test_metrics_of_other_parts_have_a_beginning_of_their_own() -> None:

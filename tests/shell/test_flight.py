@@ -5,13 +5,14 @@ from pathlib import Path
 
 from tests.shell.world import World
 from weft.base.effects import Source, Tell
+from weft.base.histograms import Histogram
 from weft.cores.measurement.messages import BatchTaken
 from weft.node.events import NodeStarted
 from weft.node.node import Transmit
 from weft.shell.flight import Flight
 from weft.shell.metrics import exposition
 from weft.shell.process import Process
-from weft.shell.timing import Histogram, Timings
+from weft.shell.timing import Timings
 from weft.wire.samples import SampleBatch
 
 

@@ -44,7 +44,7 @@ for the keys of a map. Fields are only ever added. This page is generated from `
 |---|---|---|
 """
 TAIL = """
-What is measured all the time, below `timings`; each is a histogram:
+What is measured all the time; each is a histogram:
 
 | timing | meaning | metric |
 |---|---|---|
@@ -92,6 +92,8 @@ def statuses(place: Path) -> list[dict[str, Any]]:
         store = hosts[0].up.node.cores["store"]
         assert isinstance(store, Store)
         store.replica.book.raise_top("attic", 3)
+        store.mesh.know("10.0.0.7:27500")
+        store.mesh.peers["10.0.0.7:27500"].node = "attic"
         for metric in (*COUNTED, "resent"):
             store.context.count(metric, "some")
         for told in ("wtf_heard", "wtf_said", "refused"):

@@ -101,7 +101,7 @@ def test_what_too_few_have_is_written_and_told_as_unconfirmed() -> None:
     net.heal()
     net.settle()
     assert [True] * 3 == [has(node, "x") for node in net.up()]
-    assert 1 == net["a"].store.context.counters["acks", "majority unconfirmed"]
+    assert 1 == net["a"].store.context.counters["acks", "majority:unconfirmed"]
 
 
 @pytest.mark.proves("STO-035")

@@ -191,11 +191,32 @@ FACTS: Final = (
     Fact("cores.store.members", "of the mesh whose link is up", "weft_store_links"),
     Fact("cores.store.foreign", "real MoaT-KV servers that were heard", "weft_store_foreign"),
     Fact("cores.store.has_broker", "whether the MQTT link is up"),
+    Fact("cores.store.links.*", "1: the link carries messages, 0: it is down", "weft_store_link_up", ("link", "peer")),
+    Fact(
+        "cores.store.watch_lag",
+        "journal records that the slowest watcher of changes has yet to read",
+        "weft_store_watch_lag",
+    ),
+    Fact("cores.store.replicate_seconds.count", "writes that were answered when other members had them"),
+    Fact("cores.store.replicate_seconds.sum", "how long they waited for that, together"),
+    Fact("cores.store.replicate_seconds.buckets.*.*", "a bound, and how many waited at most as long"),
     Fact("cores.store.conflicts", "conflicts so far", "weft_store_conflicts_total"),
     Fact("cores.store.events.*", "changes merged, by outcome", "weft_store_events_total", ("outcome",)),
     Fact("cores.store.malformed.*", "messages refused, by reason", "weft_store_malformed_total", ("reason",)),
     Fact("cores.store.pings.*", "pings heard, by outcome", "weft_store_pings_total", ("outcome",)),
     Fact("cores.store.recoveries.*", "steps of recovery taken", "weft_store_recoveries_total", ("step",)),
+    Fact(
+        "cores.store.acks.*",
+        "writes that waited for other members, by `ack` and outcome",
+        "weft_store_acks_total",
+        ("level", "outcome"),
+    ),
+    Fact(
+        "cores.store.dropped.*",
+        "messages to other nodes that no link could take; they are asked for later",
+        "weft_store_dropped_total",
+        ("reason",),
+    ),
     Fact(
         "cores.store.counts.*",
         "what else happened: sets, resent, repairs, purged",
@@ -472,17 +493,24 @@ FACTS: Final = (
 
 
 TIMINGS: Final = {
-    "turn_seconds": ("weft_node_turn_seconds", "one turn: hear, think, make durable, speak"),
-    "sync_seconds": ("weft_journal_sync_seconds", "one append to the journal with its sync"),
-    "loop_lag_seconds": ("weft_node_loop_lag_seconds", "how much later than asked the event loop woke the node"),
-    "turn_messages": ("weft_node_turn_messages", "messages that were heard in one turn"),
-    "turn_records": ("weft_journal_turn_records", "records that one turn made durable"),
-    "safe_seconds": (
+    "timings.turn_seconds": ("weft_node_turn_seconds", "one turn: hear, think, make durable, speak"),
+    "timings.sync_seconds": ("weft_journal_sync_seconds", "one append to the journal with its sync"),
+    "timings.loop_lag_seconds": (
+        "weft_node_loop_lag_seconds",
+        "how much later than asked the event loop woke the node",
+    ),
+    "timings.turn_messages": ("weft_node_turn_messages", "messages that were heard in one turn"),
+    "timings.turn_records": ("weft_journal_turn_records", "records that one turn made durable"),
+    "timings.safe_seconds": (
         "weft_journal_safe_seconds",
         "from durable here until nobody needs it here any more, as it is safe further up; every tenth of a second",
     ),
+    "cores.store.replicate_seconds": (
+        "weft_store_replicate_seconds",
+        "from a write with `ack` until so many members have it on disk; the sync of the journal alone is above",
+    ),
 }
-"""The histograms of `timings`: as which metric each is shown, and what it measures (OBS-004)."""
+"""The histograms of a status: as which metric each is shown, and what it measures (OBS-004)."""
 
 
 class Series(NamedTuple):
@@ -554,13 +582,13 @@ def leaves_at(value: Any, path: list[str]) -> Iterator[tuple[tuple[str, ...], An
         yield from leaves_at(value[key], rest)
 
 
-def _histograms(timings: dict[str, Any]) -> Iterator["Metric"]:
+def _histograms(status: dict[str, Any]) -> Iterator["Metric"]:
     from prometheus_client.core import HistogramMetricFamily
 
-    for name, (metric, meaning) in TIMINGS.items():
-        facts = timings[name]
-        buckets = [(f"{bound:g}", count) for bound, count in facts["buckets"]]
-        yield HistogramMetricFamily(metric, meaning, [*buckets, ("+Inf", facts["count"])], facts["sum"])
+    for path, (metric, meaning) in TIMINGS.items():
+        for _, facts in leaves_at(status, path.split(".")):
+            buckets = [(f"{bound:g}", count) for bound, count in facts["buckets"]]
+            yield HistogramMetricFamily(metric, meaning, [*buckets, ("+Inf", facts["count"])], facts["sum"])
 
 
 def _build(version: str) -> "Metric":
@@ -588,7 +616,7 @@ def exposition(status: dict[str, Any]) -> bytes:
     class Once(Collector):
         def collect(self) -> Iterator[Metric]:
             yield from families.values()
-            yield from _histograms(status["timings"])
+            yield from _histograms(status)
             yield _build(status["version"])
 
     registry = CollectorRegistry(auto_describe=False)

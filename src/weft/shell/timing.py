@@ -1,20 +1,12 @@
-"""How long what a node does again and again takes, always measured (OBS-004): histograms of whole numbers.
+"""How long what a node does again and again takes, always measured (OBS-004)."""
 
-An observation costs one search among a dozen bounds and two additions.
-"""
-
-from bisect import bisect_left
 from collections import deque
 from dataclasses import dataclass, field
-from itertools import accumulate
 from typing import Any, Final
 
+from weft.base.histograms import Histogram, of_spans
 from weft.base.now import MILLISECOND, SECOND
 
-SPANS_NS: Final = tuple(
-    span * MILLISECOND // 10 for span in (1, 2, 5, 10, 25, 50, 100, 250, 500, 1_000, 2_500, 5_000, 10_000, 50_000)
-)
-"""0.1 ms to 5 s: a sync takes a tenth of a millisecond on a good disk, and a turn of a second is a fault."""
 LONG_SPANS_NS: Final = tuple(
     span * MILLISECOND for span in (10, 50, 100, 500, 1_000, 5_000, 30_000, 300_000, 3_600_000)
 )
@@ -22,35 +14,6 @@ LONG_SPANS_NS: Final = tuple(
 SIZES: Final = (1, 2, 4, 8, 16, 32, 64, 128, 256, 512, 1_024, 4_096)
 SAFE_MARKS_MAX: Final = 1_000  # while more waits than that, nothing new is watched
 SAFE_EVERY_NS: Final = 100 * MILLISECOND  # between two marks: a busy node writes thousands of turns a second
-
-
-@dataclass
-class Histogram:
-    """Counts observations by size; `bounds` ascend, each is the largest of its bucket."""
-
-    bounds: tuple[int, ...]
-    unit: int = 1
-    """So many of what is observed make one of what is shown."""
-    counts: list[int] = field(default_factory=list)
-    total: int = 0
-
-    def __post_init__(self) -> None:
-        self.counts = [0] * (len(self.bounds) + 1)
-
-    def observe(self, value: int) -> None:
-        """Count one observation, in the unit of `bounds`."""
-        self.counts[bisect_left(self.bounds, value)] += 1
-        self.total += value
-
-    def facts(self) -> dict[str, Any]:
-        """Count, sum, and for each bound that many observations were at most as large."""
-        below = list(accumulate(self.counts))
-        buckets = [[bound / self.unit, count] for bound, count in zip(self.bounds, below, strict=False)]
-        return {"count": below[-1], "sum": self.total / self.unit, "buckets": buckets}
-
-
-def _spans() -> Histogram:
-    return Histogram(SPANS_NS, SECOND)
 
 
 def _sizes() -> Histogram:
@@ -61,9 +24,9 @@ def _sizes() -> Histogram:
 class Timings:
     """Of one start of a node."""
 
-    turn_seconds: Histogram = field(default_factory=_spans)
-    sync_seconds: Histogram = field(default_factory=_spans)
-    loop_lag_seconds: Histogram = field(default_factory=_spans)
+    turn_seconds: Histogram = field(default_factory=of_spans)
+    sync_seconds: Histogram = field(default_factory=of_spans)
+    loop_lag_seconds: Histogram = field(default_factory=of_spans)
     turn_messages: Histogram = field(default_factory=_sizes)
     turn_records: Histogram = field(default_factory=_sizes)
     safe_seconds: Histogram = field(default_factory=lambda: Histogram(LONG_SPANS_NS, SECOND))

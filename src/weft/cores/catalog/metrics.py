@@ -1,7 +1,7 @@
 """The catalog's counters in the format of Prometheus (CAT-082)."""
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from typing import TYPE_CHECKING, Final, NamedTuple
+from typing import TYPE_CHECKING, Final
 
 if TYPE_CHECKING:
     from prometheus_client.core import Metric
@@ -11,16 +11,6 @@ Counters = Mapping[tuple[str, str], int]
 Gauge = Callable[[], Mapping[str, float]]
 """Current values by label; `""` where there is no label."""
 
-
-class Spread(NamedTuple):
-    """A histogram of current values."""
-
-    buckets: list[tuple[str, float]]
-    """Upper bound as text (`+Inf` last), and how many values are not above it."""
-    total: float
-
-
-Histogram = Callable[[], Spread]
 
 LABELS: Final[dict[str, tuple[str, ...]]] = {
     "requests": ("command", "outcome"),
@@ -48,14 +38,17 @@ OWN: Final = ("beacon_", "lvc_", "log_", "bridge_", "tap_")
 """Prefixes of metrics that do not get `weft_catalog_` in front."""
 
 
-def exposition(counters: Counters, gauges: Mapping[str, Gauge], histograms: Mapping[str, Histogram]) -> bytes:
-    """All metrics as text."""
+def exposition(counters: Counters, gauges: Mapping[str, Gauge]) -> bytes:
+    """All metrics as text.
+
+    A core has no clock: how long syncs and turns take is measured around it, for all cores (`weft.shell.timing`).
+    """
     from prometheus_client import CollectorRegistry, generate_latest  # 4 MB that only a scraped broker needs
     from prometheus_client.registry import Collector
 
     class Once(Collector):
         def collect(self) -> "Iterator[Metric]":
-            yield from _families(counters, gauges, histograms)
+            yield from _families(counters, gauges)
 
     registry = CollectorRegistry(auto_describe=False)
     registry.register(Once())
@@ -71,10 +64,8 @@ def full_name(metric: str) -> str:
     return f"weft_{metric}" if metric.startswith(OWN) else f"weft_catalog_{metric}"
 
 
-def _families(
-    counters: Counters, gauges: Mapping[str, Gauge], histograms: Mapping[str, Histogram]
-) -> "Iterable[Metric]":
-    from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, HistogramMetricFamily
+def _families(counters: Counters, gauges: Mapping[str, Gauge]) -> "Iterable[Metric]":
+    from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily
 
     for metric, by_label in _by_metric(counters).items():
         counter = CounterMetricFamily(full_name(metric), _meaning(metric), labels=_labels(metric, by_label))
@@ -87,9 +78,6 @@ def _families(
         for label, figure in figures.items():
             gauge.add_metric(_values(metric, label), figure)
         yield gauge
-    for metric, measure in sorted(histograms.items()):
-        spread = measure()
-        yield HistogramMetricFamily(full_name(metric), _meaning(metric), buckets=spread.buckets, sum_value=spread.total)
 
 
 def _by_metric(counters: Counters) -> dict[str, dict[str, int]]:

@@ -14,7 +14,7 @@ from weft.cores.catalog.arguments import read_argument
 from weft.cores.catalog.book import Book
 from weft.cores.catalog.context import Asker, Context
 from weft.cores.catalog.instances import Instance
-from weft.cores.catalog.metrics import Gauge, Histogram, exposition
+from weft.cores.catalog.metrics import Gauge, exposition
 from weft.cores.catalog.refusals import Refusal
 from weft.cores.catalog.states import State
 
@@ -54,8 +54,6 @@ class Queries:
         self._context, self._book, self.answers = context, book, answers
         self.gauges: dict[str, Gauge] = {}
         """By metric (`held`): current values by label."""
-        self.histograms: dict[str, Histogram] = {}
-        """By metric (`persist_seconds`): filled by parts that have a clock."""
         self._alive = alive or self._heard_of
         self._table: dict[str, Query] = {
             "dbp.status": self.status,
@@ -121,7 +119,7 @@ class Queries:
             "instances": lambda: {state.name.lower(): self._book.counts[state] for state in STATES},
             **self.gauges,
         }
-        text = exposition(self._context.counters, gauges, self.histograms)
+        text = exposition(self._context.counters, gauges)
         return encode({**self._head(), "content_type": "text/plain; version=0.0.4; charset=utf-8"}), text
 
     def query(self, args: Arguments, asker: Asker) -> Answer:

@@ -11,6 +11,7 @@ from collections.abc import Callable
 import msgspec
 from msgspec import UNSET
 
+from weft.base.histograms import of_spans
 from weft.base.now import Now
 from weft.base.ranges import RangeSet
 from weft.cores.kit.refusals import Refusal
@@ -36,6 +37,7 @@ class Held(msgspec.Struct, gc=False):
     """How many members must have the changes, this one included."""
     of: int
     level: str
+    since: int
     due_at: int
 
 
@@ -49,6 +51,8 @@ class Acking:
         self._have: dict[str, RangeSet] = {}
         """The ticks of this node's changes that each member has reported, while an answer waits."""
         self._waiting: list[Held] = []
+        self.took = of_spans()
+        """How long answers waited until enough members had the changes (ADM-030)."""
 
     # Of others
 
@@ -85,8 +89,8 @@ class Acking:
     def hold(self, say: Callable[[Answer], None], request: Request, answer: Answer, first: int) -> None:
         """Send the answer once enough members have this node's changes from `first` to the last one."""
         needed, level = self.needed(request.ack), str(request.ack)
-        last, due_at = self._context.tick, self._context.now.mono + limits.ACK_NS
-        self._waiting.append(Held(say, answer, first, last, needed, len(self.members), level, due_at))
+        last, now = self._context.tick, self._context.now.mono
+        self._waiting.append(Held(say, answer, first, last, needed, len(self.members), level, now, now + limits.ACK_NS))
         self._look()
 
     def hear_info(self, info: Info) -> None:
@@ -104,7 +108,8 @@ class Acking:
     def _is_answered(self, held: Held) -> bool:
         if self._durable(held) < held.needed:
             return False
-        self._context.count("acks", f"{held.level} reached")
+        self._context.count("acks", f"{held.level}:reached")
+        self.took.observe(self._context.now.mono - held.since)
         held.say(held.answer)
         return True
 
@@ -122,7 +127,7 @@ class Acking:
         late = [held for held in self._waiting if held.due_at <= now.mono]
         for held in late:
             durable = self._durable(held)
-            self._context.count("acks", f"{held.level} unconfirmed")
+            self._context.count("acks", f"{held.level}:unconfirmed")
             text = f"written, and {durable} of {held.of} members have it after {limits.ACK_NS // 10**9} s"
             held.say(msgspec.structs.replace(held.answer, error=text, etype="unconfirmed", durable=durable, of=held.of))
         if late:

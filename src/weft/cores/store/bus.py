@@ -23,6 +23,9 @@ class Bus:
         self.members: dict[str, str] = {}
         """Members of the mesh whose link is UP: name to endpoint."""
         self.has_broker = False
+        """Whether the link to the broker is up."""
+        self.knows_broker = False
+        """Whether a link to a broker was ever up."""
         self.has_mesh = bool(context.settings.endpoint)
         """Whether other nodes can reach this one without a broker."""
         self._sums: set[str] = set()
@@ -60,6 +63,7 @@ class Bus:
         queue, self._queue = self._queue, []
         raw, self._raw = self._raw, []
         if not self.members and not self.has_broker:
+            self._count_dropped(len(queue) + len(raw))
             return  # ticks in later messages show what was missed (LNK-002)
         start = 0
         while start < len(queue):
@@ -70,6 +74,8 @@ class Bus:
         for topic, payload in raw:
             if self.has_broker:
                 self._context.send(MQTT, topic.encode(), Said(topic, payload))
+            else:
+                self._count_dropped(1)
 
     def _end_of_batch(self, queue: list[tuple[str, Message]], start: int) -> int:
         to, first = queue[start]
@@ -86,9 +92,16 @@ class Bus:
                 self._context.effects += [
                     Send(MESH, ear.encode(), Said(spoken, payload, has_sum=ear in self._sums)) for ear in ears
                 ]
+        if not ears and not self.has_broker:
+            self._count_dropped(len(payloads))
         if self.has_broker and to not in self.members:
             joined = payloads if self._has_strangers else self._joined(payloads)
             self._context.effects += [Send(MQTT, topic.encode(), Said(topic, payload)) for payload in joined]
+
+    def _count_dropped(self, messages: int) -> None:
+        """Messages for which no link is up (ADM-030)."""
+        if messages:
+            self._context.count("dropped", "no-link", messages)
 
     @property
     def _has_strangers(self) -> bool:

@@ -240,7 +240,7 @@ class Store:
         self.membership.links_changed(now)
 
     def _broker_up(self, order: messages.LinkUp, now: Now) -> None:
-        self.bus.has_broker = True
+        self.bus.has_broker = self.bus.knows_broker = True
         self.context.tell(messages.StoreLinkUp(order.link, ""))
         self.recovery.say_unsaid()
         for actor in self.actors.values():

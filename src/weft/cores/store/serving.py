@@ -53,6 +53,11 @@ class Serving:
         return len(self._clients)
 
     @property
+    def lag(self) -> int:
+        """How many journal records the slowest watcher has yet to read."""
+        return self._place.lag
+
+    @property
     def has_words(self) -> bool:
         """Whether `flush` would send something."""
         return bool(self._desk.touched)

@@ -5,6 +5,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, Final
 
 from weft.base.changes import Event
+from weft.cores.store.linkstates import LinkState
 from weft.wire.store.path import text_of
 from weft.wire.store.ranges import ticks_to_wire
 
@@ -12,7 +13,7 @@ if TYPE_CHECKING:
     from weft.cores.store.core import Store  # tidy: it shows the whole core
 
 MISSING_SHOWN: Final = 100  # ranges shown; further ones are only counted
-COUNTED: Final = ("events", "malformed", "pings", "recoveries")
+COUNTED: Final = ("events", "malformed", "pings", "recoveries", "acks", "dropped")
 """Metrics shown by label; of all others the sum is shown."""
 HIDDEN: Final = "malformed_by"
 """By sender, which can be any name, so it is not shown."""
@@ -36,9 +37,22 @@ def facts(store: "Store") -> dict[str, Any]:
         "members": len(store.bus.members),
         "foreign": len(context.foreign),
         "has_broker": store.bus.has_broker,
+        "links": links(store),
+        "watch_lag": store.serving.lag,
+        "replicate_seconds": store.acking.took.facts(),
         "conflicts": store.replica.conflicts.last_number,
         **_counted(store),
     }
+
+
+def links(store: "Store") -> dict[str, int]:
+    """Links by `kind:peer`: 1, or 0 for one that is down."""
+    found = {
+        f"mesh:{peer.node or peer.endpoint}": int(peer.state is LinkState.UP) for peer in store.mesh.peers.values()
+    }
+    if store.bus.knows_broker:
+        found["mqtt:broker"] = int(store.bus.has_broker)
+    return found
 
 
 def _counted(store: "Store") -> dict[str, Any]:

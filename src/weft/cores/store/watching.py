@@ -59,6 +59,12 @@ class Place:
         """Number of changes of this turn that are merged but not yet in the journal."""
         return len(self.changes(self.desk.context.records))
 
+    @property
+    def lag(self) -> int:
+        """How many records the journal has behind the position of the watcher that is furthest behind (ADM-030)."""
+        behind = (one for here in self._by_path.values() for one in here if one.phase is not Phase.LIVE)
+        return max((self.last_lsn - one.after for one in behind), default=0)
+
     def changes(self, records: "list[Record] | tuple[Record, ...]") -> list[Event]:
         """The changes in this turn's records that readers see."""
         names = self.desk.replica.names
