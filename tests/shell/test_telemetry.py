@@ -22,8 +22,9 @@ from weft.cores.store.show import COUNTED
 from weft.cores.topology.core import Topology
 from weft.cores.topology.groups import Guest
 from weft.shell.ends import Heard
+from weft.shell.facts import FACTS, TIMINGS
 from weft.shell.http.messages import Request, Response
-from weft.shell.metrics import FACTS, TIMINGS, exposition, leaves_at
+from weft.shell.metrics import exposition, leaves_at
 from weft.shell.sockets import Credentials
 from weft.wire.data import Data
 from weft.wire.data import encode as encode_data
@@ -38,7 +39,7 @@ status 503 if it failed, with `?ready=1` also until it is where it belongs), `/m
 Prometheus), `/alerts` (what fires; `weft alerts`), `/quarantine` (the last messages that it refused; `weft quarantine`), `/flight` (the last things that it
 heard and did, as JSON lines; `weft debug dump`), and `/trace` (where one record is; `weft trace`). Metrics of one
 subsystem are at most 500 series; of a metric at most 100 names are shown, the rest is `other`. A path names a field; `*` stands
-for the keys of a map. Fields are only ever added. This page is generated from `weft.shell.metrics`.
+for the keys of a map. Fields are only ever added. This page is generated from `weft.shell.facts`.
 
 | field | meaning | metric |
 |---|---|---|

@@ -8,7 +8,7 @@ from tests.store.net import Net
 from tests.store.test_acking import Asker, trio
 from tests.store.test_watching import behind
 from weft.cores.store.linkstates import LinkState
-from weft.shell.metrics import FACTS, TIMINGS
+from weft.shell.facts import FACTS, TIMINGS
 
 NAMED = (
     *("events_total{outcome}", "sets_total", "acks_total{level,outcome}", "malformed_total{reason}"),
@@ -76,7 +76,7 @@ def test_the_link_to_a_broker_is_shown_when_it_was_up_once() -> None:
 @pytest.mark.proves("ADM-030", part="the lag of the slowest watcher")
 def test_the_lag_of_the_slowest_watcher_is_shown() -> None:
     desk, client, _, ahead = behind(500)
-    assert 0 < 500 - ahead <= desk.serving.lag <= 501
+    assert 0 < 500 - ahead <= desk.serving.place.lag <= 501
     client.resume()
     desk.settle()
-    assert 0 == desk.serving.lag
+    assert 0 == desk.serving.place.lag

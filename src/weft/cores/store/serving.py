@@ -32,7 +32,7 @@ class Serving:
     def __init__(self, context: Context, replica: Replica, acking: Acking) -> None:
         self._context = context
         self._desk = Desk(context, replica, acking)
-        self._place = Place(self._desk)
+        self.place = Place(self._desk)
         self._clients: dict[bytes, Client] = {}
         self._ready: dict[Stream, None] = {}
         """Streams that can send more at once, in the order of their turns."""
@@ -53,11 +53,6 @@ class Serving:
         return len(self._clients)
 
     @property
-    def lag(self) -> int:
-        """How many journal records the slowest watcher has yet to read."""
-        return self._place.lag
-
-    @property
     def has_words(self) -> bool:
         """Whether `flush` would send something."""
         return bool(self._desk.touched)
@@ -69,7 +64,7 @@ class Serving:
 
     def restored(self, last_lsn: int) -> None:
         """The last lsn of the journal."""
-        self._place.last_lsn = max(self._place.last_lsn, last_lsn)
+        self.place.last_lsn = max(self.place.last_lsn, last_lsn)
 
     def flush(self) -> None:
         """Send each client everything that this turn has for it; called at the end of each turn."""
@@ -205,7 +200,7 @@ class Serving:
 
     def _watch(self, client: Client, request: Request) -> None:
         top = Asked(self._desk, client, request).path
-        self._open(client, lambda: WatchStream(self._desk, self._place, client, request, top))
+        self._open(client, lambda: WatchStream(self._desk, self.place, client, request, top))
 
     def _stop(self, client: Client, request: Request) -> None:
         """End one of the client's streams; its end message follows the answer."""
@@ -254,12 +249,12 @@ class Serving:
 
     def journaled(self, order: Journaled, now: Now) -> None:
         """Changes are in the journal: send them to watchers (CLN-010)."""
-        for watcher in self._place.journaled(order):
+        for watcher in self.place.journaled(order):
             self._run(watcher, limits.STREAM_STEPS)
 
     def fetched(self, order: RecordsFetched, now: Now) -> None:
         """Journal records for watchers that are behind."""
-        for watcher in self._place.fetched(order):
+        for watcher in self.place.fetched(order):
             self._run(watcher, limits.STREAM_STEPS)
 
     def wake(self, now: Now) -> None:

@@ -38,7 +38,7 @@ def facts(store: "Store") -> dict[str, Any]:
         "foreign": len(context.foreign),
         "has_broker": store.bus.has_broker,
         "links": links(store),
-        "watch_lag": store.serving.lag,
+        "watch_lag": store.serving.place.lag,
         "replicate_seconds": store.acking.took.facts(),
         "conflicts": store.replica.conflicts.last_number,
         **_counted(store),
