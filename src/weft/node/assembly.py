@@ -210,6 +210,7 @@ def _catalog(start: Start) -> Core:
         pause_ns=_span(table.pause),
         probe_allow=table.probe_allow,
         lvc_keep=table.lvc_keep,
+        lvc_persist=table.lvc_persist,
         checks=tuple(_check(check) for check in table.check.values()),
         lookup_scope=table.lookup_scope,
         bridge_to=bridge.to,

@@ -98,6 +98,8 @@ class CatalogTable(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_o
     pause: float | str = 0.5
     probe_allow: tuple[str, ...] = ()
     lvc_keep: bool = True
+    lvc_persist: bool = False
+    """Whether last values outlive a restart of the broker; a restored one is stale until it is heard again."""
     lookup_scope: Literal["local", "all"] = "local"
     """`all`: a plain name that is unknown here is looked up in other networks."""
     bridge: BridgeTable | None = None

@@ -6,6 +6,7 @@ checks        whether a service works, as the broker sees it
 liveness      beats, probes, silence, and holding evictions; beacons: where the broker is
 publishing    every change, for watchers
 sources       publishers: values keeps the last value of each topic, logs collects log records
+keeping       last values that outlive a restart
 taps          copies of messages of services, for clients that ask for them
 bridges       other networks: their entries, calls and publications
 """
@@ -37,6 +38,7 @@ from weft.cores.catalog.context import (
     VALUES,
     Context,
 )
+from weft.cores.catalog.keeping import Keeping
 from weft.cores.catalog.liveness import Liveness
 from weft.cores.catalog.logs import Logs
 from weft.cores.catalog.messages import CatalogSettings
@@ -69,6 +71,7 @@ class Catalog:
         )
         self.publishing = publishing = Publishing(context, book, queries)
         self.values = Values(context, book, queries, publishing)
+        self.keeping = Keeping(context, self.values)
         self.logs = Logs(context, book, queries, publishing)
         self.sources = Sources(context, book, self.values, self.logs)
         self.serving = Serving(context, book, self.registry, self.connections, queries)
@@ -82,7 +85,8 @@ class Catalog:
         self._due: int | None = None
         self._is_due_known = False
         self._parts = Parts(
-            self.liveness, self.beacons, publishing, self.values, self.logs, self.taps, self.bridges, self.checks
+            *(self.liveness, self.beacons, publishing, self.values, self.keeping, self.logs, self.taps),
+            *(self.bridges, self.checks),
         )
 
     # Memory
@@ -90,10 +94,11 @@ class Catalog:
     def restore(self, entries: Iterable[Entry], now: Now) -> None:
         """Restore registered instances; each gets time to send a sign of life (CAT-051)."""
         self.context.now = now
-        self.registry.restore(self.logs.noting(entries), now)
+        self.registry.restore(self.keeping.noting(self.logs.noting(entries)), now)
 
     def condense(self) -> Iterable[CoreRecord]:
         yield from self.registry.condense()
+        yield from self.keeping.condense()
         yield from self.logs.condense()
 
     def facts(self) -> dict[str, Any]:
@@ -140,6 +145,7 @@ class Catalog:
         self.beacons.open(now)
         self.bridges.open(now)
         self.checks.open(now)
+        self.keeping.open(now)
         self.sources.open(now)
         self.publishing.open(now)
         context.tell(messages.CatalogOpened(context.epoch, settings.port, len(list(self.book.all()))))
@@ -152,6 +158,7 @@ class Catalog:
     def _stop(self, order: messages.Stop, now: Now) -> None:
         self.beacons.stop()
         self.bridges.stop()
+        self.keeping.save()
 
     def _unsent(self, order: SendFailed, now: Now) -> None:
         self.context.count("unroutable")

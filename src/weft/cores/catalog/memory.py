@@ -6,6 +6,7 @@ record holds the whole new state of the instance, so applying one twice changes 
 
     InstanceKept  an instance, in a snapshot
     StreamEnded   the last number that was given in a stream, in a snapshot
+    ValueKept     the last value of a topic, now and then (LVC-008)
     LogsHeard     the last number of an instance's log records that are journaled, in a snapshot
 """
 
@@ -19,6 +20,7 @@ from weft.base.records import CoreRecord, Record, Stream, StreamRecord
 from weft.cores.catalog.instances import Change, Instance
 from weft.cores.catalog.records import Registration
 from weft.cores.catalog.states import State
+from weft.cores.catalog.topics import Value
 
 CORE: Final = "catalog"
 REMOVE: Final = "remove"
@@ -56,8 +58,19 @@ class LogsHeard(msgspec.Struct, array_like=True, frozen=True, gc=False):
     top: int
 
 
-MemoryKind = InstanceKept | StreamEnded | LogsHeard
-MEMORIES: Final[Memories[MemoryKind]] = Memories(CORE, {1: InstanceKept, 2: StreamEnded, 3: LogsHeard})
+class ValueKept(msgspec.Struct, array_like=True, frozen=True, gc=False):
+    """The last value of a topic (LVC-008)."""
+
+    name: str
+    id: str
+    received: float
+    count: int
+    frames: tuple[bytes, ...]
+    """The whole message, topic first."""
+
+
+MemoryKind = InstanceKept | StreamEnded | LogsHeard | ValueKept
+MEMORIES: Final[Memories[MemoryKind]] = Memories(CORE, {1: InstanceKept, 2: StreamEnded, 3: LogsHeard, 4: ValueKept})
 _encode_record: Final = msgspec.json.Encoder().encode
 """In the sender's order, since the first interface has a meaning (CAT-016)."""
 _decode_record: Final = msgspec.json.Decoder(dict[str, Any]).decode
@@ -107,6 +120,11 @@ def ended_of(stream: int, era: int, last: int) -> CoreRecord:
 def heard_of(name: str, instance_id: str, top: int) -> CoreRecord:
     """The record of the last number received of an instance's log records."""
     return MEMORIES.to_record(LogsHeard(name, instance_id, top))
+
+
+def value_of(value: Value) -> CoreRecord:
+    """The record of a topic's last value."""
+    return MEMORIES.to_record(ValueKept(*value.publisher.key, value.received, value.count, value.frames))
 
 
 def memory_of(record: Record, node: bytes) -> MemoryKind | tuple[str, str] | None:

@@ -52,6 +52,8 @@ class CatalogSettings(msgspec.Struct, frozen=True, kw_only=True):
     """Networks (`10.0.0.0/8`) that may be probed besides the observed address."""
     checks: tuple[CheckSettings, ...] = ()
     lvc_keep: bool = True
+    lvc_persist: bool = False
+    """Whether last values outlive a restart (LVC-008)."""
     lookup_scope: Literal["local", "all"] = "local"
     """Whether a plain name without an instance here may mean one of another network (CAT-036)."""
     bridge_to: tuple[str, ...] = ()

@@ -24,7 +24,7 @@ class Publisher:
 class Value:
     """The last message of a topic."""
 
-    __slots__ = ("at", "count", "frames", "publisher", "received", "size", "topic")
+    __slots__ = ("at", "count", "frames", "is_restored", "number", "publisher", "received", "size", "topic")
 
     def __init__(self, topic: bytes, publisher: Publisher) -> None:
         self.topic, self.publisher = topic, publisher
@@ -32,6 +32,15 @@ class Value:
         """The whole message, topic first, unchanged (LVC-002)."""
         self.size = self.count = self.at = 0
         self.received = 0.0
+        self.number = 0
+        """Of the message among all that were heard in this start; 0: none was."""
+        self.is_restored = False
+        """It is from before a restart, and there may be a newer one that nobody heard (LVC-008)."""
+
+    @property
+    def is_stale(self) -> bool:
+        """Whether it may no longer hold."""
+        return self.is_restored or self.publisher.is_stale
 
     @property
     def is_kept(self) -> bool:

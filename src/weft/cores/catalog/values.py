@@ -20,6 +20,7 @@ from weft.cores.catalog.arguments import read_argument
 from weft.cores.catalog.book import Book
 from weft.cores.catalog.context import Asker, Context
 from weft.cores.catalog.instances import Change
+from weft.cores.catalog.memory import ValueKept
 from weft.cores.catalog.publishing import Publishing
 from weft.cores.catalog.queries import Queries
 from weft.cores.catalog.refusals import Refusal
@@ -62,7 +63,7 @@ class Values:
 
     def __init__(self, context: Context, book: Book, queries: Queries, publishing: Publishing) -> None:
         self.context, self.book, self.publishing = context, book, publishing
-        self.bytes = self.evicted = 0
+        self.bytes = self.evicted = self.heard = 0
         self.published: Callable[[Key, tuple[bytes, ...]], None] | None = None
         """Called for each publication of a service here: bridges need them."""
         self._room = context.budget.part(
@@ -96,21 +97,16 @@ class Values:
             return
         if (live := PREFIX + topic) in self._wanted:
             self.publishing.publish(live, *frames[1:])
-        publisher = self._publishers.get(key)
-        if publisher is None:
-            publisher = self._publishers[key] = Publisher(key)
+        publisher = self._publisher(key)
         value = publisher.values.get(topic)
         if size > limits.VALUE_BYTES_MAX:  # too large to keep, and the value kept before is no longer the last
             self.context.count("lvc_dropped", "too-large")
             self._drop(value)
             self._tidy(publisher)
             return
-        if value is None:
-            value = self._add(Value(topic, publisher))
-        self._order.move_to_end((key, topic))
-        self.bytes += size - value.size
-        value.frames, value.size = frames, size
-        value.at, value.received = now.mono, self.context.wall
+        value = self._put(publisher, value, frames)
+        self.heard += 1
+        value.at, value.received, value.number, value.is_restored = now.mono, self.context.wall, self.heard, False
         value.count += 1
         self._evict()
         if self.published is not None and "@" not in key[0]:
@@ -119,7 +115,23 @@ class Values:
     def kept(self, prefix: bytes, most: int) -> Iterator[tuple[Key, tuple[bytes, ...]]]:
         """The last values whose topic has this prefix, with their publishers; at most `most`."""
         found = islice(self._topics.with_prefix(prefix), most)
-        return ((value.publisher.key, value.frames) for value in found if not value.publisher.is_stale)
+        return ((value.publisher.key, value.frames) for value in found if not value.is_stale)
+
+    def _put(self, publisher: Publisher, value: Value | None, frames: tuple[bytes, ...]) -> Value:
+        """The value with these frames, as the newest one."""
+        topic, size = frames[0], sum(map(len, frames))
+        if value is None:
+            value = self._add(Value(topic, publisher))
+        self._order.move_to_end((publisher.key, topic))
+        self.bytes += size - value.size
+        value.frames, value.size = frames, size
+        return value
+
+    def _publisher(self, key: Key) -> Publisher:
+        publisher = self._publishers.get(key)
+        if publisher is None:
+            publisher = self._publishers[key] = Publisher(key)
+        return publisher
 
     def _add(self, value: Value) -> Value:
         value.publisher.values[value.topic] = value
@@ -158,9 +170,37 @@ class Values:
             return
         publisher.is_stale = not change.instance.is_live
         if change.op == "remove" or (publisher.is_stale and not self.context.settings.lvc_keep):
-            for value in list(publisher.values.values()):
-                self._drop(value)
-            self._publishers.pop(change.instance.key, None)
+            self.forget(change.instance.key)
+
+    def forget(self, key: Key) -> None:
+        """Drop what this publisher said."""
+        publisher = self._publishers.pop(key, None)
+        for value in list(publisher.values.values()) if publisher is not None else ():
+            self._drop(value)
+
+    # From before a restart
+
+    def newest(self) -> Iterator[Value]:
+        """All values, the one heard last first."""
+        return reversed(self._order.values())
+
+    def restore(self, kept: ValueKept) -> None:
+        """Take a value from the journal; a later record of the topic replaces it."""
+        if not kept.frames:
+            return
+        publisher = self._publisher((kept.name, kept.id))
+        value = self._put(publisher, publisher.values.get(kept.frames[0]), kept.frames)
+        value.received, value.count, value.is_restored = kept.received, kept.count, True
+        value.at = self.context.now.mono - max(0, int((self.context.wall - kept.received) * SECOND))
+        self._evict()
+
+    def opened(self) -> None:
+        """All instances are restored: only they have values."""
+        for key, publisher in list(self._publishers.items()):
+            instance = self.book.get(*key)
+            publisher.is_stale = instance is None or not instance.is_live
+            if instance is None or (publisher.is_stale and not self.context.settings.lvc_keep):
+                self.forget(key)
 
     # Subscribers
 
@@ -262,11 +302,11 @@ def _named(value: Value) -> dict[str, Any]:
 
 
 def _shown(value: Value) -> dict[str, Any]:
-    how = {"frames": len(value.frames), "received": value.received, "stale": value.publisher.is_stale}
+    how = {"frames": len(value.frames), "received": value.received, "stale": value.is_stale}
     return _named(value) | how
 
 
 def _counted(value: Value, now: int) -> dict[str, Any]:
     age = max(0, now - value.at) / SECOND
-    how = {"count": value.count, "bytes": value.size, "age_s": age, "stale": value.publisher.is_stale}
+    how = {"count": value.count, "bytes": value.size, "age_s": age, "stale": value.is_stale}
     return _named(value) | how
