@@ -11,14 +11,14 @@ from weft.base.errors import UserError
 BLOCK: Final = 10  # ports of one node
 LAST: Final = 60_000
 _KEPT: Final[deque[int]] = deque()
-_KEPT_MAX: Final = 64  # the largest fabric takes 18; who has taken so many more has bound the first ones, or ended them
+_KEPT_MAX: Final = 64  # the largest fabric takes 18; whoever has taken so many has bound the first ones by then
 
 
 def free_blocks(count: int, start: int = 27_500, host: str = "127.0.0.1", ports: int = BLOCK) -> list[int]:
     """`count` bases of blocks of `ports` ports that are free at an address of this machine, from `start` upward.
 
-    They stay reserved for this process until it ends, also beyond an `exec`, or has taken many more: no other process
-    of the same network is given them here. Ports are bound without a question by whoever wants to.
+    They stay reserved for this process until it ends, even beyond an `exec`, or until it has taken many more: no other
+    process that asks here gets them. A program that binds a port without asking is not held back.
     """
     found: list[int] = []
     width = -(-ports // BLOCK) * BLOCK

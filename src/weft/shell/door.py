@@ -18,7 +18,7 @@ from typing import Final
 from weft.base.errors import StorageFailed
 from weft.shell.links import Links
 
-PATH_BYTES_MAX: Final = 107  # sun_path of Linux, with its closing zero
+PATH_BYTES_MAX: Final = 107  # 108 bytes of sun_path on Linux, less the closing zero
 
 
 def note_down(note: Path, line: str) -> None:

@@ -1,11 +1,11 @@
 """The file calls of the shell, all of them (FLT-030).
 
-Durability depends on which calls were made in which order, so they are few and in one place. A call promises what Linux
-promises, no more: an append may be short, nothing is durable before `sync`, and no name, be it new, moved or removed,
-before `sync_directory`. `weft.testing.disk` has the twins that live in memory, write down every call, and fail on
-demand; the journal cannot tell them apart.
+Durability depends on which calls are made in which order, so they are few and in one place. A call promises what Linux
+promises, and no more. An append may be short. No data is durable before `sync`, and no name, whether created, renamed
+or removed, before `sync_directory`.
 
-Every call may raise OSError.
+`weft.testing.disk` has a twin of these calls that lives in memory, records every call, and fails on demand; the journal
+cannot tell the difference. Every call may raise OSError.
 """
 
 import errno
@@ -14,13 +14,13 @@ import os
 from pathlib import Path
 from typing import Final
 
-FILE_MODE: Final = 0o600  # JRN-007: nobody else may read what a node keeps
+FILE_MODE: Final = 0o600  # JRN-007: no other user may read what a node keeps
 DIRECTORY_MODE: Final = 0o700
-PIECE_BYTES: Final = 1 << 20  # read and copied at once
+PIECE_BYTES: Final = 1 << 20  # per read and copy
 
 
 class File:
-    """An open file: where it was found, and what the system calls it."""
+    """An open file: its path, and its descriptor."""
 
     __slots__ = ("number", "path")
 
@@ -44,28 +44,28 @@ class Files:
         return sorted(os.listdir(path))
 
     def create(self, path: Path) -> File:
-        """A new file to append to; FileExistsError if there is one of that name."""
+        """A new file to append to; FileExistsError if the name is taken."""
         flags = os.O_CREAT | os.O_EXCL | os.O_RDWR | os.O_APPEND | os.O_CLOEXEC
         return File(path, os.open(path, flags, FILE_MODE))
 
     def open(self, path: Path, *, is_writable: bool = False) -> File:
-        """An existing file, to read or also to overwrite, cut and sync."""
+        """Open an existing file, to read it, or also to overwrite, truncate and sync it."""
         return File(path, os.open(path, (os.O_RDWR if is_writable else os.O_RDONLY) | os.O_CLOEXEC))
 
     def append(self, file: File, data: bytes | bytearray) -> int:
-        """Write behind the end of a created file; returns how many bytes got there, which may be fewer."""
+        """Append to the end of a created file; returns how many bytes were written, which may be fewer."""
         return os.write(file.number, data)
 
     def overwrite(self, file: File, offset: int, data: bytes) -> int:
-        """Write in place into a file opened as writable; returns how many bytes were written."""
+        """Overwrite a part of a file opened as writable; returns how many bytes were written."""
         return os.pwrite(file.number, data, offset)
 
     def sync(self, file: File) -> None:
-        """Make content and length durable. Never repeated after it failed (JRN-005)."""
+        """Make content and length durable. Never called again after it failed (JRN-005)."""
         os.fdatasync(file.number)
 
     def truncate(self, file: File, size: int) -> None:
-        """Cut a file to `size` bytes."""
+        """Truncate a file to `size` bytes."""
         os.ftruncate(file.number, size)
 
     def size(self, file: File) -> int:
@@ -85,19 +85,19 @@ class Files:
         return b"".join(pieces)
 
     def close(self, file: File) -> None:
-        """Let go of an open file; a lock on it ends."""
+        """Close an open file; a lock on it ends."""
         os.close(file.number)
 
     def rename(self, source: Path, target: Path) -> None:
-        """Give a file another name; what had that name is gone."""
+        """Rename a file; a file that had the new name is gone."""
         os.rename(source, target)
 
     def unlink(self, path: Path) -> None:
-        """Remove a name; who has the file open can still read it."""
+        """Remove a name; a process that has the file open can still read it."""
         os.unlink(path)
 
     def sync_directory(self, path: Path) -> None:
-        """Make creations, renames and removals in a directory durable."""
+        """Make names that were created, renamed or removed in a directory durable."""
         number = os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
         try:
             os.fsync(number)
@@ -105,7 +105,10 @@ class Files:
             os.close(number)
 
     def lock(self, path: Path) -> File:
-        """An exclusive lock that ends with the process; the file names who holds it. BlockingIOError if another does."""
+        """An exclusive lock that ends with the process; the file names its holder.
+
+        BlockingIOError if another process has it.
+        """
         file = File(path, os.open(path, os.O_CREAT | os.O_RDWR | os.O_CLOEXEC, FILE_MODE))
         try:
             fcntl.flock(file.number, fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -117,12 +120,12 @@ class Files:
         return file
 
     def free_bytes(self, path: Path) -> int:
-        """What an ordinary user may still write to the file system of `path`."""
+        """Bytes that an unprivileged user may still write to the file system of `path`."""
         facts = os.statvfs(path)
         return facts.f_bavail * facts.f_frsize
 
     def mount_point(self, path: Path) -> Path:
-        """The mount that `path` lies on, to tell a person."""
+        """The mount point of `path`, for messages to people."""
         path = Path(os.path.realpath(path))
         while not os.path.ismount(path):
             path = path.parent
@@ -139,13 +142,13 @@ def read_whole(files: Files, path: Path) -> bytes:
 
 
 def append_whole(files: Files, file: File, data: bytes | bytearray) -> None:
-    """Append all of `data`; OSError if it did not get there whole."""
+    """Append all of `data`; OSError if not all of it was written."""
     if files.append(file, data) != len(data):
         raise OSError(errno.ENOSPC, "no room for the whole write", str(file.path))
 
 
 def put_whole(files: Files, path: Path, data: bytes) -> None:
-    """Write a file whole or not at all, durably, in place of what had its name."""
+    """Write a file completely or not at all, durably, in place of an earlier one of that name."""
     partial = path.with_name(path.name + ".tmp")
     remove(files, partial)
     file = files.create(partial)
@@ -159,7 +162,7 @@ def put_whole(files: Files, path: Path, data: bytes) -> None:
 
 
 def remove(files: Files, path: Path) -> None:
-    """Remove a file that may be absent."""
+    """Remove a file that may not exist."""
     try:
         files.unlink(path)
     except FileNotFoundError:

@@ -1,8 +1,8 @@
-"""What the machines below a node measure, for Prometheus: `/metrics/fleet` (MET-006, MEA-030).
+"""The measurements of all machines below a node, for Prometheus: `/metrics/fleet` (MET-006, MEA-030).
 
-Batches are decoded only while somebody scrapes: from the first scrape on until ten minutes after the last. So the
-answer is complete from the second scrape on, once each metric was measured twice. Values are the calculated ones, as
-everywhere in Weft, in base units; a series that is older than it usually takes is not told any more.
+Batches are decoded only from the first scrape until ten minutes after the last one. So the answer is complete from the
+second scrape on, once each metric was measured twice. Values are calculated as everywhere in Weft, in base units. A
+series that has had no sample for a minute, or for three of its usual intervals if that is longer, is left out.
 """
 
 from collections.abc import Callable, Iterable, Iterator
@@ -23,9 +23,9 @@ METRIC: Final = "weft.metric"
 WATCHED_NS: Final = 600 * SECOND  # after the last scrape
 STALE_NS: Final = 60 * SECOND  # at least; metrics are measured every second to every minute
 STALE_GAPS: Final = 3
-GONE_NS: Final = 3_600 * SECOND  # then a series is forgotten
-SERIES_OF_ONE_MAX: Final = 256  # of one machine: what comes beyond is counted
-SERIES_MAX: Final = 50_000  # of all, about 25 MB
+GONE_NS: Final = 3_600 * SECOND  # after this time without a sample a series is dropped
+SERIES_OF_ONE_MAX: Final = 256  # of one machine; further ones are counted only
+SERIES_MAX: Final = 50_000  # of all machines, about 25 MB
 BODIES_KNOWN_MAX: Final = 2_000
 UNITS: Final[dict[str, tuple[str, float]]] = {
     "%": ("_ratio", 0.01),
@@ -37,7 +37,10 @@ UNITS: Final[dict[str, tuple[str, float]]] = {
     "us/s": ("_ratio", 1e-6),
     "Cel": ("_celsius", 1),
 }
-"""How names end, and what makes base units of a value; `{operation}/s` is named by its words, `1` by nothing."""
+"""Suffix of the name, and the factor to base units.
+
+For `{operation}/s` the words are used, for `1` there is no suffix.
+"""
 
 Key = tuple[str, str, tuple[tuple[str, str], ...]]
 """Name in the configuration, detail, labels."""
@@ -56,7 +59,7 @@ class Held:
 
 
 class Sample(NamedTuple):
-    """A value as it is told."""
+    """A value as it is exposed."""
 
     family: str
     says: str
@@ -118,7 +121,7 @@ class FleetValues:
         held.point, held.heard_ns = point, now.mono
 
     def told(self, name_of: Callable[[bytes], str], now: Now) -> Iterator[Sample]:
-        """All fresh values; values older than an hour are dropped."""
+        """All fresh values; series without a sample for an hour are dropped."""
         for origin, node in self._nodes.items():
             for key, held in list(node.items()):
                 age_ns = now.mono - held.heard_ns

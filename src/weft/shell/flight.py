@@ -17,7 +17,7 @@ from weft.node.events import EVENTS
 from weft.node.node import NodeEffect, Transmit
 
 NOTES_MAX: Final = 4_096
-WHOLE_BYTES: Final = 1_024  # of one message that is kept as it is; of a larger one only what a dump shows, so that its memory is free for the next
+WHOLE_BYTES: Final = 1_024  # larger messages are cut to what a dump shows, so that their memory is free at once
 FRAMES_SHOWN: Final = 8
 FRAME_BYTES_SHOWN: Final = 128
 EVENT_CHARS_SHOWN: Final = 300

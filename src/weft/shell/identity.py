@@ -1,4 +1,4 @@
-"""The identity of this node, kept in its state directory: made once; the era grows with each start."""
+"""The identity of this node, kept in its state directory: made once, with an era that grows at each start."""
 
 import errno
 import os
@@ -15,7 +15,7 @@ from weft.shell.files import Files, put_whole
 
 SECRET_BYTES: Final = 32
 NOT_HERE: Final = frozenset({errno.EACCES, errno.EPERM, errno.ENOENT, errno.ENOTDIR, errno.EEXIST})
-"""Errors that can never be solved at this path; every other error is one of the disk."""
+"""Errors that show that a state directory cannot be at this path; every other error is one of the disk."""
 
 
 class Identity(msgspec.Struct, frozen=True):
@@ -33,10 +33,10 @@ class Identity(msgspec.Struct, frozen=True):
 
 
 def begin_start(state: Path, name: str, wall_ns: int) -> Identity:
-    """The identity of a new start, durable before it is used: an era is never used twice.
+    """The identity of a new start, durable before it is used: no era is ever used twice.
 
-    A state directory belongs to one name; giving it another is refused (UserError `name-changed`), as is a place where
-    none can be (`no-state`). StorageFailed if the disk fails.
+    A state directory belongs to one name; another name is refused (UserError `name-changed`), and so is a path where
+    there can be no directory (`no-state`). StorageFailed if the disk fails.
     """
     path = state / "node.json"
     try:
@@ -62,7 +62,10 @@ def begin_start(state: Path, name: str, wall_ns: int) -> Identity:
 
 
 def identity_in(state: Path) -> Identity | None:
-    """The identity whose state is here; None if there is none. UserError `bad-identity` if it cannot be read."""
+    """The identity stored in a state directory; None if there is none.
+
+    UserError `bad-identity` if it cannot be read.
+    """
     return _read(state / "node.json")
 
 

@@ -2,8 +2,9 @@
 
     async with weft.chain_client("tagger", node=process.inside) as chain: ...
 
-`Inside` opens connections as a client of the library wants them (`weft.client.link.sockets.Opener`). Nobody outside can
-have such a routing id: libzmq keeps a first byte of zero for ids of five bytes that it makes itself.
+`Inside` opens connections in the form that a client of the library expects (`weft.client.link.sockets.Opener`). No
+client outside can have such a routing id: libzmq reserves ids that begin with a zero byte for the five-byte ones that
+it makes itself.
 """
 
 import os
@@ -17,25 +18,25 @@ from weft.shell.runner import Runner
 CHANNEL: Final = "clients"
 PREFIX: Final = b"\x00inside"
 OWN: Final = f"localhost:{os.geteuid()}::"
-"""As the kernel would say it of a socket; no process, since its end is the node's."""
+"""What the kernel says about a socket of this user; without a process, because its end is the node's."""
 
 
 class Inside:
-    """Opens connections to the node that runs here."""
+    """Opens connections to the node of this process."""
 
     def __init__(self, runner: Runner) -> None:
         self.runner = runner
         self._opened = 0
 
     def __call__(self, on_ready: Callable[[], None], on_end: Callable[[], None]) -> "InsideWire":
-        """One more connection; `on_ready` is called when there is something to take, `on_end` when the node has ended."""
+        """Open a connection. `on_ready` is called when there is a message to take, `on_end` when the node has ended."""
         self._opened += 1
         self.runner.ended.add_done_callback(lambda _: on_end())
         return InsideWire(self.runner, PREFIX + self._opened.to_bytes(9, "big"), on_ready)
 
 
 class InsideWire:
-    """One connection of a client of this very process."""
+    """One connection of a client in this process."""
 
     def __init__(self, runner: Runner, peer: bytes, on_ready: Callable[[], None]) -> None:
         self._runner, self._peer, self._on_ready = runner, peer, on_ready
@@ -43,20 +44,20 @@ class InsideWire:
         runner.inside[CHANNEL, peer] = self._hear
 
     def send(self, frames: list[bytes]) -> bool:
-        """Hand over a multipart; the node hears it in its next turn."""
+        """Send a multipart message; the node receives it in its next turn."""
         self._runner.post(Source(CHANNEL, self._peer, None, OWN), frames)
         return True
 
     def take(self) -> list[bytes] | None:
-        """The next multipart; None: there is none now."""
+        """The next multipart message; None: there is none now."""
         return self._inbox.popleft() if self._inbox else None
 
     def is_ready(self) -> bool:
-        """Whether there is one."""
+        """Whether there is a message to take."""
         return bool(self._inbox)
 
     def close(self) -> None:
-        """Stop hearing messages from inside the process."""
+        """Close the connection; later messages to it are dropped."""
         self._runner.inside.pop((CHANNEL, self._peer), None)
 
     def _hear(self, frames: list[bytes]) -> None:

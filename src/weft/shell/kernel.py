@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Final
 
 TABLES: Final = {socket.AF_INET: Path("/proc/net/tcp"), socket.AF_INET6: Path("/proc/net/tcp6")}
-LINES_MAX: Final = 200_000  # of the kernel's table; a machine with more connections answers nobody without a key
+LINES_MAX: Final = 200_000  # of the kernel's table; on a machine with more connections nobody is answered without a key
 LOCAL, REMOTE, UID = 1, 2, 7
 """Columns of the table."""
 
@@ -15,16 +15,16 @@ Address = tuple[str, int]
 
 
 def is_same_user(client: Address, server: Address) -> bool:
-    """Whether a program of the user of this process has that end of the connection; the system's own user always may.
+    """Whether the user of this process has that end of the connection; root always counts.
 
-    `client`: where it comes from; `server`: where it arrived. False for who is not on this machine: the kernel knows no
-    such connection here.
+    `client`: where it comes from; `server`: where it arrived. False for a client on another machine: this kernel has no
+    such connection.
     """
     return uid_of(client, server) in (os.geteuid(), 0)
 
 
 def uid_of(client: Address, server: Address) -> int | None:
-    """The user whose program has opened a connection of this machine; None: there is none, or the kernel does not say."""
+    """The user that opened a connection of this machine; None: there is none, or the kernel does not say."""
     for family, table in TABLES.items():
         here, there = _written(client, family), _written(server, family)
         if here and there and (uid := _look_up(table, here, there)) is not None:
@@ -42,7 +42,7 @@ def _look_up(table: Path, here: str, there: str) -> int | None:
 
 
 def _written(address: Address, family: socket.AddressFamily) -> str:
-    """An address in the form of the table: words in the byte order of the machine; empty: another address family."""
+    """An address as the kernel's table shows it: words in the machine's byte order; empty: another address family."""
     host = address[0].partition("%")[0]
     try:
         raw = socket.inet_pton(family, host)

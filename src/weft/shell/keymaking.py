@@ -1,4 +1,4 @@
-"""Makes the keys of a node, and writes down what enrolment told it (SEC-004, SEC-020); `shell.keys` reads both.
+"""Makes the keys of a node, and stores what it learned when it joined (SEC-004, SEC-020); `shell.keys` reads both.
 
 address.json    in the state directory: the address at which a node of loopback listens since its first invitation
 """
@@ -49,17 +49,17 @@ metadata
 curve
     public-key = "{public}"
     secret-key = "{secret}"
-"""  # noqa: S105  # a form, without the secret
+"""  # noqa: S105  # a template, without the secret
 
 
 class Address(msgspec.Struct, frozen=True):
-    """Where a node listens, in the place of the loopback address of its file."""
+    """Where a node listens, in place of the loopback address of its file."""
 
     host: str
 
 
 def make_keys(state: Path) -> Keys:
-    """The pair of a node, made if there is none; UserError `open-keys`, `bad-keys`, StorageFailed."""
+    """The key pair of a node, made if there is none; UserError `open-keys`, `bad-keys`, StorageFailed."""
     found = load_keys(state)
     return found if found is not None else write_keys(state, new_pair())
 
@@ -71,7 +71,7 @@ def new_pair() -> Keys:
 
 
 def write_keys(state: Path, pair: Keys, name: str = SECRET) -> Keys:
-    """Write a pair into the folder of keys, whole or not at all, where nobody else can read it; StorageFailed."""
+    """Write a key pair into the key directory, completely or not at all, readable by its owner only; StorageFailed."""
     try:
         folder = make_folder(state)
         put_whole(Files(), folder / name, _SECRET.format(public=pair.public, secret=pair.secret).encode())
@@ -83,7 +83,7 @@ def write_keys(state: Path, pair: Keys, name: str = SECRET) -> Keys:
 
 
 def write_session_key(path: Path) -> Keys:
-    """Make the pair of a session of documents in a new file; UserError `exists`, StorageFailed."""
+    """Make the key pair of a document session in a new file; UserError `exists`, StorageFailed."""
     pair = new_pair()
     text = _SECRET.format(public=pair.public, secret=pair.secret).replace(
         "Whoever reads this file is the node.", SESSION
@@ -100,20 +100,20 @@ def write_session_key(path: Path) -> Keys:
 
 
 def following_key(state: Path) -> str:
-    """The public half of the pair that is to be the next one; empty: there is none. UserError `open-keys`, `bad-keys`."""
+    """The public half of the next key pair; empty: there is none. UserError `open-keys`, `bad-keys`."""
     found = load_keys(state, FOLLOWING)
     return "" if found is None or found == load_keys(state) else found.public
 
 
 def make_following(state: Path) -> str:
-    """The public half of the next pair, made if there is none; UserError, StorageFailed."""
+    """The public half of the next key pair, made if there is none; UserError, StorageFailed."""
     return following_key(state) or write_keys(state, new_pair(), FOLLOWING).public
 
 
 def take_following(state: Path, node: str) -> str:
-    """Let the next pair be the pair of the node, whose UUID is `node`; its public half. UserError, StorageFailed.
+    """Make the next key pair the current one of the node with UUID `node`; its public half. UserError, StorageFailed.
 
-    A crash in between leaves the new pair in both places, which counts as taken.
+    After a crash in between the new pair stands in both places, which counts as done.
     """
     pair = load_keys(state, FOLLOWING)
     if pair is None:
@@ -131,7 +131,7 @@ def take_following(state: Path, node: str) -> str:
 
 
 def found_fabric(state: Path, who: Identity, endpoint: str) -> Keys:
-    """Keys for a root, which knows itself and makes the fabric's secret for datagrams; StorageFailed, UserError."""
+    """Make the keys of a root, which knows itself, and the fabric's secret for datagrams; StorageFailed, UserError."""
     pair, known = make_keys(state), load_known(state)
     own = Binding(
         curve=(pair.public,),
@@ -152,13 +152,13 @@ def found_fabric(state: Path, who: Identity, endpoint: str) -> Keys:
 
 
 def keep_welcome(state: Path, welcome: Welcome) -> None:
-    """Write down whom a machine knows that has joined; StorageFailed."""
+    """Store which nodes a machine knows since it joined; StorageFailed."""
     places = dict.fromkeys(welcome.parents[:1], welcome.root)
     save_known(state, Known(bindings=welcome.keys, places=places, beacon_key=welcome.beacon_key))
 
 
 def keep_address(state: Path, host: str) -> None:
-    """Let the node listen there from its next start on; StorageFailed."""
+    """Let the node listen at this address from its next start on; StorageFailed."""
     try:
         put_whole(Files(), state / ADDRESS, msgspec.json.encode(Address(host)))
     except OSError as error:
@@ -166,9 +166,9 @@ def keep_address(state: Path, host: str) -> None:
 
 
 def addressed(settings: NodeSettings, state: Path) -> NodeSettings:
-    """The settings with the address that was kept, if their own is one of loopback; UserError `bad-address`.
+    """The settings with the stored address, if the configured one is of loopback; UserError `bad-address`.
 
-    What other nodes reach moves there, documents too; the catalog of this machine's programs stays where they are.
+    Listeners for other nodes move to it, documents included. The catalog for programs of this machine stays.
     """
     path = state / ADDRESS
     try:
@@ -192,7 +192,7 @@ def addressed(settings: NodeSettings, state: Path) -> NodeSettings:
 
 
 def moved(listen: str, host: str) -> str:
-    """Where a session listens: at the node's address, unless its table names one.
+    """Where a session listens: at the node's address, unless its own table names one.
 
     >>> moved("127.0.0.1", "10.0.0.1"), moved("127.0.0.1:50001", "10.0.0.1"), moved("10.0.0.9", "10.0.0.1")
     ('10.0.0.1', '10.0.0.1:50001', '10.0.0.9')
@@ -219,7 +219,7 @@ def address_fault(host: str) -> str:
 
 
 def local_address(towards: str, port: int) -> str:
-    """The address of this machine by which it reaches another one; nothing is sent. Empty: it does not reach it."""
+    """The address of this machine that reaches another one; nothing is sent. Empty: there is no way to it."""
     try:
         family, _, _, _, place = socket.getaddrinfo(towards, port, type=socket.SOCK_DGRAM)[0]
         with socket.socket(family, socket.SOCK_DGRAM) as probe:

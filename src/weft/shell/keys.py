@@ -1,13 +1,14 @@
-"""The keys of a node in its state directory, and what enrolment told it (SEC-004, SEC-013).
+"""The keys of a node in its state directory, and what it learned when it joined (SEC-004, SEC-013).
 
     keys/                   directory, 0700
-    keys/node.key_secret    the node's pair, in pyzmq's form of certificates, 0600
-    keys/next.key_secret    the pair that is to be the next one, while the node's key is rotated, 0600
-    keys/node.key           its public half in the same form, for people
-    keys/http.token         what opens the node's pages to programs of other machines, 0600
-    keys/known.json         whom it knows before the configuration tells it (`Known`), 0600
+    keys/node.key_secret    the node's key pair, in pyzmq's form of certificates, 0600
+    keys/next.key_secret    the next key pair, while the node's key is rotated, 0600
+    keys/node.key           the public key in the same form, for people
+    keys/http.token         gives programs of other machines access to the node's pages, 0600
+    keys/known.json         which nodes it knows before the configuration arrives (`Known`), 0600
 
-A node without `keys/node.key_secret` has no keys. Whoever may read the secret is the node: wider modes end the start.
+A node without `keys/node.key_secret` has no keys. Whoever can read the secret can act as the node, so a node does not
+start if the modes are wider.
 """
 
 import os
@@ -31,12 +32,12 @@ PUBLIC: Final = "node.key"
 KNOWN: Final = "known.json"
 TOKEN: Final = "http.token"  # noqa: S105  # a name of a file
 TOKEN_BYTES: Final = 32
-OTHERS: Final = 0o077  # what nobody but the owner may have
+OTHERS: Final = 0o077  # permissions that only the owner may have
 FILE_BYTES_MAX: Final = 4 << 20
 
 
 class Known(Trust, frozen=True, kw_only=True, omit_defaults=True):
-    """What enrolment told a node, enough to reach its parent, and to know it: the configuration tells the rest."""
+    """What a node learned when it joined: enough to reach and recognise its parent. The configuration has the rest."""
 
     beacon_key: Annotated[str, Meta(pattern="^([0-9a-f]{64})?$")] = ""
     """The fabric's secret for datagrams, in hex (BEA-007); empty: none."""
@@ -46,7 +47,10 @@ class Known(Trust, frozen=True, kw_only=True, omit_defaults=True):
 
 
 def load_keys(state: Path, name: str = SECRET) -> Keys | None:
-    """The node's pair; None if it has none. UserError `open-keys`: others may read it, `bad-keys`: it is no pair."""
+    """The node's key pair; None if it has none.
+
+    UserError `open-keys`: others may read it, `bad-keys`: it is no pair.
+    """
     path = state / FOLDER / name
     text = _private_text(path)
     if text is None:
@@ -58,7 +62,7 @@ def load_keys(state: Path, name: str = SECRET) -> Keys | None:
 
 
 def load_known(state: Path) -> Known:
-    """What enrolment told; nothing, if there was none. UserError `open-keys`, `bad-keys`."""
+    """What the node learned when it joined; empty if it never did. UserError `open-keys`, `bad-keys`."""
     path = state / FOLDER / KNOWN
     text = _private_text(path)
     if text is None:
@@ -70,7 +74,7 @@ def load_known(state: Path) -> Known:
 
 
 def save_known(state: Path, known: Known) -> None:
-    """Keep it, whole or not at all; StorageFailed."""
+    """Store it, completely or not at all; StorageFailed."""
     path = state / FOLDER / KNOWN
     try:
         make_folder(state)
@@ -80,7 +84,10 @@ def save_known(state: Path, known: Known) -> None:
 
 
 def http_token(state: Path) -> str:
-    """What a program of another machine says to read this node's pages and to give it orders; made once. UserError, StorageFailed."""
+    """The token with which programs of other machines read this node's pages and give orders; made once.
+
+    UserError, StorageFailed.
+    """
     path = state / FOLDER / TOKEN
     text = _private_text(path)
     if text is None:
@@ -94,7 +101,7 @@ def http_token(state: Path) -> str:
 
 
 def make_folder(state: Path) -> Path:
-    """The folder of the keys, which nobody else may look into; OSError."""
+    """The key directory, made if needed, which no other user may read; OSError."""
     folder = state / FOLDER
     make_directories(LocalFiles(), state)
     Files().make_directory(folder)
@@ -102,7 +109,7 @@ def make_folder(state: Path) -> Path:
 
 
 def session_key(path: Path) -> Keys:
-    """The pair in a file that only its owner may read; UserError `no-keys`, `open-keys`, `bad-keys`."""
+    """The key pair in a file that only its owner may read; UserError `no-keys`, `open-keys`, `bad-keys`."""
     again = "weft doc key new FILE; or the same file as the others of the session"
     try:
         mode = path.stat().st_mode
@@ -120,7 +127,7 @@ def session_key(path: Path) -> Keys:
 
 
 def _private_text(path: Path) -> str | None:
-    """A file that only its owner may touch, in a folder of the same kind; None: it is not there."""
+    """The text of a file that only its owner may access, in a directory of the same kind; None: there is no file."""
     try:
         modes = path.parent.stat().st_mode, path.stat().st_mode
         with path.open(encoding="utf-8") as file:

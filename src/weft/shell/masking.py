@@ -1,9 +1,9 @@
 """Masks secrets on their way into a lake, and keeps the key for their hashes (LAK-014).
 
 A node that drains keeps the file `drain.json` in its state directory: the key, made once, and the patterns of its
-`[lake] secrets`. The key never leaves the machine by itself; where several roots shall hide a secret alike, it is
-copied by hand. `weft drain` finds the file beside the journal of a dead node, so what that one would have hidden stays
-hidden.
+`[lake] secrets`. The key never leaves the machine by itself; to let several roots mask a secret in the same way, copy
+it by hand. `weft drain` finds the file beside the journal of a dead node, so what that node would have masked stays
+masked.
 
 A pattern is compared with the whole key. `*` stands for any characters but `/`, `**` for any.
 """
@@ -26,15 +26,15 @@ _STARS: Final = re.compile(r"(\*+)")
 
 
 class Hidden(msgspec.Struct, frozen=True):
-    """`drain.json`."""
+    """The content of `drain.json`."""
 
     key: str
-    """Hex."""
+    """In hex."""
     secrets: tuple[str, ...] = ()
 
 
 def mask_of(state: Path, secrets: tuple[str, ...]) -> Mask:
-    """The mask of a node that drains; its key is made at its first start. OSError, UserError `bad-identity`."""
+    """The mask of a draining node; its key is made at its first start. OSError, UserError `bad-identity`."""
     path = state / FILE
     known = _read(path)
     hidden = Hidden(known.key if known else os.urandom(KEY_BYTES).hex(), secrets)
@@ -44,7 +44,7 @@ def mask_of(state: Path, secrets: tuple[str, ...]) -> Mask:
 
 
 def mask_beside(journal: Path) -> Mask:
-    """The mask of the node whose journal this is; of one that never drained, a mask of its own without patterns."""
+    """The mask of the node with this journal; of a node that never drained, a new one without patterns."""
     return _mask(_read(journal.parent / FILE) or Hidden(os.urandom(KEY_BYTES).hex()))
 
 

@@ -1,17 +1,18 @@
-"""Peers of a session by multicast DNS, where zeroconf is installed (PEE-020, PEE-021; seed: Discovery).
+"""Finds the peers of a session by multicast DNS, if zeroconf is installed (PEE-020, PEE-021; seed: Discovery).
 
     mdns = Mdns(found, vanished)
-    why = mdns.open(Announced("Jam Timer", "192.168.1.20:50001", uuid, "Final"))  # empty: it is there
+    why = mdns.open(Announced("Jam Timer", "192.168.1.20:50001", uuid, "Final"))  # empty: it is announced
     await mdns.close()
 
-One per session: it is announced where it can be reached, and nowhere else, so a session on loopback stays on this
-machine. `found(endpoint, uuid, text)` and `vanished(endpoint)` are called in the loop of `open`; what is found is told
-as it is, own entries and other sessions too, since the core knows what to call. It is told again every minute: who was
-away longer than one calls again would stay lost to a cache that never let go of it.
+Each session has one `Mdns`. A session is announced on the interfaces where it can be reached, and on no other, so a
+session on loopback stays on this machine. `found(endpoint, uuid, text)` and `vanished(endpoint)` are called in the loop
+that called `open`. Entries are reported unfiltered, own ones and those of other sessions too, because the core decides
+whom to call. Known entries are reported again every minute: the core stops calling a peer that stays away, and
+zeroconf's cache does not report one that comes back before its record has expired.
 
-The library works in a thread with a loop of its own. A node's loop takes every fault that nobody looked at for a broken
-promise of Weft and stops, and what strangers multicast must not do that. A network that comes later, goes, or gives
-another address is followed: each time all is announced and asked for afresh.
+The library runs in a thread with a loop of its own. A node's loop treats every unhandled exception as a fault of Weft
+and stops the node, and multicast from strangers must not cause that. When a network appears, disappears or changes its
+address, everything is announced and queried again.
 """
 
 import asyncio
@@ -35,16 +36,16 @@ if TYPE_CHECKING:
     from zeroconf.asyncio import AsyncServiceBrowser, AsyncZeroconf
 
 TYPE: Final = "_nsode_derbyos_com._tcp.local."
-"""The seed's word; longer than DNS-SD allows, so the library is told not to mind."""
+"""The seed's word; longer than DNS-SD allows, so the library's check is turned off."""
 LABEL_BYTES_MAX: Final = 63  # of DNS
 KNOWN_MAX: Final = 512  # as many endpoints as a session remembers (PEE-014)
-LOOKS_MAX: Final = 32  # questions about entries at one time
+LOOKS_MAX: Final = 32  # entries queried at the same time
 LOOK_MS: Final = 3_000.0
-TEND_S: Final = 15.0  # between looks at the machine's addresses
-GOODBYE_S: Final = 3.0  # an end waits no longer for what multicast does
+TEND_S: Final = 15.0  # between two checks of the machine's addresses
+GOODBYE_S: Final = 3.0  # closing waits no longer for multicast
 REMIND_TENDS: Final = 4
-"""What is known is told again each so many of them."""
-EVERYWHERE: Final = "0.0.0.0"  # noqa: S104  # nothing is bound here
+"""Known entries are reported again every so many checks."""
+EVERYWHERE: Final = "0.0.0.0"  # noqa: S104  # not bound to
 NOT_INSTALLED: Final = "zeroconf is not installed"
 
 Address = IPv4Address | IPv6Address
@@ -53,12 +54,12 @@ TellVanished = Callable[[str], None]
 
 
 class Announced(NamedTuple):
-    """What others shall see of a session."""
+    """What others see of a session."""
 
     label: str
     """The visible name of the node."""
     endpoint: str
-    """Where its ROUTER listens; the host may be the wildcard."""
+    """Where its ROUTER listens; the host may be a wildcard."""
     uuid: bytes
     text: str
     """Its session string (PEE-011)."""
@@ -72,7 +73,7 @@ class Local(NamedTuple):
 
 
 class Mdns:
-    """One session's entry, and its eye for others."""
+    """Announces one session, and watches for others."""
 
     def __init__(self, found: TellFound, vanished: TellVanished) -> None:
         self._found, self._vanished = found, vanished
@@ -81,12 +82,15 @@ class Mdns:
         self._opening: Future[None] | None = None
 
     def open(self, mine: Announced) -> str:
-        """Announce, and look for others, from about a second later on; again: as somebody else. Why it cannot be, or nothing."""
+        """Announce the session and look for others, from about a second later on; returns why it cannot be, or "".
+
+        May be called again with another announcement.
+        """
         try:
-            import zeroconf  # noqa: F401  # an extra; what uses it is imported behind this
+            import zeroconf  # noqa: F401  # an extra: what needs it is imported after this check
         except ImportError:
             return NOT_INSTALLED
-        logging.getLogger("zeroconf").setLevel(logging.CRITICAL)  # what strangers multicast is no news
+        logging.getLogger("zeroconf").setLevel(logging.CRITICAL)  # bad multicast from strangers is not logged
         if self._thread is None:
             self._thread = _Thread()
             self._thread.start()
@@ -97,7 +101,7 @@ class Mdns:
         return ""
 
     async def close(self) -> None:
-        """Take the entry back: others hear of it at once."""
+        """Withdraw the entry: others notice at once."""
         thread, self._thread = self._thread, None
         if thread is not None and self._inside is not None and self._opening is not None:
             self._opening.cancel()
@@ -106,7 +110,7 @@ class Mdns:
 
 
 class Entry:
-    """One entry of another service type, announced from its opening to its close; it looks for nobody (BEA-006)."""
+    """An entry of another service type, announced from `open` to `close`; it does not look for others (BEA-006)."""
 
     def __init__(self, service_type: str) -> None:
         self._type = service_type
@@ -115,19 +119,22 @@ class Entry:
         self._opening: Future[None] | None = None
 
     def open(self, label: str, endpoint: str, said: dict[str, str]) -> str:
-        """Announce `host:port` where it can be reached, with these pairs as its text; why it cannot be, or nothing."""
+        """Announce `host:port` where it can be reached, with `said` as its TXT record.
+
+        Returns why that is impossible, or "".
+        """
         try:
-            import zeroconf  # noqa: F401  # an extra; what uses it is imported behind this
+            import zeroconf  # noqa: F401  # an extra: what needs it is imported after this check
         except ImportError:
             return NOT_INSTALLED
-        logging.getLogger("zeroconf").setLevel(logging.CRITICAL)  # what strangers multicast is no news
+        logging.getLogger("zeroconf").setLevel(logging.CRITICAL)  # bad multicast from strangers is not logged
         self._thread = _Thread()
         self._thread.start()
         self._opening = self._thread.begin(self._announce(label, endpoint, said))
         return ""
 
     async def close(self) -> None:
-        """Take it back: others hear of it at once."""
+        """Withdraw the entry: others notice at once."""
         thread, self._thread = self._thread, None
         if thread is not None and self._opening is not None:
             self._opening.cancel()
@@ -144,7 +151,7 @@ class Entry:
         name = f"{label_of(label)}.{self._type}"
         info = ServiceInfo(self._type, name, port=port, properties=dict(said), parsed_addresses=addresses)
         mine = Announced(label, endpoint, b"", "")
-        with contextlib.suppress(OSError, RuntimeError, Error):  # no such interface, none that can multicast
+        with contextlib.suppress(OSError, RuntimeError, Error):  # no such interface, or none with multicast
             self._made = AsyncZeroconf(interfaces=[*map(str, _interfaces(mine, here))])
             await self._made.async_register_service(info, allow_name_change=True, strict=False)
 
@@ -157,14 +164,14 @@ class Entry:
 
 
 class Eyes:
-    """Of all sessions of a node."""
+    """The `Mdns` of each session of a node."""
 
     def __init__(self, label: str, order: Callable[[Any], None]) -> None:
         self._label, self._order = label, order
         self._eyes: dict[str, Mdns] = {}
 
     def open(self, work: OpenSession, endpoint: str) -> None:
-        """Announce a session that listens there, as far as it wants that and the library is installed."""
+        """Announce a session that listens at `endpoint`, if it wants that and the library is installed."""
         if not (work.mdns and endpoint):
             return
         name = work.session
@@ -178,12 +185,12 @@ class Eyes:
         self._eyes[name].open(Announced(label, endpoint, work.uuid, work.text))
 
     async def close(self) -> None:
-        """Take all entries back."""
+        """Withdraw all entries."""
         await asyncio.gather(*[eye.close() for eye in self._eyes.values()])
 
 
 def _calls(loop: asyncio.AbstractEventLoop, told: Callable[..., None]) -> Callable[..., None]:
-    """The same call in another loop, or none when that has ended."""
+    """The function, called in another loop; after that loop has ended, nothing is called."""
 
     def call(*said: Any) -> None:
         with contextlib.suppress(RuntimeError):
@@ -193,7 +200,7 @@ def _calls(loop: asyncio.AbstractEventLoop, told: Callable[..., None]) -> Callab
 
 
 class _Thread(threading.Thread):
-    """Run the library's event loop; its faults end nothing of ours."""
+    """Runs the library's event loop, and ignores its unhandled exceptions."""
 
     def __init__(self) -> None:
         super().__init__(name="weft-mdns", daemon=True)
@@ -201,22 +208,22 @@ class _Thread(threading.Thread):
         self._loop.set_exception_handler(lambda _, __: None)
 
     def run(self) -> None:
-        """Until the end."""
+        """Run the loop until `end`."""
         self._loop.run_forever()
         self._loop.close()
 
     def begin(self, asked: Coroutine[Any, Any, None]) -> "Future[None]":
-        """Run something in that loop."""
+        """Run a coroutine in that loop."""
         return asyncio.run_coroutine_threadsafe(asked, self._loop)
 
     def end(self) -> None:
-        """Stop it."""
+        """Stop the loop."""
         self._loop.call_soon_threadsafe(self._loop.stop)
         self.join(1.0)
 
 
 class _Inside:
-    """What lives in that loop."""
+    """The part that lives in the library's loop."""
 
     def __init__(self, found: Callable[..., None], vanished: Callable[..., None]) -> None:
         self._found, self._vanished = found, vanished
@@ -239,7 +246,7 @@ class _Inside:
         self._tending: asyncio.Task[None] | None = None
 
     async def open(self, mine: Announced) -> None:
-        """Begin, or begin again as somebody else."""
+        """Start, or start again with another announcement."""
         async with self._turns:
             await self._stop()
             self._mine = mine
@@ -248,14 +255,14 @@ class _Inside:
                 self._tending = asyncio.create_task(self._tend())
 
     async def close(self) -> None:
-        """The end."""
+        """Stop for good."""
         async with self._turns:
             if self._tending is not None:
                 self._tending.cancel()
             await self._stop()
 
     async def _start(self) -> None:
-        """Announce and ask; without a network nothing happens, until there is one."""
+        """Announce and query; without a network nothing happens, and `_tend` tries again."""
         from zeroconf import Error
         from zeroconf.asyncio import AsyncServiceBrowser, AsyncZeroconf
 
@@ -268,7 +275,7 @@ class _Inside:
             self._zeroconf = AsyncZeroconf(interfaces=[*map(str, _interfaces(self._mine, self._locals))])
             self._browser = AsyncServiceBrowser(self._zeroconf.zeroconf, TYPE, handlers=[self._change])
             self._saying = await self._zeroconf.async_register_service(info, allow_name_change=True, strict=False)
-        except (OSError, RuntimeError, Error):  # no such interface, none that can multicast
+        except (OSError, RuntimeError, Error):  # no such interface, or none with multicast
             await self._stop()
 
     async def _stop(self) -> None:
@@ -283,7 +290,7 @@ class _Inside:
             await made.async_close()
 
     async def _tend(self) -> None:
-        """Follow the machine's addresses, and remind."""
+        """Follow the machine's addresses, and report known entries again at times."""
         tends = 0
         while True:
             await asyncio.sleep(TEND_S)
@@ -297,7 +304,7 @@ class _Inside:
                     self._found(*told)
 
     def _change(self, *, zeroconf: "Zeroconf", name: str, state_change: "ServiceStateChange", **_: Any) -> None:
-        """The library calls it by these names."""
+        """Callback of the library, which passes these argument names."""
         if state_change.name == "Removed":
             self._forget(name)
         elif len(self._waiting) < KNOWN_MAX:
@@ -305,13 +312,13 @@ class _Inside:
             self._look_on(zeroconf)
 
     def _look_on(self, zeroconf: "Zeroconf") -> None:
-        """Ask about entries, a few at a time, each once at a time."""
+        """Query waiting entries, a few at a time, and each once at a time."""
         for name in [name for name in self._waiting if name not in self._looks][: LOOKS_MAX - len(self._looks)]:
             del self._waiting[name]
             self._looks[name] = asyncio.create_task(self._look(zeroconf, name))
 
     async def _look(self, zeroconf: "Zeroconf", name: str) -> None:
-        """Ask what stands in an entry, and tell it."""
+        """Query an entry, and report what it says."""
         from zeroconf.asyncio import AsyncServiceInfo
 
         try:
@@ -333,7 +340,7 @@ class _Inside:
             self._rename(mine)
 
     def _rename(self, mine: Announced) -> None:
-        """Who began in the same second has our name, too: asking beforehand did not show it."""
+        """Take another name: a peer that started in the same second has ours, and the earlier check missed it."""
         own = f" {mine.uuid.hex()[:4]}"
         if not mine.label.endswith(own):
             cut = mine.label.encode()[: LABEL_BYTES_MAX - len(own)].decode("utf-8", "ignore")
@@ -355,7 +362,7 @@ def info_of(mine: Announced, here: Iterable[Local]) -> "ServiceInfo":
         f"{label_of(mine.label)}.{TYPE}",
         port=port,
         properties={"uuid": uuid_text(mine.uuid), "boutid": mine.text, "fold": "1"},
-        server=f"weft-{mine.uuid.hex()}.local.",  # a name of its own: the machine's belongs to the machine
+        server=f"weft-{mine.uuid.hex()}.local.",  # a name of its own, because the machine's name belongs to the machine
         parsed_addresses=[str(address) for address in addresses],
     )
 
@@ -371,7 +378,7 @@ def label_of(name: str) -> str:
 
 
 def told_of(info: "ServiceInfo", here: Iterable[Local]) -> tuple[str, bytes | None, str] | None:
-    """Endpoint, UUID and session string of an entry; None if it names no place that can be called."""
+    """Endpoint, UUID and session string of an entry; None if it has no address that can be called."""
     address = nearest([ip_address(text.partition("%")[0]) for text in info.parsed_addresses()], here)
     if address is None or not info.port:
         return None
@@ -384,9 +391,9 @@ def told_of(info: "ServiceInfo", here: Iterable[Local]) -> tuple[str, bytes | No
 
 
 def nearest(offered: Iterable[Address], here: Iterable[Local]) -> Address | None:
-    """Of the addresses of one machine the one to call: beside one of ours, IPv4 first; loopback if there is nothing else.
+    """Which of a machine's addresses to call: one in a network of ours, IPv4 first; loopback only if there is no other.
 
-    None of a link alone: those mean nothing without naming the link, and an endpoint cannot (PEE-004).
+    Link-local addresses are left out: they mean nothing without the interface, which an endpoint cannot name (PEE-004).
     """
     known = list(here)
 
@@ -398,7 +405,7 @@ def nearest(offered: Iterable[Address], here: Iterable[Local]) -> Address | None
 
 
 def _locals() -> frozenset[Local]:
-    """The addresses of interfaces that are up."""
+    """The addresses of interfaces that are up, with their networks."""
     up = {name for name, stats in psutil.net_if_stats().items() if stats.isup}
     found = [
         (ip_address(one.address.partition("%")[0]), one.netmask)
@@ -416,7 +423,10 @@ def _network(address: Address, netmask: str | None) -> Any:
 
 
 def _reachable(host: str, here: Iterable[Local]) -> list[Address]:
-    """By which addresses a listener at this host is reached from elsewhere; of the wildcard, from here if there is no elsewhere."""
+    """The addresses at which other machines reach a listener at this host.
+
+    For a wildcard host without such an address: the loopback addresses.
+    """
     if not endpoints.is_any(host):
         return [ip_address(host)]
     ours = sorted(
@@ -428,11 +438,11 @@ def _reachable(host: str, here: Iterable[Local]) -> list[Address]:
 
 
 def _interfaces(mine: Announced, here: Iterable[Local]) -> list[Address]:
-    """Where to speak and listen: beside the host, or beside all that can be reached."""
+    """The addresses on which to announce and listen: that of the host, or else all that other machines reach."""
     host, _ = endpoints.split(mine.endpoint)
     ours = {one.address for one in here}
     beside = [address for address in _reachable(host, here) if address in ours]
     found = beside or _reachable(EVERYWHERE, here)
     return [
         one for one in found if one.version == 4
-    ] or found  # one of a version is enough, and IPv6 wants a link's name
+    ] or found  # one IP version suffices, and IPv6 would need the name of the link

@@ -1,8 +1,8 @@
 """Performs `Measure`: runs each meter where it cannot delay anything else (MEA-006).
 
-Counters of the kernel are read at once, on the loop: it takes some fifty microseconds. Processes and whatever may hang
-are read on a thread of their own; the core never asks for a metric again that has not answered, so a metric that hangs
-keeps one thread and no more. The threads are daemons: they never keep a node from ending.
+Counters of the kernel are read at once, in the event loop, which takes some fifty microseconds. Processes, and whatever
+may hang, are read in a thread of their own. The core never asks again for a metric that has not answered, so a metric
+that hangs keeps one thread and no more. The threads are daemons: they never keep a node from ending.
 """
 
 import asyncio

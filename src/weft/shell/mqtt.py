@@ -1,15 +1,16 @@
-"""The store's link through an MQTT broker (LNK-002, LNK-010): 3.1.1, clean, quality of service 0, nothing retained.
+"""Connects the store to an MQTT broker (LNK-002, LNK-010): MQTT 3.1.1, clean session, QoS 0, nothing retained.
 
     link = MqttLink(process.runner, Place.of("127.0.0.1:1883", "weft"), Chance("seed/mqtt"))
     await link.start()  # once the node works; UserError if what it needs is not installed, or a port is taken
-    await link.close()  # after the store core has said its last
+    await link.close()  # after the store core has sent its last message
 
-What the core says on channel `store-mqtt` is taken from the moment of `start`; what comes is posted there, own words
-too, since only the core can tell them from those of a namesake. `LinkUp("mqtt")` and `LinkDown("mqtt", why)` are orders
-of the core `store`; between the two nothing is kept for the broker: numbers make good for it.
+From `start` on, what the core sends on channel `store-mqtt` goes to the broker, and messages from there are posted on
+that channel. The node's own messages come back too: only the core can tell them from those of another node with its
+name. The core `store` gets the orders `LinkUp("mqtt")` and `LinkDown("mqtt", why)`. While the link is down, messages
+are dropped and not queued, because the store finds missing changes by their numbers.
 
-The library is asked for as little as it is quick at: it starts a task per message that is taken from its iterator, and
-waits after each message that is sent. So messages are taken where they come in, and of many that are sent only the last
+The library starts a task for each message that is taken from its iterator, and waits after each message that is sent.
+Both are slow, so received messages are taken where the library would queue them, and of a burst only the last message
 is waited for.
 """
 
@@ -35,31 +36,31 @@ if TYPE_CHECKING:
 CHANNEL: Final = "store-mqtt"
 LINK: Final = "mqtt"
 TOPICS: Final = ("update", "info", "ping", "del", "wping")
-PORT: Final = 1883  # of MQTT, where nothing else is said
-QUEUE: Final = 10_000  # messages that wait for the broker (LNK-022)
-QUEUE_BYTES: Final = 64 << 20  # the same in bytes: one message may have a megabyte
-RETRY_S: Final = (0.5, 30.0)  # LNK-002: the first wait, doubled each time up to the last
+PORT: Final = 1883  # MQTT's own, if none is configured
+QUEUE: Final = 10_000  # messages waiting for the broker (LNK-022)
+QUEUE_BYTES: Final = 64 << 20  # the same in bytes, because one message may have a megabyte
+RETRY_S: Final = (0.5, 30.0)  # LNK-002: the first pause, doubled each time up to the last
 RETRY_SHARE: Final = 0.2
-STEADY_S: Final = 10.0  # a connection that held so long makes the next wait the first one again
+STEADY_S: Final = 10.0  # after a connection that lasted so long, the next pause is the first one again
 
 
 class Told(Protocol):
-    """What this link wants of a node's runner."""
+    """What this link needs of a node's runner."""
 
     inside: dict[tuple[str, bytes], Callable[[list[bytes]], None]]
 
     def post(self, source: Source, frames: list[bytes]) -> None:
-        """Let the node hear a message."""
+        """Queue a message for the node's next turn."""
 
     def order(self, core: str, order: Any) -> None:
         """Give a core an order."""
 
     def break_off(self, failure: BaseException) -> None:
-        """End the node: a promise of ours is broken."""
+        """End the node: a promise inside Weft is broken."""
 
 
 class Place(NamedTuple):
-    """Where the broker is, and below which topic the store speaks there."""
+    """The broker's address, and the topic prefix of the store."""
 
     host: str
     port: int
@@ -68,7 +69,7 @@ class Place(NamedTuple):
 
     @classmethod
     def of(cls, broker: str, root: str) -> Self:
-        """As `[store]` says it: `host:port`, `embedded`, `embedded:port`.
+        """From `[store] broker`: `host:port`, `embedded`, `embedded:port`.
 
         >>> Place.of("embedded", "weft")
         Place(host='127.0.0.1', port=1883, root='weft', is_embedded=True)
@@ -80,20 +81,20 @@ class Place(NamedTuple):
 
 
 class Ways(NamedTuple):
-    """What keeps others out of what is said through a broker (LNK-030)."""
+    """How messages through a broker are protected from others (LNK-030)."""
 
     login: Login = NO_LOGIN
     sealer: Sealer | None = None
-    """None: nothing is sealed."""
+    """None: messages get no code."""
     is_required: bool = True
-    """Whether what bears no code is dropped."""
+    """Whether messages without a code are dropped."""
 
 
 NO_WAYS: Final = Ways()
 
 
 class Outbox:
-    """What waits for the broker: bounded in messages and bytes, the newest is dropped."""
+    """Messages that wait for the broker, bounded in number and bytes; beyond that the newest is dropped."""
 
     def __init__(self, dropped: Counter[str]) -> None:
         self._waiting: deque[tuple[str, bytes]] = deque()
@@ -103,7 +104,7 @@ class Outbox:
         self.filled = asyncio.Event()
 
     def put(self, topic: str, payload: bytes) -> None:
-        """Let a message wait for its turn; it never blocks."""
+        """Add a message; never waits."""
         if not self.is_open:
             self._dropped[f"{CHANNEL}:down"] += 1
             return
@@ -115,7 +116,7 @@ class Outbox:
         self.filled.set()
 
     def take(self, count: int) -> list[tuple[str, bytes]]:
-        """The oldest that wait."""
+        """Remove and return the oldest messages, `count` at most."""
         taken = [self._waiting.popleft() for _ in range(min(count, len(self._waiting)))]
         self._bytes -= sum(len(payload) for _, payload in taken)
         if not self._waiting:
@@ -123,7 +124,7 @@ class Outbox:
         return taken
 
     def clear(self) -> None:
-        """The connection is gone, and what waited for it."""
+        """The connection is lost, and so are the messages that waited for it."""
         self._dropped[f"{CHANNEL}:down"] += len(self._waiting)
         self._waiting.clear()
         self._bytes = 0
@@ -132,9 +133,10 @@ class Outbox:
 
 
 class MqttLink:
-    """Keeps one connection to the broker for the store of a node, and brings it back whenever it ends.
+    """Keeps one connection to the broker for the store of a node, and reconnects whenever it ends.
 
-    `dropped`: counts what reached nobody, by `store-mqtt:why`; that of the node's links, so that metrics show it.
+    `dropped`: counts messages that reached nobody, by `store-mqtt:why`. It is the counter of the node's links, so that
+    metrics show it.
     """
 
     def __init__(
@@ -155,7 +157,10 @@ class MqttLink:
         self._is_closing = False
 
     async def start(self) -> None:
-        """Start the embedded broker, if that is the one, and begin to connect; UserError. It does not wait for others."""
+        """Start the embedded broker, if there is one, and begin to connect; does not wait for another broker.
+
+        UserError.
+        """
         make = _session_class()
         if self._broker is not None:
             await self._broker.start()
@@ -165,7 +170,7 @@ class MqttLink:
         self._task.add_done_callback(self._look_after)
 
     async def close(self) -> None:
-        """Say what still waits, leave the broker in order, and stop the embedded one."""
+        """Send the waiting messages, disconnect, and stop the embedded broker."""
         self._is_closing = True
         if self._task is not None:
             self._task.cancel()  # which `asyncio.wait_for` of Python 3.11 may swallow
@@ -183,7 +188,7 @@ class MqttLink:
         return lambda frames: self._outbox.put(topic, sealer.seal(topic, frames[0]))
 
     def _hear(self, source: Source, frames: list[bytes]) -> None:
-        """What came, if it bears the code of this fabric where it has to; else it is counted."""
+        """A message from the broker: passed on if its code is right or none is required, else counted and dropped."""
         sealer = self._ways.sealer
         if sealer is not None:
             said = sealer.open(self._topics[source.peer.decode()], frames[0])
@@ -195,7 +200,7 @@ class MqttLink:
         self._runner.post(source, frames)
 
     def _look_after(self, task: asyncio.Task[None]) -> None:
-        """A fault of this task ends the node: nobody else would look at it."""
+        """An exception in this task ends the node, because nobody else would notice it."""
         if not task.cancelled() and (fault := task.exception()) is not None:
             self._runner.break_off(fault)
 
@@ -220,14 +225,14 @@ class MqttLink:
 
 
 def wait_s(failures: int, chance: Chance) -> float:
-    """How long to wait before the next attempt, after so many in a row that failed (LNK-002)."""
+    """Seconds before the next attempt, after so many failures in a row (LNK-002)."""
     first, last = RETRY_S
     base = min(first * 2.0 ** min(max(failures - 1, 0), 16), last)
     return base * (1 + chance.uniform(-RETRY_SHARE, RETRY_SHARE))
 
 
 def _session_class() -> "type[Session]":
-    """What speaks to the broker, imported only where a broker is configured; UserError `not-installed`."""
+    """The class that speaks to a broker, imported only if one is configured; UserError `not-installed`."""
     try:
         importlib.import_module("aiomqtt")
     except ImportError as error:

@@ -1,11 +1,11 @@
-"""How a node speaks with a broker that others reach, too: TLS, a name and a password, and a code on all that is said (LNK-030).
+"""Access to a broker that others reach, too: TLS, name and password, and a code on every message (LNK-030).
 
     sealed = msgpack {"_m": [key id, mac, payload]}     mac = first 16 bytes of HMAC-SHA256(key, topic 00 payload)
 
-What a broker passes on is nobody's: whoever may write its topics may write the store. On a closed fabric the key is made of
-the fabric's secret, which each node has that was let in; what bears no right code is dropped and counted. Programs of MoaT-KV
-know no such form: where their dialect is spoken, nothing is sealed. A message that is said again changes nothing, since
-changes and pings have numbers.
+A broker does not say who wrote a message: whoever may publish to its topics may write to the store. On a closed fabric
+the key is derived from the fabric's secret, which every admitted node has. A message without the right code is dropped
+and counted. MoaT-KV programs do not know this form, so where their dialect is spoken no codes are used. A replayed
+message changes nothing, because changes and pings have numbers.
 """
 
 import hmac
@@ -19,16 +19,16 @@ import msgspec
 from weft.base.errors import UNREADABLE, UserError
 from weft.node.storetable import StoreTable
 
-OTHERS: Final = 0o077  # what nobody but the owner may have
+OTHERS: Final = 0o077  # permissions that only the owner may have
 PASSWORD_BYTES_MAX: Final = 64 << 10  # of MQTT
 MAC_BYTES: Final = 16
 ID_BYTES: Final = 4
 LABEL: Final = b"weft-mqtt-1"
-"""So that the fabric's secret makes another key here than for datagrams."""
+"""Makes the key derived for MQTT differ from the one for datagrams."""
 
 
 class Login(NamedTuple):
-    """What a broker wants; its repr hides the password (SEC-047)."""
+    """Credentials for a broker; the repr hides the password (SEC-047)."""
 
     user: str = ""
     password: str = ""
@@ -42,7 +42,7 @@ NO_LOGIN: Final = Login()
 
 
 def login_of(table: StoreTable, state: Path) -> Login:
-    """As `[store]` says it; files without a full path stand in the state directory. UserError `bad-broker`, `open-keys`."""
+    """The credentials in `[store]`; relative paths are of the state directory. UserError `bad-broker`, `open-keys`."""
     password = _secret(state / table.broker_password) if table.broker_password else ""
     try:
         tls = _tls(table, state) if table.broker_tls else None
@@ -75,7 +75,7 @@ def _secret(path: Path) -> str:
 
 
 class Sealer:
-    """Puts a code on what is said to a broker, and reads what has the right one."""
+    """Adds a code to messages for a broker, and checks the code of received ones."""
 
     def __init__(self, secret: bytes) -> None:
         self._key = hmac.digest(secret, LABEL, "sha256")
@@ -83,11 +83,11 @@ class Sealer:
         """Says which key it is, and nothing of it."""
 
     def seal(self, topic: str, payload: bytes) -> bytes:
-        """A message with its code."""
+        """The message with its code."""
         return _encode({"_m": (self.id, self._mac(topic, payload), payload)})
 
     def open(self, topic: str, data: bytes) -> bytes | None:
-        """The message in it; None: it has no code, or a wrong one, or was said below another topic."""
+        """The message without its code; None: it has no code, a wrong one, or one for another topic."""
         try:
             key, mac, payload = _decode(data).m
         except UNREADABLE:

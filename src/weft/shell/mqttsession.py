@@ -13,15 +13,15 @@ from paho.mqtt import client as paho
 from paho.mqtt.reasoncodes import ReasonCode
 
 from weft.base.effects import Source
-from weft.shell.mqtt import Outbox, Place  # tidy: it is loaded late, since it needs a library that only brokers need
+from weft.shell.mqtt import Outbox, Place  # tidy: loaded late, because only a configured broker needs the library
 from weft.shell.mqttlogin import NO_LOGIN, Login
 
 PATIENCE_S: Final = 5.0  # for each answer of the broker
-KEEPALIVE_S: Final = 15  # a broker that says nothing for so long is asked, and left after as long again
-BURST: Final = 256  # messages that are handed over, or posted, at once
+KEEPALIVE_S: Final = 15  # a broker that is silent for so long is pinged, and disconnected after as long again
+BURST: Final = 256  # messages handed over, or posted, together
 BURST_BYTES: Final = 4 << 20
-NODELAY: Final = (socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)  # messages are small and wait for nothing
-REFUSED: Final = 128  # from here on an answer to a subscription says no
+NODELAY: Final = (socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)  # small messages must not wait for further ones
+REFUSED: Final = 128  # an answer to a subscription from here on is a refusal
 Post = Callable[[Source, list[bytes]], None]
 
 _quiet = logging.getLogger("weft.mqtt")
@@ -33,8 +33,8 @@ _quiet.setLevel(logging.CRITICAL)
 class Inbox:
     """Takes each message where the library would queue it, and posts them in bursts.
 
-    The library reads one message per turn of the event loop, and each thing that is posted may cost the node a sync.
-    So messages are held back as long as each turn of the loop brings another one.
+    The library reads one message per turn of the event loop, and each post may cost the node a sync. So messages are
+    held back as long as each turn of the loop brings another one.
     """
 
     def __init__(self, sources: dict[str, Source], post: Post) -> None:
@@ -43,7 +43,7 @@ class Inbox:
         self._bytes = self._seen = 0
 
     def hear(self, message: aiomqtt.Message) -> None:
-        """Hold a message back until the loop brings no further one."""
+        """Hold a message back until a turn of the loop brings no further one."""
         source = self._sources.get(message.topic.value)
         if source is None:
             return
@@ -63,11 +63,11 @@ class Inbox:
 
 
 class Client(aiomqtt.Client):
-    """The library's client, with messages taken as they come, and sent without waiting for each."""
+    """The library's client, changed so that messages are taken as they arrive and sent without waiting for each."""
 
     def __init__(self, host: str, port: int, inbox: Inbox, login: Login = NO_LOGIN) -> None:
         class Direct(asyncio.Queue[aiomqtt.Message]):
-            """In place of the queue whose reading costs a task per message."""
+            """Replaces the library's queue, whose reading costs a task per message."""
 
             def put_nowait(self, item: aiomqtt.Message) -> None:
                 inbox.hear(item)
@@ -76,7 +76,7 @@ class Client(aiomqtt.Client):
             host,
             port,
             logger=_quiet,
-            identifier=f"weft-{os.urandom(8).hex()}",  # 23 characters at most, as 3.1.1 allows
+            identifier=f"weft-{os.urandom(8).hex()}",  # 3.1.1 allows 23 characters
             queue_type=Direct,
             clean_session=True,
             timeout=PATIENCE_S,
@@ -89,13 +89,13 @@ class Client(aiomqtt.Client):
         self._disconnected.add_done_callback(_look_at)
 
     def hand_over(self, topic: str, payload: bytes) -> None:
-        """Send without waiting; MqttError."""
+        """Publish without waiting; MqttError."""
         result = self._client.publish(topic, payload).rc
         if result:
             raise aiomqtt.MqttCodeError(result, "not sent")
 
     def _on_socket_register_write(self, client: paho.Client, userdata: Any, sock: Any) -> None:
-        """In place of the library's, which names the socket by a number that it has lost if it is closed meanwhile."""
+        """Replaces the library's method, which uses the socket's file number, and fails if it was closed meanwhile."""
         del userdata
         self._loop.call_soon_threadsafe(self._watch, client, sock)
 
@@ -111,12 +111,12 @@ class Client(aiomqtt.Client):
                 self._disconnected.set_exception(error)
 
     def _on_disconnect(self, *about: Any, **more: Any) -> None:
-        """Hear that it ended, unless waiting for it to begin was given up: the library asks that for its outcome."""
+        """Ignore the end if connecting was cancelled: the library would ask a cancelled future for its result."""
         if not self._connected.cancelled():
             super()._on_disconnect(*about, **more)
 
     def drop(self) -> None:
-        """Let go of a connection that never came about; the library stumbles over having been cancelled meanwhile."""
+        """Close a connection that was never established; the library's own way fails after a cancelled attempt."""
         self._connected = asyncio.get_running_loop().create_future()
         self._client.disconnect()
         opened = self._client.socket()
@@ -135,9 +135,9 @@ class Session:
         """Whether it has been one that carries messages."""
 
     async def serve(self, outbox: Outbox, on_up: Callable[[], None]) -> str:
-        """Carry messages until the connection ends; why it did. Cancelled, it says first what still waits.
+        """Carry messages until the connection ends; returns why it did. When cancelled it sends waiting messages first.
 
-        ValueError: what was named as the broker can be no name.
+        ValueError: the configured broker is not a possible host name.
         """
         try:
             async with self._client as client:
@@ -162,7 +162,7 @@ class Session:
             for task in done:
                 task.result()
         except asyncio.CancelledError:
-            await self._say(outbox)  # goodbyes of a node that stops
+            await self._say(outbox)  # last messages of a stopping node
             raise
         finally:
             for task in (writing, reading):
@@ -170,7 +170,7 @@ class Session:
             await asyncio.gather(writing, reading, return_exceptions=True)
 
     async def _read(self) -> None:
-        """End with the connection: messages themselves go to the inbox."""
+        """Wait for the end of the connection; messages go to the inbox."""
         async for _ in self._client.messages:
             raise AssertionError("nothing is ever queued")
 
@@ -180,7 +180,7 @@ class Session:
             await self._say(outbox)
 
     async def _say(self, outbox: Outbox) -> None:
-        """Hand over what waits, burst by burst, and wait for the last of each to have left."""
+        """Send the waiting messages burst by burst; wait only for the last one of each burst."""
         while burst := outbox.take(BURST):
             for topic, payload in burst[:-1]:
                 self._client.hand_over(topic, payload)
@@ -188,7 +188,7 @@ class Session:
 
 
 def _look_at(ended: "asyncio.Future[None]") -> None:
-    """Why a connection ended is read where it is used; a loop complains of what nobody read."""
+    """Mark the future's exception as seen: it is read elsewhere, and asyncio logs exceptions that nobody read."""
     if not ended.cancelled():
         ended.exception()
 

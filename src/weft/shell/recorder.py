@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from weft.lake.body import Mask
 
 READ_BYTES: Final = 4 << 20  # of journal at a time: what the thread holds beside the columns
-PATIENCE_S: Final = 2.0  # seconds for records to become readable with the next sync
+PATIENCE_S: Final = 2.0  # seconds in which records have to become readable
 PATIENCE_STEP_S: Final = 0.02
 SWEEP_S: Final = 60.0  # seconds between two searches for segments that can be deleted
 _FULL: Final = frozenset({errno.ENOSPC, errno.EDQUOT})
@@ -43,7 +43,7 @@ Read = Callable[[int, int], tuple[list[Entry], int]]
 
 
 class Recorder:
-    """Performs `InspectLake`, `ReadVectors` and `WriteSegment`; outcomes go to `deliver`, called in the recorder's thread."""
+    """Performs `InspectLake`, `ReadVectors` and `WriteSegment`; calls `deliver` with outcomes in its own thread."""
 
     def __init__(
         self,
@@ -67,17 +67,17 @@ class Recorder:
         self._is_closing = False
 
     def perform(self, work: InspectLake | WriteSegment | ReadVectors) -> None:
-        """Queue the work for the thread, in order; never blocks."""
+        """Queue work for the thread, in order; never waits."""
         if self._thread is None:
             self._thread = Thread(target=self._run, name="weft-recorder", daemon=True)
             self._thread.start()
         self._work.put(work)
 
     def close(self, patience_s: float = 10.0) -> None:
-        """End the thread: the segment at hand is written, no other is begun; StorageFailed if that takes longer.
+        """End the thread after the segment that it is writing; StorageFailed if that takes too long.
 
-        The next start of the node asks the lake how far it has come. Were a segment still being written then, the
-        lake would hold it twice.
+        The next start of the node asks the lake how far it has come. If a segment were still being written then, the
+        lake would hold its records twice.
         """
         if self._thread is None:
             return
@@ -126,7 +126,7 @@ class Recorder:
         return LakeFound(tuple(tips))
 
     def _read_vectors(self) -> InLake:
-        """What stands in the segments of this drain, by stream."""
+        """The version vectors of the segments of this drain, by stream."""
         from weft.lake import segments, vectors
 
         read = []

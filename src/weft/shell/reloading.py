@@ -1,8 +1,9 @@
-"""Tables of a node's file that are followed while its process runs: `weft reload` (OPS-007).
+"""Tables of a node's file that can be changed while its process runs: `weft reload` (OPS-007).
 
-`[store]`, `[catalog]` and `[doc]` say which further cores a node has, and with whom they speak. A changed one is taken over by a new
-start of the node in the same process, as another address or another key is: what is durable stays, sockets of children and clients
-come back by themselves, and no other process is told to do anything. A start that fails goes on with the tables before.
+`[store]`, `[catalog]` and `[doc]` say which further cores a node has, and with whom they communicate. Changed tables
+take effect by a new start of the node in the same process, as a new address or key does. Durable state stays, the
+sockets of children and clients reconnect by themselves, and other processes need no message. If that start fails, the
+node goes on with the tables before.
 """
 
 import asyncio
@@ -18,26 +19,26 @@ from weft.node.settings import NodeSettings, settings_of
 from weft.shell.http.messages import JSON, Request, Response, Route
 
 RELOAD: Final = "/reload"
-BODY_BYTES_MAX: Final = 4 << 20  # a file of this size is read by nobody else either
+BODY_BYTES_MAX: Final = 4 << 20  # no configuration file is larger
 FOLLOWED: Final = ("store", "catalog", "doc")
-LAST_WORDS_S: Final = 0.3  # until the answer to who asked has left
+LAST_WORDS_S: Final = 0.3  # time for the answer to leave
 
 
 class Reloading:
-    """What a node is asked to follow from now on."""
+    """The tables that a node has been asked to follow from its next start on."""
 
     def __init__(self, settings: NodeSettings, era: int, tell: Callable[[Any], None]) -> None:
-        """`settings`: as this start was given them, before anything was added."""
+        """`settings`: as given to this start, before anything was added."""
         self._settings, self._era, self._tell = settings, era, tell
         self.following: NodeSettings | None = None
         """What the next start of this process follows; None: nobody has asked."""
 
     def route(self) -> Route:
-        """How it is asked over HTTP: by programs of this machine only, which the server's gate sees to."""
+        """The route over HTTP; the server's gate admits programs of this machine only."""
         return Route(self.take, "POST", BODY_BYTES_MAX)
 
     def take(self, request: Request) -> Response:
-        """The file as JSON: 200 with the tables that are different now, 400 not understood, 409 another node's file."""
+        """Takes the file as JSON: 200 with the changed tables, 400 if unreadable, 409 if invalid or another node's."""
         try:
             said = settings_of(msgspec.json.decode(request.body, type=dict[str, Any]), "the file")
         except UNREADABLE as error:

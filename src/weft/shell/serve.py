@@ -6,7 +6,7 @@ Or `fd:N`, the number of an open file with them, which no list of processes show
 import gc
 
 if __name__ == "__main__":
-    gc.disable()  # what is imported stays; looking for garbage in it is a sixth of a start, and `started` enables it again
+    gc.disable()  # imports are no garbage, and to search them is a sixth of a start; `started` enables it again
 
 import asyncio
 import contextlib

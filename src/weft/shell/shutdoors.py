@@ -1,9 +1,9 @@
 """Peers that refuse this node's key: the node retries them less and less often, and reports it (SEC-052).
 
-libzmq tries a door that refuses it ten times a second, for ever, and tells nobody. So whoever was dialled and says
-nothing is knocked at once by a socket that is watched. If it refuses, what was dialled there is taken back, nothing
-waits for it, and a single knock follows after a pause that doubles to a minute; the first one that is let in lets all
-dial again.
+libzmq retries a peer that refuses it ten times a second, for ever, and reports nothing. So a peer that was dialled and
+stays silent is probed by a separate, monitored socket. If it refuses the probe, the connections to it are closed, no
+messages are queued for it, and single probes follow after pauses that double up to a minute. The first probe that is
+accepted lets all sockets dial again.
 """
 
 import random

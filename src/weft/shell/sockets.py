@@ -1,8 +1,8 @@
 """Every ZeroMQ socket of a node is made and limited here (SEC-010), and here it gets its keys.
 
-A node with keys serves CURVE at every TCP port that it binds, but for doors of foreign protocols on loopback; its
-connections use its own pair and pin the key of who stands at the other end (SEC-013). A socket takes options over when
-it binds or connects, so one socket may serve programs of this machine at a file and keyed peers at a port: the file is
+A node with keys serves CURVE at every TCP port that it binds, except ports of foreign protocols on loopback. Its
+connections use its own key pair, and pin the key of the expected node (SEC-013). A socket takes over options when it
+binds or connects, so one socket may serve programs of this machine at a file and peers with keys at a port: the file is
 bound first.
 """
 
@@ -19,18 +19,18 @@ from weft.shell.shutdoors import ShutDoors
 from weft.shell.zap import Gatekeeper
 
 FRAME_BYTES_MAX: Final = (1 << 20) + (1 << 16)  # CLI-002
-WAITING_BYTES_MAX: Final = 64 << 20  # of one peer that is heard, if all its messages were as large as a frame may be
+WAITING_BYTES_MAX: Final = 64 << 20  # received from one peer, if all its messages were as large as a frame may be
 BACKLOG: Final = 512
 HANDSHAKE_MS: Final = 5_000
-DEAD_MS: Final = 30_000  # of a connection whose other machine is gone; cores notice silence much earlier
+DEAD_MS: Final = 30_000  # until a connection to an unreachable machine is closed; cores notice silence earlier
 IDLE_S, PROBE_S, PROBES_MAX = (
     10,
     5,
     4,
-)  # how long a connection is still until the kernel asks whether the other end is there
-PLACES_TRIED_MAX: Final = 4_096  # whose tries are counted
+)  # idle time before the kernel probes the other end, time between probes, and their number
+PLACES_TRIED_MAX: Final = 4_096  # for which attempts are counted
 ENFORCED: Final = getattr(zmq, "ZAP_ENFORCE_DOMAIN", None)
-"""None: this libzmq has no such option; what the doors do is tried at every start (SEC-051)."""
+"""None: this libzmq lacks the option; every start tests what the bound ports really do (SEC-051)."""
 
 Context = zmq.Context[zmq.Socket[bytes]]
 Socket = zmq.Socket[bytes]
@@ -45,29 +45,32 @@ OPTIONS: Final[dict[int, int]] = {
     zmq.TCP_KEEPALIVE_INTVL: PROBE_S,
     zmq.TCP_KEEPALIVE_CNT: PROBES_MAX,
 }
-"""Not the heartbeats of ZeroMQ: libzmq 4.3.5 aborts the process (`!_io_error`) where one is due at a connection that is
-gone while its queue was full, so whoever sends much and goes would end the node. The kernel asks instead."""
+"""The kernel's keepalive, and not the heartbeats of ZeroMQ.
+
+libzmq 4.3.5 aborts the process (`!_io_error`) when one is due on a connection that was lost while its queue was full.
+So a peer that sends much and disconnects could end the node.
+"""
 
 
 class Shape(NamedTuple):
-    """What a socket is for, as far as its options depend on it."""
+    """The purpose of a socket, as far as its options depend on it."""
 
     kind: str
     """`ROUTER`, `DEALER`, `PUB` …"""
     is_bound: bool
     sends: int
-    """Messages that wait for one peer at most."""
+    """Send queue per peer, in messages."""
     hears: int
-    """Messages of one peer that wait for this node."""
+    """Receive queue per peer, in messages."""
     routing_id: bytes = b""
-    """Of a DEALER; empty: one that nobody had before (SIM-021)."""
+    """Of a DEALER; empty: a new one that nobody had before (SIM-021)."""
     frame_bytes: int = FRAME_BYTES_MAX
     is_handed_over: bool = False
-    """Whether a peer that comes again takes its routing id with it, instead of being refused."""
+    """Whether a reconnecting peer takes over its routing id, instead of being refused."""
 
 
 def make_socket(context: Context, shape: Shape) -> Socket:
-    """A socket with its limits, without keys: `Credentials` gives it those before it binds or connects."""
+    """A socket with its limits and without keys: `Credentials` adds those before it binds or connects."""
     made = context.socket(getattr(zmq, shape.kind))
     hears = min(shape.hears, WAITING_BYTES_MAX // shape.frame_bytes) if shape.is_bound else shape.hears
     own: dict[int, int] = {zmq.SNDHWM: shape.sends, zmq.RCVHWM: hears, zmq.MAXMSGSIZE: shape.frame_bytes}
@@ -80,16 +83,16 @@ def make_socket(context: Context, shape: Shape) -> Socket:
     if shape.kind == "DEALER":
         made.setsockopt(zmq.ROUTING_ID, shape.routing_id or b"\x01" + os.urandom(15))
     if shape.kind == "XPUB":
-        made.setsockopt(zmq.XPUB_VERBOSE, 1)  # who comes later is heard, too (CAT-042)
+        made.setsockopt(zmq.XPUB_VERBOSE, 1)  # each new subscriber is reported, too (CAT-042)
     return made
 
 
 class NoKey(Exception):
-    """It is not known whose key belongs to a place: nothing connects there."""
+    """The key for a place is not known: nothing connects there."""
 
 
 class Credentials:
-    """The keys of a node and of those whom it knows; without keys it does nothing, and everybody may come."""
+    """The keys of a node and of the nodes that it knows; without keys it does nothing, and any peer may connect."""
 
     def __init__(
         self,
@@ -97,7 +100,7 @@ class Credentials:
         table: KeyTable | None = None,
         nodes_at: Callable[[str], Sequence[bytes]] = lambda _: (),
     ) -> None:
-        """`nodes_at`: the UUIDs of those who may stand at an endpoint; for a host alone, of all on that machine."""
+        """`nodes_at`: the UUIDs of nodes that may be at an endpoint; for a host alone, of all nodes on that machine."""
         self.keys = keys
         self.table = table or KeyTable()
         """Whom the node knows now; swapped as a whole."""
@@ -109,12 +112,12 @@ class Credentials:
         self._tries: dict[str, int] = {}
 
     def watch(self, made: Socket) -> None:
-        """A socket is bound: whom libzmq refuses there is counted."""
+        """A socket is bound: count the peers that libzmq refuses there."""
         if self.gatekeeper is not None:
             self.gatekeeper.watch(made)
 
     def ignore(self, made: Socket) -> None:
-        """A socket is about to be closed."""
+        """The socket is about to be closed."""
         if self.gatekeeper is not None:
             self.gatekeeper.ignore(made)
 
@@ -124,7 +127,7 @@ class Credentials:
         return self.keys is not None
 
     def serve(self, made: Socket, domain: bytes = DOMAIN) -> None:
-        """From now on the socket binds for those only whose key is known (SEC-010), and whom that domain admits."""
+        """Let the socket bind for peers with known keys only (SEC-010), and only those that `domain` admits."""
         if self.keys is None:
             return
         made.setsockopt(zmq.ZAP_DOMAIN, domain)
@@ -134,15 +137,15 @@ class Credentials:
         made.setsockopt(zmq.CURVE_SECRETKEY, self.keys.secret.encode())
 
     def pairs(self, place: str) -> list[tuple[bytes, str]]:
-        """Whose key may be met at a place: UUIDs and keys, the newest of each first."""
+        """UUIDs and keys of the nodes that may be at a place, the newest key of each node first."""
         holders = [holder for uuid in self._nodes_at(place) if (holder := self.table.node(uuid)) is not None]
         return [(holder.uuid, key) for holder in holders for key in reversed(holder.keys)]
 
     def pin(self, made: Socket, place: str) -> tuple[bytes, str] | None:
-        """Let the socket connect with our keys, to the node of that place and to nobody else (SEC-013); its UUID and key.
+        """Let the socket connect with our keys to the node at that place, and to no other (SEC-013); its UUID and key.
 
-        None without keys. NoKey if nobody is known there. Where several keys are possible, because a node changes its
-        own or a machine has several nodes, each call takes the next one.
+        None without keys. NoKey if no node is known there. Where several keys are possible, because a node changes its
+        key or a machine has several nodes, each call takes the next one.
         """
         if self.keys is None:
             return None
@@ -157,13 +160,13 @@ class Credentials:
         return uuid, key
 
     def owner(self, user: str) -> bytes | None:
-        """The UUID whose key libzmq reports, as it is now; None: it is nobody's any more."""
+        """The UUID of the node whose key libzmq reports; None: no node has that key any more."""
         holder = self.table.find(user)
         return None if holder is None else holder.uuid
 
 
 def connect_with(made: "zmq.Socket[Any]", keys: Keys, server: str) -> None:
-    """Let a socket connect with a pair, and to no other key than that one."""
+    """Let a socket connect with a key pair, and only to the server with that key."""
     made.setsockopt(zmq.CURVE_SERVERKEY, server.encode())
     made.setsockopt(zmq.CURVE_PUBLICKEY, keys.public.encode())
     made.setsockopt(zmq.CURVE_SECRETKEY, keys.secret.encode())

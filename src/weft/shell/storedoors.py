@@ -1,4 +1,4 @@
-"""The ways by which the store of a node reaches clients, foreign servers and a broker; a node without one has none."""
+"""How the store of a node reaches clients, foreign servers and a broker; unused in a node without a store."""
 
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -20,11 +20,11 @@ if TYPE_CHECKING:
 
 LOOPBACK: Final = "127.0.0.1"
 ENDPOINT: Final = "store.endpoint"
-"""In the state directory: where clients of this node's store find it."""
+"""A file in the state directory with the address for clients of this node's store."""
 
 
 class StoreDoors:
-    """Opened when the node can hear; closed after its last words."""
+    """Opened when the node can handle messages; closed after its last ones."""
 
     def __init__(  # tidy: what all doors of a node have
         self,
@@ -35,7 +35,7 @@ class StoreDoors:
         seed: str,
         secret: bytes = b"",
     ) -> None:
-        """`secret`: the fabric's, for what is not said under keys; empty: it has none."""
+        """`secret`: the fabric's, which protects links without keys; empty: there is none."""
         self._secret = secret
         self._settings, self._runner, self._links, self._seed = settings, runner, links, seed
         self._endpoint = state / ENDPOINT
@@ -44,16 +44,16 @@ class StoreDoors:
         self._broker: MqttLink | None = None
 
     async def open(self) -> None:
-        """Listen for clients, and seek the broker if there is one; UserError if that cannot be."""
+        """Listen for clients, and connect to the broker if one is configured; UserError."""
         table, own = self._settings.store, self._settings.node
         if table is None:
             return
-        from weft.shell.storeport import StorePort  # only who holds the store needs what it imports
+        from weft.shell.storeport import StorePort  # imported only by a node with a store
 
         self._port = StorePort(self._runner)
         port = table.client_port(own.port)
         host = own.host
-        if self._settings.is_closed:  # the protocol has no keys: it is for programs of this user (SEC-056)
+        if self._settings.is_closed:  # the protocol has no keys, so only programs of this user may connect (SEC-056)
             host, self._port.judge = LOOPBACK, lambda ends: is_same_user(*ends)
         await self._port.listen(host, port)
         self._place = f"{host}:{port}"
@@ -69,7 +69,7 @@ class StoreDoors:
             await self._broker.start()
 
     def open_doors(self) -> Iterator[OpenDoor]:
-        """Where clients come in, whose protocol has no keys; on a closed fabric the kernel says whose they are."""
+        """The port for clients, which needs no key; on a closed fabric the kernel says which user a client has."""
         if self._port is not None:
             yield OpenDoor("store", self._place, USER if self._settings.is_closed else ANYBODY)
 
@@ -83,7 +83,7 @@ class StoreDoors:
 
     @property
     def performers(self) -> dict[type, Callable[[Any], None]]:
-        """Who calls foreign servers."""
+        """The functions that connect to foreign servers."""
         return {Dial: self._dial, HangUp: self._hang_up}
 
     def _dial(self, work: Dial) -> None:

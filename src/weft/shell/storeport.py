@@ -1,4 +1,4 @@
-"""The store's client port: TCP connections that carry MessagePack maps in a row, both directions.
+"""The store's client port: TCP connections that carry a sequence of MessagePack maps in both directions.
 
     port = StorePort(process.runner)
     await port.listen("127.0.0.1", 27586)   # clients: channel `store-clients`, peer: a name of the connection
@@ -6,8 +6,8 @@
     port.hang_up(HangUp(peer_or_tag))
     await port.close()
 
-Each map is posted as one frame, unread: what is in it is judged behind this door. Who does not read what it is told is
-not listened to either, and the core is told to wait.
+Each map is posted as one frame, undecoded; the core checks its content. While a client does not read, its requests are
+not read either, and the core is told to pause.
 """
 
 import asyncio
@@ -39,31 +39,31 @@ JOIN: Final = "store-join"
 CORE: Final = "store"
 MESSAGE_BYTES_MAX: Final = 4 << 20  # section 8
 MAPS: Final = frozenset((*range(0x80, 0x90), 0xDE, 0xDF))
-"""First bytes of maps: anything else is no message of this protocol."""
+"""First bytes of a map: every message of this protocol is one."""
 GARBAGE: Final = b"\xc1"
-"""Stands for what cannot be read: no MessagePack has this byte."""
+"""Takes the place of unreadable bytes: no MessagePack begins with this byte."""
 TURN_MESSAGES: Final = 500  # of one connection
-OUT_BYTES: Final = 1 << 20  # that wait for a reader; beyond, its streams wait
+OUT_BYTES: Final = 1 << 20  # waiting for a slow reader; beyond, its streams pause
 OUT_BYTES_LOW: Final = 256 << 10
-LINGER_S: Final = 3.0  # for the last words to somebody who is hung up on
+LINGER_S: Final = 3.0  # time for the last messages on a connection that is being closed
 DIAL_S: Final = 10.0
-EVERYWHERE: Final = ("0.0.0.0", "::")  # noqa: S104  # told apart, not bound
+EVERYWHERE: Final = ("0.0.0.0", "::")  # noqa: S104  # compared with, not bound to
 
 
 class Told(Protocol):
-    """What this door wants of a node's runner."""
+    """What this door needs of a node's runner."""
 
     inside: dict[tuple[str, bytes], Callable[[list[bytes]], None]]
 
     def post(self, source: Source, frames: list[bytes]) -> None:
-        """Let the node hear a message."""
+        """Queue a message for the node's next turn."""
 
     def order(self, core: str, order: Any) -> None:
         """Give a core an order."""
 
 
 class Splitter:
-    """Cuts a stream of bytes into the messages that it consists of; GARBAGE is the last one of a broken stream."""
+    """Cuts a stream of bytes into messages; GARBAGE is the last one of a broken stream."""
 
     def __init__(self) -> None:
         self._unpacker = msgpack.Unpacker(max_buffer_size=MESSAGE_BYTES_MAX + (1 << 20))
@@ -73,7 +73,7 @@ class Splitter:
         self.is_broken = False
 
     def feed(self, data: bytes) -> list[bytes]:
-        """The messages that are whole by now."""
+        """Add received bytes; returns the messages that are complete now."""
         found: list[bytes] = []
         if self.is_broken:
             return found
@@ -91,7 +91,7 @@ class Splitter:
         return found
 
     def _split(self, found: list[bytes]) -> None:
-        """Take messages until there is no whole one; always ends by an exception, OutOfData at best."""
+        """Append complete messages to `found`; always ends by an exception, OutOfData if nothing is wrong."""
         while True:
             if self._held and self._held[0] not in MAPS:
                 raise ValueError("no map")
@@ -105,7 +105,7 @@ class Splitter:
 
 
 class Connection(asyncio.Protocol):
-    """One TCP connection, taken or dialled."""
+    """One TCP connection, accepted or dialled."""
 
     def __init__(self, port: "StorePort", channel: str, peer: bytes) -> None:
         self._port, self.source = port, Source(channel, peer)
@@ -121,7 +121,7 @@ class Connection(asyncio.Protocol):
     # asyncio
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        """It stands."""
+        """The connection is established."""
         assert isinstance(transport, asyncio.Transport), "a TCP connection"
         self._transport = transport
         transport.set_write_buffer_limits(OUT_BYTES, OUT_BYTES_LOW)
@@ -134,25 +134,25 @@ class Connection(asyncio.Protocol):
         self._port.made(self, str(address[0]), int(address[1]), str(here[0]))
 
     def data_received(self, data: bytes) -> None:
-        """Bytes, cut anywhere."""
+        """Received bytes, cut anywhere."""
         self._waiting.extend(self._splitter.feed(data))
         self._post()
 
     def pause_writing(self) -> None:  # tidy: asyncio calls it
-        """The other end does not read."""
+        """The send buffer is full: the other end does not read."""
         self._is_paused = True
         self._listen()
         self._tell(ClientPaused(self.source.peer))
 
     def resume_writing(self) -> None:  # tidy: asyncio calls it
-        """It reads again."""
+        """The other end reads again."""
         self._is_paused = False
         self._listen()
         self._tell(ClientResumed(self.source.peer))
         self._post()
 
     def connection_lost(self, exc: Exception | None) -> None:
-        """It has ended, by whichever side."""
+        """The connection has ended, by either side."""
         self._transport = None
         self._waiting.clear()
         self._port.lost(self, str(exc) if exc else "closed")
@@ -160,25 +160,25 @@ class Connection(asyncio.Protocol):
     # The node
 
     def hear(self, frames: list[bytes]) -> None:
-        """The node says something: all that it has for this peer in this turn."""
+        """Send everything that the node has for this peer in this turn."""
         transport = self._transport
         if transport is not None and not transport.is_closing():
             transport.write(frames[0] if len(frames) == 1 else b"".join(frames))
 
     def hang_up(self) -> None:
-        """End it, after its last words, if they are read in time."""
+        """Close the connection after its last messages, if they are read in time."""
         self._is_leaving = True
         if self._transport is not None:
             self._transport.close()
             self._loop.call_later(self._port.linger_s, self.abort)
 
     def abort(self) -> None:
-        """End it at once."""
+        """Close the connection at once."""
         if self._transport is not None:
             self._transport.abort()
 
     def _post(self) -> None:
-        """Hand over as many messages as one turn may have; the rest follows in the next turn."""
+        """Post as many messages as one turn may have; the rest follows in the next turn."""
         if self._is_paused or self._is_leaving:
             return
         for _ in range(min(TURN_MESSAGES, len(self._waiting))):
@@ -188,7 +188,7 @@ class Connection(asyncio.Protocol):
             self._loop.call_soon(self._post)
 
     def _listen(self) -> None:
-        """Read on only when everything that was read is heard, and what is answered is taken."""
+        """Read from the socket only while no message waits and the other end takes its answers."""
         transport = self._transport
         if transport is None or transport.is_closing():
             return
@@ -198,13 +198,13 @@ class Connection(asyncio.Protocol):
             transport.resume_reading()
 
     def _tell(self, order: ClientPaused | ClientResumed) -> None:
-        """Not at once: the node may be in the midst of a turn."""
+        """Tell the core in a later callback, because the node may be in the middle of a turn."""
         if self.source.channel == CLIENTS:
             self._loop.call_soon(self._port.runner.order, CORE, order)
 
 
 class StorePort:
-    """All of a node's connections of this protocol."""
+    """All connections of a node in this protocol."""
 
     def __init__(self, runner: Told) -> None:
         self.runner = runner
@@ -220,12 +220,12 @@ class StorePort:
 
     @property
     def port(self) -> int:
-        """Where clients are heard."""
+        """The port at which it listens."""
         assert self._server is not None, "it listens"
         return int(self._server.sockets[0].getsockname()[1])
 
     async def listen(self, host: str, port: int) -> None:
-        """Begin to take clients, wherever the node is also on loopback; UserError `port-taken`."""
+        """Listen for clients, in any case also on loopback; UserError `port-taken`."""
         loop = asyncio.get_running_loop()
         hosts = [host] if host in EVERYWHERE or host == "localhost" or _is_loopback(host) else [host, "127.0.0.1"]
         try:
@@ -246,13 +246,13 @@ class StorePort:
         await asyncio.sleep(0)
 
     def dial(self, work: Dial) -> None:
-        """Connect to a server; its end, or that it never came to be, is told by DialFailed."""
+        """Connect to a server; a DialFailed reports that this failed, and later that the connection has ended."""
         task = asyncio.get_running_loop().create_task(self._dial(work))
         self._dialling[work.tag] = task
         task.add_done_callback(lambda _: self._dialling.pop(work.tag, None))
 
     def hang_up(self, work: HangUp) -> None:
-        """End a connection, of either direction."""
+        """Close a connection, accepted or dialled."""
         task = self._dialling.get(work.peer)
         if task is not None:
             task.cancel()
@@ -266,7 +266,7 @@ class StorePort:
             host, port = host_of(work.endpoint), port_of(work.endpoint)
             async with asyncio.timeout(DIAL_S):
                 await loop.create_connection(lambda: Connection(self, JOIN, work.tag), host, port)
-        except (OSError, TimeoutError, ValueError, OverflowError) as error:  # the endpoint is what others said it is
+        except (OSError, TimeoutError, ValueError, OverflowError) as error:  # the endpoint comes from others
             self.runner.order(CORE, DialFailed(work.tag, str(error) or "timeout"))
 
     def _take(self) -> Connection:
@@ -274,7 +274,7 @@ class StorePort:
         return Connection(self, CLIENTS, b"c%d" % self._count)
 
     def made(self, connection: Connection, host: str, port: int, here: str) -> None:
-        """A connection stands; who comes from the address that it calls is on this machine."""
+        """A connection is established. A client whose address equals the one that it reached is on this machine."""
         channel, peer = connection.source.channel, connection.source.peer
         if channel == CLIENTS and self.judge is not None and not self.judge(connection.ends):
             self.refused += 1
@@ -286,10 +286,10 @@ class StorePort:
             self.runner.order(CORE, ClientCame(peer, f"{host}:{port}", host == here or _is_loopback(host)))
 
     def lost(self, connection: Connection, why: str) -> None:
-        """It stands no more."""
+        """A connection has ended."""
         channel, peer = connection.source.channel, connection.source.peer
         if self._connections.pop(peer, None) is None:
-            return  # it was not heard
+            return  # it had been refused
         self.runner.inside.pop((channel, peer), None)
         self.runner.order(CORE, ClientGone(peer) if channel == CLIENTS else DialFailed(peer, why))
 

@@ -11,7 +11,7 @@ TAPE_BYTES_MAX: Final = 4 << 30  # a sensor fills that in weeks, a busy root in 
 
 
 class Tape:
-    """Appends rows to a file that only its owner may read: it holds everything that the node hears, and its secret."""
+    """Appends rows to a file that only its owner may read: it contains everything the node receives, and its secret."""
 
     def __init__(self, path: Path) -> None:
         try:
@@ -25,7 +25,7 @@ class Tape:
             self.write(MAGIC)
 
     def write(self, row: bytes) -> None:
-        """Append one row, before what it tells of happens: so a killed process leaves it behind."""
+        """Append one row, before the node acts on it; so even a killed process leaves it behind."""
         if self.ended:
             return
         if self._bytes + len(row) > TAPE_BYTES_MAX:
@@ -40,6 +40,6 @@ class Tape:
             self.ended = str(error.strerror)
 
     def close(self) -> None:
-        """Nothing more comes."""
+        """Close the file."""
         self.ended = self.ended or "closed"
         os.close(self._file)

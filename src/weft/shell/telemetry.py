@@ -69,7 +69,7 @@ class Telemetry:
     guard: MemoryGuard
     files: Files
     token: str = ""
-    """What a program of another machine says to be answered; empty: on an open fabric, everybody may read."""
+    """The token that programs of other machines need; empty: on an open fabric everybody may read."""
     lake: Path | None = None
     """Where this node drains to while it is a root."""
     is_drained: bool = False
@@ -108,7 +108,7 @@ class Telemetry:
             self.log.write(row.level, row.name, describe(event)[2])
 
     def look(self) -> None:
-        """Once a second: what is wrong since when, and what the log has left out."""
+        """Once a second: update the health checks, and log counts of suppressed lines."""
         self.health.look(self.clock.now())
         self.log.settle()
 
@@ -135,7 +135,7 @@ class Telemetry:
         }
 
     def note(self, records: Iterable[Record], now: Now) -> None:
-        """Records that are durable here: what the console shows, and what `/metrics/fleet` tells."""
+        """Pass on records that are durable here: to the console, and to `/metrics/fleet`."""
         self.console.values.note(records, now)
         self.fleet.note(records, now)
 
@@ -202,7 +202,7 @@ class Telemetry:
         return (self.clock.now().mono - self.started_at) // SECOND
 
     def _queues(self) -> dict[str, dict[str, int]]:
-        """What waits in this node, beside how much may (OBS-004)."""
+        """Lengths of this node's queues, and their limits (OBS-004)."""
         cores = self.node.cores
         carrier, chains, configuration = cores.get("carrier"), cores.get("chains"), cores.get("configuration")
         queues: dict[str, dict[str, int]] = {}
@@ -227,7 +227,7 @@ class Telemetry:
         return {"name": child.parent_name if child.endpoint else self.settings.node.parent, "endpoint": child.endpoint}
 
     def _children(self) -> list[dict[str, Any]]:
-        """Who has a live link here, and what is kept of it (CFG-090)."""
+        """Children with a live link, and what is stored of each (CFG-090)."""
         carrier, now = self.node.cores.get("carrier"), self.clock.now().mono
         links = carrier.parent.links if isinstance(carrier, Carrier) else ()
         return [
@@ -242,7 +242,7 @@ class Telemetry:
         ]
 
     def _foreign(self) -> list[dict[str, Any]]:
-        """Who sends DATA to this node (MEA-020)."""
+        """Other senders of DATA to this node (MEA-020)."""
         measurement, now = self.node.cores.get("measurement"), self.clock.now().mono
         sources = measurement.foreign.sources if isinstance(measurement, Measurement) else {}
         return [
@@ -252,7 +252,7 @@ class Telemetry:
 
     @property
     def _topology(self) -> Topology | None:
-        """None: the node's file says that it runs without."""
+        """None: the node is configured to run without a topology."""
         topology = self.node.cores.get("topology")
         return topology if isinstance(topology, Topology) else None
 
@@ -261,7 +261,7 @@ class Telemetry:
         return {"name": record.name, "endpoint": record.endpoint} if record else {"name": "", "endpoint": ""}
 
     def _tree(self) -> list[dict[str, Any]]:
-        """Who is in the fleet; at the root also the number that each should run: the highest of its topics (CFG-092)."""
+        """The nodes of the fleet, at the root with the number each should run: the highest of its topics (CFG-092)."""
         rows, topology = self.node.census.rows(), self._topology
         if topology is None:
             return []
@@ -287,9 +287,9 @@ class Telemetry:
         ]
 
     def security_facts(self) -> dict[str, Any]:
-        """Handshakes by outcome, who was refused last, how many nodes are known, and where no key is asked for.
+        """Handshakes by outcome, the last refused peer, the number of known nodes, and ports that need no key.
 
-        Without keys nobody is asked anywhere.
+        Without keys no port needs one.
         """
         gatekeepers = [each for each in (self.links.gatekeeper, *self.gatekeepers()) if each is not None]
         return {
@@ -301,7 +301,7 @@ class Telemetry:
         }
 
     def journal_facts(self) -> dict[str, Any]:
-        """What the journal holds and may hold."""
+        """Size, limits and counters of the journal."""
         journal = self.journal
         return {
             "state": journal.state.name,

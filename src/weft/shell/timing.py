@@ -1,4 +1,4 @@
-"""How long what a node does again and again takes, always measured (OBS-004)."""
+"""Durations and sizes of a node's recurring work, always measured (OBS-004)."""
 
 from collections import deque
 from dataclasses import dataclass, field
@@ -10,10 +10,10 @@ from weft.base.now import MILLISECOND, SECOND
 LONG_SPANS_NS: Final = tuple(
     span * MILLISECOND for span in (10, 50, 100, 500, 1_000, 5_000, 30_000, 300_000, 3_600_000)
 )
-"""10 ms to an hour: what waits for a parent that is away."""
+"""10 ms to an hour, for records that wait for a parent that is away."""
 SIZES: Final = (1, 2, 4, 8, 16, 32, 64, 128, 256, 512, 1_024, 4_096)
-SAFE_MARKS_MAX: Final = 1_000  # while more waits than that, nothing new is watched
-SAFE_EVERY_NS: Final = 100 * MILLISECOND  # between two marks: a busy node writes thousands of turns a second
+SAFE_MARKS_MAX: Final = 1_000  # while more positions are pending, no new one is added
+SAFE_EVERY_NS: Final = 100 * MILLISECOND  # between two positions: a busy node writes thousands of turns a second
 
 
 def _sizes() -> Histogram:
@@ -22,7 +22,7 @@ def _sizes() -> Histogram:
 
 @dataclass
 class Timings:
-    """Of one start of a node."""
+    """The histograms of one start of a node."""
 
     turn_seconds: Histogram = field(default_factory=of_spans)
     sync_seconds: Histogram = field(default_factory=of_spans)
@@ -31,17 +31,17 @@ class Timings:
     turn_records: Histogram = field(default_factory=_sizes)
     safe_seconds: Histogram = field(default_factory=lambda: Histogram(LONG_SPANS_NS, SECOND))
     _written: deque[tuple[int, int]] = field(default_factory=deque)
-    """Positions of the journal and when they were written, oldest first: they are not released yet."""
+    """Positions of the journal that are not released yet, and when they were written, oldest first."""
 
     def wrote(self, records: int, next_lsn: int, mono_ns: int) -> None:
-        """A turn has written so many records; now and then its position is watched until it may be forgotten."""
+        """A turn has written so many records; at times its position is kept until the journal releases it."""
         self.turn_records.observe(records)
         written = self._written
         if not written or (mono_ns - written[-1][1] >= SAFE_EVERY_NS and len(written) < SAFE_MARKS_MAX):
             written.append((next_lsn - 1, mono_ns))
 
     def released(self, upto: int, mono_ns: int) -> None:
-        """Note that the journal is released up to there: its records are safe further up."""
+        """The journal is released up to there: its records are safe further up."""
         while self._written and self._written[0][0] <= upto:
             self.safe_seconds.observe(mono_ns - self._written.popleft()[1])
 

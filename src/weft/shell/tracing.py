@@ -1,7 +1,7 @@
-"""Where one record stands on this node's stretch of the road: what its journal and its carrier know (OBS-007).
+"""Where one record is at this node: what its journal and its carrier know about it (OBS-007).
 
-A footer says which numbers a closed segment holds, so few segments are read. It runs in a thread: reading one takes a
-tenth of a second.
+Footers say which numbers a closed segment holds, so few segments are read. It runs in a thread, because reading one
+takes a tenth of a second.
 """
 
 import json
@@ -22,12 +22,12 @@ FOUND_MAX: Final = 32
 STREAMS: Final = {stream.name.lower(): (int(stream),) for stream in Stream} | {
     "messages": (int(Stream.MESSAGES), OUTBOX, INBOX)
 }
-"""By the name that people use: mail under way belongs to the messages."""
+"""By the names that people use: mail under way counts as messages."""
 NAMES: Final = {number: name for name, numbers in STREAMS.items() for number in numbers}
 
 
 def is_by(origin: str, said: str) -> bool:
-    """Whether people call an origin so: as it is, or by the beginning of its last part, with or without hyphens.
+    """Whether a text names an origin: its full name, or the beginning of its last part, with or without hyphens.
 
     >>> is_by("Hall 5/5f3a9c21aa", "5f3a-9c21"), is_by("Hall 5/5f3a9c21aa", "9c21"), is_by("hall", "hall")
     (True, False, True)
@@ -36,7 +36,7 @@ def is_by(origin: str, said: str) -> bool:
 
 
 class Wanted(NamedTuple):
-    """One number of one origin; of any stream and era where they are not said."""
+    """A number of an origin; without stream or era it stands for any."""
 
     origin: str
     """A node's UUID in hex, another origin's text, or the beginning of its last part: `5f3a9c21` of `Hall 5/5f3a9c21…`."""
@@ -45,7 +45,7 @@ class Wanted(NamedTuple):
     era: int | None = None
 
     def is_of(self, stream: int, origin: Any, era: int | None) -> bool:
-        """Whether it can be a record of these."""
+        """Whether it can be a number of this stream, origin and era."""
         is_era = self.era is None or era is None or era == self.era
         return is_era and (not self.streams or stream in self.streams) and self._is_by(origin)
 
@@ -59,7 +59,7 @@ class Wanted(NamedTuple):
 
 
 def wanted_of(query: str) -> Wanted | None:
-    """What a query asks for: `origin=…&sequence=…&stream=…&era=…`; None: nothing that makes sense."""
+    """Parses `origin=…&sequence=…&stream=…&era=…`; None if the query is invalid."""
     said = {name: values[-1] for name, values in parse_qs(query).items()}
     number, era = said.get("sequence", ""), said.get("era", "")
     if not said.get("origin") or not _is_number(number) or (era and not _is_number(era)):
@@ -81,7 +81,7 @@ class Tracer:
         self._node, self._journal, self._files = node, journal, files
 
     def body(self, wanted: Wanted) -> bytes:
-        """What this node knows of a number, as JSON."""
+        """Everything that this node knows about a number, as JSON."""
         return json.dumps([self._line(*entry) for entry in self._entries(wanted)]).encode() + b"\n"
 
     def _entries(self, wanted: Wanted) -> list[Entry]:
@@ -95,7 +95,7 @@ class Tracer:
                     looked += 1
                     found += _matching(segment.entries(self._files), wanted)
             except FileNotFoundError:
-                continue  # forgotten meanwhile
+                continue  # deleted meanwhile
         return sorted(found, key=lambda entry: entry[0])[:FOUND_MAX]
 
     def _may_hold(self, segment: Segment, wanted: Wanted) -> bool:

@@ -1,7 +1,7 @@
-"""A node tries its own doors as a stranger, at every start: what lets one in ends the start (SEC-051).
+"""A node probes its own ports as a stranger, at every start: one that lets the stranger in ends the start (SEC-051).
 
-An option of libzmq may be missing in a build, or be ignored; what counts is what a door does. Each is tried without keys,
-and with a pair that nobody knows.
+An option of libzmq may be missing in a build, or be ignored, so the behaviour itself is tested. Each port is tried
+without keys, and with a key pair that no node knows.
 """
 
 import asyncio
@@ -14,7 +14,7 @@ from zmq.utils.monitor import parse_monitor_message
 from weft.shell.keys import Keys
 from weft.shell.sockets import Context, Socket, connect_with
 
-PATIENCE_S: Final = 3.0  # a door that says nothing for so long has let nobody in
+PATIENCE_S: Final = 3.0  # a port that has not answered for so long has let nobody in
 LOOK_S: Final = 0.01
 COUNTERPARTS: Final = {"ROUTER": "DEALER", "SUB": "PUB", "PUB": "SUB", "XPUB": "SUB"}
 _ENDED: Final = (
@@ -26,7 +26,7 @@ _ENDED: Final = (
 
 
 class Entrance(NamedTuple):
-    """Where a socket with keys is bound."""
+    """A place where a socket with keys is bound."""
 
     name: str
     endpoint: str
@@ -42,7 +42,7 @@ class _Try(NamedTuple):
 
 
 async def open_entrances(entrances: Iterable[Entrance], server: str) -> list[Entrance]:
-    """Which of the entrances of the node with that public key let a stranger in."""
+    """Which entrances of the node with that public key let a stranger in."""
     context: Context = zmq.Context()
     stranger = Keys(*(each.decode() for each in zmq.curve_keypair()))
     tries = [_knock(context, door, keys, server) for door in entrances for keys in (None, stranger)]
@@ -68,7 +68,7 @@ def _knock(context: Context, door: Entrance, keys: Keys | None, server: str) -> 
 
 
 async def _let_in(tries: list[_Try]) -> list[Entrance]:
-    """Those whose first handshake succeeded; looked at until each has ended, or patience has."""
+    """Those whose first handshake succeeded; ends when all probes have ended, or after `PATIENCE_S`."""
     loop, waiting, found = asyncio.get_running_loop(), list(tries), []
     ends_at = loop.time() + PATIENCE_S
     while waiting and loop.time() < ends_at:

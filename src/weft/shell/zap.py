@@ -18,8 +18,11 @@ from weft.shell.monitors import Monitors
 
 ENDPOINT: Final = "inproc://zeromq.zap.01"
 OUTCOMES: Final = ("ok", "unknown-key", "role", "no-key", "domain", "malformed", "no-handshake", "crowd")
-"""What comes of a handshake: `Verdict.why`; `no-handshake` where libzmq refuses without asking; and `crowd`: too many of one
-address, or of all, had proved nothing yet, and this one had waited longest."""
+"""Outcomes of a handshake.
+
+`Verdict.why`; `no-handshake` if libzmq refuses without asking; `crowd` if too many connections, of one address or in
+all, had proved nothing yet, and this one had waited longest.
+"""
 TURN_MAX: Final = 256  # handshakes in one callback, so that a crowd of strangers cannot starve the node
 NOW: Final = zmq.NOBLOCK
 _REFUSED: Final = zmq.EVENT_HANDSHAKE_FAILED_NO_DETAIL | zmq.EVENT_HANDSHAKE_FAILED_PROTOCOL
@@ -51,14 +54,14 @@ class Gatekeeper:
         asyncio.get_running_loop().add_reader(self._socket.FD, self._read)
 
     def forget(self) -> None:
-        """Reset the counts: those so far were our own probes."""
+        """Reset the counts: those so far come from our own probes."""
         self.decided.clear()
         self.last_refused = ""
 
     def watch(self, made: "zmq.Socket[Any]") -> None:
-        """Count whom libzmq refuses at a bound socket without asking: who speaks without keys, or took ours for another's.
+        """Count peers that libzmq refuses at a bound socket without asking: without keys, or with a wrong key for ours.
 
-        And see who connects there, and goes: a crowd that proves nothing is kept within limits (SEC-053).
+        Also note who connects and disconnects there, so that unproved connections stay within limits (SEC-053).
         """
         self._monitors.watch(made, _WATCHED, partial(self._note, id(made)))
 

@@ -55,11 +55,11 @@ G = TypeVar("G", Watch, Subscription, Tail, Tapped)
 class Client:
     """Asks the catalog who is where: `async with weft.catalog.Client() as catalog: await catalog.get("thermo")`.
 
-    `broker` is host:port, a port of this machine, several of these, or the state directory of a broker's node; without it
-    `WEFT_CATALOG`, else the broker of this machine, else the first that is heard, of network `net` if that is given.
-    Entering it raises Unreachable if there is none. Later it comes back by itself: each request is said three times, a
-    `timeout` of seconds apart. With `cache` lookups are answered from a copy that follows the broker. `keys`, or
-    `WEFT_KEYS`: the directory that `weft join` left, for the broker of a closed fabric on another machine.
+    `broker` is host:port, a port of this machine, several of these, or the state directory of a broker's node. Without
+    it: `WEFT_CATALOG`, else the broker of this machine, else the first whose beacon is heard, of network `net` if that
+    is given. Entering it raises Unreachable if there is none. Later it reconnects by itself: each request is sent up to
+    three times, `timeout` seconds apart. With `cache`, lookups are answered from a copy that follows the broker.
+    `keys`, or `WEFT_KEYS`: the directory that `weft join` left, for the broker of a closed fabric on another machine.
     """
 
     def __init__(  # tidy: each has a default that suits most programs
@@ -258,7 +258,7 @@ class Client:
     # Manual registration: a Service does this by itself
 
     async def register(self, name: str, record: Mapping[str, Any] | None = None, /, **more: Any) -> Table:
-        """Say that a service is there: what the broker approved. Whoever registers has to beat, or to answer pings."""
+        """Register a service; returns what the broker approved. The program has to send beats, or to answer pings."""
         answer = await self.said(REGISTRATION, _json({"name": name, **(record or {}), **more}))
         told = told_by(answer)
         if answer.command != APPROVED:
@@ -281,9 +281,9 @@ class Client:
         await self.said(DISCONNECT, name.encode(), instance.encode())
 
     async def deregister(self, name: str, instance: str = "", *, state: str | None = None) -> Table:
-        """Remove an instance, whosever it is; as the keeper of a broker of this machine (CAT-061), or by an operator's key.
+        """Remove an instance, whoever registered it: as the keeper of a broker of this machine, or by an operator's key.
 
-        `state`: the state directory of its node, if there are several; without it, whoever has keys asks his broker.
+        `state`: the state directory of the broker's node, if several run here (CAT-061); else a client with keys asks its broker.
         """
         frames = [b"dbp.deregister", *(word.encode() for word in ((name, instance) if instance else (name,)))]
         is_keeper = state is not None or not self._place.has_keys

@@ -1,4 +1,4 @@
-"""An ordinary asyncio program as a service: found by its name, called, watched over, heard (CAT-070, CAT-071).
+"""An ordinary asyncio program as a service: found by name, called, monitored, subscribed to (CAT-070, CAT-071).
 
     service = Service("thermo", tags=["lab"])
 
@@ -8,7 +8,7 @@
 
     asyncio.run(service.run())
 
-`Service` is what programs use; `_Running` is what it has between its start and its stop.
+`Service` is what programs use; `_Running` is what exists between its start and its stop.
 """
 
 import asyncio
@@ -34,12 +34,12 @@ from weft.client.link.sockets import Context
 from weft.cores.service.messages import Denied, Registered, ServiceSettings, TapsChanged
 
 F = TypeVar("F", bound=Function)
-ANYWHERE: Final = frozenset({"0.0.0.0", "::", "*", ""})  # noqa: S104  # a program says where it listens
+ANYWHERE: Final = frozenset({"0.0.0.0", "::", "*", ""})  # noqa: S104  # a program decides where it listens
 LOCAL: Final = "127.0.0.1"
 CAPS: Final = ("tap",)
-"""What a service of this library can beyond the seed (MON-002)."""
+"""Capabilities of a service of this library beyond the seed's (MON-002)."""
 STAYS: Final = frozenset({"name", "id", "instance", "ip", "port", "interfaces"})
-"""What a service is known and reached by, for as long as it runs."""
+"""Identifies a service while it runs, and says where it is reached."""
 
 
 class Service:
@@ -61,7 +61,7 @@ class Service:
         version: str = "",
         topics: Sequence[str] | None = (),
         record: Mapping[str, Any] | None = None,
-        id: str = "",  # noqa: A002  # the record's own word
+        id: str = "",  # noqa: A002  # the word of the record
         interval_s: float = 1.0,
         host: str = LOCAL,
         port: int = 0,
@@ -98,11 +98,11 @@ class Service:
     def endpoint(self, function: str) -> Callable[[F], F]: ...
 
     def endpoint(self, function: F | str) -> F | Callable[[F], F]:
-        """Decorator: calls of the function's name, or of the name that is given, are answered by it.
+        """Decorator: the function answers calls of its own name, or of the given one.
 
-        It is given the frames of a call as bytes, one argument each. What it returns is the answer: bytes or text, a
-        tuple of these for several frames, None for an empty one; anything else goes as JSON. What it raises is answered
-        as `failed`, a CatalogError by its own code.
+        It gets the frames of a call as bytes, one argument each. Its result is the answer: bytes or text, a tuple of
+        these for several frames, None for an empty one; anything else is sent as JSON. An exception is answered as
+        `failed`, a CatalogError with its own code.
         """
         if not isinstance(function, str):
             self.endpoints.add(function)
@@ -117,16 +117,16 @@ class Service:
 
     @property
     def instance(self) -> str:
-        """What the broker calls this instance; empty while it is not registered."""
+        """The broker's name for this instance; empty while it is not registered."""
         return self.bus.instance
 
     @property
     def is_registered(self) -> bool:
-        """Whether a broker has approved it once since it was started; it comes back by itself when that was lost."""
+        """Whether a broker has approved it since it was started. A lost registration is renewed automatically."""
         return self._running is not None and self._running.is_registered
 
     def info(self) -> dict[str, Any]:
-        """As `dbp.info` tells it (CAT-071)."""
+        """The content of `dbp.info` (CAT-071)."""
         return {
             "name": self.name,
             "id": self.instance or self.id,
@@ -136,15 +136,16 @@ class Service:
         }
 
     def publish(self, topic: str | bytes, *frames: str | bytes) -> None:
-        """Say it to whoever is subscribed, and to the catalog, where it is a topic whose last value is kept."""
+        """Publish to subscribers and to the catalog, where it is a topic whose last value is kept."""
         if self._running is None:
             raise Closed(f"{self.name} does not run")
         self._running.publish([part.encode() if isinstance(part, str) else part for part in (topic, *frames)])
 
     async def update(self, **changes: Any) -> None:
-        """Change keys of the record, None deletes (CAT-018); CatalogError if the broker refuses, and then nothing changed.
+        """Change keys of the record, None deletes (CAT-018). If the broker refuses: CatalogError; nothing has changed.
 
-        `bus_level` is the lowest level of log records that go to the bus. Name, id and addresses stay: BadRequest.
+        `bus_level` is the lowest level of log records that go to the bus. Name, id and addresses cannot change:
+        BadRequest.
         """
         if self._running is None:
             raise Closed(f"{self.name} does not run")
@@ -157,7 +158,7 @@ class Service:
             self.bus.threshold = level
 
     async def start(self, wait_s: float | None = REGISTER_S) -> None:
-        """Listen, register, and return when a broker has approved; None: at once, it comes when it comes.
+        """Listen, register, and return when a broker has approved; with `wait_s` None return at once.
 
         CatalogError if it is refused, Unreachable if nobody approves within `wait_s`; then it has not started.
         """
@@ -173,13 +174,13 @@ class Service:
             raise
 
     async def stop(self) -> None:
-        """Say goodbye, end the calls under way, close: within half a second (CAT-023)."""
+        """Say goodbye, end running calls, and close, all within half a second (CAT-023)."""
         running, self._running, self.address = self._running, None, None
         if running is not None:
             await running.close()
 
     async def run(self) -> None:
-        """Serve until this is cancelled, or the process is told to terminate; a broker may come later.
+        """Serve until cancelled, or until the process is told to terminate; a broker may appear later.
 
         CatalogError if a broker refuses for good.
         """
@@ -202,7 +203,7 @@ class Service:
         await self.stop()
 
     def _settings(self, port: int, pub: int) -> ServiceSettings:
-        """What is registered, now that the ports are known (CAT-071)."""
+        """The registration, now that the ports are known (CAT-071)."""
         ip = self._place[2]
         self.address = (ip, port)
         interfaces = {"router": {"ip": ip, "port": port}, "pub": {"ip": ip, "port": pub}}
@@ -218,7 +219,7 @@ class Service:
 
 
 class _Running:
-    """A service from its start to its stop: sockets, and the core that registers it."""
+    """A service between start and stop: its sockets, and the core that registers it."""
 
     driver: Driver
 
@@ -243,7 +244,7 @@ class _Running:
     ) -> None:
         """Listen, then register."""
         host, port, _ = place
-        host = "0.0.0.0" if host in ("", "*") else host  # noqa: S104  # asked for in so many words
+        host = "0.0.0.0" if host in ("", "*") else host  # noqa: S104  # requested explicitly
         ports = self._router.bind(host, port), self._speaker.bind(host)
         self.driver = Driver(settings(*ports), self._context, self._hear, self._service.keyring)
         self._service.endpoints.open(self._router.say)
@@ -251,7 +252,7 @@ class _Running:
         await self.driver.start(beacon_port)
 
     async def registered(self, wait_s: float) -> None:
-        """Return when a broker has approved."""
+        """Wait until a broker has approved."""
         try:
             async with asyncio.timeout(wait_s):
                 await self._approved
@@ -263,7 +264,7 @@ class _Running:
             raise Unreachable(f"{self._service.name}: {who} has approved within {wait_s:g} s") from None
 
     def publish(self, frames: list[bytes]) -> None:
-        """Say it to whoever is subscribed."""
+        """Publish to all subscribers."""
         self._speaker.say(frames)
         if self._tapping is not None:
             self._tapping.published(frames)
@@ -274,7 +275,7 @@ class _Running:
             self.ended.set_result(None)
 
     async def close(self) -> None:
-        """The broker hears it first; then calls end, and the last words leave."""
+        """Say goodbye to the broker, end calls, and let the last messages leave."""
         if self._begun:
             self.driver.stop()
         await self._service.endpoints.close()
@@ -283,10 +284,10 @@ class _Running:
         self._speaker.close(LINGER_MS)
         for future in (self.ended, self._approved):
             future.cancel()
-        await self._loop.run_in_executor(None, self._context.term)  # until the last words have left
+        await self._loop.run_in_executor(None, self._context.term)  # until the last messages have left
 
     def _hear(self, event: Any) -> None:
-        """An event of the core."""
+        """Handle an event of the core."""
         if isinstance(event, Registered):
             self.is_registered = True
             self._service.bus.instance = event.instance
@@ -303,18 +304,18 @@ class _Running:
             for future in (self.ended, self._approved):
                 if not future.done():
                     future.set_exception(refused(event))
-                    future.exception()  # whoever waits is told; if nobody does, that is no fault
+                    future.exception()  # whoever waits gets the error; without anybody it is no fault
 
     def _stir(self) -> None:
-        """A log record waits; any thread may say so."""
+        """A log record waits; called from any thread."""
         try:
             self._loop.call_soon_threadsafe(self._service.bus.flush)
-        except RuntimeError:  # the loop is closed: there is nobody who could be told
+        except RuntimeError:  # the loop is closed: nobody is left to publish it
             self._service.bus.dropped += 1
 
 
 class _Terminated:
-    """While it is open, SIGTERM ends the service and not the process, if nobody else has taken it."""
+    """While active, SIGTERM stops the service instead of the process, unless the program handles the signal itself."""
 
     def __init__(self, end: Callable[[], None]) -> None:
         self._end = end

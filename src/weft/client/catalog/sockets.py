@@ -1,6 +1,6 @@
-"""What a service speaks and hears through: ZeroMQ sockets of its own context, and UDP for beats.
+"""The sockets of a service: ZeroMQ sockets of a context of its own, and UDP for beats.
 
-The context is the service's own, so that its end can wait until the last words have left, and no longer.
+The context is the service's own, so that closing it waits for the service's last messages and for no others.
 """
 
 import asyncio
@@ -39,7 +39,10 @@ class Plug(Channel):
         super().__init__(opener, hear, per_turn=CALLS_PER_TURN)
 
     def bind(self, host: str, port: int) -> int:
-        """Listen; returns the port. CatalogError `port-in-use` if it is taken, `bad-address` if it is none of ours."""
+        """Listen, and return the port.
+
+        CatalogError `port-in-use` if it is taken, `bad-address` if the address is not ours.
+        """
         try:
             return listen(self._socket.raw, host, port)
         except zmq.ZMQError as error:
@@ -49,34 +52,34 @@ class Plug(Channel):
             self.look()
 
     def dial(self, target: Target) -> None:
-        """Dial; who is not there may come later, and a name that means nothing is as silent."""
+        """Connect; the other end may come later, and an unknown name is like one that is silent."""
         with suppress(BadEndpoint):
             self._socket.dial(target)
         self.look()
 
     def say(self, frames: list[bytes]) -> bool:  # type: ignore[override]  # a service never waits for a slow peer
-        """Hand over a message; False, and counted, if it reaches nobody."""
+        """Send a message; False, and counted, if it reaches nobody."""
         is_sent = self.offer(frames)
         self.dropped += not is_sent
         return is_sent
 
     @property
     def heard_from(self) -> str:
-        """The address of who said the message that is heard just now; empty: libzmq does not know."""
+        """The address of the sender of the message that is being handled; empty: libzmq does not know it."""
         return self._socket.heard_from
 
     def on_lost(self, call: Callable[[], None]) -> None:
-        """Call it whenever a connection that stood breaks."""
+        """Call a function whenever an established connection breaks."""
         self._socket.watch({LOST: call})
 
     def close(self, linger_ms: int = 0) -> None:
-        """The end of it; last words have so long to leave."""
+        """Close it; the last messages have `linger_ms` to leave."""
         self._socket.close(linger_ms)
         super().close()
 
 
 class Datagrams(asyncio.DatagramProtocol):
-    """The UDP socket of beats. Names are looked up once, meanwhile nothing is sent."""
+    """The UDP socket for beats. Names are resolved once; meanwhile nothing is sent."""
 
     def __init__(self, hear: Callable[[bytes, str], None]) -> None:
         self._hear = hear
@@ -87,7 +90,7 @@ class Datagrams(asyncio.DatagramProtocol):
         self._is_closed = False
 
     def send(self, endpoint: str, data: bytes) -> None:
-        """Say it, as far as that is known to be possible: a datagram may be lost anyway."""
+        """Send if the address is known; a datagram may be lost anyway."""
         host, _, port = endpoint.rpartition(":")
         host = host.strip("[]")
         address = _literal(host, int(port)) or self._found.get(endpoint)
@@ -102,7 +105,7 @@ class Datagrams(asyncio.DatagramProtocol):
             task.add_done_callback(self._tasks.discard)
 
     async def _prepare(self, endpoint: str, host: str, port: int, data: bytes) -> None:
-        """Look a name up, open the socket, and then say what was to be said."""
+        """Resolve the name, open the socket, and then send what waited."""
         with suppress(OSError, UnicodeError):
             found = await self._loop.getaddrinfo(host, port, type=socket.SOCK_DGRAM)
             family, _, _, _, address = found[0]
@@ -116,10 +119,10 @@ class Datagrams(asyncio.DatagramProtocol):
         self._hear(data, f"{address[0]}:{address[1]}")
 
     def error_received(self, error: Exception) -> None:  # tidy: asyncio calls it
-        """Nobody listens there: the broker's silence says the same."""
+        """Nobody listens there: the broker's silence shows the same."""
 
     def close(self) -> None:
-        """The end of it; what was sent has left."""
+        """Close it; everything sent has left."""
         self._is_closed = True
         for task in self._tasks:
             task.cancel()

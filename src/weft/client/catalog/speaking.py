@@ -1,7 +1,7 @@
-"""What a service publishes: values and log records, on a socket that hears who subscribes.
+"""What a service publishes: values and log records, on a socket that learns who subscribes.
 
-The catalog subscribes when it has approved. What is said before that would reach nobody; so the first words wait for the
-first subscriber, for a moment.
+The catalog subscribes after it has approved the service. Earlier publications would reach nobody, so the first ones
+wait briefly for the first subscriber.
 """
 
 import asyncio
@@ -15,7 +15,7 @@ from weft.client.link.sockets import Context
 
 
 class Speaker:
-    """The XPUB of a service."""
+    """The XPUB socket of a service."""
 
     def __init__(self, context: Context) -> None:
         self._plug = Plug(context, zmq.XPUB, self._hear)
@@ -25,27 +25,27 @@ class Speaker:
         self._timer: asyncio.TimerHandle | None = None
 
     def bind(self, host: str) -> int:
-        """Listen on a free port, and return it."""
+        """Bind to a free port, and return it."""
         return self._plug.bind(host, 0)
 
     def say(self, frames: list[bytes]) -> None:
-        """Publish it; never waits for a slow subscriber."""
+        """Publish; never waits for a slow subscriber."""
         if self._held is None:
             self._plug.say(frames)
         else:
             self._held.append(frames)
 
     def note_approved(self) -> None:
-        """The catalog may subscribe from now on: if it does not, nobody is waited for any longer."""
+        """The catalog may subscribe now: if it does not do so soon, publications no longer wait."""
         self._release_in(FIRST_WORDS_S)
 
     def close(self, linger_ms: int) -> None:
-        """The end of it; last words have so long to leave."""
+        """Close it; the last messages have some time to leave."""
         self._release()
         self._plug.close(linger_ms)
 
     def _hear(self, _: list[bytes]) -> None:
-        """Somebody subscribes; what else he wants comes with it."""
+        """Somebody subscribes; his other subscriptions follow at once."""
         if self._held is not None:
             self._release_in(SETTLE_S)
 

@@ -1,9 +1,9 @@
 """Subscriptions to a service's values: last values first, and never an old value after a new one (LVC-006).
 
-Each instance has a feed: a SUB socket straight to its publisher. As soon as the publisher has greeted, and so long
-after it that our subscription must have arrived, the broker is asked for the last values. Whatever was published before
-that is among them, whatever is published behind it comes here by itself. Of a topic from which something came here
-first, the broker's value is older or the same, and is left out.
+Each instance has a feed: a SUB socket connected to its publisher. Once the publisher has sent its greeting, and enough
+time has passed for our subscription to arrive, the broker is asked for the last values. Everything published before is
+among them, and everything published later arrives on the socket. If a value of a topic arrived on the socket first, the
+broker's value is older or the same, and is left out.
 """
 
 import asyncio
@@ -24,7 +24,7 @@ from weft.client.link.opening import BadEndpoint
 PUB: Final = "pub"
 Tell = Callable[[Value], None]
 Cached = Callable[[str], Awaitable[list[Value]]]
-"""The last values of one instance, as the broker has them."""
+"""Requests the last values of one instance from the broker."""
 
 
 class Latest:
@@ -106,8 +106,8 @@ class Feed:
 class Subscription(ReadAhead[Value]):
     """Iterates over values: `async for value in client.subscribe("thermo", "room/"): …`.
 
-    It begins with the first step, or with `async with`: when that returns, whatever is published from now on is told. All
-    instances of the name are heard, those that come later too; one that moved is followed.
+    It begins with the first step, or with `async with`: when that returns, everything published from then on is
+    reported. It covers all instances of the name, later ones too, and follows one that moves.
     """
 
     def __init__(self, watch: Watch, name: str, prefix: str, cached: Cached | None) -> None:
@@ -117,7 +117,7 @@ class Subscription(ReadAhead[Value]):
         self._feeds: dict[str, Feed] = {}
 
     def close(self) -> None:
-        """End it; whoever waits for the next value is told that there is none."""
+        """End it; whoever waits for the next value gets StopAsyncIteration."""
         self._is_closed = True
         self._watch.close()
         for feed in self._feeds.values():
@@ -148,19 +148,19 @@ class Subscription(ReadAhead[Value]):
             self._feeds.pop(change.instance).close()
 
     def _follow(self, entry: Entry) -> None:
-        if entry.name != self._name:  # one with `*` in it names others, too
+        if entry.name != self._name:  # with `*` in its name it would match others, too
             return
         feed = self._feeds.get(entry.instance)
         if feed is not None:
             place = place_of(entry)
-            if place in (None, feed.place):  # who is gone may come back where it was
+            if place in (None, feed.place):  # an instance that is gone may come back at the same place
                 return
             feed.close()
         self._feeds[entry.instance] = Feed(entry, self._prefix, self._inbox.put, self._cached)
 
 
 def place_of(entry: Entry) -> Address | None:
-    """Where an instance publishes, if it is there."""
+    """The address at which an instance publishes, if it is available."""
     if not entry.is_usable and entry.state == "inactive":
         return None
     interfaces = entry.record.get("interfaces")

@@ -1,7 +1,8 @@
-"""Log records as they come, behind those that the broker remembers (LOG-005).
+"""Log records as they come, after those that the broker remembers (LOG-005).
 
-Whenever the broker's publisher has greeted, it is asked for the records since the last one that was told: so nothing is
-missing that it still remembers, whatever became of the connection. What comes twice is told once.
+Whenever the broker's publisher has sent its greeting, the broker is asked for the records since the last one reported.
+So no record that it still remembers is missed, however often the connection breaks. A record that arrives twice is
+reported once.
 """
 
 import asyncio
@@ -47,7 +48,7 @@ class Tail(ReadAhead[Record]):
         self._work: asyncio.Task[None] | None = None
 
     def close(self) -> None:
-        """End it; whoever waits for the next record is told that there is none."""
+        """End it; whoever waits for the next record gets StopAsyncIteration."""
         self._is_closed = True
         if self._line is not None:
             self._line.close()

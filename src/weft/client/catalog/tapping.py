@@ -1,7 +1,7 @@
-"""Copies of a service's messages where they pass, while somebody wants them (MON-003, MON-004).
+"""Copies of a service's messages at the place where they pass, while somebody wants them (MON-003, MON-004).
 
-A message is noted when it has passed; the copies of a turn of the loop are said together. Beyond the rate of a tap, and
-between two samples of it, a message costs a count and nothing else (MON-009).
+A message is noted after it has passed; the copies of one turn of the loop are sent together. Beyond the rate of a tap,
+and between two samples of it, a message costs only a count (MON-009).
 """
 
 import asyncio
@@ -13,12 +13,12 @@ from weft.client.catalog.sockets import Plug
 from weft.cores.service.messages import Passed
 from weft.wire.catalog.messages import Message
 
-CALLERS_MAX: Final = 10_000  # whose address is remembered
-CALLS_MAX: Final = 10_000  # whose beginning is remembered
+CALLERS_MAX: Final = 10_000  # peers whose address is remembered
+CALLS_MAX: Final = 10_000  # calls whose start is remembered
 
 
 class Tapping:
-    """Notes what goes through the ROUTER and the publisher of a service."""
+    """Notes what passes the ROUTER and the publisher of a service."""
 
     def __init__(self, router: Plug, driver: Driver) -> None:
         self._router, self._driver, self._taps = router, driver, driver.core.taps
@@ -33,7 +33,7 @@ class Tapping:
         self._timer: asyncio.TimerHandle | None = None
 
     def heard(self, frames: list[bytes], call: Message | None) -> None:
-        """A message has come to the ROUTER; `call`: as it was understood."""
+        """A message has arrived at the ROUTER; `call`: its decoded form."""
         if self._skips:
             self._skips -= 1
             self._came += 1
@@ -58,7 +58,7 @@ class Tapping:
         self._note(Passed("out", "router", peer, frames[1:], word, took_us))
 
     def published(self, frames: list[bytes]) -> None:
-        """Something was said to whoever is subscribed."""
+        """Something was published."""
         if self._skips:
             self._skips -= 1
             self._published += 1
@@ -80,7 +80,7 @@ class Tapping:
         self._skips = 0
 
     def _settle(self) -> None:
-        """Say what was only counted."""
+        """Report what was only counted."""
         for way, socket, count in (
             ("in", "router", self._came),
             ("out", "router", self._went),
@@ -91,7 +91,7 @@ class Tapping:
         self._came = self._went = self._published = 0
 
     def _name(self, peer: bytes) -> str:
-        """Address and routing id of who has just said something."""
+        """Address and routing id of the sender of the current message."""
         known = self._callers.get(peer)
         if known is None:
             if len(self._callers) >= CALLERS_MAX:
@@ -101,4 +101,4 @@ class Tapping:
 
 
 LONG_NS: Final = 3_600 * 10**9
-"""No window of a tap is as long: what holds so long holds until the next look."""
+"""Longer than the window of any tap: such a decision holds until the next look."""

@@ -1,6 +1,6 @@
 """A watch of the catalog: every change, whatever becomes of the broker (CAT-043); and a copy that it keeps up to date.
 
-What has to be done, and when, is found out in following.py; here are its socket, its questions and its clock.
+following.py decides what to do and when; this module has the socket, the requests and the clock.
 """
 
 import asyncio
@@ -26,18 +26,21 @@ class Teller(Protocol):
     """The part of the client that a watch needs."""
 
     async def answered(self, *frames: bytes) -> dict[str, Any]:
-        """The answer to a query, also where it is a refusal; CatalogError where there is none."""
+        """The answer to a query, also if it is a refusal; CatalogError if there is none."""
 
     async def events(self, *, anew: bool) -> Place:
-        """Where the broker publishes its events, looked for `anew` if what is known may be old; CatalogError."""
+        """Where the broker publishes its events; `anew`: search for it, because the known address may be old.
+
+        CatalogError.
+        """
 
 
 class Watch(Feed):
     """Iterates over changes: `async for op, name, instance, entry, *_ in client.watch(): …`.
 
-    It begins with the first step, or with `async with`: first all that is there, then each change. A `resync` says that
-    changes could not be told one by one, since the broker was away for long, or nobody read: what differs now follows it. One
-    task reads it.
+    It begins with the first step, or with `async with`: first everything that is there, then each change. A `resync`
+    means that changes could not be reported one by one, because the broker was away for long or the reader too slow:
+    the differences follow it. One task reads it.
     """
 
     def __init__(self, teller: Teller, wanted: dict[str, Any]) -> None:
@@ -72,7 +75,7 @@ class Watch(Feed):
         return self
 
     def close(self) -> None:
-        """End it; whoever waits for the next change is told that there is none."""
+        """End it; whoever waits for the next change gets StopAsyncIteration."""
         self._is_closed = True
         if self._line is not None:
             self._line.close()
@@ -137,7 +140,7 @@ class Watch(Feed):
         self._act()
 
     async def _found(self, *, anew: bool) -> Place:
-        """Where the broker publishes; once it has been there, for as long as it takes."""
+        """Where the broker publishes; if it was found before, keep searching for as long as it takes."""
         back_off = BackOff(BACK_OFF_MIN_S, BACK_OFF_MAX_S)
         while True:
             try:

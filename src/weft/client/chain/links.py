@@ -1,7 +1,8 @@
 """Registrations and their handlers (CLI-021).
 
-A plain function is called where the message is read. A waiting one (`async def`) runs beside the reading, one message
-after the other, or `parallel` at once: as many tasks as are busy, none per message.
+A plain function is called where its message is read. An `async def` handler runs in tasks beside the reading: one
+message after the other, or `parallel` at once. There are as many tasks as there are busy handlers, and none per
+message.
 """
 
 import asyncio
@@ -27,19 +28,19 @@ from weft.wire.clients import Done, GiveUp, NextItem, Rec, Reg
 
 LOG: Final = logging.getLogger("weft.client")
 CAUSE: Final[ContextVar[Message | None]] = ContextVar("CAUSE", default=None)
-"""The message that the running handler was given: what it sends is caused by it (CLI-022)."""
+"""The message that the running handler was given: messages that it sends name it as their cause (CLI-022)."""
 
 Handler = Callable[[Message], Any]
 
 
 class Desk(Protocol):
-    """Where a registration hands in what became of its messages."""
+    """Where a registration delivers the answers of its handler."""
 
     counts: Counter[str]
     session: Any
 
     def answer(self, op: str, reg: int, item: Any, frames: tuple[bytes, ...] = ()) -> None:
-        """Say it, soon."""
+        """Send the answer soon."""
 
 
 class Link:
@@ -51,7 +52,7 @@ class Link:
         """Where it stands in its chain; cancelled with the client."""
         self._handler, self._parallel, self._desk = handler, parallel, desk
         self._is_waiting = inspect.iscoroutinefunction(handler) or inspect.iscoroutinefunction(
-            getattr(handler, "__call__", None)  # noqa: B004  # the method itself is asked for: an object may wait too
+            getattr(handler, "__call__", None)  # noqa: B004  # the method itself: an object may be asynchronous, too
         )
         self._answers = _rewritten if reg.access == "rw" else _confirmed if reg.confirm else _ignored
         self._is_copied = reg.access == "ro" and not reg.confirm
@@ -60,7 +61,7 @@ class Link:
         self._tasks: set[asyncio.Task[None]] = set()
 
     def take(self, rec: Rec) -> None:
-        """The messages of one multipart."""
+        """Hand the messages of one multipart to the handler."""
         direction, session, handler = self.reg.dir, self._desk.session, self._handler
         deal = self._enqueue if self._is_waiting else self._call
         at = 0
@@ -68,7 +69,7 @@ class Link:
             end = at + item.n
             deal(handler, Message(item, rec.frames[at:end], direction, session))
             at = end
-        CAUSE.set(None)  # nothing keeps the last message alive
+        CAUSE.set(None)  # otherwise this name would keep the last message alive
 
     @property
     def is_busy(self) -> bool:
@@ -76,27 +77,27 @@ class Link:
         return len(self._queue) > BUSY
 
     def abandon(self) -> None:
-        """The connection is gone: what was held is others' now, copies are ours to keep."""
+        """The connection is lost: the node gives held messages to others; copies stay with this client."""
         if not self._is_copied:
             self._queue.clear()
             self._queued_bytes = 0
 
     def stop(self) -> None:
-        """No handler runs any longer."""
+        """Cancel all handlers."""
         self._queue.clear()
         self.standing.cancel()
         for task in self._tasks:
             task.cancel()
 
     async def finish(self) -> None:
-        """Wait until no handler runs any longer."""
+        """Wait until no handler runs any more."""
         await asyncio.gather(*self._tasks, return_exceptions=True)
 
     def _call(self, handler: Handler, message: Message) -> None:
         CAUSE.set(message)
         try:
             self._conclude(message, handler(message))
-        except Exception as error:  # noqa: BLE001  # whatever a handler does: the message is given back, and it is logged
+        except Exception as error:  # noqa: BLE001  # whatever it raises: the message is returned, and it is logged
             self._fail(message, error)
 
     def _enqueue(self, _: Handler, message: Message) -> None:
@@ -148,7 +149,7 @@ class Link:
             self._say(message, "fail", GiveUp(id=message.id, why=_shortened(f"{type(error).__name__}: {error}")), ())
 
     def _say(self, message: Message, op: str, item: Any, frames: tuple[bytes, ...]) -> None:
-        """Answer through the connection by which the message came; through a later one it means another message."""
+        """Answer through the connection on which the message came: on a later one its number means another message."""
         if message.session is self._desk.session:
             self._desk.answer(op, self.reg.reg, item, frames)
         else:
@@ -159,7 +160,7 @@ Said = tuple[str, Any, tuple[bytes, ...]]
 
 
 def _ignored(_: Message, answer: Any) -> Said | None:
-    """A copy needs no answer, but a coroutine that nobody awaits is a handler that never ran."""
+    """A reader's result is ignored, but a coroutine means that its handler never ran."""
     if inspect.iscoroutine(answer):
         answer.close()
         raise TypeError("a plain function returned a coroutine: write `async def`")
@@ -192,5 +193,5 @@ def _handed_back(message: Message, answer: Message) -> Said:
 
 
 def _shortened(text: str) -> str:
-    """So much of it as a header has room for."""
+    """The beginning of a reason that fits into a header."""
     return text.encode("utf-8", "replace")[:WHY_BYTES_MAX].decode("utf-8", "ignore")

@@ -1,4 +1,4 @@
-"""What a handler is given, and what it may answer."""
+"""The messages that handlers are given, and the answers that they may give."""
 
 from typing import Any, NamedTuple
 
@@ -20,7 +20,7 @@ class SendFailed(LinkError):
 
 
 class Receipt(Struct, frozen=True):
-    """What became of a message that was sent: `spooled`, `local` or `delivered`; empty: nobody wanted to know."""
+    """The outcome of a sent message: `spooled`, `local` or `delivered`; empty: the sender did not ask for it."""
 
     why: str
     count: int | None = None
@@ -55,7 +55,7 @@ class Message:
 
     @property
     def id(self) -> int:
-        """Between this node and its clients (CHN-005)."""
+        """Its number between this node and its clients (CHN-005)."""
         return self._item.id
 
     @property
@@ -92,12 +92,12 @@ class Message:
 
     @property
     def origin(self) -> Any:
-        """The id of the node where it was sent first."""
+        """The id of the node that sent it first."""
         return self._item.mid[0]
 
     @property
     def own(self) -> bool:
-        """Whether this very client has sent it."""
+        """Whether this client has sent it."""
         return self._item.own
 
     @property
@@ -107,27 +107,27 @@ class Message:
 
     @property
     def via(self) -> tuple[bytes, ...]:
-        """The nodes that have transmitted it, the origin first."""
+        """The nodes that have forwarded it, the origin first."""
         return self._item.via
 
     @property
     def depth(self) -> int:
-        """How many messages caused one another before this one."""
+        """Length of the chain of messages that caused one another before this one."""
         return self._item.depth
 
     @property
     def at(self) -> int:
-        """The origin's wall clock when it was sent, nanoseconds since 1970."""
+        """The origin's wall clock when it was sent, in nanoseconds since 1970."""
         return self._item.ts
 
     @property
     def re(self) -> bool:
-        """Whether it was offered before."""
+        """Whether it has been offered to this client before."""
         return self._item.re
 
     @property
     def lost(self) -> int:
-        """So many copies before this one were discarded (CHN-018)."""
+        """How many copies before this one were discarded (CHN-018)."""
         return self._item.lost
 
     @property
@@ -137,14 +137,14 @@ class Message:
 
     @property
     def new_to(self) -> list[Any] | None:
-        """The destination that `replace` has given it; None: the one it came with."""
+        """The destination set by `replace`; None: unchanged."""
         return self._to
 
     def replace(self, payload: Any = None, to: Any = None) -> "Message":
         """The same message with another payload, and on `out` another destination (CHN-006).
 
-        `fmt` stays what it is: values are written as that says, everything else as in a send. ValueError for what
-        can be no destination.
+        `fmt` is unchanged: values are encoded accordingly, everything else as in a send. ValueError for an invalid
+        destination.
         """
         made = Message(self._item, self._frames, self.direction, self.session)
         made._to, made.is_changed = self._to, self.is_changed
@@ -158,7 +158,7 @@ class Message:
         return made
 
     def with_losses(self, count: int) -> "Message":
-        """The same message, which also says that `count` copies before it were discarded."""
+        """The same message, with `count` copies before it reported as discarded."""
         made = Message(replace(self._item, lost=self._item.lost + count), self._frames, self.direction, self.session)
         made._to, made.is_changed = self._to, self.is_changed
         return made

@@ -1,7 +1,7 @@
-"""What leaves in one multipart: at most 64 messages and 256 KiB, and nothing waits for company (CLI-008).
+"""Collects messages for one multipart, at most 64 messages and 256 KiB; nothing waits for more to come (CLI-008).
 
 Sends go before answers, so that the node still knows the message that caused them. Answers of one registration keep
-their order where the order means something: what is handed back, and what could not be handled.
+their order where it matters: for messages that are handed back, and for failures.
 """
 
 from collections.abc import Callable, Iterator
@@ -32,7 +32,7 @@ class Run:
         self.frames: list[bytes] = []
 
     def has_room(self, frames: Frames, size: int) -> bool:
-        """Whether one more fits; the first always does."""
+        """Whether one more message fits; the first one always does."""
         return not self.items or (
             len(self.items) < BATCH_MESSAGES
             and self.size + size <= BATCH_BYTES
@@ -40,7 +40,7 @@ class Run:
         )
 
     def add(self, item: Any, frames: Frames, size: int) -> None:
-        """Take one more."""
+        """Add a message."""
         self.items.append(item)
         self.frames += frames
         self.size += size
@@ -51,7 +51,7 @@ class Run:
 
 
 class Outgoing:
-    """What was said since the last multipart left."""
+    """Everything to be sent since the last multipart left."""
 
     def __init__(self) -> None:
         self._sends: list[Run] = []
@@ -62,13 +62,13 @@ class Outgoing:
         return bool(self._sends or self._answers)
 
     def send(self, item: clients.SendItem, frames: Frames, size: int) -> None:
-        """One message to be sent."""
+        """Add a message to be sent."""
         if not (self._sends and self._sends[-1].has_room(frames, size)):
             self._sends.append(Run("send", 0))
         self._sends[-1].add(item, frames, size)
 
     def answer(self, op: str, reg: int, item: Any, frames: Frames = ()) -> None:
-        """One message resolved."""
+        """Add the answer to a message."""
         size = sum(map(len, frames))
         key = ("", reg) if op in IN_ORDER else (op, reg)
         run = self._last.get(key)
@@ -78,11 +78,11 @@ class Outgoing:
         run.add(item, frames, size)
 
     def forget(self) -> None:
-        """Nothing of it may leave any more: the connection that it was about is gone."""
+        """Drop everything, because its connection is lost."""
         self._sends, self._answers, self._last = [], [], {}
 
     def take(self) -> Iterator[list[bytes]]:
-        """The multiparts, in order; asking empties."""
+        """Remove and return the multiparts, in order."""
         runs = self._sends + self._answers
         self.forget()
         return (run.encoded() for run in runs)

@@ -1,4 +1,4 @@
-"""What a program gives as payload, and the frames that it becomes. Nothing is guessed from the content."""
+"""Converts what a program gives as payload to frames, and back. The format is never guessed from the content."""
 
 from typing import Any, Final
 
@@ -10,10 +10,10 @@ MSGPACK: Final = msgspec.msgpack.Encoder()
 
 
 def to_frames(payload: Any, fmt: str | None = None) -> tuple[Frames, str]:
-    r"""The frames of a payload and what `fmt` says of them.
+    r"""The frames of a payload, and its format for `fmt`.
 
-    Bytes are `raw`, text is `text`, a tuple of bytes is that many frames; everything else becomes JSON, or
-    MessagePack if `fmt` says so. A `fmt` that is given stands: markup is text with `fmt="xml"`.
+    Bytes are `raw`, text is `text`, a tuple of bytes is that many frames; everything else becomes JSON, or MessagePack
+    if `fmt` says so. A given `fmt` is kept: markup is text with `fmt="xml"`.
 
     >>> to_frames("ö"), to_frames({"a": 1}), to_frames(b"<a/>", "xml"), to_frames((b"1", b"2"))[1]
     (((b'\xc3\xb6',), 'text'), ((b'{"a":1}',), 'json'), ((b'<a/>',), 'xml'), 'raw')

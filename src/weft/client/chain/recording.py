@@ -1,8 +1,9 @@
-"""What a client and its node say to each other, as lines of a file: to be looked at, and played again (CLI-025).
+"""Records what a client and its node send each other, as lines of a file to read and to replay (CLI-025).
 
     {"id":"7","direction":"node>client","at":1800000000000000000,"frames":["83a26f70…","3c7265706f72743e"]}
 
-One JSON object a line, in the form of the protocol's test vectors: frames in hexadecimal, `at` in nanoseconds since 1970.
+One JSON object per line, in the form of the protocol's test vectors: frames in hexadecimal, `at` in nanoseconds since
+1970.
 """
 
 import os
@@ -16,7 +17,7 @@ import msgspec
 from weft.base.errors import UserError
 
 SAID, HEARD = "client>node", "node>client"
-LINE_BYTES_MAX: Final = 16 << 20  # twice a multipart, in hexadecimal
+LINE_BYTES_MAX: Final = 16 << 20  # two multiparts, in hexadecimal
 _NEW_FILE: Final = os.O_WRONLY | os.O_CREAT | os.O_TRUNC
 
 
@@ -29,7 +30,7 @@ class Row(NamedTuple):
 
 
 class Line(msgspec.Struct, frozen=True, gc=False):
-    """A row as it stands in the file."""
+    """A row in the form of the file."""
 
     direction: str
     frames: list[str]
@@ -42,13 +43,13 @@ _DECODER: Final = msgspec.json.Decoder(Line)
 
 
 def line_of(row: Row, number: int) -> bytes:
-    """A row as a line of a file."""
+    """A row as a line of the file."""
     frames = [bytes(frame).hex() for frame in row.parts]
     return _ENCODER.encode(Line(row.direction, frames, row.at, str(number))) + b"\n"
 
 
 class Recording:
-    """Writes a file that only its owner may read: it holds everything that the program is shown."""
+    """Writes a file that only its owner may read, because it contains all messages that the program gets."""
 
     def __init__(self, path: str | Path) -> None:
         try:
@@ -60,7 +61,7 @@ class Recording:
         """Why nothing is written any more; empty: it is."""
 
     def write(self, direction: str, frames: list[bytes]) -> None:
-        """Append one multipart; a disk that refuses it ends the recording, and nothing else."""
+        """Append one multipart; an error of the disk ends the recording, and nothing else."""
         if self.ended:
             return
         self._count += 1
@@ -70,7 +71,7 @@ class Recording:
             self.ended = error.strerror or "failed"
 
     def close(self) -> None:
-        """Nothing more comes."""
+        """Close the file."""
         try:
             self._file.close()
         except OSError as error:
@@ -79,7 +80,7 @@ class Recording:
 
 
 def read_rows(path: Path) -> Iterator[Row]:
-    """The multiparts of a recording, or of a file of vectors; UserError for a line that is none, with its number."""
+    """The multiparts of a recording, or of a file of vectors; UserError with the number of a line that is neither."""
     try:
         file = path.open("rb")
     except OSError as error:
@@ -91,6 +92,6 @@ def read_rows(path: Path) -> Iterator[Row]:
             try:
                 said = _DECODER.decode(line)
                 yield Row(said.direction, list(map(bytes.fromhex, said.frames)), said.at)
-            except ValueError as error:  # of msgspec, too
+            except ValueError as error:  # also raised by msgspec
                 text = f"{path}, line {number}, is no recorded multipart: {error}"
                 raise UserError("bad-file", text, "a file that record= of weft.chain_client has written") from None

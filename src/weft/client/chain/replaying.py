@@ -1,7 +1,7 @@
-"""Handlers of a program meet what was recorded, without a node and in no time (CLI-025).
+"""Replays a recording to the handlers of a program, without a node and without waiting (CLI-025).
 
-The client is the one that programs use; in the place of its connection stands a file. The clock of the event loop jumps from one
-recorded multipart to the next, so what a handler waits for takes no time, and a night is played in seconds.
+The client is the one that programs use, with a file in place of its connection. The clock of the event loop jumps from
+one recorded multipart to the next. So a handler that sleeps takes no time, and a night is replayed in seconds.
 """
 
 import asyncio
@@ -20,25 +20,25 @@ from weft.client.chain.recording import HEARD, SAID, Row
 from weft.wire import clients
 
 WAIT_S: Final = 3_600.0
-"""How long handlers may go on behind the last multipart, in virtual time."""
+"""How long handlers may continue after the last multipart, in virtual time."""
 Attach = Callable[[ChainClient], Awaitable[None] | None]
 Answers = dict[tuple[int, int], tuple[str, Any, tuple[bytes, ...]]]
-"""By registration, as the recording numbers them, and message: the word, the destination, the frames."""
+"""By registration number of the recording and message: word, destination, frames."""
 
 
 class Outcome(msgspec.Struct):
-    """What came of a replay."""
+    """The result of a replay."""
 
     messages: int = 0
-    """Shown to handlers."""
+    """Messages given to handlers."""
     of_nobody: int = 0
     """Messages for whose registration there is no handler."""
     answers: Counter[str] = msgspec.field(default_factory=Counter)
-    """What handlers said: `next`, `drop`, `fail`, `conf`; and what they sent, `send`."""
+    """Answers of the handlers: `next`, `drop`, `fail`, `conf`; and their sends, `send`."""
     same: int = 0
-    """Answers that are those of the recording."""
+    """Answers that equal the recorded ones."""
     differences: list[tuple[int, int, str, str]] = []
-    """Registration, message, what was recorded, what was said; the first of them, if there are many."""
+    """Registration, message, recorded answer, given answer; only the first ones if there are many."""
     different: int = 0
     unreadable: int = 0
 
@@ -47,16 +47,16 @@ DIFFERENCES_MAX: Final = 100
 
 
 class Stuck(Exception):
-    """A handler waits for something that no recording brings."""
+    """A handler waits for something that never comes in the recording."""
 
 
 class _Selector(selectors.DefaultSelector):
-    """Waits for nobody: the time for which it should is over at once."""
+    """A selector that never waits: it moves the virtual clock instead."""
 
     loop: "Skipping"
 
     def select(self, timeout: float | None = None) -> list[Any]:
-        """What is ready; the clock jumps over the rest."""
+        """Files that are ready; without any, the clock jumps by the timeout."""
         ready = super().select(0)
         if not ready and timeout is None:
             raise Stuck
@@ -66,7 +66,7 @@ class _Selector(selectors.DefaultSelector):
 
 
 class Skipping(asyncio.SelectorEventLoop):
-    """An event loop whose clock jumps to whatever comes next."""
+    """An event loop whose clock jumps to the next event."""
 
     def __init__(self) -> None:
         self.now_s = 0.0
@@ -93,7 +93,7 @@ class Replay(ChainClient):
         self.recorded: Answers = {}
 
     async def play(self, rows: Iterable[Row], attach: Attach) -> Outcome:
-        """All rows, in their time."""
+        """Replay all rows, at their times."""
         self._loop = asyncio.get_running_loop()
         self._standing, self._end = self._loop.create_future(), self._loop.create_future()
         self._connection: Any = self
@@ -129,7 +129,7 @@ class Replay(ChainClient):
         except PeerError:
             self.outcome.unreadable += 1
 
-    # What the node had said
+    # Messages of the recorded node
 
     def _hear(self, message: clients.Answered) -> None:
         if isinstance(message, clients.Welcome):
@@ -147,7 +147,7 @@ class Replay(ChainClient):
         self.outcome.messages += len(rec.m)
         self.hear(msgspec.structs.replace(rec, reg=reg))
 
-    # What the client had said
+    # Messages of the recorded client
 
     def _note(self, message: Any) -> None:
         if isinstance(message, clients.Reg):
@@ -156,7 +156,7 @@ class Replay(ChainClient):
             _collect(message, self.recorded, lambda reg: reg)
 
     def _match(self, recorded: clients.Reg) -> None:
-        """The first handler for the same messages that no other registration has."""
+        """The first handler for the same messages that belongs to no other registration."""
         taken = self._back
         for number, link in self.links.items():
             mine = link.reg
@@ -168,12 +168,12 @@ class Replay(ChainClient):
                 self._regs[recorded.reg], taken[number] = number, recorded.reg
                 return
 
-    # As its own connection
+    # In place of a connection
 
     is_clear = True
 
     def say(self, frames: list[bytes]) -> None:
-        """What handlers have answered."""
+        """Take the answers of handlers."""
         message = clients.decode_asked(frames)
         if type(message) in OPS:
             count = _collect(message, self.said, lambda reg: self._back.get(reg, reg))
@@ -182,7 +182,7 @@ class Replay(ChainClient):
             self.outcome.answers["send"] += len(message.m)
 
     def _judged(self) -> Outcome:
-        """The answers beside those of the recording, where it has any."""
+        """The answers, with the recorded ones beside them where there are some."""
         outcome = self.outcome
         for which, said in self.said.items():
             recorded = self.recorded.get(which)
@@ -201,7 +201,7 @@ OPS: Final[dict[type, str]] = {clients.Next: "next", clients.Drop: "drop", clien
 
 
 def _collect(message: Any, into: Answers, reg_of: Callable[[int], int]) -> int:
-    """Note the answers of one multipart; how many."""
+    """Note the answers in one multipart; returns how many."""
     op, reg = OPS[type(message)], reg_of(message.reg)
     if isinstance(message, clients.Next):
         at = 0
@@ -221,6 +221,6 @@ def _shown(answer: tuple[str, Any, tuple[bytes, ...]]) -> str:
 
 
 def replay(rows: Iterable[Row], attach: Attach) -> Outcome:
-    """Show recorded messages to the handlers that `attach` registers."""
+    """Give recorded messages to the handlers that `attach` registers."""
     with asyncio.Runner(loop_factory=Skipping) as runner:
         return runner.run(Replay().play(rows, attach))

@@ -1,4 +1,4 @@
-"""What was sent and has no final status yet, and what waits for the node's credit (CLI-007, CLI-022)."""
+"""Messages without a final status, and messages that wait for the node's credit (CLI-007, CLI-022)."""
 
 from asyncio import Future
 from collections import deque
@@ -14,7 +14,7 @@ Frames = tuple[bytes, ...]
 
 
 class Pending:
-    """One message until its final status."""
+    """A message that has no final status yet."""
 
     __slots__ = ("boot", "frames", "future", "item", "size")
 
@@ -26,7 +26,7 @@ class Pending:
 
 
 class Sends:
-    """All sends of one client, in the order of their tags."""
+    """All messages of one client that are not finished, in the order of their tags."""
 
     def __init__(self) -> None:
         self.credit = self.credit_bytes = 0
@@ -35,18 +35,18 @@ class Sends:
         self._open_bytes = 0
 
     def add(self, pending: Pending) -> None:
-        """One more, behind the others."""
+        """Add a message at the end."""
         self._waiting.append(pending)
 
     def ready(self) -> Iterator[Pending]:
-        """What may be said now; it is open from then on, unless nobody wants to know what becomes of it."""
+        """Messages that may be sent now. They stay open until their status, unless the program does not want it."""
         while self._waiting:
             pending = self._waiting[0]
             if not pending.future.cancelled() and not self._has_credit(pending):
                 return
             self._waiting.popleft()
             if pending.future.cancelled():
-                continue  # whoever waited has given up before it was said
+                continue  # the caller gave up before it was sent
             if pending.item.want == "none":
                 pending.future.set_result(Receipt(""))
             else:
@@ -55,7 +55,7 @@ class Sends:
             yield pending
 
     def settle(self, status: StatusItem) -> bool:
-        """The final status of a send; False: it had one, or never was."""
+        """Set the final status of a message; False: it has one, or is unknown."""
         pending = self._open.pop(status.tag, None)
         if pending is None:
             return False
@@ -69,9 +69,10 @@ class Sends:
         return True
 
     def repeat(self, boot: int) -> None:
-        """Everything that is open is to be said again, first and with its tag.
+        """Send everything open again, first and with its tag.
 
-        A node that started anew numbers its messages anew: then the cause would name another message.
+        If the node was restarted, it numbers messages anew: then causes are left out, as they would name other
+        messages.
         """
         again = list(self._open.values())
         self._open, self._open_bytes = {}, 0
@@ -81,7 +82,7 @@ class Sends:
                 pending.item = replace(pending.item, cause=None)
 
     def fail(self, error: WeftError) -> None:
-        """None of them will have a status."""
+        """Let all of them fail: no status will come."""
         for pending in (*self._open.values(), *self._waiting):
             if not pending.future.done():
                 pending.future.set_exception(error)
@@ -89,6 +90,6 @@ class Sends:
         self._waiting.clear()
 
     def _has_credit(self, pending: Pending) -> bool:
-        """A message larger than all the credit goes alone, for the node to judge."""
+        """A message larger than the whole credit is sent alone, and the node decides."""
         fits = not self._open or self._open_bytes + pending.size <= self.credit_bytes
         return len(self._open) < self.credit and fits

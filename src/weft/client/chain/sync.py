@@ -1,6 +1,6 @@
-"""`weft.chain_sync`: the client library for scripts that wait for nothing but the next message (CLI-024).
+"""`weft.chain_sync`: the client library for scripts that only wait for the next message (CLI-024).
 
-An event loop in a thread of its own speaks with the node, so that beats go out while the script is busy.
+An event loop in a thread of its own talks to the node, so that beats are sent while the script is busy.
 """
 
 import asyncio
@@ -21,11 +21,11 @@ WINDOW: Final = 64
 
 
 class Unanswered(Exception):
-    """A body ended without saying what becomes of its message."""
+    """A loop body ended without an answer to its message."""
 
 
 class Held(Message):
-    """A message that waits for the script's word."""
+    """A message that waits for the script's answer."""
 
     __slots__ = ("_settle",)
 
@@ -34,15 +34,15 @@ class Held(Message):
         self._settle: Callable[[Any], None] | None = settle
 
     def passes(self, payload: Any = None, to: Any = None) -> None:
-        """Hand it back, with another payload or destination if they are given."""
+        """Hand the message on, with another payload or destination if given."""
         self._answer(self.replace(payload, to))
 
     def drops(self, why: str = "") -> None:
-        """Delete it."""
+        """Delete the message."""
         self._answer(Dropped(why))
 
     def end(self) -> None:
-        """The body has ended: without an answer that is a failure."""
+        """The loop body has ended: without an answer that is a failure."""
         if self._settle is not None:
             self._answer(Unanswered("no answer in the loop's body"))
 
@@ -128,7 +128,7 @@ class SyncChain(Waiting):
             self._do(self._leave(reg))
 
     def _one(self, make: Callable[..., Any], message: Message, answered: "Future[Any]") -> Generator[Any, None, None]:
-        """Give the body its message; when it comes back or breaks off, what it did not say is said."""
+        """Give the loop body its message; when the body ends or breaks off without an answer, answer for it."""
 
         def settle(answer: Any) -> None:
             self._loop.call_soon_threadsafe(_settle, answered, answer)
@@ -143,7 +143,7 @@ class SyncChain(Waiting):
                 settle(None)
 
     async def _leave(self, reg: int) -> None:
-        """What the last body said is said before."""
+        """Send the answer of the last body before leaving."""
         await asyncio.sleep(0)
         self._chain.flush()
         if reg in self._chain.links:
@@ -160,7 +160,7 @@ class SyncChain(Waiting):
 
 
 def _settle(answered: "Future[Any]", answer: Any) -> None:
-    if not answered.done():  # cancelled: the connection is gone, and with it the message
+    if not answered.done():  # cancelled: the connection is lost, and the message with it
         answered.set_result(answer)
 
 

@@ -19,15 +19,15 @@ from weft.wire.document.messages import OPERATION_BYTES_MAX
 Side = Literal["first", "second", "seen"]
 READS = frozenset({"sessions", "status", "peers", "sources", "show", "log", "conflicts", "parked", "element", "digest"})
 READS_TOO = frozenset({"board", "import"})
-"""Saying these twice is saying them once."""
+"""Orders that may be sent twice without a further effect."""
 
 
 class Client:
     """Reads and edits one session at one node: `async with weft.doc.Client(session="Hall 5") as doc: …`.
 
-    `node` is a state directory, a node's name, or an endpoint; without it `WEFT_DOC`, else the only node with a document
-    that runs here. `session` may be left out where the node has one. Entering raises Unreachable if nobody is there.
-    Later it comes back by itself: what is asked waits for that, at most `timeout` seconds.
+    `node` is a state directory, a node's name, or an endpoint; without it `WEFT_DOC`, else the only node with a
+    document that runs here. `session` may be left out if the node has only one. Entering it raises Unreachable if no
+    node is there. Later it reconnects by itself, and requests wait for that, at most `timeout` seconds.
     """
 
     def __init__(self, node: Node = None, *, session: str = "", timeout: float = TIMEOUT_S) -> None:
@@ -47,13 +47,13 @@ class Client:
     async def __aexit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        """Let go: watches end, whoever waits for an answer is told `Closed`."""
+        """Disconnect: watches end, and pending requests fail with `Closed`."""
         for watch in list(self._watches):
             watch.close()
         self._link.close()
 
     async def ask(self, verb: str, /, **args: Any) -> Any:
-        """Ask anything of the table in docs/doc.md, with its arguments; DocError where it is refused."""
+        """Send any request of the table in docs/doc.md, with its arguments; DocError if it is refused."""
         call = Call(repeats=verb in READS or verb in READS_TOO)
         number = self._link.ask(verb, self._session, args, call)
         try:
@@ -76,17 +76,17 @@ class Client:
         return told
 
     async def status(self) -> dict[str, Any]:
-        """How the session stands: name, schema, uuid, endpoint, operations, check, peers by state, conflicts, …."""
+        """The state of the session: name, schema, uuid, endpoint, operations, check, peers by state, conflicts, …."""
         told: dict[str, Any] = await self.ask("status")
         return told
 
     async def peers(self) -> list[dict[str, Any]]:
-        """Who is, or was, connected with this node."""
+        """The peers that are, or were, connected with this node."""
         told: list[dict[str, Any]] = (await self.ask("peers"))["peers"]
         return told
 
     async def sources(self) -> list[dict[str, Any]]:
-        """Whoever has ever entered anything, and up to which number it is here."""
+        """All sources of entries, and up to which number each is known here."""
         told: list[dict[str, Any]] = (await self.ask("sources"))["sources"]
         return told
 
@@ -104,7 +104,7 @@ class Client:
             while size < first["size"]:
                 told = await self._piece(args, first["of"], size)
                 if told is None:
-                    break  # it has changed meanwhile, and is read anew
+                    break  # it changed during the reading, and is read again
                 pieces.append(told["xml"])
                 size += len(told["xml"])
             else:
@@ -196,14 +196,14 @@ class Client:
         return await self._edit("remove", where, by=by, resolves=resolves, force=force)
 
     async def undo(self, entry: str = "", *, by: str = "", force: bool = False) -> Written:
-        """Take an entry back by a further one (DOC-055): `SOURCE:N`, or the last one of a person that stands.
+        """Undo an entry by a further one (DOC-055): `SOURCE:N`, or the last one of a person that is in effect.
 
-        DocError `superseded` where somebody else has written there since; `force` takes it back all the same.
+        DocError `superseded` if somebody else has written there since; `force` undoes it all the same.
         """
         return msgspec.convert(await self.ask("undo", entry=entry, by=by, force=force), Written)
 
     async def redo(self, *, by: str = "", force: bool = False) -> Written:
-        """Take the last undo of a person back, if nothing was entered since."""
+        """Redo the last undo of a person, if nothing was entered since."""
         return msgspec.convert(await self.ask("redo", by=by, force=force), Written)
 
     async def resolve(
@@ -221,7 +221,7 @@ class Client:
         return await self._said({"verb": verb, "words": list(words), **more})
 
     async def chat(self, text: str) -> int:
-        """Say something to people at all other nodes; how many nodes are told."""
+        """Send a chat line to people at all other nodes; returns the number of nodes."""
         return int((await self.ask("chat", text=text))["told"])
 
     async def chats(self) -> list[dict[str, Any]]:
@@ -230,7 +230,7 @@ class Client:
         return told
 
     async def bring(self, bodies: Iterable[bytes]) -> dict[str, int]:
-        """Take operations of other sources into the log, e.g. of an exported one: how many were new, known, refused."""
+        """Add operations of other sources to the log, e.g. from an exported one: how many were new, known, refused."""
         counts = {"taken": 0, "known": 0, "refused": 0}
         for batch in batches(bodies):
             told = await self.ask("import", operations=batch)
@@ -242,7 +242,7 @@ class Client:
         return await self._said({"verb": verb, "reference": reference_of(where), **args})
 
     async def _said(self, args: dict[str, Any]) -> Written:
-        """Enter it; what this node does not find is waited for only by `force`."""
+        """Enter it; `force`: also if its target does not exist at this node yet."""
         size = len(msgspec.msgpack.encode(args))
         if size > ENTRY_BYTES:
             raise TooLarge(f"{size:,} bytes; an entry has at most {OPERATION_BYTES_MAX:,}", mend="enter it in parts")

@@ -1,8 +1,8 @@
-"""The keys of a program on a closed fabric, and whose key it meets where (SEC-013, CAT-060).
+"""The keys of a program on a closed fabric, and which key to expect where (SEC-013, CAT-060).
 
-`weft join TOKEN`, with an invitation for the role `service` or `reader`, leaves a directory: the program's own pair, and
-whom the root told it of. A program speaks with nobody elsewhere but those, and never without keys; only on loopback, where
-foreign protocols have none, an end without keys counts, too.
+`weft join TOKEN`, with an invitation for the role `service` or `reader`, leaves a directory: the program's own key
+pair, and the nodes that the root told it about. On other machines a program talks to those nodes only, and never
+without keys. On loopback, where foreign protocols have no keys, an end without keys is accepted, too.
 """
 
 import os
@@ -19,20 +19,20 @@ from weft.client.link.limits import KEY_FILE_BYTES_MAX, SERVERS_MAX
 from weft.client.link.opening import Curve, Target
 
 VARIABLE: Final = "WEFT_KEYS"
-"""Says where the keys are, if the program does not."""
+"""The environment variable with the directory of keys, if the program does not name one."""
 PLAIN: Final = ""
-"""In the place of a key: without."""
+"""In place of a key: without."""
 FOLDER: Final = "keys"
 SECRET: Final = "node.key_secret"  # noqa: S105  # a name of a file
 KNOWN: Final = "known.json"
-OTHERS: Final = 0o077  # what nobody but the owner may have
+OTHERS: Final = 0o077  # permissions that only the owner may have
 AGAIN: Final = "weft join with a token of weft invite --role service, at the root"
 Given = str | os.PathLike[str] | Curve | None
-"""The directory that `weft join` left, or the three keys themselves; None: what `WEFT_KEYS` says, else no keys."""
+"""The directory that `weft join` left, or the three keys themselves; None: `WEFT_KEYS`, else no keys."""
 
 
 class Keyring:
-    """One pair, and the keys that may be met at a host; of a host that nobody named, those of the root and its heirs."""
+    """A key pair, and the keys to expect at each host; at an unknown host those of the root and its heirs."""
 
     def __init__(self, pair: Keys, hosts: Mapping[str, Sequence[str]], elsewhere: Sequence[str]) -> None:
         self._pair, self._hosts, self._elsewhere = pair, hosts, elsewhere
@@ -40,7 +40,7 @@ class Keyring:
 
     @classmethod
     def of(cls, given: Given = None) -> Self | None:
-        """What is given, or what the environment says; None: no keys. UserError `no-keys`, `open-keys`, `bad-keys`."""
+        """The given keys, or those of the environment; None: no keys. UserError `no-keys`, `open-keys`, `bad-keys`."""
         if isinstance(given, Curve):
             server, public, secret = (each.decode("ascii") for each in given)
             made = cls(Keys(public, secret), {}, (server,))
@@ -63,30 +63,30 @@ class Keyring:
         return cls(pair, _by_host(trust), _leaders(trust, pair))
 
     def servers(self, place: str) -> tuple[str, ...]:
-        """The public keys that may be met at `host:port`, the likeliest first; `PLAIN` is among them on loopback only."""
+        """The public keys to expect at `host:port`, the likeliest first; `PLAIN` is among them on loopback only."""
         host = host_of(place)
         keyed = tuple(self._hosts.get(host) or self._elsewhere)[:SERVERS_MAX]
         return (PLAIN, *keyed) if self._plain_hosts(host) else keyed
 
     def turn(self, place: str, number: int) -> str:
-        """The key whose turn it is at the try of that number: of several that may be right each is taken once."""
+        """The key for attempt number `number`: if several may be right, each is tried in turn."""
         servers = self.servers(place)
         return servers[number % len(servers)] if servers else PLAIN
 
     def target(self, endpoint: str, server: str) -> Target:
-        """Where to connect, with our pair, to nobody but that key."""
+        """The target to connect to, with our key pair, and with that key only."""
         pair = self._pair
         curve = Curve(server.encode(), pair.public.encode(), pair.secret.encode()) if server else None
         return Target(endpoint, curve)
 
 
 def _nowhere(_: str) -> bool:
-    """Whose key was given, is met with that key on loopback, too."""
+    """No host is met without a key: a key that was given is required on loopback, too."""
     return False
 
 
 def _by_host(trust: Trust) -> dict[str, tuple[str, ...]]:
-    """Whose keys may be met at a host: of who is known to stand there, then of who said so when it joined."""
+    """The keys to expect at a host: of nodes known to be there, and of nodes that named it when they joined."""
     found: dict[str, dict[str, None]] = {}
     placed = [(host_of(place), trust.bindings.get(uuid)) for place, uuid in trust.places.items()]
     for host, binding in (*placed, *((each.host, each) for each in trust.bindings.values())):
@@ -96,13 +96,13 @@ def _by_host(trust: Trust) -> dict[str, tuple[str, ...]]:
 
 
 def _leaders(trust: Trust, own: Keys) -> tuple[str, ...]:
-    """The keys of the root and of those who may follow it."""
+    """The keys of the root, and of the nodes that may succeed it."""
     keys = [key for each in trust.bindings.values() if "collector" in each.roles for key in reversed(each.curve)]
     return tuple(key for key in dict.fromkeys(keys) if key != own.public)
 
 
 def _private_text(path: Path) -> str:
-    """A file that only its owner may touch, in a folder of the same kind."""
+    """A file that only its owner may access, in a directory of the same kind."""
     try:
         modes = path.parent.stat().st_mode, path.stat().st_mode
         with path.open(encoding="utf-8") as file:

@@ -76,9 +76,9 @@ class Feed:
 
 
 def difference(before: Picture, after: Picture) -> Picture:
-    """What makes `after` of `before`: `head` if it differs, changed fields of `nodes`, and who has `gone`.
+    """The difference between two pictures: `head` if it changed, changed fields of `nodes`, and which nodes are `gone`.
 
-    Values of a picture are those since the one before: all of them are told.
+    Values of a picture are those since the one before, so all of them are included.
 
     >>> a = {"head": 1, "nodes": {"n": {"name": "x", "values": {"cpu": [7, 1.0]}}, "m": {"values": {}}}}
     >>> b = {"head": 1, "nodes": {"n": {"name": "x", "values": {"cpu": [7, 2.5, 3.0]}}}}

@@ -1,7 +1,7 @@
-"""How a machine was, from ten minutes to a year: four metrics, by their means, extremes and percentiles (CON-002).
+"""The past of a machine, from ten minutes to a year: means, extremes and percentiles of four metrics (CON-002).
 
-Ten minutes are those of the console; everything longer is asked of the lake's roll-ups, behind whose newest window the
-console's own values stand, so that a plot has no seam and ends now.
+The last ten minutes come from the console's own memory. Longer spans are asked of the lake's roll-ups, and the
+console's own values continue them after their newest window, so that a plot has no gap and ends now.
 """
 
 from collections.abc import Iterable
@@ -35,7 +35,7 @@ SPANS: Final[dict[str, Span]] = {
     "1y": Span(365 * DAY, DAY, "rollup_1d"),
 }
 Window = tuple[int, float, float, float, float]
-"""Beginning in ms, mean, least, greatest, 95th percentile."""
+"""Beginning in ms, mean, minimum, maximum, 95th percentile."""
 QUESTION: Final = """
 WITH named AS (SELECT series, detail FROM silver.series WHERE detail IN ({details})),
 parts AS (
@@ -50,11 +50,11 @@ parts AS (
 SELECT detail, t, round(mean, 2) AS mean, round(low, 2) AS low, round(high, 2) AS high, round(p95, 2) AS p95 FROM windows
 QUALIFY row_number() OVER (PARTITION BY detail, t ORDER BY mean DESC) = 1 ORDER BY detail, t
 """
-"""Of several disks, cores or devices the fullest, as in `lastvalues`; the row without `t` is the whole span."""
+"""Of several disks, cores or devices the fullest counts, as in `lastvalues`; the row without `t` is the whole span."""
 
 
 async def history(machine: Machine | None, name: str, span: str, lake: Lake, now: Now) -> dict[str, Any]:
-    """The windows of each metric; KeyError for a span that there is not."""
+    """The windows of each metric; KeyError if there is no such span."""
     chosen, now_ms = SPANS[span], now.wall // MILLISECOND
     since = (now_ms - chosen.ms) // chosen.width_ms * chosen.width_ms
     answer = await lake.ask(question(name, chosen, since)) if chosen.table else Answer([])
@@ -75,7 +75,7 @@ async def history(machine: Machine | None, name: str, span: str, lake: Lake, now
 
 
 def question(name: str, span: Span, since_ms: int) -> str:
-    """What is asked of the lake about a machine."""
+    """The SQL that asks the lake about a machine."""
     details = ", ".join(f"'{detail}'" for detail in METRICS)
     node = "'" + name.replace("'", "''") + "'"
     return QUESTION.format(details=details, width=span.width_ms, table=span.table, node=node, since=since_ms)

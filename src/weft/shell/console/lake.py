@@ -1,8 +1,8 @@
-"""What the lake says: each question is a `weft sql` in a process of its own (CON-002).
+"""Questions to the lake: each is a `weft sql` in a process of its own (CON-002).
 
-So neither DuckDB nor a slow question is ever inside the node. `weft sql` reads tables of this lake and nothing else, and
-changes nothing. One question runs at a time, a few may wait; it is bounded in time and in bytes. Who asks the same again
-soon gets the same answer.
+So neither DuckDB nor a slow question ever runs inside the node. `weft sql` reads the tables of this lake and nothing
+else, and changes nothing. One question runs at a time, and a few may wait; time and bytes of an answer are bounded. The
+same question soon afterwards gets the same answer.
 """
 
 import asyncio
@@ -27,11 +27,11 @@ QUESTIONS: Final[dict[str, str]] = {
     "quarantine": "SELECT count(*) AS rows, reason, origin FROM quarantine.samples GROUP BY ALL ORDER BY rows DESC LIMIT 100",
     "runs": "SELECT * FROM meta.runs LIMIT 100",
 }
-"""What is asked by a name, without a key."""
+"""Questions that have a name and need no key."""
 
 
 class Answer(NamedTuple):
-    """Rows, or why there are none and what helps."""
+    """Rows, or an error and what helps against it."""
 
     rows: list[dict[str, Any]]
     error: str = ""
@@ -54,7 +54,7 @@ class Lake:
         self._kept: OrderedDict[tuple[str, str], tuple[float, Answer]] = OrderedDict()
 
     async def ask(self, query: str, as_of: str = "") -> Answer:
-        """The rows of a question in SQL, now or as the tables were."""
+        """The rows that a question in SQL returns, now or as the tables were at `as_of`."""
         if self._path is None:
             return NO_LAKE
         if self._waiting >= limits.QUESTIONS_MAX:
@@ -96,7 +96,7 @@ async def _run(words: list[str]) -> Answer:
         return SLOW
     finally:
         _kill(process)
-        await process.communicate()  # what is left in its pipes, or asyncio never sees its end
+        await process.communicate()  # read the rest of its pipes, or asyncio never notices that it has ended
     if said is None:
         return LARGE
     return _refused(why or b"") if status else Answer(msgspec.json.decode(said or b"[]"))
@@ -109,7 +109,7 @@ def _kill(process: asyncio.subprocess.Process) -> None:
 
 
 async def _bounded(process: asyncio.subprocess.Process, stream: asyncio.StreamReader) -> bytes | None:
-    """All that is said; None if it is too much, and then the process is ended."""
+    """All of its output; if that is too much the process is ended, and this is None."""
     found = bytearray()
     while piece := await stream.read(1 << 16):
         if len(found) <= limits.ANSWER_BYTES_MAX:

@@ -1,12 +1,12 @@
-"""Who may read and who may write through a server of HTTP (SEC-046).
+"""Who may read and who may write through an HTTP server (SEC-046).
 
-A program of this machine may; from elsewhere a browser says the token, or the *view key*, which is made of the token
-and lets nobody write: that is what a hall's screens are given, as `http://host:port/?key=VIEW`. It is kept in a cookie,
-so that the key stays in no address bar. Writing from elsewhere takes the token itself, in a header that no other site's
-page can send; on this machine only where `always_token` says so.
+Programs of this machine may read. From elsewhere a browser has to give the token, or the *view key*, which is derived
+from the token and lets nobody write: the screens of a hall get it, as `http://host:port/?key=VIEW`. It is then kept in
+a cookie, so that no address bar shows it. Writing from elsewhere needs the token itself, in a header that no page of
+another site can send. On this machine writing needs it only if `always_token` is set.
 
-No page of another site reaches anything: the Host must be ours, since a name of theirs may be made to point here; an
-Origin must be that Host; what writes must be JSON, which no form can send.
+No page of another site reaches anything. The Host must be one of ours, because a foreign name may resolve to this
+machine. An Origin must equal that Host. A request that writes must be JSON, which no HTML form can send.
 """
 
 import hashlib
@@ -46,10 +46,11 @@ class Gate:
         always_token: bool = False,
         only_user: bool = False,
     ) -> None:
-        """`is_loopback`: it listens on this machine only. `is_open`: who comes from elsewhere may read.
+        """`is_loopback`: it listens on this machine only. `is_open`: requests from elsewhere may read.
 
         `always_token`: programs of this machine need the token, too, to write. Without a token nobody elsewhere writes.
-        `only_user`: programs of this machine write without it only if the kernel says that they are of this user (SEC-056).
+        `only_user`: programs of this machine write without it only if the kernel says that they are of this user
+        (SEC-056).
         """
         self.view = hashlib.sha256(b"weft board, view: " + token.encode()).hexdigest()[:VIEW_CHARACTERS]
         self._token, self._is_loopback, self._is_open, self._always = token, is_loopback, is_open, always_token
@@ -119,7 +120,7 @@ class Gate:
 
     @staticmethod
     def bearer(request: Request) -> str:
-        """The token that a request says; empty: none."""
+        """The token in a request; empty: none."""
         kind, _, said = request.headers.get("authorization", "").partition(" ")
         return said.strip() if kind.lower() == "bearer" else ""
 

@@ -1,4 +1,4 @@
-"""People who may write for a while: a token each, in memory only, so that a start of the node ends all of them (CON-004)."""
+"""People who may write for a while: each has a token, in memory only, so a restart ends all logins (CON-004)."""
 
 import secrets
 from collections.abc import Callable
@@ -8,22 +8,22 @@ from weft.shell.http.limits import LOGIN_S_MAX, LOGINS_MAX
 
 
 class Login(NamedTuple):
-    """Who, and until when by the monotonic clock."""
+    """A name, and until when it is valid by the monotonic clock."""
 
     who: str
     ends_at: float
 
 
 class Logins:
-    """The tokens that are good now; more than LOGINS_MAX push out the one that ends first."""
+    """The valid tokens; beyond LOGINS_MAX the one that ends first is dropped."""
 
     def __init__(self, now: Callable[[], float]) -> None:
-        """`now`: seconds, never going back."""
+        """`now`: a clock in seconds that never goes back."""
         self._now = now
         self._known: dict[str, Login] = {}
 
     def add(self, who: str, for_s: float) -> str:
-        """A new token of somebody, good for so long, LOGIN_S_MAX at most."""
+        """A new token for somebody, valid for `for_s` seconds, LOGIN_S_MAX at most."""
         self._forget()
         while len(self._known) >= LOGINS_MAX:
             del self._known[min(self._known, key=lambda token: self._known[token].ends_at)]
@@ -32,7 +32,7 @@ class Logins:
         return token
 
     def who(self, token: str) -> str | None:
-        """Whose token it is; None: nobody's, or not any more."""
+        """The owner of a token; None: it is unknown or has expired."""
         self._forget()
         said = token.encode("utf-8", "surrogateescape")
         found = [login.who for known, login in self._known.items() if secrets.compare_digest(known.encode(), said)]

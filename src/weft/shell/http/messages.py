@@ -1,4 +1,4 @@
-"""What a request is, what it is answered, and how a path gets its answer."""
+"""Requests, responses, streams of events, and routes."""
 
 from collections.abc import AsyncIterator, Awaitable, Callable
 from typing import Any, Final, NamedTuple
@@ -10,29 +10,29 @@ TEXT: Final = "text/plain; charset=utf-8"
 HTML: Final = "text/html; charset=utf-8"
 EVENTS: Final = "text/event-stream"
 POLICY: Final = "default-src 'self'; base-uri 'none'; form-action 'self'; frame-ancestors 'none'"
-"""What a page may do, unless it says otherwise: load from here, run no inline script."""
+"""What a page may do by default: load from this server, run no inline script."""
 
 
 class Request(NamedTuple):
-    """A request, as far as a handler may look at it."""
+    """A request, as far as a handler may see it."""
 
     method: str
     path: str
     query: str = ""
-    """The text behind `?`, as it came."""
+    """The text behind `?`, unchanged."""
     headers: dict[str, str] = {}
-    """By names in lower case."""
+    """By name in lower case."""
     peer: str = ""
-    """The address it came from."""
+    """The address of the client."""
     ports: tuple[int, int] = (0, 0)
-    """Of the two ends of its connection: where it came from, and where it arrived."""
+    """Address and port of both ends of the connection: the client's, and the server's."""
     host: str = ""
-    """The address at which it arrived."""
+    """The address at which the request arrived."""
     body: bytes = b""
 
 
 class Response(NamedTuple):
-    """An answer whose length is known."""
+    """An answer of known length."""
 
     status: int
     content_type: str
@@ -40,13 +40,13 @@ class Response(NamedTuple):
     policy: str = POLICY
     """Content-Security-Policy."""
     more: tuple[tuple[str, str], ...] = ()
-    """Further headers, or other values of the usual ones."""
+    """Further headers; they replace the usual ones of the same name."""
 
 
 class Stream(NamedTuple):
-    """Server-sent events: the next one is asked for when the viewer has taken the one before.
+    """Server-sent events: the next one is requested when the viewer has taken the one before.
 
-    Who is slow therefore gets the newest state next, if that is what the iterator yields; nothing is queued.
+    So a slow viewer gets the newest state next, if that is what the iterator yields; nothing is queued.
     """
 
     events: AsyncIterator[bytes]
@@ -57,21 +57,21 @@ Handler = Callable[[Request], Answer | Awaitable[Answer]]
 
 
 class Route(NamedTuple):
-    """What a path does with one method; every other method of it is refused."""
+    """How one method of a path is answered; every other method is refused."""
 
     handle: Handler
     method: str = "GET"
-    """`GET` reads, `POST` writes; the gate asks more of who writes."""
+    """`GET` reads, `POST` writes; the gate demands more for writing."""
     body_bytes_max: int = 0
-    """Of a POST, which must be JSON."""
+    """Of the body of a POST, which must be JSON."""
 
 
 Routes = dict[str, Route]
-"""By exact path. A path that is not here does not exist."""
+"""By exact path. A path that is not in it does not exist."""
 
 
 def event(data: bytes, *, name: str = "", number: str = "") -> bytes:
-    r"""One server-sent event; `data` has no line end in it.
+    r"""One server-sent event; `data` contains no line break.
 
     >>> event(b"{}", number="7")
     b'id: 7\ndata: {}\n\n'
@@ -86,5 +86,5 @@ def json_response(value: Any, status: int = 200) -> Response:
 
 
 def refusal(status: int, code: str, text: str, mend: str = "") -> Response:
-    """Why a write was not done: a word, a sentence, what helps."""
+    """A refused write: a code, a sentence, what helps."""
     return json_response({"answer": "refused", "error": code, "text": text, "mend": mend}, status)

@@ -1,8 +1,8 @@
-"""Copies a node's state from a running node, without involving it (JRN-043).
+"""Copies the state of a node, running or not, into a new state directory (JRN-043).
 
-Snapshots are copied before segments, so whatever the node forgets or condenses meanwhile, the copy holds all that comes
-after its own snapshot; and it is surveyed before it is called a copy. The node's identity is copied beside it, as it
-was, so a node that starts on the copy is the same node in a new era.
+Snapshots are copied before segments. Whatever the node deletes or condenses meanwhile, the copied segments hold every
+record that the copied snapshot does not cover. The copy is verified before it counts as one. The node's identity is
+copied unchanged, so a node that starts on the copy is the same node in a new era.
 """
 
 from pathlib import Path
@@ -15,7 +15,7 @@ from weft.shell.journal.segment import Segment
 
 IDENTITY: Final = "node.json"
 JOURNAL: Final = "journal"
-TRIES_MAX: Final = 3  # attempts; a node that condenses faster than that cannot be copied
+TRIES_MAX: Final = 3  # attempts; a node that writes snapshots faster than that cannot be copied
 
 
 def backup(files: Files, source: Path, target: Path) -> int:

@@ -1,9 +1,9 @@
-"""What was found damaged and has not been accepted yet (JRN-022).
+"""Damage that was found and that no person has accepted yet (JRN-022).
 
-The evidence stands in `damaged/`: a copy of each file as it was found, and one note per gap, named by the records
-that are missing. A note that ends in `.open` keeps the node degraded until a person accepts the loss, which makes it
-`.accepted`; a rename, so it needs no running node and survives everything. Notes are written after the record of
-the damage is durable in the journal, so an open note is never the only one who knows.
+The directory `damaged/` holds a copy of each damaged file as it was found, and one note per gap, named by the missing
+records. While a note ends in `.open` the node is degraded. When a person accepts the loss, the note is renamed to
+`.accepted`: that needs no running node, and survives every restart. A note is written only after the journal holds a
+durable record of the damage, so an open note is never the only trace of it.
 """
 
 import re
@@ -29,7 +29,7 @@ _NODE: Final = re.compile("[0-9a-f]{32}")
 _STREAMS: Final = {int(stream): stream.name.lower() for stream in Stream}
 
 Identity = tuple[str, int, int]
-"""File, first lsn, end lsn: the same damage found twice is one damage."""
+"""File, first lsn, end lsn (exclusive). Damage with equal values is the same damage."""
 
 
 class DamageNote(msgspec.Struct, frozen=True, kw_only=True):
@@ -54,7 +54,7 @@ class DamageNote(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def identity_of(record: DamageRecord) -> Identity:
-    """By what two records of one damage are known to be the same."""
+    """The key by which two records of the same damage are recognised."""
     return record.file, record.first_lsn, record.end_lsn
 
 
@@ -70,7 +70,7 @@ class DamageLog:
         self.reload()
 
     def reload(self) -> None:
-        """Read the names again: a person may have accepted something."""
+        """Read the file names again: a person may have accepted a loss."""
         try:
             names = self._files.list(self.directory)
         except FileNotFoundError:
@@ -82,7 +82,7 @@ class DamageLog:
         return identity in self.open or identity in self.accepted
 
     def new(self, segment: Segment) -> list[DamageNote]:
-        """A note per gap of a segment that is not known yet, with the numbers missing as far as its footer tells."""
+        """A note for each gap of a segment that has none yet, with the missing numbers if the footer lists them."""
         name = segment.path.name
         gaps = [gap for gap in segment.gaps if not self.is_known((name, gap.first_lsn, gap.end_lsn or gap.first_lsn))]
         missing = tuple(shown(span) for span in lacking(self._files, segment)) if gaps else ()
@@ -100,7 +100,7 @@ class DamageLog:
         ]
 
     def keep_copy(self, segment: Segment) -> None:
-        """Copy a damaged file as it is now, once; without room, or over the limit, there is no copy."""
+        """Copy a damaged file as it is now, once; no copy is made without space, or over the limit."""
         self._files.make_directory(self.directory)
         self._files.sync_directory(self.directory.parent)
         names = self._files.list(self.directory)
@@ -124,7 +124,7 @@ class DamageLog:
             self.open.add(note.identity)
 
     def notes(self) -> list[DamageNote]:
-        """All that is open, for a person."""
+        """All notes that are open."""
         return [
             msgspec.json.decode(read_whole(self._files, self.directory / _name(identity, OPEN)), type=DamageNote)
             for identity in sorted(self.open)
@@ -149,7 +149,7 @@ class DamageLog:
 
 
 def spans_of(note: DamageNote) -> tuple[Span, ...]:
-    """The numbers that a note names, as cores name them."""
+    """The missing numbers of a note, in the form that cores use."""
     return tuple(
         Span(stream, bytes.fromhex(origin) if _NODE.fullmatch(origin) else origin, era, first, last)
         for stream, origin, era, first, last in note.missing
@@ -157,7 +157,7 @@ def spans_of(note: DamageNote) -> tuple[Span, ...]:
 
 
 def shown(span: Span) -> tuple[int, str, int | None, int, int]:
-    """Numbers that are missing, as a note has them: stream, origin as text, era, first and last."""
+    """Missing numbers in the form of a note: stream, origin as text, era, first and last."""
     origin = span.origin.hex() if isinstance(span.origin, bytes) else span.origin
     return span.stream, origin, span.era, span.first, span.last
 
@@ -174,7 +174,7 @@ def _identity(name: str) -> Identity:
 
 
 def lost_text(missing: tuple[int, str, int | None, int, int]) -> str:
-    """Numbers of one stream and origin that are lost, for a person."""
+    """A sentence about lost numbers of one stream and origin."""
     stream, origin, era, first, last = missing
     name = _STREAMS.get(stream, f"stream {stream}")
     return f"{name} {first} to {last} of {origin}" + (f", era {era}" if era is not None else "")

@@ -11,19 +11,19 @@ NO_ROOM: Final = (errno.ENOSPC, errno.EDQUOT)
 
 
 class StorageFull(StorageFailed):
-    """There is no room for these records, none of them was written, and earlier ones are safe (JRN-030).
+    """No space for these records. None of them was written, and earlier ones are safe (JRN-030).
 
     Callers that do not handle it treat it as a failed disk, which is safe.
     """
 
 
 def is_no_room(error: OSError) -> bool:
-    """Whether the disk is only full."""
+    """Whether the error only means that the disk is full."""
     return error.errno in NO_ROOM
 
 
 def failure(error: OSError, files: Files, path: Path) -> StorageFailed:
-    """The typed error for an error of the disk at `path`; it names the mount (JRN-033)."""
+    """The typed error for an error of the operating system at `path`; it names the mount (JRN-033)."""
     try:
         mount: Path | str = files.mount_point(path)
     except OSError:

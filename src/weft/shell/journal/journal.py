@@ -1,16 +1,16 @@
 """The journal of a running node: what `write` has returned for is never lost (JRN-001).
 
-A turn is one batch, one append and one `fdatasync`; at most one batch is written and not yet synced, which is what
-lets recovery tell a torn tail from damage (JRN-003). Whatever cannot be written whole is cut back, so that nothing
-half-written stands before the next batch; a sync that fails is never repeated, because the kernel may have dropped
-what it could not write, and ends all writing (JRN-005, JRN-032).
+A turn is one batch, one append and one `fdatasync`. At most one batch is written and not yet synced, so that recovery
+can tell a torn tail from damage (JRN-003). A batch that cannot be written completely is cut off again, so nothing
+incomplete stands before the next one. A failed sync is never repeated, because the kernel may have dropped the pages
+that it could not write: it ends all writing (JRN-005, JRN-032).
 
-Records stand in segments that are sealed when they are full or an hour old. A segment is forgotten when everybody
-has released its records and the older of two snapshots covers it (JRN-041), so that even rot in the newest snapshot
-costs no more than a longer start.
+Records stand in segments. A segment is sealed when it is full or an hour old, and deleted when all readers have
+released its records and the older of two snapshots covers it (JRN-041). So a corrupt newest snapshot costs a longer
+start, and no data.
 
-One thread calls what changes the journal. `read`, `oldest_spans` and `scrub` may be called by any thread meanwhile:
-they see what is durable, through tuples that are replaced and never changed.
+One thread calls the methods that change the journal. `read`, `oldest_spans` and `scrub` may be called by any thread at
+the same time: they see durable records only, through tuples that are replaced and never changed.
 """
 
 import errno
@@ -69,11 +69,11 @@ class JournalStats(msgspec.Struct, kw_only=True):
     bytes_written: int = 0
     snapshots: int = 0
     forgotten: int = 0
-    """Segments."""
+    """Deleted segments."""
     cut_back: int = 0
-    """Short or refused writes."""
+    """Short or refused writes that were cut off again."""
     torn_bytes: int = 0
-    """Cut off at this start."""
+    """Bytes of a torn tail, cut off at this start."""
     damaged: int = 0
     """Losses that no person has accepted yet."""
     refused: int = 0
@@ -81,7 +81,7 @@ class JournalStats(msgspec.Struct, kw_only=True):
 
 
 class Journal:
-    """The one journal of a node. Made by `open`; see the module for what it promises."""
+    """The journal of a node, made by `open`. The docstring of the module says what it promises."""
 
     def __init__(self, directory: Path, node: bytes, files: Files, limits: Limits) -> None:
         self.directory, self.limits = directory, limits
@@ -118,12 +118,12 @@ class Journal:
     def open(
         cls, directory: Path, node_id: bytes, files: Files, wall_ns: int, budget_bytes: int | Limits
     ) -> tuple[Self, Recovery]:
-        """The journal in `directory`, recovered and ready to be written to, and what was found there.
+        """Open the journal in `directory`, recover it, and return it with a report of what was found.
 
-        `budget_bytes` is what it may use of the disk; a `Limits` instead says every limit.
+        `budget_bytes` is the disk space that it may use; a `Limits` sets every limit separately.
 
-        UserError `lease-held` if another process has it, `storage-failed` if files are missing, foreign or have a
-        damaged header (JRN-024); StorageFailed names the mount that cannot be written (JRN-033).
+        UserError `lease-held` if another process has it open, `storage-failed` if files are missing, foreign or have a
+        damaged header (JRN-024). StorageFailed names the mount that cannot be written (JRN-033).
         """
         limits = budget_bytes if isinstance(budget_bytes, Limits) else for_budget(budget_bytes)
         journal = cls(directory, node_id, files, limits)
@@ -146,7 +146,7 @@ class Journal:
         except OSError as error:
             if not is_no_room(error):
                 raise
-            self._room.drop_ballast()  # where even writing in place takes room
+            self._room.drop_ballast()  # even overwriting needs space on some file systems
             return recover(self._files, self.directory, self._node)
 
     def _begin(self, recovery: Recovery, wall_ns: int) -> None:
@@ -166,7 +166,7 @@ class Journal:
         self.stats.damaged = len(self.damage.open)
 
     def _begin_writing(self, wall_ns: int) -> None:
-        """A new segment and the ballast; without room for them the journal is FULL, and begins when there is."""
+        """Begin a segment and write the ballast. Without space the journal is FULL, and begins when there is some."""
         try:
             try:
                 self._attempt(lambda: self._writer.begin(wall_ns))
@@ -181,9 +181,9 @@ class Journal:
         return self._attempt(lambda: self._room.has_ballast() or self._room.take_ballast())
 
     def _record_damage(self, notes: Sequence[DamageNote], wall_ns: int) -> None:
-        """Copy the evidence, write the records of the damage, then the notes: in this order (see `damage`).
+        """Copy the damaged files, then write the records of the damage, then its notes: in this order (see `damage`).
 
-        Without room for the records `take_damage` tells of it once more.
+        Without space for the records, `take_damage` reports the damage again later.
         """
         damaged = {note.file for note in notes}
         for segment in self.shelf.segments:
@@ -194,7 +194,7 @@ class Journal:
             self._try(partial(self.damage.add, notes))
 
     def close(self, wall_ns: int) -> None:
-        """Make durable what is buffered, mark that all of it is, and let go. May raise StorageFailed, and is closed."""
+        """Flush the buffer, mark everything as durable, and close. It is closed even if this raises StorageFailed."""
         if self.state is State.CLOSED:
             return
         try:
@@ -221,26 +221,26 @@ class Journal:
 
     @property
     def durable_lsn(self) -> int:
-        """The last lsn that no crash takes back."""
+        """The last lsn that is durable."""
         return self._writer.next_lsn - 1
 
     @property
     def bytes_used(self) -> int:
-        """Of segments and snapshots; the ballast and the copies of damaged files are not counted."""
+        """Bytes of segments and snapshots; the ballast and the copies of damaged files are not counted."""
         return self._other_bytes + self._writer.total_bytes
 
     @property
     def is_tight(self) -> bool:
-        """Whether it is time to give up the oldest: 90 % of the budget are used (JRN-031)."""
+        """Whether the oldest records should be given up now: 90 % of the budget are used (JRN-031)."""
         return self.bytes_used >= self.limits.tight_bytes
 
     def write(self, records: Sequence[Record], wall_ns: int, *, promised: bool = False) -> int:
-        """Make the records of one turn, and all that are buffered, durable together; returns their first lsn.
+        """Make the records of one turn, and everything in the buffer, durable together; returns their first lsn.
 
-        All of them or, after a crash, none (JRN-002). `promised`: numbers were given to these records, so they are
-        written even without room, in place of the ballast (JRN-030). StorageFull: nothing was written, and what is
-        buffered stays so; StorageFailed: nothing may leave the node any more, and it is not known what the disk holds
-        (JRN-032).
+        After a crash all of them are there, or none (JRN-002). `promised`: the records have been given numbers, so they
+        are written even without space, in place of the ballast (JRN-030). After StorageFull nothing was written, and
+        the buffer is unchanged. After StorageFailed the content of the disk is unknown, and nothing may be sent any
+        more (JRN-032).
         """
         first_lsn = self.next_lsn
         turn = [*self._buffer, *records] if self._buffer else records
@@ -262,10 +262,10 @@ class Journal:
         return first_lsn
 
     def buffer(self, records: Sequence[Record], *, promised: bool = False) -> int:
-        """Take records that may become durable a little later, with the next `write` or `flush`; their first lsn.
+        """Accept records that become durable with the next `write` or `flush`; returns their first lsn.
 
-        `promised` as of `write`: they wait for room, too. What waits never makes a turn larger than one may be: before
-        that it is written, if there is room.
+        `promised` as in `write`: the buffer keeps them while there is no space. The buffer is flushed early if it would
+        make the next turn too large and there is space.
         """
         first_lsn = self.next_lsn
         self._refuse(is_kept=promised or _are_keepers(records))
@@ -276,11 +276,11 @@ class Journal:
         return first_lsn
 
     def flush(self, wall_ns: int) -> None:
-        """Make durable what is buffered."""
+        """Make the buffer durable."""
         self.write((), wall_ns)
 
     def _refuse(self, *, is_kept: bool) -> None:
-        """Say no before anything is written, if this state does not write such records."""
+        """Raise before anything is written, if the journal does not write such records in its present state."""
         if self.state is State.FAILED:
             raise StorageFailed(f"{self.directory} has failed; nothing is written any more until a restart")
         if self.state is State.CLOSED:
@@ -311,10 +311,11 @@ class Journal:
         return self._attempt(self._room.is_scarce)
 
     def rest(self, wall_ns: int) -> None:
-        """What is due without a write: call it about once a second.
+        """Periodic work without a write; call it about once a second.
 
-        Flushes what is buffered, marks after 5 s of rest (JRN-010), seals after an hour (JRN-011), looks whether
-        there is room again. What finds none waits for the next time. May raise StorageFailed.
+        It flushes the buffer, writes a mark after 5 s without a write (JRN-010), seals a segment after an hour
+        (JRN-011), and looks whether there is space again. What needs space waits for the next call. May raise
+        StorageFailed.
         """
         if self.state in (State.FAILED, State.CLOSED):
             return
@@ -339,7 +340,7 @@ class Journal:
     # What the disk answers (states.TABLE).
 
     def _attempt(self, action: Callable[[], T]) -> T:
-        """Do something to the disk; its refusal changes the state and leaves as a typed error."""
+        """Run a call to the disk. An error changes the state and is raised as a typed error."""
         try:
             return action()
         except OSError as error:
@@ -351,7 +352,7 @@ class Journal:
             self.stats.cut_back = self._writer.cut_back
 
     def _try(self, action: Callable[[], T]) -> T | None:
-        """The same for optional writes: without space they are skipped, and the state shows it."""
+        """Run a call that may be skipped: without space it is, and only the state shows it."""
         try:
             return self._attempt(action)
         except StorageFull:
@@ -364,21 +365,22 @@ class Journal:
             getattr(self, cell.do)()
 
     def drop_ballast(self) -> None:
-        """The disk is full: give up the ballast."""
+        """The disk is full: delete the ballast."""
         self._try(self._room.drop_ballast)
 
     def _seek_room(self) -> None:
-        """In FULL: if there is room again, rewrite the ballast, and be OPEN."""
+        """In FULL: if there is space again, rewrite the ballast and become OPEN."""
         if self.bytes_used <= self.limits.budget_bytes and self._room.take_ballast():
             self._on(On.ROOM)
 
     # Reading, from any thread.
 
     def read(self, after: int, bytes_max: int) -> tuple[list[Entry], int]:
-        """What stands behind `after`, about `bytes_max` of it; and the lsn up to which this is all.
+        """The records behind lsn `after`, about `bytes_max` bytes of them, and the lsn up to which nothing is left out.
 
-        Durable records only, in order, each verified (JRN-013); what cannot be read is absent, and `take_damage`
-        tells of it. Costs as much as what is returned. StorageFailed if the disk refuses.
+        Returns durable records only, in order, each verified (JRN-013). Records that cannot be read are missing from
+        the result, and `take_damage` reports them. The cost depends on the size of the result alone. StorageFailed if
+        the disk fails.
         """
         try:
             return self.shelf.read(after, bytes_max)
@@ -386,9 +388,9 @@ class Journal:
             raise failure(error, self._files, self.directory) from error
 
     def oldest_spans(self) -> tuple[int, tuple[Span, ...]]:
-        """What a full spool would give up first: up to which lsn, and the numbers that stand there.
+        """What a full spool would give up first: the last lsn of that segment, and the numbers in it.
 
-        The lowest closed segment that not everybody has released; (0, ()) if there is none.
+        It is the lowest closed segment that some reader has not released; (0, ()) if there is none.
         """
         try:
             return self.shelf.oldest_spans(self.released)
@@ -396,9 +398,9 @@ class Journal:
             raise failure(error, self._files, self.directory) from error
 
     def scrub(self, wall_ns: int) -> bool:
-        """Read one closed segment again and verify it, if it is due: all once a day, at most 1 MB/s (JRN-013).
+        """Read and verify one closed segment if one is due: each once a day, at most 1 MB/s (JRN-013).
 
-        Call it about once a second, from any thread. What it finds `take_damage` tells.
+        Call it about once a second, from any thread; returns whether it read one. `take_damage` reports what it finds.
         """
         if self._scrub_at - SCRUB_NS <= wall_ns < self._scrub_at:
             return False
@@ -412,15 +414,16 @@ class Journal:
         try:
             due.verify(self._files)
         except FileNotFoundError:
-            return False  # forgotten meanwhile
+            return False  # deleted meanwhile
         except OSError as error:
             raise failure(error, self._files, self.directory) from error
         return True
 
     def take_damage(self) -> tuple[DamageNote, ...]:
-        """Damage found by reading since the last call: to be written as `DamageRecord`s, and told (JRN-022).
+        """Damage found by reading since the last call (JRN-022).
 
-        The evidence has been copied; the note that keeps the node degraded follows when the record is durable.
+        The caller writes it as `DamageRecord`s and reports it. The damaged files have been copied. The note that keeps
+        the node degraded is written once the record is durable.
         """
         found = []
         for segment in self.shelf.segments:
@@ -443,7 +446,8 @@ class Journal:
     def is_snapshot_due(self, wall_ns: int) -> bool:
         """Whether four segments have begun since the last snapshot, or ten minutes have passed with changes (JRN-040).
 
-        Without room also as soon as a segment waits for nothing else; after one that found no room, once a minute at most.
+        Without space also as soon as a released segment only waits for snapshots. If the last attempt found no space,
+        the next one is a minute later at the earliest.
         """
         covered = self._snapshots[-1].first_lsn if self._snapshots else 1
         waited_ns = abs(wall_ns - self._snapshot_at)
@@ -453,7 +457,7 @@ class Journal:
             if waited_ns < (SNAPSHOT_RELIEF_NS if self._has_snapshot_room else SNAPSHOT_RETRY_NS):
                 return False
             if self.may_shrink:
-                return True  # even if nothing has changed: it is the older snapshot that has to cover the segment
+                return True  # even without changes: the older snapshot has to cover the segment, too
         if self.next_lsn == covered:
             return False
         begun = len(self.shelf.segments) - bisect_right(
@@ -463,14 +467,14 @@ class Journal:
 
     @property
     def is_covered(self) -> bool:
-        """Whether nothing has come since the newest snapshot; another one needs a record between them, or is the same."""
+        """Whether the newest snapshot covers all records; another one would be the same."""
         return bool(self._snapshots) and self._snapshots[-1].first_lsn == self.next_lsn
 
     def snapshot(self, records: Iterable[CoreRecord], wall_ns: int) -> None:
-        """Write what the cores have condensed; a start then replays only what comes after (JRN-040).
+        """Write a snapshot of the cores' condensed state; a start then replays only later records (JRN-040).
 
-        It counts once it has been read back; older ones than the two newest are then removed. Nothing is written if
-        all is covered. StorageFull: there is none, and the one before still counts.
+        It counts once it has been read back; then all but the two newest are removed. Nothing is written if the newest
+        one covers everything. After StorageFull there is no new one, and the one before still counts.
         """
         if self._buffer:
             self.flush(wall_ns)
@@ -509,10 +513,11 @@ class Journal:
             self._files.sync_directory(self.directory)
 
     def forget(self, upto: int) -> None:
-        """Remove whole segments, lowest first, none of whose records is needed: those up to `upto`, as far as is safe.
+        """Delete segments, lowest first, whose records up to `upto` nobody needs, as far as that is safe.
 
-        Safe is what the older of two snapshots covers (JRN-041). As long as half of the budget is free, and the disk
-        is not full, released segments are kept for seven days. Cheap when there is nothing to do. May raise StorageFailed.
+        It is safe for records that the older of two snapshots covers (JRN-041). While at least half of the budget is
+        free and the disk is not full, released segments are kept for seven days. Cheap when there is nothing to do. May
+        raise StorageFailed.
         """
         self.released = max(self.released, upto)
         if self.state in (State.FAILED, State.CLOSED):
@@ -531,7 +536,7 @@ class Journal:
 
     @property
     def may_shrink(self) -> bool:
-        """Whether a closed segment is released by everybody and only waits for snapshots, or for age, to go."""
+        """Whether a closed segment is released, and waits only for snapshots or for its age to be deleted."""
         segments = self.shelf.segments
         return len(segments) > 1 and segments[0].last_lsn <= self.released
 
@@ -552,7 +557,7 @@ class Journal:
 
 
 def _weight(record: Record) -> int:
-    """About how many bytes a record has."""
+    """Estimated bytes of a record."""
     return RECORD_BYTES + len(getattr(record, "payload", b"") or getattr(record, "data", b""))
 
 

@@ -1,6 +1,6 @@
-"""Reading the journal of a node from outside, running or not: takes no lock and writes nothing.
+"""Reads the journal of a node from outside, whether it runs or not; takes no lock and writes nothing.
 
-What such a reader sees of the last turn may not be durable yet; everything else of it is what a restart would find.
+The last turn that such a reader sees may not be durable yet. Everything before it is what a restart would find.
 """
 
 from collections.abc import Iterator
@@ -15,11 +15,11 @@ from weft.shell.journal.segment import Segment
 from weft.shell.journal.shelf import Shelf
 from weft.shell.journal.survey import Survey
 
-LOOKS_MAX: Final = 3  # a running node may forget a segment while its directory is read
+LOOKS_MAX: Final = 3  # attempts: a running node may delete a segment while its directory is read
 
 
 class JournalReader:
-    """The journal in a directory, as it is; `refresh` looks for what has been written since.
+    """The journal in a directory; `refresh` looks for records written since.
 
     UserError `no-journal` if there is none, `storage-failed` if files are missing, foreign or have a damaged header.
     """
@@ -34,16 +34,16 @@ class JournalReader:
 
     @property
     def first_lsn(self) -> int:
-        """The lowest lsn that is still there."""
+        """The lowest lsn that still exists."""
         return self._shelf.first_lsn
 
     @property
     def next_lsn(self) -> int:
-        """The lsn behind the last record."""
+        """The lsn after the last record."""
         return self._shelf.end_lsn
 
     def refresh(self) -> Self:
-        """Look again: a running node writes, seals and forgets."""
+        """Read the directory again: a running node writes, seals and deletes."""
         survey = survey_of(self._files, self.directory)
         if survey.faults:
             raise refusal(self.directory, survey)
@@ -52,22 +52,22 @@ class JournalReader:
         return self
 
     def read(self, after: int, bytes_max: int) -> tuple[list[Entry], int]:
-        """What stands behind `after`, about `bytes_max` of it; and the lsn up to which this is all."""
+        """The records behind lsn `after`, about `bytes_max` bytes, and the lsn up to which nothing is left out."""
         return self._shelf.read(after, bytes_max)
 
     def entries(self, since: int = 1) -> Iterator[Entry]:
-        """All records from `since` on, with a `DamageRecord` in the place of what cannot be read."""
+        """All records from `since` on, with a `DamageRecord` in place of those that cannot be read."""
         return self._shelf.entries(since)
 
     def snapshot_entries(self) -> Iterator[Entry]:
-        """The cores' records of the newest snapshot, by the lsn before the first that it does not cover."""
+        """The cores' records of the newest snapshot, each with the last lsn that the snapshot covers."""
         if self.snapshot is not None:
             for _, record in self.snapshot.entries(self._files):
                 yield self.snapshot.first_lsn - 1, record
 
 
 def survey_of(files: Files, directory: Path) -> Survey:
-    """What stands in a directory, up to the last whole turn; UserError `no-journal` if that is nothing."""
+    """The files of a directory, up to the last complete turn; UserError `no-journal` if there are none."""
     try:
         files.list(directory)
     except (NotADirectoryError, FileNotFoundError) as error:

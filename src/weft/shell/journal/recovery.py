@@ -1,10 +1,10 @@
-"""A start on what an earlier one left behind: survey, judge, cut, sync, and only then hand out (JRN-020..025).
+"""Recovers a journal at a start: survey, judge, cut, sync, and only then return records (JRN-020..025).
 
-The order is the point. First everything is read and nothing is changed; a journal with a missing or foreign file is
-left exactly as it is, for a person to look at. Then the torn tail is cut, the last batch is written once more in
-its place and synced: what only lay in a killed process's page cache, or what a failed sync has forgotten, must not
-be acted on and then be lost (JRN-004). Each step leaves a directory that the next recovery judges the same way, so
-a crash during recovery changes nothing (JRN-025).
+The order matters. First everything is read and nothing is changed: a journal with a missing or foreign file is left
+exactly as it is, for a person to examine. Then the torn tail is cut off, and the last batch is written again in its
+place and synced. Without that, records which only stood in the page cache of a killed process, or were dropped by a
+failed sync, could be acted on and be lost later (JRN-004). Each step leaves a directory that the next recovery judges
+in the same way, so a crash during recovery changes nothing (JRN-025).
 """
 
 from collections.abc import Iterator
@@ -23,13 +23,13 @@ from weft.wire.segments import Judgement, Verdict
 
 
 class Note(NamedTuple):
-    """What one file was found to be."""
+    """The verdict on one file."""
 
     file: str
     verdict: Verdict
     cut_at: int = 0
     cut_bytes: int = 0
-    """Bytes of a torn tail that were cut off; they held no turn that was acknowledged."""
+    """Bytes of a torn tail that were cut off; no acknowledged turn was among them."""
 
     def __str__(self) -> str:
         if self.verdict is Verdict.TORN and self.cut_bytes:
@@ -38,7 +38,7 @@ class Note(NamedTuple):
 
 
 class Recovery:
-    """What a start found; the place from which the cores are restored."""
+    """The result of a recovery, from which the cores are restored."""
 
     def __init__(self, files: Files, survey: Survey, snapshot: Segment | None, damage: DamageLog) -> None:
         self._files = files
@@ -54,7 +54,7 @@ class Recovery:
 
     @property
     def verdicts(self) -> str:
-        """One line for a person: `clean`, or what was not."""
+        """One line for a person: `clean`, or every other verdict."""
         unclean = [str(note) for note in self.notes if note.verdict is not Verdict.CLEAN]
         return "; ".join(unclean) or Verdict.CLEAN.value
 
@@ -64,10 +64,10 @@ class Recovery:
         return [segment for segment in self.survey.segments if segment.end.lsn > self.replay_from]
 
     def entries(self) -> Iterator[Entry]:
-        """The records of the snapshot, by the lsn before its first, then those since, up to this start.
+        """The records of the snapshot, each with the last lsn that it covers; then all later ones up to this start.
 
-        In the place of what cannot be read stands a `DamageRecord`, until that loss is accepted (JRN-022); the
-        one that tells of the same loss further behind is then left out.
+        A `DamageRecord` stands in place of records that cannot be read, until that loss is accepted (JRN-022). The
+        record that reported the same loss later in the journal is then left out.
         """
         if self.snapshot is not None:
             for _, record in self.snapshot.entries(self._files):
@@ -83,9 +83,9 @@ class Recovery:
 
 
 def recover(files: Files, directory: Path, node: bytes) -> Recovery:
-    """Judge, cut and sync what stands in a journal's directory; UserError `storage-failed` for what needs a person.
+    """Judge, cut and sync the files of a journal; UserError `storage-failed` if a person has to decide.
 
-    May raise OSError. New damage is found but not yet recorded: that takes a journal to write to.
+    May raise OSError. New damage is found but not recorded yet: that needs a journal to write to.
     """
     survey = Survey(files, directory, node)
     survey.settle()
@@ -113,7 +113,7 @@ def recover(files: Files, directory: Path, node: bytes) -> Recovery:
 
 
 def refusal(directory: Path, survey: Survey) -> UserError:
-    """Why there is no start, and the commands that show and mend it (JRN-024)."""
+    """Why a start is refused, and the commands that show and repair it (JRN-024)."""
     listed = "\n  ".join(str(fault) for fault in survey.faults)
     return UserError(
         "storage-failed",
@@ -123,7 +123,7 @@ def refusal(directory: Path, survey: Survey) -> UserError:
 
 
 def _judge(survey: Survey, recovery: Recovery) -> None:
-    """Read what will be replayed, and the last file, whole."""
+    """Read the segments to be replayed, and the last file, completely."""
     files, segments = survey.files, survey.segments
     for segment, following in zip_longest(segments, segments[1:]):
         if following is None:
@@ -142,7 +142,7 @@ def _note(segment: Segment, judgement: Judgement, *, is_cut: bool) -> Note:
 
 
 def _make_durable(files: Files, last: Segment) -> None:
-    """Cut the tail of the last file, write its last batch again, and sync it (JRN-004)."""
+    """Cut off the tail of the last file, write its last batch again, and sync it (JRN-004)."""
     file = files.open(last.path, is_writable=True)
     try:
         if last.size > last.end.offset:
@@ -158,7 +158,7 @@ def _make_durable(files: Files, last: Segment) -> None:
 
 
 def _sweep(files: Files, survey: Survey) -> None:
-    """Remove what holds no record: files in the making, and a last segment without any (JRN-012)."""
+    """Remove files without records: unfinished ones, and a last segment that is empty (JRN-012)."""
     for path in survey.unfinished:
         remove(files, path)
     if survey.segments and survey.segments[-1].end.lsn == survey.segments[-1].first_lsn:

@@ -1,8 +1,8 @@
-"""Mending a journal that no start will touch (JRN-024): first a plan for a person to read, then, if told so, the work.
+"""Repairs a journal on which no node starts (JRN-024): plans one step at a time, and carries it out if told to.
 
-Nothing is thrown away: what cannot be used is set aside in `damaged/`. Where records are missing for good, a stub
-takes their place: a file whose header says which record should come and whose seal says which one does come. A start
-judges it like any other file, finds the gap, and reports it as damage, so a repair cannot make a loss look like none.
+Nothing is deleted: unusable files are moved to `damaged/`. Where records are missing for good, a stub takes their
+place: a file whose header names the record that should come, and whose seal names the one that does come. A start
+judges it like any other file, finds the gap, and reports it as damage. So a repair cannot hide a loss.
 """
 
 from collections.abc import Iterator
@@ -21,14 +21,14 @@ class Mend(NamedTuple):
     """One step of a repair."""
 
     text: str
-    """What it does, for a person."""
+    """What it does, as a sentence."""
     path: Path
     data: bytes | None
-    """What the file will hold; None: it is set aside."""
+    """The new content of the file; None: the file is moved away."""
 
 
 def next_mend(files: Files, directory: Path, node: bytes | None = None) -> Mend | None:
-    """The first thing to do; do it and ask again. None: a start would find nothing to complain of."""
+    """The first step; carry it out and ask again. None: a start would accept the journal."""
     survey = Survey(files, directory, node)
     survey.settle()
     if survey.segments:
@@ -64,7 +64,7 @@ def _stub(survey: Survey, fault: Fault) -> Mend:
 
 
 def _restored(survey: Survey, path: Path) -> bytes | None:
-    """The file with the header that its own checksum proves, if one bit is all that differs."""
+    """The file with the header that its checksum proves, if a single bit is wrong."""
     data = read_whole(survey.files, path)
     head = data[:HEADER_BYTES]
     for bit in range(len(head) * 8):
@@ -80,7 +80,7 @@ def _restored(survey: Survey, path: Path) -> bytes | None:
 
 
 def carry_out(files: Files, mend: Mend) -> None:
-    """Do one step, durably. OSError as the disk says."""
+    """Carry out one step, durably. Raises OSError."""
     if mend.data is not None:
         put_whole(files, mend.path, mend.data)
         return

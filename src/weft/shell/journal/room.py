@@ -1,7 +1,8 @@
-"""How much room there is, and the ballast that is given up when there is none (JRN-030, JRN-031).
+"""Free space, and the ballast that is deleted when there is none (JRN-030, JRN-031).
 
-The ballast is a file that holds nothing. A full disk costs it, and in its place there is room for what must still be
-written: losses, promises, the memory of the cores. It is written in full, not as a hole, so the room is really there.
+The ballast is a file without meaning. When the disk is full it is deleted, and its space is used for the records that
+must still be written: losses, promises, the state of the cores. Its bytes are written, not left as a hole, so the space
+is really reserved.
 """
 
 import os
@@ -25,11 +26,11 @@ class Room:
         self._path = directory / BALLAST
 
     def is_scarce(self) -> bool:
-        """Whether so little is free on the file system that it counts as full."""
+        """Whether the free space of the file system is below the limit at which it counts as full."""
         return self._files.free_bytes(self._directory) < self._limits.free_bytes_min
 
     def has_ballast(self) -> bool:
-        """Whether the ballast is there in full."""
+        """Whether the ballast has its full size."""
         if BALLAST not in self._files.list(self._directory):
             return False
         file = self._files.open(self._path)
@@ -39,7 +40,7 @@ class Room:
             self._files.close(file)
 
     def drop_ballast(self) -> None:
-        """Give it up; its room is free once the directory is durable."""
+        """Delete it; its space is free once the directory is synced."""
         remove(self._files, self._path)
         self._files.sync_directory(self._directory)
 
@@ -61,7 +62,7 @@ class Room:
 
     def _fill(self, path: Path) -> None:
         remove(self._files, path)
-        piece = os.urandom(PIECE_BYTES)  # a file system that compresses would make nothing of zeros
+        piece = os.urandom(PIECE_BYTES)  # a compressing file system would need no space for zeros
         file = self._files.create(path)
         try:
             for written in range(0, self._limits.ballast_bytes, PIECE_BYTES):

@@ -1,12 +1,12 @@
-"""One file of a journal on disk: how far it reaches, and reading from the middle of it.
+"""One file of a journal on disk: where it ends, and reading from the middle of it.
 
-A reader that wants what stands behind an lsn must not pay for what stands before it. So a segment keeps a sparse
-index, one (lsn, offset) per 256 KiB: the writer fills it as it writes, and of a file found at a start it grows as
-it is read. Between two entries a walk steps over bodies by their heads alone; the bodies that are handed out are
-verified, at every read (JRN-013). Where a walk finds what does not fit, the whole file is judged (JRN-020), the
-gaps are kept, and from then on the walk knows to step over them.
+A reader that asks for records behind an lsn must not pay for those before it. So a segment keeps a sparse index, one
+(lsn, offset) per 256 KiB. The writer adds to it as it writes; for a file found at a start it grows as the file is read.
+Between two entries a walk reads only the heads of batches; the bodies that it returns are verified at every read
+(JRN-013). If something does not fit, the whole file is judged (JRN-020), its gaps are remembered, and later walks skip
+them.
 
-One thread writes; any number read. What a reader may see is published by one assignment, `end`, after the sync.
+One thread writes, any number read. What readers may see is published by one assignment to `end`, after the sync.
 """
 
 from bisect import bisect_right
@@ -44,25 +44,25 @@ SEGMENT_SUFFIX: Final = ".seg"
 SNAPSHOT_SUFFIX: Final = ".snap"
 
 
-class Misfit(Exception):  # never leaves this module; says that the file has to be judged
-    """A batch does not fit its place in the file."""
+class Misfit(Exception):  # never leaves this module; means that the file has to be judged
+    """A batch that does not continue the one before it."""
 
 
 class End(NamedTuple):
-    """How far a file can be read."""
+    """Up to where a file can be read."""
 
     lsn: int
-    """Of the record that would follow."""
+    """The lsn of the record that would follow."""
     offset: int
 
 
 def name_of(first_lsn: int, suffix: str = SEGMENT_SUFFIX) -> str:
-    """The name of the file that begins with this lsn."""
+    """The name of the file whose first record has this lsn."""
     return f"{first_lsn:016x}{suffix}"
 
 
 class Segment:
-    """A `.seg` or `.snap` file whose header is right."""
+    """A `.seg` or `.snap` file with a valid header."""
 
     def __init__(self, path: Path, header: Header, size: int) -> None:
         self.path, self.header = path, header
@@ -81,7 +81,7 @@ class Segment:
 
     @classmethod
     def load(cls, files: Files, path: Path, node: bytes | None) -> "Segment":
-        """A file found on disk, its header read; PeerError `bad-header` or `foreign`."""
+        """Load a file from disk and read its header; PeerError `bad-header` or `foreign`."""
         file = files.open(path)
         try:
             return cls(path, decode_header(files.read(file, 0, HEADER_BYTES), node), files.size(file))
@@ -94,30 +94,33 @@ class Segment:
 
     @property
     def last_lsn(self) -> int:
-        """Of its last record; one less than the first if it has none."""
+        """The lsn of its last record; if it has none, one less than its first lsn."""
         return self.end.lsn - 1
 
     def note(self, lsn: int, offset: int) -> None:
-        """Remember where a batch begins, if the index has nothing near."""
+        """Add the start of a batch to the index, unless the last entry is close."""
         if offset - self._index[-1][1] >= INDEX_BYTES:
             with self._noting:
                 if offset - self._index[-1][1] >= INDEX_BYTES:
                     self._index.append((lsn, offset))
 
     def near(self, lsn: int) -> tuple[int, int]:
-        """Where to begin to look for `lsn`: a batch that begins at or before it."""
+        """The start of an indexed batch at or before `lsn`."""
         with self._noting:
             return self._index[max(0, bisect_right(self._index, (lsn, LSN_MAX)) - 1)]
 
     # Finding out what the file is.
 
     def settle(self, files: Files, next_lsn: int) -> None:
-        """Find the end of a file that another one, beginning with `next_lsn`, follows; by its last bytes if it can be."""
+        """Find the end of a file; another one, which begins with `next_lsn`, follows it.
+
+        The last bytes suffice unless they are damaged.
+        """
         file = files.open(self.path)
         try:
             start = max(HEADER_BYTES, self.size - TAIL_BYTES)
             last = find_end(files.read(file, start, self.size - start), start, self.header.salt)
-            if last is None or last.offset == HEADER_BYTES:  # the latter may be a stub, which is one gap
+            if last is None or last.offset == HEADER_BYTES:  # the second case may be a stub, which is one gap
                 self._walk_to_end(files, file, LSN_MAX)
             else:
                 self._end_with(last)
@@ -127,7 +130,7 @@ class Segment:
             files.close(file)
 
     def extend(self, files: Files) -> None:
-        """Take in what a running writer has added since; a batch that is being written is not there yet."""
+        """Read what a running writer has added since; a batch that is still being written is left out."""
         file = files.open(self.path)
         try:
             self.size = files.size(file)
@@ -149,11 +152,11 @@ class Segment:
         self.end = End(last.end_lsn, padded(last.end))
 
     def inspect(self, files: Files, *, is_last: bool, next_lsn: int | None = None) -> Judgement:
-        """Read and judge the whole file, and know its gaps from now on."""
+        """Read and judge the whole file, and remember its gaps."""
         return self.adopt(judge(read_whole(files, self.path), self.header.node, is_last=is_last), next_lsn)
 
     def adopt(self, judgement: Judgement, next_lsn: int | None) -> Judgement:
-        """Take over what a judgement says; a gap up to the next file ends where that begins."""
+        """Take over a judgement; a gap at the end reaches to the beginning of the next file."""
         judgement = _closed(judgement, next_lsn)
         if _is_leftover(judgement, next_lsn):
             judgement = judgement._replace(verdict=Verdict.TORN, gaps=())
@@ -166,7 +169,7 @@ class Segment:
         return judgement
 
     def judge_again(self, files: Files, end: End) -> None:
-        """Find the gaps of a file that had been found good up to `end`; it may be written to meanwhile."""
+        """Find the gaps of a file that seemed good up to `end`; it may be written to at the same time."""
         data = read_whole(files, self.path)[: end.offset]
         self._know(_closed(judge(data, self.header.node, is_last=False), end.lsn))
 
@@ -178,13 +181,13 @@ class Segment:
         self.gaps = (*self._joint, *judgement.gaps)
 
     def torn_off(self) -> None:
-        """Note as damage that it does not continue the file before it, though its numbers do."""
+        """Record as damage that it does not continue the file before it, although its numbers do."""
         if not self._joint:
             self._joint = (Gap(HEADER_BYTES, HEADER_BYTES, self.first_lsn, self.first_lsn, "chain"),)
             self.gaps = (*self._joint, *self.gaps)
 
     def footer(self, files: Files) -> list[FooterEntry] | None:
-        """What its seal lists; None if it has no seal."""
+        """The entries of its seal; None if it has none."""
         if self.seal is None:
             return None
         file = files.open(self.path)
@@ -196,9 +199,10 @@ class Segment:
     # Reading.
 
     def read(self, files: Files, after: int, bytes_max: int) -> tuple[list[Entry], int, int]:
-        """The records behind `after`, about `bytes_max` of them; the lsn up to which these are all; their bytes.
+        """The records behind `after`; the lsn up to which nothing is left out; how many bytes the records have.
 
-        A record that cannot be read is absent; of one that cannot be understood a `DamageRecord` takes the place.
+        Stops after about `bytes_max` bytes. A record that cannot be read is missing; one that cannot be decoded becomes
+        a `DamageRecord`.
         """
         end = self.end
         for _ in range(2):
@@ -209,7 +213,7 @@ class Segment:
         raise OurFault(f"{self.path} does not read as it was judged")
 
     def verify(self, files: Files) -> bool:
-        """Read and verify all of it (JRN-013); False if gaps were found that had not been known."""
+        """Read and verify all of it (JRN-013); False if that changed the known gaps."""
         known, end = self.gaps, self.end
         file = files.open(self.path)
         try:
@@ -223,7 +227,7 @@ class Segment:
         return self.gaps == known
 
     def is_complete(self, files: Files) -> bool:
-        """Whether a file that nobody writes any more is good from its header to its seal; if so, its end is known."""
+        """Whether a file that nobody writes to is valid from header to seal; if so, its end is set."""
         file = files.open(self.path)
         try:
             walk = Walk(self, files, file, (self.first_lsn, HEADER_BYTES), End(LSN_MAX, self.size))
@@ -259,7 +263,7 @@ class Segment:
         return entries, end.lsn - 1, taken
 
     def entries(self, files: Files, since: int = 1) -> Iterator[Entry]:
-        """All records from `since` on, piece by piece; a `DamageRecord` in the place of what cannot be read (JRN-022)."""
+        """All records from `since` on, read in pieces; a `DamageRecord` in place of unreadable ones (JRN-022)."""
         after = max(since, self.first_lsn) - 1
         last = self.last_lsn
         yield from ((since, record) for lsn, record in self.damages(upto=after) if since < record.end_lsn)
@@ -270,7 +274,7 @@ class Segment:
             after = upto
 
     def damages(self, after: int = 0, upto: int = LSN_MAX) -> list[tuple[int, DamageRecord]]:
-        """What is known to be missing, by the first lsn of each gap within `after < lsn <= upto`."""
+        """Known gaps whose first lsn is in `after < lsn <= upto`, by that lsn."""
         return [
             (gap.first_lsn, DamageRecord(gap.first_lsn, gap.end_lsn or gap.first_lsn, self.path.name, gap.why))
             for gap in self.gaps
@@ -279,7 +283,7 @@ class Segment:
 
 
 def _closed(judgement: Judgement, next_lsn: int | None) -> Judgement:
-    """The same, with an end to a gap that reaches to the next file."""
+    """The judgement with an end for a gap that reaches to the next file."""
     *gaps, tail = judgement.gaps or (None,)
     if tail is None or tail.end_lsn is not None:
         return judgement
@@ -288,13 +292,13 @@ def _closed(judgement: Judgement, next_lsn: int | None) -> Judgement:
 
 
 def _is_leftover(judgement: Judgement, next_lsn: int | None) -> bool:
-    """Whether all that cannot be read is behind the last record, as the file that follows proves."""
+    """Whether everything unreadable stands after the last record, as the next file proves."""
     tail = judgement.gaps[0] if len(judgement.gaps) == 1 else None
     return tail is not None and tail.why == "checksum" and tail.first_lsn == tail.end_lsn == next_lsn
 
 
 def understood(data: bytes, lsn: int, name: str) -> Record:
-    """The record of these bytes, whose checksum is right; if it makes no sense all the same, a `DamageRecord`."""
+    """The record in these bytes, whose checksum is right; a `DamageRecord` if they cannot be decoded all the same."""
     try:
         return decode_record(data)
     except PeerError:
@@ -302,7 +306,7 @@ def understood(data: bytes, lsn: int, name: str) -> Record:
 
 
 class Walk:
-    """Steps through a segment from batch to batch, reading no more than it is asked for."""
+    """Steps through a segment batch by batch, reading only what is needed."""
 
     def __init__(self, segment: Segment, files: Files, file: File, start: tuple[int, int], end: End) -> None:
         self._segment, self._files, self._file, self._end = segment, files, file, end
@@ -314,9 +318,9 @@ class Walk:
         self._base = 0
 
     def next(self, wanted: int) -> Batch | None:
-        """The next batch that holds a record from `wanted` on, its body verified; None at the end.
+        """The next batch with a record from `wanted` on, its body verified; None at the end.
 
-        Steps over the others by their heads, and over gaps that are known. Misfit for anything else.
+        Skips other batches by their heads, and skips known gaps. Misfit for anything else.
         """
         while self.offset < self._end.offset:
             if self._gaps and self._gaps[0].offset <= self.offset:
@@ -335,7 +339,7 @@ class Walk:
         return None
 
     def count(self, batch: Batch) -> list[slice]:
-        """Where the records of the batch that `next` has just returned stand. Misfit if they do not fill it."""
+        """The positions of the records in the batch that `next` has just returned. Misfit if they do not fill it."""
         start = batch.body.start - self._base
         places = split(self._data, start, start + batch.size, batch.records)
         if places is None:
@@ -343,7 +347,10 @@ class Walk:
         return places
 
     def records(self, batch: Batch, wanted: int) -> Iterator[bytes]:
-        """The records, from `wanted` on, of the batch that `next` has just returned. Misfit if they do not fill it."""
+        """The records from lsn `wanted` on in the batch that `next` has just returned.
+
+        Misfit if they do not fill it.
+        """
         return map(self._data.__getitem__, self.count(batch)[wanted - batch.lsn :])
 
     def _head(self, wanted: int) -> Batch:

@@ -70,7 +70,7 @@ class Shelf:
             yield from segment.entries(self._files, since)
 
     def oldest_spans(self, released: int) -> tuple[int, tuple[Span, ...]]:
-        """The numbers in the lowest closed segment that not everybody has released, and its last lsn; else (0, ())."""
+        """The last lsn of the lowest closed segment that some reader still needs, and its numbers; else (0, ())."""
         for segment in self.segments[:-1]:
             if segment.last_lsn > released:
                 return segment.last_lsn, spans.held(self._files, segment)

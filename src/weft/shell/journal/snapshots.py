@@ -1,8 +1,8 @@
-"""Writing a snapshot: the cores' own memory in a form from which a start is quick (JRN-040).
+"""Writes a snapshot: the condensed state of the cores, from which a start is quick (JRN-040).
 
 A snapshot is a file like a segment, numbered by the first record that it does *not* cover. It counts only when it is
-whole, renamed into place, durable, and read back; until then the one before it stays, and even after that, so that
-rot in the newest costs a longer start and nothing else.
+complete, renamed to its final name, durable and read back. The one before it is kept as well, so that a corrupt newest
+snapshot costs only a longer start.
 """
 
 from collections.abc import Iterable
@@ -18,7 +18,7 @@ from weft.wire.segments import SNAPSHOT, Header, Place, close_batch, decode_head
 
 
 class SnapshotWriter:
-    """One snapshot in the making. `add` may be called many times; `finish` makes it count. OSError as the disk says."""
+    """One snapshot being written. Call `add` any number of times, then `finish`. Raises OSError."""
 
     def __init__(self, files: Files, directory: Path, header: Header) -> None:
         self._files = files
@@ -35,7 +35,7 @@ class SnapshotWriter:
         append_whole(files, self._file, data)
 
     def add(self, records: Iterable[CoreRecord]) -> None:
-        """Take in records; those of one core stand together."""
+        """Add records; those of one core must come together."""
         for record in records:
             is_other = not self._contents or self._contents[-1][0] != record.core
             if is_other or len(self._waiting) >= SNAPSHOT_BATCH_RECORDS or self._waiting_bytes >= SNAPSHOT_BATCH_BYTES:
@@ -61,7 +61,10 @@ class SnapshotWriter:
         append_whole(self._files, self._file, data)
 
     def finish(self) -> Segment | None:
-        """Seal, sync, rename, sync the directory, read back; None if what is read back is not what was written."""
+        """Seal, sync, rename, sync the directory, read back.
+
+        None if the file read back differs from what was written.
+        """
         self._write()
         seal, _ = encode_seal(self._contents, self._lsn, self._chain, self._header.salt)
         self._append(seal)
@@ -74,7 +77,7 @@ class SnapshotWriter:
         return snapshot if snapshot.is_complete(self._files) else None
 
     def abandon(self) -> None:
-        """Give it up; what is there of it is removed."""
+        """Give up, and remove the unfinished file."""
         self._close()
         remove(self._files, self._partial)
 

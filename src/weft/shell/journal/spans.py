@@ -1,4 +1,4 @@
-"""Which numbers of which origins a segment holds: what would be given up with it, and what damage took from it."""
+"""Which numbers of which origins a segment holds: what is lost if it is given up, and what its damage has destroyed."""
 
 from collections.abc import Iterable, Iterator
 
@@ -16,16 +16,16 @@ Numbers = dict[tuple[int, Origin], RangeSet]
 def held(files: Files, segment: Segment) -> tuple[Span, ...]:
     """All numbers that the readable records of a segment hold or announce as lost, in order of first appearance.
 
-    Announced losses count: who gives the segment up has to announce them in its place.
+    Announced losses count, because whoever gives the segment up has to announce them again.
     """
     return tuple(_spans(_numbers(segment.entries(files))))
 
 
 def lacking(files: Files, segment: Segment) -> tuple[Span, ...]:
-    """The numbers that a segment held and that cannot be read.
+    """The numbers that a segment held and that cannot be read any more.
 
-    The footer lists what it held; without one, all that lies between two readable numbers of an origin: they were written
-    in order.
+    The footer lists what it held. Without a footer: all numbers between two readable ones of an origin, since they were
+    written in order.
     """
     readable = _numbers(segment.entries(files))
     listed: Numbers = {}
@@ -37,7 +37,7 @@ def lacking(files: Files, segment: Segment) -> tuple[Span, ...]:
 
 
 def _between(ranges: RangeSet) -> RangeSet:
-    """All from the first to the last. Mail is no part of this: which of it goes on is decided at each node."""
+    """All numbers from the first to the last. Mail is left out: each node decides which of it goes on."""
     known = list(ranges)
     return RangeSet([(known[0][0], known[-1][1])])
 

@@ -1,4 +1,4 @@
-"""What a start needs before it may look at anything: a private directory, and to be the only one in it (JRN-007)."""
+"""Prepares a start: a private directory, and a lock that no other process has (JRN-007)."""
 
 from pathlib import Path
 from typing import Final
@@ -10,7 +10,7 @@ LOCK: Final = "lock"
 
 
 def prepare_directory(files: Files, directory: Path) -> None:
-    """Make the directory, its parents too, durable and private (0700). OSError as the disk says."""
+    """Make the directory and its parents, durable and private (0700). Raises OSError."""
     try:
         files.make_directory(directory)
     except FileNotFoundError:
@@ -20,7 +20,7 @@ def prepare_directory(files: Files, directory: Path) -> None:
 
 
 def lock_directory(files: Files, directory: Path) -> File:
-    """The lock of the journal, held until it is closed; UserError `lease-held` names the process that has it."""
+    """The lock of the journal, held until it is closed; UserError `lease-held` names the process that holds it."""
     try:
         return files.lock(directory / LOCK)
     except BlockingIOError as error:
@@ -32,5 +32,5 @@ def lock_directory(files: Files, directory: Path) -> File:
 
 
 def holder(files: Files, directory: Path) -> str:
-    """The process that the lock names, for a person."""
+    """The process named in the lock file, as text for a person."""
     return read_whole(files, directory / LOCK).decode("ascii", "replace").strip() or "unknown"

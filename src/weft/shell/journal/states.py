@@ -1,9 +1,9 @@
-"""What a journal does when the disk answers (JRN, section 5.4).
+"""How a journal reacts to the answers of the disk (JRN, section 5.4).
 
-As long as it is OPEN it writes what it is given. A disk without room makes it FULL: the ballast goes, and in its
-place only such records are written as make room or keep promises. A disk that fails makes it FAILED, for good: it
-writes nothing more, because nobody can say what a failed sync has left behind. Room that comes back makes a full
-journal OPEN again, once the ballast is rewritten. An answer without a row cannot happen in that state.
+An OPEN journal writes every record. When the disk has no space it becomes FULL: the ballast is deleted, and in its
+place only records are written that make space or keep promises. When the disk fails it becomes FAILED until the next
+start: it writes nothing, because nobody can say what a failed sync has left behind. A full journal becomes OPEN again
+when there is space and the ballast has been rewritten. An answer without a row cannot happen in that state.
 """
 
 from enum import Enum
@@ -43,4 +43,4 @@ TABLE: Final[dict[tuple[State, On], Cell]] = {
     (State.FULL, On.STOPPED): Cell("", State.CLOSED),
     (State.FAILED, On.STOPPED): Cell("", State.CLOSED),
 }
-"""FULL becomes OPEN by ROOM alone: `Journal.seek_room` rewrites the ballast and, if that is good, says so."""
+"""FULL becomes OPEN by ROOM alone, which `Journal._seek_room` reports after it has rewritten the ballast."""

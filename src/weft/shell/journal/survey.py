@@ -1,9 +1,9 @@
-"""What stands in a journal's directory, before anything is changed in it.
+"""The files in a journal's directory, read before anything is changed there.
 
-The files of a journal follow one another: each begins with the record behind the last one of the file before, and
-names its checksum. So from headers and last bytes alone it is known whether a file is missing, foreign or out of
-its place, without reading what lies between (JRN-011, JRN-024). A reader of a running node, `weft journal verify`
-and a start all begin with this survey; only a start goes on to change something.
+Each file begins with the record after the last one of the file before, and names the checksum of its last body. So
+headers and last bytes alone show whether a file is missing, foreign or misplaced, without reading what is between
+(JRN-011, JRN-024). A reader of a running node, `weft journal verify` and a start all begin with this survey; only a
+start goes on to change something.
 """
 
 import re
@@ -23,15 +23,15 @@ _SNAPSHOT_NAME: Final = re.compile(rf"[0-9a-f]{{16}}\{SNAPSHOT_SUFFIX}")
 
 
 class Fault(NamedTuple):
-    """Why a journal must not be started on (JRN-024)."""
+    """Why a node must not start on a journal (JRN-024)."""
 
     kind: str
     """`bad-header`, `foreign`, `misplaced`, `missing` or `gone`."""
     name: str
-    """The file; of missing ones the file that would come next, if there is one."""
+    """The file; if files are missing, the one that follows them, if there is one."""
     first_lsn: int = 0
     end_lsn: int = 0
-    """Of missing records: `first_lsn` to before this."""
+    """The lsn before which missing records end; they begin with `first_lsn`."""
 
     def __str__(self) -> str:
         return _FAULTS[self.kind].format(fault=self)
@@ -47,7 +47,7 @@ _FAULTS: Final = {
 
 
 class Survey:
-    """The files of one journal, in order. `settle` finds out how they follow one another."""
+    """The files of one journal, in order. `settle` checks that each continues the one before."""
 
     def __init__(self, files: Files, directory: Path, node: bytes | None) -> None:
         self.files, self.directory, self.node = files, directory, node
@@ -79,7 +79,7 @@ class Survey:
             segment = Segment.load(self.files, path, self.node)
         except PeerError as error:
             if is_last and error.code == "bad-header" and self._size(path) <= HEADER_BYTES:
-                self.unfinished.append(path)  # its header was not yet synced, so it has no batch (JRN-012)
+                self.unfinished.append(path)  # its header was not synced, so it has no batch (JRN-012)
                 self.unfinished_lsn = int(path.stem, 16)
             else:
                 self.faults.append(Fault(error.code, path.name))
@@ -113,7 +113,7 @@ class Survey:
             self.files.close(file)
 
     def settle(self) -> None:
-        """Find out where each file but the last ends, and whether the next one begins there."""
+        """Find the end of each file but the last, and check that the next one begins there."""
         for segment, following in pairwise(self.segments):
             segment.settle(self.files, following.first_lsn)
             if segment.end.lsn < following.first_lsn:
@@ -122,14 +122,14 @@ class Survey:
                 self.faults.append(Fault("misplaced", following.path.name))
 
     def join(self) -> None:
-        """Note it as damage where a file names another checksum than that of the last body of the file before."""
+        """Record damage where a file does not name the checksum of the last body in the file before."""
         for segment, following in pairwise(self.segments):
             is_broken_off = segment.gaps and segment.gaps[-1].end_lsn == segment.end.lsn
             if not is_broken_off and segment.chain not in (None, following.header.prev):
                 following.torn_off()
 
     def snapshot(self) -> Segment | None:
-        """The newest snapshot that is whole and verified (JRN-040); others are ignored from now on."""
+        """The newest complete and verified snapshot (JRN-040); newer ones are ignored from now on."""
         while self.snapshots:
             newest = self.snapshots[-1]
             if newest.is_complete(self.files):
@@ -138,7 +138,7 @@ class Survey:
         return None
 
     def follow(self, snapshot: Segment | None) -> None:
-        """Check that the segments hold all that came since the snapshot, once the end of the last one is known."""
+        """Check that the segments hold all records since the snapshot, once the end of the last one is known."""
         since = snapshot.first_lsn if snapshot else 1
         self._seek_newest(since)
         if not self.segments:
@@ -150,7 +150,7 @@ class Survey:
             self.faults.append(Fault("missing", "the end", end, since))
 
     def _seek_newest(self, since: int) -> None:
-        """Check that the newest segment is there, which nothing that follows could miss."""
+        """Check that the newest segment is there; no later file would show that it is missing."""
         newest = self.newest
         if newest is None or any(segment.first_lsn >= newest.first_lsn for segment in self.segments):
             return
@@ -163,7 +163,7 @@ class Survey:
 
 
 def _names(files: Files, directory: Path, *, is_noted: bool) -> list[str]:
-    """The names in the directory; none if it is gone, as far as a note says that it was there."""
+    """The names in the directory. If it is gone: none where a note shows that it was there, else FileNotFoundError."""
     try:
         return files.list(directory)
     except FileNotFoundError:

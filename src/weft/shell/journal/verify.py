@@ -1,4 +1,4 @@
-"""Reading every byte of a journal and saying what it is, without changing one (JRN-024)."""
+"""Reads every byte of a journal and judges each file, without changing anything (JRN-024)."""
 
 from collections.abc import Iterator
 from pathlib import Path
@@ -19,7 +19,7 @@ GOOD: Final = (Verdict.CLEAN.value, Verdict.TORN.value)
 
 
 class FileReport(msgspec.Struct, kw_only=True):
-    """What one file was found to be."""
+    """The verdict on one file."""
 
     file: str
     verdict: str
@@ -30,14 +30,14 @@ class FileReport(msgspec.Struct, kw_only=True):
     is_sealed: bool = False
     gaps: list[dict[str, int | str | None]] = []
     lost: list[str] = []
-    """What cannot be read, as far as its seal tells: stream, origin, era and numbers."""
+    """Numbers that cannot be read, if its seal lists them: stream, origin, era, first and last."""
     note: str = ""
     is_good: bool = True
-    """Clean, or with a torn tail, which the next start cuts; or its loss was accepted."""
+    """True if it is clean, if it has a torn tail, which the next start cuts off, or if its loss was accepted."""
 
 
 def verify(files: Files, directory: Path, node: bytes | None = None) -> Iterator[FileReport]:
-    """Read and judge every file, in order of their names. OSError as the disk says."""
+    """Read and judge every file, in order of their names. Raises OSError."""
     survey = Survey(files, directory, node)
     unusable = list(survey.faults)
     survey.settle()
@@ -82,7 +82,7 @@ def _report(files: Files, segment: Segment, next_lsn: int | None) -> FileReport:
     judgement = judge(data, segment.header.node, is_last=next_lsn is None)
     if judgement.header is not None:
         judgement = segment.adopt(judgement, next_lsn)
-        if segment.gaps:  # also those that only the file before shows
+        if segment.gaps:  # also damage that only the file before shows
             judgement = judgement._replace(verdict=Verdict.DAMAGED, gaps=segment.gaps)
     is_snapshot = segment.path.suffix == SNAPSHOT_SUFFIX
     verdict = UNSEALED if is_snapshot and judgement.seal is None else judgement.verdict.value

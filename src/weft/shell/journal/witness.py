@@ -1,12 +1,12 @@
-"""Which segment is the newest, kept apart from the segments themselves.
+"""Remembers which segment is the newest, apart from the segments.
 
-Headers and seals show that a file in the middle is missing, because the next one does not continue the one before. Nothing
-follows the newest segment, so its loss leaves no trace in the others. This note is a copy of its header: a survey that does
-not find that segment knows that it is gone, which node it belonged to, and with which record it began. The note stands
-beside the journal's directory, so that it survives the loss of that, too.
+If a file in the middle is missing, the headers and seals of its neighbours show it. Nothing follows the newest segment,
+so its loss leaves no trace in the others. This note is a copy of its header: a survey that does not find that segment
+knows that it is gone, which node it belonged to, and with which record it began. The note stands beside the journal's
+directory, so it survives the loss of the directory, too.
 
-It is written when a segment has begun, before any batch stands there, and set back before an empty segment is removed. So
-the segment that it names is always there. A journal of an earlier version has none, and is read as before.
+It is written when a segment has begun, before its first batch, and set back before an empty segment is removed. So the
+segment that it names always exists. A journal of an earlier version has no note, and is read as before.
 """
 
 from pathlib import Path
@@ -20,7 +20,7 @@ SUFFIX: Final = ".newest"
 
 
 def note_of(directory: Path) -> Path:
-    """Where the note of a journal stands: `journal.newest` beside `journal`."""
+    """The path of a journal's note: `journal.newest` beside `journal`."""
     return directory.with_name(directory.name + SUFFIX)
 
 
@@ -29,7 +29,7 @@ def _partial(directory: Path) -> Path:
 
 
 def read_newest(files: Files, directory: Path, node: bytes | None) -> Header | None:
-    """The header of the newest segment, as it was begun; None if nobody has noted it, or the note cannot be read."""
+    """The header of the newest segment as it was begun; None if there is no note, or it cannot be read."""
     try:
         return decode_header(read_whole(files, note_of(directory)), node)
     except (FileNotFoundError, PeerError):
@@ -37,7 +37,7 @@ def read_newest(files: Files, directory: Path, node: bytes | None) -> Header | N
 
 
 def prepare_newest(files: Files, directory: Path, header: bytes) -> None:
-    """Write the note beside its place, durably. Nothing counts before `swap_newest`."""
+    """Write the new note under a temporary name, durably. It does not count before `swap_newest`."""
     partial = _partial(directory)
     remove(files, partial)
     file = files.create(partial)
@@ -49,13 +49,13 @@ def prepare_newest(files: Files, directory: Path, header: bytes) -> None:
 
 
 def swap_newest(files: Files, directory: Path) -> None:
-    """Put the prepared note in the place of the one before, durably."""
+    """Replace the note by the prepared one, durably."""
     files.rename(_partial(directory), note_of(directory))
     files.sync_directory(directory.parent)
 
 
 def set_back(files: Files, directory: Path, before: Path | None) -> None:
-    """Name the segment `before`, durably; None: no segment is left."""
+    """Let the note name the segment `before`, durably; None: no segment is left."""
     if before is None:
         remove(files, note_of(directory))
         files.sync_directory(directory.parent)

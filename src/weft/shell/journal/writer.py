@@ -1,8 +1,7 @@
-"""The segment that is being written: batches, marks, its seal, and the next one.
+"""Writes the current segment: batches, marks, its seal, and then the next segment.
 
-Every call leaves the disk in one of two conditions: what was asked for is durable, or nothing of it stands there
-(OSError, the file cut back). Where neither can be promised any more, it raises `Broken`, and the writer is never used
-again.
+After every call either what was asked for is durable, or nothing of it is in the file (OSError; the file was cut back).
+If neither can be promised, it raises `Broken`, and the writer is never used again.
 """
 
 from collections.abc import Callable, Sequence
@@ -28,11 +27,11 @@ from weft.wire.segments import (
 
 
 class Broken(OSError):
-    """The disk failed in a way that leaves open what it holds; whatever its number, nothing is tried again."""
+    """The content of the disk is unknown after this failure; whatever the error number, nothing is tried again."""
 
 
 class Writer:
-    """Appends to one segment after another. `next_lsn` and `chain` say where the journal goes on."""
+    """Appends to one segment after another. `next_lsn` and `chain` say where the journal continues."""
 
     def __init__(
         self, files: Files, directory: Path, node: bytes, limits: Limits, on_begin: Callable[[Segment], None]
@@ -52,7 +51,7 @@ class Writer:
         self._footer = Footer()
 
     def begin(self, wall_ns: int) -> Segment:
-        """A new segment: its header is durable, then its name, then the note of it, before any batch (JRN-012)."""
+        """Begin a segment: header, name and note become durable in this order, before any batch (JRN-012)."""
         path = self._directory / name_of(self.next_lsn)
         header = encode_header(SEGMENT, self._node, self.next_lsn, max(0, wall_ns), self.chain)
         try:
@@ -78,19 +77,19 @@ class Writer:
     def _swap_newest(self) -> None:
         try:
             swap_newest(self._files, self._directory)
-        except OSError as error:  # it is not known which segment the note names now
+        except OSError as error:  # it is unknown which segment the note names now
             raise Broken(error.errno, error.strerror, str(self._directory)) from error
 
     def _undo_begin(self, path: Path, error: OSError) -> None:
         if isinstance(error, Broken) or not is_no_room(error):
-            return  # nothing is written any more, and the next start sweeps it up
+            return  # nothing is written any more, and the next start removes the file
         try:
             remove(self._files, path)
         except OSError as failed:
             raise Broken(failed.errno, failed.strerror, str(path)) from error
 
     def write(self, records: Sequence[Record], wall_ns: int) -> int:
-        """Make the records of one turn durable, in one append and one sync (JRN-001); returns the bytes written."""
+        """Make the records of one turn durable with one append and one sync (JRN-001); returns the bytes written."""
         body, count = encode_body(records)
         if self.segment is not None and self.is_full(len(body), wall_ns):
             self.seal()
@@ -104,7 +103,7 @@ class Writer:
         return len(body)
 
     def is_full(self, more_bytes: int, wall_ns: int) -> bool:
-        """Whether the open segment should be sealed before so much more is written (JRN-011)."""
+        """Whether the open segment should be sealed before `more_bytes` are added to it (JRN-011)."""
         segment = self.segment
         if segment is None or segment.end.lsn == segment.first_lsn:
             return False
@@ -115,13 +114,13 @@ class Writer:
         )
 
     def mark(self) -> None:
-        """Say that everything before is durable (JRN-010)."""
+        """Write a mark: everything before it is durable (JRN-010)."""
         if self.segment is not None and not self.is_marked:
             self._put(self.segment, encode_mark(self.next_lsn, self.chain, self.segment.header.salt))
             self._advance(self.segment, 0, 0, is_marked=True)
 
     def seal(self) -> None:
-        """End the open segment with its footer; the next write begins another (JRN-011)."""
+        """Close the open segment with its footer; the next write begins another (JRN-011)."""
         segment = self.segment
         assert segment is not None, "only an open segment is sealed"
         seal, crc = self._footer.encode(self.next_lsn, self.chain, segment.header.salt)
@@ -133,7 +132,7 @@ class Writer:
         self.segment = None
 
     def close(self) -> None:
-        """Let go of the open file; writes nothing."""
+        """Close the open file; writes nothing."""
         file, self._file = self._file, None
         if file is not None:
             self._files.close(file)
@@ -158,7 +157,7 @@ class Writer:
         self.total_bytes += len(data)
 
     def _cut_back(self, file: File, size: int) -> None:
-        """Remove what a short or refused append left, durably, before anything else is written (JRN-005)."""
+        """Remove what a short or refused append has left, durably, before anything else is written (JRN-005)."""
         self.cut_back += 1
         try:
             self._files.truncate(file, size)

@@ -16,11 +16,11 @@ from weft.shell.meters.processes import VALUES, ProcessMeter
 __all__ = ["METERS", "Kernel", "Meters", "Tick", "Unsupported"]
 
 Meter = Callable[[Tick], Samples]
-METERS_MAX: Final = 4_000  # metrics with a memory; the oldest goes first, and its sums begin anew
+METERS_MAX: Final = 4_000  # stateful metrics; beyond that the oldest is dropped, and its sums begin anew
 
 
 def _plain(measure: Callable[[Tick, MetricSpec], Samples]) -> Callable[[MetricSpec], Meter]:
-    """The maker of a meter that remembers nothing."""
+    """A maker for a meter without state."""
     return lambda spec: lambda tick: measure(tick, spec)
 
 
@@ -69,7 +69,7 @@ class Meters:
         self._meters: dict[tuple[str, ...], Meter] = {}
 
     def measure(self, specs: tuple[MetricSpec, ...]) -> tuple[Reading, ...]:
-        """One reading per metric, in order; whatever goes wrong with one is in its reading, and harms no other."""
+        """One reading per metric, in order. An error is part of the reading of its metric, and affects no other."""
         tick = Tick(self.kernel)
         return tuple([self._read(spec, tick) for spec in specs])
 
@@ -83,7 +83,7 @@ class Meters:
             return Reading(spec.name, at_ms, verdict=Verdict.FAILED, why=f"{type(error).__name__}: {error}")
 
     def _meter(self, spec: MetricSpec) -> Meter:
-        """The meter of a metric; another rate keeps it, and with it the sums of its processes."""
+        """The meter of a metric. A change of the rate alone keeps it, and with it the sums of its processes."""
         key = (spec.name, *spec.measures)
         meter = self._meters.get(key)
         if meter is None:
@@ -93,5 +93,5 @@ class Meters:
         return meter
 
     def close(self) -> None:
-        """Let go of the kernel's files."""
+        """Close the kernel's files."""
         self.kernel.close()

@@ -9,7 +9,7 @@ from weft.cores.measurement.settings import MetricSpec
 from weft.shell.meters.kernel import Samples, Tick, Unsupported
 from weft.wire.samples import Labels
 
-SECTOR: Final = 512  # bytes, in /proc/diskstats whatever the disk says
+SECTOR: Final = 512  # bytes per sector in /proc/diskstats, whatever the disk has
 LAYERED: Final = ("loop", "ram", "zram", "dm-", "md", "sr", "fd")
 """Devices whose bytes are those of another disk, or of none: they would be counted twice."""
 MILLIDEGREES: Final = 1000
@@ -35,7 +35,7 @@ UNITS: Final = ("bytes", "packets", "errors", "drops")
 
 
 def chosen(param: str) -> Callable[[str], bool]:
-    """Which devices a parameter names: all, one by its exact name, or those that a `re:` finds itself in."""
+    """A test for device names: an empty parameter selects all, `re:` what it is found in, else the exact name."""
     if param.startswith("re:"):
         pattern = re.compile(param[3:])
         return lambda name: pattern.search(name) is not None
@@ -43,7 +43,7 @@ def chosen(param: str) -> Callable[[str], bool]:
 
 
 def disks(tick: Tick) -> list[Disk]:
-    """Whole disks with what was ever done on them."""
+    """Counters of whole disks, as the kernel has them."""
     found = []
     for line in tick.read("diskstats").splitlines():
         fields = line.split(None, 13)
@@ -97,7 +97,7 @@ def _some(samples: Samples, what: str) -> Samples:
 
 
 def mounts(tick: Tick) -> list[tuple[str, str]]:
-    """Device and directory of each mounted disk, each device once, where it was mounted first."""
+    """Device and directory of each mounted disk; each device once, at its first mount."""
     kinds = [line.split()[-1] for line in tick.read("filesystems").splitlines() if not line.startswith(b"nodev")]
     found: dict[str, str] = {}
     for line in tick.read("self/mounts").splitlines():
@@ -108,13 +108,13 @@ def mounts(tick: Tick) -> list[tuple[str, str]]:
 
 
 def _unescaped(name: bytes) -> str:
-    """A name of /proc/self/mounts, where blanks stand as backslash and octal digits."""
+    """A name from /proc/self/mounts, where blanks are written as backslash and octal digits."""
     plain = re.sub(rb"\\([0-7]{3})", lambda octal: bytes([int(octal[1], 8) & 0xFF]), name)
     return plain.decode("utf-8", "replace")
 
 
 def _uses(tick: Tick, spec: MetricSpec) -> Iterator[tuple[Labels, os.statvfs_result]]:
-    """The labels and the file system of each mounted disk that is meant; Unsupported if there is none."""
+    """Labels and file system of each selected mounted disk; Unsupported if there is none."""
     found = tick.once(mounts)
     if spec.param and not spec.param.startswith("re:"):
         found = [pair for pair in found if pair[1] == spec.param] or [("", spec.param)]
@@ -134,7 +134,7 @@ def _uses(tick: Tick, spec: MetricSpec) -> Iterator[tuple[Labels, os.statvfs_res
 
 
 def disk_use(tick: Tick, spec: MetricSpec) -> Samples:
-    """DISK_USE: used and free bytes, used inodes; free is what users may still take."""
+    """DISK_USE: used and free bytes, used inodes; free is what unprivileged users may still take."""
     return [
         ((*place, ("unit", unit)), value, None)
         for place, use in _uses(tick, spec)
@@ -143,17 +143,17 @@ def disk_use(tick: Tick, spec: MetricSpec) -> Samples:
 
 
 def disk_free(tick: Tick, spec: MetricSpec) -> Samples:
-    """DISK_FREE: bytes that users may still take."""
+    """DISK_FREE: bytes that unprivileged users may still take."""
     return [(place, _free(use), None) for place, use in _uses(tick, spec)]
 
 
 def disk_percent(tick: Tick, spec: MetricSpec) -> Samples:
-    """DISK_PERCENT: used bytes of those that users may have, as `df` says it."""
+    """DISK_PERCENT: used bytes as a share of what unprivileged users may have, as `df` shows it."""
     return [(place, _share(_used(use), _used(use) + _free(use)), None) for place, use in _uses(tick, spec)]
 
 
 def inode_percent(tick: Tick, spec: MetricSpec) -> Samples:
-    """INODE_PERCENT: used inodes; file systems that make them as they need them have none to run out of."""
+    """INODE_PERCENT: used inodes; file systems that create inodes as needed are left out."""
     samples: Samples = [
         (place, _share(use.f_files - use.f_ffree, use.f_files), None) for place, use in _uses(tick, spec) if use.f_files
     ]
@@ -161,7 +161,7 @@ def inode_percent(tick: Tick, spec: MetricSpec) -> Samples:
 
 
 def disk_readonly(tick: Tick, spec: MetricSpec) -> Samples:
-    """DISK_READONLY: 1 where nothing can be written; a kernel makes a disk so when it finds it broken."""
+    """DISK_READONLY: 1 if nothing can be written; the kernel remounts a disk read-only when it finds errors."""
     return [(place, int(bool(use.f_flag & os.ST_RDONLY)), None) for place, use in _uses(tick, spec)]
 
 
@@ -178,7 +178,7 @@ def _share(part: int, whole: int) -> float:
 
 
 def interfaces(tick: Tick) -> list[Interface]:
-    """Network interfaces with what ever went through them, the loopback included."""
+    """Counters of network interfaces, the loopback included."""
     found = []
     for line in tick.read("net/dev").splitlines()[2:]:
         name, _, rest = line.rpartition(b":")
@@ -232,7 +232,7 @@ def graphics(tick: Tick, _spec: MetricSpec) -> Samples:
 
 
 def temperatures(tick: Tick, _spec: MetricSpec) -> Samples:
-    """TEMP: degrees Celsius of every sensor; of the thermal zones if no chip has one."""
+    """TEMP: degrees Celsius of every sensor; of the thermal zones if no chip has a sensor."""
     samples: Samples = [(labels, value / MILLIDEGREES, None) for labels, value in _chips(tick, "temp")]
     return _some(samples or _zones(tick), "temperature sensor")
 
@@ -243,7 +243,7 @@ def fans(tick: Tick, _spec: MetricSpec) -> Samples:
 
 
 def _chips(tick: Tick, kind: str) -> Iterator[tuple[Labels, int]]:
-    """Every input of a kind, by chip and sensor; a second chip of one name is told apart by a number."""
+    """Every input of one kind, by chip and sensor; further chips of the same name get a number."""
     root, input_of_kind = f"{tick.kernel.sys}/class/hwmon", re.compile(rf"({kind}\d+)_input")
     places = [f"{root}/{chip}{deeper}" for chip in _listed(root) for deeper in ("", "/device")]
     inputs = [
@@ -291,4 +291,4 @@ def _number(tick: Tick, path: str) -> int | None:
     try:
         return int(tick.kernel.glance(path))
     except (OSError, ValueError):
-        return None  # a sensor that does not answer now is not there now
+        return None  # a sensor that does not answer is left out this time

@@ -1,4 +1,4 @@
-"""The files in which the kernel counts, read cheaply: descriptors stay open, and each file is read once per tick."""
+"""Reads the kernel's counter files cheaply: descriptors stay open, and each file is read once per tick."""
 
 import errno
 import os
@@ -9,9 +9,9 @@ from typing import Any, Final, TypeVar, cast
 from weft.cores.measurement.messages import Sample
 
 CHUNK: Final = 1 << 16
-FILE_BYTES_MAX: Final = 16 << 20  # /proc/net/tcp of a busy server; nothing else comes near
+FILE_BYTES_MAX: Final = 16 << 20  # /proc/net/tcp of a busy server is the largest
 ABSENT: Final = (errno.ENOENT, errno.ENOTDIR, errno.EACCES, errno.EPERM, errno.EOPNOTSUPP, errno.ENXIO)
-HUNDREDTHS: Final = 100  # of a second: the unit of all processor times (MEA-001)
+HUNDREDTHS: Final = 100  # per second: the unit of all processor times (MEA-001)
 
 Samples = list[Sample]
 T = TypeVar("T")
@@ -22,7 +22,7 @@ class Unsupported(Exception):
 
 
 class Kernel:
-    """One machine, as its kernel shows it. `proc` and `sys` may be directories of a test."""
+    """The kernel's view of one machine. `proc` and `sys` may be directories of a test."""
 
     def __init__(self, proc: str = "/proc", sys: str = "/sys") -> None:
         self.proc, self.sys = proc, sys
@@ -35,13 +35,13 @@ class Kernel:
         self._open: dict[str, int] = {}
 
     def read(self, name: str) -> bytes:
-        """A file under /proc that is read again and again; Unsupported if there is none."""
+        """Read a file under /proc that is read repeatedly; Unsupported if there is none."""
         try:
             descriptor = self._open.get(name)
             if descriptor is None:
                 descriptor = self._keep(name, os.open(f"{self.proc}/{name}", os.O_RDONLY | os.O_CLOEXEC))
             data = os.pread(descriptor, CHUNK, 0)
-            # The kernel hands out whole records, a page at a time: only an empty read is the end.
+            # The kernel returns whole records, a page at a time: only an empty read is the end.
             while len(data) < FILE_BYTES_MAX and (more := os.pread(descriptor, CHUNK, len(data))):
                 data += more
         except OSError as error:
@@ -57,7 +57,7 @@ class Kernel:
         return kept
 
     def glance(self, path: str) -> bytes:
-        """A small file, read this once."""
+        """Read a small file once."""
         descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
         try:
             return os.read(descriptor, CHUNK)
@@ -75,7 +75,7 @@ class Kernel:
 
 
 class Tick:
-    """One instant of measuring: whatever is read in it is read once."""
+    """One instant of measuring: each file is read at most once in it."""
 
     def __init__(self, kernel: Kernel) -> None:
         self.kernel = kernel
@@ -89,7 +89,7 @@ class Tick:
         return data
 
     def once(self, make: Callable[["Tick"], T]) -> T:
-        """What `make` finds, found at the first asking."""
+        """The result of `make`, computed on the first call in this tick."""
         if make not in self._known:
             self._known[make] = make(self)
         return cast("T", self._known[make])

@@ -1,4 +1,4 @@
-"""Processors, memory, load, pressure: what the kernel counts of the machine as a whole."""
+"""Processors, memory, load, pressure: the kernel's counters of the machine as a whole."""
 
 import os
 from collections.abc import Iterator
@@ -9,7 +9,7 @@ from weft.shell.meters.kernel import Samples, Tick, Unsupported
 from weft.wire.samples import LABEL_VALUE_BYTES_MAX, Labels
 
 MODES: Final = ("user", "nice", "system", "idle", "iowait", "irq", "softirq", "steal", "guest", "guest_nice")
-COUNTED: Final = 8  # guest times stand in user and nice already: never twice
+COUNTED: Final = 8  # guest times are part of user and nice already: do not count them twice
 IDLE: Final = 3
 IOWAIT: Final = 4
 TOTAL: Final[Labels] = (("cpu", "total"),)
@@ -74,7 +74,7 @@ def processors(tick: Tick, spec: MetricSpec) -> Samples:
 
 
 def processor_modes(tick: Tick, spec: MetricSpec) -> Samples:
-    """CPU_MODE: seconds in each mode, as the kernel counts them (guest times stand in user and nice, too)."""
+    """CPU_MODE: seconds in each mode, as the kernel counts them (user and nice include the guest times)."""
     hertz = tick.kernel.hertz
     return [
         ((*labels, ("mode", mode)), ticks / hertz, None)
@@ -159,7 +159,7 @@ def context(tick: Tick, _spec: MetricSpec) -> Samples:
 
 
 def pressure(tick: Tick, _spec: MetricSpec) -> Samples:
-    """PRESSURE: microseconds in which some, or all, work stood still for want of a resource."""
+    """PRESSURE: microseconds in which some, or all, tasks were stalled for lack of a resource."""
     samples: Samples = []
     for resource in RESOURCES:
         try:
@@ -191,7 +191,7 @@ def tcp_states(tick: Tick, _spec: MetricSpec) -> Samples:
 
 
 def info(tick: Tick, _spec: MetricSpec) -> Samples:
-    """INFO: what the machine is, as labels of a sample that is always 1."""
+    """INFO: facts about the machine, as labels of a sample that is always 1."""
     names = os.uname()
     facts = {
         "host": names.nodename,

@@ -1,4 +1,4 @@
-"""What no kernel file counts: the clock's offset, failed services, files and addresses that somebody depends on."""
+"""Measurements that no kernel file has: the clock's offset, failed services, files and addresses."""
 
 import ctypes
 import http.client
@@ -14,14 +14,14 @@ from weft.shell.meters.kernel import Samples, Tick, Unsupported
 SYSTEMD: Final = "/run/systemd/system"  # there if and only if systemd started this machine (sd_booted)
 SYSTEMCTL: Final = ("systemctl", "list-units", "--failed", "--plain", "--no-legend", "--no-pager")
 SYSTEMCTL_S: Final = 5.0
-HTTP_S: Final = 5.0  # an answer that takes longer is none
-HTTP_BYTES_MAX: Final = 1 << 16  # of an answer is read no more
+HTTP_S: Final = 5.0  # a slower answer counts as none
+HTTP_BYTES_MAX: Final = 1 << 16  # of an answer; the rest is not read
 NANOSECONDS: Final = 0x2000  # STA_NANO of <linux/timex.h>: offsets are in ns, else in us
 UNSYNCHRONISED: Final = 5  # TIME_ERROR
 
 
 class Timex(ctypes.Structure):
-    """`struct timex` of <linux/timex.h> as far as it is read; the kernel writes 208 bytes."""
+    """The fields of `struct timex` of <linux/timex.h> that are read; the kernel writes 208 bytes."""
 
     _fields_ = (
         ("modes", ctypes.c_uint),
@@ -86,7 +86,7 @@ def http_answer(_tick: Tick, spec: MetricSpec) -> Samples:
 
 
 def _status(address: str) -> int:
-    """Of a GET, without following where the answer points to."""
+    """The status of a GET; redirects are not followed."""
     parts = urlsplit(address)
     kind = http.client.HTTPSConnection if parts.scheme == "https" else http.client.HTTPConnection
     link = kind(parts.hostname or "", parts.port, timeout=HTTP_S)

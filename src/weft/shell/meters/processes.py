@@ -1,7 +1,7 @@
-"""Processes: one scan per tick for all metrics, and sums that never run backwards (MEA-003).
+"""Processes: one scan per tick for all metrics, and sums that never decrease (MEA-003).
 
-A scan reads one file per process; whatever else a metric needs of a process is read once when it is asked for.
-Processes vanish while one looks, and some may not be looked at: they are skipped and counted.
+A scan reads one file per process; other data of a process are read once, when a metric needs them. Processes may end
+during a scan, and some may not be inspected: those are skipped and counted.
 """
 
 import os
@@ -15,13 +15,13 @@ from weft.shell.meters.kernel import Kernel, Samples, Tick
 from weft.shell.meters.machine import total_hundredths
 from weft.wire.samples import LABEL_VALUE_BYTES_MAX, Labels
 
-COMM_BYTES: Final = 15  # the kernel keeps no more of a name
+COMM_BYTES: Final = 15  # the kernel cuts names to this length
 KERNEL_THREAD: Final = 0x0020_0000  # among a process's flags
-FORGET_SCANS: Final = 300  # a name without processes is shown that much longer
+FORGET_SCANS: Final = 300  # scans for which a name without processes is still shown
 Identity = tuple[int, int]
-"""Process number and start: a number alone comes back."""
+"""Process number and start time: numbers are reused."""
 Found = tuple[Identity, str, int | None]
-"""A process that is meant, its group, and its value if it could be read."""
+"""A selected process, its group, and its value if it could be read."""
 
 
 class Stat(NamedTuple):
@@ -50,7 +50,7 @@ class Process:
 
     @property
     def name(self) -> str:
-        """Its name; one that the kernel has cut is completed from the command line."""
+        """Its name; if the kernel has cut it, it is completed from the command line."""
         if not self._name:
             self._name = self._whole_name()
         return self._name
@@ -79,12 +79,12 @@ class Process:
         return int(data[at:].split(None, 1)[0])
 
     def io_bytes(self) -> int:
-        """Bytes that went to and from disks on its behalf."""
+        """Bytes read from and written to disks on its behalf."""
         counts = dict(line.split(b": ") for line in self._kernel.glance(self._file("io")).splitlines())
         return int(counts[b"read_bytes"]) + int(counts[b"write_bytes"])
 
     def descriptors(self) -> int:
-        """How many it has open."""
+        """The number of its open descriptors."""
         return len(os.listdir(self._file("fd")))
 
 
@@ -104,7 +104,7 @@ def scan(tick: Tick) -> list[Process]:
 
 
 def identities(tick: Tick) -> dict[Identity, None]:
-    """Who is alive at this instant."""
+    """All living processes."""
     return dict.fromkeys([process.stat.identity for process in tick.once(scan)])
 
 
@@ -129,7 +129,7 @@ def _reason(error: OSError) -> str:
 
 
 def selector(param: str) -> Callable[[Process], bool]:
-    """Whom a parameter means: nobody in particular, an exact name, `re:`, `cmd:`, `user:` or `pid:`."""
+    """A test for processes: an empty parameter selects all, else an exact name, `re:`, `cmd:`, `user:` or `pid:`."""
     kind, colon, rest = param.partition(":")
     if not param:
         return lambda _process: True
@@ -153,7 +153,7 @@ def _by_user(text: str) -> Callable[[Process], bool]:
 
 
 def user_number(text: str) -> int | None:
-    """The number of a user by name or number; None: this machine knows none of that name."""
+    """The UID for a user's name or number; None: this machine has no such user."""
     import pwd
 
     try:
@@ -199,16 +199,16 @@ COUNTERS: Final = ("PROC_CPU", "PROC_IO", "PROC_STARTS")
 
 
 class Part(NamedTuple):
-    """What one living process adds to the sum of its group."""
+    """The share of one living process in the sum of its group."""
 
     group: str
     base: int
-    """What it had counted when it came into the group."""
+    """Its counter when it came into the group."""
     value: int
 
 
 class Sums:
-    """Sums of counters by group. What a process has added stays when it ends, so that no sum runs backwards."""
+    """Sums of counters by group. The share of a process stays in the sum when it ends, so no sum decreases."""
 
     def __init__(self) -> None:
         self._parts: dict[Identity, Part] = {}
@@ -219,7 +219,7 @@ class Sums:
         self._scans = 0
 
     def add(self, meant: Iterable[Found], alive: Container[Identity]) -> dict[str, int]:
-        """The sums after a scan; a value of None could not be read this time, and stays as it was."""
+        """The sums after a scan; a value of None could not be read, and the last one is used."""
         self._scans += 1
         parts: dict[Identity, Part] = {}
         for identity, group, value in meant:
@@ -243,7 +243,7 @@ class Sums:
         value = old.value if value is None else max(value, old.value)
         if old.group == group:
             return Part(group, old.base, value)
-        self._end(old)  # it became another program: what it did before stays with the old one
+        self._end(old)  # it executes another program: its earlier share stays with the old group
         return Part(group, old.value, value)
 
     def _end(self, part: Part) -> None:
@@ -287,12 +287,12 @@ class ProcessMeter:
         return (("process", group),) if self.spec.per else ()
 
     def _look(self, tick: Tick) -> list[Found]:
-        """Identity, group and value of every process that is meant."""
+        """Identity, group and value of every selected process."""
         found: list[Found] = []
         is_by_name = self.spec.per == "name"
         for process in tick.once(scan):
             if is_by_name and not self.spec.param and process.stat.is_kernel:
-                continue  # their names change with their work: hundreds of series that say nothing
+                continue  # kernel threads change their names with their work: hundreds of useless series
             try:
                 if not self._is_meant(process):
                     continue
