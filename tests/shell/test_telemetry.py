@@ -37,7 +37,7 @@ HEAD = """# Status, health, metrics
 What a node answers on its port +6: `/status` (`nodes` of `weft status --json`), `/healthz` (the part `health` of it;
 status 503 if it failed, with `?ready=1` also until it is where it belongs), `/metrics` (what is a number of it, for
 Prometheus), `/alerts` (what fires; `weft alerts`), `/quarantine` (the last messages that it refused; `weft quarantine`), `/flight` (the last things that it
-heard and did, as JSON lines; `weft debug dump`), and `/trace` (where one record is; `weft trace`). Metrics of one
+heard and did, as JSON lines; `weft debug dump`), `/trace` (where one record is; `weft trace`), and on a broker the pages of [catalog.md](catalog.md#by-http). Metrics of one
 subsystem are at most 500 series; of a metric at most 100 names are shown, the rest is `other`. A path names a field; `*` stands
 for the keys of a map. Fields are only ever added. This page is generated from `weft.shell.facts`.
 

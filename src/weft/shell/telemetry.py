@@ -132,7 +132,19 @@ class Telemetry:
                     lambda page: tables_of(page, self.node, self.status(), self.clock.now()),
                 )
             ),
+            **self._catalog_pages(),
         }
+
+    def _catalog_pages(self) -> Routes:
+        """Those of a broker: only a node that is one loads it."""
+        if "catalog" not in self.node.cores:
+            return {}
+        from weft.cores.catalog.core import Catalog
+        from weft.shell import catalogpages
+
+        broker = self.node.cores["catalog"]
+        assert isinstance(broker, Catalog), broker
+        return catalogpages.routes_of(broker)
 
     def note(self, records: Iterable[Record], now: Now) -> None:
         """Pass on records that are durable here: to the console, and to `/metrics/fleet`."""

@@ -57,7 +57,7 @@ Handler = Callable[[Request], Answer | Awaitable[Answer]]
 
 
 class Route(NamedTuple):
-    """How one method of a path is answered; every other method is refused."""
+    """How one method of a path, or of any one name behind `PATH/*`, is answered; every other method is refused."""
 
     handle: Handler
     method: str = "GET"

@@ -130,7 +130,7 @@ class Server:
             await writer.drain()
 
     async def _answer_to(self, request: Request, exchange: "_Exchange") -> Answer:
-        route = self.routes.get(request.path)
+        route = self.routes.get(request.path) or self.routes.get(f"{request.path.rpartition('/')[0]}/*")
         if route is None or route.method != request.method:
             return self._unknown(request, route)
         if route.method == "GET" and (opened := self._opened(request)):
