@@ -179,6 +179,16 @@ async def test_a_session_listens_where_it_did_last_time_unless_that_port_is_take
         assert listened(drawn) not in (0, drawn)
 
 
+@in_loop
+async def test_a_session_that_is_closed_opens_no_socket_for_what_is_said_later() -> None:
+    context: zmq.Context[zmq.Socket[bytes]] = zmq.Context()
+    links = SessionLinks(context, "S", lambda *_: None)
+    links.open(OpenSession("S", A, "127.0.0.1", "", "S", mdns=False))
+    links.close()
+    assert not links.send(b"127.0.0.1:50000", [b"CHAT", b"late"])
+    await asyncio.to_thread(context.term)
+
+
 def test_a_note_of_ports_that_cannot_be_read_is_none(tmp_path: Path) -> None:
     note = tmp_path / "ports"
     assert {} == _noted(note)

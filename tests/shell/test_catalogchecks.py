@@ -12,6 +12,7 @@ from weft.shell.catalogchecks import CheckRunner
 from weft.shell.links import Links
 
 TIME_NS = 10 * 10**9
+PATIENCE_MS = 20_000
 
 
 class Orders:
@@ -30,7 +31,8 @@ async def outcome(kind: str, target: str = "", timeout_ns: int = TIME_NS, **more
     links, orders = Links(lambda: None), Orders()
     checks = CheckRunner(orders, links)  # type: ignore[arg-type]  # only what is asked of it
     orders.performers[RunCheck](RunCheck(7, kind, target, timeout_ns, **more))
-    done = await orders.came.get()
+    async with asyncio.timeout(PATIENCE_MS / 1000):
+        done = await orders.came.get()
     checks.close()
     links.close()
     assert 7 == done.id
@@ -101,6 +103,7 @@ def test_a_router_that_answers_a_ping_is_passing() -> None:
         port = router.bind_to_random_port("tcp://127.0.0.1")
 
         def answer() -> None:
+            assert router.poll(PATIENCE_MS), "a ping comes"
             peer, *frames = router.recv_multipart()
             assert [b"", b"ping"] == frames[:2]
             router.send_multipart([peer, b"", b"pong", b"t", b"web"])
@@ -114,6 +117,20 @@ def test_a_router_that_answers_a_ping_is_passing() -> None:
             context.term()
 
     assert "passing" == asyncio.run(main())
+
+
+def test_a_node_ends_while_a_check_waits_for_its_answer() -> None:
+    async def main() -> int:
+        links, orders = Links(lambda: None), Orders()
+        checks = CheckRunner(orders, links)  # type: ignore[arg-type]  # only what is asked of it
+        orders.performers[RunCheck](RunCheck(7, "zmq", "127.0.0.1:1", TIME_NS))
+        await asyncio.sleep(0.05)
+        checks.close()
+        links.close()
+        await asyncio.wait(asyncio.all_tasks() - {asyncio.current_task()})
+        return orders.came.qsize()
+
+    assert 0 == asyncio.run(main())
 
 
 @pytest.mark.proves("BEA-024", part="commands, real")

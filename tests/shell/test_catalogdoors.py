@@ -26,6 +26,7 @@ from weft.shell.links import Links
 from weft.wire.catalog import beacon as codec
 
 HOST = "127.0.0.1"
+PATIENCE_MS = 20_000
 
 
 class Runner:
@@ -239,6 +240,8 @@ def test_publishers_are_listened_to_one_by_one_and_let_go_one_by_one() -> None:
     async def main() -> None:
         context: zmq.Context[zmq.Socket[bytes]] = zmq.Context()
         publishers = [context.socket(zmq.XPUB) for _ in range(2)]
+        for publisher in publishers:
+            publisher.setsockopt(zmq.RCVTIMEO, PATIENCE_MS)
         ports = [publisher.bind_to_random_port(f"tcp://{HOST}") for publisher in publishers]
         links = Links(lambda: None)
         for tag, port, topic in zip((b"a", b"b"), ports, (b"t", b""), strict=True):
@@ -314,6 +317,8 @@ def published(play: "Callable[[Links, list[zmq.Socket[bytes]]], Awaitable[None]]
     async def main() -> None:
         context: zmq.Context[zmq.Socket[bytes]] = zmq.Context()
         publishers = [context.socket(zmq.XPUB) for _ in range(2)]
+        for publisher in publishers:
+            publisher.setsockopt(zmq.RCVTIMEO, PATIENCE_MS)
         links = Links(lambda: None)
         for tag, publisher in zip((b"a", b"b"), publishers, strict=True):
             port = publisher.bind_to_random_port(f"tcp://{HOST}")

@@ -95,14 +95,14 @@ async def by_zmq(work: RunCheck, links: Links) -> str:
             made.setsockopt(zmq.IPV6, 1)
         made.connect(f"tcp://{work.target}")
         made.send_multipart([b"", b"ping", times.write("f32le", time.time()), b""], zmq.NOBLOCK)
-        stirred = asyncio.Event()
-        loop.add_reader(made.FD, stirred.set)
+        stirred, descriptor = asyncio.Event(), made.FD
+        loop.add_reader(descriptor, stirred.set)
         try:
             while not int(made.get(zmq.EVENTS)) & int(zmq.POLLIN):
                 await stirred.wait()
                 stirred.clear()
         finally:
-            loop.remove_reader(made.FD)
+            loop.remove_reader(descriptor)  # the node may have closed the socket
         return PASSING
     finally:
         made.close()

@@ -137,7 +137,8 @@ class SessionLinks:
         return port_of(self._bound) if self._bound else 0
 
     def close(self) -> None:
-        """Close all sockets; last messages may still leave."""
+        """Close all sockets, and open none any more; last messages may still leave."""
+        self.uuid = b""
         for endpoint in list(self._dealers):
             self.hang_up(endpoint)
         if self._listening_again is not None:

@@ -212,7 +212,7 @@ class Links:
             asyncio.get_running_loop().remove_reader(self._beacon)
             self._beacon.close()
             self._beacon = None
-        self._context.term()
+        self._context.destroy(0)  # a check or a probe whose cancellation is still to come holds a socket
 
     @property
     def context(self) -> Context:
