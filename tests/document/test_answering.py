@@ -1,5 +1,7 @@
 """What others lack is sent: all of it, in order, not twice in a row, no faster than their link takes, never beyond a gap."""
 
+from collections.abc import Sequence
+
 import pytest
 from hypothesis import given
 from hypothesis import settings as examples
@@ -8,8 +10,9 @@ from hypothesis import strategies as st
 from tests.document.logs import Node, body, numbers, pushed, run
 from tests.document.rig import EB, EC, A, B, C, gsip
 from weft.base.now import MILLISECOND, SECOND
+from weft.cores.document.answering import packs
 from weft.cores.document.knowing import Knowing, Sent, gaps
-from weft.wire.document.messages import Xmsg
+from weft.wire.document.messages import READS_PACKS, Beat, Xmsg, Xpak
 
 E = bytes.fromhex("e0000000000040008000000000000005")
 """A source that is not there."""
@@ -117,6 +120,56 @@ def test_nothing_beyond_a_gap_is_sent() -> None:
     node.hear(C, Xmsg(body(E, 4)))
     node.do(lambda: node.log.take(body(E, 4), C))
     assert [1, 2] == ask(node, 0)
+
+
+# Packs
+
+
+def able(count: int, **how: object) -> Node:
+    """The same, and B reads packs."""
+    node = full(count, **how)
+    node.hear(B, Beat(0, 0, 0, (READS_PACKS,)))
+    return node
+
+
+@pytest.mark.proves("GSP-027")
+@pytest.mark.parametrize(("count", "expected"), [(20, [Xmsg] * 20), (21, [Xpak]), (500, [Xpak])])
+def test_an_answer_of_many_operations_goes_as_one_message_to_who_reads_that(count: int, expected: list[type]) -> None:
+    node = able(count)
+    said = [word.message for word in node.hear(B, gsip(E, 0)) if isinstance(word.message, Xmsg | Xpak)]
+    assert expected == [type(message) for message in said]
+    assert run(E, 1, count) == unpacked(said)
+    assert [] == node.hear(B, gsip(E, 0)), "they count as sent"
+
+
+@pytest.mark.proves("GSP-027")
+def test_who_does_not_say_that_it_reads_packs_gets_each_operation_alone() -> None:
+    assert [Xmsg] * 300 == [type(word.message) for word in full(300).hear(B, gsip(E, 0))]
+
+
+@pytest.mark.proves("GSP-027")
+def test_a_pack_is_taken_as_if_each_operation_had_come_alone() -> None:
+    one, other = Node(), Node()
+    bodies = [*run(E, 1, 30), b"<no operation", *run(E, 33, 34)]
+    for node, said in ((one, [Xpak(tuple(bodies))]), (other, list(map(Xmsg, bodies)))):
+        node.befriend(B, EB)
+        node.hear(B, *said)
+    assert (30, 30) == (one.log.latest(E), other.log.latest(E))
+    assert (one.log.highest(E), one.log.check) == (other.log.highest(E), other.log.check)
+
+
+@pytest.mark.proves("GSP-027")
+def test_packs_are_as_few_as_their_bounds_allow() -> None:
+    bodies = [bytes([number]) * 200_000 for number in range(12)]
+    made = list(packs(bodies))
+    assert bodies == [body for pack in made for body in pack]
+    assert [5, 5, 2] == [len(pack) for pack in made]
+    assert [500, 1] == [len(pack) for pack in packs([b"x"] * 501)]
+    assert [] == list(packs([]))
+
+
+def unpacked(said: Sequence[Xmsg | Xpak]) -> list[bytes]:
+    return [body for one in said for body in (one.bodies if isinstance(one, Xpak) else (one.body,))]
 
 
 # Pace

@@ -135,7 +135,7 @@ def test_a_quiet_link_carries_a_beat_every_five_seconds() -> None:
     rig = friend()
     rig.hear(B, Beat(0, rig.peers.view, 0))
     first = rig.pass_seconds(20, heard=[B])
-    assert {Beat(0, rig.peers.view, 0, ("c1",))} == {word.message for word in first}
+    assert {Beat(0, rig.peers.view, 0, ("c1", "z1"))} == {word.message for word in first}
     assert 4 == len(first)
 
 
@@ -161,7 +161,7 @@ def test_half_a_second_after_the_last_own_operation_a_beat_tells_all() -> None:
     rig.pass_seconds(0.3)
     rig.do(rig.mesh.note_own)
     assert [] == rig.pass_seconds(0.4)
-    beat = Beat(7, rig.peers.view, 0xABCD, ("c1",))
+    beat = Beat(7, rig.peers.view, 0xABCD, ("c1", "z1"))
     assert [Word(EB, beat), Word(EC, beat)] == rig.pass_seconds(0.2)
     assert not rig.mesh.is_virgin
 

@@ -14,6 +14,8 @@ from weft.base.records import CoreRecord, Entry, Record, Stream, StreamRecord
 from weft.cores.document import memory, messages
 from weft.cores.document.fold.engine import Engine
 from weft.node.node import NodeEffect, Transmit
+from weft.wire.document.frames import decode
+from weft.wire.document.messages import UUID_BYTES, Xmsg, Xpak
 from weft.wire.document.operations import header_of, parse
 
 if TYPE_CHECKING:
@@ -22,6 +24,7 @@ if TYPE_CHECKING:
 
 CHANNEL: Final = "document"
 BETWEEN: Final = b"\0"
+NOBODY: Final = bytes(UUID_BYTES)
 
 
 class DocumentBook:
@@ -58,17 +61,17 @@ class DocumentBook:
 
     def heard(self, machine: "Machine", peer: bytes, frames: list[bytes]) -> None:
         """A message of another session was read from a socket."""
-        if self.is_wanted and len(frames) == 2 and frames[0] == b"XMSG":
-            self._operation(machine, "event", peer, frames[1])
+        for body in operations_in(frames) if self.is_wanted else ():
+            self._operation(machine, "event", peer, body)
 
     def spoke(self, machine: "Machine", effect: NodeEffect) -> None:
         """An effect is about to be carried out."""
         if not self.is_wanted:
             return
         if type(effect) is Transmit:
-            if effect.channel == CHANNEL and effect.frames[0] == b"XMSG":
+            for body in operations_in(effect.frames) if effect.channel == CHANNEL else ():
                 self.recorder.counts["operations said"] += 1
-                self._operation(machine, "sent", effect.peer, effect.frames[1])
+                self._operation(machine, "sent", effect.peer, body)
         elif type(effect) is Tell and type(effect.event) in TOLD:
             self.recorder.meet(TOLD[type(effect.event)].format(event=effect.event))
 
@@ -121,6 +124,15 @@ class DocumentBook:
     def _others(self, machine: "Machine", name: str) -> list[Any]:
         machines = (other for other in self.fabric.machines.values() if other is not machine)
         return [self._sessions(other)[name] for other in machines if name in self._sessions(other)]
+
+
+def operations_in(frames: list[bytes]) -> tuple[bytes, ...]:
+    """The operations of a message of a peer; of one that was altered on the way, and of any other, none."""
+    try:
+        message = decode([NOBODY, *frames]).message
+    except PeerError:
+        return ()
+    return message.bodies if isinstance(message, Xpak) else (message.body,) if isinstance(message, Xmsg) else ()
 
 
 def _log_digest(session: Any) -> str:

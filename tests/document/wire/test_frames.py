@@ -1,5 +1,7 @@
 """What peers say, byte for byte as the vectors have it, and what comes of everything else (PEE-004 to PEE-006)."""
 
+import tracemalloc
+import zlib
 from collections.abc import Callable
 from typing import Any, Final
 from uuid import UUID
@@ -11,7 +13,21 @@ from tests.document.wire.strategies import MESSAGES, UUIDS
 from tests.document.wire.vectors import CAPTURED, SENDER, WIRE, frames, refused
 from weft.base.errors import PeerError
 from weft.wire.document.frames import CHAT_BYTES_MAX, SOURCES_MAX, decode, encode, uuid_of, uuid_text
-from weft.wire.document.messages import Beat, Bout, Chat, Gbye, Gsip, Held, Helo, Message, PeerAt, Said, Time, Xmsg
+from weft.wire.document.messages import (
+    Beat,
+    Bout,
+    Chat,
+    Gbye,
+    Gsip,
+    Held,
+    Helo,
+    Message,
+    PeerAt,
+    Said,
+    Time,
+    Xmsg,
+    Xpak,
+)
 
 A: Final = UUID("a0000000-0000-4000-8000-000000000001").bytes
 
@@ -146,7 +162,7 @@ def test_nothing_at_all_has_a_bad_identity() -> None:
 
 
 @pytest.mark.proves("PEE-006")
-@pytest.mark.parametrize("word", [b"BOUT ", b" BOUT", b"BOUT\0", b"BOU", b"XPAK", b"\xff\xfe\xfd\xfc"])
+@pytest.mark.parametrize("word", [b"BOUT ", b" BOUT", b"BOUT\0", b"BOU", b"YPAK", b"\xff\xfe\xfd\xfc"])
 def test_type_is_four_characters_exactly(word: bytes) -> None:
     assert "unknown_type" == refusal([SENDER, word, b""])
 
@@ -196,6 +212,48 @@ def test_time_is_a_decimal_number_of_an_instant_that_can_be(body: bytes) -> None
 @pytest.mark.parametrize("body, expected", [(b"0", 0.0), (b"1.76e9\0", 1.76e9), (b".5", 0.5), (b"+5.", 5.0)])
 def test_time_is_read_in_every_decimal_form(body: bytes, expected: float) -> None:
     assert Time(expected) == decode([SENDER, b"TIME", body]).message
+
+
+def packed(*bodies: bytes) -> list[bytes]:
+    """A pack as the specification writes it, made by hand."""
+    return [SENDER, b"XPAK", zlib.compress(b"".join([len(one).to_bytes(4, "big") + one for one in bodies]), 6)]
+
+
+@pytest.mark.proves("GSP-027")
+def test_a_pack_is_bodies_behind_their_lengths_compressed_together() -> None:
+    bodies = (b"<a/>", b"\xff\0" * 300, b"x")
+    assert Xpak(bodies) == decode(packed(*bodies)).message
+    assert packed(*bodies)[1:] == encode(Xpak(bodies))
+    assert 500 == len(decode(packed(*[b"x"] * 500)).message.bodies)  # type: ignore[union-attr]  # it is a pack
+
+
+WHOLE: Final = packed(b"<a/>", b"<b/>")[2]
+
+
+@pytest.mark.proves("GSP-027")
+@pytest.mark.parametrize(
+    "body",
+    [
+        b"",
+        b"no zlib",
+        WHOLE[:-3],
+        WHOLE + b"more",
+        zlib.compress(b""),
+        zlib.compress(b"\0\0\0"),
+        zlib.compress(b"\0\0\0\0"),
+        zlib.compress(b"\0\0\0\x05<a/>"),
+        packed(bytes(262_145))[2],
+        packed(*[b"x"] * 501)[2],
+        packed(*[bytes(262_000)] * 5)[2],
+        zlib.compress(bytes(64 << 20), 9),
+    ],
+)
+def test_what_is_no_pack_is_refused_and_never_inflated_beyond_its_bound(body: bytes) -> None:
+    tracemalloc.start()
+    assert "bad_body" == refusal([SENDER, b"XPAK", body])
+    most = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert most < 8 << 20
 
 
 @pytest.mark.proves("PEE-004")

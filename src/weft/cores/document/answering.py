@@ -1,15 +1,23 @@
-"""Sends peers the operations that they lack (GSP-022 to GSP-024).
+"""Sends peers the operations that they lack (GSP-022 to GSP-024, GSP-027).
 
 In order, not twice in a row, and no faster than the link takes them.
 """
 
 from collections import deque
+from collections.abc import Iterator
 
 from weft.cores.document.context import Context
 from weft.cores.document.knowing import Knowing, gaps
-from weft.cores.document.limits import ANSWER_MAX, OWED_MAX
+from weft.cores.document.limits import ANSWER_MAX, OWED_MAX, PACKED_ABOVE
 from weft.cores.document.log import Log
-from weft.wire.document.messages import Xmsg
+from weft.wire.document.messages import (
+    PACK_BYTES_MAX,
+    PACK_LENGTH_BYTES,
+    PACK_MAX,
+    READS_PACKS,
+    Xmsg,
+    Xpak,
+)
 
 
 class Answering:
@@ -92,19 +100,25 @@ class Answering:
         return ranges
 
     def _send(self, knowing: Knowing, source: bytes, first: int, last: int) -> int:
-        """Send first..last; returns how many fitted."""
-        now, log, endpoint = self._context.now.mono, self._log, knowing.peer.endpoint
-        sequence = first
-        while sequence <= last:
-            body = log.body(source, sequence)
+        """Send first..last, many of them together to a peer that reads that; returns how many fitted."""
+        bodies = self._fitting(knowing, source, first, last)
+        is_packed = len(bodies) > PACKED_ABOVE and READS_PACKS in knowing.peer.caps
+        for message in map(Xpak, packs(bodies)) if is_packed else map(Xmsg, bodies):
+            self._context.say(knowing.peer.endpoint, message)
+        if bodies:
+            knowing.sent.add(source, first, first + len(bodies) - 1, self._context.now.mono)
+        return len(bodies)
+
+    def _fitting(self, knowing: Knowing, source: bytes, first: int, last: int) -> list[bytes]:
+        """The first of these operations, as many as its pace allows now; they count as sent."""
+        now, bodies = self._context.now.mono, list[bytes]()
+        for sequence in range(first, last + 1):
+            body = self._log.body(source, sequence)
             if not knowing.has_room(len(body), now):
                 break
-            self._context.say(endpoint, Xmsg(body))
             knowing.note_sent(len(body), now)
-            sequence += 1
-        if sequence > first:
-            knowing.sent.add(source, first, sequence - 1, now)
-        return sequence - first
+            bodies.append(body)
+        return bodies
 
     def resume(self, knowing: Knowing) -> None:
         """Its pace allows more: continue the answers that were held back."""
@@ -120,3 +134,22 @@ class Answering:
         before = now - self._context.timing.resend_hold_ns
         while self._pushed and self._pushed[0][0] <= before:
             self._pushed.popleft()
+
+
+def packs(bodies: list[bytes]) -> Iterator[tuple[bytes, ...]]:
+    """The same in as few packs as their limits allow (GSP-027).
+
+    >>> [len(pack) for pack in packs([bytes(200_000)] * 12)]
+    [5, 5, 2]
+    """
+    pack: list[bytes] = []
+    room = PACK_BYTES_MAX
+    for body in bodies:
+        size = PACK_LENGTH_BYTES + len(body)
+        if pack and (size > room or len(pack) == PACK_MAX):
+            yield tuple(pack)
+            pack, room = [], PACK_BYTES_MAX
+        pack.append(body)
+        room -= size
+    if pack:
+        yield tuple(pack)

@@ -28,7 +28,7 @@ from weft.cores.document.log import Log, Taken
 from weft.cores.document.messages import LogDiverged
 from weft.cores.document.peers import Peer, Peers
 from weft.cores.kit.timers import earliest
-from weft.wire.document.messages import Beat, Gsip, Held, Message, Xmsg
+from weft.wire.document.messages import Beat, Gsip, Held, Message, Xmsg, Xpak
 
 JITTER_PERCENT: Final = 20  # GSP-025
 
@@ -78,7 +78,7 @@ class Gossip:
     # Hearing
 
     def hear(self, peer: Peer, message: Message) -> None:
-        """GSIP, BEAT or XMSG of an ACTIVE peer; other messages are ignored."""
+        """GSIP, BEAT, XMSG or XPAK of an ACTIVE peer; other messages are ignored."""
         knowing = self._known.get(peer.id)
         do = HEARD.get(type(message))
         if knowing is not None and do is not None:
@@ -166,6 +166,11 @@ class Gossip:
             return
         self._learn(knowing, taken.source, taken.sequence)
         do(self, knowing, taken)
+
+    def _hear_pack(self, knowing: Knowing, pack: Xpak) -> None:
+        """As if each operation had come alone (GSP-027)."""
+        for body in pack.bodies:
+            HEARD[Xmsg](self, knowing, Xmsg(body))
 
     def _grown(self, knowing: Knowing, taken: Taken) -> None:
         self._asking.progressed(taken.source)
@@ -271,6 +276,7 @@ HEARD: Final[dict[type, Callable[[Gossip, Knowing, Any], None]]] = {
     Gsip: Gossip._hear_gsip,
     Beat: Gossip._hear_beat,  # the tables stand below the class
     Xmsg: Gossip._hear_xmsg,
+    Xpak: Gossip._hear_pack,
 }
 TAKEN: Final[dict[str, Callable[[Gossip, Knowing, Taken], None]]] = {
     "new": Gossip._grown,

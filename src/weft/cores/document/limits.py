@@ -73,6 +73,7 @@ ADOPT_MAX: Final = 50  # operations per look, since own entries wait in the same
 
 # Gossip
 ANSWER_MAX: Final = 500  # operations in one answer (GSP-024)
+PACKED_ABOVE: Final = 20  # operations of an answer that go together (GSP-027)
 PACE_MAX: Final = 1_500
 PACE_BYTES: Final = 1 << 20
 PACE_NS: Final = 100 * MILLISECOND

@@ -23,6 +23,7 @@ from weft.cores.kit.timers import earliest
 from weft.wire.document import endpoints
 from weft.wire.document.frames import word_of
 from weft.wire.document.messages import (
+    READS_PACKS,
     READS_SUMS,
     Beat,
     Bout,
@@ -35,9 +36,10 @@ from weft.wire.document.messages import (
     PeerAt,
     Time,
     Xmsg,
+    Xpak,
 )
 
-CAPS: Final = (READS_SUMS,)
+CAPS: Final = (READS_SUMS, READS_PACKS)
 """Capabilities stated in our BEATs."""
 SILENT, LINK_FULL, GOODBYE = "silent", "link-full", "goodbye"
 """Why a peer is gone."""
@@ -391,7 +393,7 @@ class Mesh:
         self.introductions.compare(peer, message)
         self.gossip.hear(peer, message)
 
-    def _hear_log(self, peer: Peer, message: Gsip | Xmsg) -> None:
+    def _hear_log(self, peer: Peer, message: Gsip | Xmsg | Xpak) -> None:
         self.gossip.hear(peer, message)
 
     # Time
@@ -503,6 +505,7 @@ HEARD: Final[dict[type, Callable[[Mesh, Peer, Any], None]]] = {
     Beat: Mesh._hear_beat,
     Gsip: Mesh._hear_log,
     Xmsg: Mesh._hear_log,
+    Xpak: Mesh._hear_log,
 }
 LOOK: Final[dict[State, Callable[[Mesh, Peer], On | None]]] = {
     State.CALLING: Mesh._look_at_absent,

@@ -3,7 +3,8 @@
     sent      = type body [sum]                            ; by a DEALER: its identity is no frame
     delivered = identity ["" ] [identity] type [body [sum]] ; by a ROUTER; at most 4 frames
     sum       = 4OCTET                                     ; CRC-32 of the type, and of the body behind its length
-    body      = endpoint / session / text / beat / seconds / *(uuid SP number LF) / XML
+    body      = endpoint / session / text / beat / seconds / *(uuid SP number LF) / XML / pack
+    pack      = zlib of 1*500(length XML)                  ; length: 4OCTET, big-endian; at most 1 MiB inflated
 
 Only the strict forms are said; what is heard may be written otherwise, as PEE-005 lists. Whether an operation has a
 header is not judged here (`operations.header_of`), so every body of `XMSG` is accepted. A sum is said to peers that have `c1`
@@ -11,6 +12,7 @@ among the capabilities of their BEAT; what was altered on the way is refused as 
 """
 
 import re
+import zlib
 from collections.abc import Callable, Sequence
 from typing import Any, Final
 
@@ -19,6 +21,10 @@ import msgspec
 from weft.base.errors import PeerError
 from weft.wire.document import endpoints
 from weft.wire.document.messages import (
+    OPERATION_BYTES_MAX,
+    PACK_BYTES_MAX,
+    PACK_LENGTH_BYTES,
+    PACK_MAX,
     SESSION_BYTES_MAX,
     UUID_BYTES,
     Beat,
@@ -33,6 +39,7 @@ from weft.wire.document.messages import (
     Said,
     Time,
     Xmsg,
+    Xpak,
 )
 from weft.wire.multipart import sum_of
 
@@ -201,6 +208,27 @@ def _chat(body: bytes) -> Chat:
     return Chat(_text(body))
 
 
+def _pack(body: bytes) -> Xpak:
+    """Never inflates more than a pack may have (GSP-027)."""
+    inflater = zlib.decompressobj()
+    try:
+        rest = memoryview(inflater.decompress(body, PACK_BYTES_MAX + 1))
+    except zlib.error as error:
+        raise PeerError("bad_body", str(error), body) from None
+    if not inflater.eof or inflater.unused_data or len(rest) > PACK_BYTES_MAX:
+        raise PeerError("bad_body", "no whole pack", body)
+    bodies: list[bytes] = []
+    while rest:
+        size = int.from_bytes(rest[:PACK_LENGTH_BYTES])
+        operation, rest = rest[PACK_LENGTH_BYTES : PACK_LENGTH_BYTES + size], rest[PACK_LENGTH_BYTES + size :]
+        if len(bodies) == PACK_MAX or len(operation) != size or not 0 < size <= OPERATION_BYTES_MAX:
+            raise PeerError("bad_body", f"operation {len(bodies) + 1} of the pack has no such length", body)
+        bodies.append(bytes(operation))
+    if not bodies:
+        raise PeerError("bad_body", "an empty pack", body)
+    return Xpak(tuple(bodies))
+
+
 _READ: Final[dict[bytes, Callable[[bytes], Message]]] = {
     b"HELO": lambda body: Helo(_endpoint(body)),
     b"PEER": lambda body: PeerAt(_endpoint(body)),
@@ -211,6 +239,7 @@ _READ: Final[dict[bytes, Callable[[bytes], Message]]] = {
     b"TIME": _time,
     b"GSIP": _gsip,
     b"XMSG": Xmsg,
+    b"XPAK": _pack,
 }
 
 
@@ -229,6 +258,10 @@ def _said_gsip(gsip: Gsip) -> bytes:
     return "\n".join([f"{uuid_text(source)} {upto}" for source, upto in gsip.entries]).encode()
 
 
+def _said_pack(pack: Xpak) -> bytes:
+    return zlib.compress(b"".join([len(body).to_bytes(PACK_LENGTH_BYTES) + body for body in pack.bodies]), 6)
+
+
 _WRITE: Final[dict[type, tuple[bytes, Callable[[Any], bytes]]]] = {
     Helo: (b"HELO", lambda said: said.endpoint.encode()),
     PeerAt: (b"PEER", lambda said: said.endpoint.encode()),
@@ -239,4 +272,5 @@ _WRITE: Final[dict[type, tuple[bytes, Callable[[Any], bytes]]]] = {
     Time: (b"TIME", lambda said: b"" if said.seconds is None else repr(said.seconds).encode()),
     Gsip: (b"GSIP", _said_gsip),
     Xmsg: (b"XMSG", lambda said: said.body),
+    Xpak: (b"XPAK", _said_pack),
 }

@@ -1,4 +1,4 @@
-"""What peers of a session say to one another (PEE-004): nine types, each a frame of its name and a frame of text."""
+"""What peers of a session say to one another (PEE-004): ten types, each a frame of its name and a frame of text."""
 
 from typing import Final, NamedTuple
 
@@ -10,6 +10,11 @@ FRAME_BYTES_MAX: Final = 4 << 20  # PEE-001
 SESSION_BYTES_MAX: Final = 256  # PEE-011
 READS_SUMS: Final = "c1"
 """Capability in a BEAT: a third frame behind type and body is read as their checksum."""
+READS_PACKS: Final = "z1"
+"""Capability in a BEAT: several operations may come in one message (GSP-027)."""
+PACK_BYTES_MAX: Final = 1 << 20  # inflated, lengths included (GSP-027)
+PACK_MAX: Final = 500  # operations in a pack: as many as in one answer (GSP-024)
+PACK_LENGTH_BYTES: Final = 4
 
 
 class Spoken(msgspec.Struct, frozen=True, gc=False, kw_only=True):
@@ -87,7 +92,13 @@ class Xmsg(Spoken, frozen=True, gc=False):
     body: bytes
 
 
-Message = Helo | PeerAt | Bout | Gbye | Chat | Beat | Time | Gsip | Xmsg
+class Xpak(Spoken, frozen=True, gc=False):
+    """Several operations, in order, compressed together: only to peers whose BEAT says that they read it."""
+
+    bodies: tuple[bytes, ...]
+
+
+Message = Helo | PeerAt | Bout | Gbye | Chat | Beat | Time | Gsip | Xmsg | Xpak
 
 
 class Said(msgspec.Struct, frozen=True, gc=False):
