@@ -167,11 +167,6 @@ class Gossip:
         self._learn(knowing, taken.source, taken.sequence)
         do(self, knowing, taken)
 
-    def _hear_pack(self, knowing: Knowing, pack: Xpak) -> None:
-        """As if each operation had come alone (GSP-027)."""
-        for body in pack.bodies:
-            HEARD[Xmsg](self, knowing, Xmsg(body))
-
     def _grown(self, knowing: Knowing, taken: Taken) -> None:
         self._asking.progressed(taken.source)
 
@@ -272,11 +267,17 @@ class Gossip:
         return earliest(self._tick_at, self._asking.deadline(), self.log.deadline(), *of_peers)
 
 
+def _hear_pack(gossip: Gossip, knowing: Knowing, pack: Xpak) -> None:
+    """As if each operation had come alone (GSP-027)."""
+    for body in pack.bodies:
+        HEARD[Xmsg](gossip, knowing, Xmsg(body))
+
+
 HEARD: Final[dict[type, Callable[[Gossip, Knowing, Any], None]]] = {
     Gsip: Gossip._hear_gsip,
     Beat: Gossip._hear_beat,  # the tables stand below the class
     Xmsg: Gossip._hear_xmsg,
-    Xpak: Gossip._hear_pack,
+    Xpak: _hear_pack,
 }
 TAKEN: Final[dict[str, Callable[[Gossip, Knowing, Taken], None]]] = {
     "new": Gossip._grown,
