@@ -17,7 +17,16 @@ from weft.base.now import SECOND, Now
 from weft.base.records import Carried, CoreRecord, Entry, EraRecord, LostRecord, Record, Stream, StreamRecord
 from weft.base.spool import DropOldest, FetchRecords, Journaled, RecordsFetched, Released, Span
 from weft.cores.carrier.core import Carrier
-from weft.cores.carrier.messages import AssignParent, CarrierSettings, Garbled, PostMail, Stop
+from weft.cores.carrier.messages import (
+    AssignParent,
+    CarrierSettings,
+    Garbled,
+    InLake,
+    LakeUnread,
+    PostMail,
+    ReadVectors,
+    Stop,
+)
 from weft.wire import hop
 from weft.wire.carried import is_mail
 
@@ -45,9 +54,12 @@ class Machine:
         self.said: list[Any] = []
         """Every message that was said, whether or not it arrived."""
         self.fetches = 0
-        self.orders: deque[FetchRecords] = deque()
+        self.orders: deque[FetchRecords | ReadVectors] = deque()
         self.dies_before: Callable[[Effect], bool] = lambda effect: False
         self.may_fetch = True
+        self.lake: InLake | LakeUnread | None = InLake(())
+        """What its lake answers; None: nothing."""
+        self.asked_lake = 0
         self.reads_nothing = False
         self.names_era = True
         self.mails = 0
@@ -171,8 +183,16 @@ class Machine:
         self.core.command(Journaled(first, persist.records), self.world.now)
         return self.core.effects()
 
-    def read(self, work: FetchRecords) -> RecordsFetched:
+    def answer(self, work: FetchRecords | ReadVectors) -> None:
+        """What the shell does for its core."""
+        answer = self.read(work) if isinstance(work, FetchRecords) else self.lake
+        self.asked_lake += isinstance(work, ReadVectors)
+        if answer is not None:
+            self.order(answer)
+
+    def read(self, work: FetchRecords | ReadVectors) -> RecordsFetched:
         """What the journal answers now."""
+        assert isinstance(work, FetchRecords)
         assert work.holder == "carrier"
         self.fetches += 1
         found: list[Entry] = []
@@ -367,7 +387,7 @@ class World:
         """One message, one answer of a disk, or one wake-up; False if there is nothing to do now."""
         for machine in self.machines.values():
             if machine.is_up and machine.orders and machine.may_fetch:
-                machine.order(machine.read(machine.orders.popleft()))
+                machine.answer(machine.orders.popleft())
                 return True
         if self.wire:
             self.deliver()

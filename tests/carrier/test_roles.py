@@ -1,5 +1,7 @@
 """A collector that is the root after its next start, and a root that is none: nothing is lost, nothing kept twice."""
 
+from collections.abc import Callable
+
 import msgspec
 import pytest
 
@@ -7,11 +9,16 @@ from tests.carrier.rig import Machine, Root, World
 from weft.base.records import CoreRecord, Stream
 from weft.base.vectors import VersionVector
 from weft.cores.carrier.memory import Rooted, from_record
-from weft.cores.carrier.messages import Drained, InLake, ReadVectors
+from weft.cores.carrier.messages import Drained, InLake, LakeUnknown, LakeUnread
 
 
 class Heir(Root):
     """Forgets as a collector does as long as it is one, and only behind a snapshot, as a journal does."""
+
+    written_lsn = 0
+    """Where its journal ended when it became the root again, and"""
+    written = InLake(())
+    """what its lake held then."""
 
     def _forget(self, upto: int) -> None:
         if self.settings.level != "root":
@@ -141,51 +148,115 @@ def lake_of(machine: Machine) -> InLake:
     return InLake(((int(Stream.SAMPLES), vector.encode()),))
 
 
-def come_home(*, is_told: bool) -> int:
-    """A root drains, is a collector for a while, and the root again: how many samples it takes a second time.
+def come_home(lake: Callable[[InLake], InLake | LakeUnread | None] = lambda known: known) -> Heir:
+    """A root drains, is a collector for a while, and the root again, which takes what comes home.
 
-    Both as it goes on, and after a crash.
+    Both as it goes on, and after a crash. `lake`: what it answers the new root.
     """
-    _, root, heir, leaf = fleet()
-    world = root.world
+    world, root, heir, leaf = fleet()
     leaf.make(5)
     world.advance(5)
-    lake = lake_of(root)
+    known = lake_of(root)
     become(heir, "root", epoch=1)
     root.__class__ = Machine
     become(root, "collector", "heir")
     world.advance(20)
     assert 5 == len(numbers(heir)), "what was not safe in all streams went up"
-    before = root.disk[-1][0]
+    end = root.disk[-1][0]
     root.__class__ = Heir
+    assert isinstance(root, Heir)
+    root.written_lsn, root.written = end, known
+    root.settings = msgspec.structs.replace(root.settings, has_lake=True)
+    root.lake = lake(known)
     become(root, "root", epoch=2)
-    world.advance(2)
-    if is_told:
-        root.order(lake)
-    first = root.core.parent.seen
-    root.crash()
-    root.start()
-    assert first == root.core.parent.seen, "known after a crash, too"
     heir.__class__ = Machine  # type: ignore[assignment]  # a collector from here on
     become(heir, "collector", "root")
-    world.advance(20)
-    return sum(lsn > before and record in root.samples() for lsn, record in root.disk)
+    world.advance(10)
+    return root
+
+
+def taken(root: Heir) -> int:
+    """How many samples it has taken since it is the root again."""
+    return sum(lsn > root.written_lsn and record in root.samples() for lsn, record in root.disk)
+
+
+def restart(root: Machine, seconds: float) -> None:
+    root.crash()
+    root.start()
+    root.world.advance(seconds)
 
 
 @pytest.mark.proves("LAK-007", part="what comes home to a root that has it in its lake is not taken again")
 def test_what_a_root_drained_before_is_not_taken_again_when_it_comes_home() -> None:
-    assert 0 == come_home(is_told=True)
+    root = come_home()
+    first = root.core.parent.seen
+    restart(root, 0)
+    assert first == root.core.parent.seen, "known after a crash, too"
+    root.world.advance(20)
+    assert (0, 1, []) == (taken(root), root.asked_lake, root.events(LakeUnknown))
 
 
-def test_without_its_lake_a_root_takes_again_what_comes_home() -> None:
-    assert come_home(is_told=False) > 0
+def test_with_another_lake_a_root_takes_again_what_comes_home() -> None:
+    assert taken(come_home(lambda _: InLake(()))) > 0
 
 
-def test_a_new_root_that_writes_a_lake_asks_what_it_holds() -> None:
-    _, root, heir, _ = fleet()
-    root.crash()
-    heir.settings = msgspec.structs.replace(heir.settings, has_lake=True)
-    heir.may_fetch = False
-    become(heir, "root", epoch=1)
-    heir.world.advance(2)
-    assert 1 == [type(work).__name__ for work in heir.orders].count(ReadVectors.__name__)
+@pytest.mark.proves("LAK-007", part="nothing comes home to a new root before its lake has said what it holds")
+@pytest.mark.parametrize("silent", [None, LakeUnread("not mounted")], ids=["late", "unread"])
+def test_a_new_root_takes_nothing_before_its_lake_has_answered(silent: LakeUnread | None) -> None:
+    root = come_home(lambda _: silent)
+    world, before = root.world, len(root.samples())
+    leaf = world.machines["leaf"]
+    leaf.make()
+    world.advance(10)
+    assert (before, True) == (len(root.samples()), root.core.parent.is_closed)
+    root.lake = root.written
+    if silent is None:
+        root.order(root.lake)
+    world.advance(20)
+    assert 1 == taken(root), "what is new"
+    assert [] == root.events(LakeUnknown)
+    restart(root, 20)
+    assert 1 == taken(root)
+
+
+@pytest.mark.proves("LAK-007", part="a root whose lake cannot be read goes on after 30 s, says so, and asks again")
+@pytest.mark.parametrize("silent", [None, LakeUnread("not mounted")], ids=["late", "unread"])
+def test_a_lake_that_never_answers_holds_nothing_up_for_ever_and_is_asked_in_the_next_start(
+    silent: LakeUnread | None,
+) -> None:
+    root = come_home(lambda _: silent)
+    root.world.advance(30)
+    assert not root.core.parent.is_closed
+    why = "it has not answered" if silent is None else "not mounted"
+    assert ([LakeUnknown(is_unknown=True, detail=why)], why) == (root.events(LakeUnknown), root.core.take_over.trouble)
+    assert taken(root) > 0, "kept twice, as it says"
+    asked = root.asked_lake
+    assert 1 <= asked <= 7
+    assert (asked if silent else 0) == root.core.counters.lake_unread
+    held = numbers(root)
+    root.lake = lake_of(root)
+    restart(root, 20)
+    assert (asked + 1, held, "") == (root.asked_lake, numbers(root), root.core.take_over.trouble)
+    restart(root, 20)
+    assert asked + 1 == root.asked_lake, "known for good"
+
+
+@pytest.mark.proves("LAK-007", part="a lake that is back after it was given up is learned")
+def test_a_lake_that_is_back_is_learned_without_a_start() -> None:
+    root = come_home(lambda _: LakeUnread("not mounted"))
+    root.world.advance(60)
+    root.lake = lake_of(root)
+    root.world.advance(80)
+    assert [True, False] == [event.is_unknown for event in root.events(LakeUnknown)]
+    first, asked = root.core.parent.seen, root.asked_lake
+    restart(root, 20)
+    assert (first, asked, "") == (root.core.parent.seen, root.asked_lake, root.core.take_over.trouble)
+
+
+def test_an_answer_that_nobody_waits_for_changes_nothing() -> None:
+    world, root, *_ = fleet()
+    root.make()
+    world.advance(1)
+    first = len(root.disk)
+    root.order(lake_of(world.machines["heir"]))
+    assert first == len(root.disk)

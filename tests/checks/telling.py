@@ -96,6 +96,7 @@ _FORMS: list[tuple[str, str, str, Callable[..., Any]]] = [
         lambda node, last, before: [1, f"{node}/2", before, int(last)],
     ),
     (r"(\w+) drains (\d+):(.*)", "durable", "segment", _segment),
+    (r"(\w+) (knows|misses) its lake", "event", "lake-unknown", lambda _, how: [how == "misses"]),
     (r"(\w+) disk (lost|old)(?:: ([^-]+.*))?", "info", "disk", lambda _, how, text: [how, _claims(text), []]),
     (r"(\w+) restores(?: (.*))?", "info", "restored", lambda _, text: [_claims(text), []]),
     (r"(\w+) crashes", "info", "crash", lambda _: ["kept"]),

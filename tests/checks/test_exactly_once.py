@@ -21,6 +21,7 @@ GOOD = {
     "two roots": "s starts root | a takes 1 | r holds a 1 | s holds a 1",
     "segments in line": "a takes 1-3 | r drains 1: a 1 | r drains 2: a 2 | r drains 3: a 3",
     "a root begins anew on a new disk": "a takes 1-3 | r holds a 1-3 | r disk lost | r holds a 1-3",
+    "home again at a root that does not know its lake": "a takes 1 | r drains 1: a 1 | r misses its lake | r holds a 1 | r drains 2: a 1",
 }
 
 BAD = {
@@ -36,6 +37,8 @@ BAD = {
     "the root's own, twice": "r takes 1-3 | r holds r 2",
     "drained twice": "a takes 1-3 | r drains 1: a 1-3 | r drains 2: a 3",
     "drained twice in one segment": "a takes 1-3 | r drains 1: a 1-3, a 2",
+    "home again, and the lake is known": "a takes 1 | r drains 1: a 1 | r misses its lake | r knows its lake | r holds a 1 | r drains 2: a 1",
+    "what came home in another start": "a takes 1 | r drains 1: a 1 | r misses its lake | r starts root | r holds a 1 | r drains 2: a 1",
     "a segment's number used again": "a takes 1-3 | r drains 1: a 1 | r drains 1: a 2",
     "a segment's number left out": "a takes 1-3 | r drains 1: a 1 | r drains 3: a 2",
     "a segment's number goes back": "a takes 1-3 | r drains 1: a 1 | r drains 2: a 2 | r drains 1: a 3",

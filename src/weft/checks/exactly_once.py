@@ -18,6 +18,7 @@ class ExactlyOnce(Checker):
         ("durable", "taken"): "note_taken",
         ("durable", "held"): "note_held",
         ("durable", "segment"): "note_segment",
+        ("event", "lake-unknown"): "note_unknown",
     }
 
     def __init__(self) -> None:
@@ -32,8 +33,18 @@ class ExactlyOnce(Checker):
         self.doubled: dict[str, Shelf] = {}
         """What a node held twice, by two paths, before it was the root: its lake has that twice, the tables once."""
         self.segments: dict[tuple[str, int], int] = {}
+        self.unknowing: set[str] = set()
+        """Roots that said that they do not know what their lakes hold: what comes home meanwhile may be there twice."""
+
+    def note_unknown(self, fact: Fact) -> None:
+        (is_unknown,) = fact.value
+        if is_unknown:
+            self.unknowing.add(fact.node)
+        else:
+            self.unknowing.discard(fact.node)
 
     def note_start(self, fact: Fact) -> None:
+        self.unknowing.discard(fact.node)
         if fact.value[0] == "root":
             self.delivered.setdefault(fact.node, {})
         else:
@@ -56,6 +67,8 @@ class ExactlyOnce(Checker):
         if shelf is not None:
             seen = self._seen(shelf, fact.node, (stream, origin, first, last))
             self._once(seen, first, last, f"{fact.node} delivered of {origin}", fact)
+            if fact.node in self.unknowing:
+                numbers_of(self.doubled.setdefault(fact.node, {}), stream, origin).add(first, last)
         elif numbers_of(self.carried.setdefault(fact.node, {}), stream, origin).add(first, last) != last - first + 1:
             numbers_of(self.doubled.setdefault(fact.node, {}), stream, origin).add(first, last)
 

@@ -359,6 +359,12 @@ EVENTS: Final[dict[type, Event]] = {
         "What waits for the parent takes half of the journal's room; or, with `is_high` false, less than a quarter of it again.",
         "Mend the way to the parent, or give [journal] more megabytes; beyond nine tenths the oldest is given up.",
     ),
+    carrier.LakeUnknown: Event(
+        "carrier.lake-unknown",
+        "error",
+        "This new root takes records without knowing what its lake holds, so what comes home may be kept twice; or, with `is_unknown` false, it knows now.",
+        "See `detail`; the lake is asked again by itself.",
+    ),
     store.StoreJoined: Event(
         "store.joined", "info", "The node has what the others have, and serves the store.", "Nothing."
     ),

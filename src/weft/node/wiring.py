@@ -473,6 +473,7 @@ WIRES: Final[list[Wire]] = [
     when(carrier.MessageRefused).then(append_event),
     when(carrier.SpoolDropped).then(append_event),
     when(carrier.SpoolHigh).then(append_event),
+    when(carrier.LakeUnknown).then(append_event),
     when(topology.StoreSeen).then(call_store),
     *(when(event).then(append_event) for event in (*store.JOURNALED, *catalog.JOURNALED, *document.JOURNALED)),
     when(drain.LakeFull).then(append_event),

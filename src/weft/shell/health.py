@@ -129,6 +129,10 @@ class Health:
             return None
         if self.lake_trouble:
             return Check(DEGRADED, f"{self.lake_trouble}; the journal keeps what comes", "mend [lake] path; it goes on")
+        carrier = self.node.cores.get("carrier")
+        if isinstance(carrier, Carrier) and (why := carrier.take_over.trouble):
+            text = f"what it holds could not be read: {why}; what comes home to this new root may be kept twice"
+            return Check(DEGRADED, text, "mend [lake] path; it is read again by itself")
         return Check(OK, "written")
 
     def parent_check(self) -> Check | None:

@@ -568,7 +568,9 @@ def _recorder_of(process: Process) -> "Recorder":
     def deliver(said: Any) -> None:
         """Handle a report of the recorder's thread."""
         with contextlib.suppress(RuntimeError):  # the loop is closed: nobody waits for it
-            loop.call_soon_threadsafe(order, "carrier" if isinstance(said, carrier.InLake) else "drain", said)
+            loop.call_soon_threadsafe(
+                order, "carrier" if isinstance(said, carrier.InLake | carrier.LakeUnread) else "drain", said
+            )
 
     recorder = Recorder(place, process.identity.node_id, process.journal.read, deliver, process.doors.lake)
     recorder.mask = mask_of(process.state, settings.lake.secrets)

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from weft.base.errors import StorageFailed, WeftError
 from weft.base.records import Entry
-from weft.cores.carrier.messages import InLake, ReadVectors
+from weft.cores.carrier.messages import InLake, LakeUnread, ReadVectors
 from weft.cores.drain.messages import (
     InspectLake,
     LakeFound,
@@ -97,7 +97,7 @@ class Recorder:
         if isinstance(work, InspectLake):
             return self._guarded(self._inspect, LakeRefused)
         if isinstance(work, ReadVectors):
-            return self._guarded(self._read_vectors, lambda _why, _text: InLake(()))
+            return self._guarded(self._read_vectors, lambda _why, text: LakeUnread(text))
         return self._guarded(
             lambda: self._write(work), lambda why, text: SegmentFailed(work.stream, work.number, why, text)
         )

@@ -12,7 +12,8 @@ from weft.base.chance import Chance
 from weft.base.identity import Origin
 from weft.base.now import MILLISECOND, SECOND
 from weft.base.vectors import VersionVector
-from weft.cores.carrier.messages import InLake
+from weft.cores.carrier.limits import LAKE_PATIENCE_NS
+from weft.cores.carrier.messages import InLake, LakeUnread
 from weft.cores.drain.messages import (
     InspectLake,
     LakeFound,
@@ -28,6 +29,7 @@ from weft.sim.world import World
 WRITE_NS: Final = (2 * MILLISECOND, 200 * MILLISECOND)  # time from the order to the manifest's rename
 ANSWER_NS: Final = (50_000, 20 * MILLISECOND)  # time from the rename to the core's order
 INSPECT_NS: Final = (MILLISECOND, SECOND // 2)
+LATE_NS: Final = (SECOND, 2 * LAKE_PATIENCE_NS)  # a new root goes on without its lake in half of the cases
 ROW_BYTES: Final = 30
 ROWS: Final = frozenset({"record", "message"})
 """Kinds of claims that are rows of a segment."""
@@ -77,7 +79,10 @@ class Lake:
         answer(LakeFound(tuple(tips)))
 
     def read_vectors(self, named: Mapping[str, Origin], answer: Callable[[Any], None]) -> None:
-        """Answer with what the segments of each stream hold."""
+        """Answer with what the segments of each stream hold; a lake that fails does so late, too."""
+        if self._is_refused():
+            self.world.call_at(self._soon(ANSWER_NS), answer, LakeUnread("the lake is not mounted"))
+            return
         held: dict[int, VersionVector] = {}
         claims = (
             (stream, claim) for stream, of in self.segments.items() for each in of.values() for claim in each.claims
@@ -86,7 +91,7 @@ class Lake:
             if claim.kind in ROWS:
                 held.setdefault(stream, VersionVector()).add(named[claim.origin], claim.first, claim.last)
         vectors = tuple((stream, vector.encode()) for stream, vector in held.items())
-        self.world.call_at(self._soon(INSPECT_NS), answer, InLake(vectors))
+        self.world.call_at(self._soon(LATE_NS if self._is_refused() else INSPECT_NS), answer, InLake(vectors))
 
     def _is_refused(self) -> bool:
         return bool(self.failures) and self._chance.getrandbits(16) < self.failures

@@ -333,6 +333,7 @@ class Recorder:
 EVENTS: Final[dict[type, tuple[str, Callable[[Any], list[Any]]]]] = {
     carrier.ParentJoined: ("parent-joined", lambda event: [event.name]),
     carrier.ParentLost: ("parent-lost", lambda event: [event.why]),
+    carrier.LakeUnknown: ("lake-unknown", lambda event: [event.is_unknown]),
     carrier.ChildJoined: ("child-joined", lambda event: [event.name]),
     carrier.ChildLost: ("child-lost", lambda event: [event.name, event.why]),
 }

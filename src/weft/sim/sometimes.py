@@ -30,6 +30,7 @@ EVENTS: Final[dict[type, str]] = {
     carrier.RolledBack: "a parent whose disk went back",
     carrier.SpoolDropped: "a spool that gives up its oldest",
     carrier.SpoolHigh: "a spool that fills up",
+    carrier.LakeUnknown: "a lake that a new root could not read for long",
     drain.LakeFull: "a full lake",
     drain.LakeFailed: "a broken lake",
     drain.LakeBack: "a lake that is back",

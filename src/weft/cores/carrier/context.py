@@ -73,6 +73,8 @@ class Counters(msgspec.Struct):
     """Hop messages discarded because this node is full or has no filters yet; the child sends them again."""
     unsure: int = 0
     """Records whose identities are too old to be checked; kept (CHN-035)."""
+    lake_unread: int = 0
+    """At a new root: how often its lake was asked what it holds, and could not be read (LAK-007)."""
     refused: dict[str, int] = {}
     """Everything refused, by code."""
 

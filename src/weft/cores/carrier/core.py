@@ -15,7 +15,6 @@ from typing import Any, Final
 from weft.base.chance import Chance
 from weft.base.effects import Effect, Source
 from weft.base.errors import OurFault, PeerError
-from weft.base.mail import OUTBOX
 from weft.base.now import Now
 from weft.base.records import CoreRecord, Entry, Record, StreamRecord
 from weft.cores.carrier import limits
@@ -44,26 +43,24 @@ from weft.cores.carrier.messages import (
     DismissParent,
     Drained,
     DropOldest,
-    FetchRecords,
     FiltersKnown,
     Garbled,
     HoldBack,
     InLake,
     Journaled,
+    LakeUnread,
     PostMail,
-    ReadVectors,
     RecordsFetched,
     Released,
     RootIs,
     SpoolDropped,
     Stop,
-    TookOver,
 )
 from weft.cores.carrier.outbox import Outbox, is_carried, weight
 from weft.cores.carrier.parent import Parent
-from weft.cores.carrier.seen import Seen
 from weft.cores.carrier.spool import Damages, Dropping, HighWater
 from weft.cores.carrier.states import State
+from weft.cores.carrier.takeover import TakeOver
 from weft.cores.kit.timers import earliest
 from weft.wire.carried import is_mail
 
@@ -86,9 +83,7 @@ class Carrier:
             self.parent.window = 1
         self._settle_ns = 0 if chance.rarely("what is safe is passed on at once") else limits.SETTLE_NS
         self._is_root = settings.is_root
-        self._rooted = 0
-        """The epoch in which this node, as root, has learned what it has."""
-        self._is_looking = False
+        self.take_over = TakeOver(self.context, chance, outbox, self.intake, self.parent)
         self._dropping: Dropping | None = None
         self._damages = Damages()
         self._high_water = HighWater(self.context)
@@ -153,8 +148,7 @@ class Carrier:
             case SeenKept():
                 parent.seen.adopt(memory)
             case Rooted():
-                self._rooted, parent.seen = memory.epoch, Seen()
-                parent.is_waiting = memory.epoch < self.context.settings.epoch
+                self.take_over.recall(memory)
             case _:
                 self._recall_mail(memory)
 
@@ -188,8 +182,8 @@ class Carrier:
         """Everything that `restore` needs, as of the last record journaled."""
         outbox, counters = self.outbox, self.context.counters
         frontier = outbox.safe_lsn if self._is_root else outbox.frontier()
-        if self._is_root and self._rooted:
-            yield to_record(Rooted(self._rooted))
+        if self._is_root and self.take_over.epoch:
+            yield to_record(Rooted(self.take_over.epoch))
         yield to_record(SpoolKept(frontier, counters.spool_records, counters.spool_bytes, outbox.seen_lsn))
         for child in self.parent.progress.condense(outbox.seen_lsn):
             yield to_record(child)
@@ -240,9 +234,9 @@ class Carrier:
         self._know_parent()
         self.parent.wake(now)
         self.intake.dispatch.wake(now)
+        self.take_over.wake(now)
         if self._settle_at is not None and now.mono >= self._settle_at:
             self._settle()
-        self._look_back()
 
     def _look_at_clock(self, now: Now) -> None:
         """Recognise that the machine has slept, by a wake-up that is long overdue, whichever input comes first.
@@ -258,8 +252,8 @@ class Carrier:
 
     def deadline(self) -> int | None:
         """Monotonic nanoseconds at which to be woken; None: never."""
-        of_parts = (self.child.deadline(), self.parent.deadline(), self.intake.dispatch.deadline())
-        self._asked_for = earliest(self._settle_at, *of_parts)
+        parts = (self.child, self.parent, self.intake.dispatch, self.take_over)
+        self._asked_for = earliest(self._settle_at, *(part.deadline() for part in parts))
         return self._asked_for
 
     def effects(self) -> list[Effect]:
@@ -338,46 +332,16 @@ class Carrier:
             self._settle_soon(now)
 
     def _in_lake(self, order: InLake, now: Now) -> None:
-        """What this root drained when it was the root before may come back from the root between, which did not know."""
-        self.context.persist(map(to_record, self.parent.seen.adopt_vectors(order.vectors)))
-
-    def _look_back(self) -> None:
-        """Learn what this new root has, from the records of its journal that were not safe at the earlier root.
-
-        They will be drained here. What was safe there is in its lake, or comes again when that root returns.
-        """
-        if self.parent.is_waiting and not self._is_looking and not self.context.awaits_filters:
-            self._is_looking, self.parent.seen = True, Seen()
-            self.context.tell(TookOver(self.outbox.safe_lsn))
-            if self.context.settings.has_lake:
-                self.context.perform(ReadVectors())
-            self.context.perform(FetchRecords(CORE, self.outbox.safe_lsn, limits.FETCH_BYTES))
-
-    def _looked(self, order: RecordsFetched, now: Now) -> None:
-        kept: list[Record] = []
-        is_home = True
-        for lsn, record in order.entries:
-            if is_mail(record):
-                if record.stream == OUTBOX and lsn > self.outbox.home_lsn:
-                    kept += self.intake.take_home(record, now)
-                    is_home = False
-            elif type(record) is StreamRecord:
-                self.parent.seen.take(record)
-        if not is_home:
-            self.outbox.home_lsn = order.upto
-            self.context.persist((*kept, to_record(Home(order.upto))))
-        if order.upto < self.outbox.seen_lsn:
-            self.context.perform(FetchRecords(CORE, order.upto, limits.FETCH_BYTES))
-            return
-        self._rooted = self.context.settings.epoch
-        memories: list[Any] = [Rooted(self._rooted), *self.parent.seen.condense()]
-        self.context.persist(map(to_record, memories))
-        self.parent.begin()
+        self.take_over.in_lake(order)
         self._settle_soon(now)
+
+    def _lake_unread(self, order: LakeUnread, now: Now) -> None:
+        self.take_over.lake_unread(order, now)
 
     def _fetched(self, order: RecordsFetched, now: Now) -> None:
         if self._is_root:
-            self._looked(order, now)
+            self.take_over.looked(order, now)
+            self._settle_soon(now)
             return
         self.child.pause_fetching(self.outbox.fetched(order), now)
         self._settle_soon(now)
@@ -445,7 +409,7 @@ class Carrier:
             self.context.awaits_filters = False
             self.parent.turn_all()
             self.child.turn()
-            self._look_back()
+            self.take_over.begin(now)
 
     def _post(self, order: PostMail, now: Now) -> None:
         self.intake.dispatch.obey(order, now)
@@ -482,7 +446,7 @@ class Carrier:
         """The lsn up to which this core no longer needs the journal. A new root needs all that was not safe before."""
         if not self._is_root:
             return self.outbox.frontier()
-        return self.outbox.safe_lsn if self.parent.is_waiting else max(self.outbox.seen_lsn, self._heard_lsn)
+        return self.outbox.safe_lsn if not self.take_over.is_done else max(self.outbox.seen_lsn, self._heard_lsn)
 
     def _safe(self, lsn: int) -> Safe:
         return Safe(lsn, self.context.counters.spool_records, self.context.counters.spool_bytes)
@@ -501,6 +465,7 @@ _OBEY: Final[dict[type, Callable[[Carrier, Any, Now], None]]] = {
     FiltersKnown: Carrier._know_filters,
     Drained: Carrier._drained,
     InLake: Carrier._in_lake,
+    LakeUnread: Carrier._lake_unread,
     PostMail: Carrier._post,
     Garbled: Carrier._garbled,
 }

@@ -31,6 +31,8 @@ __all__ = [
     "HopItem",
     "InLake",
     "Journaled",
+    "LakeUnknown",
+    "LakeUnread",
     "LoopFound",
     "Mail",
     "MailFailed",
@@ -133,14 +135,20 @@ class HoldBack(msgspec.Struct, frozen=True, gc=False):
 
 
 class ReadVectors(msgspec.Struct, frozen=True, gc=False):
-    """Work: find what the segments of this node hold, number by number; answered by InLake."""
+    """Work: find what the segments of this node hold, number by number; answered by InLake or LakeUnread."""
 
 
 class InLake(msgspec.Struct, frozen=True, gc=False):
-    """Order: what the segments of this node hold; nothing where they could not be read."""
+    """Order: what the segments of this node hold."""
 
     vectors: tuple[tuple[int, bytes], ...]
     """Streams, each with a version vector in WV1."""
+
+
+class LakeUnread(msgspec.Struct, frozen=True, gc=False):
+    """Order: what the segments of this node hold could not be read."""
+
+    why: str
 
 
 class Drained(msgspec.Struct, frozen=True, gc=False):
@@ -203,6 +211,13 @@ class TookOver(msgspec.Struct, frozen=True, gc=False):
     """Event: this node has become the root; the journal records behind lsn `after` were not safe before."""
 
     after: int
+
+
+class LakeUnknown(msgspec.Struct, frozen=True, gc=False):
+    """Event: this new root goes on without knowing what its lake holds; or, with `is_unknown` false, knows it now."""
+
+    is_unknown: bool
+    detail: str
 
 
 class ParentJoined(msgspec.Struct, frozen=True, gc=False):
