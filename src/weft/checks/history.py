@@ -39,7 +39,10 @@ VOCABULARY: Final[dict[tuple[str, str], str]] = {
     ("event", "parent-lost"): "why",
     ("event", "child-joined"): "child",
     ("event", "child-lost"): "child, why",
-    ("event", "lake-unknown"): "whether it is: this root goes on without knowing what its lake holds, or has read it now",
+    (
+        "event",
+        "lake-unknown",
+    ): "whether it is: this root goes on without knowing what its lake holds, or has read it now",
     (
         "durable",
         "change",
