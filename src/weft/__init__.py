@@ -1,4 +1,8 @@
-"""Weft weaves a fleet of machines into one fabric."""
+"""Weft weaves a fleet of machines into one fabric.
+
+Its names are those of a program in the chains of its node; `weft.store`, `weft.catalog`, `weft.doc` and `weft.pipeline` are
+the other libraries. Importing it opens nothing, and loads a name only when it is used. Start with `chain_client`.
+"""
 
 from typing import TYPE_CHECKING, Any
 

@@ -36,7 +36,7 @@ ROUTER, EVENTS, BEATS, BEACON, PROBE, VALUES, MONITOR, BRIDGE, DIAL, RELAY, CALL
 
 
 MICROSECONDS = 1_000_000.0
-"""Microseconds per second. The wire carries Unix seconds as a float, which has no finer resolution."""
+"""Microseconds per second. The wire carries Unix seconds as a double, which resolves 0.24 us in this century."""
 
 
 class Asker(NamedTuple):

@@ -10,7 +10,7 @@ from weft.cores.document.messages import TimeAhead
 from weft.wire.document.operations import TIMESTAMP_MAX
 
 STEP_S: Final = 1e-6
-"""The smallest part of a second that a double of this century can hold."""
+"""The smallest step of a timestamp, in seconds; a double of this century resolves 0.24 us."""
 
 
 class Stamps:

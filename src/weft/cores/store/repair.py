@@ -104,10 +104,11 @@ class Repair:
             contested.due_at = self._context.now.mono + self._wait(key)
 
     def _wait(self, key: bytes) -> int:
-        """A quarter of a gap, in which a burst passes, and long enough to see whether a node ahead of us does it.
+        """Nanoseconds before this node repairs an entry, spread so that normally one node does it.
 
-        If two of us have repaired an entry at once, the author of the greater repair looks at it first. Weft nodes that
-        are not in the own list may have the same place in theirs after a split: the lower name is sooner.
+        The author of the current value is first, after a quarter of a gap, in which a burst passes; if the author is
+        another node that we know, the rest wait two to three gaps. Else nodes follow one another by their places in the
+        list. Nodes that are not in the own list may have the same place in theirs after a split: the lower name is first.
         """
         gap, names, known, own = self._context.settings.gap_ns, self.positions(), self.known(), self._context.name
         current = self._replica.tree.get(self._contested[key].path)

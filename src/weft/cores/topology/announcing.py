@@ -60,7 +60,7 @@ class Announcer:
         return earliest(self._beat_at, *self._burst[:1])
 
     def wake(self, now: Now) -> None:
-        """Send the current call if it is due; calls less than 0.1 s apart are merged."""
+        """Send the current call if it is due; it also stands for calls that are due within 0.05 s after it."""
         due = self.deadline()
         if due is None or now.mono < due:
             return

@@ -13,7 +13,7 @@ _DATE: Final = re.compile(r"([^.,]{10,40})[.,]([0-9]{1,40})(.*)")
 _SCALES: Final = ((10**11, NS_PER_S), (10**14, 1_000_000), (10**17, 1_000))
 """Values below the first number count in this many nanoseconds per unit.
 
-As seconds the first limit would be after the year 5100, as milliseconds before 1973.
+As seconds the first limit would be after the year 5100, as milliseconds in March 1973.
 """
 _EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
 
