@@ -5,7 +5,7 @@ import json
 import sys
 from asyncio.subprocess import PIPE, Process
 from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
+from contextlib import AsyncExitStack, asynccontextmanager, suppress
 from pathlib import Path
 from typing import Any
 
@@ -53,12 +53,13 @@ async def processes(place: Path) -> AsyncIterator[Ports]:
 async def found(at: Ports) -> Client:
     """A client, as soon as the service is there."""
     while True:
-        try:
-            client = await Client(at.broker).__aenter__()
-            await client.get("thermo")
-            return client
-        except (NotFound, CatalogTimeout):
-            await asyncio.sleep(0.05)  # tidy: processes are starting; bounded by in_loop
+        async with AsyncExitStack() as stack:
+            with suppress(NotFound, CatalogTimeout):
+                client = await stack.enter_async_context(Client(at.broker))
+                await client.get("thermo")
+                stack.pop_all()
+                return client
+        await asyncio.sleep(0.05)  # tidy: processes are starting; bounded by in_loop
 
 
 async def tapping(at: Ports, *words: str) -> Process:
