@@ -42,7 +42,7 @@ class Running:
         with self.stdout.open("wb") as out, self.stderr.open("ab") as err:
             self.process = subprocess.Popen(
                 [sys.executable, "-m", "weft.cli.main", "lake", "run", "--lake", str(lake), *QUICK, *words],
-                stdout=out, stderr=err, env=(environment or dict(os.environ)) | QUICK_JAVA,
+                stdout=out, stderr=err, env=(environment or dict(os.environ)) | QUICK_JAVA, start_new_session=True,
             )  # fmt: skip
 
     def until(self, is_so: Callable[[], bool]) -> None:
@@ -166,3 +166,18 @@ def test_a_second_one_is_refused_and_on_the_wheels_java_stopped_in_a_batch(
     files = [path for place in ("tables", "_weft") for path in (lake.root / place).rglob("*")]
     checkpoints = lake.root / "checkpoints"  # below it Spark chooses for itself
     assert [] == [path for path in (*files, checkpoints) if path.stat().st_mode & 0o077], "it is nobody else's"
+
+
+@pytest.mark.proves("PIP-080", part="it ends as it was told to where its Java is told the same")
+def test_a_whole_group_that_is_told_to_end_ends_well_and_the_next_driver_goes_on(ground: Ground) -> None:
+    """As `timeout` and shells do it."""
+    lake = ground.lake
+    record, rows = part(1)
+    ground.write(record)
+    with driver(lake.root) as first:
+        first.until(lambda: rows_of(lake.table("bronze", "samples")) == ROWS)
+        os.killpg(first.process.pid, signal.SIGTERM)
+        assert 0 == first.end()
+    assert "weft: " not in first.stderr.read_text("utf-8")
+    taken_up(lake.root)
+    compare(ground, oracle.tables_of([(rows, [])], {}))

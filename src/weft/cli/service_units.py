@@ -48,6 +48,7 @@ ExecStart={start}
 {credentials}Restart=always
 RestartSec=2
 RestartPreventExitStatus=2 4 76 77 78
+KillMode=mixed
 TimeoutStopSec=60
 LimitNOFILE=65536
 SyslogIdentifier=weft-{name}

@@ -81,7 +81,8 @@ GONE_AGAIN: Final = (
     " or give it up: weft lake skip DRAIN:N --stream S --reason TEXT"
 )
 REMOTE_AGAIN: Final = "look whether the server runs; then weft lake run again, it goes on where it was"
-ENDING_S: Final = 2.0  # a killed process closes its sockets some time before it has ended
+ENDING_S: Final = 2.0  # seconds; a killed process closes its sockets some time before it has ended
+TOLD_S: Final = 15.0  # seconds; one that is told to end runs its hooks before
 ODD: Final = frozenset("[]{}*?%#\\\n\r\t")
 """Characters that Spark takes as patterns, or Delta as parts of a URL."""
 FINISH_S: Final = 30.0  # seconds that a running batch gets to finish
@@ -127,9 +128,11 @@ class Runner:
             except UserError:
                 raise
             except Exception as error:
-                if (why := _lost(spark, spark_options)) is None:
+                is_told = self._ending.is_set()
+                if (why := _lost(spark, spark_options, TOLD_S if is_told else ENDING_S)) is None:
                     raise
-                raise why from error
+                if not is_told:  # else its Java was told to end with it, which is as safe as a batch that is cut off
+                    raise why from error
             finally:
                 if self._upkeep is not None:
                     self._upkeep.close()
@@ -225,12 +228,12 @@ def refuse_odd(lake: Layout) -> None:
         )
 
 
-def _lost(spark: "SparkSession", options: Options) -> UserError | None:
-    """Which Spark process is gone, if that ended the driver; None if something else did."""
+def _lost(spark: "SparkSession", options: Options, patience_s: float) -> UserError | None:
+    """Which Spark process is gone, or is within that time, if that ended the driver; None if something else did."""
     if options.remote is not None:
         gone = UserError("unavailable", f"{options.remote} answers no more", REMOTE_AGAIN)
         return None if answers(spark) else gone
-    if not is_running(ENDING_S):
+    if not is_running(patience_s):
         return UserError("unavailable", "Spark's Java process has ended", AGAIN.format(options.log))
     return None
 

@@ -229,7 +229,7 @@ def default_state() -> Path:
 
 
 def is_running(patience_s: float = 0.0) -> bool:
-    """Whether the JVM of the session is alive, and still is after `wait_s`; without it every call to Spark fails."""
+    """Whether the JVM of the session is alive, and still is after `patience_s` seconds; without it every call to Spark fails."""
     from pyspark import SparkContext
 
     gateway: Any = SparkContext._gateway  # only PySpark's gateway knows the process
