@@ -3,12 +3,15 @@
 import asyncio
 import struct
 from collections.abc import Callable
+from itertools import count
 from typing import Any, Final
 
 import zmq
 
 TURN_MAX: Final = 256  # events in one callback, so that a flood of them cannot starve the node
 NOW: Final = zmq.NOBLOCK
+_NUMBERS: Final = count()
+"""Of addresses, each used once: libzmq releases one some time after its socket was closed."""
 _EVENT: Final = struct.Struct("=HI")
 """What a monitor says first: the event, and its value, mostly a descriptor."""
 
@@ -28,7 +31,7 @@ class Monitors:
 
         The queue of a monitor has no limit here: at one, libzmq's own thread would wait for this loop.
         """
-        address = f"inproc://weft.monitor.{id(made)}"
+        address = f"inproc://weft.monitor.{next(_NUMBERS)}"
         monitor = self._context.socket(zmq.PAIR)
         monitor.setsockopt(zmq.RCVHWM, 0)
         made.monitor(address, events)
