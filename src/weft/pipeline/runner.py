@@ -228,7 +228,7 @@ def refuse_odd(lake: Layout) -> None:
         )
 
 
-def _lost(spark: "SparkSession", options: Options, patience_s: float) -> UserError | None:
+def _lost(spark: "SparkSession", options: Options, patience_s: float = ENDING_S) -> UserError | None:
     """Which Spark process is gone, or is within that time, if that ended the driver; None if something else did."""
     if options.remote is not None:
         gone = UserError("unavailable", f"{options.remote} answers no more", REMOTE_AGAIN)
