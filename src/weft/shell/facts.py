@@ -401,6 +401,7 @@ FACTS: Final = (
         turned_away="messages of children refused for good",
         held_back="messages of children not taken: no room, or filters not known yet; they come again",
         unsure="identities too old to be compared, kept",
+        lake_unread="times that a new root could not read what its lake holds; it asks again",
     ),
     Fact("cores.carrier.spool_records", "records not yet safe", "weft_carrier_spool_records"),
     Fact("cores.carrier.spool_bytes", "bytes of records not yet safe", "weft_carrier_spool_bytes"),
