@@ -23,7 +23,7 @@ OPERATIONS = [
     for body in line["frames"]
     if len(body) < 2_000
 ]
-TYPES = {"HELO", "PEER", "BOUT", "GBYE", "CHAT", "BEAT", "TIME", "GSIP", "XMSG"}
+TYPES = {"HELO", "PEER", "BOUT", "GBYE", "CHAT", "BEAT", "TIME", "GSIP", "XMSG", "XPAK"}
 UNREAD = {"unknown_type", "bad_identity", "bad_frames", "bad_body", "bad_sum"}
 SAID = st.lists(
     st.one_of(
