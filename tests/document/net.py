@@ -23,12 +23,19 @@ from weft.cores.document.messages import SessionSettings, Timing
 from weft.cores.document.session import Session
 from weft.wire.document import frames
 from weft.wire.document.clients import Answer, Asked
-from weft.wire.document.messages import Gsip, Said, Xmsg
+from weft.wire.document.messages import Gsip, Said, Xmsg, Xpak
 
 EPOCH_NS = 1_763_800_000 * SECOND
 STEPS_MAX = 2_000_000
 LINK_MAX = 3_000
 """Messages on a link that have not arrived; one more, and it is full (PEE-002)."""
+
+
+def operations_of(message: Any) -> tuple[bytes, ...]:
+    """What a message has of them."""
+    if isinstance(message, Xpak):
+        return message.bodies
+    return (message.body,) if isinstance(message, Xmsg) else ()
 
 
 class Weather(NamedTuple):
@@ -222,8 +229,7 @@ class Net:
 
     def say(self, sender: bytes, source: str, target: str, message: Any) -> None:
         """Somebody at `source` says it, as the network lets it; `source` need be no machine's."""
-        if isinstance(message, Xmsg):
-            self.bytes += len(message.body)
+        self.bytes += sum(map(len, operations_of(message)))
         try:
             said = frames.decode([sender, *self.flip(frames.encode(message))])
         except PeerError as error:
@@ -252,8 +258,8 @@ class Net:
         machine = self._at_endpoint(target)
         if machine is None or machine.session is None or machine.life is None:
             return
-        if isinstance(said.message, Xmsg):
-            machine.life.hear(said.message.body, self.now_ns)
+        for body in operations_of(said.message):
+            machine.life.hear(body, self.now_ns)
         address = source.rpartition(":")[0]
         machine.session.receive(said, Source("document", said.sender, None, address), self.at(machine))
         self._take(machine)

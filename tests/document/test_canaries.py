@@ -257,6 +257,7 @@ def answers_are_not_paced(patch: Patch) -> None:
     patch.setattr(Knowing, "has_room", lambda *_: True)
     patch.setattr(Answering, "answer", lambda self, knowing, source, upto: answer(self, knowing, source, upto, 1 << 30))
     patch.setattr("weft.cores.document.answering.ANSWER_MAX", 1 << 30)
+    patch.setattr("weft.cores.document.answering.PACKED_ABOVE", 1 << 30)  # packs of this much still fit into a link
 
 
 def asks_without_holding_off(patch: Patch) -> None:
