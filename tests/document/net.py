@@ -23,19 +23,12 @@ from weft.cores.document.messages import SessionSettings, Timing
 from weft.cores.document.session import Session
 from weft.wire.document import frames
 from weft.wire.document.clients import Answer, Asked
-from weft.wire.document.messages import Gsip, Said, Xmsg, Xpak
+from weft.wire.document.messages import Gsip, Said, operations_of
 
 EPOCH_NS = 1_763_800_000 * SECOND
 STEPS_MAX = 2_000_000
 LINK_MAX = 3_000
 """Messages on a link that have not arrived; one more, and it is full (PEE-002)."""
-
-
-def operations_of(message: Any) -> tuple[bytes, ...]:
-    """What a message has of them."""
-    if isinstance(message, Xpak):
-        return message.bodies
-    return (message.body,) if isinstance(message, Xmsg) else ()
 
 
 class Weather(NamedTuple):

@@ -12,7 +12,7 @@ from tests.document.rig import EB, EC, A, B, C, gsip
 from weft.base.now import MILLISECOND, SECOND
 from weft.cores.document.answering import packs
 from weft.cores.document.knowing import Knowing, Sent, gaps
-from weft.wire.document.messages import READS_PACKS, Beat, Xmsg, Xpak
+from weft.wire.document.messages import READS_PACKS, Beat, Xmsg, Xpak, operations_of
 
 E = bytes.fromhex("e0000000000040008000000000000005")
 """A source that is not there."""
@@ -169,7 +169,7 @@ def test_packs_are_as_few_as_their_bounds_allow() -> None:
 
 
 def unpacked(said: Sequence[Xmsg | Xpak]) -> list[bytes]:
-    return [body for one in said for body in (one.bodies if isinstance(one, Xpak) else (one.body,))]
+    return [body for one in said for body in operations_of(one)]
 
 
 # Pace

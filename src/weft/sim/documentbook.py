@@ -15,7 +15,7 @@ from weft.cores.document import memory, messages
 from weft.cores.document.fold.engine import Engine
 from weft.node.node import NodeEffect, Transmit
 from weft.wire.document.frames import decode
-from weft.wire.document.messages import UUID_BYTES, Xmsg, Xpak
+from weft.wire.document.messages import UUID_BYTES, operations_of
 from weft.wire.document.operations import header_of, parse
 
 if TYPE_CHECKING:
@@ -129,10 +129,9 @@ class DocumentBook:
 def operations_in(frames: list[bytes]) -> tuple[bytes, ...]:
     """The operations of a message of a peer; of one that was altered on the way, and of any other, none."""
     try:
-        message = decode([NOBODY, *frames]).message
+        return operations_of(decode([NOBODY, *frames]).message)
     except PeerError:
         return ()
-    return message.bodies if isinstance(message, Xpak) else (message.body,) if isinstance(message, Xmsg) else ()
 
 
 def _log_digest(session: Any) -> str:

@@ -236,7 +236,7 @@ _EVENTS: Final[dict[type | None, str]] = {
     carrier.RolledBack: "sees that its own disk went back: {event.behind} messages of {event.name}",
     carrier.SpoolDropped: "gives up {event.records} of its records",
     carrier.SpoolHigh: "has {event.records} records that wait: {event.bytes} of {event.bytes_max} bytes",
-    carrier.LakeUnknown: "goes on without knowing its lake: {event.is_unknown}",
+    carrier.LakeUnknown: "goes on, and does not know what its lake holds: {event.is_unknown}",
     drain.LakeFull: "finds the lake full",
     drain.LakeFailed: "finds the lake broken",
     drain.LakeBack: "can write the lake again",

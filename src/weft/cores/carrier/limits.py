@@ -42,9 +42,7 @@ SETTLE_NS: Final = SECOND // 2  # how long `safe` may wait before it is passed o
 ACK_WITHIN_NS: Final = 2 * SECOND  # the safe cursor is written with the next wall, without a sync of its own
 SPOOL_HIGH_PERCENT: Final = 50  # of the journal's room: as much again, and the oldest records are dropped (CHN-083)
 SPOOL_LOW_PERCENT: Final = 25  # below it, the spool is no longer high: far enough from 50 not to tell of every swing
-LAKE_BACK_OFF: Final = BackOff(
-    SECOND, 60 * SECOND, share=0.2
-)  # pauses before a lake that cannot be read is asked again
+LAKE_BACK_OFF: Final = BackOff(SECOND, 60 * SECOND, share=0.2)  # before a lake that was not read is asked again
 LAKE_PATIENCE_NS: Final = 30 * SECOND  # children of a new root wait no longer for its lake: they keep what they have
 RELEASE_STEP: Final = 1_000  # records of other cores after which an idle carrier releases journal records
 

@@ -101,6 +101,13 @@ class Xpak(Spoken, frozen=True, gc=False):
 Message = Helo | PeerAt | Bout | Gbye | Chat | Beat | Time | Gsip | Xmsg | Xpak
 
 
+def operations_of(message: Message) -> tuple[bytes, ...]:
+    """The operations that a message has, alone or together; of any other message, none."""
+    if isinstance(message, Xpak):
+        return message.bodies
+    return (message.body,) if isinstance(message, Xmsg) else ()
+
+
 class Said(msgspec.Struct, frozen=True, gc=False):
     """What a ROUTER delivers: who said it, by the identity of its DEALER, and what."""
 
