@@ -48,6 +48,31 @@ def test_a_sensor_loads_none_of_the_cores_that_it_does_not_run() -> None:
     assert set() == cores & set(OF_FEW)
 
 
+OF_OTHERS: Final = (
+    "ctypes",
+    "email",
+    "http.client",
+    "numpy",
+    "pandas",
+    "psutil",
+    "pyarrow",
+    "smtplib",
+    "tomllib",
+    "xml",
+)
+"""Libraries that a node needs for what few nodes do: probes, notices, mDNS, documents, a lake, files."""
+MODULES_MAX: Final = 600
+"""Of a sensor, those of Python included: 578 with Python 3.11. Each costs about half a millisecond at every start."""
+
+
+def test_a_sensor_loads_no_library_that_it_does_not_use() -> None:
+    program = "import sys, weft.shell.serve\nprint(*sys.modules)"
+    told = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
+    names = told.stdout.split()
+    assert [] == [name for name in OF_OTHERS if name in names]
+    assert len(names) < MODULES_MAX
+
+
 def test_a_program_that_does_is_found() -> None:
     unwanted, _ = loaded(["weft.shell.meters"], "import weft.sim.disk\n")
     assert {"weft.sim", "weft.sim.disk"} <= set(unwanted.split())

@@ -6,7 +6,6 @@ E02 unknown key, E03 missing, E04 type or unit, E14 duplicate, E15 name.
 
 import math
 import re
-import tomllib
 from collections.abc import Iterable
 from typing import Any, Final
 
@@ -27,6 +26,8 @@ _NAME: Final = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.-]{0,62}", re.ASCII)
 
 def parse_toml(text: str) -> dict[str, Any]:
     """The tables of a TOML text, bounded before they are parsed (SEC-044); ValueError."""
+    import tomllib  # a node gets its file parsed
+
     if len(text) > FILE_BYTES_MAX:
         raise ValueError(f"longer than {FILE_BYTES_MAX} characters")
     for number, line in enumerate(text.splitlines(), 1):

@@ -8,9 +8,7 @@ import asyncio
 import socket
 from collections.abc import Iterable, Iterator
 from pathlib import Path
-from typing import Final
-
-import psutil
+from typing import TYPE_CHECKING, Final
 
 from weft.base.effects import Source
 from weft.base.endpoints import endpoint_of, host_of, is_loopback
@@ -18,13 +16,15 @@ from weft.base.errors import UserError
 from weft.cores.catalog.messages import Ports
 from weft.node.catalogtable import SPARE_PORTS, BridgeTable, CatalogTable
 from weft.node.settings import LOOPBACK, NodeSettings
-from weft.shell.catalogchecks import CheckRunner
-from weft.shell.catalogrelays import Relays
 from weft.shell.door import Door
 from weft.shell.links import LOOPBACK_BROADCAST, Links
-from weft.shell.mdns import Entry
 from weft.shell.opendoors import OpenDoor, reached_by
 from weft.shell.runner import Runner
+
+if TYPE_CHECKING:
+    from weft.shell.catalogchecks import CheckRunner
+    from weft.shell.catalogrelays import Relays
+    from weft.shell.mdns import Entry
 
 DATAGRAM_BYTES: Final = 65_535  # larger than allowed, so that an oversized datagram is counted and not truncated
 BUDGET: Final = 4_096  # datagrams read per turn; the rest is lost
@@ -53,6 +53,8 @@ class CatalogDoors:
         table = self._table
         if table is None:
             return
+        from weft.shell.catalogchecks import CheckRunner  # imported only by a node with a catalog
+
         if not self._links.serve_at("catalog", self._host, table.port):
             raise UserError(
                 "port-in-use",
@@ -65,6 +67,8 @@ class CatalogDoors:
         bridge = 0
         if table.bridge is not None:
             check_bridge(table.bridge, is_safe=self._links.credentials.is_closed or self._is_open)
+            from weft.shell.catalogrelays import Relays
+
             self._relays = Relays(self._host, self._runner, self._links)
             bridge = self._serve("catalog-bridge", table.port + 3) if table.bridge.listen else 0
         self._checks = CheckRunner(self._runner, self._links)
@@ -159,6 +163,8 @@ class CatalogDoors:
         """Announce by mDNS what the first beacon contains (BEA-006)."""
         if self._table is None or not self._table.mdns or self._entry is not None:
             return
+        from weft.shell.mdns import Entry  # as above
+
         self._entry = Entry(MDNS_TYPE)
         tokens = (token.partition("=") for token in beacon.decode("ascii", "replace").split()[2:])
         said = {key: value for key, _, value in tokens}
@@ -201,6 +207,8 @@ def destinations_of(table: CatalogTable, host: str) -> tuple[str, ...]:
         return table.beacon_to
     if host in LOOPBACK:
         return (LOOPBACK_BROADCAST,)
+    import psutil  # a tenth of what a node without a catalog would load
+
     directed = {
         address.broadcast
         for addresses in psutil.net_if_addrs().values()

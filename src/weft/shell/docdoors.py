@@ -9,7 +9,7 @@ import os
 import random
 from collections.abc import Callable, Container, Iterator
 from pathlib import Path
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 import msgspec
 import zmq
@@ -21,18 +21,20 @@ from weft.base.keys import Holder, Keys, KeyTable
 from weft.cores.document.messages import Begin, LinkFull, Opened, OpenSession
 from weft.node.doctable import DocSessionTable
 from weft.node.settings import NodeSettings
-from weft.shell.boards import Board
 from weft.shell.door import Door
 from weft.shell.ends import REBIND_S, REBIND_TRIES, said_of
 from weft.shell.keys import session_key
 from weft.shell.links import Links
-from weft.shell.mdns import Eyes
 from weft.shell.opendoors import OpenDoor, reached_by
 from weft.shell.runner import Runner
 from weft.shell.sockets import Context, Credentials, NoKey, Shape, Socket, connect_with, make_socket
 from weft.shell.trying import Entrance
 from weft.shell.zap import Gatekeeper
 from weft.wire.document.messages import FRAME_BYTES_MAX
+
+if TYPE_CHECKING:
+    from weft.shell.boards import Board
+    from weft.shell.mdns import Eyes
 
 CHANNEL: Final = "document"
 PORTS: Final = (49_152, 65_535)
@@ -247,7 +249,7 @@ class DocDoors:
         self._keyed: dict[str, tuple[Gatekeeper, Context]] = {}
         """Of sessions with a key of their own, by name."""
         self._boards: list[Board] = []
-        self._eyes = Eyes(settings.node.name, lambda order: runner.order("document", order))
+        self._eyes: Eyes | None = None
 
     @property
     def performers(self) -> dict[type, Callable[[Any], None]]:
@@ -261,6 +263,9 @@ class DocDoors:
         """
         if self._tables is None:
             return
+        from weft.shell.mdns import Eyes  # imported only by a node with documents
+
+        self._eyes = Eyes(self._label, lambda order: self._runner.order("document", order))
         self._context = zmq.Context()
         if self._links.credentials.is_closed:
             self.gatekeeper = Gatekeeper(self._context, self._links.credentials.table)
@@ -296,7 +301,8 @@ class DocDoors:
         """Close all sockets after the last messages."""
         for board in self._boards:
             await board.close()
-        await self._eyes.close()
+        if self._eyes is not None:
+            await self._eyes.close()
         for links in self.sessions.values():
             links.close()
         self._door.close()
@@ -335,6 +341,7 @@ class DocDoors:
                 links.forget(gone)
 
     def _open(self, work: OpenSession) -> None:
+        assert self._eyes is not None, "made in `open`, before the core is told to begin"
         endpoint = self.sessions[work.session].open(work)
         self._note_port(work.session, endpoint)
         self._eyes.open(work, endpoint)
@@ -358,7 +365,9 @@ class DocDoors:
         name, _, endpoint = peer.partition(BETWEEN)
         self.sessions[name.decode()].hang_up(endpoint)
 
-    def _board_of(self, name: str, table: DocSessionTable) -> Board:
+    def _board_of(self, name: str, table: DocSessionTable) -> "Board":
+        from weft.shell.boards import Board
+
         said = {
             "node": self._door.endpoint,
             "session": name,

@@ -40,7 +40,6 @@ from weft.node.channels import CHANNELS, CLONE, LOCAL
 from weft.node.events import JournalDamaged, NodeStarted
 from weft.node.guard import MemoryExceeded, MemoryGuard
 from weft.node.node import Node
-from weft.node.recording import Begin, RecordedNode
 from weft.node.roles import role_of
 from weft.node.securityevents import FabricOpen
 from weft.node.settings import MIB, NodeSettings, Role
@@ -65,14 +64,12 @@ from weft.shell.links import Links
 from weft.shell.log import Log
 from weft.shell.measuring import Measuring
 from weft.shell.meters import Meters
-from weft.shell.notifying import Notifying
 from weft.shell.orders import ORDER, Desk
 from weft.shell.reloading import RELOAD, Reloading
 from weft.shell.runner import Runner
 from weft.shell.showing import Showing
 from weft.shell.sockets import Credentials
 from weft.shell.storedoors import StoreDoors
-from weft.shell.tape import Tape
 from weft.shell.telemetry import Telemetry
 from weft.shell.trying import open_entrances
 from weft.shell.watch import Watch
@@ -80,6 +77,7 @@ from weft.shell.watch import Watch
 if TYPE_CHECKING:
     from weft.lake.files import Files as LakeFiles
     from weft.shell.recorder import Recorder
+    from weft.shell.tape import Tape
 
 HTTP_PORT: Final = 6
 LET_GO_S: Final = 3.0  # seconds; longer than the chains core waits by itself
@@ -166,7 +164,7 @@ class Process:
         self.keys = None if settings.security.mode == "none" else load_keys(self.state)
         self.known = load_known(self.state) if self.keys is not None else Known()
         settings = trusting(settings, self.keys, self.known)
-        self.tape = Tape(Path(settings.node.record)) if settings.node.record else None
+        self.tape = _tape_of(settings.node.record)
         self.node: Node = self._restored(settings, now)
         self.settings = settings = self.node.settings
         self.links = self.doors.links(self._on_readable)
@@ -247,8 +245,7 @@ class Process:
         node = build_node(settings, who.node_id, who.era, self.doors.seed, secret)
         if self.tape is None:
             return node
-        begin = Begin(__version__, settings, who.node_id, who.era, self.doors.seed, secret)
-        return RecordedNode(node, begin, self.tape.write)
+        return _recorded(node, (settings, who.node_id, who.era, self.doors.seed, secret), self.tape)
 
     def _pieces(self) -> Iterator[list[Entry]]:
         """What the journal kept, in order; one piece at least."""
@@ -432,7 +429,8 @@ class Process:
             self.recorder = _recorder_of(self)
             of_lake = (drain.InspectLake, drain.WriteSegment, carrier.ReadVectors)
             performers |= dict.fromkeys(of_lake, self.recorder.perform)
-        performers[SendNotice] = Notifying(self.runner.order, self.settings.notify).send
+        if "alerts" in self.node.cores:
+            performers[SendNotice] = _teller_of(self)
         performers |= self.store_doors.performers | self.doc_doors.performers | self.enrolling.performers
         performers |= self.doors.performers
         performers[ShowLine] = Showing().show
@@ -555,6 +553,29 @@ class Process:
 def lake_of(settings: NodeSettings, state: Path) -> Path:
     """Where a node drains to while it is a root."""
     return Path(settings.lake.path or state / "lake")
+
+
+def _tape_of(file: str) -> "Tape | None":
+    """The file that everything is recorded in, if one is named."""
+    if not file:
+        return None
+    from weft.shell.tape import Tape
+
+    return Tape(Path(file))
+
+
+def _recorded(node: Node, of: tuple[NodeSettings, bytes, int, str, bytes], tape: "Tape") -> Node:
+    """The same node, which writes to a tape what it hears and does; `of`: what it is built from."""
+    from weft.node.recording import Begin, RecordedNode
+
+    return RecordedNode(node, Begin(__version__, *of), tape.write)
+
+
+def _teller_of(process: Process) -> Callable[[SendNotice], None]:
+    """Tells people outside of alerts."""
+    from weft.shell.notifying import Notifying  # clients of HTTP and SMTP, which only a root needs
+
+    return Notifying(process.runner.order, process.settings.notify).send
 
 
 def _recorder_of(process: Process) -> "Recorder":

@@ -75,7 +75,7 @@ def configuration(node: Node, status: dict[str, Any], _: Now) -> list[Table]:
         shown = islice(core.store.keys_under("/"), ROWS_MAX + 1)
         pairs = [(key, _text(core.store.value(key))) for key in shown]
         if core.root.is_root:
-            from weft.shell.notifying import stamp  # which a root has loaded, and only a root
+            from weft.shell.notifying import stamp  # clients of HTTP and SMTP, which a root has loaded, and only a root
 
             writes = [
                 (number, stamp(at_ns // MILLISECOND), who, key, _text(old), _text(new))

@@ -9,7 +9,7 @@ from collections.abc import Callable
 from typing import Final
 
 from weft.cores.measurement.messages import MetricSpec, Reading, Verdict
-from weft.shell.meters import devices, machine, probes
+from weft.shell.meters import devices, machine
 from weft.shell.meters.kernel import Kernel, Samples, Tick, Unsupported
 from weft.shell.meters.processes import VALUES, ProcessMeter
 
@@ -22,6 +22,17 @@ METERS_MAX: Final = 4_000  # stateful metrics; beyond that the oldest is dropped
 def _plain(measure: Callable[[Tick, MetricSpec], Samples]) -> Callable[[MetricSpec], Meter]:
     """A maker for a meter without state."""
     return lambda spec: lambda tick: measure(tick, spec)
+
+
+def _rare(name: str) -> Callable[[MetricSpec], Meter]:
+    """A maker for a meter of `probes`, whose libraries are loaded by a node that measures such a thing."""
+
+    def made(spec: MetricSpec) -> Meter:
+        from weft.shell.meters import probes
+
+        return _plain(getattr(probes, name))(spec)
+
+    return made
 
 
 METERS: Final[dict[str, Callable[[MetricSpec], Meter]]] = {
@@ -38,11 +49,11 @@ METERS: Final[dict[str, Callable[[MetricSpec], Meter]]] = {
     "PRESSURE": _plain(machine.pressure),
     "TCP_STATE": _plain(machine.tcp_states),
     "INFO": _plain(machine.info),
-    "CLOCK_OFFSET": _plain(probes.clock_offset),
-    "UNITS_FAILED": _plain(probes.units_failed),
-    "FILE_AGE": _plain(probes.file_age),
-    "FILE_SIZE": _plain(probes.file_size),
-    "HTTP": _plain(probes.http_answer),
+    "CLOCK_OFFSET": _rare("clock_offset"),
+    "UNITS_FAILED": _rare("units_failed"),
+    "FILE_AGE": _rare("file_age"),
+    "FILE_SIZE": _rare("file_size"),
+    "HTTP": _rare("http_answer"),
     "DISK": _plain(devices.disk),
     "DISK_IO": _plain(devices.disk_io),
     "DISK_USE": _plain(devices.disk_use),
