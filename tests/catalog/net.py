@@ -20,7 +20,7 @@ from typing import Any, Final
 import msgspec
 
 from weft.base.chance import Chance
-from weft.base.effects import Connect, Disconnect, Effect, Persist, Send, SendFailed, Source, Tell
+from weft.base.effects import Connect, Disconnect, Effect, Persist, Reply, Send, SendFailed, Source, Tell
 from weft.base.errors import PeerError
 from weft.base.now import SECOND, Now, seconds
 from weft.base.records import Record
@@ -66,6 +66,7 @@ class Machine:
         self.waiting: list[tuple[Any, Source]] = []
         """What came while it stood still."""
         self.told: list[Any] = []
+        self.replies: list[Any] = []
 
     @property
     def is_up(self) -> bool:
@@ -375,6 +376,8 @@ class Net:
             machine.disk += effect.records
         elif isinstance(effect, Tell):
             machine.told.append(effect.event)
+        elif isinstance(effect, Reply):
+            machine.replies.append((effect.ticket, effect.answer))
         elif isinstance(effect, Send):
             SAYERS[effect.channel](self, machine, effect.peer, effect.message)
         elif isinstance(effect, Connect) and effect.channel == service.BROKER:
@@ -473,6 +476,21 @@ class Net:
     def _arrive(self, line: Line, broker: Broker, boot: int, message: Message) -> None:
         if broker.boot == boot:
             self._hear(broker, message, Source(context.ROUTER, line.peer, kind=f"DEALER {line.host.ip}"))
+
+    def line_of(self, entry: tuple[Any, ...]) -> Any:
+        """The connection that carries what stands there; empty for a datagram, None for what is no message."""
+        if entry[2] in (self._arrive, self._return):
+            return entry[3][0], entry[2]
+        return "" if entry[2] == self._catch else None
+
+    def break_off(self, line: Line) -> None:
+        """A connection is reset, and made anew a little later; what was under way is lost in both directions."""
+        line.boot = 0
+        self._heap[:] = [
+            entry for entry in self._heap if not (entry[2] in (self._arrive, self._return) and entry[3][0] is line)
+        ]
+        heapq.heapify(self._heap)
+        self._push(seconds(DEAD_S), self._connect, line)
 
     def _in_order(self, line: Line) -> int:
         least, most = self.delay

@@ -11,6 +11,8 @@ from heapq import heappop, heappush
 from typing import Any, Final, NamedTuple
 from uuid import UUID
 
+import msgspec
+
 from tests.document.witness import Life
 from weft.base.chance import Chance
 from weft.base.effects import Disconnect, Perform, Persist, Reply, Send, Source, Tell
@@ -239,11 +241,21 @@ class Net:
         if self.weather.in_order:
             due = max(due, self._last_at.get((source, target), 0))
             self._last_at[source, target] = due
-        self._flying[source, target] += 1
-        self._at(due, lambda: self._arrive(source, target, said))
+        self.fly(due, Flight(self, source, target, said))
 
-    def _arrive(self, source: str, target: str, said: Said) -> None:
-        self._flying[source, target] -= 1
+    def fly(self, due: int, flight: "Flight") -> None:
+        """It is under way until then."""
+        self._flying[flight.source, flight.target] += 1
+        self._at(due, flight)
+
+    def lose(self, flight: "Flight") -> None:
+        """It never arrives."""
+        self._flying[flight.source, flight.target] -= 1
+
+    def arrive(self, flight: "Flight") -> None:
+        """It is there, unless the cable was cut meanwhile."""
+        source, target, said = flight.source, flight.target, flight.said
+        self.lose(flight)
         if (source, target) in self.cut:
             return
         if target in self.ears:
@@ -395,6 +407,18 @@ class Net:
             f"{len(machine.up.peers.active())} active"
             for machine in self.alive
         )
+
+
+class Flight(msgspec.Struct, frozen=True):
+    """A message that is under way."""
+
+    net: Net
+    source: str
+    target: str
+    said: Said
+
+    def __call__(self) -> None:
+        self.net.arrive(self)
 
 
 def _numbered(records: Iterable[Record]) -> list[Entry]:

@@ -1,4 +1,4 @@
-"""Anything in any order, then quiet: one machine for every core that replicates (FUZ-005).
+"""Anything in any order, then quiet: one machine for every core that talks with others (FUZ-005).
 
 A `Story` is three nodes or more and what is under way between them. The rules let hypothesis deliver, drop, double and mix what
 is under way, let time pass, write, cut, kill and start nodes; after each step `check` must hold, at the end `rest`.

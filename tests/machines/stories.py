@@ -1,6 +1,6 @@
-"""The stories of the cores that replicate, told by the nets that their tests have."""
+"""The stories of the cores that talk with others, told by the nets that their tests have."""
 
-import heapq
+from itertools import pairwise
 from typing import Any
 
 import pytest
@@ -9,16 +9,35 @@ from tests.carrier import test_properties as carrier
 from tests.carrier.rig import joined, spans
 from tests.catalog import net as catalog
 from tests.chains import test_engine_properties as chains
+from tests.clone import net as clone
 from tests.configuration import test_properties as configuration
 from tests.document import net as document
+from tests.machines.bag import ALONE, Bag
 from tests.store import net as store
 from tests.topology import net as topology
 from weft.base.now import MILLISECOND, SECOND
 from weft.base.records import StreamRecord
+from weft.cores.clone.messages import Wanted
 from weft.cores.configuration import limits
 from weft.cores.document.messages import Begin
+from weft.cores.service.messages import Update
 
 WHEN = ("now", "before", "behind")
+
+
+class Bagged:
+    """What is under way is a bag: one message of it is delivered, dropped or doubled."""
+
+    bag: Bag
+
+    def deliver(self, place: int, count: int) -> None:
+        self.bag.deliver(place, count)
+
+    def drop(self, place: int) -> None:
+        self.bag.drop(place)
+
+    def double(self, place: int, to: int) -> None:
+        self.bag.double(place, to * 100 * MILLISECOND)
 
 
 class CarrierStory:
@@ -128,14 +147,18 @@ class ConfigurationStory:
             self.patch.undo()
 
 
-class TopologyStory:
+class TopologyStory(Bagged):
     """A root, two collectors that vote, a sensor: one root of an epoch, no vote before it is durable, and a tree in the end."""
 
     names = ("root", "c1", "c2", "s")
 
     def __init__(self, seed: int) -> None:
-        self.net = topology.Net(
-            f"machine/{seed}", loss=(0.0, 0.1, 0.3)[seed % 3], delay_ns=(2, 80)[seed % 2] * MILLISECOND
+        self.net = topology.Net(f"machine/{seed}", delay_ns=(2, 80, 900)[seed % 3] * MILLISECOND)
+        self.bag = Bag(
+            self.net._queue,
+            lambda entry: ALONE if isinstance(entry[2], topology.Posted) else None,
+            lambda entry: entry[2](),
+            lambda entry, after_ns: self.net.later(after_ns, entry[2]),
         )
         self.net.restart_ns = (0, 400)[seed % 2] * MILLISECOND
         here = ["10.0.1.1:27500", "10.0.1.2:27500", "10.0.2.1:27500"]
@@ -146,15 +169,6 @@ class TopologyStory:
         for name in self.names:
             self.start(name)
         self.net.run(10)
-
-    def deliver(self, place: int, count: int) -> None:
-        self.net.run(0.01 * count)
-
-    def drop(self, place: int) -> None:
-        self.net.loss = (0.0, 0.1, 0.5)[place % 3]
-
-    def double(self, place: int, to: int) -> None:
-        """No link of it says anything twice."""
 
     def advance(self, span_s: float) -> None:
         self.net.run(span_s)
@@ -182,14 +196,14 @@ class TopologyStory:
 
     def rest(self) -> None:
         self.net.heal()
-        self.net.loss = 0.0
+        self.net.delay_ns = 2 * MILLISECOND
         for name in self.names:
             self.start(name)
         assert self.net.run_until(self.net.is_settled, 60) is not None, self.net.unsettled()
         self.check()
 
 
-class StoreStory:
+class StoreStory(Bagged):
     """Three nodes of a store, by a broker or the mesh: equal in the end, and no acknowledged write unexplained (STO-012)."""
 
     names = ("a", "b", "c")
@@ -197,34 +211,15 @@ class StoreStory:
     def __init__(self, seed: int) -> None:
         link = ("mqtt", "mesh")[seed % 2]
         self.net = store.Net(self.names, seed=seed, link=link, delay=(0.001, 2.0), is_mixed=True)
+        self.bag = Bag(
+            self.net._heap,
+            lambda entry: ALONE if type(entry[2]) is tuple else None,
+            lambda entry: self.net._deliver(*entry[2]),
+            lambda entry, after_ns: self.net._push(self.net.now + after_ns, entry[2]),
+        )
         self.net.run(2)
         self.net.found("a")
         self.net.run(40)
-
-    def _bag(self) -> list[Any]:
-        return [entry for entry in sorted(self.net._heap) if type(entry[2]) is tuple]
-
-    def _taken(self, place: int) -> Any:
-        """What stands there, out of the bag; None: it is empty."""
-        bag = self._bag()
-        if not bag:
-            return None
-        entry = bag[place % len(bag)]
-        self.net._heap.remove(entry)
-        heapq.heapify(self.net._heap)
-        return entry[2]
-
-    def deliver(self, place: int, count: int) -> None:
-        for _ in range(count):
-            if (what := self._taken(place)) is not None:
-                self.net._deliver(*what)
-
-    def drop(self, place: int) -> None:
-        self._taken(place)
-
-    def double(self, place: int, to: int) -> None:
-        if bag := self._bag():
-            self.net._push(self.net.now + to * 100 * MILLISECOND, bag[place % len(bag)][2])
 
     def advance(self, span_s: float) -> None:
         self.net.run(span_s)
@@ -271,36 +266,29 @@ class StoreStory:
         assert [] == self.net.unexplained()
 
 
-class CatalogStory:
-    """A broker and two services: what was kept is back after a crash, no index comes twice, all are there in the end."""
+def bag_of(net: catalog.Net) -> Bag:
+    """Datagrams come in any order; a connection of which a message is dropped is reset."""
 
-    names = ("broker", "thermo", "door")
+    def lose(entry: tuple[Any, ...]) -> None:
+        if net.line_of(entry) != ALONE:
+            net.break_off(entry[3][0])
 
-    def __init__(self, seed: int) -> None:
-        self.net = catalog.Net(seed=seed, loss=(0.0, 0.2)[seed % 2], doubling=0.1, delay=(0.001, 0.5))
-        for name in self.names[1:]:
-            self.net.add(name, interval_ms=1_000)
-        self.down: set[str] = set()
-        self.net.run(5)
+    return Bag(
+        net._heap,
+        net.line_of,
+        lambda entry: entry[2](*entry[3]),
+        lambda entry, after_ns: net._push(after_ns, entry[2], *entry[3]),
+        lose,
+    )
 
-    def deliver(self, place: int, count: int) -> None:
-        self.net.run(0.01 * count)
 
-    def drop(self, place: int) -> None:
-        self.net.loss = (0.0, 0.3, 0.9)[place % 3]
+class OfCatalogs(Bagged):
+    """What brokers and services have in common."""
 
-    def double(self, place: int, to: int) -> None:
-        self.net.doubling = (0.0, 0.5)[place % 2]
+    net: catalog.Net
 
     def advance(self, span_s: float) -> None:
         self.net.run(span_s)
-
-    def write(self, name: str, number: int) -> None:
-        """A machine stands still for a while, or sleeps."""
-        if name not in self.down:
-            self.net.pause(name)
-            self.net.run(number)
-            self.net.resume(name)
 
     def cut(self, name: str) -> None:
         self.net.cut(name)
@@ -308,23 +296,51 @@ class CatalogStory:
     def heal(self) -> None:
         self.net.heal()
 
+
+class CatalogStory(OfCatalogs):
+    """A broker and two services: what was kept is back after a crash, no index comes twice, all are there in the end."""
+
+    names = ("broker", "thermo", "door")
+
+    def __init__(self, seed: int) -> None:
+        self.net = catalog.Net(seed=seed, delay=(0.001, (0.5, 2.0)[seed % 2]))
+        self.bag = bag_of(self.net)
+        for name in self.names[1:]:
+            self.net.add(name, interval_ms=1_000)
+        self.before = 0
+        """How many changes runs of the broker before this one have published."""
+        self.net.run(5)
+
+    def write(self, name: str, number: int) -> None:
+        """A machine stands still for a while, or sleeps."""
+        if self.net.machines[name].is_up:
+            self.net.pause(name)
+            self.net.run(number)
+            self.net.resume(name)
+
     def crash(self, name: str, how: int) -> None:
-        if name not in self.down:
+        if name == "broker" and how:
+            self.net.crash_after = self.net.effects_done + how  # in the midst of a turn
+        elif self.net.machines[name].is_up:
             self.net.crash(name)
-            self.down.add(name)
 
     def start(self, name: str) -> None:
-        if name in self.down:
+        if not self.net.machines[name].is_up:
+            if name == "broker":
+                self.before = len(self.net.broker.ops)
             self.net.start(name)
-            self.down.discard(name)
 
     def check(self) -> None:
-        indexes = [op.index for op in self.net.broker.ops if op.index]
-        assert len(indexes) == len(set(indexes)) or "broker" in self.down or self.net.broker.era > 1
+        """What a run of the broker has published stands on its disk, in this order."""
+        broker = self.net.broker
+        said = [op.index for op in broker.ops[self.before :]]
+        disk = [record for record in broker.disk if isinstance(record, StreamRecord)]
+        assert sorted(set(said)) == said
+        assert {*said} <= {record.sequence for record in disk if record.era == broker.era}
 
     def rest(self) -> None:
         self.net.heal()
-        self.net.loss = 0.0
+        self.net.delay, self.net.crash_after = (MILLISECOND, 3 * MILLISECOND), None
         for name in self.names:
             self.start(name)
         self.net.run(60)
@@ -333,16 +349,132 @@ class CatalogStory:
         assert 2 == sum(state == "ACTIVE" for state in states.values()), states
 
 
-class DocumentStory:
+class ServiceStory(OfCatalogs):
+    """A service and the two brokers that it may call: it is with one of them, which has its record with every change (CAT-018)."""
+
+    names = ("broker", "other", "thermo")
+
+    def __init__(self, seed: int) -> None:
+        self.net = catalog.Net(seed=seed, delay=(0.001, (0.5, 2.0)[seed % 2]))
+        self.bag = bag_of(self.net)
+        self.net.add_broker("other", "10.9.9.8")
+        self.net.add("thermo", interval_ms=1_000, seeds=("10.9.9.9:5246", "10.9.9.8:5246"))
+        self.ordered = 0
+        self.net.run(5)
+
+    def write(self, name: str, number: int) -> None:
+        """The record changes."""
+        host = self.net["thermo"]
+        if host.is_up:
+            self.ordered += 1
+            host.core.command(Update(self.ordered, {"metadata": {"n": str(self.ordered)}}), host.now)
+            self.net._end_turn(host)
+
+    def crash(self, name: str, how: int) -> None:
+        if self.net.machines[name].is_up:
+            self.net.crash(name)
+
+    def start(self, name: str) -> None:
+        if not self.net.machines[name].is_up:
+            self.net.start(name)
+
+    def check(self) -> None:
+        """No change is answered twice, and one socket at most is open."""
+        host = self.net["thermo"]
+        tickets = [ticket for ticket, _ in host.replies]
+        assert sorted(set(tickets)) == sorted(tickets)
+        assert len(self.net._open_lines) <= 1
+
+    def rest(self) -> None:
+        self.net.heal()
+        self.net.delay = (MILLISECOND, 3 * MILLISECOND)
+        for name in self.names:
+            self.start(name)
+        self.net.run(60)
+        self.check()
+        host = self.net["thermo"]
+        broker = self.net._broker_at[host.line.endpoint] if host.line is not None else None
+        assert "UP" == host.core.state.name
+        assert isinstance(broker, catalog.Broker)
+        kept = broker.catalog.book.get("thermo", "thermo")
+        assert kept is not None
+        assert ("ACTIVE", host.core.record.get("metadata")) == (kept.state.name, kept.record.get("metadata"))
+
+
+class CloneStory(Bagged):
+    """Three roots, each of which follows the one before: nothing that was never there, and equal in the end (CFG-064)."""
+
+    names = ("first", "second", "third")
+
+    def __init__(self, seed: int) -> None:
+        self.net = clone.Net(seed, self.names, most_ns=(2, 300, 2_000)[seed % 3] * MILLISECOND)
+        self.bag = Bag(
+            self.net.heap,
+            clone.line_of,
+            lambda entry: entry[2](),
+            lambda entry, after_ns: self.net.at(self.net.mono + after_ns, entry[2]),
+        )
+        self.number = 0
+
+    def advance(self, span_s: float) -> None:
+        self.net.run(span_s)
+
+    def write(self, name: str, number: int) -> None:
+        if self.net.nodes[name].core is not None:
+            self.number += 1
+            value = b"" if number > 7 else b"%d" % self.number
+            self.net.nodes[name].write((Wanted(f"/{'ab'[number % 2]}", value),))
+
+    def cut(self, name: str) -> None:
+        self.net.cut = {name}
+
+    def heal(self) -> None:
+        self.net.cut = set()
+
+    def crash(self, name: str, how: int) -> None:
+        if self.net.nodes[name].core is not None:
+            self.net.nodes[name].crash()
+
+    def start(self, name: str) -> None:
+        if self.net.nodes[name].core is None:
+            self.net.nodes[name].start()
+
+    def check(self) -> None:
+        """What came from above once stood there."""
+        for above, node in pairwise(self.net.nodes.values()):
+            for key, value in node.below.items():
+                assert value in above.been[key], (node.name, key)
+
+    def rest(self) -> None:
+        """A lost update shows at the next one, which each server therefore makes."""
+        self.net.cut = set()
+        for name in self.names:
+            self.start(name)
+        for _ in range(2):
+            self.net.run(40)
+            for name in self.names:
+                self.write(name, 0)
+        self.net.run(40)
+        self.check()
+        for above, node in pairwise(self.net.nodes.values()):
+            assert above.pairs == node.below
+
+
+class DocumentStory(Bagged):
     """Three machines of one session: one log, one document, and all that was answered is in it (DOC-012)."""
 
     names = ("m0", "m1", "m2")
 
     def __init__(self, seed: int) -> None:
-        weather = document.Weather(
-            loss=(0.0, 0.1, 0.3)[seed % 3], double=0.1, most_ns=(5, 900)[seed % 2] * MILLISECOND, in_order=False
-        )
+        weather = document.Weather(most_ns=(5, 900)[seed % 2] * MILLISECOND, in_order=False)
         self.net = document.Net(seed, weather=weather)
+        self.bag = Bag(
+            self.net._queue,
+            lambda entry: ALONE if isinstance(entry[2], document.Flight) else None,
+            lambda entry: entry[2](),
+            lambda entry, after_ns: self.net.fly(self.net.now_ns + after_ns, entry[2]),
+            lambda entry: self.net.lose(entry[2]),
+        )
         for name in self.names:
             self.net.machine(name, peers=list(self.net.machines))
         self.net.pass_time(5 * SECOND)
@@ -350,15 +482,6 @@ class DocumentStory:
 
     def _machine(self, name: str) -> document.Machine:
         return self.net.machines[self.names.index(name)]
-
-    def deliver(self, place: int, count: int) -> None:
-        self.net.pass_time(count * 10 * MILLISECOND)
-
-    def drop(self, place: int) -> None:
-        self.net.weather = self.net.weather._replace(loss=(0.0, 0.2, 0.6)[place % 3])
-
-    def double(self, place: int, to: int) -> None:
-        self.net.weather = self.net.weather._replace(double=(0.0, 0.5)[place % 2])
 
     def advance(self, span_s: float) -> None:
         self.net.pass_time(round(span_s * SECOND))
@@ -465,9 +588,11 @@ class ChainsStory:
 STORIES: dict[str, tuple[type[Any], int]] = {
     "carrier": (CarrierStory, 6),
     "catalog": (CatalogStory, 12),
-    "chains": (ChainsStory, 25),
+    "chains": (ChainsStory, 20),
+    "clone": (CloneStory, 15),
     "configuration": (ConfigurationStory, 10),
     "document": (DocumentStory, 12),
+    "service": (ServiceStory, 8),
     "store": (StoreStory, 15),
     "topology": (TopologyStory, 15),
 }

@@ -11,6 +11,8 @@ from hashlib import sha256
 from random import Random
 from typing import Any
 
+import msgspec
+
 from weft.base.chance import Chance
 from weft.base.effects import Connect, Disconnect, Effect, Persist, Reply, Send, Source, Tell
 from weft.base.errors import PeerError
@@ -40,6 +42,15 @@ SYNC_NS = 1 * MILLISECOND
 FRESH_NS = 50 * MILLISECOND
 """So long after its connection a PUB still loses what it says."""
 FOREVER = 1 << 62
+
+
+class Posted(msgspec.Struct, frozen=True):
+    """A message of a core that is under way: what happens when it arrives."""
+
+    arrive: Callable[[], None]
+
+    def __call__(self) -> None:
+        self.arrive()
 
 
 class Machine:
@@ -422,6 +433,10 @@ class Net:
         if self.is_open(a, b) and self.random.random() >= loss:
             self.later(self.random.randrange(self.delay_ns // 10, self.delay_ns), action)
 
+    def post(self, a: Machine, b: Machine, action: Callable[[], None]) -> None:
+        """A message of the core itself is under way."""
+        self.carry(a, b, Posted(action), loss=self.loss)
+
     def followers(self, machine: Machine) -> list[Machine]:
         return [other for other in self.machines.values() if other.up and other.following == machine.endpoint]
 
@@ -430,7 +445,7 @@ class Net:
         message = discovery.decode_announcement(discovery.encode_announcement(message)) if self.wired else message
         if other is not None and other.up:
             action = other.alive(lambda: other.hear(message, Source("announced", b"")))
-            self.carry(sender, other, action, loss=self.loss)
+            self.post(sender, other, action)
 
     def call(self, sender: Machine, endpoint: str, message: Any) -> None:
         other = self.machines.get(endpoint)
@@ -441,7 +456,7 @@ class Net:
         asked = discovery.decode_control(discovery.encode_call(message)) if self.wired else Asked((b"",), message)
         self._tokens[token] = sender, sender.starts
         action = other.alive(lambda: other.hear(asked, Source("control", token)))
-        self.carry(sender, other, action, loss=self.loss)
+        self.post(sender, other, action)
 
     def answer(self, sender: Machine, token: bytes, answer: Answer) -> None:
         asker, start = self._tokens[token]
@@ -449,7 +464,7 @@ class Net:
         if asker.up and asker.starts == start:
             source = Source("call", sender.endpoint.encode())
             action = asker.alive(lambda: asker.hear(wired, source))
-            self.carry(sender, asker, action, loss=self.loss)
+            self.post(sender, asker, action)
 
     # What may never be
 
