@@ -8,6 +8,7 @@ import hypothesis
 import pytest
 
 from tests.house import requirements, runs
+from tests.house.within import Within
 
 hypothesis.settings.register_profile("house", deadline=None, derandomize=True, max_examples=60)
 hypothesis.settings.register_profile("soak", deadline=None, max_examples=20_000, print_blob=True)
@@ -25,6 +26,7 @@ class Passed:
 
 
 PASSED = pytest.StashKey[Passed]()
+WITHIN = pytest.StashKey[Within]()
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
@@ -32,6 +34,10 @@ def pytest_addoption(parser: pytest.Parser) -> None:
         "--prove", action="store_true", help="also what `make test` leaves out; with `-m prove` nothing else"
     )
     parser.addoption("--shard", help=f"only files of these, with commas: {', '.join(runs.SHARDS)}")
+    parser.addoption(
+        "--within", type=float, metavar="SECONDS", help="begin no test after that, and say how many were left"
+    )
+    parser.addoption("--draw", default="", help="any word: with which file a run --within a time begins")
     parser.addoption("--soak", action="store_true", help="a night's worth of examples, freshly drawn")
     parser.addoption("--generate", action="store_true", help="write the pages that are generated")
 
@@ -39,6 +45,9 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 def pytest_configure(config: pytest.Config) -> None:
     config.stash[PASSED] = Passed()
     config.pluginmanager.register(config.stash[PASSED])
+    if config.getoption("--within") is not None:
+        config.stash[WITHIN] = Within(config.getoption("--within"), config.getoption("--draw"))
+        config.pluginmanager.register(config.stash[WITHIN])
     hypothesis.settings.load_profile("soak" if config.getoption("--soak") else "house")
 
 
@@ -106,6 +115,7 @@ def pytest_sessionfinish(session: pytest.Session, exitstatus: int) -> None:
         return  # one of several: who began them knows of all
     narrowed = any(config.getoption(name, None) for name in ("keyword", "collectonly", "lf"))
     narrowed = narrowed or config.getoption("markexpr") not in ("", "prove")
+    narrowed = narrowed or (WITHIN in config.stash and config.stash[WITHIN].left > 0)
     if exitstatus or narrowed or config.args != config.getini("testpaths"):
         return
     shards = (config.getoption("--shard") or ",".join(runs.HERE)).split(",")

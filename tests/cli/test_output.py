@@ -15,7 +15,7 @@ from weft.lake.layout import Layout
 
 WEFT = [sys.executable, "-m", "weft.cli.main"]
 FULL = "weft: not all could be written: No space left on device\n  try: a disk with more room\n"
-ROWS = "SELECT range AS number, 'a row of many' AS words FROM range(50000)"
+ROWS = "SELECT range AS number, 'a row of many' AS words FROM range(5000)"
 
 
 @pytest.fixture(scope="module")
@@ -39,7 +39,7 @@ MORE = ("rows", "rows as JSON", "rows as CSV", "a page")
 )
 def words(request: pytest.FixtureRequest, lake: str) -> list[str]:
     """Commands that print in each way that there is."""
-    of_rows = ["sql", ROWS, "--limit", "50000", "--lake", lake]
+    of_rows = ["sql", ROWS, "--limit", "5000", "--lake", lake]
     return {
         "help": ["chain", "--help"],
         "rows": of_rows,

@@ -12,13 +12,11 @@ TESTS: Final = Path(__file__).parents[1]
 
 SPARK: Final = frozenset({"pipeline", "source"})
 """Rooms whose tests share a session of Spark."""
-SECOND: Final = "test_n"
-"""With which of their files the second half begins: `make prove` has two sessions, which end at about the same time."""
 PROCESSES: Final = frozenset({"fabric", "peers", "cli", "client", "shell", "clone"})
 """Rooms whose tests are done one after the other: one fleet at a time on this machine's ports."""
 PEERS_SPARK: Final = frozenset({"test_connect.py", "test_declarative.py", "test_lake_readers.py"})
 """What of `tests/interop` needs Spark; all else there is machines and brokers, one after the other."""
-HERE: Final = ("spark", "more-spark", "processes", "pure")
+HERE: Final = ("spark", "processes", "pure")
 """What needs nothing but Weft."""
 SHARDS: Final = (*HERE, "interop-spark", "interop")
 
@@ -32,11 +30,11 @@ def shard_of(path: Path) -> str:
     """Which process runs a file of tests; a file is never torn: its fixtures are made once.
 
     >>> shard_of(TESTS / "pipeline" / "test_oracle.py"), shard_of(TESTS / "base" / "test_keys.py")
-    ('more-spark', 'pure')
+    ('spark', 'pure')
     """
     room, *_ = path.relative_to(TESTS).parts
     if room in SPARK:
-        return "spark" if path.name < SECOND else "more-spark"
+        return "spark"
     if room == "interop":
         return "interop-spark" if path.name in PEERS_SPARK else "interop"
     return "processes" if room in PROCESSES else "pure"

@@ -45,7 +45,7 @@ def test_night(): ...
 def test_seed(seed): ...
 """
 INI: Final = "[pytest]\nmarkers =\n    soak: x\n    prove(why): x\n    varies(names): x\n    proves(*ids): x"
-HOOKS: Final = "pytest_addoption, pytest_collection_modifyitems, pytest_generate_tests"
+HOOKS: Final = "pytest_addoption, pytest_collection_modifyitems, pytest_configure, pytest_generate_tests"
 
 
 def marks_of(path: Path) -> dict[str, str]:
@@ -84,6 +84,28 @@ def test_what_is_left_out_is_in_the_other_run(
     pytester.runpytest_inprocess(*words).assert_outcomes(passed=passed, deselected=left)
 
 
+@pytest.mark.proves("HSE-020", part="CI ends in its time, and says what it left out")
+def test_a_run_within_a_time_says_what_it_left(pytester: pytest.Pytester) -> None:
+    pytester.makeini(INI)
+    pytester.makeconftest(f"from tests.conftest import {HOOKS}")
+    pytester.makepyfile(SAMPLE)
+    for seconds, passed, said in (("600", 7, 0), ("-1", 0, 1)):
+        ran = pytester.runpytest_inprocess("--prove", "--within", seconds)
+        ran.assert_outcomes(passed=passed, deselected=1)
+        assert (0, said) == (ran.ret, str(ran.stdout).count("no time for 7 of 7 tests"))
+
+
+def test_each_word_begins_a_run_within_a_time_with_some_file(pytester: pytest.Pytester) -> None:
+    pytester.makeini(INI)
+    pytester.makeconftest(f"from tests.conftest import {HOOKS}")
+    pytester.makepyfile(**{f"test_{name}": "def test_it(): ..." for name in "abc"})
+    orders = set()
+    for word in "0123456789":
+        ran = pytester.runpytest_inprocess("-v", "--within", "600", "--draw", word)
+        orders.add("".join(re.findall(r"^test_(\w)\.py::test_it PASSED", str(ran.stdout), re.MULTILINE)))
+    assert {"abc", "bca", "cab"} == orders
+
+
 @pytest.mark.parametrize("shard", runs.HERE)
 def test_no_process_of_a_run_is_without_tests(shard: str) -> None:
     here = [path.read_text("utf-8") for path in FILES if runs.shard_of(path) == shard]
@@ -95,7 +117,7 @@ def test_every_file_is_in_a_shard_and_each_shard_in_one_process_of_a_run() -> No
     assert {runs.shard_of(path) for path in FILES} == set(runs.SHARDS)
     check = (ROOT / "scripts" / "check").read_text("utf-8")
     for run, shards in (("tests", runs.HERE), ("prove", runs.HERE), ("interop", ("interop-spark", "interop"))):
-        (words,) = re.findall(rf'^{run}\(\) {{ shards "[^"]*" ([^;]*);', check, re.MULTILINE)
+        (words,) = re.findall(rf'^{run}\(\) {{ (?:shards 25m|in_time) "[^"]*" ([^;]*);', check, re.MULTILINE)
         assert sorted(shards) == sorted(words.replace(",", " ").split())
 
 

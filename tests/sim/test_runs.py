@@ -150,6 +150,12 @@ def test_a_planted_bug_is_caught_by_its_checker(name: str) -> None:
     assert caught.seeds <= BUGS[name].within
 
 
+def test_every_bug_is_planted_where_the_product_has_something() -> None:
+    for bug in BUGS.values():
+        with planted(bug):
+            assert bug.place
+
+
 CLASSES = re.compile(r"\| \((?P<name>[a-j])\) [^|]*\| (?P<bugs>[^|]*)\|")
 
 

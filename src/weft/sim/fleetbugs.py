@@ -14,6 +14,7 @@ from weft.base.effects import Persist
 from weft.base.now import Now
 from weft.cores.carrier.core import Carrier
 from weft.cores.carrier.seen import Seen
+from weft.cores.carrier.takeover import TakeOver
 from weft.cores.configuration.context import Context
 from weft.cores.configuration.core import Configuration
 from weft.cores.configuration.messages import TakeRoot
@@ -94,15 +95,15 @@ def lower_number_ignored(right: Any) -> Any:
     return Cell("pass_over", State.RUN)
 
 
-@canary(Carrier, "_looked", caught_by="exactly_once", within=40, scenario="deaths")
+@canary(TakeOver, "_go_on", caught_by="exactly_once", within=40, scenario="deaths")
 def new_root_forgets_what_it_has(right: Any) -> Any:
     """A new root knows nothing of what stands in its journal, and takes all of it again."""
 
-    def looked(self: Carrier, order: Any, now: Now) -> None:
-        right(self, order, now)
-        self.parent.seen = Seen()
+    def going_on(self: TakeOver) -> None:
+        self._parent.seen = Seen()
+        right(self)
 
-    return looked
+    return going_on
 
 
 @canary(Carrier, "restore", caught_by="complete", within=40, scenario="fleet")
