@@ -44,7 +44,7 @@ def show(
         lake: the lake's directory; default: $WEFT_LAKE, else ./lake.
         json: number, time and pairs as one object, times in nanoseconds since 1970.
     """
-    from weft.cli.sql import without
+    from weft.lake.arrow import without
 
     with without("pandas"):
         import pyarrow.dataset  # noqa: F401  # where it looks for pandas, once

@@ -41,7 +41,7 @@ def anomalies(
         limit: most rows that are shown; --json gives all.
         heap_mb: heap of the JVM in MiB, with --judge.
     """
-    from weft.cli.sql import without
+    from weft.lake.arrow import without
 
     home = home_of(lake)
     begin = datetime(since.year, since.month, since.day, tzinfo=UTC) if since else None

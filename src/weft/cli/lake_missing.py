@@ -35,7 +35,7 @@ def missing(
         stream: only of this stream: samples, messages, events, store, catalog, logs, documents or configuration.
         json: one object: `whole`, `waiting`, and `rows` with all numbers, times as ISO 8601.
     """
-    from weft.cli.sql import without
+    from weft.lake.arrow import without
 
     with without("pandas"):
         import pyarrow.dataset  # noqa: F401  # where it looks for pandas, once

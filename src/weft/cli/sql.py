@@ -2,10 +2,7 @@
 
 import sys
 import time
-from collections.abc import Iterator
-from contextlib import contextmanager
 from datetime import UTC, datetime
-from importlib.abc import MetaPathFinder
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -14,6 +11,7 @@ from cyclopts import Parameter
 from weft.base.errors import UserError
 from weft.cli.home import home_of
 from weft.cli.kit.options import Flag
+from weft.lake.arrow import without
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -114,29 +112,3 @@ def _print(rows: "pa.Table", form: str) -> None:
         from weft.cli.kit.console import console
 
         show(rows, console(soft_wrap=False))
-
-
-class _Absent(MetaPathFinder):
-    """Says that a package is not installed."""
-
-    def __init__(self, name: str) -> None:
-        self.name = name
-
-    def find_spec(self, fullname: str, *_: object) -> None:
-        if fullname == self.name:
-            raise ImportError(fullname)
-
-
-@contextmanager
-def without(name: str) -> Iterator[None]:
-    """Import something without a package that it would load if it could.
-
-    PyArrow loads pandas, a second on a small machine, only to ask whether some value is of a type of pandas, be it an
-    instant in the answer; and numpy, a fifth of the start of `weft sql`, for arrays that nobody asks for here.
-    """
-    absent = _Absent(name)
-    sys.meta_path.insert(0, absent)
-    try:
-        yield
-    finally:
-        sys.meta_path.remove(absent)

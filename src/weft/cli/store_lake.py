@@ -128,7 +128,7 @@ def _nanoseconds(text: str | None) -> int | None:
 
 
 def _quick() -> None:
-    from weft.cli.sql import without
+    from weft.lake.arrow import without
 
     with without("pandas"):
         import pyarrow.dataset  # noqa: F401  # where it looks for pandas, once

@@ -146,6 +146,8 @@ class Doors:
     """Workers by kind of work, in place of the usual ones."""
     seed: str = field(default_factory=lambda: os.urandom(8).hex())
     """Of all that is left to chance."""
+    load_arrow: Callable[[], None] | None = None
+    """Loads PyArrow before a segment is written; None: as whoever needs it first does."""
 
 
 class Process:
@@ -242,10 +244,9 @@ class Process:
     def _built(self, settings: NodeSettings, role: Role) -> Node:
         who, secret = self.identity, bytes.fromhex(self.identity.secret)
         settings = msgspec.structs.replace(settings, role=role)
-        node = build_node(settings, who.node_id, who.era, self.doors.seed, secret)
-        if self.tape is None:
-            return node
-        return _recorded(node, (settings, who.node_id, who.era, self.doors.seed, secret), self.tape)
+        made_of = settings, who.node_id, who.era, self.doors.seed, secret
+        node = build_node(*made_of)
+        return node if self.tape is None else _recorded(node, made_of, self.tape)
 
     def _pieces(self) -> Iterator[list[Entry]]:
         """What the journal kept, in order; one piece at least."""
@@ -594,5 +595,6 @@ def _recorder_of(process: Process) -> "Recorder":
             )
 
     recorder = Recorder(place, process.identity.node_id, process.journal.read, deliver, process.doors.lake)
+    recorder.load = process.doors.load_arrow
     recorder.mask = mask_of(process.state, settings.lake.secrets)
     return recorder

@@ -57,6 +57,8 @@ class Recorder:
         self._read, self._deliver = read, deliver
         self.mask: Mask | None = None
         """What is secret (LAK-014); None: nothing is hidden."""
+        self.load: Callable[[], None] | None = None
+        """Loads PyArrow before a segment is written; None: as whoever needs it first does."""
         self.keep = Keep()
         """How long segments stay that everybody has read, and how many bytes that nobody reads (LAK-016)."""
         self._files: Files = files or LocalFiles()
@@ -139,6 +141,8 @@ class Recorder:
     def _write(self, work: WriteSegment) -> SegmentWritten:
         from weft.lake import segments, vectors
 
+        if self.load is not None:
+            self.load()
         self._make_room()
         place = segments.Place(stream_name(work.stream), self.drain, work.number, work.prior)
         link = segments.find_written(self.lake, place, (work.first_lsn, work.last_lsn), self._files)

@@ -20,12 +20,13 @@ import msgspec
 
 from weft.base.errors import StorageFailed, UserError, WeftError, exit_code
 from weft.cores.topology import messages as topology
+from weft.lake.arrow import load_alone
 from weft.node.events import RoleChanged, SettingsReloaded
 from weft.node.guard import MemoryExceeded
 from weft.node.securityevents import AddressChanged, KeySwitched
 from weft.node.settings import MIB, NodeSettings, settings_of
 from weft.shell.log import to_stderr
-from weft.shell.process import Process
+from weft.shell.process import Doors, Process
 
 FILES_MAX: Final = 1 << 16
 COLLECT_AFTER: Final = (20_000, 20, 20)
@@ -140,7 +141,7 @@ def started(settings: NodeSettings) -> Process:
     """
     gc.disable()
     try:
-        return Process(settings)
+        return Process(settings, Doors(load_arrow=load_alone))
     finally:
         gc.freeze()
         gc.set_threshold(*COLLECT_AFTER)
