@@ -7,6 +7,7 @@ from cyclopts import App
 
 from weft import __version__
 from weft.cli.kit.ending import ended
+from weft.cli.kit.exits import DONE
 
 app = App(
     name="weft",
@@ -88,6 +89,9 @@ LISTING: Final[tuple[list[str], ...]] = ([], ["--help"], ["-h"])
 
 
 def _run() -> Any:
+    if sys.argv[1:] == ["--version"]:
+        print(__version__)  # as cyclopts does, which would load what renders markup
+        return DONE
     know_annexes(sys.argv[1:])
     if sys.argv[1:] in LISTING:
         app.help_format = "plaintext"  # the list has no markup, and parsing markup would take a quarter of its time

@@ -1,0 +1,78 @@
+"""How a command asks a node: one request, an answer that is whole or none."""
+
+import socket
+import subprocess
+import sys
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+import pytest
+
+from weft.base.errors import UserError
+from weft.cli.asking import HTTP_PORT, order, page_of
+
+
+@contextmanager
+def answering(said: bytes) -> Iterator[tuple[int, list[bytes]]]:
+    """The port of a node that gives one answer and hangs up, and what it has heard."""
+    heard: list[bytes] = []
+    with socket.create_server(("127.0.0.1", 0)) as server:
+
+        def answer() -> None:
+            link, _ = server.accept()
+            with link:
+                heard.append(link.recv(1 << 16))
+                link.sendall(said)
+
+        thread = threading.Thread(target=answer)
+        thread.start()
+        yield server.getsockname()[1] - HTTP_PORT, heard
+        thread.join()
+
+
+def said(status: str, body: bytes, length: int | None = None) -> bytes:
+    return f"HTTP/1.1 {status}\r\nContent-Length: {len(body) if length is None else length}\r\n\r\n".encode() + body
+
+
+def test_a_page_is_asked_for_and_read() -> None:
+    with answering(said("200 OK", b'{"name":"r"}')) as (port, heard):
+        assert {"name": "r"} == page_of(port, "status")
+    assert heard[0].startswith(f"GET /status HTTP/1.0\r\nhost: 127.0.0.1:{port + HTTP_PORT}\r\n".encode())
+
+
+@pytest.mark.parametrize(
+    "answer",
+    [
+        b"",
+        b"SSH-2.0-server\r\n",
+        b"HTTP/1.1 200 OK\r\n\r\n{}",
+        said("2x0", b"{}"),
+        said("200 OK", b"{", 2),
+        said("200 OK", b"{}", -1),
+        said("200 OK", b"<html>"),
+        said("404 Not Found", b"{}"),
+        b"a: b\r\n" * 100,
+    ],
+)
+def test_what_is_no_answer_is_nobody(answer: bytes) -> None:
+    with answering(answer) as (port, _), pytest.raises(UserError) as refused:
+        page_of(port, "status")
+    assert refused.value.code == "unavailable"
+
+
+def test_an_order_is_posted_and_its_refusal_told() -> None:
+    with answering(said("409 Conflict", b'{"text":"not now"}')) as (port, heard), pytest.raises(UserError) as refused:
+        order(port, "rollback", number=3)
+    assert (refused.value.code, "not now" in str(refused.value)) == ("refused", True)
+    assert heard[0].endswith(b'\r\n\r\n{"order": "rollback", "number": 3}')
+    with answering(said("200 OK", b'{"number":4}')) as (port, _):
+        assert {"number": 4} == order(port, "rollback", number=3)
+
+
+def test_asking_loads_no_parser_of_mail_or_tls() -> None:
+    program = (
+        "import sys, weft.cli.status; print([n for n in ('ssl', 'email', 'http.client', 'rich') if n in sys.modules])"
+    )
+    told = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
+    assert told.stdout == "[]\n"
