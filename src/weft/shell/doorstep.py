@@ -2,6 +2,7 @@
 
 import asyncio
 from collections.abc import Callable, Iterable
+from contextlib import ExitStack
 from itertools import islice
 from typing import Any, Final, NamedTuple
 
@@ -15,6 +16,7 @@ from weft.shell.links import Links
 from weft.shell.redialing import leave
 from weft.shell.shutdoors import AWAY, OK, OTHER, REFUSED, Place
 from weft.shell.sockets import Context, Socket, connect_with
+from weft.shell.trying import prober, watched
 
 LOOK_S: Final = 0.02
 PATIENCE_S: Final = 3.0
@@ -35,24 +37,17 @@ class _Knock(NamedTuple):
 
 async def knock(context: Context, places: Iterable[Place], keys: Keys) -> dict[str, str]:
     """The result of one probe at each place, by endpoint; of several keys one that is accepted suffices."""
-    knocks = [_begin(context, place, server, keys) for place in places for server in place.servers]
     found: dict[str, str] = {}
-    try:
+    with ExitStack() as closing:
+        knocks = [_begin(context, closing, place, server, keys) for place in places for server in place.servers]
         await _watch(knocks, found)
-    finally:
-        for each in knocks:
-            each.socket.disable_monitor()
-            each.monitor.close(0)
-            each.socket.close(0)
     return {each.place.endpoint: found.get(each.place.endpoint, AWAY) for each in knocks}
 
 
-def _begin(context: Context, place: Place, server: str, keys: Keys) -> _Knock:
-    made = context.socket(getattr(zmq, place.socket))
-    made.setsockopt(zmq.LINGER, 0)
-    made.setsockopt(zmq.IPV6, int("[" in place.endpoint))
+def _begin(context: Context, closing: ExitStack, place: Place, server: str, keys: Keys) -> _Knock:
+    made = prober(context, closing, place.socket, place.endpoint)
     connect_with(made, keys, server)
-    monitor = made.get_monitor_socket(sum(_ENDS))
+    monitor = watched(made, closing, sum(_ENDS))
     made.connect(f"tcp://{place.endpoint}")
     return _Knock(place, made, monitor)
 

@@ -6,6 +6,7 @@ without keys, and with a key pair that no node knows.
 
 import asyncio
 from collections.abc import Iterable
+from contextlib import ExitStack
 from typing import Final, NamedTuple
 
 import zmq
@@ -37,7 +38,6 @@ class Entrance(NamedTuple):
 
 class _Try(NamedTuple):
     door: Entrance
-    socket: Socket
     monitor: Socket
 
 
@@ -45,26 +45,36 @@ async def open_entrances(entrances: Iterable[Entrance], server: str) -> list[Ent
     """Which entrances of the node with that public key let a stranger in."""
     context: Context = zmq.Context()
     stranger = Keys(*(each.decode() for each in zmq.curve_keypair()))
-    tries = [_knock(context, door, keys, server) for door in entrances for keys in (None, stranger)]
-    try:
+    with ExitStack() as closing:
+        closing.callback(context.term)
+        tries = [_knock(context, closing, door, keys, server) for door in entrances for keys in (None, stranger)]
         return list(dict.fromkeys(await _let_in(tries)))
-    finally:
-        for each in tries:
-            each.socket.disable_monitor()
-            each.monitor.close(0)
-            each.socket.close(0)
-        context.term()
 
 
-def _knock(context: Context, door: Entrance, keys: Keys | None, server: str) -> _Try:
-    made = context.socket(getattr(zmq, COUNTERPARTS[door.socket]))
-    made.setsockopt(zmq.LINGER, 0)
-    made.setsockopt(zmq.IPV6, int("[" in door.endpoint))
+def _knock(context: Context, closing: ExitStack, door: Entrance, keys: Keys | None, server: str) -> _Try:
+    made = prober(context, closing, COUNTERPARTS[door.socket], door.endpoint)
     if keys is not None:
         connect_with(made, keys, server)
-    monitor = made.get_monitor_socket(int(_ENDED))
+    monitor = watched(made, closing, int(_ENDED))
     made.connect(door.endpoint)
-    return _Try(door, made, monitor)
+    return _Try(door, monitor)
+
+
+def prober(context: Context, closing: ExitStack, kind: str, endpoint: str) -> Socket:
+    """A socket of that type that is to be connected once, to see whether it is let in; `closing` closes it."""
+    made = context.socket(getattr(zmq, kind))
+    closing.callback(made.close, 0)
+    made.setsockopt(zmq.LINGER, 0)
+    made.setsockopt(zmq.IPV6, int("[" in endpoint))
+    return made
+
+
+def watched(made: Socket, closing: ExitStack, events: int) -> Socket:
+    """The monitor of a socket, before it is connected; `closing` closes it."""
+    monitor = made.get_monitor_socket(events)
+    closing.callback(monitor.close, 0)
+    closing.callback(made.disable_monitor)
+    return monitor
 
 
 async def _let_in(tries: list[_Try]) -> list[Entrance]:
