@@ -12,6 +12,7 @@ import zmq
 
 from tests.client.node import in_loop
 from tests.document.sockets import SocketNode
+from tests.weather import greet_wrongly
 from weft.cores.document.messages import Begin, ChatHeard, NoPort, OpenSession, PeerActive, PeerGone, SessionSettings
 from weft.shell.docdoors import PORTS, QUEUE, TRIES, SessionLinks, _noted
 from weft.wire.document import frames
@@ -38,6 +39,20 @@ def taken() -> Iterator[int]:
         made.bind(("127.0.0.1", 0))
         made.listen()
         yield made.getsockname()[1]
+
+
+@in_loop
+async def test_peer_is_called_over_a_new_link_after_an_altered_greeting() -> None:
+    """libzmq gives up such a link and takes no more for it: the core is told that it is full, and asks for another one."""
+    with taken() as port:
+        pass
+    there = f"127.0.0.1:{port}"
+    async with node(A, there) as one:
+        await asyncio.to_thread(greet_wrongly, "127.0.0.1", port)
+        async with node(B, listen=there) as other:
+            await one.until(lambda: [B] == active(one))
+            await other.until(lambda: [A] == active(other))
+        assert "link-full" in [gone.why for gone in one.heard_of(PeerGone)]
 
 
 @pytest.mark.proves("PEE-001")
