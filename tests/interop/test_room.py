@@ -57,6 +57,7 @@ STORM = Plan(
     "storm",
     24.0,
     (
+        Event(2.0, "reset", ("collector-2",), 8.0),
         Event(2.0, "rough", ("collector-1",), 8.0),
         Event(3.0, "delay", ("sensor-1",), 6.0, 0.3),
         Event(4.0, "cut", ("sensor-2",), 4.0),
@@ -85,5 +86,5 @@ def test_a_fabric_of_real_processes_keeps_its_word_through_every_cable_and_disk_
     told = json.loads(ran.stdout)
     assert (0, []) == (ran.returncode, told["wrong"]), ran.stdout + ran.stderr
     assert {event.kind: 1 for event in STORM.events} == told["faults"], ALLOW
-    for what in ("lost", "doubled", "overtaken"):
+    for what in ("lost", "doubled", "overtaken", "reset"):
         assert told["frames"][what] > 0, what

@@ -62,7 +62,7 @@ def test_one_way_means_one_way() -> None:
     assert [] == carried(net, address(2) + address(1) + b"\x08\0to")
     back = address(1) + address(2) + b"\x08\0fro"
     assert [(0.0, 1, back)] == carried(net, back, port=2)
-    assert {"frames": 2, "lost": 1, "flipped": 0, "doubled": 0, "overtaken": 0} == net.counts
+    assert {"frames": 2, "lost": 1, "flipped": 0, "reset": 0, "doubled": 0, "overtaken": 0} == net.counts
 
 
 @pytest.mark.proves("FLT-034", part="per direction: delay, rate, loss, cut")
@@ -114,6 +114,20 @@ def test_bits_are_flipped_as_often_as_the_weather_says_and_in_payloads_only() ->
     assert payload_of(address(2) + address(1) + b"\x08\x06" + bytes(60)) is None
 
 
+@pytest.mark.proves("FLT-034", part="connections that are reset while both ends live")
+def test_a_cable_resets_connections_by_segments_with_a_payload_only() -> None:
+    net = switch()
+    net.set(2, FAIR, Weather(reset_one_in=10))
+    whole = tcp_frame(b"payload")
+    frames = [carried(net, whole)[0][2] for _ in range(2_000)]
+    altered = [frame for frame in frames if frame != whole]
+    assert net.counts["reset"] == len(altered)
+    assert 150 < len(altered) < 250
+    assert {(0x18, 0x1C)} == {(whole[34 + 13], frame[34 + 13]) for frame in altered}
+    assert 0 == checksum(pseudo(altered[0][14:34], altered[0][34:]) + altered[0][34:])
+    assert [tcp_frame(b"")] * 100 == [carried(net, tcp_frame(b""))[0][2] for _ in range(100)]
+
+
 @pytest.mark.proves("FLT-010", part="lost, doubled and delayed frames between real processes")
 @pytest.mark.proves("FLT-034", part="per direction: delay, rate, loss, cut")
 def test_a_rough_cable_loses_doubles_and_reorders_one_frame_in_twenty_each() -> None:
@@ -137,5 +151,6 @@ def test_several_faults_of_one_cable_hold_together_and_the_rest_stays_when_one_e
     assert (Weather(bytes_per_s=10_000), Weather(bytes_per_s=10_000)) == weather_of([slow])
     assert (CUT, FAIR) == weather_of([Event(0, "one-way", ("root",))])
     assert (CUT, CUT) == weather_of([Event(0, "blackhole", ("root",))])
+    assert (Weather(reset_one_in=50), Weather(reset_one_in=50)) == weather_of([Event(0, "reset", ("root",))])
     assert (Weather(rough_one_in=20), Weather(rough_one_in=20)) == weather_of([Event(0, "rough", ("root",))])
     assert (FAIR, FAIR) == weather_of([])

@@ -16,6 +16,10 @@ FLOOD: Final = 0xFF
 IPV4: Final = b"\x08\x00"
 TCP: Final = 6
 HEADER: Final = 14
+FLAGS: Final = 13
+"""The byte of a TCP header that has its flags, which no segment with a payload but a reset has `RST` set in."""
+RST: Final = 2
+"""The bit of that byte."""
 
 
 class Weather(NamedTuple):
@@ -27,6 +31,8 @@ class Weather(NamedTuple):
     """0: unlimited."""
     flip_one_in: int = 0
     """One in this many segments with a payload is altered; 0: none."""
+    reset_one_in: int = 0
+    """One in this many segments with a payload resets its connection instead; 0: none."""
     rough_one_in: int = 0
     """One in this many frames is lost, one is doubled, and one is so late that others overtake it; 0: none."""
 
@@ -71,7 +77,7 @@ class Switch:
         self.outward = {port: Line() for port in ports}
         """From the machine to the switch."""
         self.inward = {port: Line() for port in ports}
-        self.counts = {"frames": 0, "lost": 0, "flipped": 0, "doubled": 0, "overtaken": 0}
+        self.counts = {"frames": 0, "lost": 0, "flipped": 0, "reset": 0, "doubled": 0, "overtaken": 0}
         self._chance = chance
         self._leaving: list[Leaving] = []
         self._number = 0
@@ -95,6 +101,8 @@ class Switch:
             at = line.leaves_at(at, len(frame)) if at is not None else None
             if at is not None and line.weather.flip_one_in:
                 frame = self._perhaps_flipped(frame, line.weather.flip_one_in)
+            if at is not None and line.weather.reset_one_in:
+                frame = self._perhaps_reset(frame, line.weather.reset_one_in)
         roughest = min((line.weather.rough_one_in for line in lines if line.weather.rough_one_in), default=0)
         instants = [] if at is None else self._roughened(at, roughest) if roughest else [at]
         self.counts["lost"] += not instants
@@ -120,6 +128,13 @@ class Switch:
         self.counts["flipped"] += 1
         return flipped(frame, self._chance.randrange(where[0], where[1]), self._chance.randrange(8))
 
+    def _perhaps_reset(self, frame: bytes, one_in: int) -> bytes:
+        """The receiver gives up the connection, and says so to the sender when that repeats what was lost."""
+        if payload_of(frame) is None or self._chance.randrange(one_in):
+            return frame
+        self.counts["reset"] += 1
+        return flipped(frame, segment_of(frame) + FLAGS, RST)
+
     def leaving(self, now: float) -> list[Leaving]:
         """The frames that leave by now, in order."""
         found = []
@@ -132,20 +147,25 @@ class Switch:
         return self._leaving[0].at if self._leaving else None
 
 
+def segment_of(frame: bytes) -> int:
+    """Where what is in an IPv4 packet begins."""
+    return HEADER + (frame[HEADER] & 0x0F) * 4
+
+
 def payload_of(frame: bytes) -> tuple[int, int] | None:
     """Where the payload of a TCP segment begins and ends; None: this is none, or it is empty."""
     if frame[12:14] != IPV4 or len(frame) < HEADER + 40 or frame[HEADER + 9] != TCP:
         return None
-    segment = HEADER + (frame[HEADER] & 0x0F) * 4
+    segment = segment_of(frame)
     end = HEADER + int.from_bytes(frame[HEADER + 2 : HEADER + 4])
     begin = segment + (frame[segment + 12] >> 4) * 4
     return (begin, end) if begin < end <= len(frame) else None
 
 
 def flipped(frame: bytes, at: int, bit: int) -> bytes:
-    """The frame with one bit of its TCP payload flipped, and a matching checksum (RFC 1624)."""
+    """The frame with one bit of its TCP segment flipped, and a matching checksum (RFC 1624)."""
     data = bytearray(frame)
-    segment = HEADER + (frame[HEADER] & 0x0F) * 4
+    segment = segment_of(frame)
     word = at - (at - segment) % 2
     old = int.from_bytes(data[word : word + 2].ljust(2, b"\0"))
     data[at] ^= 1 << bit

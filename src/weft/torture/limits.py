@@ -15,6 +15,7 @@ DELAY_S: Final = (0.05, 0.6)  # the longest is more than a beat, so that answers
 SLOW_BYTES_PER_S: Final = 10_000
 QUEUE_BYTES_MAX: Final = 256 << 10  # bytes queued per direction; a full queue drops frames, like a router
 FLIP_ONE_IN: Final = 50  # segments with a payload: several a second, and the link still carries something
+RESET_ONE_IN: Final = 50  # segments with a payload: connections last some beats, and are made anew
 ROUGH_ONE_IN: Final = 20  # frames: 5 % lost, as many twice, as many late; TCP still carries what Weft needs
 OVERTAKEN_S: Final = 0.05  # seconds of a late frame: longer than a round trip, shorter than a beat
 FRAME_BYTES_MAX: Final = 2_048  # an Ethernet frame and its header, with room

@@ -29,13 +29,14 @@ KINDS: Final[dict[str, str]] = {
     "delay": "the cable delays every frame",
     "slow": "the cable carries 10 kB/s",
     "flip": "the cable flips bits in TCP payloads, with a checksum that fits",
+    "reset": "the cable resets TCP connections, while both ends live",
     "rough": "the cable loses frames, carries some twice, and some late",
     "full-disk": "its disk has no room",
     "read-only": "it is killed, and finds its disk read-only when it starts",
     "clone": "a copy of its disk runs on a second machine",
 }
 PROCESSES: Final = ("kill", "pause", "restart-all")
-CABLES: Final = ("cut", "one-way", "blackhole", "delay", "slow", "flip", "rough")
+CABLES: Final = ("cut", "one-way", "blackhole", "delay", "slow", "flip", "reset", "rough")
 DISKS: Final = ("full-disk", "read-only", "clone")
 ALONE: Final = frozenset({"restart-all"})
 """Faults that affect all nodes, so that none is named."""

@@ -382,6 +382,9 @@ def weather_of(events: list[Event]) -> tuple[Weather, Weather]:
         elif event.kind == "flip":
             one_in = limits.FLIP_ONE_IN
             outward, inward = outward._replace(flip_one_in=one_in), inward._replace(flip_one_in=one_in)
+        elif event.kind == "reset":
+            one_in = limits.RESET_ONE_IN
+            outward, inward = outward._replace(reset_one_in=one_in), inward._replace(reset_one_in=one_in)
         elif event.kind == "rough":
             one_in = limits.ROUGH_ONE_IN
             outward, inward = outward._replace(rough_one_in=one_in), inward._replace(rough_one_in=one_in)
