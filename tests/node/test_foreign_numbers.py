@@ -47,6 +47,18 @@ def era(first: int, second: int) -> Seen:
     return told, link.era if link else None
 
 
+def beginning(first: int, second: int) -> Seen:
+    """A child of which so many numbers are held says that all up to another one are safe."""
+    play = Play()
+    play.greet(b"1")
+    play.hop(b"1", 1, *[sample(number) for number in range(1, first + 1)])
+    play.greet(b"2", first=second + 1, next=second + 1)
+    link = play.machine.core.parent.links.of_node(A)
+    told = [event.why for event in play.told(ChildRefused)]
+    assert told == [code for code in play.machine.core.counters.refused if code == "first-jump"]
+    return told, link.upto if link else None
+
+
 def boot(first: int, second: int) -> Seen:
     """A store node that is known by its start of before says hello on the mesh."""
     end = End("a", 1)
@@ -97,12 +109,14 @@ def ticks(how: str) -> Callable[[int, int], Seen]:
 ROWS: list[tuple[str, Callable[[int, int], Seen], str, int, int]] = [
     ("era", era, "era-jump", TODAY, 288_230_376_151_711_744),
     ("era-after-1970", era, "era-jump", 7, 288_230_376_151_711_744),
+    ("beginning", beginning, "first-jump", 7, 1_099_511_627_776),
     ("boot", boot, "boot-jump", TODAY, 288_230_376_151_711_744),
     *((f"tick-in-{how}", ticks(how), "tick-jump", 7, 4_294_967_296) for how in TOLD_OF),
 ]
 """Kind, player, refusal, the number that is known, and how far the next may be above it."""
 
 
+@pytest.mark.proves("FLD-011", part="eras, boots, ticks and the beginnings of children grow by bounded steps")
 @pytest.mark.parametrize("play, code, known, step", [row[1:] for row in ROWS], ids=[row[0] for row in ROWS])
 def test_whoever_jumped_to_the_end_locked_the_real_one_out(
     play: Callable[[int, int], Seen], code: str, known: int, step: int

@@ -52,6 +52,9 @@ ERAS_MAX: Final = 4  # starts of one child whose `upto` is kept (CHN-032)
 ERA_STEP_MAX: Final = (
     1 << 58
 )  # above the highest era known of a node: microseconds, or milliseconds * 65,536 until 2109 (CHN-003)
+FIRST_STEP_MAX: Final = (
+    1 << 40
+)  # numbers of a start that other parents made safe: 12 days of a million a second (FLD-011)
 MARKS_MAX: Final = 256  # per child and era: places in our journal that are not safe yet; thinned out when full
 SEEN_ERAS_MAX: Final = 16  # starts of one origin per stream whose numbers the root keeps
 SEEN_RANGES_MAX: Final = 4_096  # gaps in one origin's numbers; beyond, the lowest range is forgotten

@@ -268,8 +268,8 @@ class ChildLost(msgspec.Struct, frozen=True, gc=False):
 class ChildRefused(msgspec.Struct, frozen=True, gc=False):
     """Event: a node was refused as a child; told once a minute.
 
-    `version`, `bad-hello`, `not-yours`, `myself`, `two-nodes-one-id`, `era-jump`, `name-taken`, `full`, `garbled`,
-    `loop`.
+    `version`, `bad-hello`, `not-yours`, `myself`, `two-nodes-one-id`, `era-jump`, `first-jump`, `name-taken`, `full`,
+    `garbled`, `loop`.
     """
 
     name: str

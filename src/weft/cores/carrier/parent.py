@@ -142,6 +142,9 @@ class Parent:
         known = self.progress.latest_era(hello.id)
         if hello.era > known + limits.ERA_STEP_MAX:
             return "bad-hello", f"era {hello.era} is too far above {known}", "era-jump"
+        held = _held_of(self, hello)
+        if hello.first - 1 > held + limits.FIRST_STEP_MAX:
+            return "bad-hello", f"number {hello.first} is too far above {held}", "first-jump"
         if twin is not None and hello.era < twin.era and self._is_live(twin, now):
             return "busy", "a later start of this node is here", "two-nodes-one-id"
         namesake = self.links.of_name(hello.name)
@@ -157,8 +160,7 @@ class Parent:
 
     def _join(self, hello: Hello, source: Source, now: Now) -> None:
         link = Link(source.peer, hello.id, hello.name, hello.era)
-        progress = self.progress.find(hello.id, hello.era)
-        held = max(progress.upto if progress is not None else 0, self._underway.get((hello.id, hello.era), 0))
+        held = _held_of(self, hello)
         link.proved, link.floor = source.proved, hello.first - 1
         link.upto = link.written = max(held, link.floor)
         link.heard_at = now.mono
@@ -503,6 +505,12 @@ class Parent:
     def _say(self, link: Link, message: Any, now: Now) -> None:
         link.said_at = now.mono
         self.context.send(DOWN, link.peer, message)
+
+
+def _held_of(parent: Parent, hello: Hello) -> int:
+    """The highest number of this start of the child that its parent keeps, or will once this turn is written."""
+    progress = parent.progress.find(hello.id, hello.era)
+    return max(progress.upto if progress is not None else 0, parent._underway.get((hello.id, hello.era), 0))
 
 
 _HEAR: Final[dict[type, Callable[[Parent, Link, Any, Now], None]]] = {
