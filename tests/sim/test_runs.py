@@ -5,12 +5,14 @@ import re
 import subprocess
 import sys
 from collections import Counter
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
 import msgspec
 import pytest
 
+from weft.base.effects import Source
 from weft.base.now import SECOND, Now
 from weft.checks import CHECKERS, FLEET_CHECKERS, Checker, Same, Violation, judge
 from weft.checks.history import Fact
@@ -52,7 +54,6 @@ PYTHON = "import sys; from weft.sim.run import run; from weft.sim.swarm import d
 
 
 @pytest.mark.proves("SIM-001", "SIM-008", "CHK-002", "JRN-042")
-@pytest.mark.proves("SIM-002", part="runs are green")
 @pytest.mark.varies("seed", range(10), range(1_000), prove=range(10, 12))
 def test_every_seed_is_green(seed: int) -> None:
     outcome = run(draw_plan(str(seed)))
@@ -127,6 +128,23 @@ def _trace(program: str, seed: str, hash_seed: str) -> str:
     env = {**os.environ, "PYTHONHASHSEED": hash_seed}
     told = subprocess.run([sys.executable, "-c", program, seed], env=env, capture_output=True, text=True, check=True)
     return told.stdout.strip()
+
+
+@pytest.mark.proves("SIM-002")
+def test_whatever_a_node_hears_is_bytes(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Its cores are handed what it has decoded of them: `Node.hear` is the only way in for a message of others."""
+    heard: Counter[tuple[str, type]] = Counter()
+    right = Node.hear
+
+    def hear(self: Node, messages: Iterable[tuple[Source, list[bytes]]], now: Now) -> None:
+        messages = list(messages)
+        heard.update((source.channel, type(frame)) for source, frames in messages for frame in frames)
+        right(self, messages, now)
+
+    monkeypatch.setattr(Node, "hear", hear)
+    assert run(draw_plan("1", "small-fleet")).is_green
+    assert {bytes} == {kind for _, kind in heard}
+    assert {"up", "updates", "announced", "control", "call"} <= {channel for channel, _ in heard}
 
 
 @pytest.mark.prove("nights of the simulator")

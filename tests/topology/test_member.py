@@ -383,7 +383,19 @@ def test_a_root_calls_its_neighbours() -> None:
     root.receive(Beacon("lab", "n1", b"n" * 16, "sensor", 27_900, 5), Source("beacon", b"127.0.0.1"), at(10))
     effects = run(root, 11.9)
     assert [Connect("announce", "127.0.0.1:27900")] == [e for e in effects if isinstance(e, Connect)]
-    assert 6 == len(sent(effects, "announce"))  # TOP-005
+    assert 6 == len(sent(effects, "announce"))
+
+
+@pytest.mark.proves("TOP-005")
+def test_marco_goes_out_six_times_on_a_new_connection_and_by_a_new_root_and_then_every_beat() -> None:
+    root = make_root(join=("127.0.0.1:27600",))
+    tenths: list[int] = []
+    while (due := root.deadline()) is not None and due <= 20 * SECOND:
+        root.wake(Now(due, due))
+        tenths += [due // (SECOND // 10) for _ in sent(root.effects(), "announce")]
+    assert [0, 1, 2, 4, 8, 16, 36] == tenths[:7]  # it calls, and beats every two seconds
+    assert [40, 41, 42, 44, 48, 56] == tenths[7:13]  # it has become the root
+    assert [76, 96, 116, 136, 156, 176, 196] == tenths[13:]
 
 
 @pytest.mark.proves("TOP-004", part="the configured one")
