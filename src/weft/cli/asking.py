@@ -12,7 +12,7 @@ PATIENCE_S: Final = 2.0
 ANSWER_S: Final = 40.0  # seconds; an order takes up to 35 s
 HEADERS_MAX: Final = 64  # of an answer; a node sends eight
 LINE_BYTES_MAX: Final = 8 << 10
-ANSWER_BYTES_MAX: Final = 1 << 28  # the status of 10,000 nodes has a hundredth of it
+ANSWER_BYTES_MAX: Final = 1 << 28  # what a node of a whole fleet says of it is some megabytes
 OK: Final = 200
 REFUSING: Final = 400
 """From this status code on, an answer says why not."""
@@ -54,7 +54,7 @@ class _Answer(NamedTuple):
 def _asked(host: str, port: int, what: str, patience_s: float, said: bytes = b"") -> _Answer:
     """One request, answered whole; OSError, or ValueError for what is no answer.
 
-    `http.client` would load parsers of mail and TLS, a sixth of what a command costs, and `urllib` ask a proxy for loopback.
+    `http.client` would load parsers of mail and TLS, a tenth of what a command costs, and `urllib` ask a proxy for loopback.
     """
     place = f"{host}:{port + HTTP_PORT}"
     head = f"{what} HTTP/1.0\r\nhost: {place}\r\ncontent-type: application/json\r\ncontent-length: {len(said)}\r\n\r\n"
