@@ -14,7 +14,21 @@ from weft.cores.document.core import Documents
 from weft.cores.document.messages import SessionSettings
 from weft.wire.document import frames, programs
 from weft.wire.document.clients import Asked
-from weft.wire.document.messages import Beat, Bout, Chat, Gbye, Gsip, Held, Helo, PeerAt, Said, Time, Xmsg
+from weft.wire.document.messages import (
+    READS_PACKS,
+    Beat,
+    Bout,
+    Chat,
+    Gbye,
+    Gsip,
+    Held,
+    Helo,
+    PeerAt,
+    Said,
+    Time,
+    Xmsg,
+    Xpak,
+)
 from weft.wire.document.operations import Stamp, emit
 from weft.wire.document.xml import Payload, fragment_of
 from weft.wire.journal import encode_record
@@ -56,8 +70,10 @@ def _said(choices: Choices) -> Said:
     sender = choices.pick(PEERS_OF)
     message: Any = choices.pick(
         (
-            Xmsg(_body(choices)), Xmsg(_body(choices)), Xmsg(_body(choices)), Xmsg(b"<x"), Helo(f"127.0.0.1:{50_000 + sender[0]}"),
-            Bout("friday"), Bout("other"), Gsip((held,)), Beat(choices.below(5), 0, choices.below(9)), Time(choices.pick(TIMES)),
+            Xmsg(_body(choices)), Xmsg(_body(choices)), Xmsg(_body(choices)), Xmsg(b"<x"), Xpak((_body(choices), _body(choices))),
+            Xpak((_body(choices), b"<x")), Helo(f"127.0.0.1:{50_000 + sender[0]}"),
+            Bout("friday"), Bout("other"), Gsip((held,)), Beat(choices.below(5), 0, choices.below(9), choices.pick(((), (READS_PACKS,)))),
+            Time(choices.pick(TIMES)),
             Time(None), PeerAt("10.0.0.1:5000"), Chat("hi"), Gbye(""),
         )
     )  # fmt: skip
