@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from tests.house.requirements import ROOT
+from tests.house.places import places_of
 
 NAMES = {"eval", "exec", "compile", "__import__", "import_module"}
 MODULES = {"pickle", "cPickle", "marshal", "shelve", "dill", "cloudpickle", "yaml", "runpy", "code"}
@@ -70,12 +70,6 @@ def calls(text: str, names: set[str]) -> Iterator[str]:
                     yield told
 
 
-def places_of(names: set[str], rooms: tuple[str, ...] = ("",)) -> dict[str, set[str]]:
-    paths = sorted(path for room in rooms for path in (ROOT / "src" / "weft" / room).rglob("*.py"))
-    made = {str(path.relative_to(ROOT / "src")): set(calls(path.read_text("utf-8"), names)) for path in paths}
-    return {path: told for path, told in made.items() if told}
-
-
 @pytest.mark.parametrize(
     ("text", "expected"),
     [
@@ -92,8 +86,8 @@ def test_what_is_made_of_a_form_is_found(text: str, expected: list[str]) -> None
 
 @pytest.mark.proves("SEC-040", part="only constants are format strings, and what hears a network says no SQL")
 def test_no_text_of_others_is_a_form_and_who_hears_a_network_says_no_sql() -> None:
-    assert EXPECTED_FORMS == places_of(FORMS)
-    assert EXPECTED_ASKING == places_of(ASKING, HEARING)
+    assert EXPECTED_FORMS == places_of(lambda text: calls(text, FORMS))
+    assert EXPECTED_ASKING == places_of(lambda text: calls(text, ASKING), *HEARING)
 
 
 @pytest.mark.parametrize(
@@ -122,9 +116,4 @@ def test_what_is_looked_for_is_found(text: str, expected: list[str]) -> None:
     part="`pickle`, `eval`, `exec`, imports by name, `yaml.load` and shells are used nowhere but in the places named",
 )
 def test_text_becomes_code_nowhere_but_where_it_is_the_users_own() -> None:
-    places = {
-        str(path.relative_to(ROOT / "src")): names
-        for path in sorted((ROOT / "src").rglob("*.py"))
-        if (names := set(found(path.read_text("utf-8"))))
-    }
-    assert EXPECTED == places
+    assert EXPECTED == places_of(found)

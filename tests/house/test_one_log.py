@@ -5,7 +5,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from tests.house.requirements import ROOT
+from tests.house.places import places_of
 
 MODULES = {"logging", "structlog", "syslog", "warnings", "sys"}
 SILENT = ("base", "wire", "cores", "node", "checks")
@@ -53,10 +53,5 @@ def test_what_writes_a_line_is_found(text: str, expected: set[str]) -> None:
 
 @pytest.mark.proves("OBS-001")
 def test_no_core_writes_a_line_and_one_place_makes_those_of_events() -> None:
-    source = ROOT / "src"
-    made: dict[str, set[str]] = {}
-    for room in (*SILENT, "shell"):
-        for path in sorted((source / "weft" / room).rglob("*.py")):
-            if told := set(speaking(path.read_text("utf-8"), is_silent=room in SILENT)):
-                made[str(path.relative_to(source))] = told
-    assert EXPECTED == made
+    silent = places_of(lambda text: speaking(text, is_silent=True), *SILENT)
+    assert EXPECTED == silent | places_of(lambda text: speaking(text, is_silent=False), "shell")

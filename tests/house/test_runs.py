@@ -56,6 +56,13 @@ def marks_of(path: Path) -> dict[str, str]:
     return {node.name: " ".join([module, *map(ast.unparse, node.decorator_list)]) for node in tests}
 
 
+def beside(pytester: pytest.Pytester) -> pytest.Pytester:
+    """A folder of tests of its own, with the options and the marks of this one."""
+    pytester.makeini(INI)
+    pytester.makeconftest(f"from tests.conftest import {HOOKS}")
+    return pytester
+
+
 @pytest.mark.proves("HSE-020", part="every kind of promise is in `make test`")
 @pytest.mark.parametrize("story", STORIES.values(), ids=list(STORIES))
 def test_a_kind_of_promise_is_in_every_make_test(story: str) -> None:
@@ -78,17 +85,13 @@ def test_a_kind_of_promise_is_in_every_make_test(story: str) -> None:
 def test_what_is_left_out_is_in_the_other_run(
     words: tuple[str, ...], passed: int, left: int, pytester: pytest.Pytester
 ) -> None:
-    pytester.makeini(INI)
-    pytester.makeconftest(f"from tests.conftest import {HOOKS}")
-    pytester.makepyfile(SAMPLE)
+    beside(pytester).makepyfile(SAMPLE)
     pytester.runpytest_inprocess(*words).assert_outcomes(passed=passed, deselected=left)
 
 
 @pytest.mark.proves("HSE-020", part="CI ends in its time, and says what it left out")
 def test_a_run_within_a_time_says_what_it_left(pytester: pytest.Pytester) -> None:
-    pytester.makeini(INI)
-    pytester.makeconftest(f"from tests.conftest import {HOOKS}")
-    pytester.makepyfile(SAMPLE)
+    beside(pytester).makepyfile(SAMPLE)
     for seconds, passed, said in (("600", 7, 0), ("-1", 0, 1)):
         ran = pytester.runpytest_inprocess("--prove", "--within", seconds)
         ran.assert_outcomes(passed=passed, deselected=1)
@@ -96,9 +99,7 @@ def test_a_run_within_a_time_says_what_it_left(pytester: pytest.Pytester) -> Non
 
 
 def test_each_word_begins_a_run_within_a_time_with_some_file(pytester: pytest.Pytester) -> None:
-    pytester.makeini(INI)
-    pytester.makeconftest(f"from tests.conftest import {HOOKS}")
-    pytester.makepyfile(**{f"test_{name}": "def test_it(): ..." for name in "abc"})
+    beside(pytester).makepyfile(**{f"test_{name}": "def test_it(): ..." for name in "abc"})
     orders = set()
     for word in "0123456789":
         ran = pytester.runpytest_inprocess("-v", "--within", "600", "--draw", word)

@@ -6,7 +6,6 @@ and of the rest as much as there is time for, so that what is left out differs f
 
 import time
 import zlib
-from collections.abc import Callable
 
 import pytest
 
@@ -14,9 +13,9 @@ import pytest
 class Within:
     """Begins no test after `seconds`. `draw` says with which file it begins: from there it goes around in the usual order."""
 
-    def __init__(self, seconds: float, draw: str, clock: Callable[[], float] = time.monotonic) -> None:
-        self._clock, self._draw = clock, draw
-        self._ends_at = clock() + seconds
+    def __init__(self, seconds: float, draw: str) -> None:
+        self._draw = draw
+        self._ends_at = time.monotonic() + seconds
         self._count = 0
         self.left = 0
         """How many tests had no time."""
@@ -32,7 +31,7 @@ class Within:
 
     @pytest.hookimpl(tryfirst=True)
     def pytest_runtest_protocol(self) -> bool | None:
-        if self._clock() < self._ends_at:
+        if time.monotonic() < self._ends_at:
             return None
         self.left += 1
         return True
