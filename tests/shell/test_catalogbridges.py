@@ -1,12 +1,18 @@
 """Bridges at the shell: none leaves the machine without keys, and doors for calls are bound and closed."""
 
+from types import SimpleNamespace
+from typing import Any
+
 import pytest
+import zmq
 
 from weft.base.errors import UserError
+from weft.cores.catalog.messages import OpenRelay, RelayOpened
 from weft.node.catalogtable import BridgeTable
 from weft.node.settings import settings_of
 from weft.shell.catalogdoors import check_bridge
-from weft.shell.catalogrelays import reached_at
+from weft.shell.catalogrelays import Relays, reached_at
+from weft.shell.sockets import Context, Socket
 
 
 @pytest.mark.proves("BRI-012", part="the dialler")
@@ -35,3 +41,17 @@ def test_who_listens_everywhere_is_reached_at_an_address_of_the_machine() -> Non
         reached_at("10.0.0.4"),
     )
     assert "0.0.0.0" != reached_at("0.0.0.0")
+
+
+def test_a_relay_without_a_free_port_is_watched_no_more(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Else its monitor stays, and ends the node's own end: a closed socket cannot be told to say nothing."""
+    monkeypatch.setattr("weft.shell.catalogrelays.SPARE_PORTS", ())
+    context: Context = zmq.Context()
+    watched: list[Socket] = []
+    credentials = SimpleNamespace(serve=lambda _: None, watch=watched.append, ignore=watched.remove)
+    orders: list[Any] = []
+    runner = SimpleNamespace(performers={}, doors={}, order=lambda _, order: orders.append(order))
+    Relays("0.0.0.0", runner, SimpleNamespace(context=context, credentials=credentials))  # type: ignore[arg-type]
+    runner.performers[OpenRelay](OpenRelay(b"tag"))
+    context.term()
+    assert ([RelayOpened(b"tag", "", 0)], []) == (orders, watched)

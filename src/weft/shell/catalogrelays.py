@@ -62,6 +62,7 @@ class Relays:
         host = f"[{self._host}]" if ":" in self._host else self._host
         for port in (*SPARE_PORTS, 0):
             if port == 0:
+                self._links.credentials.ignore(made)
                 made.close()
                 self._runner.order("catalog", RelayOpened(work.tag, "", 0))
                 return

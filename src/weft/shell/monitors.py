@@ -27,10 +27,14 @@ class Monitors:
         self._of: dict[zmq.Socket[Any], tuple[zmq.Socket[bytes], Tell]] = {}
 
     def watch(self, made: "zmq.Socket[Any]", events: int, tell: Tell) -> None:
-        """Tell these events of a socket, before it binds or connects.
+        """Tell these events of a socket, before it binds or connects; one that is watched already stays so.
+
+        A socket that finds a port taken, and tries the next one, is to be watched each time.
 
         The queue of a monitor has no limit here: at one, libzmq's own thread would wait for this loop.
         """
+        if made in self._of:
+            return
         address = f"inproc://weft.monitor.{next(_NUMBERS)}"
         monitor = self._context.socket(zmq.PAIR)
         monitor.setsockopt(zmq.RCVHWM, 0)
