@@ -51,7 +51,7 @@ def test_a_relay_without_a_free_port_is_watched_no_more(monkeypatch: pytest.Monk
     credentials = SimpleNamespace(serve=lambda _: None, watch=watched.append, ignore=watched.remove)
     orders: list[Any] = []
     runner = SimpleNamespace(performers={}, doors={}, order=lambda _, order: orders.append(order))
-    Relays("0.0.0.0", runner, SimpleNamespace(context=context, credentials=credentials))  # type: ignore[arg-type]
+    Relays("0.0.0.0", runner, SimpleNamespace(context=context, credentials=credentials))  # type: ignore[arg-type]  # what it asks of them
     runner.performers[OpenRelay](OpenRelay(b"tag"))
     context.term()
     assert ([RelayOpened(b"tag", "", 0)], []) == (orders, watched)
