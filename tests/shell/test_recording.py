@@ -16,6 +16,7 @@ import pytest
 from tests.shell.ports import free_port
 from weft.base.effects import Tell
 from weft.base.errors import UserError
+from weft.base.records import Stream
 from weft.cli.asking import try_status
 from weft.cli.sim import replay
 from weft.cores.measurement.core import Measurement
@@ -152,6 +153,8 @@ class Acting:
 NOT_OURS = {
     "a command": pickle.dumps(Acting(os.system, "true")),
     "a function of Weft": pickle.dumps(Acting(free_blocks, 1, 1)),
+    "a function of something of Weft": pickle.dumps(Acting(getattr, Tell, "__init__")),
+    "no member of an Enum": pickle.dumps(("tell", Acting(getattr, Stream, "mro"))),
     "through a module of Weft": b"cweft.shell.process\nos.system\n(S'true'\ntR.",
     "no row": pickle.dumps([1]),
     "a call of another name": pickle.dumps(("end", "now")),
@@ -165,6 +168,11 @@ def test_a_recording_runs_no_code(what: str) -> None:
     with pytest.raises(UserError) as refused:
         played(MAGIC + len(body).to_bytes(4, "big") + body)
     assert refused.value.code == "no-recording"
+
+
+def test_members_of_enums_are_read_as_python_before_3_11_4_writes_them() -> None:
+    row = pickle.dumps(("tell", Acting(getattr, Stream, "SAMPLES")))
+    assert [("tell", Stream.SAMPLES)] == list(rows(io.BytesIO(MAGIC + len(row).to_bytes(4, "big") + row)))
 
 
 def test_a_recording_that_finds_no_more_room_ends_and_the_node_goes_on(

@@ -129,7 +129,7 @@ def rows(file: BinaryIO) -> Iterator[tuple[Any, ...]]:
 def _row(body: bytes) -> tuple[Any, ...]:
     try:
         row = _Unpickler(io.BytesIO(body)).load()
-    except (pickle.UnpicklingError, ValueError, TypeError, EOFError, AttributeError, ImportError, IndexError) as error:
+    except (pickle.UnpicklingError, ValueError, TypeError, EOFError, AttributeError, ImportError, LookupError) as error:
         _damaged(error)
     if not (isinstance(row, tuple) and row and isinstance(row[0], str)):
         _damaged("a row is no row")
@@ -147,6 +147,8 @@ class _Unpickler(pickle.Unpickler):
     def find_class(self, module: str, name: str) -> Any:
         if module == "builtins" and name in BUILT_IN:
             return super().find_class(module, name)
+        if (module, name) == ("builtins", "getattr"):
+            return _member  # so Python before 3.11.4 writes a member of an Enum
         if name == "rebuild" and module.partition(".")[0] == "msgspec":
             return _rebuild
         found = super().find_class(module, name) if _is_known(module) else None
@@ -159,6 +161,13 @@ def _is_known(module: str) -> bool:
     """Whether a module belongs to Weft, or to an annex that is installed here."""
     package = module.partition(".")[0]
     return package == "weft" or package in installed.packages()
+
+
+def _member(kind: Any, name: Any) -> Any:
+    """A member of an Enum; `getattr` itself finds anything of whatever it is given."""
+    if not (isinstance(kind, type) and issubclass(kind, Enum)):
+        raise pickle.UnpicklingError(f"{kind!r} is no Enum")
+    return kind[name]
 
 
 def _rebuild(kind: Any, fields: dict[str, Any]) -> Any:
