@@ -231,6 +231,7 @@ async def test_a_conflict_is_decided_for_everybody(side: Any, value: str | None,
     async with Hall(tmp_path, 2) as hall, client(hall.desks[0]) as ann, client(hall.desks[1]) as bob:
         hall.cut = True
         await ann.set("period=1 jam=3", {"duration": 1})
+        hall.pass_by(1)  # their clocks differ by how long it takes to say the time
         await bob.set("period=1 jam=3", {"duration": 2})
         hall.cut = False
         hall.pass_by(20)
@@ -269,9 +270,11 @@ async def quarrel(hall: Hall, ann: doc.Client, bob: doc.Client, kind: str) -> do
     hall.cut = kind != "lost-edit"
     if kind == "duplicate-key":
         await ann.add("team=home", '<person number="12" name="Ann"/>')
+        hall.pass_by(1)  # as above
         await bob.add("team=home", '<person number="12" name="Bea"/>')
     elif kind == "single":
         await ann.add("period=1 jam=3", '<lead team="home"/>')
+        hall.pass_by(1)
         await bob.add("period=1 jam=3", '<lead team="away"/>')
     else:
         [eid] = (await ann.add("period=1 jam=3", PENALTY)).eids
