@@ -15,6 +15,8 @@ from functools import cache
 from pathlib import Path
 from typing import TypeGuard
 
+from tests.tidy.tree import Parsed, parsed
+
 ROOT = Path(__file__).parents[2]
 UNITS = "weft.base.now."
 """Where seconds are nanoseconds: `3 * SECOND` is a literal."""
@@ -46,27 +48,27 @@ def _all_lines(text: str) -> list[int]:
     numbers = frozenset(name for name in open_numbers() if name.rpartition(".")[2] in words)
     if "limits" not in words and not numbers:
         return []
-    module = ast.parse(text)
+    module = parsed(text)
     return sorted({*(lines(module) if "limits" in words else ()), *(named_lines(module, numbers) if numbers else ())})
 
 
-def lines(module: ast.Module) -> Iterator[int]:
+def lines(module: Parsed) -> Iterator[int]:
     """The lines of a module on which a limit is compared with what is no literal."""
-    for function in ast.walk(module):
-        if isinstance(function, ast.FunctionDef | ast.AsyncFunctionDef):
+    if any(_limits(node.test, set()) for node in module.of(ast.Assert)):
+        for function in [*module.of(ast.FunctionDef), *module.of(ast.AsyncFunctionDef)]:
             yield from _of(function)
 
 
-def named_lines(module: ast.Module, numbers: frozenset[str]) -> Iterator[int]:
+def named_lines(module: Parsed, numbers: frozenset[str]) -> Iterator[int]:
     """The lines on which one of these constants, imported from the product, is compared with what is no literal."""
     imported = {
         one.asname or one.name: f"{node.module}.{one.name}"
-        for node in ast.walk(module)
-        if isinstance(node, ast.ImportFrom) and (node.module or "").startswith("weft")
+        for node in module.of(ast.ImportFrom)
+        if (node.module or "").startswith("weft")
         for one in node.names
     }
-    for node in ast.walk(module):
-        if isinstance(node, ast.Assert) and any(_follows_name(one, imported, numbers) for one in ast.walk(node.test)):
+    for node in module.of(ast.Assert):
+        if any(_follows_name(one, imported, numbers) for one in ast.walk(node.test)):
             yield node.lineno
 
 
@@ -100,7 +102,7 @@ def open_numbers() -> frozenset[str]:
         name
         for path in (ROOT / "src").rglob("*.py")
         if path.name != "limits.py"
-        for name in _numbers(ast.parse(path.read_text("utf-8")), _module(path))
+        for name in _numbers(parsed(path.read_text("utf-8")).tree, _module(path))
         if name not in figures and not name.startswith(UNITS)
     )
 

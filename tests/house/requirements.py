@@ -11,6 +11,8 @@ from functools import cache
 from pathlib import Path
 from typing import Final, NamedTuple
 
+from tests.tidy.tree import parsed
+
 ROOT: Final = Path(__file__).parents[2]
 SOURCE: Final = ROOT / "docs" / "requirements.toml"
 PAGE: Final = ROOT / "docs" / "requirements.md"
@@ -111,7 +113,7 @@ def proofs(tests: Path = ROOT / "tests", is_asked: Callable[[Path], bool] = lamb
 
 @cache
 def _proofs_in(path: Path, name: str) -> list[Proof]:
-    return list(_proofs_of(ast.parse(path.read_text("utf-8")), name))
+    return list(_proofs_of(parsed(path.read_text("utf-8")).tree, name))
 
 
 def _proofs_of(module: ast.Module, path: str) -> Iterator[Proof]:

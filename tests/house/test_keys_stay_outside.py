@@ -10,6 +10,7 @@ from collections.abc import Iterator
 import pytest
 
 from tests.house.requirements import ROOT
+from tests.tidy.tree import Parsed, parsed
 from weft.node.assembly import build_node
 from weft.node.settings import settings_of
 
@@ -31,33 +32,30 @@ KNOWS_OF_KEYS = {
 OTHER_WORDS = {"gatekeeper", "credentials", "trust", "key_table"}
 
 
-def _modules() -> Iterator[tuple[str, ast.Module]]:
+def _modules() -> Iterator[tuple[str, Parsed]]:
     for path in sorted(CORES.rglob("*.py")):
-        yield path.relative_to(CORES).as_posix(), ast.parse(path.read_text("utf-8"))
+        yield path.relative_to(CORES).as_posix(), parsed(path.read_text("utf-8"))
 
 
-def hears_who(tree: ast.Module) -> bool:
+def hears_who(module: Parsed) -> bool:
     """Whether a module looks at `source.proved`."""
-    return any(
-        isinstance(node, ast.Attribute) and node.attr == "proved" and _name_of(node.value) == "source"
-        for node in ast.walk(tree)
-    )
+    return any(node.attr == "proved" and _name_of(node.value) == "source" for node in module.of(ast.Attribute))
 
 
 def _name_of(node: ast.expr) -> str:
     return node.id if isinstance(node, ast.Name) else node.attr if isinstance(node, ast.Attribute) else ""
 
 
-def taken_from_keys(tree: ast.Module) -> set[str]:
+def taken_from_keys(module: Parsed) -> set[str]:
     """What a module imports of roles, verbs, bindings and tables."""
-    froms = [node for node in ast.walk(tree) if isinstance(node, ast.ImportFrom) and node.module == "weft.base.keys"]
-    whole = [name.name for node in ast.walk(tree) if isinstance(node, ast.Import) for name in node.names]
+    froms = [node for node in module.of(ast.ImportFrom) if node.module == "weft.base.keys"]
+    whole = [name.name for node in module.of(ast.Import) for name in node.names]
     return {name.name for node in froms for name in node.names} | {name for name in whole if name == "weft.base.keys"}
 
 
-def other_words(tree: ast.Module) -> set[str]:
+def other_words(module: Parsed) -> set[str]:
     """What would be another way in."""
-    return {_name_of(node).lower() for node in ast.walk(tree) if isinstance(node, ast.expr)} & OTHER_WORDS
+    return {_name_of(node).lower() for node in [*module.of(ast.Name), *module.of(ast.Attribute)]} & OTHER_WORDS
 
 
 @pytest.mark.parametrize(
@@ -72,16 +70,16 @@ def other_words(tree: ast.Module) -> set[str]:
     ],
 )
 def test_what_is_looked_for_is_found(text: str, expected: tuple[bool, set[str], set[str]]) -> None:
-    tree = ast.parse(text)
-    assert expected == (hears_who(tree), taken_from_keys(tree), other_words(tree))
+    module = parsed(text)
+    assert expected == (hears_who(module), taken_from_keys(module), other_words(module))
 
 
 @pytest.mark.proves("SEC-002", part="nothing but `Source.proved` and one hook reaches cores")
 def test_cores_know_of_keys_what_a_source_says_and_nothing_else() -> None:
-    modules = [(name, tree) for name, tree in _modules() if not name.startswith(GIVES_OUT)]
-    assert HEARS_WHO == {name for name, tree in modules if hears_who(tree)}
-    assert KNOWS_OF_KEYS == {name: taken for name, tree in modules if (taken := taken_from_keys(tree))}
-    assert {} == {name: words for name, tree in modules if (words := other_words(tree))}
+    modules = [(name, module) for name, module in _modules() if not name.startswith(GIVES_OUT)]
+    assert HEARS_WHO == {name for name, module in modules if hears_who(module)}
+    assert KNOWS_OF_KEYS == {name: taken for name, module in modules if (taken := taken_from_keys(module))}
+    assert {} == {name: words for name, module in modules if (words := other_words(module))}
 
 
 @pytest.mark.proves("SEC-002", part="who has no keys asks for none: every verb is everybody's")

@@ -1,10 +1,9 @@
 """A figure that was promised stands in its test as a figure (FLD-043)."""
 
-import ast
-
 import pytest
 
 from tests.house import literals
+from tests.tidy.tree import parsed
 
 
 @pytest.mark.proves("FLD-043", part="no test expects a limit or another named number of the product of itself")
@@ -24,7 +23,7 @@ def test_no_test_expects_a_limit_of_itself() -> None:
     ],
 )
 def test_which_asserts_follow_the_program(text: str, expected: list[int]) -> None:
-    assert expected == list(literals.lines(ast.parse(f"def test():\n    {text}")))
+    assert expected == list(literals.lines(parsed(f"def test():\n    {text}")))
 
 
 IMPORTS = "from weft.shell import mqtt\nfrom weft.shell.mqtt import QUEUE, RETRY as AGAIN\n"
@@ -44,7 +43,7 @@ IMPORTS = "from weft.shell import mqtt\nfrom weft.shell.mqtt import QUEUE, RETRY
     ],
 )
 def test_which_asserts_follow_a_named_number(text: str, expected: list[int]) -> None:
-    module = ast.parse(f"{IMPORTS}def test():\n    {text}")
+    module = parsed(f"{IMPORTS}def test():\n    {text}")
     assert expected == list(literals.named_lines(module, frozenset({"weft.shell.mqtt.QUEUE", "weft.shell.mqtt.RETRY"})))
 
 

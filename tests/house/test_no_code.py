@@ -7,6 +7,7 @@ from collections.abc import Iterator
 import pytest
 
 from tests.house.places import places_of
+from tests.tidy.tree import parsed
 
 NAMES = {"eval", "exec", "compile", "__import__", "import_module"}
 MODULES = {"pickle", "cPickle", "marshal", "shelve", "dill", "cloudpickle", "yaml", "runpy", "code"}
@@ -26,20 +27,21 @@ EXPECTED = {
 
 def found(text: str) -> Iterator[str]:
     """What of that a module uses."""
-    for node in ast.walk(ast.parse(text)):
-        match node:
-            case ast.Import(names=names):
-                yield from (name.name for name in names if name.name.partition(".")[0] in MODULES)
-            case ast.ImportFrom(module=str(module)) if module.partition(".")[0] in MODULES:
-                yield module
-            case ast.Call(func=ast.Name(id=name)) if name in NAMES:
+    module = parsed(text)
+    imported = [name.name for node in module.of(ast.Import) for name in node.names]
+    imported += [node.module or "" for node in module.of(ast.ImportFrom)]
+    yield from (name for name in imported if name.partition(".")[0] in MODULES)
+    for call in module.of(ast.Call):
+        match call.func:
+            case ast.Name(id=name) if name in NAMES:
                 yield name
-            case ast.Call(func=ast.Attribute(attr=name)) if name in ATTRIBUTES:
+            case ast.Attribute(attr=name) if name in ATTRIBUTES:
                 yield name
-            case ast.keyword(arg="shell", value=value) if getattr(value, "value", True):
-                yield "shell"
             case _:
                 continue
+    yield from (
+        "shell" for word in module.of(ast.keyword) if word.arg == "shell" and getattr(word.value, "value", True)
+    )
 
 
 FORMS = {"format", "format_map"}
@@ -62,12 +64,11 @@ EXPECTED_ASKING = {"weft/cores/chains/expression.py": {"self._program"}}  # a fi
 
 def calls(text: str, names: set[str]) -> Iterator[str]:
     """Of what, that is no constant, a module calls one of these methods."""
-    for node in ast.walk(ast.parse(text)):
-        match node:
-            case ast.Call(func=ast.Attribute(value=value, attr=name)) if name in names:
-                told = ast.unparse(value)
-                if not isinstance(value, ast.Constant) and not re.match(r"[A-Z_][A-Z0-9_]*\b", told):
-                    yield told
+    for call in parsed(text).of(ast.Call):
+        if isinstance(call.func, ast.Attribute) and call.func.attr in names:
+            told = ast.unparse(call.func.value)
+            if not isinstance(call.func.value, ast.Constant) and not re.match(r"[A-Z_][A-Z0-9_]*\b", told):
+                yield told
 
 
 @pytest.mark.parametrize(

@@ -6,6 +6,7 @@ from collections.abc import Iterator
 import pytest
 
 from tests.house.places import places_of
+from tests.tidy.tree import parsed
 
 MODULES = {"logging", "structlog", "syslog", "warnings", "sys"}
 SILENT = ("base", "wire", "cores", "node", "checks")
@@ -20,14 +21,13 @@ EXPECTED = {
 
 def speaking(text: str, *, is_silent: bool) -> Iterator[str]:
     """What of a module writes lines; below the shell also what it imports to do so."""
-    for node in ast.walk(ast.parse(text)):
+    module = parsed(text)
+    imported = [name.name for node in module.of(ast.Import) for name in node.names]
+    imported += [node.module or "" for node in module.of(ast.ImportFrom)]
+    yield from (name for name in imported if is_silent and name.partition(".")[0] in MODULES)
+    yield from (node.id for node in module.of(ast.Name) if node.id in ("to_stderr", "print"))
+    for node in module.of(ast.Attribute):
         match node:
-            case ast.Import(names=names) if is_silent:
-                yield from (name.name for name in names if name.name.partition(".")[0] in MODULES)
-            case ast.ImportFrom(module=str(module)) if is_silent and module.partition(".")[0] in MODULES:
-                yield module
-            case ast.Name(id="to_stderr" | "print" as name):
-                yield name
             case ast.Attribute(value=ast.Name(id="os"), attr="write") if is_silent:
                 yield "os.write"
             case ast.Attribute(value=ast.Attribute(attr="log"), attr="write"):

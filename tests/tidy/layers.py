@@ -5,7 +5,7 @@ import re
 from collections.abc import Container, Iterator
 from typing import Final
 
-from tests.tidy.tree import FUNCTIONS, Finding, Source
+from tests.tidy.tree import Finding, Source
 
 FORBIDDEN: Final = frozenset(
     "asyncio socket zmq time random os threading uuid secrets datetime logging".split()  # noqa: SIM905  # reads as a list
@@ -16,6 +16,8 @@ ORDERED: Final = frozenset({"list", "tuple", "enumerate", "iter", "map", "filter
 SET_METHODS: Final = frozenset({"union", "intersection", "difference", "symmetric_difference"})
 SET_OPERATORS: Final = (ast.BitOr, ast.BitAnd, ast.Sub, ast.BitXor)
 COMPREHENSIONS: Final = (ast.ListComp, ast.GeneratorExp, ast.DictComp)
+WAITING: Final[tuple[type[ast.expr | ast.stmt], ...]] = (ast.Await, ast.AsyncFunctionDef, ast.AsyncFor, ast.AsyncWith)
+CONSUMING: Final[tuple[type[ast.AST], ...]] = (ast.For, *COMPREHENSIONS, ast.Starred, ast.Call)
 INSTANTS: Final = frozenset({"at", "mono", "wall"})
 ROOMS: Final = ("messages.py", "states.py", "core.py", "limits.py")
 UNBOUNDED: Final = frozenset({"str", "bytes", "bytearray", "list", "dict", "set", "frozenset", "tuple"})
@@ -26,9 +28,7 @@ def forbidden_imports(source: Source) -> Iterator[Finding]:
     """No module that brings in clocks, sockets, threads or chance."""
     if not source.below_the_shell:
         return
-    for node in source.nodes:
-        if not isinstance(node, ast.Import | ast.ImportFrom):
-            continue
+    for node in source.imports:
         for name in _imported(node):
             top = name.partition(".")[0]
             if top in FORBIDDEN and (source.path, top) not in DOORS:
@@ -45,16 +45,15 @@ def _imported(node: ast.Import | ast.ImportFrom) -> list[str]:
 
 def waiting(source: Source) -> Iterator[Finding]:
     """Nothing waits below the shell."""
-    kinds = (ast.Await, ast.AsyncFunctionDef, ast.AsyncFor, ast.AsyncWith)
-    for node in source.nodes if source.below_the_shell else ():
-        if isinstance(node, kinds):
+    for kind in WAITING if source.below_the_shell else ():
+        for node in source.of(kind):
             yield source.finding(node.lineno, "waits", "emit an effect, take the outcome as an order")
 
 
 def identity_of_memory(source: Source) -> Iterator[Finding]:
     """`hash` and `id` differ from run to run."""
-    for node in source.nodes if source.below_the_shell else ():
-        if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id in ("hash", "id"):
+    for node in source.of(ast.Call) if source.below_the_shell else ():
+        if isinstance(node.func, ast.Name) and node.func.id in ("hash", "id"):
             yield source.finding(
                 node.lineno, f"{node.func.id}()", "use a key of the value itself, or blake2b of its bytes"
             )
@@ -64,9 +63,9 @@ def iteration_over_sets(source: Source) -> Iterator[Finding]:
     """The order of a set differs from run to run; what consumes one must not care."""
     if not source.below_the_shell or source.tree is None:
         return
-    known = _set_names(source.nodes)
-    harmless = {id(argument) for node in source.nodes for argument in _orderless_arguments(node)}
-    for node in source.nodes:
+    known = _set_names(source)
+    harmless = {id(argument) for node in source.of(ast.Call) for argument in _orderless_arguments(node)}
+    for node in (node for kind in CONSUMING for node in source.of(kind)):
         for consumed in _consumed(node, harmless):
             if _is_set(consumed, known) and not source.is_answered(consumed.lineno):
                 yield source.finding(
@@ -74,11 +73,9 @@ def iteration_over_sets(source: Source) -> Iterator[Finding]:
                 )
 
 
-def _orderless_arguments(node: ast.AST) -> list[ast.expr]:
+def _orderless_arguments(call: ast.Call) -> list[ast.expr]:
     """Arguments of calls for which order does not matter."""
-    if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id in ORDERLESS:
-        return node.args
-    return []
+    return call.args if isinstance(call.func, ast.Name) and call.func.id in ORDERLESS else []
 
 
 def _consumed(node: ast.AST, harmless: set[int]) -> list[ast.expr]:
@@ -102,18 +99,22 @@ def _consumed_by_method(call: ast.Call, method: ast.Attribute) -> list[ast.expr]
     return call.args if method.attr in ("join", "extend") else []
 
 
-def _set_names(nodes: list[ast.AST]) -> frozenset[str]:
+def _set_names(source: Source) -> frozenset[str]:
     """Names and attributes that are sets by their annotation, or by what is assigned to them, and never otherwise."""
     yes: set[str] = set()
     no: set[str] = set()
-    for node in nodes:
-        if isinstance(node, ast.AnnAssign | ast.arg) and node.annotation is not None:
-            target = node.target if isinstance(node, ast.AnnAssign) else node
-            (yes if _is_set_annotation(node.annotation) else no).add(_name(target))
-        elif isinstance(node, ast.Assign):
-            is_set = _is_set(node.value, frozenset())
-            (yes if is_set else no).update(map(_name, node.targets))
+    for target, annotation in _annotated(source):
+        (yes if _is_set_annotation(annotation) else no).add(_name(target))
+    for node in source.of(ast.Assign):
+        is_set = _is_set(node.value, frozenset())
+        (yes if is_set else no).update(map(_name, node.targets))
     return frozenset(yes - no - {""})
+
+
+def _annotated(source: Source) -> Iterator[tuple[ast.AST, ast.expr]]:
+    """Names that have an annotation, with it."""
+    yield from ((node.target, node.annotation) for node in source.of(ast.AnnAssign))
+    yield from ((node, node.annotation) for node in source.of(ast.arg) if node.annotation is not None)
 
 
 def _name(node: ast.AST) -> str:
@@ -150,15 +151,17 @@ def _is_keys(node: ast.expr) -> bool:
 
 def floats_on_instants(source: Source) -> Iterator[Finding]:
     """An instant is whole nanoseconds; a double has forgotten the last 200 of them."""
-    for node in source.nodes if source.below_the_shell else ():
-        if isinstance(node, ast.BinOp) and _mixes_float(node):
+    if not source.below_the_shell:
+        return
+    for node in source.of(ast.BinOp):
+        if _mixes_float(node):
             yield source.finding(node.lineno, "float arithmetic on an instant", "stay in whole nanoseconds: // and int")
-        elif isinstance(node, ast.AnnAssign | ast.arg) and _name(node.annotation or ast.Pass()) == "float":
-            name = _name(node.target if isinstance(node, ast.AnnAssign) else node)
-            if _is_instant(name):
-                yield source.finding(node.lineno, f"`{name}` is a float", "whole nanoseconds: int")
-        elif isinstance(node, ast.Call) and _name(node.func) == "float" and any(map(_holds_instant, node.args)):
-            yield source.finding(node.lineno, "float() of an instant", "stay in whole nanoseconds")
+    for target, annotation in _annotated(source):
+        if _name(annotation) == "float" and _is_instant(name := _name(target)):
+            yield source.finding(annotation.lineno, f"`{name}` is a float", "whole nanoseconds: int")
+    for call in source.of(ast.Call):
+        if _name(call.func) == "float" and any(map(_holds_instant, call.args)):
+            yield source.finding(call.lineno, "float() of an instant", "stay in whole nanoseconds")
 
 
 def _mixes_float(node: ast.BinOp) -> bool:
@@ -183,9 +186,9 @@ def wire_fields_without_bound(source: Source) -> Iterator[Finding]:
     """What msgspec decodes by type needs its bound in the type, before anything is allocated."""
     if source.room != "wire":
         return
-    decoded = {name for node in source.nodes for name in _decoded_types(node)}
-    for node in source.nodes:
-        if isinstance(node, ast.ClassDef) and node.name in decoded and not source.is_answered(node.lineno):
+    decoded = {name for call in source.of(ast.Call) for name in _decoded_types(call)}
+    for node in source.of(ast.ClassDef):
+        if node.name in decoded and not source.is_answered(node.lineno):
             yield from _unbounded_fields(source, node)
 
 
@@ -198,9 +201,9 @@ def _unbounded_fields(source: Source, node: ast.ClassDef) -> Iterator[Finding]:
             yield source.finding(field.lineno, f"`{_name(field.target)}` of {node.name} has no bound", instead)
 
 
-def _decoded_types(node: ast.AST) -> Iterator[str]:
+def _decoded_types(node: ast.Call) -> Iterator[str]:
     """Names given as type to a decoder of msgspec."""
-    if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr in DECODERS:
+    if isinstance(node.func, ast.Attribute) and node.func.attr in DECODERS:
         given = [keyword.value for keyword in node.keywords if keyword.arg == "type"]
         given += node.args[:1] if node.func.attr == "Decoder" else []
         yield from (inner.id for value in given for inner in ast.walk(value) if isinstance(inner, ast.Name))
@@ -220,8 +223,8 @@ def _is_unbounded(annotation: ast.expr) -> bool:
 
 def untyped_decoding(source: Source) -> Iterator[Finding]:
     """8 MB of nested nothing become 567 MB when decoded without a type (SEC-042)."""
-    for node in source.nodes if source.below_the_shell else ():
-        if isinstance(node, ast.Call) and _is_untyped_decoder(node) and not source.is_answered(node.lineno):
+    for node in source.of(ast.Call) if source.below_the_shell else ():
+        if _is_untyped_decoder(node) and not source.is_answered(node.lineno):
             yield source.finding(node.lineno, "decodes without a type", "msgspec with type=…, or walk over heads first")
 
 
@@ -272,8 +275,8 @@ def _module_of(path: str) -> str:
 
 
 def _edges(name: str, source: Source, modules: Container[str]) -> Iterator[tuple[str, int]]:
-    for node in source.nodes:
-        if isinstance(node, ast.Import | ast.ImportFrom) and not source.is_answered(node.lineno, node.end_lineno):
+    for node in source.imports:
+        if not source.is_answered(node.lineno, node.end_lineno):
             yield from ((found, node.lineno) for found in _targets(node, modules) if found != name)
 
 
@@ -326,9 +329,8 @@ def small_modules(files: list[Source]) -> Iterator[Finding]:
 
 def _read_by(name: str, source: Source, modules: Container[str]) -> Iterator[tuple[str, str]]:
     """What a module imports, with its own name; with none for what it imports late."""
-    for node in source.nodes:
-        if isinstance(node, ast.Import | ast.ImportFrom):
-            yield from ((target, "" if node.col_offset else name) for target in _targets(node, modules))
+    for node in source.imports:
+        yield from ((target, "" if node.col_offset else name) for target in _targets(node, modules))
 
 
 def _could_hold(reader: Source, small: Source) -> bool:
@@ -345,11 +347,10 @@ def nouns_past_the_kit(source: Source) -> Iterator[Finding]:
     """One table, one complaint, one list of exit statuses for all nouns of the command line (HSE-004)."""
     if source.room != "cli" or source.path.startswith("src/weft/cli/kit/"):
         return
-    for node in source.nodes:
-        if isinstance(node, ast.Call | ast.Subscript) and not source.is_answered(node.lineno):
-            name = _name(node.func if isinstance(node, ast.Call) else node.value)
-            if name in OF_THE_KIT:
-                yield source.finding(node.lineno, f"a `{name}` of its own", OF_THE_KIT[name])
+    used = [node.func for node in source.of(ast.Call)] + [node.value for node in source.of(ast.Subscript)]
+    for node in used:
+        if (name := _name(node)) in OF_THE_KIT and not source.is_answered(node.lineno):
+            yield source.finding(node.lineno, f"a `{name}` of its own", OF_THE_KIT[name])
     for number, line in enumerate(source.lines, 1):
         if COMPLAINT.search(line) and not source.is_answered(number):
             yield source.finding(number, "complains by itself", "complain or notice of weft.cli.kit.exits")
@@ -362,14 +363,14 @@ def effects_past_the_outbox(source: Source) -> Iterator[Finding]:
     """What a core wants done goes into the outbox of the kit: who knows one core's walls knows them all."""
     if source.room != "cores" or source.path.startswith("src/weft/cores/kit/"):
         return
-    for node in source.nodes:
-        if isinstance(node, ast.Call) and _name(node.func) in OF_OUTBOX and not source.is_answered(node.lineno):
+    for node in source.of(ast.Call):
+        if _name(node.func) in OF_OUTBOX and not source.is_answered(node.lineno):
             yield source.finding(node.lineno, f"makes a `{_name(node.func)}`", "a verb of weft.cores.kit.outbox.Outbox")
 
 
 def functions_in_tables(source: Source) -> Iterator[Finding]:
     """A state table holds no logic."""
     if source.room == "cores" and source.path.endswith("/states.py"):
-        for node in source.nodes:
-            if isinstance(node, FUNCTIONS) and not source.is_answered(node.lineno):
+        for node in source.functions:
+            if not source.is_answered(node.lineno):
                 yield source.finding(node.lineno, f"`{node.name}` in a state table", "logic stands in core.py")

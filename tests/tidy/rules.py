@@ -1,6 +1,5 @@
 """All rules of tidy, and the one function that applies them to a tree."""
 
-import gc
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Final
@@ -50,14 +49,7 @@ OF_TREES: Final[tuple[Callable[[list[Source]], Iterator[Finding]], ...]] = (
 
 def findings(root: Path) -> list[Finding]:
     """Everything that any rule finds under `root`, by file and line."""
-    gc.disable()  # millions of nodes live to the end: each look at them would find nothing to free
-    try:
-        return _findings(list(sources(root)))
-    finally:
-        gc.enable()
-
-
-def _findings(files: list[Source]) -> list[Finding]:
+    files = list(sources(root))
     found = [finding for source in files for rule in OF_FILES for finding in rule(source)]
     found += [finding for rule in OF_TREES for finding in rule(files)]
     return sorted(found)

@@ -2,6 +2,7 @@
 
 import ast
 import re
+from bisect import bisect_left, bisect_right
 from collections import Counter
 from collections.abc import Iterator
 from typing import Final
@@ -33,7 +34,7 @@ def unparsable(source: Source) -> Iterator[Finding]:
 
 def long_functions(source: Source) -> Iterator[Finding]:
     """Nine in ten functions are under 30 lines; none is over 60."""
-    for node in _functions(source):
+    for node in source.functions:
         lines = (node.end_lineno or node.lineno) - node.lineno + 1
         if lines > FUNCTION_LINES_MAX and not source.is_answered(*head(node)):
             yield source.finding(
@@ -43,8 +44,8 @@ def long_functions(source: Source) -> Iterator[Finding]:
 
 def large_classes(source: Source) -> Iterator[Finding]:
     """A class has a limit as a function has (HSE-009); those that were larger before may only shrink."""
-    for node in source.nodes if source.path.startswith("src/") else ():
-        if isinstance(node, ast.ClassDef) and not source.is_answered(node.lineno):
+    for node in source.of(ast.ClassDef) if source.path.startswith("src/") else ():
+        if not source.is_answered(node.lineno):
             methods = sum(isinstance(inner, FUNCTIONS) for inner in node.body)
             lines = (node.end_lineno or node.lineno) - node.lineno + 1
             known = f"{source.path.removeprefix('src/')}:{node.name}"
@@ -66,7 +67,7 @@ def long_modules(source: Source) -> Iterator[Finding]:
 
 def deep_nesting(source: Source) -> Iterator[Finding]:
     """What is nested deeper than three is a function without a name."""
-    for node in _functions(source):
+    for node in source.functions:
         for line in _too_deep(node.body, 0):
             if not source.is_answered(line) and not source.is_answered(*head(node)):
                 yield source.finding(
@@ -101,7 +102,7 @@ def _is_elif(block: list[ast.stmt]) -> bool:
 
 def many_parameters(source: Source) -> Iterator[Finding]:
     """Five are remembered; flags of a command are read, not remembered."""
-    for node in _functions(source):
+    for node in source.functions:
         taken = [argument.arg for argument in (*node.args.posonlyargs, *node.args.args)]
         if source.room != "cli":
             taken += [argument.arg for argument in node.args.kwonlyargs]
@@ -123,10 +124,11 @@ def missing_docstrings(source: Source) -> Iterator[Finding]:
 
 def several_stories(source: Source) -> Iterator[Finding]:
     """A test is one story: it has at most 15 assertions, and is no chain of other checks (HSE-022)."""
-    for node in _functions(source) if source.path.startswith("tests/") else ():
+    asserts = sorted(node.lineno for node in source.of(ast.Assert))
+    for node in source.functions if source.path.startswith("tests/") else ():
         if not node.name.startswith("test_") or source.is_answered(*head(node)):
             continue
-        asserted = sum(isinstance(inner, ast.Assert) for inner in ast.walk(node))
+        asserted = bisect_right(asserts, node.end_lineno or node.lineno) - bisect_left(asserts, node.lineno)
         called = sum(_is_a_check(statement) for statement in node.body)
         if asserted > ASSERTIONS_MAX or called > CHECKS_MAX:
             yield source.finding(
@@ -184,12 +186,8 @@ def dead_code(files: list[Source]) -> Iterator[Finding]:
 
 
 def _never_called(source: Source, said: Counter[str]) -> Iterator[Finding]:
-    for node in _functions(source):
+    for node in source.functions:
         magic = node.name.startswith("__") and node.name.endswith("__")
         if magic or node.decorator_list or said[node.name] > 1 or source.is_answered(*head(node)):
             continue
         yield source.finding(node.lineno, f"`{node.name}` is never called", "delete it, or test it")
-
-
-def _functions(source: Source) -> Iterator[Function]:
-    return (node for node in source.nodes if isinstance(node, FUNCTIONS))

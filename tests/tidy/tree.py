@@ -1,20 +1,38 @@
 """What tidy looks at: the text files of a tree, each parsed once, and what it found in them."""
 
 import ast
+import gc
 import io
 import re
 import subprocess
 import tokenize
 from collections.abc import Iterator
-from functools import cached_property
+from functools import cache, cached_property
 from pathlib import Path
-from typing import Final, NamedTuple
+from typing import Any, Final, NamedTuple, TypeVar
 
 ANSWER: Final = re.compile(r"#\s*tidy:\s*\S+")
 FUNCTIONS: Final = (ast.FunctionDef, ast.AsyncFunctionDef)
 Function = ast.FunctionDef | ast.AsyncFunctionDef
 
 BELOW_THE_SHELL: Final = ("base", "wire", "cores", "node", "checks")
+
+Node = TypeVar("Node", bound=ast.AST)
+SMALL: Final = (ast.expr_context, ast.boolop, ast.operator, ast.unaryop, ast.cmpop)
+PASSED: Final = frozenset(
+    {
+        str,
+        int,
+        bytes,
+        float,
+        complex,
+        bool,
+        type(None),
+        type(...),
+        *(kind for of in SMALL for kind in of.__subclasses__()),
+    }
+)
+"""Kinds of values below a node that are no nodes of their own: numbers, texts, contexts, operators."""
 
 
 class Finding(NamedTuple):
@@ -29,6 +47,43 @@ class Finding(NamedTuple):
         return f"{self.path}:{self.line}: {self.what}: {self.instead}"
 
 
+class Parsed:
+    """The syntax tree of a module, and its nodes by their kinds."""
+
+    def __init__(self, text: str) -> None:
+        was = gc.isenabled()
+        gc.disable()
+        try:
+            self.tree = ast.parse(text)
+        finally:
+            gc.freeze()  # nodes live to the end, and are millions: no later look at what may go shall find them
+            if was:
+                gc.enable()
+
+    @cached_property
+    def _by_kind(self) -> dict[type[ast.AST], list[Any]]:
+        by_kind: dict[type[ast.AST], list[Any]] = {}
+        todo: list[ast.AST] = [self.tree]
+        for node in todo:  # which grows
+            by_kind.setdefault(type(node), []).append(node)
+            for value in vars(node).values():
+                if type(value) is list:
+                    todo += [one for one in value if type(one) not in PASSED]
+                elif type(value) not in PASSED:
+                    todo.append(value)
+        return by_kind
+
+    def of(self, kind: type[Node]) -> list[Node]:
+        """Every node of this kind, outer before inner; contexts and operators are not among the kinds."""
+        return self._by_kind.get(kind, [])
+
+
+@cache
+def parsed(text: str) -> Parsed:
+    """A module, parsed once however many tests look at it; SyntaxError: it is none."""
+    return Parsed(text)
+
+
 class Source:
     """One text file of the tree; `path` is relative, with slashes."""
 
@@ -37,19 +92,32 @@ class Source:
         self.lines = text.splitlines()
 
     @cached_property
-    def tree(self) -> ast.Module | None:
-        """The parsed module; None for what is not Python, or not yet."""
+    def _parsed(self) -> Parsed | None:
         if not self.path.endswith(".py"):
             return None
         try:
-            return ast.parse(self.text)
+            return parsed(self.text)
         except SyntaxError:
             return None
 
+    @property
+    def tree(self) -> ast.Module | None:
+        """The parsed module; None for what is not Python, or not yet."""
+        return self._parsed.tree if self._parsed else None
+
+    def of(self, kind: type[Node]) -> list[Node]:
+        """Every node of this kind in the module, outer before inner."""
+        return self._parsed.of(kind) if self._parsed else []
+
     @cached_property
-    def nodes(self) -> list[ast.AST]:
-        """Every node of the module, outer before inner."""
-        return list(ast.walk(self.tree)) if self.tree else []
+    def functions(self) -> list[Function]:
+        """Every function of the module."""
+        return [*self.of(ast.FunctionDef), *self.of(ast.AsyncFunctionDef)]
+
+    @cached_property
+    def imports(self) -> list[ast.Import | ast.ImportFrom]:
+        """Every import of the module, also those inside functions."""
+        return [*self.of(ast.Import), *self.of(ast.ImportFrom)]
 
     @cached_property
     def comments(self) -> list[tuple[int, str]]:
