@@ -3,10 +3,10 @@
 import socket
 from collections.abc import Callable
 
+from tests.patience import PATIENCE_S
 from weft.base.chance import Chance
 
 Frames = list[bytes]
-PATIENCE_S = 10.0
 GREETING = b"\xff" + bytes(7) + b"\x01\x7f\x03\x00" + b"NULM".ljust(20, b"\0") + bytes(32)
 """Of ZMTP 3.0, with one bit altered: the mechanism is NULL."""
 

@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 import zmq
 
+from tests.patience import PATIENCE_MS
 from tests.wire.strict import frames_of, lines
 from weft.base.errors import PeerError, UserError
 from weft.cli.config_original import original
@@ -30,7 +31,7 @@ def root(answer: list[list[bytes]]) -> Iterator[str]:
     port = router.bind_to_random_port("tcp://127.0.0.1")
 
     def serve() -> None:
-        if not router.poll(10_000):
+        if not router.poll(PATIENCE_MS):
             return
         peer, *asked = router.recv_multipart()
         if decode(asked) == Ask("/"):

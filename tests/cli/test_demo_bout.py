@@ -12,6 +12,7 @@ from typing import Any
 import pytest
 from rich.console import Console
 
+from tests.patience import PATIENCE_S
 from weft.base.errors import UserError
 from weft.cli.demos.bout import Bout, Plan, bout, script
 from weft.cli.demos.cable import Cable
@@ -129,7 +130,7 @@ def test_a_cable_passes_on_what_is_said_unless_it_is_cut() -> None:
     with socket.create_server(("127.0.0.1", 0)) as far, socket.create_server(("127.0.0.1", 0)) as spare:
         port = spare.getsockname()[1]
         spare.close()
-        far.settimeout(5)
+        far.settimeout(PATIENCE_S)
         cable = Cable(port, far.getsockname()[1])
         with socket.create_connection(("127.0.0.1", port), 5) as near:
             end, _ = far.accept()

@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 
 from tests.client.docsession import Hall, until
-from tests.client.node import PATIENCE_S
+from tests.patience import PATIENCE_S
 from weft.base.errors import UserError
 from weft.cli import doc_calls
 from weft.cli.doc_join import numeric

@@ -11,6 +11,7 @@ from typing import Any
 
 import pytest
 
+from tests.patience import PATIENCE_S
 from weft.base.errors import UserError
 from weft.cli.asking import order, status_of, try_status
 from weft.cli.reload import reload
@@ -19,7 +20,6 @@ from weft.shell.blocks import free_blocks
 from weft.shell.http.messages import Request
 from weft.shell.reloading import Reloading
 
-BOUND_S = 60
 HEAD = '[node]\nname = "r1"\nlevel = "root"\nport = {port}\nstate = "{state}"\nbeacons = false\n'
 
 
@@ -33,7 +33,7 @@ class Running:
         self.write("")
         words = [sys.executable, "-m", "weft.cli.main", "up", str(self.file)]
         self.process = subprocess.Popen(words, stderr=subprocess.PIPE, text=True)
-        until = time.monotonic() + BOUND_S
+        until = time.monotonic() + PATIENCE_S
         while try_status(self.port) is None:
             assert time.monotonic() < until, "the node does not answer"
 
@@ -46,7 +46,7 @@ class Running:
     def end(self) -> tuple[int, list[str]]:
         """Its exit status, and what it said to people."""
         self.process.terminate()
-        _, said = self.process.communicate(timeout=BOUND_S)
+        _, said = self.process.communicate(timeout=PATIENCE_S)
         return self.process.returncode, [line for line in said.splitlines() if not line.startswith("{")]
 
 

@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.patience import PATIENCE_S
 from weft.base.errors import UserError
 from weft.cli import service as module
 from weft.cli.asking import try_status
@@ -19,7 +20,6 @@ from weft.cli.service_units import Service, unit_of
 from weft.shell.blocks import free_blocks
 
 FLEET = '[metric.cpu]\ndetail = "CPU"\nrate = "200ms"\n'
-BOUND_S = 60
 
 
 def node_file(place: Path, more: str = "") -> Path:
@@ -154,7 +154,7 @@ def measured(tmp_path: Path, port: int) -> tuple[str, int]:
         backup(tmp_path / "var/lib/weft/r1/journal", tmp_path / f"backup-{told['era']}")
     finally:
         node.send_signal(signal.SIGTERM)
-        said = node.communicate(timeout=BOUND_S)[1]
+        said = node.communicate(timeout=PATIENCE_S)[1]
     assert 0 == node.returncode, said
     return str(told["node"]), int(told["era"])
 

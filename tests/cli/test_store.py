@@ -12,8 +12,8 @@ from typing import Any
 
 import pytest
 
-from tests.client.node import PATIENCE_S
 from tests.client.storeserver import FakeStore
+from tests.patience import PATIENCE_S
 from weft.base.errors import UserError
 from weft.cli import store_calls
 from weft.cli.main import app

@@ -13,6 +13,7 @@ from typing import Any, NamedTuple
 
 import pytest
 
+from tests.patience import PATIENCE_S
 from tests.shell.ports import free_port
 from tests.shell.world import World
 from weft.base.errors import UserError
@@ -24,8 +25,6 @@ from weft.cli.main import app
 from weft.cli.trace import roads_of, trace
 from weft.shell.blocks import free_blocks
 from weft.shell.tracing import Tracer, Wanted, wanted_of
-
-PATIENCE_S = 90
 
 
 class Pair(NamedTuple):

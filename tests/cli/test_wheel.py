@@ -15,12 +15,11 @@ import pytest
 from packaging.requirements import Requirement
 
 from tests.house.requirements import ROOT
+from tests.patience import PATIENCE_S
 from weft.cli.asking import try_status
 from weft.shell.blocks import free_blocks
 
 pytestmark = pytest.mark.prove("a wheel is made and installed")
-
-BOUND_S = 60
 
 
 @pytest.fixture(scope="module")
@@ -87,7 +86,7 @@ def node(base: Path, tmp_path: Path) -> Iterator[int]:
         yield port
     finally:
         running.send_signal(signal.SIGTERM)
-        said = running.communicate(timeout=BOUND_S)[1]
+        said = running.communicate(timeout=PATIENCE_S)[1]
         assert 0 == running.returncode, said
 
 
@@ -110,7 +109,7 @@ def test_a_node_of_the_base_measures(base: Path, node: int, tmp_path: Path) -> N
         pass  # bounded by the time of the test
     words, surroundings = command(base, tmp_path)
     asked = [*words, "top", "--json", "--port", str(node)]
-    said = subprocess.run(asked, env=surroundings, capture_output=True, text=True, timeout=BOUND_S, check=True)
+    said = subprocess.run(asked, env=surroundings, capture_output=True, text=True, timeout=PATIENCE_S, check=True)
     assert "root" == json.loads(said.stdout)["head"]["name"]
 
 
@@ -129,7 +128,7 @@ def test_what_needs_an_extra_says_which(base: Path, tmp_path: Path, words: list[
     (tmp_path / "lake").mkdir()
     weft, surroundings = command(base, tmp_path)
     ended = subprocess.run(
-        [*weft, *words], env=surroundings, cwd=tmp_path, capture_output=True, text=True, timeout=BOUND_S, check=False
+        [*weft, *words], env=surroundings, cwd=tmp_path, capture_output=True, text=True, timeout=PATIENCE_S, check=False
     )
     assert "Traceback" not in ended.stderr
     assert ended.stderr.splitlines()[1].startswith("  try: pip install 'weft[lake]'")

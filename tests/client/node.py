@@ -10,10 +10,10 @@ from typing import Any, Self, TypeVar
 import zmq
 
 import weft
+from tests.patience import PATIENCE_S
 from weft.client.chain.client import ChainClient
 from weft.wire import clients
 
-PATIENCE_S = 60.0
 NODE = b"\x0b" * 16
 MID = (b"\x0a" * 16, 7, 1)
 M = TypeVar("M")

@@ -11,6 +11,7 @@ import pytest
 
 from tests.client.docsession import Hall
 from tests.client.node import in_loop
+from tests.patience import PATIENCE_S
 from weft import doc
 from weft.cli.doc import app
 from weft.client.doc.errors import BY_CODE
@@ -41,7 +42,7 @@ async def test_the_program_of_the_page_runs(
     async with Hall(tmp_path) as hall:
         monkeypatch.setenv("WEFT_DOC", str(hall.desks[0].state))
         exec(compile(re.sub(r"(?m)^asyncio\.run\(.*$", "", program), str(PAGE), "exec"), names)  # the page's own words
-        await asyncio.wait_for(names["main"](), 10)
+        await asyncio.wait_for(names["main"](), PATIENCE_S)
     first, *rest = capsys.readouterr().out.splitlines()
     assert '<jam number="3"><penalty code="C" person="123" team="home"></penalty></jam>' == first
     assert ["add period=1 jam=3 applied", "set eid="] == [rest[0], rest[1][:8]]

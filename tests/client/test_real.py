@@ -8,6 +8,7 @@ import pytest
 
 import weft
 from tests.client.node import until
+from tests.patience import PATIENCE_S
 from tests.shell.ports import free_port
 from weft.base.errors import UserError
 from weft.client.chain.finding import Node
@@ -17,7 +18,6 @@ from weft.node.settings import settings_of
 from weft.shell.blocks import free_blocks
 from weft.shell.process import Process
 
-PATIENCE_S = 60
 Log = list[tuple[Any, ...]]
 
 

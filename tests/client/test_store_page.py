@@ -13,6 +13,7 @@ import pytest
 from tests.client.node import in_loop
 from tests.client.storeserver import FakeStore
 from tests.house.requirements import ROOT
+from tests.patience import PATIENCE_S
 from weft import store
 from weft.node.storetable import StoreTable
 
@@ -42,7 +43,7 @@ def test_the_whole_programs_run(number: int) -> None:
 
 
 async def _whole_program(program: str) -> None:
-    async with FakeStore() as server, asyncio.timeout(60):
+    async with FakeStore() as server, asyncio.timeout(PATIENCE_S):
         server.put(("home", "door"), "shut")
         assert ["home.door shut", "home.kitchen.temp 21.5"] == await first_lines(program, 2, WEFT_STORE=server.address)
 

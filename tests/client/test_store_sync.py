@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.client.node import PATIENCE_S
 from tests.client.storeserver import FakeStore
+from tests.patience import PATIENCE_S
 from weft import store
 from weft.client.store.finding import DEFAULT, address_of, endpoint_of
 

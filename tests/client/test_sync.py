@@ -10,7 +10,8 @@ from typing import Any
 import pytest
 
 import weft
-from tests.client.node import PATIENCE_S, FakeNode
+from tests.client.node import FakeNode
+from tests.patience import PATIENCE_S
 from weft.base.errors import UserError
 from weft.client.chain.sync import Held
 from weft.wire import clients

@@ -13,7 +13,8 @@ from typing import Any, Self
 
 import zmq
 
-PATIENCE_S = 10.0
+from tests.patience import PATIENCE_S
+
 Frames = list[bytes]
 
 

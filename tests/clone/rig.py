@@ -5,6 +5,7 @@ from collections.abc import Awaitable, Callable
 from types import SimpleNamespace
 from typing import Any
 
+from tests.patience import PATIENCE_S
 from weft.cores.clone.core import Clone
 from weft.cores.configuration.core import Configuration
 from weft.cores.configuration.messages import Write, WriteKeys
@@ -23,7 +24,6 @@ from weft.shell.links import Links
 from weft.shell.runner import Runner
 
 UUID = bytes.fromhex("00112233445566778899aabbccddeeff")  # as the server that the reference clients heard
-PATIENCE_S = 20.0
 
 
 def settings(base: int, **chp: Any) -> NodeSettings:

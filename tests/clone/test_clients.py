@@ -10,6 +10,7 @@ import pytest
 
 from tests.clone.peers import Client, Frames, Server, number_in
 from tests.clone.rig import until
+from tests.patience import PATIENCE_S
 from tests.shell.ports import free_port
 from weft.cores.configuration.core import Configuration
 from weft.cores.configuration.memory import Applied, to_record
@@ -19,7 +20,6 @@ from weft.shell.blocks import free_blocks
 from weft.shell.process import Process
 from weft.wire.replication import epoch_of, number_of
 
-PATIENCE_S = 30
 BEAT = [b"HUGZ", bytes(8), b"", b"", b""]
 
 

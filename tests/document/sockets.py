@@ -6,6 +6,7 @@ from typing import Any, Self
 
 import zmq
 
+from tests.patience import PATIENCE_S
 from weft.base.effects import Disconnect, Perform, Persist, Send, Source, Tell
 from weft.base.errors import PeerError
 from weft.base.now import SECOND, Now
@@ -16,8 +17,6 @@ from weft.shell.docdoors import BETWEEN, SessionLinks
 from weft.wire.document import frames, programs
 from weft.wire.document.clients import Answer, Asked
 from weft.wire.document.messages import Message
-
-PATIENCE_S = 15.0
 
 
 class SocketNode:

@@ -11,7 +11,8 @@ from msgspec.structs import replace
 
 from tests.client.node import in_loop
 from tests.document.literal import Literal
-from tests.document.sockets import PATIENCE_S, SocketNode
+from tests.document.sockets import SocketNode
+from tests.patience import PATIENCE_S
 from weft.base.now import SECOND
 from weft.cores.document import limits
 from weft.cores.document.messages import ChatHeard, PeerActive, PeerGone, PeerMismatch, SessionSettings, Timing

@@ -9,6 +9,7 @@ from typing import Any, Self
 
 import pyarrow.parquet as pq
 
+from tests.patience import PATIENCE_S
 from weft.base.identity import Origin
 from weft.base.records import Stream, StreamRecord
 from weft.base.vectors import VersionVector
@@ -17,7 +18,6 @@ from weft.cli.fleet import Fleet, Member
 from weft.shell.blocks import free_blocks
 from weft.shell.journal import JournalReader
 
-PATIENCE_S = 60.0
 FLEET = f"test-{os.getpid()}"  # nodes of other test runs are not heard
 FIRST_PORT = 28_000 + os.getpid() % 20 * 200
 SETTINGS = """

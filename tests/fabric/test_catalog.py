@@ -14,6 +14,7 @@ import pytest
 
 from tests.fabric.fabric import Fabric
 from tests.fabric.test_chains import run, until
+from tests.patience import PATIENCE_S
 from tests.shell.ports import free_port
 from weft.catalog import Client, Unreachable
 from weft.shell.blocks import free_blocks
@@ -112,7 +113,7 @@ async def until_listed(client: Client, expected: set[str], what: str) -> None:
             seen = await listed(client)
             await asyncio.sleep(0.02)  # tidy: other processes tell nobody; bounded below
 
-    async with asyncio.timeout(60):
+    async with asyncio.timeout(PATIENCE_S):
         await look()
     assert expected == seen, what
 

@@ -15,6 +15,7 @@ import pytest
 
 import weft
 from tests.fabric.fabric import Fabric
+from tests.patience import PATIENCE_S
 from weft.checks.accounts import unaccounted
 from weft.client.chain.message import Message
 
@@ -33,7 +34,6 @@ types = ["app.*"]
 dir = "in"
 """
 MESSAGES = 10_000
-PATIENCE_S = 60.0
 HOLDER = """
 import asyncio, sys, weft
 

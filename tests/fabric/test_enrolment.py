@@ -13,13 +13,13 @@ from typing import Any, Self
 import pytest
 
 from tests.fabric.fabric import FIRST_PORT, FLEET
+from tests.patience import PATIENCE_S
 from weft.cli.asking import try_status
 from weft.shell.blocks import free_blocks
 from weft.shell.identity import identity_in
 from weft.shell.keys import load_keys, load_known
 from weft.wire import token
 
-PATIENCE_S = 60.0
 WEFT = [sys.executable, "-m", "weft.cli.main"]
 PAGES = ("status", "metrics", "flight", "quarantine", "healthz")
 
@@ -147,7 +147,7 @@ def test_two_commands_bring_a_machine_in_and_nothing_that_they_write_holds_a_sec
 
 
 def _page(port: int, name: str) -> bytes:
-    with urllib.request.urlopen(f"http://127.0.0.1:{port + 6}/{name}", timeout=10) as answer:
+    with urllib.request.urlopen(f"http://127.0.0.1:{port + 6}/{name}", timeout=PATIENCE_S) as answer:
         return bytes(answer.read())
 
 

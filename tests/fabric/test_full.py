@@ -8,7 +8,8 @@ import pytest
 
 import weft
 from tests.fabric.fabric import Fabric
-from tests.fabric.test_chains import PATIENCE_S, UP, is_back, rows_of, run, until
+from tests.fabric.test_chains import UP, is_back, rows_of, run, until
+from tests.patience import PATIENCE_S
 from weft.base.mail import OUTBOX
 
 pytestmark = pytest.mark.prove("a full disk")

@@ -12,6 +12,7 @@ import pytest
 import zmq
 
 from tests.fabric.fabric import Fabric, numbered_in
+from tests.patience import PATIENCE_S
 from tests.shell.hostile import Intruder
 from weft.base.vectors import VersionVector
 from weft.cli.fleet import Member
@@ -166,7 +167,7 @@ def endless(port: int, megabytes: int) -> Iterator[None]:
     """One message that never ends: MAXMSGSIZE bounds its frames, nothing bounds their number (SIM-020, Z10)."""
     frame = b"\x03" + struct.pack(">Q", 60_000) + bytes(60_000)
     with socket.create_connection(("127.0.0.1", port + LINK), 5) as raw:
-        raw.settimeout(20)
+        raw.settimeout(PATIENCE_S)
         raw.sendall(GREETING)
         raw.sendall(b"\x04" + bytes([len(READY)]) + READY)
         answer = b""

@@ -8,6 +8,7 @@ import psutil
 import pytest
 
 from tests.fabric.closed import ClosedFabric
+from tests.patience import PATIENCE_S
 from weft.shell.blocks import free_blocks
 
 BEGINS = b"\xff" + bytes(8) + b"\x7f\x03\x00"
@@ -21,7 +22,7 @@ def _mechanism(port: int) -> bytes:
     """What whoever listens there says that it takes."""
     heard = b""
     with socket.create_connection(("127.0.0.1", port), 5) as link:
-        link.settimeout(5)
+        link.settimeout(PATIENCE_S)
         link.sendall(BEGINS)
         while len(heard) < GREETING_BYTES and (piece := link.recv(GREETING_BYTES)):
             heard += piece

@@ -9,6 +9,7 @@ import pytest
 
 from tests.fabric.fabric import Fabric
 from tests.fabric.test_chains import run, until
+from tests.patience import PATIENCE_S
 from tests.shell.ports import free_port
 from weft.store import Client
 
@@ -129,7 +130,7 @@ def test_both_sides_of_a_dead_broker_go_on_writing_and_agree_when_it_is_back(tmp
         fabric.start("root")
         await until(lambda: all(map(fabric.is_connected, TREE)), "the broker is back")
         found: list[dict[Any, Any]] = []
-        async with asyncio.timeout(60):
+        async with asyncio.timeout(PATIENCE_S):
             while len(found) < 3 or found[0] != found[1] or found[1] != found[2] or len(found[0]) < 60:
                 await asyncio.sleep(0.2)  # tidy: other processes tell nobody; bounded above
                 found = [await holds(fabric, name) for name in TREE if fabric.of(name).get("serves")]

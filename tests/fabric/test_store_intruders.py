@@ -13,6 +13,7 @@ import zmq
 from tests.fabric.fabric import FLEET
 from tests.fabric.test_chains import run, until
 from tests.fabric.test_store import Brokered, Stores
+from tests.patience import PATIENCE_S
 from tests.shell.hostile import Intruder
 from weft.store import Client
 
@@ -156,7 +157,7 @@ async def play(fabric: Both) -> None:
     await asyncio.to_thread(strangers.context.term)
     await until(lambda: all(counted(fabric, name) > 50 for name in ("root", "sensor-2")), "it is counted")
     expected = [before | {("own", "last"): ("after all", written.chain)}] * len(TREE)
-    async with asyncio.timeout(30):
+    async with asyncio.timeout(PATIENCE_S):
         while (found := await trees_of(place)) != expected:
             assert all(tree.keys() <= expected[0].keys() for tree in found)
             await asyncio.sleep(0.1)  # tidy: other processes tell nobody; bounded above

@@ -13,13 +13,13 @@ from typing import Any, Self
 
 import pytest
 
+from tests.patience import PATIENCE_S
 from weft.cli.demos.real import Nodes, played, until
 from weft.cli.demos.rows import ROWS, Row
 
 pytestmark = pytest.mark.prove("the walk through the document, row by row")
 
 TICKS, PERIOD_S = 8, 0.25
-PATIENCE_S = 20.0
 DOCUMENT = Path(__file__).parents[2] / "docs" / "chains.md"
 WEFT = (sys.executable, "-m", "weft.cli.main")
 

@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 
 from tests.lake.records import NODE_A, NODE_B, batch, chain_of, lost, other, rows_of
+from tests.patience import PATIENCE_S
 from weft.base.effects import Perform, Tell
 from weft.base.errors import StorageFailed, UserError
 from weft.base.now import SECOND, Now
@@ -25,7 +26,6 @@ from weft.shell.journal import Journal
 from weft.shell.recorder import Recorder
 
 WALL = 1_800_000_000_000_000_000
-PATIENCE_S = 60.0
 
 
 class Root:

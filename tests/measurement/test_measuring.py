@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from tests.measurement.world import metrics
+from tests.patience import PATIENCE_S
 from weft.cores.measurement.messages import Measure, Measured, MetricSpec, Place, Reading
 from weft.shell.measuring import Measuring
 from weft.shell.meters import Meters
@@ -25,7 +26,7 @@ class Slow(Meters):
 
     def measure(self, specs: tuple[MetricSpec, ...]) -> tuple[Reading, ...]:
         self.threads.append(threading.current_thread().name)
-        assert self.gate.wait(timeout=10)
+        assert self.gate.wait(timeout=PATIENCE_S)
         return super().measure(specs)
 
 
@@ -41,7 +42,7 @@ def heard(run: Callable[[Measuring], Any], meters: Meters) -> list[tuple[str, st
             arrived.set()
 
         run(Measuring(order, meters))
-        await asyncio.wait_for(arrived.wait(), timeout=10)
+        await asyncio.wait_for(arrived.wait(), timeout=PATIENCE_S)
 
     try:
         asyncio.run(play())
@@ -81,7 +82,7 @@ def test_an_answer_after_the_end_of_the_loop_is_nobodys() -> None:
     meters.gate.set()
     for thread in threading.enumerate():
         if thread.name == "measure-7":
-            thread.join(timeout=10)
+            thread.join(timeout=PATIENCE_S)
             assert not thread.is_alive()
     assert [] == answers
     meters.close()

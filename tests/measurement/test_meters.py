@@ -13,6 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.measurement.world import metrics
+from tests.patience import PATIENCE_S
 from weft.cores.measurement.details import DETAILS
 from weft.cores.measurement.messages import MetricSpec, Reading, Verdict
 from weft.shell.meters import METERS, Kernel, Meters, machine
@@ -526,7 +527,7 @@ def test_real_processes_that_end_stay_in_the_sum(meters: Meters, tmp_path: Path)
         before = one(meters, "PROC_CPU", param=param)
         assert before >= 8
     finally:
-        first.communicate(b"\n", timeout=10)
+        first.communicate(b"\n", timeout=PATIENCE_S)
     assert (before, 0) == (one(meters, "PROC_CPU", param=param), one(meters, "PROC_COUNT", param=param))
 
 

@@ -17,9 +17,10 @@ from typing import Any, NamedTuple
 
 import zmq
 
+from tests.patience import PATIENCE_MS
+
 CALLS, CONTROL, UPDATES, SNAPSHOTS = 0, 1, 2, 3
 KINDS = ("REQ", "correlated REQ", "DEALER", "bare DEALER")
-PATIENCE_MS = 20_000
 BEAT = b"HUGZ"
 
 

@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from tests.client.node import in_loop
+from tests.patience import PATIENCE_S
 from weft.shell import boards
 from weft.shell.boards import Board
 
@@ -18,7 +19,7 @@ def program(place: Path, then: str) -> tuple[str, ...]:
 
 
 async def until(holds: Callable[[], bool]) -> None:
-    async with asyncio.timeout(20):
+    async with asyncio.timeout(PATIENCE_S):
         while not holds():  # noqa: ASYNC110  # another process tells nobody
             await asyncio.sleep(0.02)  # tidy: another process tells nobody; bounded above
 
@@ -39,7 +40,7 @@ async def test_a_board_that_was_told_wrongly_is_not_started_again(
 ) -> None:
     monkeypatch.setattr(boards, "AGAIN_S", (0.01,))
     board = Board(b"said", program(tmp_path / "out", "sys.exit(2)"))
-    await asyncio.wait_for(board._task, 20)
+    await asyncio.wait_for(board._task, PATIENCE_S)
     assert "said " == (tmp_path / "out").read_text("utf-8")
     await board.close()
 

@@ -7,12 +7,12 @@ from typing import Any
 import pytest
 import zmq
 
+from tests.patience import PATIENCE_MS
 from weft.cores.catalog.messages import CheckDone, RunCheck
 from weft.shell.catalogchecks import CheckRunner
 from weft.shell.links import Links
 
 TIME_NS = 10 * 10**9
-PATIENCE_MS = 20_000
 
 
 class Orders:

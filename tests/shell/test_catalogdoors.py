@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 import zmq
 
+from tests.patience import PATIENCE_MS, PATIENCE_S
 from weft.base.effects import Connect, Source
 from weft.base.errors import UserError
 from weft.client.catalog.discovery import Choice
@@ -26,7 +27,6 @@ from weft.shell.links import Links
 from weft.wire.catalog import beacon as codec
 
 HOST = "127.0.0.1"
-PATIENCE_MS = 20_000
 
 
 class Runner:
@@ -81,7 +81,7 @@ async def opened(place: Path, **table: Any) -> AsyncIterator[Opened]:
 
 async def drained(links: Links, count: int) -> list[Heard]:
     heard: list[Heard] = []
-    async with asyncio.timeout(10):
+    async with asyncio.timeout(PATIENCE_S):
         while len(heard) < count:
             heard += links.drain()[0]
             await asyncio.sleep(0)
@@ -90,7 +90,7 @@ async def drained(links: Links, count: int) -> list[Heard]:
 
 async def full_turn(links: Links, count: int) -> list[Heard]:
     """The first turn that hears so many: what a thread of libzmq has not brought yet comes in turns before it."""
-    async with asyncio.timeout(10):
+    async with asyncio.timeout(PATIENCE_S):
         while len(heard := links.drain()[0]) < count:  # noqa: ASYNC110  # sockets tell no event here
             await asyncio.sleep(0)
     return heard
@@ -170,10 +170,10 @@ def test_beats_are_heard_with_where_they_come_from_and_answered_there(tmp_path: 
     async def main() -> None:
         async with opened(tmp_path) as here:
             with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as service:
-                service.settimeout(10)
+                service.settimeout(PATIENCE_S)
                 service.bind((HOST, 0))
                 service.sendto(b"<3 1 thermo", (HOST, here.ports.beats))
-                async with asyncio.timeout(10):
+                async with asyncio.timeout(PATIENCE_S):
                     await here.runner.has_heard.wait()
                 (source, frames) = here.runner.posted[0]
                 address = f"{HOST}:{service.getsockname()[1]}".encode()
@@ -188,7 +188,7 @@ def test_beats_are_heard_with_where_they_come_from_and_answered_there(tmp_path: 
 def test_a_beacon_goes_to_all_addresses_though_one_of_them_fails(tmp_path: Path) -> None:
     async def main() -> None:
         with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as listener:
-            listener.settimeout(10)
+            listener.settimeout(PATIENCE_S)
             listener.bind(("", 0))
             places = ("no.such.host.invalid", "127.0.0.1")
             async with opened(tmp_path, beacon_port=listener.getsockname()[1], beacon_to=places) as here:
@@ -210,7 +210,7 @@ def test_a_beacon_of_a_closed_fabric_has_the_code_of_its_secret(
 ) -> None:
     async def main() -> None:
         with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as listener:
-            listener.settimeout(10)
+            listener.settimeout(PATIENCE_S)
             listener.bind(("127.0.0.1", 0))
             table = {"beacon_port": listener.getsockname()[1], "beacon_to": ["127.0.0.1"], "beacon_key": own}
             async with opened(tmp_path, **table) as here:

@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 import zmq
 
+from tests.patience import PATIENCE_S
 from weft.base.budget import Budget
 from weft.base.effects import Confirm, Confirmed, Connect, Disconnect, Effect, Reply, Send, SendFailed, Source
 from weft.base.endpoints import CONTROL, DATA, SNAPSHOTS, UPDATES, shifted
@@ -120,7 +121,7 @@ class Place:
 
 
 async def until(holds: Callable[[], Any]) -> None:
-    async with asyncio.timeout(10):
+    async with asyncio.timeout(PATIENCE_S):
         while not holds():  # noqa: ASYNC110  # sockets tell no event
             await asyncio.sleep(0)
 
@@ -229,7 +230,7 @@ def test_updates_come_by_topic_and_beats_always_until_another_connection_replace
         async def hear(tag: bytes, key: str) -> list[Any]:
             """Publish until a subscription has arrived, as a heartbeat does; then what came after that."""
             heard = child.configuration.heard
-            async with asyncio.timeout(10):
+            async with asyncio.timeout(PATIENCE_S):
                 while not any(source.peer == tag for _, source in heard):
                     parent.do(Send("publish", b"", Hugz()))
                     await asyncio.sleep(0)
@@ -257,7 +258,7 @@ def test_one_announcement_reaches_everyone_who_is_connected_to() -> None:
     async def play(root: Place, a: Place, b: Place) -> None:
         marco = Announcement("/MARCO", root.endpoint, UUID, {"fleet": "lab"})
         root.do(Connect("announce", a.endpoint), Connect("announce", b.endpoint))
-        async with asyncio.timeout(10):
+        async with asyncio.timeout(PATIENCE_S):
             while not (a.topology.heard and b.topology.heard):
                 root.do(Send("announce", b"", marco))
                 await asyncio.sleep(0)
@@ -407,7 +408,7 @@ def test_garbage_on_every_bound_channel_is_refused_and_counted() -> None:
             for peer in peers:
                 peer.send_multipart([b"", b"noise", b"\xff"])
                 peer.send(b"")
-            async with asyncio.timeout(10):
+            async with asyncio.timeout(PATIENCE_S):
                 while {channel for channel, _ in node.refused} != {"control", "serve", "announced"}:
                     pub.send_multipart([b"/MARCO", b"\xff"])
                     await asyncio.sleep(0)
@@ -509,7 +510,7 @@ def test_a_plain_publisher_reaches_the_measurement_core() -> None:
         pub = stranger(zmq.PUB, place.port + DATA)
         heard = place.cores["measurement"].heard
         try:
-            async with asyncio.timeout(10):
+            async with asyncio.timeout(PATIENCE_S):
                 while ("data", "frame-count") not in place.runner.node.refused or not heard:
                     pub.send_multipart([b"h:1", b'{"type":"HUGZ"}'])
                     pub.send_multipart(encode_data(sample))
@@ -527,7 +528,7 @@ def test_an_update_is_what_a_plain_subscriber_reads() -> None:
         peer = stranger(zmq.SUB, parent.port + UPDATES)
         peer.setsockopt(zmq.SUBSCRIBE, b"/CONFIG/")
         try:
-            async with asyncio.timeout(10):
+            async with asyncio.timeout(PATIENCE_S):
                 while not peer.poll(0):
                     parent.do(Send("publish", b"", update))
                     await asyncio.sleep(0)

@@ -8,6 +8,7 @@ import zmq
 from hypothesis import given
 from hypothesis import strategies as st
 
+from tests.patience import PATIENCE_S
 from weft.base.keys import Binding, KeyTable
 from weft.shell.crowd import Crowd, Knock, hang_up, peer_of
 from weft.shell.keys import Keys
@@ -118,7 +119,7 @@ def test_a_crowd_that_holds_on_ends_its_own_connections_and_a_known_key_comes_in
         port = bound.bind_to_random_port("tcp://127.0.0.1")
         strangers = []
         try:
-            async with asyncio.timeout(30):
+            async with asyncio.timeout(PATIENCE_S):
                 strangers += [await _one_more(port, keeper, number - 63) for number in range(100)]
                 connect_with(own, known, server.public)
                 own.connect(f"tcp://127.0.0.1:{port}")

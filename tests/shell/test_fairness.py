@@ -6,6 +6,7 @@ from typing import Any
 import pytest
 import zmq
 
+from tests.patience import PATIENCE_S
 from tests.shell.test_channels import stranger
 from weft.base.endpoints import CONTROL, LINK
 from weft.shell import links
@@ -37,7 +38,7 @@ def test_a_flood_on_one_channel_does_not_starve_the_others(monkeypatch: pytest.M
         try:
             for _ in range(500):
                 fat.send(b"x" * 400)
-            async with asyncio.timeout(10):
+            async with asyncio.timeout(PATIENCE_S):
                 await until("down", fat)
                 await until("announced", pub)
                 thin.send(b"I came")  # until this is heard it may be the connection that takes its time

@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 import weft
+from tests.patience import PATIENCE_S
 from tests.shell.ports import free_port
 from weft.base.errors import UserError
 from weft.shell.http import limits, server
@@ -17,7 +18,6 @@ from weft.shell.http.messages import Request, Response, Route, Routes, Stream, e
 from weft.shell.http.server import Server, with_loopback
 
 HELLO = Route(lambda _: Response(200, "text/plain", b"hello\n"))
-PATIENCE_S = 10.0
 
 
 def ask(*requests: bytes, routes: Routes | None = None) -> list[bytes]:

@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 import zmq
 
+from tests.patience import PATIENCE_S
 from tests.shell.ports import free_port
 from weft.base.effects import Connect
 from weft.base.endpoints import LINK
@@ -37,7 +38,7 @@ def run(dialogue: Callable[[Links, Links, int], Awaitable[None]]) -> None:
 
 async def hear(side: Links, count: int) -> list[Heard]:
     heard: list[Heard] = []
-    async with asyncio.timeout(10):
+    async with asyncio.timeout(PATIENCE_S):
         while len(heard) < count:
             heard += side.drain()[0]
             await asyncio.sleep(0)
@@ -79,7 +80,7 @@ def test_one_drain_takes_a_budget_and_says_that_there_may_be_more(monkeypatch: p
         for number in range(10):
             child.send("up", b"", [bytes([number])])
         sizes: list[tuple[int, bool]] = []
-        async with asyncio.timeout(10):
+        async with asyncio.timeout(PATIENCE_S):
             while sum(size for size, _ in sizes) < 10:
                 heard, more = parent.drain()
                 sizes += [(len(heard), more)]
@@ -99,7 +100,7 @@ def test_what_is_heard_in_one_turn_fits_into_one_batch() -> None:
         for _ in range(12):
             child.send("up", b"", largest)
         count, more = 0, False
-        async with asyncio.timeout(20):
+        async with asyncio.timeout(PATIENCE_S):
             while count < 12:
                 heard, more = parent.drain()
                 assert sum(len(frame) for item in heard for frame in item.frames) <= 2_097_152 + (4 << 20)

@@ -14,11 +14,11 @@ from zeroconf import ServiceInfo, ServiceStateChange
 from zeroconf.asyncio import AsyncServiceInfo, AsyncZeroconf
 
 from tests.document.wire.vectors import CAPTURED
+from tests.patience import PATIENCE_S
 from weft.cores.document.messages import Found, OpenSession
 from weft.shell import mdns
 from weft.shell.mdns import NOT_INSTALLED, Announced, Eyes, Local, Mdns, info_of, nearest, told_of
 
-PATIENCE_S = 10.0
 MULTICAST: Final = ("224.0.0.251", 5353)
 LOOPBACK: Final = frozenset({Local(ip_address("127.0.0.1"), ip_network("127.0.0.0/8"))})
 

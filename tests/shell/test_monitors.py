@@ -6,6 +6,7 @@ from typing import Any
 
 import zmq
 
+from tests.patience import PATIENCE_S
 from weft.shell.monitors import Monitors
 
 ROUNDS, SOCKETS = 20, 50
@@ -49,5 +50,5 @@ def test_a_socket_that_tries_several_ports_has_one_monitor() -> None:
 
     with warnings.catch_warnings(record=True) as left:
         warnings.simplefilter("always", ResourceWarning)
-        asyncio.run(asyncio.wait_for(main(), 20))
+        asyncio.run(asyncio.wait_for(main(), PATIENCE_S))
     assert [] == left

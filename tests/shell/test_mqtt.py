@@ -11,6 +11,7 @@ from typing import Any, Self
 import aiomqtt
 import pytest
 
+from tests.patience import PATIENCE_S
 from tests.shell.ports import free_port
 from weft.base.chance import Chance
 from weft.base.effects import Source
@@ -20,7 +21,6 @@ from weft.shell import mqtt, mqttsession
 from weft.shell.broker import Broker
 from weft.shell.mqtt import QUEUE, QUEUE_BYTES, TOPICS, MqttLink, Outbox, Place, wait_s
 
-PATIENCE_S = 10.0
 CONNACK, SUBACK = b"\x20\x02\x00\x00", b"\x90\x07\x00\x01" + bytes(5)
 
 

@@ -8,6 +8,7 @@ from typing import Any, Self
 
 import pytest
 
+from tests.patience import PATIENCE_S
 from tests.shell import certificate
 from tests.shell.ports import free_port
 from tests.shell.test_mqtt import Linked, Puppet, played
@@ -113,7 +114,7 @@ class Attempts:
 
 
 async def _in_vain(link: Linked, attempts: Attempts) -> None:
-    async with asyncio.timeout(10), link:
+    async with asyncio.timeout(PATIENCE_S), link:
         await attempts.third.wait()
         attempts.third.clear()
     assert [] == link.node.orders

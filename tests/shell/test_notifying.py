@@ -10,6 +10,7 @@ import msgspec
 import pytest
 
 from tests.fabric.receivers import Hook, MailServer
+from tests.patience import PATIENCE_S
 from tests.shell.ports import free_port
 from weft.base.errors import UserError
 from weft.cores.alerts.messages import Notice, NoticeFailed, NoticeSent, SendNotice
@@ -127,7 +128,7 @@ def test_a_sink_whose_try_hangs_is_not_tried_beside_it() -> None:
         notifying = Notifying(lambda _, order: heard.put_nowait(order), sinks)
         notifying.send(WORK)
         notifying.send(SendNotice(NOTICE, 8))
-        async with asyncio.timeout(30):
+        async with asyncio.timeout(PATIENCE_S):
             return [await heard.get(), await heard.get()]
 
     failed, sent = asyncio.run(main())

@@ -5,6 +5,7 @@ import asyncio
 import pytest
 import zmq
 
+from tests.patience import PATIENCE_S
 from tests.shell.ports import free_port
 from weft.base.effects import Connect
 from weft.base.endpoints import ANNOUNCEMENTS
@@ -46,7 +47,7 @@ def test_a_place_whose_key_is_learnt_later_is_spoken_to(
             speaker.send("announce", b"", [b"call"])
             if first != (OTHER, HERE):
                 known[0] = (HERE,)
-            async with asyncio.timeout(20):
+            async with asyncio.timeout(PATIENCE_S):
                 while not (heard := hearer.drain()[0]):
                     speaker.send("announce", b"", [b"call"])
                     await asyncio.sleep(0.02)  # tidy: libzmq tells nobody whether a handshake succeeds; bounded
@@ -77,7 +78,7 @@ def test_others_are_spoken_to_when_one_is_shut_out(monkeypatch: pytest.MonkeyPat
             speaker.connect(Connect("announce", f"127.0.0.1:{port}"))
 
         async def until_heard(hearer: Links) -> None:
-            async with asyncio.timeout(20):
+            async with asyncio.timeout(PATIENCE_S):
                 while not hearer.drain()[0]:
                     speaker.send("announce", b"", [b"call"])
                     await asyncio.sleep(0.02)  # tidy: libzmq tells nobody whether a handshake succeeds; bounded

@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 
+from tests.patience import PATIENCE_S
 from tests.shell.ports import free_port
 from tests.shell.world import World, samples_in
 from weft.base.errors import OurFault, StorageFailed, UserError
@@ -29,7 +30,6 @@ from weft.shell.identity import begin_start
 from weft.shell.metrics import exposition
 from weft.shell.process import Doors, Process, limits_of
 
-PATIENCE_S = 30
 DAY = 86_400 * SECOND
 
 

@@ -13,6 +13,7 @@ from typing import Any
 
 import pytest
 
+from tests.patience import PATIENCE_S
 from tests.shell.ports import free_port
 from weft.base.effects import Tell
 from weft.base.errors import UserError
@@ -25,7 +26,6 @@ from weft.shell import tape
 from weft.shell.blocks import free_blocks
 from weft.shell.tape import Tape
 
-PATIENCE_S = 60
 HOME = Path(__file__).parents[2]
 SERVE = "import sys; from weft.shell import serve; sys.exit(serve.main())"
 PLANTED = f"from tests.shell import test_recording as t; t.plant(); {SERVE}"

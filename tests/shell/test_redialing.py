@@ -6,6 +6,7 @@ from typing import Any, NamedTuple
 
 import pytest
 
+from tests.patience import PATIENCE_S
 from tests.shell.ports import free_port
 from tests.shell.test_pinned import bound, keys
 from tests.weather import greet_wrongly
@@ -71,7 +72,7 @@ class Rig:
         """Say it until the other end has it; TimeoutError."""
         assert self._peer is not None
         called = f"{LOCAL}:{self.port - CHANNELS[self.kind.dials].place}".encode()
-        async with asyncio.timeout(20):
+        async with asyncio.timeout(PATIENCE_S):
             while True:
                 if self.kind.does_hear:
                     self._peer.send(self.kind.binds, b"", [BEAT, said])

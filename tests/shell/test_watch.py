@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from tests.patience import PATIENCE_S
 from weft.cores.chains.messages import ClientWelcomed, ProcessAttached, ProcessEnded
 from weft.shell.watch import Watch
 
@@ -34,7 +35,7 @@ def test_a_killed_program_is_dead_for_the_chains_once_and_others_are_not() -> No
             watch.hear(ProcessAttached(other.pid))
             watch.hear(ClientWelcomed("far", 4711))  # what a program says of itself
             one.kill()
-            async with asyncio.timeout(10):
+            async with asyncio.timeout(PATIENCE_S):
                 await told.wait()
             assert [("chains", ProcessEnded(one.pid))] == orders
         finally:

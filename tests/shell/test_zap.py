@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 import zmq
 
+from tests.patience import PATIENCE_S
 from weft.base.keys import Binding, KeyTable
 from weft.node.handshake import decide
 from weft.shell.keys import Keys
@@ -84,7 +85,7 @@ def test_a_socket_lets_known_keys_in_and_nobody_when_the_handler_is_gone() -> No
         await knock(unknown, server)
         await knock(known, unknown)  # it takes the server for another
         await knock(known, server)
-        async with asyncio.timeout(10):
+        async with asyncio.timeout(PATIENCE_S):
             while not (bound.poll(0) and keeper.decided["unknown-key"]):  # noqa: ASYNC110  # sockets wake no event
                 await asyncio.sleep(0)
         frames = bound.recv_multipart(copy=False)

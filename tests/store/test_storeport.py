@@ -14,6 +14,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.fabric.fabric import Fabric
+from tests.patience import PATIENCE_S
 from tests.shell.ports import free_port
 from weft.base.effects import Source
 from weft.base.errors import UserError
@@ -28,7 +29,6 @@ from weft.cores.store.messages import (
 )
 from weft.shell.storeport import GARBAGE, MESSAGE_BYTES_MAX, Splitter, StorePort
 
-PATIENCE_S = 10.0
 PEER = Path(__file__).parents[1] / "peers" / "store_client.py"
 
 

@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 import zmq
 
+from tests.patience import PATIENCE_MS
 from tests.weather import greet_wrongly
 from weft.checks import Acknowledged, judge
 from weft.checks.history import Fact, Violation
@@ -16,7 +17,6 @@ from weft.torture.book import Book
 from weft.torture.clients import Machine, Service
 
 LOCAL = "127.0.0.1"
-PATIENCE_MS = 10_000
 
 
 class Broker:

@@ -6,7 +6,7 @@ from typing import Any, NamedTuple, Self
 
 import h11
 
-BOUND_S = 10.0
+from tests.patience import PATIENCE_S
 
 
 class Heard(NamedTuple):
@@ -21,7 +21,7 @@ class Heard(NamedTuple):
 
 async def ask(port: int, method: str, path: str, body: bytes, headers: dict[str, str]) -> Heard:
     """One request. Names of headers with `_` for `-`; an empty one is not sent."""
-    async with asyncio.timeout(BOUND_S):
+    async with asyncio.timeout(PATIENCE_S):
         reader, writer = await asyncio.open_connection("127.0.0.1", port)
         told = {"host": f"127.0.0.1:{port}", "content-length": str(len(body))}
         told |= {name.replace("_", "-"): value for name, value in headers.items()}
@@ -79,7 +79,7 @@ class Viewer:
 
     async def next(self) -> Event:
         """The next event that is a state."""
-        async with asyncio.timeout(BOUND_S):
+        async with asyncio.timeout(PATIENCE_S):
             while True:
                 while "\n\n" not in self._text:
                     await self._more()

@@ -15,6 +15,7 @@ from typing import Any
 
 import pytest
 
+from tests.patience import PATIENCE_S
 from tests.web import stub as stubs
 from tests.web.browser import Heard, Viewer, ask
 from tests.web.stub import Stub
@@ -24,7 +25,6 @@ from weft.web.board import Board
 from weft.web.settings import Settings
 
 TOKEN = "a token of the tests"
-BOUND_S = 60.0
 PASS = {"verb": "add", "reference": {"period": 1, "jam": 1}, "xml": '<pass team="home" points="4"/>'}
 
 
@@ -79,7 +79,7 @@ def place(tmp_path: Path) -> Path:
 
 
 def run(dialogue: Coroutine[Any, Any, None]) -> None:
-    asyncio.run(asyncio.wait_for(dialogue, BOUND_S))
+    asyncio.run(asyncio.wait_for(dialogue, PATIENCE_S))
 
 
 @pytest.mark.proves("JAM-020")
@@ -378,7 +378,7 @@ def test_a_board_ends_with_its_parent(place: Path) -> None:
         await board.start()
         running = asyncio.ensure_future(board.run(asyncio.Event()))
         await parent.communicate(b"\n")
-        await asyncio.wait_for(running, 10)
+        await asyncio.wait_for(running, PATIENCE_S)
 
     run(dialogue())
 
