@@ -11,8 +11,8 @@ from pathlib import Path
 from typing import Any, Self
 
 from tests.interop.programs import needed
+from tests.patience import PATIENCE_S
 
-BOUND_S = 30.0
 FLAGS = (
     "--headless",
     "--no-sandbox",
@@ -79,7 +79,7 @@ class Chromium:
         self._number += 1
         message = {"id": self._number, "method": method, "params": params}
         os.write(self._write, json.dumps(message | ({"sessionId": session} if session else {})).encode() + b"\0")
-        ends_at = time.monotonic() + BOUND_S
+        ends_at = time.monotonic() + PATIENCE_S
         while (heard := self._hear(ends_at)).get("id") != self._number:
             self._note(heard)
         assert "error" not in heard, heard
@@ -121,7 +121,7 @@ class Page:
 
     def until(self, script: str, what: str = "") -> Any:
         """Wait until an expression holds; what it is then."""
-        ends_at = time.monotonic() + BOUND_S
+        ends_at = time.monotonic() + PATIENCE_S
         quiet = f"(() => {{ try {{ return {script}; }} catch {{ return false; }} }})()"  # its script may not run yet
         while not (found := self.run(quiet)):
             assert time.monotonic() < ends_at, f"never: {what or script}; {self.browser.complaints}"

@@ -19,12 +19,13 @@ from typing import Any, Final, Self, TypeVar
 import pytest
 
 from tests.interop.programs import needed
+from tests.patience import PATIENCE_S
 
 T = TypeVar("T")
 CLONE_NEWNET: Final = 0x4000_0000
 NOBODY: Final = "02:00:00:00:00:99"
 """A hardware address that no machine has."""
-ANSWER_S: Final = 60.0
+ANSWER_S: Final = PATIENCE_S
 _numbers: Final = itertools.count(1)
 
 
@@ -78,7 +79,7 @@ class Net:
         return f"{self._base}-{name}"
 
     def _run(self, *words: str) -> None:
-        ran = subprocess.run([self._ip, *words], capture_output=True, text=True, timeout=20, check=False)
+        ran = subprocess.run([self._ip, *words], capture_output=True, text=True, timeout=PATIENCE_S, check=False)
         if ran.returncode:
             why = f"weft: ip {' '.join(words)}: {ran.stderr.strip()}"
             pytest.fail(

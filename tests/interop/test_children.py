@@ -10,12 +10,12 @@ import pytest
 
 from tests.fabric.placed import PlacedFabric
 from tests.interop.programs import needed
+from tests.patience import PATIENCE_S
 
 PEERS: Final = Path(__file__).parent / "peers"
 JEROMQ: Final = "/usr/share/java/jeromq.jar"
 LAB: Final = "/CONFIG/lab/"
 NAMES: Final = ("root", "sensor-1")
-PATIENCE_S: Final = 60.0
 Line = tuple[str, str, int, Any]
 """Word, key or subtree, number, value."""
 
@@ -85,7 +85,7 @@ def test_a_req_in_c_gets_the_bundle(fabric: PlacedFabric, child_in_c: str) -> No
 def test_a_req_in_c_hears_a_refusal_and_a_tip(fabric: PlacedFabric, child_in_c: str) -> None:
     assert [("KTHXBAI", f"/.tip{LAB}", tip(fabric), None)] == lines(child_in_c, at(fabric, 3), f"/.tip{LAB}")
     ran = subprocess.run(
-        (child_in_c, at(fabric, 3), "nowhere"), capture_output=True, text=True, timeout=60, check=False
+        (child_in_c, at(fabric, 3), "nowhere"), capture_output=True, text=True, timeout=PATIENCE_S, check=False
     )
     assert (1, "WTF") == (ran.returncode, ran.stdout.partition(" ")[0])
     assert ran.stdout.endswith(" 1\n")

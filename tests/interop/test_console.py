@@ -8,12 +8,12 @@ from pathlib import Path
 import pytest
 
 from tests.interop.chromium import Chromium, Page
+from tests.patience import PATIENCE_S
 from weft.cli.asking import order, try_status
 from weft.cli.demo import NODES, ROOT, texts
 from weft.cli.fleet import Fleet, Member
 from weft.shell.blocks import free_blocks
 
-BOUND_S = 60.0
 VICTIM = "sensor-4"
 
 
@@ -28,7 +28,7 @@ class Running:
         for name in NODES:
             words = ("-m", "weft.cli.main", "up", str(place / f"{name}.toml"))
             self.fleet.add(Member(name, words, self.ports[name]))
-        ends_at = time.monotonic() + BOUND_S
+        ends_at = time.monotonic() + PATIENCE_S
         while len((try_status(self.ports[ROOT]) or {"tree": []})["tree"]) < len(NODES) - 1:
             assert time.monotonic() < ends_at, "the fleet does not come together"
 

@@ -20,6 +20,7 @@ from tests.interop.document.machines import Hall, Scorer, pyre_python
 from tests.interop.moat.peers import until
 from tests.interop.netns import host_of
 from tests.interop.programs import needed
+from tests.patience import PATIENCE_S
 from weft.base.chance import Chance
 from weft.wire.document.xml import Node, canonical
 
@@ -74,7 +75,7 @@ def test_one_command_typed_on_each_of_two_machines_is_enough(tmp_path: Path) -> 
 
     def digest(state: Path) -> str:
         ran = subprocess.run(
-            [*weft, "digest", "--json", "--node", str(state)], capture_output=True, timeout=30, check=False
+            [*weft, "digest", "--json", "--node", str(state)], capture_output=True, timeout=PATIENCE_S, check=False
         )
         return ran.stdout.decode() if ran.returncode == 0 else ""
 
@@ -83,7 +84,7 @@ def test_one_command_typed_on_each_of_two_machines_is_enough(tmp_path: Path) -> 
         for number, state in enumerate(states):
             until(partial(digest, state), logs[number].said)
             entry = ["add", "period=1", f"jam={number + 1}", PASS.format(number), "--node", str(state)]
-            subprocess.run([*weft, *entry], capture_output=True, timeout=30, check=True)
+            subprocess.run([*weft, *entry], capture_output=True, timeout=PATIENCE_S, check=True)
         until(lambda: digest(states[0]) == digest(states[1]), lambda: "".join(log.said() for log in logs))
         assert 2 == json.loads(digest(states[0]))["operations"]
 
@@ -160,7 +161,7 @@ def test_program_written_from_the_seed_alone_takes_part_in_a_real_nodes_session(
             scorer.endpoint,
         ]
         ran = subprocess.run(
-            hall.net.command(1, [*words, *edits]), capture_output=True, text=True, timeout=30, check=False
+            hall.net.command(1, [*words, *edits]), capture_output=True, text=True, timeout=PATIENCE_S, check=False
         )
         assert 0 == ran.returncode, ran.stderr
         told = json.loads(ran.stdout)
@@ -184,7 +185,7 @@ def test_digest_is_that_of_what_libxml2_makes_canonical(tmp_path: Path) -> None:
             client.add("team=home", '<person number="7" name="&#13;x&#10;y"/>')
             digest, shown = client.digest()["digest"], client.show()
         words = [sys.executable, "-m", "weft.cli.main", "doc", "show", "--c14n", "--node", str(scorer.state)]
-        ours = subprocess.run(words, capture_output=True, timeout=30, check=False)
+        ours = subprocess.run(words, capture_output=True, timeout=PATIENCE_S, check=False)
         assert 0 == ours.returncode, ours.stderr
         theirs = subprocess.run([needed("xmllint"), "--c14n", "-"], input=ours.stdout, capture_output=True, check=True)
         assert digest == hashlib.sha256(theirs.stdout).hexdigest()

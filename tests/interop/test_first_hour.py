@@ -12,13 +12,13 @@ from typing import IO, Final
 import pytest
 
 from tests.house.requirements import ROOT
+from tests.patience import PATIENCE_S
 
 PAGE: Final = ROOT / "docs" / "first-hour.md"
 BLOCK: Final = re.compile(
     r"^```(?P<kind>\w+)(?: (?P<how>file|until)=(?P<what>\S+|\"[^\"\n]*\"))?\n(?P<text>.*?)^```",
     re.MULTILINE | re.DOTALL,
 )
-PATIENCE_S: Final = 120.0
 
 
 class Shell:
@@ -56,7 +56,7 @@ class Shell:
     def end(self) -> None:
         assert self.process.stdin is not None
         self.process.stdin.write("kill $(jobs -p); wait\n")
-        self.process.communicate(timeout=60)
+        self.process.communicate(timeout=PATIENCE_S)
 
 
 @pytest.fixture

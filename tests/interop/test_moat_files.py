@@ -12,6 +12,7 @@ import pytest
 from tests.interop.moat.peers import CYCLE_S, until, versions
 from tests.interop.moat.speaker import GONE, Path, living
 from tests.interop.moat.world import Room
+from tests.patience import PATIENCE_S
 from weft.cli.asking import order
 
 VALUES = {
@@ -27,7 +28,7 @@ VALUES = {
 def weft(*words: str | int | File) -> str:
     """A command of Weft; what it prints."""
     command = [sys.executable, "-m", "weft.cli.main", *map(str, words)]
-    ran = subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)
+    ran = subprocess.run(command, capture_output=True, text=True, timeout=PATIENCE_S, check=False)
     assert 0 == ran.returncode, ran.stderr
     return ran.stdout
 

@@ -15,10 +15,10 @@ import pytest
 from tests.interop.moat.peers import CYCLE_S, Program, python_of, until, versions
 from tests.interop.moat.speaker import GONE, Path, RefusedError, Speaker
 from tests.interop.moat.world import Room
+from tests.patience import PATIENCE_S
 
 BROKEN_S: Final = 3.0
 RETURN_S: Final = 20.0  # an attempt to connect comes up to four seconds later, and the machine may be busy
-PATIENCE_S: Final = 30.0
 
 
 @pytest.fixture(scope="module", params=versions())

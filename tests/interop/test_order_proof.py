@@ -20,6 +20,7 @@ import zmq
 
 from tests.fabric.fabric import SETTINGS
 from tests.interop.programs import needed
+from tests.patience import PATIENCE_S
 from weft.base.endpoints import LINK
 from weft.cli.asking import try_status
 from weft.shell.blocks import free_blocks
@@ -119,7 +120,7 @@ def traced(program: str, place: Path) -> Proof:
         assert ask(port) == ANSWERS
     finally:
         os.killpg(node.pid, signal.SIGTERM)  # strace itself does not hear it
-        node.communicate(timeout=60)
+        node.communicate(timeout=PATIENCE_S)
     return told_by(trace.read_text("utf-8", "replace"))
 
 

@@ -14,9 +14,9 @@ import pytest
 
 from tests.fabric.fabric import Fabric
 from tests.interop.programs import needed
+from tests.patience import PATIENCE_S
 from tests.shell.ports import free_port
 
-BOUND_S = 60.0
 CONFIG = """
 global: {{scrape_interval: 1s, scrape_timeout: 1s}}
 scrape_configs:
@@ -55,7 +55,7 @@ def asked(port: int, query: str) -> dict[str, float]:
 
 
 def until(port: int, query: str, nodes: set[str]) -> dict[str, float]:
-    ends_at = time.monotonic() + BOUND_S
+    ends_at = time.monotonic() + PATIENCE_S
     while set(found := asked(port, query)) != nodes:
         assert time.monotonic() < ends_at, f"{query} has {found}"
         select.select([], [], [], 0.2)  # Prometheus tells nobody when it has scraped

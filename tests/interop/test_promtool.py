@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from tests.interop.programs import needed
+from tests.patience import PATIENCE_S
 from weft.lake.series import define
 from weft.pipeline.exposition import Exposition
 
@@ -39,10 +40,10 @@ def dumped(home: Path, text: str) -> list[tuple[dict[str, str], float, int]]:
     (home / "export.om").write_text(text, "utf-8")
     tool = needed("promtool")
     made = [tool, "tsdb", "create-blocks-from", "openmetrics", str(home / "export.om"), str(home / "out")]
-    subprocess.run(made, check=True, capture_output=True, timeout=60)
+    subprocess.run(made, check=True, capture_output=True, timeout=PATIENCE_S)
     (home / "out" / "wal").mkdir()  # the dump wants a log of what is not in blocks yet
     told = subprocess.run(
-        [tool, "tsdb", "dump", str(home / "out")], check=True, capture_output=True, timeout=60, encoding="utf-8"
+        [tool, "tsdb", "dump", str(home / "out")], check=True, capture_output=True, timeout=PATIENCE_S, encoding="utf-8"
     )
     found = []
     for line in told.stdout.splitlines():

@@ -15,11 +15,11 @@ import pytest
 from tests.house.requirements import ROOT
 from tests.interop.netns import Net, host_of
 from tests.interop.programs import needed
+from tests.patience import PATIENCE_S
 
 PAGE: Final = ROOT / "docs" / "second-machine.md"
 LINE: Final = re.compile(r"^machine-(?P<machine>\d)\$ (?P<words>.*?)(?P<waits> &)?\s*(?:#.*)?$", re.MULTILINE)
 MORE: Final = "[store]\n[catalog]\n[doc.session.friday]\n"
-PATIENCE_S: Final = 60.0
 WEFT: Final = [sys.executable, "-m", "weft.cli.main"]
 
 

@@ -7,7 +7,8 @@ from typing import Any, Final, NamedTuple, Self
 
 import msgpack
 
-PATIENCE_S: Final = 20.0
+from tests.patience import PATIENCE_S
+
 PATH, BIG_INT = 3, 2
 
 
