@@ -8,6 +8,8 @@ import heapq
 from collections.abc import Callable, Hashable
 from typing import Any, Final
 
+from weft.base.now import MILLISECOND
+
 ALONE: Final = ""
 Entry = tuple[Any, ...]
 
@@ -65,3 +67,18 @@ class Bag:
     def _take(self, entry: Entry) -> None:
         self._heap.remove(entry)
         heapq.heapify(self._heap)
+
+
+class Bagged:
+    """What is under way is a bag: one message of it is delivered, dropped or doubled."""
+
+    bag: Bag
+
+    def deliver(self, place: int, count: int) -> None:
+        self.bag.deliver(place, count)
+
+    def drop(self, place: int) -> None:
+        self.bag.drop(place)
+
+    def double(self, place: int, to: int) -> None:
+        self.bag.double(place, to * 100 * MILLISECOND)

@@ -12,7 +12,8 @@ from tests.chains import test_engine_properties as chains
 from tests.clone import net as clone
 from tests.configuration import test_properties as configuration
 from tests.document import net as document
-from tests.machines.bag import ALONE, Bag
+from tests.machines.admission import EnrolmentStory
+from tests.machines.bag import ALONE, Bag, Bagged
 from tests.store import net as store
 from tests.topology import net as topology
 from weft.base.now import MILLISECOND, SECOND
@@ -23,21 +24,6 @@ from weft.cores.document.messages import Begin
 from weft.cores.service.messages import Update
 
 WHEN = ("now", "before", "behind")
-
-
-class Bagged:
-    """What is under way is a bag: one message of it is delivered, dropped or doubled."""
-
-    bag: Bag
-
-    def deliver(self, place: int, count: int) -> None:
-        self.bag.deliver(place, count)
-
-    def drop(self, place: int) -> None:
-        self.bag.drop(place)
-
-    def double(self, place: int, to: int) -> None:
-        self.bag.double(place, to * 100 * MILLISECOND)
 
 
 class CarrierStory:
@@ -592,6 +578,7 @@ STORIES: dict[str, tuple[type[Any], int]] = {
     "clone": (CloneStory, 15),
     "configuration": (ConfigurationStory, 10),
     "document": (DocumentStory, 12),
+    "enrolment": (EnrolmentStory, 15),
     "service": (ServiceStory, 8),
     "store": (StoreStory, 15),
     "topology": (TopologyStory, 15),

@@ -13,6 +13,7 @@ from weft.cores.chains.engine import Engine
 from weft.cores.clone import context as clone
 from weft.cores.configuration.core import Configuration
 from weft.cores.document.log import Log
+from weft.cores.enrolment.invitations import Invitations
 from weft.cores.service.core import Service
 from weft.cores.store.replica import Replica as StoreReplica
 from weft.cores.topology.election import Election
@@ -37,6 +38,7 @@ PLANTED: dict[str, tuple[Any, str, Any]] = {
     "clone": (clone.Context, "learn", deleted_pairs_stay_with_clones(clone.Context.learn)),
     "configuration": (Configuration, "restore", lambda *_: None),
     "document": (Log, "restore", lambda *_: None),
+    "enrolment": (Invitations, "restore", lambda *_: None),
     "service": (Service, "come_back", lambda *_: None),
     "store": (StoreReplica, "restore", lambda *_: None),
     "topology": (Election, "vote", aye_before_durable),

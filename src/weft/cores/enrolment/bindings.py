@@ -130,8 +130,11 @@ class Bindings:
             self._forget(node, binding, order.ticket)
 
     def _forget(self, node: bytes, binding: Binding, ticket: int) -> None:
+        del self.known[node]  # at once: a renewal that is due in this turn would bring the key back
+
         def written(code: int, _: Now) -> None:
             if code:
+                self.known[node] = binding
                 self.context.refuse(ticket, "busy", "the configuration cannot be written now")
             else:
                 self.context.tell(KeyRevoked(node.hex(), binding.name))

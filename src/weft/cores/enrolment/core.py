@@ -42,7 +42,7 @@ class Enrolment:
         """Restore the invitations; bindings come with the configuration."""
         for _, record in entries:
             if isinstance(record, CoreRecord) and record.core == self.name:
-                self.invitations.restore(from_record(record))
+                self.invitations.restore(from_record(record), now)
 
     def condense(self) -> Iterable[CoreRecord]:
         return self.invitations.condense()

@@ -87,9 +87,11 @@ class Invitations:
         self._pending: dict[bytes, bytes] = {}
         """By node: the invitation for which its binding is being written."""
 
-    def restore(self, invitation: Invitation) -> None:
-        """Restore a record; the last one of an invitation counts."""
+    def restore(self, invitation: Invitation, now: Now) -> None:
+        """Restore a record; the last one of an invitation counts. A crash may have lost the WELCOME of the last machine."""
         self._put(invitation)
+        if invitation.state == State.USED.name and now.wall < invitation.expires_at:
+            self.grace_until = now.mono + limits.GRACE_NS
 
     def condense(self) -> Iterable[CoreRecord]:
         return [to_record(each) for each in self.kept.values()]
@@ -266,8 +268,12 @@ class Invitations:
             self.context.tell(InvitationEnded(ident, "used"))
 
     def admit_again(self, invitation: Invitation, then: State, knock: Knock, now: Now) -> None:
-        """Its WELCOME was lost: send it again."""
-        self._welcome(invitation, knock, now)
+        """Its WELCOME was lost: send it again, unless the key was revoked since then."""
+        bound = self.bindings.known.get(knock.join.node)
+        if bound is not None and knock.curve in bound.curve:
+            self._welcome(invitation, knock, now)
+        else:
+            self.refuse_as(knock, "revoked", "the key of this machine was revoked after it joined by this token")
 
     def count_wrong(self, invitation: Invitation, then: State, knock: Knock, now: Now) -> None:
         """Count a wrong proof, durably, so that a crash gives no further tries."""
