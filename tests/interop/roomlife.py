@@ -57,8 +57,24 @@ def fill(place: Path) -> str:
     return "never full"
 
 
+def orphan() -> int:
+    """A child that outlives its parent, until it has ended and is gone: its process id; a zombie is there still."""
+    made = subprocess.run(("sh", "-c", "sleep 0.1 >&- & echo $!"), capture_output=True, text=True, check=True)
+    return int(made.stdout)
+
+
+def is_gone(process: int) -> bool:
+    """Whether it is, soon."""
+    for _ in range(100):
+        if not Path(f"/proc/{process}").exists():
+            return True
+        time.sleep(PATIENCE_S / 20)  # tidy: who ends an orphan tells nobody; bounded above
+    return False
+
+
 def main() -> None:
     told: dict[str, str | bool] = {}
+    left = orphan()
     net = Net(2, "life")
     servers: list[socket.socket] = []
 
@@ -93,6 +109,7 @@ def main() -> None:
         told["read-only"] = on("", lambda: fill(place))
         run("umount", name)
     net.end()
+    told["orphan is gone"] = is_gone(left)
     sys.stdout.write(json.dumps(told))
 
 

@@ -11,7 +11,7 @@ import pytest
 from tests.interop.programs import needed
 from weft.torture import plan
 from weft.torture.plan import Event, Plan
-from weft.torture.room import INSIDE, OWN, SPACES
+from weft.torture.room import INSIDE, KEEPER, OWN, SPACES
 
 ROOT = Path(__file__).parents[2]
 ALLOW = (
@@ -31,6 +31,7 @@ def test_a_room_cuts_loudly_and_silently_fills_disks_and_leaves_nothing_behind()
         needed("unshare"),
         *(() if os.geteuid() == 0 else OWN),
         *SPACES,
+        *KEEPER,
         sys.executable,
         "-m",
         "tests.interop.roomlife",
@@ -48,6 +49,7 @@ def test_a_room_cuts_loudly_and_silently_fills_disks_and_leaves_nothing_behind()
         "whole again": "hello",
         "full": "ENOSPC",
         "read-only": "EROFS",
+        "orphan is gone": True,
     }
     assert expected == json.loads(ran.stdout)
     assert before == networks()

@@ -28,6 +28,8 @@ INSIDE: Final = "WEFT_TORTURE_ROOM"
 """Environment variable that is set for the command inside."""
 SPACES: Final = ("--net", "--mount", "--pid", "--fork", "--kill-child", "--mount-proc")
 OWN: Final = ("--user", "--map-root-user")
+KEEPER: Final = ("sh", "-c", '"$@"; exit $?', "room")
+"""The first process of a room: a shell, which lets orphans end. Who is first without that keeps each of them as a zombie."""
 TRIAL_S: Final = 20.0
 CLONE_NEWNET: Final = 0x4000_0000
 TUNSETIFF: Final = 0x4004_54CA
@@ -44,7 +46,7 @@ def enter(arguments: Sequence[str]) -> int | None:
     words = _unshare()
     if not words:
         return None
-    command = [*words, sys.executable, "-m", "weft.cli.main", *arguments]
+    command = [*words, *KEEPER, sys.executable, "-m", "weft.cli.main", *arguments]
     ran = subprocess.Popen(command, env={**os.environ, INSIDE: "1"})
     while True:
         try:
