@@ -13,6 +13,7 @@ from typing import Any
 
 import msgspec
 
+from tests.weather import Frames
 from weft.base.chance import Chance
 from weft.base.effects import Connect, Disconnect, Effect, Persist, Reply, Send, Source, Tell
 from weft.base.errors import PeerError
@@ -36,7 +37,7 @@ from weft.cores.topology.messages import (
     TopologySettings,
 )
 from weft.wire import discovery
-from weft.wire.replication import NO_QUORUM, counter_of, epoch_of, number_of
+from weft.wire.replication import NO_QUORUM, counter_of, epoch_of, number_of, refusal
 
 SYNC_NS = 1 * MILLISECOND
 FRESH_NS = 50 * MILLISECOND
@@ -359,6 +360,10 @@ class Net:
         """How long an elected root takes to start again in its new role; 0: it need not."""
         self.wired = True
         """Whether messages travel as frames."""
+        self.weather: Callable[[Frames], Frames] = lambda frames: frames
+        """What the cables make of a message."""
+        self.altered: list[tuple[Any, Any]] = []
+        """What was said, and what was heard instead."""
         self.has_digests = False
         """Whether nodes show the digest of what they hold (FLD-003)."""
         self.write_ns = 3 * MILLISECOND
@@ -442,10 +447,10 @@ class Net:
 
     def announce(self, sender: Machine, endpoint: str, message: Announcement) -> None:
         other = self.machines.get(endpoint)
-        message = discovery.decode_announcement(discovery.encode_announcement(message)) if self.wired else message
         if other is not None and other.up:
-            action = other.alive(lambda: other.hear(message, Source("announced", b"")))
-            self.post(sender, other, action)
+            heard = self._read(other, message, discovery.seal_announcement, discovery.decode_announcement)
+            if heard is not None:
+                self.post(sender, other, other.alive(lambda: other.hear(heard, Source("announced", b""))))
 
     def call(self, sender: Machine, endpoint: str, message: Any) -> None:
         other = self.machines.get(endpoint)
@@ -453,18 +458,38 @@ class Net:
             return
         self._count += 1
         token = b"\x00%d" % self._count
-        asked = discovery.decode_control(discovery.encode_call(message)) if self.wired else Asked((b"",), message)
+        asked = self._read(other, message, discovery.seal_call, discovery.decode_control)
         self._tokens[token] = sender, sender.starts
-        action = other.alive(lambda: other.hear(asked, Source("control", token)))
-        self.post(sender, other, action)
+        if asked is None:
+            self.answer(other, token, Answer((b"",), refusal(PeerError(*self.refused[-1]))))
+        else:
+            heard = asked if self.wired else Asked((b"",), message)
+            self.post(sender, other, other.alive(lambda: other.hear(heard, Source("control", token))))
 
     def answer(self, sender: Machine, token: bytes, answer: Answer) -> None:
         asker, start = self._tokens[token]
-        wired = discovery.decode_called(discovery.encode_control_answer(answer)) if self.wired else answer.message
         if asker.up and asker.starts == start:
-            source = Source("call", sender.endpoint.encode())
-            action = asker.alive(lambda: asker.hear(wired, source))
-            self.post(sender, asker, action)
+            said = self._read(asker, answer, discovery.seal_control_answer, discovery.decode_called)
+            heard = said if self.wired else answer.message
+            if heard is not None:
+                source = Source("call", sender.endpoint.encode())
+                self.post(sender, asker, asker.alive(lambda: asker.hear(heard, source)))
+
+    def _read(
+        self, hearer: Machine, message: Any, seal: Callable[[Any], Frames], decode: Callable[[Frames], Any]
+    ) -> Any:
+        """What arrives of a message; None: it was refused."""
+        if not self.wired:
+            return message
+        frames = seal(message)
+        try:
+            heard = decode(self.weather(list(frames)))
+        except PeerError as error:
+            self.refused.append((hearer.name, error.code))
+            return None
+        if heard != (said := decode(frames)):
+            self.altered.append((said, heard))
+        return heard
 
     # What may never be
 

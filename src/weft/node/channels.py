@@ -159,14 +159,14 @@ def _stream(core: str, decode: Any, encode: Any, socket: str, how: str) -> Chann
 
 
 _up = Channel("carrier", "stream", hop.decode, hop.seal, Garbled)
-_announce = Channel("topology", "publish", _unheard, discovery.encode_announcement)
+_announce = Channel("topology", "publish", _unheard, discovery.seal_announcement)
 _announced = Channel("topology", "publish", discovery.decode_announcement, _unsaid)
 _updates = Channel("configuration", "publish", replication.decode_update, _unsaid)
 _publish = Channel("configuration", "publish", _unheard, replication.seal_update)
 _data = Channel("measurement", "publish", data.decode, _unsaid)
 _clients = Channel("chains", "stream", clients.decode_asked, clients.encode, chains.Garbled)
-_call = _stream("topology", discovery.decode_called, discovery.encode_call, "DEALER", CALLS)
-_control = _stream("topology", discovery.decode_control, discovery.encode_control_answer, "ROUTER", BINDS)
+_call = _stream("topology", discovery.decode_called, discovery.seal_call, "DEALER", CALLS)
+_control = _stream("topology", discovery.decode_control, discovery.seal_control_answer, "ROUTER", BINDS)
 _ask = _stream("configuration", replication.decode_answer, replication.seal_ask, "DEALER", DIALS)
 _serve = _stream("configuration", replication.decode_ask, replication.seal_answer, "ROUTER", BINDS)
 _enrol = _stream("enrolment", enrolment.decode_join, enrolment.encode_answer, "ROUTER", BINDS)

@@ -10,8 +10,12 @@ names in them are kept, those that are known have their types. An announcement o
 ROUTER may also hear and answer WTF (`wire.replication.Wtf`). `whois` asks any node who it is; the answer is `iam` with
 `{fleet, name, era}` (FLD-010); an older node answers WTF.
 
+A node of ours says each of them with `sum` as the last name of its content or properties: in eight hex digits the CRC-32 of all
+four frames before it. What was altered on the way is refused as `bad-sum` (FLD-030); who does not know the name passes it by, and
+what carries none is taken as it comes.
+
 What is none of it raises PeerError: `frame-count`, `envelope`, `command`, `key`, `endpoint`, `uuid`, `content`,
-`properties`, `code`, `too-large`.
+`properties`, `code`, `too-large`, `bad-sum`.
 """
 
 import re
@@ -34,6 +38,8 @@ GRANTED, REFUSED = "aye", "nay"
 """What a voter answers a candidate, as it stands on the wire."""
 COMMANDS: Final = ("polo", "assignment", "stop", "sos", "keepcalm", "yo", GRANTED, REFUSED, "whois", "iam")
 FRAMES: Final = 4
+CONTENT_AT: Final = 3
+"""Where among the frames the content or the properties stand."""
 CONTENT_BYTES_MAX: Final = 16 << 10
 PROPERTIES_BYTES_MAX: Final = 128 << 10  # the labels of a node take 5 KiB, the names of all groups below one 66 KB
 TEXT_MAX: Final = 255
@@ -91,6 +97,11 @@ def encode_announcement(message: Announcement) -> list[bytes]:
     return _frames(message.key, message.endpoint, message.uuid, message.content)
 
 
+def seal_announcement(message: Announcement) -> list[bytes]:
+    """As a node says it: with a sum (FLD-030)."""
+    return jsontext.sealed(encode_announcement(message), CONTENT_AT)
+
+
 def decode_announcement(frames: list[bytes]) -> Announcement:
     """Something that a node says to all (TOP-001)."""
     key, endpoint, uuid, content = _four(frames)
@@ -105,6 +116,11 @@ def encode_call(message: Control | Wtf) -> list[bytes]:
     return [b"", *_control_frames(message)]
 
 
+def seal_call(message: Control | Wtf) -> list[bytes]:
+    """As a node says it: with a sum, unless it is a refusal (FLD-030)."""
+    return [b"", *_sealed_control(message)]
+
+
 def decode_control(frames: list[bytes]) -> Asked:
     """What is said to this node, from the frames behind the identity of who says it (CFG-010, TOP-002)."""
     envelope, message = split(frames, WORDS)
@@ -114,6 +130,11 @@ def decode_control(frames: list[bytes]) -> Asked:
 def encode_control_answer(answer: Answer) -> list[bytes]:
     """The frames of an answer, in the envelope of what it answers."""
     return [*answer.envelope, *_control_frames(answer.message)]
+
+
+def seal_control_answer(answer: Answer) -> list[bytes]:
+    """As a node says it: with a sum, unless it is a refusal (FLD-030)."""
+    return [*answer.envelope, *_sealed_control(answer.message)]
 
 
 def decode_called(frames: list[bytes]) -> Control | Wtf:
@@ -128,6 +149,11 @@ def _control_frames(message: Control | Wtf) -> list[bytes]:
     return _frames(message.command, message.endpoint, message.uuid, message.properties)
 
 
+def _sealed_control(message: Control | Wtf) -> list[bytes]:
+    frames = _control_frames(message)
+    return frames if type(message) is Wtf else jsontext.sealed(frames, CONTENT_AT)
+
+
 def _frames(word: str, endpoint: str, uuid: bytes, content: dict[str, Any]) -> list[bytes]:
     return [word.encode(), endpoint.encode(), uuid, jsontext.encode(content)]
 
@@ -135,7 +161,7 @@ def _frames(word: str, endpoint: str, uuid: bytes, content: dict[str, Any]) -> l
 def _four(frames: list[bytes]) -> list[bytes]:
     if len(frames) != FRAMES:
         raise PeerError("frame-count", f"{len(frames)} frames", frames[0] if frames else b"")
-    return frames
+    return jsontext.unsealed(frames, CONTENT_AT)
 
 
 def _control(frames: list[bytes]) -> Control | Wtf:

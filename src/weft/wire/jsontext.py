@@ -11,10 +11,13 @@ import re
 from typing import Any, Final
 
 from weft.base.errors import PeerError
+from weft.wire.multipart import BAD_SUM, sum_of
 
 NESTING_MAX: Final = 16
 _STRING: Final = re.compile(rb'"(?>(?:[^"\\]|\\.)*)"?', re.DOTALL)
 _BRACKET: Final = re.compile(rb"[\[\]{}]")
+_SUM_KEY: Final = b'"sum":"'
+_SUM_BYTES: Final = len(_SUM_KEY) + len('01234567"}')
 _PAIR_TYPES: Final = ("str", "int", "float", "bool", "EndpntSpec")
 
 
@@ -63,6 +66,37 @@ def unpaired(value: Any) -> Any:
     if kind == "EndpntSpec" and type(inner) is dict and inner.keys() >= {"host", "port"}:
         return f"{inner['host']}:{inner['port']}"
     return inner
+
+
+def sealed(frames: list[bytes], at: int) -> list[bytes]:
+    """The same frames, with a sum of them all as the last name of the object at `at` (FLD-030); empty: there is none yet."""
+    text = frames[at]
+    begin = text[:-1] + b"," if len(text) > len(b"{}") else b"{"
+    return [*frames[:at], begin + _sum(frames, at, begin), *frames[at + 1 :]]
+
+
+def is_sealed(frames: list[bytes], at: int) -> bool:
+    """Whether the object at `at` ends with a sum of the frames; PeerError `bad-sum`, if they were altered on the way."""
+    begin, end = frames[at][:-_SUM_BYTES], frames[at][-_SUM_BYTES:]
+    if not end.startswith(_SUM_KEY):
+        return False
+    if end != _sum(frames, at, begin):
+        raise PeerError(BAD_SUM, "altered on the way", frames[0])
+    return True
+
+
+def unsealed(frames: list[bytes], at: int) -> list[bytes]:
+    """The frames as they were before `sealed`; PeerError `bad-sum`, if they were altered on the way."""
+    if not is_sealed(frames, at):
+        return frames
+    text = frames[at][:-_SUM_BYTES].removesuffix(b",") + b"}"
+    return [*frames[:at], text, *frames[at + 1 :]]
+
+
+def _sum(frames: list[bytes], at: int, begin: bytes) -> bytes:
+    """The end of an object that begins so."""
+    whole = [*frames[:at], begin, *frames[at + 1 :]]
+    return b'%b%08x"}' % (_SUM_KEY, sum_of(whole[0], whole[1:]))
 
 
 def _depth_most(data: bytes) -> int:

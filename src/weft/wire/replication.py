@@ -37,7 +37,6 @@ import msgspec
 from weft.base.errors import PeerError
 from weft.wire import jsontext, parts
 from weft.wire.envelope import Answer, Asked, opened, split
-from weft.wire.multipart import BAD_SUM, sum_of
 from weft.wire.parts import (
     NO_NUMBER,
     NUMBER_BYTES,
@@ -159,8 +158,8 @@ _PROPERTIES: Final = {
 _HUGZ_FRAMES: Final = (_HUGZ, NO_NUMBER, b"", b"", b"")
 _ASCII_ZEROS: Final = b"0" * NUMBER_BYTES
 _ONLY_PREV: Final = re.compile(rb'\{"prev":(0|[1-9][0-9]{0,17})(?:,"sum":"[0-9a-f]{8}")?\}')
-_SUM_KEY: Final = b'"sum":"'
-_SUM_BYTES: Final = len(_SUM_KEY) + len('01234567"}')
+_PROPERTIES_AT: Final = 3
+"""Where among the five frames the properties stand."""
 _DIGEST: Final = re.compile(f"[0-9a-f]{{{2 * DIGEST_BYTES}}}")
 _REFUSALS: Final = {
     "command": UNKNOWN_COMMAND,
@@ -185,7 +184,7 @@ def encode_update(message: Update) -> list[bytes]:
 def seal_update(message: Update) -> list[bytes]:
     """As a node says it: with a sum, but a received one as it came (FLD-030)."""
     frames = encode_update(message)
-    return _sealed(frames) if type(message) is KvPub and not message.raw else frames
+    return jsontext.sealed(frames, _PROPERTIES_AT) if type(message) is KvPub and not message.raw else frames
 
 
 def decode_update(frames: list[bytes]) -> Update:
@@ -195,7 +194,7 @@ def decode_update(frames: list[bytes]) -> Update:
     name, number, uuid, properties, value = frames
     if name == _HUGZ or name.endswith(b"/HUGZ"):
         return _hugz(frames)
-    _refuse_altered(frames)
+    jsontext.is_sealed(frames, _PROPERTIES_AT)
     key = read_key(name)
     write = read_number(number, 1)
     read_uuid(uuid)
@@ -221,7 +220,7 @@ def encode_ask(message: ICanHaz) -> list[bytes]:
 def seal_ask(message: ICanHaz) -> list[bytes]:
     """As a node says it: with a sum where it asks for a digest (FLD-030)."""
     frames = encode_ask(message)
-    return [frames[0], *_sealed(frames[1:])] if message.wants_digest else frames
+    return [frames[0], *jsontext.sealed(frames[1:], _PROPERTIES_AT)] if message.wants_digest else frames
 
 
 def decode_ask(frames: list[bytes]) -> Asked:
@@ -235,7 +234,7 @@ def decode_ask(frames: list[bytes]) -> Asked:
         return Asked(envelope, ICanHaz(read_subtree(message[1]), dialect=dialect))
     if len(message) != FRAMES:
         raise PeerError("frame-count", f"{len(message)} frames", command)
-    _refuse_altered(message)
+    jsontext.is_sealed(message, _PROPERTIES_AT)
     _, number, uuid, properties, subtree = message
     if number:
         read_number(number)
@@ -262,7 +261,7 @@ def seal_answer(answer: Answer) -> list[bytes]:
     frames, message = encode_answer(answer), answer.message
     if type(message) is not KThxBai or not message.digest:
         return frames
-    return [*frames[:-FRAMES], *_sealed(frames[-FRAMES:])]
+    return [*frames[:-FRAMES], *jsontext.sealed(frames[-FRAMES:], _PROPERTIES_AT)]
 
 
 def decode_answer(frames: list[bytes]) -> SnapshotPart:
@@ -318,27 +317,6 @@ def read_wtf(frames: list[bytes]) -> Wtf:
 def refusal(error: PeerError) -> Wtf:
     """What to answer on a ROUTER to a message that was malformed, or not allowed (CFG-007, CFG-008)."""
     return Wtf(_REFUSALS.get(error.code, MALFORMED), str(error)[:TEXT_BYTES_MAX])
-
-
-def _sealed(frames: list[bytes]) -> list[bytes]:
-    """Five frames whose properties are none or a JSON object of ours, with a sum as the last of them."""
-    key, number, uuid, properties, value = frames
-    begin = properties[:-1] + b"," if properties else b"{"
-    return [key, number, uuid, begin + _sum(frames, begin), value]
-
-
-def _refuse_altered(frames: list[bytes]) -> None:
-    """PeerError `bad-sum` for five frames that carry a sum, and were altered on the way."""
-    properties = frames[3]
-    begin, end = properties[:-_SUM_BYTES], properties[-_SUM_BYTES:]
-    if end.startswith(_SUM_KEY) and end != _sum(frames, begin):
-        raise PeerError(BAD_SUM, "altered on the way", frames[0])
-
-
-def _sum(frames: list[bytes], begin: bytes) -> bytes:
-    """The end of the properties that begin so."""
-    key, number, uuid, _, value = frames
-    return b'%b%08x"}' % (_SUM_KEY, sum_of(key, (number, uuid, begin, value)))
 
 
 def _is_span(value: Any) -> bool:
@@ -408,7 +386,7 @@ def _end_frames(end: KThxBai) -> tuple[bytes, ...]:
 
 
 def _end(frames: list[bytes]) -> KThxBai:
-    _refuse_altered(frames)
+    jsontext.is_sealed(frames, _PROPERTIES_AT)
     _, number, uuid, properties, subtree = frames
     read_uuid(uuid)
     count, digest = _proof(read_properties(properties), properties)
