@@ -1,6 +1,7 @@
 """What all tests share: examples without a clock, requirement ids that exist, pages that are generated."""
 
-from collections.abc import Callable
+import gc
+from collections.abc import Callable, Generator
 from pathlib import Path
 from typing import Any
 
@@ -49,6 +50,17 @@ def pytest_configure(config: pytest.Config) -> None:
         config.stash[WITHIN] = Within(config.getoption("--within"), config.getoption("--draw"))
         config.pluginmanager.register(config.stash[WITHIN])
     hypothesis.settings.load_profile("soak" if config.getoption("--soak") else "house")
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_collection(session: pytest.Session) -> Generator[None, object, object]:
+    """Let Python's collector alone while modules are loaded and compiled: whatever they make stays to the end."""
+    gc.disable()
+    try:
+        return (yield)
+    finally:
+        gc.freeze()
+        gc.enable()
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
