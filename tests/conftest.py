@@ -11,7 +11,8 @@ import pytest
 from tests.house import requirements, runs
 from tests.house.within import Within
 
-hypothesis.settings.register_profile("house", deadline=None, derandomize=True, max_examples=60)
+hypothesis.settings.register_profile("test", deadline=None, derandomize=True, max_examples=20)
+hypothesis.settings.register_profile("prove", deadline=None, derandomize=True, max_examples=60)
 hypothesis.settings.register_profile("soak", deadline=None, max_examples=20_000, print_blob=True)
 
 
@@ -49,7 +50,8 @@ def pytest_configure(config: pytest.Config) -> None:
     if config.getoption("--within") is not None:
         config.stash[WITHIN] = Within(config.getoption("--within"), config.getoption("--draw"))
         config.pluginmanager.register(config.stash[WITHIN])
-    hypothesis.settings.load_profile("soak" if config.getoption("--soak") else "house")
+    profile = "soak" if config.getoption("--soak") else "prove" if config.getoption("--prove") else "test"
+    hypothesis.settings.load_profile(profile)
 
 
 @pytest.hookimpl(wrapper=True)
@@ -63,8 +65,15 @@ def pytest_collection(session: pytest.Session) -> Generator[None, object, object
         gc.enable()
 
 
+@pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Refuse a run whose tests name requirements that nobody knows, and leave out what this run has no time for."""
+    """Refuse a run whose tests name requirements that nobody knows, and leave out what this run has no time for.
+
+    A test of drawn examples has some of them in every run, and is in `make prove` with more.
+    """
+    for item in items if _is_only(config) else ():
+        if hypothesis.is_hypothesis_test(getattr(item, "obj", None)):
+            item.add_marker(pytest.mark.prove("more examples"))
     if not config.getoption("--soak", default=False):
         _leave_out(config, items, "soak")
     if not _has_all(config):

@@ -4,7 +4,7 @@ import json
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.catalog.watchrig import Broker, Watcher
@@ -468,7 +468,6 @@ JSON = st.recursive(
 )
 
 
-@settings(max_examples=60)
 @given(st.lists(st.tuples(st.sampled_from(["tick", "topic", "answer"]), JSON, st.binary(max_size=9)), max_size=8))
 def test_whatever_a_broker_says_the_follower_lives_and_agrees_with_the_next_one(
     said: list[tuple[str, Any, bytes]],

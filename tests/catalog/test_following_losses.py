@@ -80,7 +80,6 @@ def check_a_watcher_that_loses_ends_equal(deeds: list[Deed]) -> None:
 
 
 @pytest.mark.proves("CAT-043")
-@settings(max_examples=60)
 @given(DEEDS)
 def test_a_watcher_that_loses_random_events_ends_equal_to_the_snapshot(deeds: list[Deed]) -> None:
     check_a_watcher_that_loses_ends_equal(deeds)

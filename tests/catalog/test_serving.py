@@ -5,7 +5,7 @@ from collections.abc import Callable
 from typing import Any, Final
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.catalog.rig import Broker, Peer
@@ -64,7 +64,6 @@ LIKELY: Final = st.builds(
 FRAMES: Final = st.one_of(LIKELY, LIKELY, LIKELY, st.lists(st.binary(max_size=6), max_size=80))
 
 
-@settings(max_examples=60)
 @given(st.lists(st.tuples(st.sampled_from(["dealer", "dealer", "req", "admin"]), FRAMES), max_size=15))
 @pytest.mark.proves("CAT-003", "CAT-080", "CAT-081", "CAT-005")
 def test_whatever_frames_come_there_is_at_most_one_answer_and_lookups_go_on(said: list[tuple[str, Any]]) -> None:

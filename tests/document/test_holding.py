@@ -57,7 +57,6 @@ def test_the_bounds_are_those_of_the_specification() -> None:
     assert (10_000, 16 << 20, 64 << 20) == (limits.HELD_MAX, limits.HELD_BYTES_MAX, limits.HELD_BYTES_ALL_MAX)
 
 
-@examples(max_examples=60, deadline=None)
 @given(st.lists(st.tuples(st.booleans(), st.sampled_from((B, C)), st.integers(1, 9), st.integers(0, 5)), max_size=40))
 def test_holding_is_a_table_that_counts(steps: list[tuple[bool, bytes, int, int]]) -> None:
     holding, plain = Holding(), dict[tuple[bytes, int], Kept]()

@@ -5,7 +5,7 @@ from operator import xor
 from typing import Final
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.document.rig import EA, EB, EC, ED, A, B, C, D, Rig, gsip
@@ -79,7 +79,6 @@ def check_whole(rig: Rig) -> None:
 
 @pytest.mark.proves("PEE-006", "PEE-012")
 @given(st.lists(STEPS, min_size=10, max_size=40))
-@settings(max_examples=60, deadline=None)
 def test_whatever_peers_say_the_tables_stay_whole(steps: list[tuple[object, ...]]) -> None:
     rig = Rig()
     for what in steps:

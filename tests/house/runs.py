@@ -22,8 +22,8 @@ SHARDS: Final = (*HERE, "interop-spark", "interop")
 
 LEFT_OUT: Final = re.compile(r"^pytestmark = pytest\.mark\.prove\(", re.MULTILINE)
 """A module of which `make test` runs nothing, so that it need not be imported."""
-MENTIONED: Final = re.compile(r"\bprove\b")
-"""Without this word in a module, `make prove` runs nothing of it."""
+MENTIONED: Final = re.compile(r"\bprove\b|^@(?:hypothesis\.)?given\(", re.MULTILINE)
+"""Without this word in a module, or drawn examples, of which it has more, `make prove` runs nothing of it."""
 
 
 def shard_of(path: Path) -> str:

@@ -2,9 +2,11 @@
 
 import ast
 import re
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Final
 
+import hypothesis
 import pytest
 
 from tests.house import runs
@@ -44,6 +46,14 @@ def test_night(): ...
 @pytest.mark.varies("seed", range(2), range(9), prove=range(2, 5))
 def test_seed(seed): ...
 """
+DRAWN: Final = """
+import pathlib
+from hypothesis import given, strategies
+drawn = []
+@given(strategies.integers())
+def test_drawn(number): drawn.append(number)
+def teardown_module(): pathlib.Path("drawn").write_text(str(len(drawn)))
+"""
 INI: Final = "[pytest]\nmarkers =\n    soak: x\n    prove(why): x\n    varies(names): x\n    proves(*ids): x"
 HOOKS: Final = "pytest_addoption, pytest_collection_modifyitems, pytest_configure, pytest_generate_tests"
 
@@ -54,6 +64,14 @@ def marks_of(path: Path) -> dict[str, str]:
     module = " ".join(ast.unparse(node) for node in tree.body if ast.unparse(node).startswith("pytestmark"))
     tests = [node for node in tree.body if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef)]
     return {node.name: " ".join([module, *map(ast.unparse, node.decorator_list)]) for node in tests}
+
+
+@pytest.fixture(autouse=True)
+def examples() -> Iterator[None]:
+    """What a run in this process draws is not what the tests after it draw."""
+    profile = hypothesis.settings.get_current_profile_name()
+    yield
+    hypothesis.settings.load_profile(profile)
 
 
 def beside(pytester: pytest.Pytester) -> pytest.Pytester:
@@ -87,6 +105,16 @@ def test_what_is_left_out_is_in_the_other_run(
 ) -> None:
     beside(pytester).makepyfile(SAMPLE)
     pytester.runpytest_inprocess(*words).assert_outcomes(passed=passed, deselected=left)
+
+
+@pytest.mark.proves("HSE-020", part="`make prove` draws three times the examples of `make test`")
+@pytest.mark.parametrize("words, drawn", [((), 20), (("--prove", "-m", "prove"), 60)])
+def test_of_drawn_examples_each_run_has_some_and_the_other_one_more(
+    words: tuple[str, ...], drawn: int, pytester: pytest.Pytester
+) -> None:
+    beside(pytester).makepyfile(DRAWN)
+    pytester.runpytest_inprocess(*words).assert_outcomes(passed=1)
+    assert str(drawn) == (pytester.path / "drawn").read_text("utf-8")
 
 
 @pytest.mark.proves("HSE-020", part="CI ends in its time, and says what it left out")
@@ -128,6 +156,8 @@ def test_every_file_is_in_a_shard_and_each_shard_in_one_process_of_a_run() -> No
         ("def test_x(): ...", False, True),
         ('pytestmark = pytest.mark.prove("x")\ndef test_x(): ...', True, False),
         ('@pytest.mark.prove("x")\ndef test_x(): ...', False, False),
+        ("@given(st.integers())\ndef test_x(x): ...", False, False),
+        ("@hypothesis.given(st.integers())\ndef test_x(x): ...", False, False),
         ('@pytest.mark.proves("JRN-001")\ndef test_x(): ...', False, True),
         ('@pytest.mark.varies("x", [1], [3], prove=[2])\ndef test_x(x): ...', False, False),
     ],

@@ -172,7 +172,6 @@ TEXTS = st.text(st.characters(blacklist_characters="\0\r\n =", blacklist_categor
 
 
 @pytest.mark.proves("PIP-096")
-@settings(max_examples=60)
 @given(
     at_ms=st.integers(946_684_800_000, LATEST // 1_000_000),
     value=st.one_of(st.integers(-(1 << 63) + 1, (1 << 63) - 1), st.floats(allow_nan=False, allow_infinity=False)),
@@ -335,7 +334,6 @@ def lines_of(read: Callable[[int], bytes]) -> tuple[list[bytes], bool, str]:
 
 
 @pytest.mark.proves("PIP-096")
-@settings(max_examples=60)
 @given(data=st.lists(st.sampled_from([b"a", b"\n", b"bc" * 40]), max_size=30).map(b"".join), step=st.integers(1, 50))
 def test_lines_are_the_same_in_pieces_of_any_size(data: bytes, step: int) -> None:
     stream = io.BytesIO(data)

@@ -245,7 +245,6 @@ def play(steps: list[Any], wrong_by: int) -> Rig:
 
 @pytest.mark.proves("CAT-081", "CAT-023")
 @given(STEPS)
-@settings(max_examples=60)
 def test_whatever_is_said_to_it_one_socket_is_open_and_it_registers_in_the_end(steps: list[Any]) -> None:
     rig = play(steps, 0)
     rig.start()

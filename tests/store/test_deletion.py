@@ -279,7 +279,6 @@ OPS = strategies.lists(
 
 @pytest.mark.proves("DEL-005", "STO-012")
 @hypothesis.given(OPS)
-@hypothesis.settings(max_examples=60)
 def test_no_order_of_messages_lets_a_purged_entry_return(ops: list[Op]) -> None:
     is_right, _, _ = play(ops)
     assert is_right

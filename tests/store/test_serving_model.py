@@ -3,7 +3,7 @@
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from msgspec import UNSET
 
@@ -99,7 +99,6 @@ def play(requests: list[tuple[str, str, str, int, int]]) -> None:
 
 
 @pytest.mark.proves("CLN-003", "STO-036")
-@settings(max_examples=60)
 @given(REQUESTS)
 def test_conditional_writes_are_those_of_a_linear_model(requests: list[tuple[str, str, str, int, int]]) -> None:
     play(requests)

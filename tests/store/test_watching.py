@@ -402,7 +402,6 @@ class Follower:
 
 
 @pytest.mark.proves("CLN-010", "CLN-011")
-@settings(max_examples=60)
 @given(STEPS, st.sampled_from((0, 2, 10)))
 def test_a_watcher_with_cuts_sees_the_history(steps: list[tuple[str, int]], qlen: int) -> None:
     """P8: whatever interrupts it, a watcher is shown each change that readers could see, once, in order."""

@@ -99,7 +99,6 @@ def test_nothing_new_changes_nothing() -> None:
 
 @pytest.mark.proves("DOC-051", "DOC-060")
 @given(count=st.integers(1, 150), every=st.integers(1, 8))
-@settings(max_examples=60)
 def test_of_any_age_there_is_a_checkpoint_at_most_twice_as_old_and_few_in_all(count: int, every: int) -> None:
     checkpoints, schema_fold = Checkpoints(PLAIN, every), Fold(PLAIN)
     for place in range(every, count * every + 1, every):

@@ -3,7 +3,7 @@
 from random import Random
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.document.fold.feeding import Feed, copy_of, said, source_of
@@ -137,7 +137,6 @@ def every_slot(engine: Engine) -> dict[str, tuple[str, dict[str, str]]]:
 
 @pytest.mark.proves("DOC-054")
 @given(seed=st.integers(0, 1 << 32), undo=st.sampled_from((4, 4_096)))
-@settings(max_examples=60)
 def test_the_changes_added_up_are_the_document(seed: int, undo: int) -> None:
     draw = Random(seed)
     arriving = [parse(body) for body in Mix(seed).bodies(30)]

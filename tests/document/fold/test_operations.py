@@ -373,7 +373,6 @@ def test_what_is_added_is_read_back_and_written_again_in_the_same_bytes(
 
 @pytest.mark.proves("GSP-001")
 @given(stamp=STAMPS, values=st.dictionaries(NAMES, SAID.map(lambda text: text.strip(" \t\r\n")), max_size=3), text=SAID)
-@settings(max_examples=60)
 def test_what_is_set_is_read_back(stamp: Stamp, values: dict[str, str], text: str) -> None:
     payload = Payload("" if values else text, [], values)
     body = emit("set", {"path": "a"}, stamp, payload)

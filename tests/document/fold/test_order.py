@@ -4,7 +4,7 @@ from itertools import permutations
 from random import Random
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.document.fold.feeding import Feed, copy_of, said, source_of
@@ -117,7 +117,6 @@ def some(draw: Random) -> list[Operation]:
 
 @pytest.mark.proves("DOC-012", "DOC-013")
 @given(seed=st.integers(0, 1 << 32))
-@settings(max_examples=60)
 def test_neither_arrival_nor_batches_nor_forks_decide_the_order(seed: int) -> None:
     draw = Random(seed)
     operations = some(draw)

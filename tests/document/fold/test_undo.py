@@ -61,7 +61,6 @@ def apply_all(fold: Fold, operations: list[Operation]) -> None:
 
 @pytest.mark.proves("DOC-051")
 @given(seed=SEEDS, data=st.data())
-@settings(max_examples=60)
 def test_any_number_of_operations_is_taken_back_and_done_again(seed: int, data: st.DataObject) -> None:
     operations = operations_of(seed, 40)
     fold = Fold(DERBY)

@@ -3,7 +3,7 @@
 from collections import Counter
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.document.wire.strategies import ANY_FRAMES, MESSAGES, REAL, UUIDS
@@ -65,7 +65,6 @@ class Hearing:
 
 
 @pytest.mark.proves("PEE-006")
-@settings(max_examples=60)
 @given(said=SAID)
 def test_whatever_is_said_moves_one_counter_and_the_session_goes_on(said: list[list[bytes]]) -> None:
     hearing = Hearing()
