@@ -4,7 +4,8 @@ Spark finds it by itself, since its module's name begins with `pyspark_`:
 
     spark.readStream.format("weft").option("lake", "/data/lake").option("stream", "samples").load()
 
-It needs no JVM library and no broker. Its offsets point into immutable files.
+It needs no JVM library and no broker, and never writes: its offsets are positions in files that do not change. Start with
+`source.py`.
 """
 
 from pyspark_weft.source import DefaultSource

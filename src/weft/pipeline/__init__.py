@@ -1,6 +1,7 @@
-"""Makes tables of segments, and opens them for notebooks (PIP-083, PIP-092, PIP-011).
+"""Makes tables of the segments of a lake, and opens them for notebooks (PIP-083, PIP-092, PIP-011).
 
-The names in `__all__` are public; they need `weft[lake]` and, for `session`, `table` and `segments`, Java.
+It never changes a segment. The names in `__all__` are public; they need `weft[lake]` and, for `session`, `table` and
+`segments`, Java. Start with `runner.py`: the driver, which takes one batch after the other.
 
 ```
 import weft.pipeline as weft

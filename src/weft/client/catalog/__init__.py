@@ -1,5 +1,7 @@
 """The client library of the catalog: what programs say to a broker, and to the services that it names (docs/catalog.md).
 
+It caches nothing unless it is asked to (`Client(cache=True)`). Start with `client.py`; a service's own end is `service.py`.
+
 errors.py       what can go wrong, one type per kind of refusal
 entries.py      what is told: services, values, log lines
 asking.py       requests and their answers: a DEALER that is made anew when it is silent (CAT-024)

@@ -1,5 +1,7 @@
 """The client library of documents: what a program says in Python to a node that holds one (JAM-040).
 
+It holds no document: the node does. Start with `client.py`.
+
 finding.py    which node: a state directory, a name, an endpoint, or the one that runs here
 errors.py     what can go wrong, one type per code
 values.py     what is told: operations, conflicts, changes, what became of an own entry; references as they are typed

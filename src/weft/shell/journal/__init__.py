@@ -1,6 +1,6 @@
 """The journal of a node on disk (JRN): `Journal` writes and recovers it, `JournalReader` reads it from outside.
 
-What `write` has returned for is never lost. Start with `journal.py`, then `segment.py`.
+A record is never lost once `write` has returned. Start with `journal.py`, then `segment.py`.
 """
 
 from weft.shell.journal.damage import DamageNote

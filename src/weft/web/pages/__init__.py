@@ -1,6 +1,6 @@
-"""The two pages of the board, each in one piece: style and script stand in it.
+"""The two pages of the board, each one file of HTML that contains its style and its script.
 
-The policy names both by hash, so nothing else runs. Start with `pages_of`.
+The Content-Security-Policy names both by their hash, so a browser runs nothing else. Start with `pages_of`.
 """
 
 import base64

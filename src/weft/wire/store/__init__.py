@@ -2,9 +2,9 @@
 
 A codec keeps no state. Start with `messages.py`.
 
-path, pack, ranges   elements of it all: paths, values, sets of ticks
+path, pack, ranges   what all of them are made of: paths, values, sets of ticks
 messages             what nodes tell one another, typed; bus: their bytes
 actor                the coordination of real MoaT-KV servers
-mesh                 links between Weft nodes, and their beacon
+mesh                 links between Weft nodes, and the beacons by which these find each other
 clients              what clients and nodes say over TCP
 """

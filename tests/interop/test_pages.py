@@ -1,4 +1,4 @@
-"""The page of the first hour, word for word: a new user has an empty folder and what stands there."""
+"""Pages, word for word: a new user has an empty folder and what stands there."""
 
 import os
 import re
@@ -14,11 +14,13 @@ import pytest
 from tests.house.requirements import ROOT
 from tests.patience import PATIENCE_S
 
-PAGE: Final = ROOT / "docs" / "first-hour.md"
+DOCS: Final = ROOT / "docs"
 BLOCK: Final = re.compile(
     r"^```(?P<kind>\w+)(?: (?P<how>file|until)=(?P<what>\S+|\"[^\"\n]*\"))?\n(?P<text>.*?)^```",
     re.MULTILINE | re.DOTALL,
 )
+RUNS: Final = ("sh", "console")
+"""Kinds of blocks that are typed; in one of a console a line that is typed begins with `$`."""
 
 
 class Shell:
@@ -43,7 +45,7 @@ class Shell:
         """What the words say, and the status of the last."""
         assert self.process.stdin is not None
         assert self.process.stdout is not None
-        quiet = re.sub(r" &$", " >/dev/null 2>>errors &", words, flags=re.MULTILINE)
+        quiet = re.sub(r" &(?=$|  +#)", " >/dev/null 2>>errors &", words, flags=re.MULTILINE)
         self.process.stdin.write(f"{quiet}\nended=$?; echo; echo ended $ended\n")
         self.process.stdin.flush()
         said: list[str] = []
@@ -68,22 +70,39 @@ def shell(tmp_path: Path) -> Iterator[Shell]:
         made.end()
 
 
-@pytest.mark.proves("WEL-002", part="the tutorial, word for word: a page, an alert, tables, a notebook, a death")
-def test_the_first_hour_works_as_it_is_written(shell: Shell) -> None:
-    blocks = list(BLOCK.finditer(PAGE.read_text("utf-8")))
-    assert 15 < len(blocks)
+def play(shell: Shell, block: re.Match[str]) -> None:
+    """Do what a person does with a block: write a file, type it until it says what it should, or type it once; it has to work."""
+    how, what, text = block["how"], (block["what"] or "").strip('"'), block["text"]
+    if how == "file":
+        (shell.place / what).write_text(text)
+    elif how == "until":
+        until(shell, text, what)
+    elif block["kind"] in RUNS:
+        for line in lines_of(block):
+            said, status = shell.run(line)
+            assert 0 == status, f"{line}: {said}{(shell.place / 'errors').read_text()[-1500:]}"
+
+
+def until(shell: Shell, text: str, what: str) -> None:
+    """Type it again and again until it says that."""
+    began, said = time.monotonic(), ""
+    while what not in said:
+        assert time.monotonic() - began < PATIENCE_S, f"{text} never says {what}: {said}"
+        said, _ = shell.run(text)
+
+
+def lines_of(block: re.Match[str]) -> list[str]:
+    """What is typed of a block."""
+    lines = block["text"].splitlines()
+    return [line[2:] for line in lines if line.startswith("$ ")] if block["kind"] == "console" else lines
+
+
+@pytest.mark.proves("WEL-002", part="the tutorial and pages of how to do something, word for word")
+@pytest.mark.parametrize("page", ["first-hour.md", "coming-from.md"])
+def test_a_page_works_as_it_is_written(page: str, shell: Shell) -> None:
+    blocks = list(BLOCK.finditer((DOCS / page).read_text("utf-8")))
+    assert 9 < len(blocks)
     for block in blocks:
-        how, what, text = block["how"], (block["what"] or "").strip('"'), block["text"]
         began = time.monotonic()
-        if how == "file":
-            (shell.place / what).write_text(text)
-        elif how == "until":
-            said = ""
-            while what not in said:
-                assert time.monotonic() - began < PATIENCE_S, f"{text} never says {what}: {said}"
-                said, _ = shell.run(text)
-        else:
-            for line in text.splitlines():
-                said, status = shell.run(line)
-                assert 0 == status, f"{line}: {said}{(shell.place / 'errors').read_text()[-1500:]}"
-        print(f"{time.monotonic() - began:6.1f} s  {text.splitlines()[0]}")  # noqa: T201  # minutes, with -s
+        play(shell, block)
+        print(f"{time.monotonic() - began:6.1f} s  {block['text'].splitlines()[0]}")  # noqa: T201  # minutes, with -s
