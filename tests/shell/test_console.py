@@ -3,6 +3,7 @@
 import asyncio
 import re
 from collections.abc import AsyncIterator
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -10,6 +11,7 @@ import pytest
 from weft.base.now import MILLISECOND, SECOND, Now
 from weft.base.records import EraRecord, LostRecord, Record, StreamRecord
 from weft.shell.console import limits
+from weft.shell.console.documents import DocumentReader
 from weft.shell.console.feed import Feed, difference
 from weft.shell.console.lake import Lake
 from weft.shell.console.lastvalues import LastValues, Ring
@@ -25,6 +27,9 @@ ROOT, COLLECTOR, SENSOR = (bytes([n]) * 16 for n in (1, 2, 3))
 CPU = Series("cpu", "CPU", "percent", {"cpu": "total"})
 MEMORY = Series("memory_percent", "MEMORY_PERCENT", "basic", {})
 DISKS = [Series("disk_percent", "DISK_PERCENT", "basic", {"mount": mount}) for mount in ("/", "/data")]
+
+
+NO_DOCUMENTS = DocumentReader(lambda: None, Path())
 
 
 def at(second: float) -> Now:
@@ -305,7 +310,7 @@ async def first(events: AsyncIterator[bytes]) -> bytes:
 def test_routes_answer_the_page_the_picture_a_cell_and_a_stream() -> None:
     shown = console()
     speak(shown, 3, SENSOR)
-    routes = routes_of(Sources(shown, Feed(shown, lambda: at(3)), Lake(None), Logins(lambda: 0.0)))
+    routes = routes_of(Sources(shown, Feed(shown, lambda: at(3)), Lake(None), Logins(lambda: 0.0), NO_DOCUMENTS))
 
     def ask(path: str, query: str = "") -> Any:
         return routes[path].handle(Request("GET", path, query))

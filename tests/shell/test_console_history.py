@@ -8,12 +8,12 @@ from typing import Any
 
 import pytest
 
-from tests.shell.test_console import SENSOR, WALL_S, at, batch, console, speak
-from weft.shell.console import lake as lake_module
+from tests.shell.test_console import NO_DOCUMENTS, SENSOR, WALL_S, at, batch, console, speak
 from weft.shell.console import limits
+from weft.shell.console.commands import BUSY
 from weft.shell.console.feed import Feed
 from weft.shell.console.history import SPANS, history, question
-from weft.shell.console.lake import Answer, Lake
+from weft.shell.console.lake import SMALLER, Answer, Lake
 from weft.shell.console.routes import Sources, routes_of
 from weft.shell.http.gate import Gate
 from weft.shell.http.logins import Logins
@@ -114,15 +114,15 @@ def test_rows_come_from_a_process_and_a_mistake_is_its_sentence_and_mend(tmp_pat
 
 def test_an_answer_is_bounded_in_bytes_and_in_time(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(limits, "ANSWER_BYTES_MAX", 1_000)
-    assert [lake_module.LARGE] == asked(tmp_path, "print('x' * 10**6)", "SELECT")
+    assert [Answer([], "more than 1,000 bytes", SMALLER)] == asked(tmp_path, "print('x' * 10**6)", "SELECT")
     monkeypatch.setattr(limits, "ANSWER_S", 0.2)
-    assert [lake_module.SLOW] == asked(tmp_path, "import signal; signal.pause()", "SELECT")
+    assert [Answer([], "no answer within 0.2 s", SMALLER)] == asked(tmp_path, "import signal; signal.pause()", "SELECT")
 
 
 def test_more_questions_than_may_wait_are_refused_and_the_same_is_asked_once(tmp_path: Path) -> None:
     program = f"open({str(tmp_path / 'asked')!r}, 'a').write('x'); print('[]')"
     answers = asked(tmp_path, program, *["SELECT"] * 10)
-    assert [Answer([])] * 8 + [lake_module.BUSY] * 2 == answers
+    assert [Answer([])] * 8 + [Answer([], BUSY.error, BUSY.mend)] * 2 == answers
     assert "x" == (tmp_path / "asked").read_text()
 
 
@@ -133,7 +133,7 @@ def routes(lake: Lake, logins: Logins | None = None) -> Routes:
     shown = console()
     speak(shown, 3, SENSOR)
     shown.look(at(3))
-    return routes_of(Sources(shown, Feed(shown, lambda: at(3)), lake, logins or Logins(lambda: 0.0)))
+    return routes_of(Sources(shown, Feed(shown, lambda: at(3)), lake, logins or Logins(lambda: 0.0), NO_DOCUMENTS))
 
 
 def ask(found: Routes, path: str, query: str = "", body: bytes = b"", bearer: str = "") -> Any:

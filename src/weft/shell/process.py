@@ -224,6 +224,7 @@ class Process:
             self.doors.files,
             http_token(self.state) if self.keys is not None else "",
             lake_of(settings, self.state),
+            self.state,
         )
 
     def _restored(self, settings: NodeSettings, now: Now) -> Node:

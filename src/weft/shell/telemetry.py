@@ -5,7 +5,7 @@ import json
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final, cast
 
 import msgspec
 
@@ -28,6 +28,7 @@ from weft.shell import fleetmetrics
 from weft.shell.alertfacts import firing_by_node, firing_of
 from weft.shell.alertfacts import page_of as alerts_page
 from weft.shell.clock import Clock
+from weft.shell.console.documents import DocumentReader
 from weft.shell.console.feed import Feed
 from weft.shell.console.lake import Lake
 from weft.shell.console.picture import Console, Facts
@@ -49,6 +50,9 @@ from weft.shell.opendoors import OpenDoor
 from weft.shell.timing import Timings
 from weft.shell.tracing import Tracer, wanted_of
 from weft.shell.zap import OUTCOMES, Gatekeeper
+
+if TYPE_CHECKING:
+    from weft.cores.document.core import Documents
 
 JSON_LINES_TYPE: Final = "application/jsonl"
 
@@ -72,6 +76,8 @@ class Telemetry:
     """The token that programs of other machines need; empty: on an open fabric everybody may read."""
     lake: Path | None = None
     """Where this node drains to while it is a root."""
+    state: Path = Path()
+    """Its state directory, where programs of this machine find it."""
     is_drained: bool = False
     """The drain has written everything and closed."""
     segments: int = 0
@@ -129,6 +135,7 @@ class Telemetry:
                     Feed(self.console, self.clock.now),
                     Lake(self.lake if "drain" in self.node.cores else None),
                     self.logins,
+                    DocumentReader(lambda: cast("Documents | None", self.node.cores.get("document")), self.state),
                     lambda page: tables_of(page, self.node, self.status(), self.clock.now()),
                 )
             ),

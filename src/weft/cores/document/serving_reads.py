@@ -137,7 +137,7 @@ class Reads:
         session = self._session
         if source == session.context.uuid:
             return session.context.settings.operator
-        return self._by(source, session.log.latest(source)) if source else ""
+        return self.author(source, session.log.latest(source)) if source else ""
 
     def sources(self, _: Nothing) -> dict[str, Any]:
         """The sources with their highest number, and their operators as far as known."""
@@ -204,10 +204,11 @@ class Reads:
             "value": past.value,
             "before": past.before,
             "outcome": past.outcome,
-            "by": self._by(past.source, past.sequence),
+            "by": self.author(past.source, past.sequence),
         }
 
-    def _by(self, source: bytes, sequence: int) -> str:
+    def author(self, source: bytes, sequence: int) -> str:
+        """The operator who entered an operation, as far as it is known and says so."""
         try:
             return header_of(self._session.log.body(source, sequence)).attributes.get("by", "")
         except (KeyError, PeerError):

@@ -32,6 +32,12 @@ ANSWERS_KEPT: Final = 8  # answers of at most a MiB each
 QUESTIONS_MAX: Final = 8  # questions that run or wait: one takes a second or two
 QUERY_BYTES_MAX: Final = 16 << 10  # bytes of a question as it is posted
 WHY_MAX: Final = 2_000  # characters of an error message of `weft sql`
+ENTRIES_AROUND: Final = 25  # entries of a document on each side of a place: a screen and a half
+FOLDED_MAX: Final = 100_000  # entries of a document that is shown as it was: about ten seconds of a core
+LINES_MAX: Final = 5_000  # of a document: a browser lays them out in a tenth of a second
+CONFLICTS_MAX: Final = 100  # of one document or store, shown at once
+ENTRY_CHARACTERS: Final = 300  # of an entry or value
+DIGITS_MAX: Final = 16  # of a number in an address
 SHARES: Final = (("disk", 90, 97), ("memory", 95, 99))  # percent in use: worth a look, trouble
 
 assert POINTS * POINT_MS == CELLS * CELL_MS, "sparklines and the map show the same time"

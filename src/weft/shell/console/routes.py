@@ -5,6 +5,8 @@ GET /console/live          server-sent events   GET /console/cell?node=&cell=   
 GET /console/page.html#P   a page of tables     GET /console/tables.json?of=P   what it shows
 GET /console/history.json?node=&span=           four metrics of a machine, ten minutes to a year
 GET /console/lake.json?ask=NAME                 a question to the lake that has a name
+GET /console/document.json?session=&until=|at=|place=  entries around a place of a document, and its conflicts
+GET /console/text.json?session=&until=|at=|place=      the document as it was there
 POST /console/sql.json     {"query": SQL, "as_of": ""}: any question to the lake
 POST /console/login        {"who": NAME, "for_s": SECONDS}: a token for a while; GET /console/me: whose it is
 
@@ -18,7 +20,9 @@ from urllib.parse import parse_qs
 
 import msgspec
 
+from weft.cores.kit.refusals import Refusal
 from weft.shell.console import limits
+from weft.shell.console.documents import DocumentReader
 from weft.shell.console.feed import Feed
 from weft.shell.console.history import LIVE, SPANS, history
 from weft.shell.console.lake import QUESTIONS, Answer, Lake
@@ -64,6 +68,7 @@ class Sources(NamedTuple):
     feed: Feed
     lake: Lake
     logins: Logins
+    documents: DocumentReader
     tables: Tables | None = None
 
 
@@ -74,6 +79,7 @@ def routes_of(sources: Sources) -> Routes:
         AT.rstrip("/"): Route(lambda _: MOVED),
         **_of_picture(sources.console, sources.feed),
         **_of_lake(sources),
+        **_of_documents(sources.documents),
         **_of_logins(sources.logins),
         f"{AT}tables.json": Route(lambda request: _page(request, sources.tables)),
     }
@@ -137,6 +143,26 @@ def _of_lake(sources: Sources) -> Routes:
         f"{AT}lake.json": Route(named),
         f"{AT}sql.json": Route(free, "POST", limits.QUERY_BYTES_MAX),
     }
+
+
+def _of_documents(documents: DocumentReader) -> Routes:
+    def around(request: Request) -> Response:
+        try:
+            return json_response(documents.around(_said(request)))
+        except Refusal as error:
+            return _refused(error)
+
+    async def text(request: Request) -> Response:
+        try:
+            return json_response(await documents.text(_said(request)))
+        except Refusal as error:
+            return _refused(error)
+
+    return {f"{AT}document.json": Route(around), f"{AT}text.json": Route(text)}
+
+
+def _refused(error: Refusal) -> Response:
+    return refusal(404, error.code, error.why, error.mend)
 
 
 def _answered(answer: Answer, query: str) -> Response:

@@ -181,9 +181,23 @@ class Engine:
         """The effective time of an operation that is known (DOC-010)."""
         return self._order.eff(source, sequence)
 
-    def order(self) -> Iterator[Key]:
-        """The keys of all operations, ascending."""
-        return self._order.keys()
+    def order(self, begin: int = 0, end: int | None = None) -> Iterator[Key]:
+        """The keys of all operations, ascending; or of a part of them."""
+        return self._order.keys(begin, end)
+
+    @property
+    def known(self) -> int:
+        """Number of operations that count, folded or not yet."""
+        return len(self._order)
+
+    def place_of(self, source: bytes, sequence: int) -> int | None:
+        """The number of operations up to this one and with it; None: none counts under this number."""
+        counts = self._order.counts((source, sequence))
+        return self._order.place(source, sequence) + 1 if counts else None
+
+    def place_at(self, eff: float) -> int:
+        """The number of operations up to an effective time."""
+        return self._order.until(eff)
 
     def find(self, reference: dict[str, str]) -> Element | None:
         """The element of a reference (DOC-020); None: there is none, or none yet. Nothing is created."""

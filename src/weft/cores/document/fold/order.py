@@ -5,7 +5,7 @@ source's operations below any key are a prefix of it. Of an operation and its ad
 here, since it depends only on the set of operations; the fold never sees the others.
 """
 
-from bisect import bisect_left, insort
+from bisect import bisect_left, bisect_right, insort
 from collections.abc import Iterable, Iterator, Sequence
 from typing import NamedTuple
 
@@ -41,9 +41,9 @@ class Order:
     def __len__(self) -> int:
         return len(self.entries)
 
-    def keys(self) -> Iterator[Key]:
-        """In order."""
-        return (Key(eff, source, sequence) for eff, source, sequence, _ in self.entries)
+    def keys(self, begin: int = 0, end: int | None = None) -> Iterator[Key]:
+        """In order; of a part of it."""
+        return (Key(eff, source, sequence) for eff, source, sequence, _ in self.entries[begin:end])
 
     def latest(self, source: bytes) -> int:
         """Number of known operations of a source."""
@@ -68,6 +68,14 @@ class Order:
 
     def _place(self, key: Key) -> int:
         return bisect_left(self.entries, key)
+
+    def counts(self, pair: Pair) -> bool:
+        """Whether an operation is known, and no copy or original of it counts in its place."""
+        return 1 <= pair[1] <= self.latest(pair[0]) and pair not in self.superseded
+
+    def until(self, eff: float) -> int:
+        """The number of operations up to an effective time."""
+        return bisect_right(self.entries, eff, key=lambda entry: entry[0])
 
     # What is new
 

@@ -5,7 +5,14 @@ const PLACES = [["machines", "m", ""], ["configuration", "c"], ["alerts", "a"], 
 let isGoing = false;
 
 const placeOf = ([name, , address]) => address === undefined ? `page.html#${name}` : "./";
-const here = () => location.pathname.endsWith("page.html") ? location.hash.slice(1) : "machines";
+const here = () => location.pathname.endsWith("page.html") ? location.hash.slice(1).split("?")[0] : "machines";
+
+// What of a page is looked at stands behind its name: #documents?session=friday&until=…
+const wantedHere = () => new URLSearchParams(location.hash.split("?")[1] || "");
+function noteHere(wanted) {
+  const said = wanted.toString();
+  history.replaceState(null, "", `#${here()}${said ? `?${said}` : ""}`);
+}
 
 function showPlaces() {
   $("pages").replaceChildren(...PLACES.map((place) => {

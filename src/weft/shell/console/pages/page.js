@@ -5,7 +5,7 @@ const EVERY_MS = 2000;
 let shown = "", told = null;
 
 async function ask() {
-  const page = location.hash.slice(1) || "configuration";
+  const page = here() || "configuration";
   try {
     const answer = await fetch(`tables.json?of=${encodeURIComponent(page)}`);
     if (!answer.ok) throw new Error("no such page");
@@ -30,6 +30,7 @@ function show() {
   $("tables").replaceChildren(...made);
   if (told.page === "configuration") showWrites(told);
   else if (told.page === "lake" && told.level === "root") showAsk();
+  else if (told.page === "documents" && told.tables.length) showDocument();
   else $("extra").replaceChildren();
 }
 

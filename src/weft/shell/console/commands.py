@@ -1,0 +1,111 @@
+"""Commands of the command line, each in a process of its own: what the console shows but the node itself shall not compute.
+
+So nothing slow, and no library that only a question needs, ever runs inside the node. One command runs at a time, and a
+few may wait; time and bytes of an answer are bounded. The same command soon afterwards gets the same answer.
+"""
+
+import asyncio
+import contextlib
+import sys
+import time
+from collections import OrderedDict
+from typing import Final, NamedTuple
+
+from weft.shell.console import limits
+
+WEFT: Final = (sys.executable, "-m", "weft.cli.main")
+
+
+class Told(NamedTuple):
+    """What a command printed, or an error and what helps against it."""
+
+    text: bytes = b""
+    error: str = ""
+    mend: str = ""
+
+
+BUSY: Final = Told(error="other questions are being answered", mend="again in a moment")
+NEVER: Final = 0.0
+
+
+class Commands:
+    """Runs commands that only read, one at a time."""
+
+    def __init__(self, smaller: str, command: tuple[str, ...] = WEFT) -> None:
+        """`smaller`: what helps where an answer takes too long or is too large."""
+        self._smaller, self._command = smaller, command
+        self._turn = asyncio.Lock()
+        self._waiting = 0
+        self._kept: OrderedDict[tuple[str, ...], tuple[float, Told]] = OrderedDict()
+
+    async def ask(self, *words: str, fresh: str = "") -> Told:
+        """What the command prints. An answer is kept for a while, but not if `fresh` is another one by then."""
+        if self._waiting >= limits.QUESTIONS_MAX:
+            return BUSY
+        self._waiting += 1
+        try:
+            async with self._turn:
+                return await self._answer(words, fresh)
+        finally:
+            self._waiting -= 1
+
+    async def _answer(self, words: tuple[str, ...], fresh: str) -> Told:
+        kept_at, told = self._kept.get((fresh, *words), (NEVER, BUSY))
+        if kept_at and time.monotonic() - kept_at < limits.ANSWER_KEPT_S:
+            return told
+        told = await _run((*self._command, *words), self._smaller)
+        self._kept[fresh, *words] = time.monotonic(), told
+        while len(self._kept) > limits.ANSWERS_KEPT:
+            self._kept.popitem(last=False)
+        return told
+
+
+async def _run(words: tuple[str, ...], smaller: str) -> Told:
+    pipe = asyncio.subprocess.PIPE
+    try:
+        process = await asyncio.create_subprocess_exec(
+            *words, stdin=asyncio.subprocess.DEVNULL, stdout=pipe, stderr=pipe
+        )
+    except OSError as error:
+        return Told(error=f"no process to ask with: {error.strerror}", mend="again later")
+    assert process.stdout is not None, "asked for"
+    assert process.stderr is not None, "asked for"
+    try:
+        async with asyncio.timeout(limits.ANSWER_S):
+            said, why = await asyncio.gather(_bounded(process, process.stdout), _bounded(process, process.stderr))
+            status = await process.wait()
+    except TimeoutError:
+        return Told(error=f"no answer within {limits.ANSWER_S:g} s", mend=smaller)
+    finally:
+        _kill(process)
+        await process.communicate()  # read the rest of its pipes, or asyncio never notices that it has ended
+    if said is None:
+        return Told(error=f"more than {limits.ANSWER_BYTES_MAX:,} bytes", mend=smaller)
+    return _refused(why or b"") if status else Told(said)
+
+
+def _kill(process: asyncio.subprocess.Process) -> None:
+    if process.returncode is None:
+        with contextlib.suppress(ProcessLookupError):
+            process.kill()
+
+
+async def _bounded(process: asyncio.subprocess.Process, stream: asyncio.StreamReader) -> bytes | None:
+    """All of its output; if that is too much the process is ended, and this is None."""
+    found = bytearray()
+    while piece := await stream.read(1 << 16):
+        if len(found) <= limits.ANSWER_BYTES_MAX:
+            found += piece
+        else:
+            _kill(process)
+    return bytes(found) if len(found) <= limits.ANSWER_BYTES_MAX else None
+
+
+def _refused(said: bytes) -> Told:
+    r"""What a command says of a mistake, as an answer.
+
+    >>> _refused(b"weft: there is no lake in x\n  try: --lake DIR\n")
+    Told(text=b'', error='there is no lake in x', mend='--lake DIR')
+    """
+    text, _, mend = said.decode("utf-8", "replace").strip()[: limits.WHY_MAX].partition("\n  try: ")
+    return Told(error=text.removeprefix("weft: ") or "the question could not be asked", mend=mend)

@@ -1,0 +1,151 @@
+"""A document as it stood after any of its entries, who entered what, and what is in conflict (CON-002).
+
+Entries are counted in the order of the document, which is the same on all nodes. Log and conflicts are read from the core; the
+document at a place in that order is folded by `weft doc show --until` in a process of its own, and never in the node.
+"""
+
+import math
+from collections.abc import Callable
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
+
+from weft.cores.kit.refusals import Refusal
+from weft.shell.console import limits
+from weft.shell.console.commands import WEFT, Commands
+from weft.wire.document.operations import uuid_of, uuid_text
+
+if TYPE_CHECKING:
+    from weft.cores.document.core import Documents as Core
+    from weft.cores.document.fold.order import Key
+    from weft.cores.document.serving_reads import Reads
+    from weft.cores.document.session import Session
+
+SMALLER: Final = "weft doc show, on the machine of the node: it has no such bound"
+NO_CORE: Final = Refusal("no-documents", "this node has no documents", "weft doc join SESSION starts one that has")
+
+
+class DocumentReader:
+    """Reads the sessions of a node."""
+
+    def __init__(self, core: "Callable[[], Core | None]", state: Path, command: tuple[str, ...] = WEFT) -> None:
+        """`state`: the node's state directory, where its programs find it."""
+        self._core, self._state, self._commands = core, state, Commands(SMALLER, command)
+
+    def around(self, asked: dict[str, str]) -> dict[str, Any]:
+        """Entries on both sides of a place, and the conflicts; Refusal if there is no such session or place.
+
+        Asked are `session`, which may be left out where there is one, and one of `until` (SOURCE:NUMBER), `at` (Unix seconds), `place`.
+        """
+        from weft.cores.document.serving_reads import Reads
+
+        core, session = self._session(asked)
+        place, reads = _place(session, asked), Reads(session)
+        conflicts, more = _conflicts(reads)
+        parties = {tuple(row[side]["entry"]) for row in conflicts for side in ("first", "second")}
+        begin = max(0, place - limits.ENTRIES_AROUND)
+        keys = session.engine.order(begin, place + limits.ENTRIES_AROUND)
+        return {
+            "session": session.context.session,
+            "sessions": sorted(core.sessions),
+            "total": session.engine.known,
+            "place": place,
+            "check": f"{session.log.check:08x}",
+            "entries": [_entry(reads, key, begin + 1 + index, parties) for index, key in enumerate(keys)],
+            "conflicts": conflicts,
+            "more": more,
+        }
+
+    async def text(self, asked: dict[str, str]) -> dict[str, Any]:
+        """The document at a place, one element a line; or an error and what helps. Refusal as of `around`."""
+        _, session = self._session(asked)
+        place, total = _place(session, asked), session.engine.known
+        if place < total and total > limits.FOLDED_MAX:
+            return {"error": f"more than {limits.FOLDED_MAX:,} entries would be folded again", "mend": SMALLER}
+        of = ["--node", str(self._state), "--session", session.context.session]
+        if place < total:
+            (last,) = session.engine.order(place - 1, place)
+            of += ["--until", _name(last)]
+        told = await self._commands.ask("doc", "show", *of, fresh=f"{session.log.check:08x}")
+        lines = told.text.decode("utf-8", "replace").split("\n")
+        shown = lines[: limits.LINES_MAX]
+        return {"place": place, "lines": shown, "more": len(lines) - len(shown), "error": told.error, "mend": told.mend}
+
+    def _session(self, asked: dict[str, str]) -> "tuple[Core, Session]":
+        core = self._core()
+        if core is None or not core.sessions:
+            raise NO_CORE
+        name = asked.get("session", min(core.sessions))
+        if name not in core.sessions:
+            raise Refusal(
+                "no-session", f"this node has no session {name!r}", f"one of {', '.join(sorted(core.sessions))}"
+            )
+        return core, core.sessions[name]
+
+
+def _place(session: "Session", asked: dict[str, str]) -> int:
+    """How many entries count; the whole document where no place is asked for."""
+    engine = session.engine
+    if "until" in asked:
+        source, _, number = asked["until"].partition(":")
+        place = engine.place_of(uuid_of(source) or b"", _number(number))
+    elif "at" in asked:
+        place = engine.place_at(_seconds(asked["at"]))
+    elif "place" in asked:
+        place = min(_number(asked["place"]), engine.known)
+    else:
+        return engine.known
+    if not place:
+        raise Refusal("no-entry", "the document has no such entry, or none until then", "weft doc log: what there is")
+    return place
+
+
+def _number(text: str) -> int:
+    """A number of an address; 0: it is none."""
+    return int(text) if text.isascii() and text.isdigit() and len(text) <= limits.DIGITS_MAX else 0
+
+
+def _seconds(text: str) -> float:
+    try:
+        found = float(text)
+    except ValueError:
+        return -math.inf
+    return -math.inf if math.isnan(found) else found
+
+
+def _name(key: "Key") -> str:
+    return f"{uuid_text(key.source)}:{key.sequence}"
+
+
+def _entry(reads: "Reads", key: "Key", place: int, parties: set[tuple[Any, ...]]) -> dict[str, Any]:
+    row = reads.row(key.source, key.sequence)
+    said = row["body"].decode("utf-8", "replace")
+    return {
+        "place": place,
+        "until": _name(key),
+        "at": round(key.eff * 1_000),
+        "by": row["by"],
+        "verb": row["verb"],
+        "reference": row["reference"],
+        "outcome": row["outcome"],
+        "body": said[: limits.ENTRY_CHARACTERS],
+        "in_conflict": (row["source"], row["sequence"]) in parties,
+    }
+
+
+def _conflicts(reads: "Reads") -> tuple[list[dict[str, Any]], int]:
+    """The open ones first; and how many are not shown."""
+    from weft.cores.document.serving_reads import Which
+
+    told = reads.conflicts(Which(closed=True))
+    rows = sorted(told["conflicts"], key=lambda row: not row["open"])
+    shown = [_conflict(reads, row) for row in rows[: limits.CONFLICTS_MAX]]
+    return shown, told["more"] + len(rows) - len(shown)
+
+
+def _conflict(reads: "Reads", row: dict[str, Any]) -> dict[str, Any]:
+    sides = {}
+    for side, shown in zip(("first", "second"), row["shown"], strict=True):
+        source, sequence, value = row[side]
+        by = reads.author(uuid_of(source) or b"", sequence)
+        sides[side] = {"entry": [source, sequence], "by": by, "value": (shown or value)[: limits.ENTRY_CHARACTERS]}
+    return {name: row[name] for name in ("id", "kind", "slot", "where", "attr", "open")} | sides

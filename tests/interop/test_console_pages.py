@@ -1,0 +1,106 @@
+"""Pages of the console that show one thing as it was, in a real browser: a document (CON-002)."""
+
+import json
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.document.logs import body
+from tests.document.rig import B
+from tests.interop.chromium import Chromium, Page
+from tests.patience import PATIENCE_S
+from weft.cli.asking import try_status
+from weft.cli.fleet import Fleet, Member
+from weft.client.doc.sync import SyncClient
+from weft.shell.blocks import free_blocks
+
+FILE = """
+[node]
+name = "desk"
+port = {port}
+level = "root"
+state = "{state}"
+
+[doc.session.friday]
+schema = "derby"
+operator = "Ann"
+mdns = false
+"""
+NAME = "<img src=x>"
+"""What somebody enters to be more than text."""
+
+
+class Desk:
+    """A node with everything that has a page."""
+
+    def __init__(self, place: Path) -> None:
+        (self.port,) = free_blocks(1, 18_000)
+        self.state, file = place / "state", place / "desk.toml"
+        file.write_text(FILE.format(port=self.port, state=self.state), "utf-8")
+        self.fleet = Fleet(place)
+        self.fleet.add(Member("desk", ("-m", "weft.cli.main", "up", str(file)), self.port))
+        ends_at = time.monotonic() + PATIENCE_S
+        while not (self.state / "doc.endpoint").exists() or try_status(self.port) is None:
+            assert time.monotonic() < ends_at, "the node does not come up"
+            time.sleep(0.1)
+
+    def page(self, browser: Chromium, address: str, width: int = 1440) -> Page:
+        return browser.open(f"http://127.0.0.1:{self.port + 6}/console/page.html#{address}", width, 900)
+
+
+@pytest.fixture(scope="module")
+def desk(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Desk]:
+    found = Desk(tmp_path_factory.mktemp("desk"))
+    try:
+        yield found
+    finally:
+        found.fleet.stop_all()
+
+
+@pytest.fixture
+def browser(tmp_path: Path) -> Iterator[Chromium]:
+    with Chromium(tmp_path) as found:
+        yield found
+        assert [] == found.complaints
+
+
+def text(selector: str) -> str:
+    return f"document.querySelector({json.dumps(selector)}).textContent"
+
+
+def press(page: Page, key: str) -> None:
+    code = {"ArrowLeft": 37, "ArrowRight": 39}[key]
+    for kind in ("keyDown", "keyUp"):
+        page.say("Input.dispatchKeyEvent", type=kind, key=key, code=key, windowsVirtualKeyCode=code)
+
+
+@pytest.mark.proves(
+    "CON-002", part="in a browser: a document at any of its entries, its log and conflicts, by its address"
+)
+def test_a_document_is_turned_back_to_an_entry_and_its_address_shows_the_same(desk: Desk, browser: Chromium) -> None:
+    with SyncClient(desk.state, session="friday") as client:
+        client.set("period=1 jam=1", {"duration": 90}, by="Ann")
+        client.add("team=home", f'<person number="7" name="{NAME.replace("<", "&lt;")}"/>', by="Ann")
+        jam = body(B, 1, "<attribute>duration</attribute>95", at=time.time())
+        client.bring([jam.replace(b'path="b"', b'period="1" jam="1" by="Bob"')])
+    page = desk.page(browser, "documents")
+    page.until(f"{text('#paper')}.includes('duration=\"95\"')", "the document as it is")
+    assert page.run(f"{text('#paper')}.includes({json.dumps(NAME.replace('<', '&lt;'))})")
+    assert page.run("document.querySelector('#paper img') === null")
+    assert "▲" == page.run("document.querySelector('#paper .disputed').textContent[0]")
+    assert "“90” by Ann against “95” by Bob" == page.run(text("#quarrels .asks"))
+    assert "#documents" == page.run("location.hash")
+    page.run("document.querySelector('#place').focus()")
+    press(page, "ArrowLeft")
+    press(page, "ArrowLeft")
+    page.until(f"{text('#said')}.startsWith('After entry 1 of 3')", "the first entry")
+    page.until(f"{text('#paper')}.includes('duration=\"90\"')", "the document as it was")
+    assert not page.run(f"{text('#paper')}.includes('person')")
+    assert "→" == page.run("[...document.querySelectorAll('#entered tr')].at(-1).children[1].textContent")
+    again = desk.page(browser, page.run("location.hash.slice(1)"), width=390)
+    again.until(f"{text('#paper')} === {json.dumps(page.run(text('#paper')).replace('+', ' '))}", "the same")
+    assert again.run("document.documentElement.scrollWidth <= innerWidth")
+    again.tap("#quarrels button:last-child")
+    again.until(f"{text('#said')}.includes(', by Bob: set period=1 jam=1')", "the other side")
