@@ -44,7 +44,6 @@ class Desk:
         ends_at = time.monotonic() + PATIENCE_S
         while not (self.state / "doc.endpoint").exists() or try_status(self.port) is None:
             assert time.monotonic() < ends_at, "the node does not come up"
-            time.sleep(0.1)
 
     def page(self, browser: Chromium, address: str, width: int = 1440) -> Page:
         return browser.open(f"http://127.0.0.1:{self.port + 6}/console/page.html#{address}", width, 900)

@@ -3,7 +3,6 @@
 import asyncio
 import re
 from collections.abc import AsyncIterator
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -11,7 +10,6 @@ import pytest
 from weft.base.now import MILLISECOND, SECOND, Now
 from weft.base.records import EraRecord, LostRecord, Record, StreamRecord
 from weft.shell.console import limits
-from weft.shell.console.documents import DocumentReader
 from weft.shell.console.feed import Feed, difference
 from weft.shell.console.lake import Lake
 from weft.shell.console.lastvalues import LastValues, Ring
@@ -27,9 +25,6 @@ ROOT, COLLECTOR, SENSOR = (bytes([n]) * 16 for n in (1, 2, 3))
 CPU = Series("cpu", "CPU", "percent", {"cpu": "total"})
 MEMORY = Series("memory_percent", "MEMORY_PERCENT", "basic", {})
 DISKS = [Series("disk_percent", "DISK_PERCENT", "basic", {"mount": mount}) for mount in ("/", "/data")]
-
-
-NO_DOCUMENTS = DocumentReader(lambda: None, Path())
 
 
 def at(second: float) -> Now:
@@ -310,7 +305,7 @@ async def first(events: AsyncIterator[bytes]) -> bytes:
 def test_routes_answer_the_page_the_picture_a_cell_and_a_stream() -> None:
     shown = console()
     speak(shown, 3, SENSOR)
-    routes = routes_of(Sources(shown, Feed(shown, lambda: at(3)), Lake(None), Logins(lambda: 0.0), NO_DOCUMENTS))
+    routes = routes_of(Sources(shown, Feed(shown, lambda: at(3)), Lake(None), Logins(lambda: 0.0), lambda: None))
 
     def ask(path: str, query: str = "") -> Any:
         return routes[path].handle(Request("GET", path, query))
@@ -343,8 +338,11 @@ def test_a_file_of_the_page_loads_nothing_from_elsewhere_and_has_no_inline_scrip
         assert [] == re.findall(r"""\son[a-z]+=["']|\sstyle=["']|<style|<script>""", text)
 
 
-def test_the_whole_page_is_small() -> None:
-    assert 60_000 > sum(path.stat().st_size for path in PAGES.iterdir())
+def test_the_first_page_is_small_and_all_are() -> None:
+    sizes = {path.name: path.stat().st_size for path in PAGES.iterdir()}
+    first = re.findall(r"""(?:src|href)="([a-z]+\.[a-z]+)\"""", (PAGES / "index.html").read_text("utf-8"))
+    assert 55_000 > sum(sizes[name] for name in {*first, "index.html"})
+    assert 100_000 > sum(sizes.values())
 
 
 @pytest.mark.proves("WEL-003", part="the busiest process of each machine")

@@ -42,9 +42,9 @@ def reader(node: Node, command: tuple[str, ...] = WORDS) -> DocumentReader:
     return DocumentReader(lambda: cast("Any", core), Path("state"), command)
 
 
-def ask(documents: DocumentReader, path: str, query: str = "") -> tuple[int, Any]:
+def ask(documents: DocumentReader | None, path: str, query: str = "") -> tuple[int, Any]:
     shown = console()
-    sources = Sources(shown, Feed(shown, lambda: at(1)), Lake(None), Logins(lambda: 0.0), documents)
+    sources = Sources(shown, Feed(shown, lambda: at(1)), Lake(None), Logins(lambda: 0.0), lambda: documents)
     route = routes_of(sources)[f"/console/{path}"]
     assert "GET" == route.method
 
@@ -102,7 +102,7 @@ def test_what_is_not_there_is_refused_with_a_sentence() -> None:
             status, told = ask(documents, path, query)
             assert (404, "no-entry") == (status, told["error"]), query
     assert "one of " in ask(documents, "document.json", "session=attic")[1]["mend"]
-    status, told = ask(DocumentReader(lambda: None, Path()), "text.json")
+    status, told = ask(None, "text.json")
     assert (404, "this node has no documents") == (status, told["text"])
 
 
@@ -110,7 +110,7 @@ def test_entries_lines_and_what_is_folded_are_bounded(monkeypatch: pytest.Monkey
     documents = reader(session(*((B, number, number, "x" * 400) for number in range(1, 61))))
     first = f"until={uuid_text(B)}:30"
     shown = ask(documents, "document.json", first)[1]["entries"]
-    assert (6, 55, limits.ENTRY_CHARACTERS) == (shown[0]["place"], shown[-1]["place"], len(shown[0]["body"]))
+    assert (6, 55, 300) == (shown[0]["place"], shown[-1]["place"], len(shown[0]["body"]))
     monkeypatch.setattr(limits, "LINES_MAX", 2)
     told = ask(documents, "text.json", first)[1]
     assert (["doc", "show"], 7) == (told["lines"], told["more"])

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from tests.shell.test_console import NO_DOCUMENTS, SENSOR, WALL_S, at, batch, console, speak
+from tests.shell.test_console import SENSOR, WALL_S, at, batch, console, speak
 from weft.shell.console import limits
 from weft.shell.console.commands import BUSY
 from weft.shell.console.feed import Feed
@@ -133,7 +133,7 @@ def routes(lake: Lake, logins: Logins | None = None) -> Routes:
     shown = console()
     speak(shown, 3, SENSOR)
     shown.look(at(3))
-    return routes_of(Sources(shown, Feed(shown, lambda: at(3)), lake, logins or Logins(lambda: 0.0), NO_DOCUMENTS))
+    return routes_of(Sources(shown, Feed(shown, lambda: at(3)), lake, logins or Logins(lambda: 0.0), lambda: None))
 
 
 def ask(found: Routes, path: str, query: str = "", body: bytes = b"", bearer: str = "") -> Any:

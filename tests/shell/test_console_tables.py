@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from tests.shell.test_console import NO_DOCUMENTS, at, console
+from tests.shell.test_console import at, console
 from weft.shell.console.feed import Feed
 from weft.shell.console.lake import Lake
 from weft.shell.console.routes import Sources, routes_of
@@ -26,7 +26,7 @@ def test_a_page_is_asked_for_by_its_name() -> None:
     shown = console()
     tables = {"store": {"page": "store"}}.__getitem__
     routes = routes_of(
-        Sources(shown, Feed(shown, lambda: at(1)), Lake(None), Logins(lambda: 0.0), NO_DOCUMENTS, tables)
+        Sources(shown, Feed(shown, lambda: at(1)), Lake(None), Logins(lambda: 0.0), lambda: None, tables)
     )
 
     def ask(query: str) -> Any:

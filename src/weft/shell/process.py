@@ -70,7 +70,7 @@ from weft.shell.runner import Runner
 from weft.shell.showing import Showing
 from weft.shell.sockets import Credentials
 from weft.shell.storedoors import StoreDoors
-from weft.shell.telemetry import Telemetry
+from weft.shell.telemetry import Telemetry, lake_of
 from weft.shell.trying import open_entrances
 from weft.shell.watch import Watch
 
@@ -223,7 +223,6 @@ class Process:
             self.guard,
             self.doors.files,
             http_token(self.state) if self.keys is not None else "",
-            lake_of(settings, self.state),
             self.state,
         )
 
@@ -550,11 +549,6 @@ class Process:
         ends_at = self.clock.now().mono + int(patience_s * SECOND)
         while not holds() and self.clock.now().mono < ends_at and not self.runner.ended.done():  # noqa: ASYNC110  # the condition lies in cores, which know no event loop
             await asyncio.sleep(POLL_S)
-
-
-def lake_of(settings: NodeSettings, state: Path) -> Path:
-    """Where a node drains to while it is a root."""
-    return Path(settings.lake.path or state / "lake")
 
 
 def _tape_of(file: str) -> "Tape | None":

@@ -4,6 +4,7 @@ import asyncio
 import json
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, cast
 
@@ -28,7 +29,6 @@ from weft.shell import fleetmetrics
 from weft.shell.alertfacts import firing_by_node, firing_of
 from weft.shell.alertfacts import page_of as alerts_page
 from weft.shell.clock import Clock
-from weft.shell.console.documents import DocumentReader
 from weft.shell.console.feed import Feed
 from weft.shell.console.lake import Lake
 from weft.shell.console.picture import Console, Facts
@@ -53,6 +53,7 @@ from weft.shell.zap import OUTCOMES, Gatekeeper
 
 if TYPE_CHECKING:
     from weft.cores.document.core import Documents
+    from weft.shell.console.documents import DocumentReader
 
 JSON_LINES_TYPE: Final = "application/jsonl"
 
@@ -74,8 +75,6 @@ class Telemetry:
     files: Files
     token: str = ""
     """The token that programs of other machines need; empty: on an open fabric everybody may read."""
-    lake: Path | None = None
-    """Where this node drains to while it is a root."""
     state: Path = Path()
     """Its state directory, where programs of this machine find it."""
     is_drained: bool = False
@@ -129,16 +128,7 @@ class Telemetry:
             "/quarantine": Route(self._quarantine_page),
             "/flight": Route(self._flight_page),
             "/trace": Route(self._trace_page),
-            **routes_of(
-                Sources(
-                    self.console,
-                    Feed(self.console, self.clock.now),
-                    Lake(self.lake if "drain" in self.node.cores else None),
-                    self.logins,
-                    DocumentReader(lambda: cast("Documents | None", self.node.cores.get("document")), self.state),
-                    lambda page: tables_of(page, self.node, self.status(), self.clock.now()),
-                )
-            ),
+            **_console_of(self),
             **self._catalog_pages(),
         }
 
@@ -400,3 +390,31 @@ class Telemetry:
             rows, size = core.behind
             facts |= {"behind_rows": rows, "behind_bytes": size, "segments": self.segments, "rows": self.rows}
         return facts
+
+
+def _console_of(telemetry: Telemetry) -> Routes:
+    """The console of a node, with what its pages read."""
+    node, console, clock = telemetry.node, telemetry.console, telemetry.clock
+    lake = lake_of(telemetry.settings, telemetry.state) if "drain" in node.cores else None
+
+    @cache
+    def reader() -> "DocumentReader":
+        from weft.shell.console.documents import DocumentReader  # only a node that has documents loads it
+
+        return DocumentReader(lambda: cast("Documents", node.cores["document"]), telemetry.state)
+
+    return routes_of(
+        Sources(
+            console,
+            Feed(console, clock.now),
+            Lake(lake),
+            telemetry.logins,
+            lambda: reader() if "document" in node.cores else None,
+            lambda page: tables_of(page, node, telemetry.status(), clock.now()),
+        )
+    )
+
+
+def lake_of(settings: NodeSettings, state: Path) -> Path:
+    """Where a node drains to while it is a root."""
+    return Path(settings.lake.path or state / "lake")

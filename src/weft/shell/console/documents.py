@@ -9,6 +9,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
+from weft.cores.document.serving_reads import Reads, Which
 from weft.cores.kit.refusals import Refusal
 from weft.shell.console import limits
 from weft.shell.console.commands import WEFT, Commands
@@ -16,18 +17,17 @@ from weft.wire.document.operations import uuid_of, uuid_text
 
 if TYPE_CHECKING:
     from weft.cores.document.core import Documents as Core
+    from weft.cores.document.fold.engine import Engine
     from weft.cores.document.fold.order import Key
-    from weft.cores.document.serving_reads import Reads
     from weft.cores.document.session import Session
 
 SMALLER: Final = "weft doc show, on the machine of the node: it has no such bound"
-NO_CORE: Final = Refusal("no-documents", "this node has no documents", "weft doc join SESSION starts one that has")
 
 
 class DocumentReader:
     """Reads the sessions of a node."""
 
-    def __init__(self, core: "Callable[[], Core | None]", state: Path, command: tuple[str, ...] = WEFT) -> None:
+    def __init__(self, core: "Callable[[], Core]", state: Path, command: tuple[str, ...] = WEFT) -> None:
         """`state`: the node's state directory, where its programs find it."""
         self._core, self._state, self._commands = core, state, Commands(SMALLER, command)
 
@@ -36,10 +36,8 @@ class DocumentReader:
 
         Asked are `session`, which may be left out where there is one, and one of `until` (SOURCE:NUMBER), `at` (Unix seconds), `place`.
         """
-        from weft.cores.document.serving_reads import Reads
-
         core, session = self._session(asked)
-        place, reads = _place(session, asked), Reads(session)
+        place, reads = _place(session.engine, asked), Reads(session)
         conflicts, more = _conflicts(reads)
         parties = {tuple(row[side]["entry"]) for row in conflicts for side in ("first", "second")}
         begin = max(0, place - limits.ENTRIES_AROUND)
@@ -47,7 +45,7 @@ class DocumentReader:
         return {
             "session": session.context.session,
             "sessions": sorted(core.sessions),
-            "total": session.engine.known,
+            "total": _total(session.engine),
             "place": place,
             "check": f"{session.log.check:08x}",
             "entries": [_entry(reads, key, begin + 1 + index, parties) for index, key in enumerate(keys)],
@@ -58,7 +56,7 @@ class DocumentReader:
     async def text(self, asked: dict[str, str]) -> dict[str, Any]:
         """The document at a place, one element a line; or an error and what helps. Refusal as of `around`."""
         _, session = self._session(asked)
-        place, total = _place(session, asked), session.engine.known
+        place, total = _place(session.engine, asked), _total(session.engine)
         if place < total and total > limits.FOLDED_MAX:
             return {"error": f"more than {limits.FOLDED_MAX:,} entries would be folded again", "mend": SMALLER}
         of = ["--node", str(self._state), "--session", session.context.session]
@@ -72,9 +70,7 @@ class DocumentReader:
 
     def _session(self, asked: dict[str, str]) -> "tuple[Core, Session]":
         core = self._core()
-        if core is None or not core.sessions:
-            raise NO_CORE
-        name = asked.get("session", min(core.sessions))
+        name = asked.get("session", min(core.sessions, default=""))
         if name not in core.sessions:
             raise Refusal(
                 "no-session", f"this node has no session {name!r}", f"one of {', '.join(sorted(core.sessions))}"
@@ -82,18 +78,21 @@ class DocumentReader:
         return core, core.sessions[name]
 
 
-def _place(session: "Session", asked: dict[str, str]) -> int:
+def _total(engine: "Engine") -> int:
+    return engine.place_at(math.inf)
+
+
+def _place(engine: "Engine", asked: dict[str, str]) -> int:
     """How many entries count; the whole document where no place is asked for."""
-    engine = session.engine
     if "until" in asked:
         source, _, number = asked["until"].partition(":")
         place = engine.place_of(uuid_of(source) or b"", _number(number))
     elif "at" in asked:
         place = engine.place_at(_seconds(asked["at"]))
     elif "place" in asked:
-        place = min(_number(asked["place"]), engine.known)
+        place = min(_number(asked["place"]), _total(engine))
     else:
-        return engine.known
+        return _total(engine)
     if not place:
         raise Refusal("no-entry", "the document has no such entry, or none until then", "weft doc log: what there is")
     return place
@@ -116,7 +115,7 @@ def _name(key: "Key") -> str:
     return f"{uuid_text(key.source)}:{key.sequence}"
 
 
-def _entry(reads: "Reads", key: "Key", place: int, parties: set[tuple[Any, ...]]) -> dict[str, Any]:
+def _entry(reads: Reads, key: "Key", place: int, parties: set[tuple[Any, ...]]) -> dict[str, Any]:
     row = reads.row(key.source, key.sequence)
     said = row["body"].decode("utf-8", "replace")
     return {
@@ -132,17 +131,15 @@ def _entry(reads: "Reads", key: "Key", place: int, parties: set[tuple[Any, ...]]
     }
 
 
-def _conflicts(reads: "Reads") -> tuple[list[dict[str, Any]], int]:
+def _conflicts(reads: Reads) -> tuple[list[dict[str, Any]], int]:
     """The open ones first; and how many are not shown."""
-    from weft.cores.document.serving_reads import Which
-
     told = reads.conflicts(Which(closed=True))
     rows = sorted(told["conflicts"], key=lambda row: not row["open"])
     shown = [_conflict(reads, row) for row in rows[: limits.CONFLICTS_MAX]]
     return shown, told["more"] + len(rows) - len(shown)
 
 
-def _conflict(reads: "Reads", row: dict[str, Any]) -> dict[str, Any]:
+def _conflict(reads: Reads, row: dict[str, Any]) -> dict[str, Any]:
     sides = {}
     for side, shown in zip(("first", "second"), row["shown"], strict=True):
         source, sequence, value = row[side]

@@ -15,14 +15,13 @@ What is posted needs what every order needs (`weft.shell.http.gate`).
 
 from collections.abc import Callable
 from pathlib import Path
-from typing import Annotated, Any, Final, NamedTuple
+from typing import TYPE_CHECKING, Annotated, Any, Final, NamedTuple
 from urllib.parse import parse_qs
 
 import msgspec
 
 from weft.cores.kit.refusals import Refusal
 from weft.shell.console import limits
-from weft.shell.console.documents import DocumentReader
 from weft.shell.console.feed import Feed
 from weft.shell.console.history import LIVE, SPANS, history
 from weft.shell.console.lake import QUESTIONS, Answer, Lake
@@ -31,6 +30,9 @@ from weft.shell.http.assets import assets
 from weft.shell.http.gate import Gate
 from weft.shell.http.logins import Logins
 from weft.shell.http.messages import JSON, TEXT, Request, Response, Route, Routes, Stream, json_response, refusal
+
+if TYPE_CHECKING:
+    from weft.shell.console.documents import DocumentReader
 
 PAGES: Final = Path(__file__).parent / "pages"
 AT: Final = "/console/"
@@ -43,6 +45,11 @@ NO_SPAN: Final = Response(
     404, TEXT, f"/console/history.json?node=UUID&span={', '.join(SPANS)}, of a machine that is shown\n".encode()
 )
 NO_QUESTION: Final = Response(404, TEXT, f"/console/lake.json?ask={', '.join(QUESTIONS)}\n".encode())
+NO_DOCUMENTS: Final = refusal(
+    404, "no-documents", "this node has no documents", "weft doc join SESSION starts one that has"
+)
+Documents = Callable[[], "DocumentReader | None"]
+"""Reads the documents of this node, if it has some."""
 Tables = Callable[[str], dict[str, Any]]
 """A page of tables by its name; KeyError if there is none."""
 
@@ -68,7 +75,7 @@ class Sources(NamedTuple):
     feed: Feed
     lake: Lake
     logins: Logins
-    documents: DocumentReader
+    documents: Documents
     tables: Tables | None = None
 
 
@@ -145,24 +152,19 @@ def _of_lake(sources: Sources) -> Routes:
     }
 
 
-def _of_documents(documents: DocumentReader) -> Routes:
-    def around(request: Request) -> Response:
+def _of_documents(documents: Documents) -> Routes:
+    async def read(request: Request) -> Response:
+        reader = documents()
+        if reader is None:
+            return NO_DOCUMENTS
+        asked = _said(request)
         try:
-            return json_response(documents.around(_said(request)))
+            is_text = request.path.endswith("text.json")
+            return json_response(await reader.text(asked) if is_text else reader.around(asked))
         except Refusal as error:
-            return _refused(error)
+            return refusal(404, error.code, error.why, error.mend)
 
-    async def text(request: Request) -> Response:
-        try:
-            return json_response(await documents.text(_said(request)))
-        except Refusal as error:
-            return _refused(error)
-
-    return {f"{AT}document.json": Route(around), f"{AT}text.json": Route(text)}
-
-
-def _refused(error: Refusal) -> Response:
-    return refusal(404, error.code, error.why, error.mend)
+    return {f"{AT}document.json": Route(read), f"{AT}text.json": Route(read)}
 
 
 def _answered(answer: Answer, query: str) -> Response:

@@ -9,7 +9,7 @@ reach that far, the nearest earlier checkpoint is copied. More than `AT_ONCE_MAX
 separate track, and readers see the last complete state meanwhile (DOC-053).
 """
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from hashlib import sha256
 
 from weft.base.errors import UserError
@@ -17,7 +17,7 @@ from weft.cores.document.fold.changes import Changes, Delta
 from weft.cores.document.fold.conflicts import Conflict, Writer
 from weft.cores.document.fold.folding import Fold
 from weft.cores.document.fold.history import Past, pasts_of
-from weft.cores.document.fold.order import Key, Order, Pair, prefixes
+from weft.cores.document.fold.order import Order, Pair, prefixes
 from weft.cores.document.fold.schema import Schema
 from weft.cores.document.fold.slots import reference_of
 from weft.cores.document.fold.track import Checkpoints, Track
@@ -43,6 +43,10 @@ class Engine:
         self._order = Order()
         self.has_copy = self._order.has_copy
         """Whether an adopted copy of an operation is known (DOC-013)."""
+        self.order = self._order.keys
+        """The keys of all operations, ascending; or of a part of them."""
+        self.place_of, self.place_at = self._order.place_of, self._order.place_at
+        """The number of operations up to one and with it, and up to an effective time; folded or not yet."""
         self._checkpoints = Checkpoints(schema, undo)
         self._shown = Track(Fold(schema), 0, self._checkpoints, undo)
         """The complete state that readers see."""
@@ -180,24 +184,6 @@ class Engine:
     def eff_of(self, source: bytes, sequence: int) -> float:
         """The effective time of an operation that is known (DOC-010)."""
         return self._order.eff(source, sequence)
-
-    def order(self, begin: int = 0, end: int | None = None) -> Iterator[Key]:
-        """The keys of all operations, ascending; or of a part of them."""
-        return self._order.keys(begin, end)
-
-    @property
-    def known(self) -> int:
-        """Number of operations that count, folded or not yet."""
-        return len(self._order)
-
-    def place_of(self, source: bytes, sequence: int) -> int | None:
-        """The number of operations up to this one and with it; None: none counts under this number."""
-        counts = self._order.counts((source, sequence))
-        return self._order.place(source, sequence) + 1 if counts else None
-
-    def place_at(self, eff: float) -> int:
-        """The number of operations up to an effective time."""
-        return self._order.until(eff)
 
     def find(self, reference: dict[str, str]) -> Element | None:
         """The element of a reference (DOC-020); None: there is none, or none yet. Nothing is created."""

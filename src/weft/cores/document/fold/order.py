@@ -69,11 +69,13 @@ class Order:
     def _place(self, key: Key) -> int:
         return bisect_left(self.entries, key)
 
-    def counts(self, pair: Pair) -> bool:
-        """Whether an operation is known, and no copy or original of it counts in its place."""
-        return 1 <= pair[1] <= self.latest(pair[0]) and pair not in self.superseded
+    def place_of(self, source: bytes, sequence: int) -> int | None:
+        """The number of operations up to this one and with it; None: it is not known, or does not count."""
+        if not 1 <= sequence <= self.latest(source) or (source, sequence) in self.superseded:
+            return None
+        return self.place(source, sequence) + 1
 
-    def until(self, eff: float) -> int:
+    def place_at(self, eff: float) -> int:
         """The number of operations up to an effective time."""
         return bisect_right(self.entries, eff, key=lambda entry: entry[0])
 
