@@ -1,4 +1,4 @@
-"""Pages of the console that show one thing as it was, in a real browser: a document (CON-002)."""
+"""Pages of the console that show one thing as it was, in a real browser: a document, an entry, a message (CON-002)."""
 
 import json
 import time
@@ -13,7 +13,10 @@ from tests.interop.chromium import Chromium, Page
 from tests.patience import PATIENCE_S
 from weft.cli.asking import try_status
 from weft.cli.fleet import Fleet, Member
+from weft.client.chain.addressing import LOCAL
+from weft.client.chain.sync import SyncChain
 from weft.client.doc.sync import SyncClient
+from weft.client.store.sync import SyncClient as StoreClient
 from weft.shell.blocks import free_blocks
 
 FILE = """
@@ -27,6 +30,16 @@ state = "{state}"
 schema = "derby"
 operator = "Ann"
 mdns = false
+
+[store]
+found = "our house"
+
+[[chains.filter]]
+name = "no-small"
+kind = "match"
+types = ["app.load"]
+dir = "out"
+when = "size > 1"
 """
 NAME = "<img src=x>"
 """What somebody enters to be more than text."""
@@ -42,8 +55,13 @@ class Desk:
         self.fleet = Fleet(place)
         self.fleet.add(Member("desk", ("-m", "weft.cli.main", "up", str(file)), self.port))
         ends_at = time.monotonic() + PATIENCE_S
-        while not (self.state / "doc.endpoint").exists() or try_status(self.port) is None:
+        while not self.is_ready():
             assert time.monotonic() < ends_at, "the node does not come up"
+
+    def is_ready(self) -> bool:
+        """Whether its document and its store serve."""
+        told = try_status(self.port)
+        return told is not None and told["cores"]["store"]["serves"] and (self.state / "doc.endpoint").exists()
 
     def page(self, browser: Chromium, address: str, width: int = 1440) -> Page:
         return browser.open(f"http://127.0.0.1:{self.port + 6}/console/page.html#{address}", width, 900)
@@ -103,3 +121,40 @@ def test_a_document_is_turned_back_to_an_entry_and_its_address_shows_the_same(de
     assert again.run("document.documentElement.scrollWidth <= innerWidth")
     again.tap("#quarrels button:last-child")
     again.until(f"{text('#said')}.includes(', by Bob: set period=1 jam=1')", "the other side")
+
+
+@pytest.mark.proves("CON-002", part="in a browser: an entry of the store is asked for by its address")
+def test_an_entry_of_the_store_has_an_address_and_a_lake_without_it_says_why(desk: Desk, browser: Chromium) -> None:
+    with StoreClient(f"127.0.0.1:{desk.port + 5}") as client:
+        client.set("home.temp", 21)
+    page = desk.page(browser, "store?path=home.temp", width=390)
+    page.until("document.querySelector('#versions [role=alert]') !== null", "no tables yet")
+    assert "home.temp" == page.run("document.querySelector('#path').value")
+    page.until("[...document.querySelectorAll('#paths option')].some((option) => option.value === 'home.temp')")
+    assert page.run("document.documentElement.scrollWidth <= innerWidth")
+    versions = [
+        {"value": 21, "from": 2e18, "to": None, "node": "a", "tick": 2, "by": "", "chain": [["a", 2], ["b", 1]]},
+        {"deleted": True, "from": 1e18, "to": 1e18, "node": "b", "tick": 1, "by": "bob", "chain": []},
+    ]
+    shown = page.run(f"{json.dumps(versions)}.map(versionRow).map((row) => [row[0], row[3], row[4], row[5]])")
+    assert [["21", "a:2", "b:1", "✔ stands"], ["(deleted)", "b:1 by bob", "", "▲ never stood"]] == shown
+
+
+@pytest.mark.proves(
+    "CON-002", part="in a browser: what each filter does to the next messages of a type; the last traced"
+)
+def test_messages_are_followed_through_the_filters(desk: Desk, browser: Chromium) -> None:
+    page = desk.page(browser, "chains?type=app.load")
+    page.until("document.querySelector('#type')?.value === 'app.load'")
+    page.run("document.querySelector('#count').value = 2")
+    page.tap("#extra [type=submit]")
+    page.until(f"{text('#trace-note')}.startsWith('waiting')")
+    with SyncChain("loads", desk.state) as client:
+        while page.run(f"{text('#trace-note')}.startsWith('waiting')"):
+            for load in ("1", "22"):
+                client.send("app.load", load, to=LOCAL, want="none", fmt="text", keep="memory")
+    assert "✔ 2 traced" == page.run(text("#trace-note"))
+    rows = "[...document.querySelectorAll('#traces tbody tr')].map((row) => row.children[5].textContent)"
+    assert ["no-small: dropped", "no-small: passed"] == sorted(page.run(rows))
+    page.run("location.reload()")
+    page.until(f"{text('#traces')}.includes('no-small: passed')", "the last traces are kept")

@@ -112,6 +112,23 @@ def test_rows_come_from_a_process_and_a_mistake_is_its_sentence_and_mend(tmp_pat
     assert [Answer([], "no table x", "y")] == asked(tmp_path, program, "SELECT")
 
 
+@pytest.mark.proves(
+    "CON-002", part="versions of an entry of the store, out of the lake; where there is no lake, it says so"
+)
+def test_versions_of_an_entry_are_asked_of_the_command_line_and_none_is_no_mistake(tmp_path: Path) -> None:
+    def versions(program: str) -> Any:
+        lake = Lake(tmp_path, (sys.executable, "-c", program))
+        return json.loads(ask(routes(lake), "/console/versions.json", "path=home.temp").body)
+
+    told = versions("import json, sys; print(json.dumps(sys.argv[1:])); print(7)")
+    words = ["store", "history", "--json", "--limit", "200", "--lake", str(tmp_path), "--", "home.temp"]
+    assert [words, 7] == told["rows"]
+    assert ([], "") == (versions("import sys; sys.exit(1)")["rows"], versions("import sys; sys.exit(1)")["error"])
+    assert "could not be asked" in versions("import sys; sys.exit(2)")["error"]
+    assert "keeps no lake" in json.loads(ask(routes(Lake(None)), "/console/versions.json", "path=a").body)["error"]
+    assert 404 == ask(routes(Lake(None)), "/console/versions.json").status
+
+
 def test_an_answer_is_bounded_in_bytes_and_in_time(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(limits, "ANSWER_BYTES_MAX", 1_000)
     assert [Answer([], "more than 1,000 bytes", SMALLER)] == asked(tmp_path, "print('x' * 10**6)", "SELECT")

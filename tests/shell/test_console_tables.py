@@ -1,11 +1,17 @@
 """The further pages of the console: tables of a node, bounded, by name (CON-002)."""
 
 import json
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
+from tests.chains.rig import Rig
 from tests.shell.test_console import at, console
+from tests.store.rig import Node as StoreNode
+from tests.store.rig import change
+from weft.cores.chains.messages import PlanFilters
+from weft.cores.chains.settings import parse_filters
 from weft.shell.console.feed import Feed
 from weft.shell.console.lake import Lake
 from weft.shell.console.routes import Sources, routes_of
@@ -35,3 +41,37 @@ def test_a_page_is_asked_for_by_its_name() -> None:
     assert {"page": "store"} == json.loads(ask("of=store").body)
     assert [404, 404] == [ask(query).status for query in ("", "of=attic")]
     assert ["configuration", "alerts", "catalog", "store", "documents", "chains", "lake", "node"] == list(PAGES)
+
+
+def tables(page: str, **cores: Any) -> dict[str, Table]:
+    """The tables of a page of a node with these cores, by title."""
+    node: Any = SimpleNamespace(cores=cores)
+    status = {"cores": {key: {"n": 1} for key in cores}}
+    return {made.title: made for made in PAGES[page](node, status, at(1))}
+
+
+@pytest.mark.proves("CON-002", part="entries of the store with who changed them before, and conflicts with both sides")
+def test_entries_say_who_changed_them_before_and_conflicts_what_was_lost() -> None:
+    node = StoreNode("here")
+    node.hear(change("b:1", 5, "home.temp", 20), change("a:1", 6, "home.temp", 21), change("a:2", 9, "door", 1, "b:2"))
+    made = tables("store", store=SimpleNamespace(replica=node.replica))
+    assert [("door", 1, "a:2", "", "b:2"), ("home.temp", 21, "a:1", "", "")] == sorted(made["Entries"].rows)
+    assert [(1, "home.temp", "concurrent", 21, "a:1", "", 20, "b:1", "")] == made["Conflicts"].rows
+    assert {} == tables("store")
+
+
+@pytest.mark.proves("CON-002", part="who stands in which chain of a node, and what it did")
+def test_links_stand_in_the_order_of_their_chain_with_what_they_did() -> None:
+    rig = Rig({"a": "b", "b": None})
+    specs, wrong = parse_filters([{"name": "no", "kind": "match", "types": ["t"], "dir": "in", "when": "size > 1"}])
+    assert not wrong, wrong
+    core = rig.sites["b"].core
+    core.command(PlanFilters(tuple(specs)), rig.now)
+    for number, payload in enumerate(("x", "zz"), 1):
+        rig.send("a", "s", number, payload, fmt="text")
+    made = tables("chains", chains=core)
+    ((chain, _, who, kind, *counts),) = made["Who stands where"].rows
+    assert (("in t", "no", "match"), [2, 1, 1, 1, 0]) == ((chain, who, kind), counts)
+    assert ("in", "t", 2) in [row[:3] for row in made["Chains"].rows]
+    assert ["Chains", "Who stands where", "Messages that passed"] == list(made)
+    assert {} == tables("chains")

@@ -26,6 +26,8 @@ class Told(NamedTuple):
 
 BUSY: Final = Told(error="other questions are being answered", mend="again in a moment")
 NEVER: Final = 0.0
+NOTHING: Final = 1
+"""The exit status of a command that found nothing; it may say no more than that."""
 
 
 class Commands:
@@ -81,7 +83,8 @@ async def _run(words: tuple[str, ...], smaller: str) -> Told:
         await process.communicate()  # read the rest of its pipes, or asyncio never notices that it has ended
     if said is None:
         return Told(error=f"more than {limits.ANSWER_BYTES_MAX:,} bytes", mend=smaller)
-    return _refused(why or b"") if status else Told(said)
+    is_nothing = status == NOTHING and not why
+    return _refused(why or b"") if status and not is_nothing else Told(said)
 
 
 def _kill(process: asyncio.subprocess.Process) -> None:

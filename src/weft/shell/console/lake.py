@@ -1,4 +1,4 @@
-"""Questions to the lake: each is a `weft sql` in a process of its own (CON-002).
+"""Questions to the lake: each is a `weft sql`, or another command, in a process of its own (CON-002).
 
 So neither DuckDB nor a slow question ever runs inside the node. `weft sql` reads the tables of this lake and nothing
 else, and changes nothing.
@@ -12,6 +12,7 @@ import msgspec
 from weft.shell.console.commands import WEFT, Commands
 
 SMALLER: Final = "a smaller question: LIMIT, fewer columns, a shorter time"
+VERSIONS_MAX: Final = 200  # of one entry; `weft store history` has all
 QUESTIONS: Final[dict[str, str]] = {
     "missing": "SELECT node, stream, state, expected, received, missing, lost, missing_ranges, lost_ranges FROM completeness "
     "WHERE state <> 'complete' AND state <> 'sparse' ORDER BY missing DESC, lost DESC, node LIMIT 200",
@@ -48,3 +49,11 @@ class Lake:
         then = ("--as-of", as_of) if as_of else ()
         told = await self._commands.ask("sql", "--json", "--lake", str(self._path), *then, "--", query)
         return Answer([] if told.error else msgspec.json.decode(told.text or b"[]"), told.error, told.mend)
+
+    async def versions(self, path: str) -> Answer:
+        """The last versions of an entry of the store, the greatest first."""
+        if self._path is None:
+            return NO_LAKE
+        how = ("--json", "--limit", str(VERSIONS_MAX), "--lake", str(self._path))
+        told = await self._commands.ask("store", "history", *how, "--", path)
+        return Answer([msgspec.json.decode(line) for line in told.text.splitlines()], told.error, told.mend)

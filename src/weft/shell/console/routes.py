@@ -7,6 +7,7 @@ GET /console/history.json?node=&span=           four metrics of a machine, ten m
 GET /console/lake.json?ask=NAME                 a question to the lake that has a name
 GET /console/document.json?session=&until=|at=|place=  entries around a place of a document, and its conflicts
 GET /console/text.json?session=&until=|at=|place=      the document as it was there
+GET /console/versions.json?path=PATH            versions of an entry of the store, out of the lake
 POST /console/sql.json     {"query": SQL, "as_of": ""}: any question to the lake
 POST /console/login        {"who": NAME, "for_s": SECONDS}: a token for a while; GET /console/me: whose it is
 
@@ -45,6 +46,7 @@ NO_SPAN: Final = Response(
     404, TEXT, f"/console/history.json?node=UUID&span={', '.join(SPANS)}, of a machine that is shown\n".encode()
 )
 NO_QUESTION: Final = Response(404, TEXT, f"/console/lake.json?ask={', '.join(QUESTIONS)}\n".encode())
+NO_PATH: Final = Response(404, TEXT, b"/console/versions.json?path=home.kitchen.temp\n")
 NO_DOCUMENTS: Final = refusal(
     404, "no-documents", "this node has no documents", "weft doc join SESSION starts one that has"
 )
@@ -138,6 +140,10 @@ def _of_lake(sources: Sources) -> Routes:
         query = QUESTIONS.get(_said(request).get("ask", ""))
         return NO_QUESTION if query is None else _answered(await lake.ask(query), query)
 
+    async def versions(request: Request) -> Response:
+        path = _said(request).get("path", "")[: limits.PATH_CHARACTERS]
+        return json_response((await lake.versions(path))._asdict() | {"path": path}) if path else NO_PATH
+
     async def free(request: Request) -> Response:
         try:
             asked = msgspec.json.decode(request.body, type=Question)
@@ -148,6 +154,7 @@ def _of_lake(sources: Sources) -> Routes:
     return {
         f"{AT}history.json": Route(past),
         f"{AT}lake.json": Route(named),
+        f"{AT}versions.json": Route(versions),
         f"{AT}sql.json": Route(free, "POST", limits.QUERY_BYTES_MAX),
     }
 

@@ -5,23 +5,30 @@ are bounded, and the number of rows not shown is stated.
 """
 
 from collections.abc import Callable, Iterable
+from datetime import UTC, datetime
 from itertools import islice
 from typing import TYPE_CHECKING, Any, Final, NamedTuple, cast
 
 import msgspec
 
 from weft.base.now import MILLISECOND, Now
+from weft.cores.chains.core import Chains
+from weft.cores.chains.show import show
 from weft.cores.configuration.core import Configuration
 from weft.node.node import Node
 from weft.shell.alertfacts import page_of
 from weft.wire.store.path import text_of
 
 if TYPE_CHECKING:
+    from weft.base.changes import Event
     from weft.cores.catalog.core import Catalog
     from weft.cores.store.core import Store
 
 ROWS_MAX: Final = 500  # of one table
 TEXT_MAX: Final = 300  # characters of one value
+YEAR_9999: Final = 253_370_764_800  # seconds; no instant later than that has a name
+TYPES: Final = "Chains"
+"""The table of which the page makes the choice of what is traced."""
 WRITES: Final = "Writes"
 """The table of which the page makes the differences to an earlier state."""
 Row = tuple[Any, ...]
@@ -118,11 +125,39 @@ def store(node: Node, status: dict[str, Any], _: Now) -> list[Table]:
     if core is None:
         return []
     events = islice((event for event in core.replica.tree.walk() if event.value is not None), ROWS_MAX + 1)
-    rows = [(text_of(event.path), _value(event.value), event.chain.head[0]) for event in events]
+    rows = [(text_of(event.path), *_change(event), _before(event)) for event in events]
+    conflicts = [
+        (one.number, text_of(one.kept.path), one.reason, *_change(one.kept), *_change(one.lost))
+        for one in reversed(list(core.replica.conflicts))
+    ]
+    columns = ("number", "path", "reason", "kept", "of", "at", "lost", "of", "at")
     return [
-        table("Entries", ("path", "value", "written by"), rows, "weft ls; weft set PATH VALUE"),
+        table("Entries", ("path", "value", "written by", "at", "before it"), rows, "weft ls; weft set PATH VALUE"),
+        table("Conflicts", columns, conflicts, "weft store conflicts; weft store conflicts --restore NUMBER"),
         _facts("How it stands", status["cores"]["store"], "weft store state; weft store conflicts"),
     ]
+
+
+def _change(event: "Event") -> tuple[Any, str, str]:
+    """A change: its value, whose it is, and when it was made by that clock."""
+    who = f"{event.node}:{event.tick}" + (f" by {event.by}" if event.by else "")
+    return "(deleted)" if event.value is None else _value(event.value), who, _instant(event.at)
+
+
+def _instant(at: float | None) -> str:
+    """An instant as another node says it, in UTC.
+
+    >>> _instant(1_795_000_000.5), _instant(None), _instant(float("nan")), _instant(1e300)
+    ('2026-11-18 10:26:40', '', '', '')
+    """
+    if at is None or not 0 <= at < YEAR_9999:
+        return ""
+    return datetime.fromtimestamp(at, UTC).replace(tzinfo=None).isoformat(" ", "seconds")
+
+
+def _before(event: "Event") -> str:
+    """Whose changes the author of this one had seen, the newest first."""
+    return " ← ".join(f"{node}:{tick}" for node, tick in event.chain.links[1:])
 
 
 def _value(packed: bytes | None) -> Any:
@@ -138,6 +173,28 @@ def _of_core(name: str, title: str, ask: str) -> "Maker":
         return [_facts(title, facts, ask)] if facts else []
 
     return made
+
+
+def chains(node: Node, status: dict[str, Any], _: Now) -> list[Table]:
+    """Who stands in the chains, from top to bottom, and what passed."""
+    core = node.cores.get("chains")
+    if not isinstance(core, Chains):
+        return []
+    told = show(core.context, core.roster, core.inbox, core.engine)["chains"]
+    links = [(f"{chain['direction']} {chain['type']}", link) for chain in told for link in chain["links"]]
+    counted = ("offered", "passed", "changed", "dropped", "failed")
+    rows = [
+        (name, link["place"], link["name"], link["kind"], *(link["counters"].get(each, 0) for each in counted))
+        for name, link in links
+    ]
+    flows = [
+        (chain["direction"], chain["type"], chain["accepted"], chain["delivered"], chain["ended"]) for chain in told
+    ]
+    return [
+        table(TYPES, ("way", "type", "accepted", "delivered", "ended"), flows, "weft chain ls"),
+        table("Who stands where", ("chain", "place", "who", "kind", *counted), rows, "weft chain watch TYPE"),
+        _facts("Messages that passed", status["cores"]["chains"]),
+    ]
 
 
 def lake(_: Node, status: dict[str, Any], __: Now) -> list[Table]:
@@ -181,7 +238,7 @@ PAGES: Final[dict[str, Maker]] = {
     "catalog": catalog,
     "store": store,
     "documents": _of_core("document", "Documents", "weft doc ls; weft doc show"),
-    "chains": _of_core("chains", "Messages that passed", "weft chain ls; weft chain watch TYPE"),
+    "chains": chains,
     "lake": lake,
     "node": health,
 }

@@ -31,6 +31,8 @@ function show() {
   if (told.page === "configuration") showWrites(told);
   else if (told.page === "lake" && told.level === "root") showAsk();
   else if (told.page === "documents" && told.tables.length) showDocument();
+  else if (told.page === "store" && told.tables.length) showVersions(told);
+  else if (told.page === "chains" && told.tables.length) showTraces(told);
   else $("extra").replaceChildren();
 }
 
