@@ -130,9 +130,11 @@ def store(node: Node, status: dict[str, Any], _: Now) -> list[Table]:
         (one.number, text_of(one.kept.path), one.reason, *_change(one.kept), *_change(one.lost))
         for one in reversed(list(core.replica.conflicts))
     ]
-    columns = ("number", "path", "reason", "kept", "of", "at", "lost", "of", "at")
+    columns = ("number", "path", "reason", "kept", "of", "at (UTC)", "lost", "of", "at (UTC)")
     return [
-        table("Entries", ("path", "value", "written by", "at", "before it"), rows, "weft ls; weft set PATH VALUE"),
+        table(
+            "Entries", ("path", "value", "written by", "at (UTC)", "before it"), rows, "weft ls; weft set PATH VALUE"
+        ),
         table("Conflicts", columns, conflicts, "weft store conflicts; weft store conflicts --restore NUMBER"),
         _facts("How it stands", status["cores"]["store"], "weft store state; weft store conflicts"),
     ]
@@ -148,7 +150,7 @@ def _instant(at: float | None) -> str:
     """An instant as another node says it, in UTC.
 
     >>> _instant(1_795_000_000.5), _instant(None), _instant(float("nan")), _instant(1e300)
-    ('2026-11-18 10:26:40', '', '', '')
+    ('2026-11-18 11:06:40', '', '', '')
     """
     if at is None or not 0 <= at < YEAR_9999:
         return ""
@@ -195,6 +197,10 @@ def chains(node: Node, status: dict[str, Any], _: Now) -> list[Table]:
         table("Who stands where", ("chain", "place", "who", "kind", *counted), rows, "weft chain watch TYPE"),
         _facts("Messages that passed", status["cores"]["chains"]),
     ]
+
+
+def _ended(chain: dict[str, Any]) -> str:
+    return ", ".join(f"{count:,} {why}" for why, count in chain["ended"].items())
 
 
 def lake(_: Node, status: dict[str, Any], __: Now) -> list[Table]:
