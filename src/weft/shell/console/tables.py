@@ -190,7 +190,7 @@ def chains(node: Node, status: dict[str, Any], _: Now) -> list[Table]:
         for name, link in links
     ]
     flows = [
-        (chain["direction"], chain["type"], chain["accepted"], chain["delivered"], chain["ended"]) for chain in told
+        (chain["direction"], chain["type"], chain["accepted"], chain["delivered"], _ended(chain)) for chain in told
     ]
     return [
         table(TYPES, ("way", "type", "accepted", "delivered", "ended"), flows, "weft chain ls"),
