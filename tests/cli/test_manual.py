@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 
 from tests.house.requirements import ROOT
+from tests.tidy.tree import parsed
 from weft.base.errors import EXIT_CODES
 from weft.cli.completion import PLACES, Shell, completion
 from weft.cli.main import ROOMS, app
@@ -107,11 +108,10 @@ def is_own_status(value: ast.expr | None) -> bool:
 def test_no_command_has_a_status_of_its_own() -> None:
     found = []
     for path in sorted((ROOT / "src" / "weft" / "cli").rglob("*.py")):
-        for node in ast.walk(ast.parse(path.read_text("utf-8"))):
-            said = [node.value] if isinstance(node, ast.Return) else []
-            if isinstance(node, ast.Call) and ast.unparse(node.func) in {"sys.exit", "SystemExit"}:
-                said = [*node.args]
-            found += [f"{path.name}: {ast.unparse(node)}" for value in said if is_own_status(value)]
+        module = parsed(path.read_text("utf-8"))
+        ends = [call for call in module.of(ast.Call) if ast.unparse(call.func) in {"sys.exit", "SystemExit"}]
+        said = [node.value for node in module.of(ast.Return)] + [value for call in ends for value in call.args]
+        found += [f"{path.name}: {ast.unparse(value)}" for value in said if value and is_own_status(value)]
     assert [] == found
 
 

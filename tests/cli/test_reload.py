@@ -4,14 +4,13 @@ import json
 import socket
 import subprocess
 import sys
-import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from tests.patience import PATIENCE_S
+from tests.patience import PATIENCE_S, until
 from weft.base.errors import UserError
 from weft.cli.asking import order, status_of, try_status
 from weft.cli.reload import reload
@@ -33,9 +32,7 @@ class Running:
         self.write("")
         words = [sys.executable, "-m", "weft.cli.main", "up", str(self.file)]
         self.process = subprocess.Popen(words, stderr=subprocess.PIPE, text=True)
-        until = time.monotonic() + PATIENCE_S
-        while try_status(self.port) is None:
-            assert time.monotonic() < until, "the node does not answer"
+        until(lambda: try_status(self.port), "the node answers")
 
     def write(self, more: str) -> None:
         self.file.write_text(self.head + more, "utf-8")

@@ -6,14 +6,13 @@ import signal
 import socket
 import subprocess
 import sys
-import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import pytest
 
-from tests.patience import PATIENCE_S
+from tests.patience import until
 from tests.shell.ports import free_port
 from tests.shell.world import World
 from weft.base.errors import UserError
@@ -61,9 +60,8 @@ def pair(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Pair]:
         for each in (root, sensor)
     ]
     try:
-        ends_at = time.monotonic() + PATIENCE_S
-        while time.monotonic() < ends_at and not _is_drained(root_port):
-            assert [each.poll() for each in running] == [None, None]
+        until(lambda: any(each.poll() is not None for each in running) or _is_drained(root_port), "rows are drained")
+        assert [each.poll() for each in running] == [None, None]
         yield Pair(place, root_port, port)
     finally:
         for each in running:
@@ -78,12 +76,15 @@ def _is_drained(port: int) -> bool:
 
 def traced(capsys: pytest.CaptureFixture[str], *words: Any, **options: Any) -> list[dict[str, Any]]:
     """What the command says of a record, asked until it is in the lake."""
-    ends_at = time.monotonic() + PATIENCE_S
     found: list[dict[str, Any]] = []
-    while time.monotonic() < ends_at and not any(road["state"] == "in the lake" for road in found):
+
+    def is_in_the_lake() -> bool:
         capsys.readouterr()
         trace(*words, json=True, **options)
-        found = [json.loads(line) for line in capsys.readouterr().out.splitlines()]
+        found[:] = [json.loads(line) for line in capsys.readouterr().out.splitlines()]
+        return any(road["state"] == "in the lake" for road in found)
+
+    until(is_in_the_lake, "it is in the lake")
     return found
 
 

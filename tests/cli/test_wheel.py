@@ -15,7 +15,7 @@ import pytest
 from packaging.requirements import Requirement
 
 from tests.house.requirements import ROOT
-from tests.patience import PATIENCE_S
+from tests.patience import PATIENCE_S, until
 from weft.cli.asking import try_status
 from weft.shell.blocks import free_blocks
 
@@ -105,8 +105,7 @@ def test_the_base_brings_nothing_heavy_and_extras_bring_it(wheel: Path) -> None:
 
 @pytest.mark.proves("OPS-001", part="a node of the base measures, and shows its console")
 def test_a_node_of_the_base_measures(base: Path, node: int, tmp_path: Path) -> None:
-    while not (told := try_status(node)) or not told["cores"]["measurement"]["numbered"]:
-        pass  # bounded by the time of the test
+    until(lambda: (told := try_status(node)) and told["cores"]["measurement"]["numbered"], "it measures")
     words, surroundings = command(base, tmp_path)
     asked = [*words, "top", "--json", "--port", str(node)]
     said = subprocess.run(asked, env=surroundings, capture_output=True, text=True, timeout=PATIENCE_S, check=True)

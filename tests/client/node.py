@@ -142,7 +142,7 @@ async def attached(node: FakeNode, **parts: Any) -> AsyncIterator[ChainClient]:
 async def until(is_so: Callable[[], bool]) -> None:
     """Let others run until something is so."""
     while not is_so():  # noqa: ASYNC110  # nothing tells when it is so
-        await asyncio.sleep(0)
+        await asyncio.sleep(0.001)  # tidy: as above; bounded by in_loop
 
 
 def welcome(**parts: Any) -> clients.Welcome:

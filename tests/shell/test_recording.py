@@ -7,13 +7,12 @@ import pickle
 import signal
 import subprocess
 import sys
-import time
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from tests.patience import PATIENCE_S
+from tests.patience import PATIENCE_S, until
 from tests.shell.ports import free_port
 from weft.base.effects import Tell
 from weft.base.errors import UserError
@@ -63,14 +62,13 @@ class Recorded:
 
     def until(self, process: subprocess.Popen[bytes], name: str, least: int) -> None:
         """Let it run until it has measured that much."""
-        ends_at = time.monotonic() + PATIENCE_S
-        while time.monotonic() < ends_at:
+
+        def has_measured() -> bool:
+            assert process.poll() is None
             status = try_status(self.port)
-            if status is not None and status["cores"]["measurement"][name] >= least:
-                return
-            process.poll()
-            assert process.returncode is None
-        raise AssertionError("the node did not come up")
+            return status is not None and status["cores"]["measurement"][name] >= least
+
+        until(has_measured, f"{name} of {least}")
 
 
 def played(data: bytes) -> Replay:
