@@ -158,3 +158,11 @@ def test_messages_are_followed_through_the_filters(desk: Desk, browser: Chromium
     assert ["no-small: dropped", "no-small: passed"] == sorted(page.run(rows))
     page.run("location.reload()")
     page.until(f"{text('#traces')}.includes('no-small: passed')", "the last traces are kept")
+
+
+@pytest.mark.proves("CON-002", part="in a browser: the way of one record, by its address")
+def test_the_way_of_a_record_has_an_address(desk: Desk, browser: Chromium) -> None:
+    page = desk.page(browser, "chains?record=desk:1", width=390)
+    page.until(f"{text('#road h2')}.includes(' of desk: ')", "what the node knows of its first records")
+    assert "made" == page.run(text("#road td"))
+    assert page.run("document.documentElement.scrollWidth <= innerWidth")

@@ -1,6 +1,9 @@
 """The further pages of the console: tables of a node, bounded, by name (CON-002)."""
 
+import asyncio
 import json
+import sys
+from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
@@ -14,6 +17,7 @@ from weft.cores.chains.messages import PlanFilters
 from weft.cores.chains.settings import parse_filters
 from weft.shell.console.feed import Feed
 from weft.shell.console.lake import Lake
+from weft.shell.console.roads import Roads
 from weft.shell.console.routes import Sources, routes_of
 from weft.shell.console.tables import PAGES, Table, table
 from weft.shell.http.logins import Logins
@@ -75,3 +79,22 @@ def test_links_stand_in_the_order_of_their_chain_with_what_they_did() -> None:
     assert [("in", "t", 2, 1, "1 deleted")] == made["Chains"].rows
     assert ["Chains", "Who stands where", "Messages that passed"] == list(made)
     assert {} == tables("chains")
+
+
+@pytest.mark.proves("CON-002", part="the way of one record to the lake, as the command line tells it")
+def test_the_way_of_a_record_is_asked_of_the_command_line() -> None:
+    def road(query: str, lake: Path | None = None) -> Any:
+        program = "import json, sys; print(json.dumps(sys.argv[1:]))"
+        shown, roads = console(), Roads(27_500, lake, (sys.executable, "-c", program))
+        sources = Sources(shown, Feed(shown, lambda: at(1)), Lake(None), Logins(lambda: 0.0), lambda: None, roads=roads)
+        route: Any = routes_of(sources)["/console/road.json"]
+        assert "GET" == route.method
+        return asyncio.run(route.handle(Request("GET", "/console/road.json", query)))
+
+    words = ["trace", "--json", "--port", "27500"]
+    assert [[*words, "--", "s1", "12"]] == json.loads(road("origin=s1&number=12").body)["rows"]
+    assert [[*words, "--lake", "l", "--", "--x", "7"]] == json.loads(road("origin=--x&number=7", Path("l")).body)[
+        "rows"
+    ]
+    for query in ("", "origin=s1", "origin=s1&number=-1", "number=7", f"origin={'x' * 129}&number=7"):
+        assert 404 == road(query).status

@@ -32,6 +32,7 @@ from weft.shell.clock import Clock
 from weft.shell.console.feed import Feed
 from weft.shell.console.lake import Lake
 from weft.shell.console.picture import Console, Facts
+from weft.shell.console.roads import Roads
 from weft.shell.console.routes import Sources, routes_of
 from weft.shell.console.tables import tables_of
 from weft.shell.files import Files
@@ -411,6 +412,7 @@ def _console_of(telemetry: Telemetry) -> Routes:
             telemetry.logins,
             lambda: reader() if "document" in node.cores else None,
             lambda page: tables_of(page, node, telemetry.status(), clock.now()),
+            Roads(telemetry.settings.node.port, lake),
         )
     )
 

@@ -7,6 +7,7 @@ here, bounded in bytes; months are in the lake. Start in picture.py: what a view
     picture.py      one look at the fleet: machines, what is wrong with them, the four numbers
     tables.py       further pages: tables of configuration, alerts, catalog, store, documents, chains, lake, this node
     documents.py    a document as it was after any of its entries, who entered what, conflicts
+    roads.py        the way of one record to the lake
     commands.py     `weft` commands in processes of their own, for what the node itself shall not compute; lake.py asks through it
     feed.py         a picture a second for all viewers together, as a whole or as what has changed
     limits.py       every number

@@ -8,6 +8,7 @@ GET /console/lake.json?ask=NAME                 a question to the lake that has 
 GET /console/document.json?session=&until=|at=|place=  entries around a place of a document, and its conflicts
 GET /console/text.json?session=&until=|at=|place=      the document as it was there
 GET /console/versions.json?path=PATH            versions of an entry of the store, out of the lake
+GET /console/road.json?origin=NODE&number=N     the way of one record to the lake
 POST /console/sql.json     {"query": SQL, "as_of": ""}: any question to the lake
 POST /console/login        {"who": NAME, "for_s": SECONDS}: a token for a while; GET /console/me: whose it is
 
@@ -27,6 +28,7 @@ from weft.shell.console.feed import Feed
 from weft.shell.console.history import LIVE, SPANS, history
 from weft.shell.console.lake import QUESTIONS, Answer, Lake
 from weft.shell.console.picture import Console
+from weft.shell.console.roads import Roads
 from weft.shell.http.assets import assets
 from weft.shell.http.gate import Gate
 from weft.shell.http.logins import Logins
@@ -46,6 +48,7 @@ NO_SPAN: Final = Response(
     404, TEXT, f"/console/history.json?node=UUID&span={', '.join(SPANS)}, of a machine that is shown\n".encode()
 )
 NO_QUESTION: Final = Response(404, TEXT, f"/console/lake.json?ask={', '.join(QUESTIONS)}\n".encode())
+NO_RECORD: Final = Response(404, TEXT, b"/console/road.json?origin=NODE&number=NUMBER\n")
 NO_PATH: Final = Response(404, TEXT, b"/console/versions.json?path=home.kitchen.temp\n")
 NO_DOCUMENTS: Final = refusal(
     404, "no-documents", "this node has no documents", "weft doc join SESSION starts one that has"
@@ -79,6 +82,7 @@ class Sources(NamedTuple):
     logins: Logins
     documents: Documents
     tables: Tables | None = None
+    roads: Roads | None = None
 
 
 def routes_of(sources: Sources) -> Routes:
@@ -90,6 +94,7 @@ def routes_of(sources: Sources) -> Routes:
         **_of_lake(sources),
         **_of_documents(sources.documents),
         **_of_logins(sources.logins),
+        f"{AT}road.json": Route(lambda request: _road(request, sources.roads)),
         f"{AT}tables.json": Route(lambda request: _page(request, sources.tables)),
     }
 
@@ -100,6 +105,15 @@ def _page(request: Request, tables: Tables | None) -> Response:
         return NO_PAGE if tables is None else json_response(tables(asked))
     except KeyError:
         return NO_PAGE
+
+
+async def _road(request: Request, roads: Roads | None) -> Response:
+    asked = _said(request)
+    origin, number = asked.get("origin", ""), asked.get("number", "")
+    is_number = number.isascii() and number.isdigit() and len(number) <= limits.DIGITS_MAX
+    if roads is None or not (is_number and 0 < len(origin) <= limits.ORIGIN_CHARACTERS):
+        return NO_RECORD
+    return json_response((await roads.of(origin, int(number)))._asdict())
 
 
 def _of_picture(console: Console, feed: Feed) -> Routes:

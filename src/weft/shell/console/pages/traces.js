@@ -1,5 +1,6 @@
 "use strict";
 // What each link of a chain does to the next message of a type: #chains?type=demo.report. The last traces of this tab are kept.
+// The way of one record from its origin to the lake: #chains?record=s1:1234
 
 const TRACED = "weft-traced", TRACES_KEPT = 50, TRACE_MS = 20000;
 
@@ -17,6 +18,24 @@ function layTraces() {
   const form = el("form", { className: "ask" }, el("label", {}, "the next ", count), el("label", {}, " messages of ", type), el("datalist", { id: "types" }), go);
   form.addEventListener("submit", (event) => { event.preventDefault(); if (type.value.trim()) trace(type.value.trim(), Math.min(TRACES_KEPT, Math.max(1, Number(count.value) || 1)), go); });
   $("extra").replaceChildren(el("section", {}, el("h2", {}, "Follow messages"), form, el("p", { id: "trace-note", className: "note", role: "status" }), el("div", { id: "traces" })));
+  const record = el("input", { type: "text", id: "record", value: wantedHere().get("record") || "", placeholder: "s1:1234", ariaLabel: "Origin and number of a record", spellcheck: false, maxLength: 150 });
+  const where = el("form", { className: "ask" }, el("label", {}, "where is record ", record), el("button", { type: "submit" }, "Follow"));
+  where.addEventListener("submit", (event) => { event.preventDefault(); noteHere(new URLSearchParams(record.value.trim() ? { record: record.value.trim() } : {})); askRoad(); });
+  $("extra").append(el("section", {}, el("h2", {}, "Its way to the lake"), where, el("div", { id: "road", role: "region", ariaLabel: "Way" })));
+  askRoad();
+}
+
+// ORIGIN:NUMBER, or ORIGIN:ERA:NUMBER as messages are listed above.
+async function askRoad() {
+  const record = wantedHere().get("record"), place = $("road");
+  if (!record) return place.replaceChildren();
+  const parts = record.split(":"), number = parts.pop(), origin = parts.length > 1 && /^[0-9a-f]{32}$/.test(parts[0]) ? parts[0] : parts.join(":");
+  place.replaceChildren(el("p", { className: "note", role: "status" }, "asking the nodes …"));
+  const told = await fetch(`road.json?${new URLSearchParams({ origin, number })}`).then((answer) => answer.json()).catch(() => ({ rows: [], error: `${record} names no record, or the node does not answer`, mend: "ORIGIN:NUMBER" }));
+  if (record !== wantedHere().get("record")) return;
+  if (told.error) return place.replaceChildren(el("p", { role: "alert" }, `✖ ${told.error}${told.mend ? ` → ${told.mend}` : ""}`));
+  place.replaceChildren(...told.rows.map((road) => section([`${road.stream} ${road.sequence} of ${road.name || road.origin}: ${road.state}`, ["what", "at", "where", ""],
+    road.steps.map(({ what, at, node, text }) => [what, at ? new Date(at / 1e6).toLocaleString("en", { hour12: false }) : "", node, text]), 0, "weft trace ORIGIN NUMBER"], "")));
 }
 
 async function trace(type, count, go) {
