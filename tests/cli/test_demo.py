@@ -8,7 +8,7 @@ from rich.console import Console
 
 from weft.base.errors import UserError
 from weft.cli.answers import QUESTIONS
-from weft.cli.demo import NODES, Progress, judged, texts
+from weft.cli.demo import NODES, FirstRows, Progress, judged, texts
 from weft.cli.demo import _seconds as seconds
 from weft.cli.demo_view import View
 from weft.cli.status import in_tree_order
@@ -48,6 +48,21 @@ def test_progress_reads_a_growing_file_line_by_line(tmp_path: Path) -> None:
     assert 5 == progress.read()["rows"]
     path.write_text(line + line)
     assert (10, "1.5 s") == (progress.read()["rows"], progress.read()["freshness"])
+
+
+@pytest.mark.proves("WEL-003", part="how long Spark has been starting, and how long it took the last time")
+def test_who_waits_for_spark_reads_how_long_it_took_the_last_time(tmp_path: Path) -> None:
+    places = [tmp_path / name for name in ("demo-1", "demo-2", "demo-3")]
+    for place in places:
+        place.mkdir()
+    first = FirstRows(places[0], 100.0)
+    assert "Spark has been starting for 3 s; the first rows can take a minute" == first.look(103.2, has_rows=False)
+    for now_s in (141.0, 160.0):
+        first.look(now_s, has_rows=True)
+    second = FirstRows(places[1], 0.0)
+    assert "Spark has been starting for 1 s; the last time its first rows took 41 s" == second.look(1.0, has_rows=False)
+    (places[1] / "first-rows").write_text("soon")
+    assert FirstRows(places[2], 0.0).last_s is None
 
 
 @pytest.mark.parametrize("text", ["", "soon", "0s", "-3s"])

@@ -98,7 +98,7 @@ def lines_of(block: re.Match[str]) -> list[str]:
 
 
 @pytest.mark.proves("WEL-002", part="the tutorial and pages of how to do something, word for word")
-@pytest.mark.parametrize("page", ["first-hour.md", "coming-from.md"])
+@pytest.mark.parametrize("page", ["first-hour.md", "by-hand.md", "coming-from.md"])
 def test_a_page_works_as_it_is_written(page: str, shell: Shell) -> None:
     blocks = list(BLOCK.finditer((DOCS / page).read_text("utf-8")))
     assert 9 < len(blocks)
@@ -106,3 +106,18 @@ def test_a_page_works_as_it_is_written(page: str, shell: Shell) -> None:
         began = time.monotonic()
         play(shell, block)
         print(f"{time.monotonic() - began:6.1f} s  {block['text'].splitlines()[0]}")  # noqa: T201  # minutes, with -s
+
+
+@pytest.mark.proves("WEL-001", part="its commands work as they are written")
+def test_the_commands_of_the_readme_work(shell: Shell) -> None:
+    text = (ROOT / "README.md").read_text("utf-8")
+    blocks = [block for block in BLOCK.finditer(text, text.index("## Use it")) if block["kind"] == "sh"]
+    (shell.place / "examples").symlink_to(ROOT / "examples")
+    lines = [line for block in blocks for line in lines_of(block)]
+    starts = [line for line in lines if line.startswith("weft up ")]
+    for line in starts:
+        shell.run(f"{line} &")  # a terminal of its own
+    until(shell, "weft top", f"{len(starts)} machines are well")
+    answers = [(line, *shell.run(line)) for line in lines if line not in starts]
+    assert [] == [answer for answer in answers if answer[-1] != 0], (shell.place / "errors").read_text()[-1500:]
+    assert {"root", "s1", "disk"} <= set(answers[-1][1].split()), "the last one asks what is measured now"

@@ -39,6 +39,7 @@ SUMMED: Final = ("rows", "silver", "values", "duplicates", "quarantined")
 STEP_S: Final = 0.5
 LINE_EVERY_S: Final = 5.0
 DRAIN_S: Final = 300.0  # how long the lake may take to swallow the last samples, on a machine with much else to do
+TOOK: Final = "first-rows"  # a file: how many seconds it took until the first rows were in the tables
 END_S: Final = 30.0  # how long its driver may take to end
 CHANGE_AFTER: Final = 0.4  # of the time: then a rate is changed at the root
 CHANGED: Final = "/CONFIG/machines/metric/cpu"
@@ -156,6 +157,7 @@ class Demonstration:
         self.fleet = Fleet(place)
         self.view = View(time.monotonic() + span_s)
         self.progress = Progress(place / f"{PIPELINE}.out")
+        self.first_rows = FirstRows(place, time.monotonic())
         self.ports: dict[str, int] = {}
         self._is_interrupted = False
 
@@ -203,6 +205,7 @@ class Demonstration:
                 if time.monotonic() >= change_at and not change.is_done:
                     self._tell(change.step(statuses))
                 lake = self.progress.read()
+                self.view.waiting = self.first_rows.look(time.monotonic(), has_rows=bool(lake))
                 if self.console.is_terminal:
                     live.update(self.view.render(statuses, self.fleet.members, lake))
                 elif time.monotonic() >= line_at:
@@ -331,6 +334,32 @@ def judged(completeness: Sequence[dict[str, Any]], left: int) -> tuple[bool, str
         return False, f"{missing:,} samples have not arrived"
     received = sum(row["received"] for row in completeness)
     return True, f"all {received:,} samples that were taken are in the tables, none is missing"
+
+
+class FirstRows:
+    """How long Spark takes until the first rows are in the tables, beside how long it took in the last demonstration here."""
+
+    def __init__(self, place: Path, began_s: float) -> None:
+        self.file = place / TOOK
+        self.began_s = began_s
+        self.last_s: int | None = None
+        files = sorted(place.parent.glob(f"*/{TOOK}"), key=lambda file: file.stat().st_mtime)
+        with contextlib.suppress(IndexError, OSError, ValueError):
+            self.last_s = int(files[-1].read_text("utf-8"))
+        self._is_noted = False
+
+    def look(self, now_s: float, *, has_rows: bool) -> str:
+        """What people read while they wait; writes the time down when the first rows are there."""
+        took_s = round(now_s - self.began_s)
+        if has_rows and not self._is_noted:
+            self._is_noted = True
+            self.file.write_text(f"{took_s}\n", "utf-8")
+        last = (
+            "the first rows can take a minute"
+            if self.last_s is None
+            else f"the last time its first rows took {self.last_s} s"
+        )
+        return f"Spark has been starting for {took_s} s; {last}"
 
 
 class Progress:

@@ -27,6 +27,8 @@ class View:
     def __init__(self, ends_at: float) -> None:
         self.ends_at = ends_at
         self.news: deque[str] = deque(maxlen=NEWS_LINES)
+        self.waiting = "Spark is starting"
+        """What is said until rows are in the tables."""
         self._taken: dict[str, dict[int, int]] = {}
         """Samples that each start of each node has numbered."""
         self.screen = Screen()
@@ -94,7 +96,7 @@ class View:
 
     def _lake(self, lake: dict[str, Any]) -> Text:
         if not lake:
-            return Text("Spark is starting; the first rows come in a few seconds", style="dim")
+            return Text(self.waiting, style="dim")
         odd = {name: lake[name] for name in ("duplicates", "quarantined", "missing") if lake[name]}
         more = "".join(f", {name} {value:,}" for name, value in odd.items())
         return Text(f"in the tables {lake['silver']:,} of {self._sum():,}{more}, newest {lake['freshness']} old")
