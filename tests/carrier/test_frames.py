@@ -101,6 +101,11 @@ def test_the_frames_of_a_batch_are_exactly_those_announced() -> None:
     assert "bad-frames" == refusal([*hop.encode(Bye()), b"x"])
 
 
+def test_a_way_of_64_nodes_is_read_and_a_longer_one_is_refused() -> None:
+    assert isinstance(hop.decode(hop.encode(hop_of(item(via=(A,) * 64), frames=[b"a"]))), Hop)
+    assert "bad-header" == refusal(hop.encode(hop_of(item(via=(A,) * 65), frames=[b"a"])))
+
+
 def test_an_item_without_payload_keeps_its_number() -> None:
     sent = hop_of(item(1), item(0), item(1), frames=[b"a", b"c"], s=7)
     heard = hop.decode(hop.encode(sent))

@@ -323,3 +323,9 @@ def test_a_batch_of_lower_numbers_right_behind_another_is_not_taken() -> None:
     salt = segments.decode_header(header).salt
     judgement = segments.judge(header + _batch(salt, 5, 0) + _batch(salt, 5, 0), NODE, is_last=True)
     assert ([5], 6) == ([batch.lsn for batch in judgement.batches], judgement.next_lsn)
+
+
+@pytest.mark.parametrize("tag", [0, 128])
+def test_a_record_of_a_tag_that_is_none_is_not_written(tag: int) -> None:
+    with pytest.raises(OurFault):
+        encode_body([UnknownRecord(tag, b"\x92\xcc\x80\x01")])

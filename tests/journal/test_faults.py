@@ -39,6 +39,7 @@ CALLS = len(life("faults", None, Fault.BROKEN)[1].log)
 
 
 @pytest.mark.proves("JRN-004", "JRN-005", "JRN-025", "FLT-032")
+@pytest.mark.proves("FLT-019", part="of the journal: each call that writes or syncs")
 @pytest.mark.varies("fault", [Fault.READ_ONLY], list(Fault), prove=[one for one in Fault if one is not Fault.READ_ONLY])
 def test_a_call_that_fails_at_any_point_of_a_life_costs_no_promise(fault: Fault, soak: bool) -> None:
     assert CALLS > 150

@@ -2,6 +2,7 @@
 
 import math
 from base64 import b64encode
+from hashlib import sha256
 from pathlib import Path
 from typing import Any
 
@@ -133,6 +134,15 @@ def test_a_batch_that_cannot_be_read_is_one_row_and_all_its_numbers_count(tmp_pa
     assert [torn.payload, short.payload] == [row["raw"] for row in rows]
     (manifest,) = chain_of(Layout(tmp_path), "samples")
     assert [(NODE_A.hex(), ERA, [(12, 45)])] == manifest.ranges
+
+
+@pytest.mark.proves("LAK-013")
+def test_of_a_long_batch_that_cannot_be_read_the_beginning_is_kept_with_length_and_digest(tmp_path: Path) -> None:
+    payload = b"\x94\x01" + bytes(RAW_BYTES_MAX)
+    (row,) = written(tmp_path, [StreamRecord(1, NODE_A, ERA, 12, 1, 2, "weft.metric", payload, {"n": 30})])
+    assert payload[:RAW_BYTES_MAX] == row["raw"]
+    told = dict(row["attributes"])
+    assert ("1048578", sha256(payload).hexdigest()) == (told["raw_bytes"], told["raw_sha256"])
 
 
 @pytest.mark.parametrize("payload", [b"\x01", b"\xc1"])

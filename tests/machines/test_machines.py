@@ -23,9 +23,15 @@ from weft.sim.wholebugs import deleted_pairs_stay_with_clones
 STEPS = 30
 
 
+ALSO = {
+    "enrolment": pytest.mark.proves("FLT-023", part="keys are invited, revoked and rotated in any order"),
+}
+"""What a story proves beside the rest."""
+
+
 @pytest.mark.proves("FUZ-005")
 @pytest.mark.varies("times", [1], [2_000], prove=[5])
-@pytest.mark.parametrize("name", STORIES)
+@pytest.mark.parametrize("name", [pytest.param(name, marks=ALSO.get(name, ())) for name in STORIES])
 def test_after_anything_and_then_quiet_all_is_as_it_should_be(name: str, times: int) -> None:
     story, examples = STORIES[name]
     play(story, times * examples, STEPS)

@@ -31,6 +31,12 @@ def test_a_session_becomes_settings_with_its_times_in_nanoseconds() -> None:
     )
 
 
+@pytest.mark.parametrize("port", [-1, 65_536])
+def test_a_port_that_is_none_is_refused(port: int) -> None:
+    with pytest.raises(UserError):
+        settings({"session": {"friday": {"serve": port}}})
+
+
 @pytest.mark.proves("PEE-011")
 def test_a_schema_of_ones_own_stands_in_the_session_string_with_a_hash_of_what_it_says() -> None:
     def text_of(schema: str) -> str:

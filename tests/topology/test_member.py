@@ -313,6 +313,7 @@ def test_assignments_that_cannot_be_are_refused_and_change_nothing() -> None:
         {"epoch": 2},
         {"alternates": ["x"]},
         {"epoch": -1},
+        {"root_uuid": "that of a king"},
     ]
     for changes in wrong:
         with pytest.raises(PeerError):
@@ -511,3 +512,20 @@ def test_which_refusals_say_that_somebody_leads(code: int) -> None:
     root = claimed()
     answered(root, Wtf(code, "x"), LATER, 5.1)
     assert (Role.FOLLOW if code in (5, 10, 11) else Role.ROOT) is root.role
+
+
+def test_a_root_asks_nobody_who_only_acts_in_the_stead_of_one() -> None:
+    root = make_root()
+    run(root, 4)
+    content = {"fleet": "lab", "epoch": 3, "count": 1, "protocol": 1, "acting": True, "holds": [9, 9]}
+    root.receive(Announcement("/MARCO", LATER, b"z" * 16, content), Source("announced", b""), at(5))
+    assert [] == sent(root.effects(), "call")
+
+
+def test_a_place_that_is_asked_for_is_not_asked_for_again_during_the_pause_behind_a_refusal() -> None:
+    node = joined()
+    node.member.recheck("127.0.0.1:27500", 0, at(2))
+    assert ["polo"] == [said.command for said in sent(node.effects(), "call")]
+    answered(node, Wtf(7, "busy"), t=2)
+    node.member.recheck("127.0.0.1:27500", 0, at(2.1))
+    assert [] == sent(node.effects(), "call")

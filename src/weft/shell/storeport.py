@@ -266,7 +266,7 @@ class StorePort:
             host, port = host_of(work.endpoint), port_of(work.endpoint)
             async with asyncio.timeout(DIAL_S):
                 await loop.create_connection(lambda: Connection(self, JOIN, work.tag), host, port)
-        except (OSError, TimeoutError, ValueError, OverflowError) as error:  # the endpoint comes from others
+        except (OSError, ValueError, OverflowError) as error:  # the endpoint comes from others
             self.runner.order(CORE, DialFailed(work.tag, str(error) or "timeout"))
 
     def _take(self) -> Connection:

@@ -49,6 +49,22 @@ def test_a_document_of_any_depth_is_written_and_one_too_deep_is_not_read() -> No
 
 
 @pytest.mark.parametrize(
+    "body, limits, built, told",
+    [
+        (b"<a><b><c><d/></c></b></a>", xml.Limits(1, 9), ["b"], (3, 3)),
+        (b"<a><b/><c><d/></c></a>", xml.Limits(9, 1), ["b"], (2, 3)),
+    ],
+    ids=["deep", "many"],
+)
+def test_what_is_too_deep_or_too_many_is_counted_and_not_built(
+    body: bytes, limits: xml.Limits, built: list[str], told: tuple[int, int]
+) -> None:
+    read = xml.read(body, limits)
+    assert (built, []) == ([child.tag for child in read.root.children], read.root.children[0].children)
+    assert ({"a", *built}, told) == (read.names, (read.deepest, read.elements))
+
+
+@pytest.mark.parametrize(
     "text",
     [
         "a & b",
