@@ -12,6 +12,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from tests.examples import examples
 from weft.cores.catalog import filters
 from weft.cores.catalog.instances import Instance
 from weft.cores.catalog.refusals import Refusal
@@ -69,7 +70,7 @@ PATTERNS = st.text(LETTERS + "**?", max_size=7)
 
 
 @pytest.mark.proves("CAT-035")
-@settings(max_examples=100)
+@examples(100)
 @given(PATTERNS, NAMES)
 def test_a_glob_fits_what_it_is_explained_to_fit(pattern: str, name: str) -> None:
     assert fits(pattern, name) == filters.glob(pattern)(name)
@@ -177,7 +178,7 @@ INSTANCES = st.builds(
 
 
 @pytest.mark.proves("CAT-035")
-@settings(max_examples=100)
+@examples(100)
 @given(WANTED, INSTANCES)
 def test_a_filter_means_what_a_naive_matcher_means(wanted: dict[str, Any], instance: Instance) -> None:
     found = parse(wanted)

@@ -11,10 +11,11 @@ import celpy
 import pytest
 from celpy.adapter import json_to_cel
 from celpy.evaluation import CELEvalError
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.chains.views import APP, T0, at, link, parcel, passed, view
+from tests.examples import examples
 from weft.base.now import SECOND, Now
 from weft.cores.chains import limits
 from weft.cores.chains.expression import Expression
@@ -231,7 +232,7 @@ def left(of: FilterLink, groups: list[list[dict[str, Any]]], fmt: str) -> list[d
 
 @pytest.mark.prove("many histories")
 @pytest.mark.proves("CHN-060")
-@settings(max_examples=300)
+@examples(300)
 @given(
     table=st.sampled_from(TABLES), records=RECORDS, size=st.integers(2, 20), fmt=st.sampled_from(["json", "msgpack"])
 )
@@ -311,7 +312,7 @@ def test_who_passed_longest_ago_is_forgotten_first_not_who_came_first() -> None:
 
 @pytest.mark.prove("many histories")
 @pytest.mark.proves("CHN-064")
-@settings(max_examples=300)
+@examples(300)
 @given(
     st.lists(st.tuples(st.integers(0, 4), st.integers(0, 4)), min_size=10, max_size=40),
     st.integers(1, 5),
@@ -397,7 +398,7 @@ KEYED: list[dict[str, Any]] = [
 
 
 @pytest.mark.proves("CHN-060")
-@settings(max_examples=500)
+@examples(500)
 @given(
     table=st.sampled_from(TABLES + KEYED),
     payload=SALAD,

@@ -3,10 +3,11 @@
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.client.test_doc_files import NOW, asked, session_of
+from tests.examples import examples
 from weft.base.effects import Send, Source
 from weft.cores.document.context import CLIENTS
 from weft.cores.document.serving_edits import EDITS
@@ -72,7 +73,7 @@ def answers(session: Session, verb: str, args: dict[str, Any]) -> list[Answer]:
 
 
 @given(st.sampled_from([*READS, *EDITS, "watch", "undo", "what"]), ARGS)
-@settings(max_examples=300, deadline=None)
+@examples(300, deadline=None)
 def test_any_arguments_are_answered_once(verb: str, args: dict[str, Any]) -> None:
     session = session_of()
     [answer] = answers(session, verb, args)
@@ -81,7 +82,7 @@ def test_any_arguments_are_answered_once(verb: str, args: dict[str, Any]) -> Non
 
 
 @given(st.lists(EDIT, min_size=1, max_size=4))
-@settings(max_examples=200, deadline=None)
+@examples(200, deadline=None)
 def test_any_entry_is_made_or_refused_and_nothing_else(entries: list[dict[str, Any]]) -> None:
     session = session_of()
     made = 0

@@ -8,11 +8,12 @@ from typing import Any
 
 import pytest
 import zmq
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.client.node import in_loop, until
 from tests.client.servicebroker import TIME, Caller, FakeBroker, Plain
+from tests.examples import examples
 from tests.shell.ports import free_port
 from weft.base.effects import Connect
 from weft.catalog import CatalogError, Denied, NameTaken, Service, Unreachable
@@ -394,7 +395,7 @@ FRAME = st.one_of(st.sampled_from([b"", b"ping", b"echo", b"dbp.stats", b"u.u", 
 
 @pytest.mark.proves("CAT-081")
 @given(st.lists(FRAME, min_size=1, max_size=70))
-@settings(max_examples=100)
+@examples(100)
 def test_any_frames_are_answered_once_or_not_at_all(frames: list[bytes]) -> None:
     said: list[list[bytes]] = []
     endpoints = Endpoints("thermo")

@@ -7,10 +7,11 @@ find what is there. After twelve quiet heartbeats every replica equals the root'
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.configuration.rig import SENSOR_TOPICS, Line, State, World
+from tests.examples import examples
 from weft.base.effects import Persist
 from weft.base.now import SECOND
 from weft.cores.configuration import limits
@@ -234,7 +235,7 @@ def stays_calm(script: Script) -> None:
 
 @pytest.mark.prove("many long lives")
 @pytest.mark.proves("CFG-031", "CFG-034", "CFG-035", "CFG-040", "CFG-041", "CFG-048", "JRN-042")
-@settings(max_examples=250)
+@examples(250)
 @given(st.lists(rough, max_size=40))
 def test_after_twelve_quiet_heartbeats_every_replica_equals_the_root(script: Script) -> None:
     converges(script)
@@ -242,14 +243,14 @@ def test_after_twelve_quiet_heartbeats_every_replica_equals_the_root(script: Scr
 
 @pytest.mark.prove("many long lives")
 @pytest.mark.proves("CFG-032")
-@settings(max_examples=150)
+@examples(150)
 @given(st.lists(step, max_size=60))
 def test_without_loss_nobody_asks_twice(script: Script) -> None:
     stays_calm(script)
 
 
 @pytest.mark.proves("CFG-035", "CFG-041")
-@settings(max_examples=150)
+@examples(150)
 @given(st.lists(politics, max_size=40))
 def test_roots_come_and_go_and_the_newest_is_followed(script: Script) -> None:
     converges(script, Politics)

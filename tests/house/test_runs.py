@@ -49,10 +49,14 @@ def test_seed(seed): ...
 DRAWN: Final = """
 import pathlib
 from hypothesis import given, strategies
-drawn = []
+from tests.examples import examples
+drawn, more = [], []
 @given(strategies.integers())
 def test_drawn(number): drawn.append(number)
-def teardown_module(): pathlib.Path("drawn").write_text(str(len(drawn)))
+@examples(300)
+@given(strategies.integers())
+def test_more(number): more.append(number)
+def teardown_module(): pathlib.Path("drawn").write_text(f"{len(drawn)} {len(more)}")
 """
 INI: Final = "[pytest]\nmarkers =\n    soak: x\n    prove(why): x\n    varies(names): x\n    proves(*ids): x"
 HOOKS: Final = "pytest_addoption, pytest_collection_modifyitems, pytest_configure, pytest_generate_tests"
@@ -108,13 +112,13 @@ def test_what_is_left_out_is_in_the_other_run(
 
 
 @pytest.mark.proves("HSE-020", part="`make prove` draws three times the examples of `make test`")
-@pytest.mark.parametrize("words, drawn", [((), 20), (("--prove", "-m", "prove"), 60)])
+@pytest.mark.parametrize("words, drawn", [((), "20 100"), (("--prove", "-m", "prove"), "60 300")])
 def test_of_drawn_examples_each_run_has_some_and_the_other_one_more(
-    words: tuple[str, ...], drawn: int, pytester: pytest.Pytester
+    words: tuple[str, ...], drawn: str, pytester: pytest.Pytester
 ) -> None:
     beside(pytester).makepyfile(DRAWN)
-    pytester.runpytest_inprocess(*words).assert_outcomes(passed=1)
-    assert str(drawn) == (pytester.path / "drawn").read_text("utf-8")
+    pytester.runpytest_inprocess(*words).assert_outcomes(passed=2)
+    assert drawn == (pytester.path / "drawn").read_text("utf-8")
 
 
 @pytest.mark.proves("HSE-020", part="CI ends in its time, and says what it left out")

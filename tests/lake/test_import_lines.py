@@ -14,6 +14,7 @@ import zstandard
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from tests.examples import examples
 from weft.base.errors import UserError
 from weft.lake.importing.dcamp import DcampParser
 from weft.lake.importing.delimited import CsvParser, Reading
@@ -160,7 +161,7 @@ WORDS = st.lists(
 
 
 @pytest.mark.proves("PIP-096")
-@settings(max_examples=100)
+@examples(100)
 @given(lines=st.lists(st.one_of(WORDS, st.binary(max_size=40)), max_size=6))
 def test_any_bytes_end_in_a_verdict(lines: list[bytes]) -> None:
     for parser in parsers():

@@ -4,9 +4,10 @@ from typing import Any
 
 import msgpack
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
+from tests.examples import examples
 from tests.store.desk import Desk
 from weft.base.errors import PeerError
 from weft.cores.store.actions import ACTIONS, STREAMS
@@ -80,7 +81,7 @@ def requests(draw: st.DrawFn) -> dict[str, Any]:
 
 
 @pytest.mark.proves("CLN-002")
-@settings(max_examples=80)
+@examples(80)
 @given(st.lists(requests(), max_size=6), st.sampled_from((0, 10)))
 def test_no_request_ends_a_node(asked: list[dict[str, Any]], qlen: int) -> None:
     desk = Desk("n1")

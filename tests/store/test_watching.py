@@ -4,10 +4,11 @@ from typing import Any
 
 import msgspec
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import HealthCheck, given
 from hypothesis import strategies as st
 from msgspec import UNSET
 
+from tests.examples import examples
 from tests.store.desk import Desk, Visitor, value_of
 from tests.store.rig import DELETE, Node, change
 from weft.base.now import SECOND
@@ -499,7 +500,7 @@ def small_pieces(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.mark.proves("CLN-010")
 @pytest.mark.usefixtures("small_pieces")
-@settings(max_examples=100, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@examples(100, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(ROUNDS, st.sampled_from((0, 2, 10)))
 def test_a_snapshot_and_what_follows_mirror_the_tree_and_never_go_back(
     rounds: list[tuple[str, int]], qlen: int

@@ -10,6 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests.document.fold.words import eid, source_of
+from tests.examples import examples
 from weft.base.errors import PeerError
 from weft.wire.document.operations import (
     NAMESPACE,
@@ -348,7 +349,7 @@ def is_kept(node: Node) -> bool:
 
 @pytest.mark.proves("GSP-001")
 @given(stamp=STAMPS, reference=REFERENCES, text=SAID, nodes=st.lists(NODES.filter(is_kept), max_size=3))
-@settings(max_examples=100)
+@examples(100)
 def test_what_is_added_is_read_back_and_written_again_in_the_same_bytes(
     stamp: Stamp, reference: dict[str, str], text: str, nodes: list[Node]
 ) -> None:
@@ -385,7 +386,7 @@ def test_what_is_set_is_read_back(stamp: Stamp, values: dict[str, str], text: st
     st.binary(max_size=80)
     | st.text(max_size=60).map(lambda text: f"<add {STAMPED}>{text}</add>".encode("utf-8", "replace"))
 )
-@settings(max_examples=100)
+@examples(100)
 def test_any_bytes_are_an_operation_or_are_refused(body: bytes) -> None:
     try:
         header = header_of(body)
@@ -401,7 +402,7 @@ def test_any_bytes_are_an_operation_or_are_refused(body: bytes) -> None:
 
 @pytest.mark.proves("GSP-012")
 @given(st.data())
-@settings(max_examples=100)
+@examples(100)
 def test_a_good_operation_with_some_bytes_changed_is_read_or_refused(data: st.DataObject) -> None:
     body = bytearray(W15)
     for _ in range(data.draw(st.integers(1, 4))):

@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 from tests.document.fold import oracle
 from tests.document.fold.feeding import Feed, result_of
 from tests.document.fold.mixes import Mix
+from tests.examples import examples
 from weft.cores.document.fold.engine import Engine, fold, fold_until
 from weft.cores.document.fold.schema import Schema
 from weft.cores.document.fold.slots import reference_of
@@ -70,7 +71,7 @@ def arrive_and_compare(seed: int) -> None:
 
 @pytest.mark.proves("DOC-010", "DOC-012", "DOC-052")
 @given(seed=SEEDS)
-@settings(max_examples=100)
+@examples(100)
 def test_any_arrival_in_any_batches_gives_what_sorting_and_folding_gives(seed: int) -> None:
     arrive_and_compare(seed)
 

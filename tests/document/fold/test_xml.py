@@ -3,10 +3,11 @@
 import xml.etree.ElementTree as ET
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 
 from tests.document.fold.test_operations import NODES, SAID
 from tests.document.fold.words import Desk, eid
+from tests.examples import examples
 from weft.base.errors import PeerError
 from weft.wire.document import xml
 from weft.wire.document.xml import Node, Payload, canonical, fragment_of, is_name, tree_of, written
@@ -14,7 +15,7 @@ from weft.wire.document.xml import Node, Payload, canonical, fragment_of, is_nam
 
 @pytest.mark.proves("DOC-050")
 @given(node=NODES, text=SAID)
-@settings(max_examples=100)
+@examples(100)
 def test_the_canonical_form_is_that_of_everybody_else(node: Node, text: str) -> None:
     node.attributes["eid"] = text
     expected = ET.canonicalize(written([node]))

@@ -6,10 +6,11 @@ from collections.abc import Sequence
 from typing import Final
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 
 from tests.document.wire.strategies import ANY_FRAMES
 from tests.document.wire.vectors import SENDER
+from tests.examples import examples
 from weft.base.errors import PeerError
 from weft.wire.document import frames
 from weft.wire.document.messages import Said, Time
@@ -32,7 +33,7 @@ def outcomes(said: Sequence[Sequence[bytes]]) -> Counter[str]:
 
 
 @pytest.mark.proves("PEE-006")
-@settings(max_examples=300)
+@examples(300)
 @given(said=ANY_FRAMES)
 def test_any_frames_are_a_message_or_move_one_counter(said: list[bytes]) -> None:
     found = outcomes([said])
@@ -41,7 +42,7 @@ def test_any_frames_are_a_message_or_move_one_counter(said: list[bytes]) -> None
 
 
 @pytest.mark.proves("PEE-006")
-@settings(max_examples=100)
+@examples(100)
 @given(said=ANY_FRAMES)
 def test_what_was_accepted_is_heard_the_same_when_said_again(said: list[bytes]) -> None:
     try:
