@@ -1,5 +1,11 @@
-"""When a store of the configuration is full."""
+"""When a store of the configuration is full, how long an answer is, and how much of the past a root remembers."""
 
+import pytest
+
+from tests.configuration.rig import World
+from tests.configuration.test_root import ask
+from weft.cores.configuration import limits
+from weft.cores.configuration.messages import ListKeys, ReadHistory
 from weft.cores.configuration.store import Room, Store
 
 A, B = "/CONFIG/web/a", "/CONFIG/web/b"
@@ -16,3 +22,23 @@ def test_a_store_takes_as_many_bytes_as_it_has_room_for() -> None:
     store = Store(Room(keys=9, bytes=28))
     store.apply(A, 1, b"1", 0)
     assert (True, False) == (store.has_room(B, b"2"), store.has_room(B, b"22"))
+
+
+def test_a_list_ends_before_it_has_more_bytes_than_an_answer_may_have(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(limits, "LIST_BYTES_MAX", 2 * (len(A) + 1))
+    world = World()
+    root = world.root()
+    world.write(*[(f"/CONFIG/web/{name}", "1") for name in "abc"])
+    first = ask(root, ListKeys(1, "/CONFIG/"))
+    assert ([A, B], True) == ([key for key, *_ in first.pairs], first.is_more)
+    last = ask(root, ListKeys(2, "/CONFIG/", after=B))
+    assert (["/CONFIG/web/c"], False) == ([key for key, *_ in last.pairs], last.is_more)
+
+
+@pytest.mark.proves("CFG-027")
+def test_many_long_writes_are_remembered() -> None:
+    world = World()
+    root = world.root()
+    for number in range(100):
+        world.write((A, f"{number:01000}"))
+    assert 100 == len(ask(root, ReadHistory(3, "/CONFIG/", 1_000)).writes)
