@@ -10,13 +10,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.journal.model import DIRECTORY, NODE, SMALL, STATE, WALL, all_entries, reopen, stop
+from weft.base.errors import StorageFailed
 from weft.base.now import SECOND
 from weft.base.records import CoreRecord, Entry, LostRecord, Record, StreamRecord, UnknownRecord
 from weft.base.spool import Span
 from weft.shell.files import File, Files
 from weft.shell.journal import DamageNote, Journal, JournalReader, Limits
 from weft.shell.journal.limits import HOUR_NS
-from weft.testing.disk import MemoryFiles
+from weft.testing.disk import READS, Fault, FaultyFiles, MemoryFiles
 
 LARGE = Limits(budget_bytes=1 << 30, segment_bytes=2 << 20, ballast_bytes=0, free_bytes_min=0)
 
@@ -287,3 +288,20 @@ def test_a_reader_does_not_look_for_ever() -> None:
     with pytest.raises(FileNotFoundError):
         JournalReader(DIRECTORY, files)
     assert 1 + 3 == files.looks  # one more, to see that there is a journal
+
+
+@pytest.mark.proves("FLT-019", part="of the journal: each call that reads")
+def test_a_disk_that_cannot_be_read_is_said_so_and_may_be_asked_again() -> None:
+    memory = MemoryFiles()
+    memory.directories.add(STATE)
+    files = FaultyFiles(memory, None, Fault.BROKEN, READS)
+    journal = filled(files, 200, 20, SMALL)
+    whole = list(all_entries(journal, 1 << 20))
+    begun = len(files.log)
+    journal.read(0, 1 << 20)
+    for at in range(len(files.log) - begun):
+        files.at = len(files.log) + at
+        with pytest.raises(StorageFailed, match="cannot be read"):
+            journal.read(0, 1 << 20)
+        files.mend()
+        assert whole == list(all_entries(journal, 1 << 20))

@@ -22,11 +22,11 @@ def is_no_room(error: OSError) -> bool:
     return error.errno in NO_ROOM
 
 
-def failure(error: OSError, files: Files, path: Path) -> StorageFailed:
-    """The typed error for an error of the operating system at `path`; it names the mount (JRN-033)."""
+def failure(error: OSError, files: Files, path: Path, work: str = "written") -> StorageFailed:
+    """The typed error for an error of the operating system at `path`: what cannot be done, and on which mount (JRN-033)."""
     try:
         mount: Path | str = files.mount_point(path)
     except OSError:
         mount = "its file system"
     kind = StorageFull if is_no_room(error) else StorageFailed
-    return kind(f"{path} cannot be written: {error.strerror or error} ({mount})")
+    return kind(f"{path} cannot be {work}: {error.strerror or error} ({mount})")

@@ -385,7 +385,7 @@ class Journal:
         try:
             return self.shelf.read(after, bytes_max)
         except OSError as error:
-            raise failure(error, self._files, self.directory) from error
+            raise failure(error, self._files, self.directory, "read") from error
 
     def oldest_spans(self) -> tuple[int, tuple[Span, ...]]:
         """What a full spool would give up first: the last lsn of that segment, and the numbers in it.
@@ -395,7 +395,7 @@ class Journal:
         try:
             return self.shelf.oldest_spans(self.released)
         except OSError as error:
-            raise failure(error, self._files, self.directory) from error
+            raise failure(error, self._files, self.directory, "read") from error
 
     def scrub(self, wall_ns: int) -> bool:
         """Read and verify one closed segment if one is due: each once a day, at most 1 MB/s (JRN-013).
@@ -416,7 +416,7 @@ class Journal:
         except FileNotFoundError:
             return False  # deleted meanwhile
         except OSError as error:
-            raise failure(error, self._files, self.directory) from error
+            raise failure(error, self._files, self.directory, "read") from error
         return True
 
     def take_damage(self) -> tuple[DamageNote, ...]:
