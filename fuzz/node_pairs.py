@@ -60,6 +60,7 @@ def _known(values: list[bytes]) -> None:
             ((f"/TOPO/web/node/{NODE.hex()}", value), ("/TOPO/root", value), ("/CONFIG/web/members", value)), number
         )
         assert census.voters(NODE) >= 1, value
+        census.rows()
         for key in KEYS:
             why = why_unusable(key, value)
             assert why is None or why, key
@@ -82,6 +83,8 @@ def seeds() -> Iterable[bytes]:
         b"-1",
         b"1e999",
         b'{"detail":7}',
+        b'{"endpoint":"10.0.0.1:1","level":"branch","tier":1,"parent":"10.0.0.2:1"}',
+        b"[" * 20_000,
         *hostile("json", "config-json"),
     ):
         yield joined([bytes((key,)) + value for key in range(len(KEYS))])

@@ -1,6 +1,9 @@
 """Who votes, and how few may say that they are a majority."""
 
 import json
+from typing import Any
+
+import pytest
 
 from weft.node.census import Census, NumberReported, report_of
 
@@ -8,7 +11,8 @@ ROOT, ONE, TWO, THREE, HELPER = (bytes([number]) * 16 for number in range(5))
 
 
 def record(node: bytes, level: str = "branch") -> tuple[str, bytes]:
-    return f"/TOPO/site/node/{node.hex()}", json.dumps({"level": level, "tier": 1}).encode()
+    said = {"endpoint": "10.0.0.1:1", "level": level, "tier": 1, "parent": "10.0.0.2:1"}
+    return f"/TOPO/site/node/{node.hex()}", json.dumps(said).encode()
 
 
 def census(*voters: bytes) -> Census:
@@ -73,3 +77,13 @@ def test_who_is_back_is_a_voter_as_before() -> None:
 
 def test_the_root_has_one_voice() -> None:
     assert 2 == census(ROOT, ONE).voters(ROOT)
+
+
+@pytest.mark.proves("FUZ-001", "SEC-042")
+@pytest.mark.parametrize("tier", ["first", [1], None, 0], ids=str)
+def test_a_record_of_another_shape_made_the_page_of_the_fleet_fail(tier: Any) -> None:
+    made = census(ONE)
+    key, value = record(TWO)
+    made.learn([(key, json.dumps({**json.loads(value), "tier": tier}).encode())], 2)
+    assert [ONE.hex()] == [row["node"] for row in made.rows()]
+    assert 2 == made.voters(ROOT)

@@ -7,11 +7,14 @@ from collections.abc import Iterable
 from typing import Any
 
 import msgspec
+from msgspec.structs import asdict, astuple
 
 from weft.base.errors import UNREADABLE
+from weft.cores.topology.atlas import Located, NodeRecord
 
 _PREFIX = "/TOPO/"
 NODES_MAX = 10_000  # nodes of one fleet
+_decode_record = msgspec.json.Decoder(NodeRecord).decode
 
 
 class Applied(msgspec.Struct, frozen=True, gc=False):
@@ -59,7 +62,7 @@ class Census:
     """Records of nodes by UUID, and the numbers that they run."""
 
     def __init__(self) -> None:
-        self.records: dict[bytes, dict[str, Any]] = {}
+        self.records: dict[bytes, Located] = {}
         self.applied: dict[bytes, Applied] = {}
         self.linked: dict[bytes, None] = {}
         """Children with a live link."""
@@ -69,7 +72,7 @@ class Census:
         """The highest number that each has reported."""
 
     def learn(self, pairs: Iterable[tuple[str, bytes | None]], number: int = 0) -> None:
-        """Apply changed records `/TOPO/<group>/node/<uuid>`; an unreadable record counts as none.
+        """Apply changed records `/TOPO/<group>/node/<uuid>`; what cannot be read changes nothing.
 
         A root cannot shrink its own majority: a voter counts until a majority, including the root, has the write that
         removed it. Otherwise a root that is cut off could declare all others dead, and be a majority of one.
@@ -89,12 +92,12 @@ class Census:
                 continue
             try:
                 node = bytes.fromhex(parts[4])
-                record = msgspec.json.decode(value, type=dict[str, Any]) if value else None
+                record = _decode_record(value) if value else None
             except (ValueError, *UNREADABLE):
                 continue
             if record is not None and len(self.records) < NODES_MAX:
-                self.records[node] = {**record, "group": parts[2]}
-            elif self.records.get(node, {}).get("group") == parts[2]:
+                self.records[node] = Located(node, parts[2], record)
+            elif node in self.records and self.records[node].group == parts[2]:
                 del self.records[node]
 
     def note(self, node: bytes, number: int, at: int, candidates: tuple[bytes, ...] = ()) -> None:
@@ -111,8 +114,8 @@ class Census:
 
     def is_elector(self, node: bytes) -> bool:
         """Whether the records say that a node is a first-level collector."""
-        record = self.records.get(node, {})
-        return record.get("level") == "branch" and record.get("tier") == 1
+        located = self.records.get(node)
+        return located is not None and located.record.level == "branch" and located.record.tier == 1
 
     def is_voter(self, node: bytes) -> bool:
         """Whether a node is a first-level collector, or counts as one until a majority has its removal (REC-010)."""
@@ -139,8 +142,8 @@ class Census:
     def rows(self) -> list[dict[str, Any]]:
         """Every node with what it runs, for display."""
         rows = []
-        for node, record in sorted(self.records.items(), key=lambda item: (item[1].get("tier", 0), item[0])):
+        for node, group, record in sorted(map(astuple, self.records.values()), key=lambda row: (row[2].tier, row[0])):
             applied = self.applied.get(node)
             known = {"number": applied.number, "at": applied.at} if applied else {"number": None, "at": None}
-            rows.append({"node": node.hex(), **record, **known})
+            rows.append({"node": node.hex(), **asdict(record), "group": group, **known})
         return rows

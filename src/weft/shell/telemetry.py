@@ -279,8 +279,8 @@ class Telemetry:
         store = core.store if isinstance(core, Configuration) and core.root.is_root else None
         wanted: dict[Place, int] = {}
         for row in rows:
-            group = str(row["group"])
-            place = Place(level=str(row.get("level")), group=group, tier=row.get("tier") or 0, below=below(group))
+            group = row["group"]
+            place = Place(level=row["level"], group=group, tier=row["tier"], below=below(group))
             if store is not None and place not in wanted:
                 wanted[place] = max(store.tip(topic) for topic in topics_of(place))
             row["wanted"] = wanted.get(place)
