@@ -84,7 +84,6 @@ def seeds() -> Iterable[bytes]:
         b"1e999",
         b'{"detail":7}',
         b'{"endpoint":"10.0.0.1:1","level":"branch","tier":1,"parent":"10.0.0.2:1"}',
-        b"[" * 20_000,
         *hostile("json", "config-json"),
     ):
         yield joined([bytes((key,)) + value for key in range(len(KEYS))])

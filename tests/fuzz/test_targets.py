@@ -142,7 +142,7 @@ PLANTED: list[tuple[str, Any, str, Any]] = [
     ("measurement_samples", samples, "_check", lambda *_: None),
     ("journal_records", journal, "_tag_of", lambda data: data[1]),
     ("lake_logs", delimited, "number", lambda _: float("inf")),
-    ("node_pairs", census, "UNREADABLE", (msgspec.DecodeError,)),
+    ("node_pairs", census, "_decode_record", msgspec.json.Decoder(dict).decode),
     ("base_vectors", VersionVector, "encode", lambda _: b"WV1"),
     ("core_topology", Topology, "restore", lambda *_: None),
     ("core_configuration", Configured, "take", lambda *_: None),
