@@ -15,6 +15,7 @@ from typing import Any, Final
 
 from weft.base.now import Now
 from weft.base.records import StreamRecord
+from weft.shell.console.commands import Commands
 from weft.shell.console.feed import Feed
 from weft.shell.console.lake import Lake
 from weft.shell.console.picture import Console, Facts
@@ -105,7 +106,7 @@ async def measure(count: int, viewers: int, seconds: float) -> None:
     speakers, begun = Speakers(console, machines), now()
     for back in range(HISTORY_S, 0, -5):
         speakers.say(Now(begun.mono - back * 10**9, begun.wall - back * 10**9))
-    sources = Sources(console, Feed(console, now), Lake(None), Logins(time.monotonic), lambda: None)
+    sources = Sources(console, Feed(console, now), Lake(None, Commands()), Logins(time.monotonic), lambda: None)
     server = Server(routes_of(sources), Gate(is_loopback=True))
     port = await server.serve("127.0.0.1", 0)
     ours, theirs = multiprocessing.Pipe()

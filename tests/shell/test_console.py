@@ -10,6 +10,7 @@ import pytest
 from weft.base.now import MILLISECOND, SECOND, Now
 from weft.base.records import EraRecord, LostRecord, Record, StreamRecord
 from weft.shell.console import limits
+from weft.shell.console.commands import Commands
 from weft.shell.console.feed import Feed, difference
 from weft.shell.console.lake import Lake
 from weft.shell.console.lastvalues import LastValues, Ring
@@ -305,7 +306,9 @@ async def first(events: AsyncIterator[bytes]) -> bytes:
 def test_routes_answer_the_page_the_picture_a_cell_and_a_stream() -> None:
     shown = console()
     speak(shown, 3, SENSOR)
-    routes = routes_of(Sources(shown, Feed(shown, lambda: at(3)), Lake(None), Logins(lambda: 0.0), lambda: None))
+    routes = routes_of(
+        Sources(shown, Feed(shown, lambda: at(3)), Lake(None, Commands()), Logins(lambda: 0.0), lambda: None)
+    )
 
     def ask(path: str, query: str = "") -> Any:
         return routes[path].handle(Request("GET", path, query))

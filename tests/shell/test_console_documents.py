@@ -13,6 +13,7 @@ from tests.document.logs import Node, body
 from tests.document.rig import EB, EC, EPOCH, A, B, C
 from tests.shell.test_console import at, console
 from weft.shell.console import limits
+from weft.shell.console.commands import Commands
 from weft.shell.console.documents import SMALLER, DocumentReader
 from weft.shell.console.feed import Feed
 from weft.shell.console.lake import Lake
@@ -39,12 +40,12 @@ def session(*values: tuple[bytes, int, float, str]) -> Node:
 
 def reader(node: Node, command: tuple[str, ...] = WORDS) -> DocumentReader:
     core = SimpleNamespace(sessions={node.session.context.session: node.session})
-    return DocumentReader(lambda: cast("Any", core), Path("state"), command)
+    return DocumentReader(lambda: cast("Any", core), Path("state"), Commands(command))
 
 
 def ask(documents: DocumentReader | None, path: str, query: str = "") -> tuple[int, Any]:
     shown = console()
-    sources = Sources(shown, Feed(shown, lambda: at(1)), Lake(None), Logins(lambda: 0.0), lambda: documents)
+    sources = Sources(shown, Feed(shown, lambda: at(1)), Lake(None, Commands()), Logins(lambda: 0.0), lambda: documents)
     route = routes_of(sources)[f"/console/{path}"]
     assert "GET" == route.method
 

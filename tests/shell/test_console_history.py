@@ -10,10 +10,11 @@ import pytest
 
 from tests.shell.test_console import SENSOR, WALL_S, at, batch, console, speak
 from weft.shell.console import limits
-from weft.shell.console.commands import BUSY
+from weft.shell.console.commands import BUSY, Commands
 from weft.shell.console.feed import Feed
 from weft.shell.console.history import SPANS, history, question
 from weft.shell.console.lake import SMALLER, Answer, Lake
+from weft.shell.console.roads import Roads
 from weft.shell.console.routes import Sources, routes_of
 from weft.shell.http.gate import Gate
 from weft.shell.http.logins import Logins
@@ -29,7 +30,7 @@ class Told(Lake):
     """A lake that says what a test says."""
 
     def __init__(self, *rows: dict[str, Any], error: str = "") -> None:
-        super().__init__(Path("lake"))
+        super().__init__(Path("lake"), Commands())
         self.answer, self.asked = Answer(list(rows), error), ""
 
     async def ask(self, query: str, as_of: str = "") -> Answer:
@@ -100,7 +101,7 @@ def test_a_name_of_a_machine_stays_a_name_in_the_question() -> None:
 
 def asked(tmp_path: Path, program: str, *queries: str) -> list[Answer]:
     async def all_of() -> list[Answer]:
-        lake = Lake(tmp_path, (sys.executable, "-c", program))
+        lake = Lake(tmp_path, Commands((sys.executable, "-c", program)))
         return await asyncio.gather(*[lake.ask(query) for query in queries])
 
     return asyncio.run(all_of())
@@ -117,7 +118,7 @@ def test_rows_come_from_a_process_and_a_mistake_is_its_sentence_and_mend(tmp_pat
 )
 def test_versions_of_an_entry_are_asked_of_the_command_line_and_none_is_no_mistake(tmp_path: Path) -> None:
     def versions(program: str) -> Any:
-        lake = Lake(tmp_path, (sys.executable, "-c", program))
+        lake = Lake(tmp_path, Commands((sys.executable, "-c", program)))
         return json.loads(ask(routes(lake), "/console/versions.json", "path=home.temp").body)
 
     told = versions("import json, sys; print(json.dumps(sys.argv[1:])); print(7)")
@@ -125,8 +126,11 @@ def test_versions_of_an_entry_are_asked_of_the_command_line_and_none_is_no_mista
     assert [words, 7] == told["rows"]
     assert ([], "") == (versions("import sys; sys.exit(1)")["rows"], versions("import sys; sys.exit(1)")["error"])
     assert "could not be asked" in versions("import sys; sys.exit(2)")["error"]
-    assert "keeps no lake" in json.loads(ask(routes(Lake(None)), "/console/versions.json", "path=a").body)["error"]
-    assert 404 == ask(routes(Lake(None)), "/console/versions.json").status
+    assert (
+        "keeps no lake"
+        in json.loads(ask(routes(Lake(None, Commands())), "/console/versions.json", "path=a").body)["error"]
+    )
+    assert 404 == ask(routes(Lake(None, Commands())), "/console/versions.json").status
 
 
 def test_an_answer_is_bounded_in_bytes_and_in_time(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -203,3 +207,17 @@ def test_logins_are_bounded_and_the_one_that_ends_first_goes() -> None:
     tokens = [logins.add(str(number), 10.0 + number) for number in range(65)]
     assert [None, "1", "64"] == [logins.who(tokens[number]) for number in (0, 1, 64)]
     assert None is logins.who("\udcff")
+
+
+def test_of_all_pages_together_one_command_runs_at_a_time(tmp_path: Path) -> None:
+    mark = tmp_path / "runs"
+    program = (
+        f"import pathlib, time; m = pathlib.Path({str(mark)!r}); m.mkdir(); time.sleep(0.2); m.rmdir(); print('[]')"
+    )
+
+    async def both() -> Any:
+        commands = Commands((sys.executable, "-c", program))
+        lake, roads = Lake(tmp_path, commands), Roads(27_500, None, commands)
+        return await asyncio.gather(lake.ask("SELECT"), roads.of("n", 7))
+
+    assert [([], "", ""), ([[]], "", "")] == asyncio.run(both())

@@ -15,6 +15,7 @@ from tests.store.rig import Node as StoreNode
 from tests.store.rig import change
 from weft.cores.chains.messages import PlanFilters
 from weft.cores.chains.settings import parse_filters
+from weft.shell.console.commands import Commands
 from weft.shell.console.feed import Feed
 from weft.shell.console.lake import Lake
 from weft.shell.console.roads import Roads
@@ -36,7 +37,7 @@ def test_a_page_is_asked_for_by_its_name() -> None:
     shown = console()
     tables = {"store": {"page": "store"}}.__getitem__
     routes = routes_of(
-        Sources(shown, Feed(shown, lambda: at(1)), Lake(None), Logins(lambda: 0.0), lambda: None, tables)
+        Sources(shown, Feed(shown, lambda: at(1)), Lake(None, Commands()), Logins(lambda: 0.0), lambda: None, tables)
     )
 
     def ask(query: str) -> Any:
@@ -85,8 +86,10 @@ def test_links_stand_in_the_order_of_their_chain_with_what_they_did() -> None:
 def test_the_way_of_a_record_is_asked_of_the_command_line() -> None:
     def road(query: str, lake: Path | None = None) -> Any:
         program = "import json, sys; print(json.dumps(sys.argv[1:]))"
-        shown, roads = console(), Roads(27_500, lake, (sys.executable, "-c", program))
-        sources = Sources(shown, Feed(shown, lambda: at(1)), Lake(None), Logins(lambda: 0.0), lambda: None, roads=roads)
+        shown, roads = console(), Roads(27_500, lake, Commands((sys.executable, "-c", program)))
+        sources = Sources(
+            shown, Feed(shown, lambda: at(1)), Lake(None, Commands()), Logins(lambda: 0.0), lambda: None, roads=roads
+        )
         route: Any = routes_of(sources)["/console/road.json"]
         assert "GET" == route.method
         return asyncio.run(route.handle(Request("GET", "/console/road.json", query)))

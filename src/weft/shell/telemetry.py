@@ -29,6 +29,7 @@ from weft.shell import fleetmetrics
 from weft.shell.alertfacts import firing_by_node, firing_of
 from weft.shell.alertfacts import page_of as alerts_page
 from weft.shell.clock import Clock
+from weft.shell.console.commands import Commands
 from weft.shell.console.feed import Feed
 from weft.shell.console.lake import Lake
 from weft.shell.console.picture import Console, Facts
@@ -396,23 +397,24 @@ class Telemetry:
 def _console_of(telemetry: Telemetry) -> Routes:
     """The console of a node, with what its pages read."""
     node, console, clock = telemetry.node, telemetry.console, telemetry.clock
+    commands = Commands()
     lake = lake_of(telemetry.settings, telemetry.state) if "drain" in node.cores else None
 
     @cache
     def reader() -> "DocumentReader":
         from weft.shell.console.documents import DocumentReader  # only a node that has documents loads it
 
-        return DocumentReader(lambda: cast("Documents", node.cores["document"]), telemetry.state)
+        return DocumentReader(lambda: cast("Documents", node.cores["document"]), telemetry.state, commands)
 
     return routes_of(
         Sources(
             console,
             Feed(console, clock.now),
-            Lake(lake),
+            Lake(lake, commands),
             telemetry.logins,
             lambda: reader() if "document" in node.cores else None,
             lambda page: tables_of(page, node, telemetry.status(), clock.now()),
-            Roads(telemetry.settings.node.port, lake),
+            Roads(telemetry.settings.node.port, lake, commands),
         )
     )
 

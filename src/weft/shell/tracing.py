@@ -19,6 +19,7 @@ from weft.shell.journal.segment import Segment
 
 SEGMENTS_MAX: Final = 8  # read for one answer: 128 MiB
 FOUND_MAX: Final = 32
+DIGITS_MAX: Final = 18  # so that a number fits into 64 bits
 STREAMS: Final = {stream.name.lower(): (int(stream),) for stream in Stream} | {
     "messages": (int(Stream.MESSAGES), OUTBOX, INBOX)
 }
@@ -62,7 +63,7 @@ def wanted_of(query: str) -> Wanted | None:
     """Parses `origin=…&sequence=…&stream=…&era=…`; None if the query is invalid."""
     said = {name: values[-1] for name, values in parse_qs(query).items()}
     number, era = said.get("sequence", ""), said.get("era", "")
-    if not said.get("origin") or not _is_number(number) or (era and not _is_number(era)):
+    if not said.get("origin") or not is_number(number) or (era and not is_number(era)):
         return None
     streams = STREAMS.get(said.get("stream", ""), ())
     if "stream" in said and not streams:
@@ -70,8 +71,9 @@ def wanted_of(query: str) -> Wanted | None:
     return Wanted(said["origin"], int(number), streams, int(era) if era else None)
 
 
-def _is_number(text: str) -> bool:
-    return text.isascii() and text.isdigit() and len(text) <= 18
+def is_number(text: str, digits_max: int = DIGITS_MAX) -> bool:
+    """Whether a part of an address is a number without a sign, of at most so many digits."""
+    return text.isascii() and text.isdigit() and len(text) <= digits_max
 
 
 class Tracer:

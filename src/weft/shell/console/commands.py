@@ -1,7 +1,7 @@
 """Commands of the command line, each in a process of its own: what the console shows but the node itself shall not compute.
 
-So nothing slow, and no library that only a question needs, ever runs inside the node. One command runs at a time, and a
-few may wait; time and bytes of an answer are bounded. The same command soon afterwards gets the same answer.
+So nothing slow, and no library that only a question needs, ever runs inside the node. Of all pages together one command
+runs at a time, and a few may wait; time and bytes of an answer are bounded. The same command soon afterwards gets the same answer.
 """
 
 import asyncio
@@ -33,29 +33,31 @@ NOTHING: Final = 1
 class Commands:
     """Runs commands that only read, one at a time."""
 
-    def __init__(self, smaller: str, command: tuple[str, ...] = WEFT) -> None:
-        """`smaller`: what helps where an answer takes too long or is too large."""
-        self._smaller, self._command = smaller, command
+    def __init__(self, command: tuple[str, ...] = WEFT) -> None:
+        self._command = command
         self._turn = asyncio.Lock()
         self._waiting = 0
         self._kept: OrderedDict[tuple[str, ...], tuple[float, Told]] = OrderedDict()
 
-    async def ask(self, *words: str, fresh: str = "") -> Told:
-        """What the command prints. An answer is kept for a while, but not if `fresh` is another one by then."""
+    async def ask(self, *words: str, smaller: str, fresh: str = "") -> Told:
+        """What the command prints. An answer is kept for a while, but not if `fresh` is another one by then.
+
+        `smaller`: what helps where an answer takes too long or is too large.
+        """
         if self._waiting >= limits.QUESTIONS_MAX:
             return BUSY
         self._waiting += 1
         try:
             async with self._turn:
-                return await self._answer(words, fresh)
+                return await self._answer(words, smaller, fresh)
         finally:
             self._waiting -= 1
 
-    async def _answer(self, words: tuple[str, ...], fresh: str) -> Told:
+    async def _answer(self, words: tuple[str, ...], smaller: str, fresh: str) -> Told:
         kept_at, told = self._kept.get((fresh, *words), (NEVER, BUSY))
         if kept_at and time.monotonic() - kept_at < limits.ANSWER_KEPT_S:
             return told
-        told = await _run((*self._command, *words), self._smaller)
+        told = await _run((*self._command, *words), smaller)
         self._kept[fresh, *words] = time.monotonic(), told
         while len(self._kept) > limits.ANSWERS_KEPT:
             self._kept.popitem(last=False)

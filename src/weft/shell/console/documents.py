@@ -12,7 +12,8 @@ from typing import TYPE_CHECKING, Any, Final
 from weft.cores.document.serving_reads import Reads, Which
 from weft.cores.kit.refusals import Refusal
 from weft.shell.console import limits
-from weft.shell.console.commands import WEFT, Commands
+from weft.shell.console.commands import Commands
+from weft.shell.tracing import is_number
 from weft.wire.document.operations import uuid_of, uuid_text
 
 if TYPE_CHECKING:
@@ -27,9 +28,9 @@ SMALLER: Final = "weft doc show, on the machine of the node: it has no such boun
 class DocumentReader:
     """Reads the sessions of a node."""
 
-    def __init__(self, core: "Callable[[], Core]", state: Path, command: tuple[str, ...] = WEFT) -> None:
+    def __init__(self, core: "Callable[[], Core]", state: Path, commands: Commands) -> None:
         """`state`: the node's state directory, where its programs find it."""
-        self._core, self._state, self._commands = core, state, Commands(SMALLER, command)
+        self._core, self._state, self._commands = core, state, commands
 
     def around(self, asked: dict[str, str]) -> dict[str, Any]:
         """Entries on both sides of a place, and the conflicts; Refusal if there is no such session or place.
@@ -63,7 +64,7 @@ class DocumentReader:
         if place < total:
             (last,) = session.engine.order(place - 1, place)
             of += ["--until", _name(last)]
-        told = await self._commands.ask("doc", "show", *of, fresh=f"{session.log.check:08x}")
+        told = await self._commands.ask("doc", "show", *of, smaller=SMALLER, fresh=f"{session.log.check:08x}")
         lines = told.text.decode("utf-8", "replace").split("\n")
         shown = lines[: limits.LINES_MAX]
         return {"place": place, "lines": shown, "more": len(lines) - len(shown), "error": told.error, "mend": told.mend}
@@ -100,7 +101,7 @@ def _place(engine: "Engine", asked: dict[str, str]) -> int:
 
 def _number(text: str) -> int:
     """A number of an address; 0: it is none."""
-    return int(text) if text.isascii() and text.isdigit() and len(text) <= limits.DIGITS_MAX else 0
+    return int(text) if is_number(text, limits.DIGITS_MAX) else 0
 
 
 def _seconds(text: str) -> float:

@@ -9,10 +9,10 @@ from typing import Any, Final, NamedTuple
 
 import msgspec
 
-from weft.shell.console.commands import WEFT, Commands
+from weft.shell.console import limits
+from weft.shell.console.commands import Commands
 
 SMALLER: Final = "a smaller question: LIMIT, fewer columns, a shorter time"
-VERSIONS_MAX: Final = 200  # of one entry; `weft store history` has all
 QUESTIONS: Final[dict[str, str]] = {
     "missing": "SELECT node, stream, state, expected, received, missing, lost, missing_ranges, lost_ranges FROM completeness "
     "WHERE state <> 'complete' AND state <> 'sparse' ORDER BY missing DESC, lost DESC, node LIMIT 200",
@@ -39,21 +39,21 @@ NO_LAKE: Final = Answer([], "this node keeps no lake", "the root does: its conso
 class Lake:
     """Asks the lake of this node."""
 
-    def __init__(self, path: Path | None, command: tuple[str, ...] = WEFT) -> None:
-        self._path, self._commands = path, Commands(SMALLER, command)
+    def __init__(self, path: Path | None, commands: Commands) -> None:
+        self._path, self._commands = path, commands
 
     async def ask(self, query: str, as_of: str = "") -> Answer:
         """The rows that a question in SQL returns, now or as the tables were at `as_of`."""
         if self._path is None:
             return NO_LAKE
         then = ("--as-of", as_of) if as_of else ()
-        told = await self._commands.ask("sql", "--json", "--lake", str(self._path), *then, "--", query)
+        told = await self._commands.ask("sql", "--json", "--lake", str(self._path), *then, "--", query, smaller=SMALLER)
         return Answer([] if told.error else msgspec.json.decode(told.text or b"[]"), told.error, told.mend)
 
     async def versions(self, path: str) -> Answer:
         """The last versions of an entry of the store, the greatest first."""
         if self._path is None:
             return NO_LAKE
-        how = ("--json", "--limit", str(VERSIONS_MAX), "--lake", str(self._path))
-        told = await self._commands.ask("store", "history", *how, "--", path)
+        how = ("--json", "--limit", str(limits.VERSIONS_MAX), "--lake", str(self._path))
+        told = await self._commands.ask("store", "history", *how, "--", path, smaller=SMALLER)
         return Answer([msgspec.json.decode(line) for line in told.text.splitlines()], told.error, told.mend)

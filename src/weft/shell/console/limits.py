@@ -39,6 +39,7 @@ FOLDED_MAX: Final = (
 LINES_MAX: Final = 5_000  # of a document: a browser lays them out in a tenth of a second
 CONFLICTS_MAX: Final = 100  # of one document or store, shown at once
 ENTRY_CHARACTERS: Final = 300  # of an entry or value
+VERSIONS_MAX: Final = 200  # of one entry of the store; `weft store history` has all
 PATH_CHARACTERS: Final = 1_000  # of a path in the store, as it is asked for
 ORIGIN_CHARACTERS: Final = 128  # of the origin of a record, as it is asked for
 DIGITS_MAX: Final = 16  # of a number in an address

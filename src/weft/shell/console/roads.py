@@ -5,7 +5,7 @@ from typing import Final
 
 import msgspec
 
-from weft.shell.console.commands import WEFT, Commands
+from weft.shell.console.commands import Commands
 from weft.shell.console.lake import Answer
 
 SMALLER: Final = "weft trace ORIGIN NUMBER --stream STREAM, on the machine of the node"
@@ -14,12 +14,12 @@ SMALLER: Final = "weft trace ORIGIN NUMBER --stream STREAM, on the machine of th
 class Roads:
     """Asks this node, the origin and all nodes between them; and the lake, where there is one."""
 
-    def __init__(self, port: int, lake: Path | None, command: tuple[str, ...] = WEFT) -> None:
+    def __init__(self, port: int, lake: Path | None, commands: Commands) -> None:
         """`port`: the first of this node's ten."""
         self._how = ("--json", "--port", str(port), *(("--lake", str(lake)) if lake is not None else ()))
-        self._commands = Commands(SMALLER, command)
+        self._commands = commands
 
     async def of(self, origin: str, number: int) -> Answer:
         """What is known of a record, a row for each stream that has one of this number."""
-        told = await self._commands.ask("trace", *self._how, "--", origin, str(number))
+        told = await self._commands.ask("trace", *self._how, "--", origin, str(number), smaller=SMALLER)
         return Answer([msgspec.json.decode(line) for line in told.text.splitlines()], told.error, told.mend)

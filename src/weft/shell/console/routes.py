@@ -33,6 +33,7 @@ from weft.shell.http.assets import assets
 from weft.shell.http.gate import Gate
 from weft.shell.http.logins import Logins
 from weft.shell.http.messages import JSON, TEXT, Request, Response, Route, Routes, Stream, json_response, refusal
+from weft.shell.tracing import is_number
 
 if TYPE_CHECKING:
     from weft.shell.console.documents import DocumentReader
@@ -110,8 +111,7 @@ def _page(request: Request, tables: Tables | None) -> Response:
 async def _road(request: Request, roads: Roads | None) -> Response:
     asked = _said(request)
     origin, number = asked.get("origin", ""), asked.get("number", "")
-    is_number = number.isascii() and number.isdigit() and len(number) <= limits.DIGITS_MAX
-    if roads is None or not (is_number and 0 < len(origin) <= limits.ORIGIN_CHARACTERS):
+    if roads is None or not (is_number(number, limits.DIGITS_MAX) and 0 < len(origin) <= limits.ORIGIN_CHARACTERS):
         return NO_RECORD
     return json_response((await roads.of(origin, int(number)))._asdict())
 
