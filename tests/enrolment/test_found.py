@@ -3,6 +3,7 @@
 import pytest
 
 from tests.enrolment.test_enrolment import MACHINE, MINUTE, Root, code_of, works
+from tests.enrolment.test_rotation import NEXT, OLD, binding_of
 from weft.base.effects import Reply
 from weft.base.keys import binding_key
 from weft.base.now import SECOND
@@ -52,3 +53,20 @@ def test_whoever_lost_its_welcome_by_a_crash_of_the_root_found_no_door() -> None
     root.advance(15 * MINUTE)
     root.start()
     assert [] == works(root.done)
+
+
+@pytest.mark.parametrize("is_asked", [False, True])
+def test_who_joined_again_with_its_old_key_before_it_had_said_that_it_took_the_next_one_lost_both(
+    is_asked: bool,
+) -> None:
+    root = Root()
+    root.join(root.invite())
+    root.order(told.HearKey(MACHINE, NEXT, is_taken=False))
+    if is_asked:
+        root.order(told.RotateKey(9, "pi7"))
+    welcome = root.join(root.invite(role="collector"), name="pi8")
+    bound = binding_of(root, MACHINE)
+    assert ((OLD, NEXT), "pi8", ("collector",), is_asked) == (bound.curve, bound.name, bound.roles, bound.renew)
+    assert bound == welcome.keys[MACHINE.hex()]
+    root.order(told.HearKey(MACHINE, NEXT, is_taken=True))
+    assert (NEXT,) == binding_of(root, MACHINE).curve

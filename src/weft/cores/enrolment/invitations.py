@@ -232,7 +232,7 @@ class Invitations:
     def _bind(self, knock: Knock, invitation: Invitation, now: Now) -> None:
         """Request the write of the binding; `_bound` gets the result."""
         self._pending[knock.join.node] = invitation.ident
-        binding = binding_of(invitation, knock, now)
+        binding = binding_of(invitation, knock, self.bindings.known.get(knock.join.node), now)
 
         def bound(code: int, now: Now) -> None:
             self._bound(knock, invitation.ident, code, now)
@@ -307,7 +307,8 @@ class Invitations:
     def _welcome(self, invitation: Invitation, knock: Knock, now: Now) -> None:
         """The WELCOME names the first nodes to know; the configuration brings the rest."""
         context = self.context
-        keys = {knock.join.node.hex(): binding_of(invitation, knock, now)} | self.bindings.leaders()
+        own = binding_of(invitation, knock, self.bindings.known.get(knock.join.node), now)
+        keys = {knock.join.node.hex(): own} | self.bindings.leaders()
         welcome = Welcome(
             fabric=context.settings.fabric,
             roles=(invitation.role,),
@@ -332,16 +333,20 @@ class Invitations:
         self.kept[invitation.ident] = invitation
 
 
-def binding_of(invitation: Invitation, knock: Knock, now: Now) -> Binding:
-    """The binding of a machine; a service may register what its invitation was for."""
+def binding_of(invitation: Invitation, knock: Knock, before: Binding | None, now: Now) -> Binding:
+    """The binding of a machine; a service may register what its invitation was for.
+
+    A machine that was known before keeps its keys, since it may be changing from one to the other.
+    """
     names = (invitation.names,) if invitation.role in ("service", "reader") and invitation.names != "*" else ()
     return Binding(
-        curve=(knock.curve,),
+        curve=(knock.curve,) if before is None else before.curve,
         name=knock.join.about.name,
         roles=(invitation.role,),
         names=names,
         host=knock.join.about.host,
         until=until_of(now, limits.UNTIL_S),
+        renew=before is not None and before.renew,
     )
 
 
