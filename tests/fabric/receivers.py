@@ -2,6 +2,7 @@
 
 import json
 import socketserver
+from collections.abc import Callable
 from email import message_from_string
 from email.message import Message
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
@@ -87,3 +88,34 @@ class MailServer(Serving):
             daemon_threads = True
 
         super().__init__(Server(("127.0.0.1", port), Handler))
+
+
+class Monitor(Serving):
+    """Takes what an export posts; `judge` says the status for a body, and what is answered."""
+
+    def __init__(self, port: int = 0, judge: Callable[[bytes], tuple[int, bytes]] = lambda _: (204, b"")) -> None:
+        self.taken: list[bytes] = []
+        """Bodies that were answered with success."""
+        self.asked: list[dict[str, str]] = []
+        """Heads of all requests."""
+        self.judge = judge
+        monitor = self
+
+        class Handler(BaseHTTPRequestHandler):
+            def do_POST(self) -> None:
+                body = self.rfile.read(int(self.headers["content-length"]))
+                monitor.asked.append({name.lower(): value for name, value in self.headers.items()})
+                status, said = monitor.judge(body)
+                if status < 300:
+                    monitor.taken.append(body)
+                self.send_response(status)
+                self.send_header("content-length", str(len(said)))
+                if 300 <= status < 400:
+                    self.send_header("location", f"http://127.0.0.1:{monitor.port}/elsewhere")
+                self.end_headers()
+                self.wfile.write(said)
+
+            def log_message(self, *_: Any) -> None:
+                """Nothing on the terminal."""
+
+        super().__init__(ThreadingHTTPServer(("127.0.0.1", port), Handler))

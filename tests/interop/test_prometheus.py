@@ -29,15 +29,22 @@ scrape_configs:
 @contextmanager
 def scraping(place: Path, target: int) -> Iterator[int]:
     """A Prometheus that scrapes a node's port; its own."""
-    (place / "prometheus.yml").write_text(CONFIG.format(port=target), "utf-8")
     port = free_port()
-    words = [f"--config.file={place / 'prometheus.yml'}", f"--storage.tsdb.path={place / 'tsdb'}", "--log.level=warn"]
-    with (place / "prometheus.log").open("wb") as log:
+    with running(place, port, CONFIG.format(port=target)):
+        yield port
+
+
+@contextmanager
+def running(place: Path, port: int, config: str = "", *words: str) -> Iterator[None]:
+    """A Prometheus on a port; what it has is still there when it runs again."""
+    (place / "prometheus.yml").write_text(config, "utf-8")
+    own = [f"--config.file={place / 'prometheus.yml'}", f"--storage.tsdb.path={place / 'tsdb'}", "--log.level=warn"]
+    with (place / "prometheus.log").open("ab") as log:
         process = subprocess.Popen(
-            [needed("prometheus"), *words, f"--web.listen-address=127.0.0.1:{port}"], stdout=log, stderr=log
+            [needed("prometheus"), *own, *words, f"--web.listen-address=127.0.0.1:{port}"], stdout=log, stderr=log
         )
     try:
-        yield port
+        yield
     finally:
         process.terminate()
         process.wait(20)

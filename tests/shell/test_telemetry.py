@@ -56,7 +56,8 @@ def statuses(place: Path) -> list[dict[str, Any]]:
     """Of a root, a collector and a sensor that have had some life, and some trouble."""
     world = World(place)
     filters = [{"name": "few", "kind": "rate-limit", "count": 5, "per": "1h"}]
-    root = world.host("root", "root", chp={"port": 5_556}, store={}, catalog={}, doc={"session": {"friday": {}}})
+    asked: dict[str, Any] = {"chp": {"port": 5_556}, "store": {}, "catalog": {}, "doc": {"session": {"friday": {}}}}
+    root = world.host("root", "root", **asked, export={"nobody": {"otlp": "http://127.0.0.1:1/v1/metrics"}})
     hosts = [root, world.host("collector", "collector", "root")]
     hosts.append(world.host("sensor", "sensor", "collector", chains={"filter": filters}))
     shown: list[dict[str, Any]] = []

@@ -1,10 +1,11 @@
-"""Events of alerts, with level, meaning and mend: rows of events.EVENTS (MET-004)."""
+"""Events of alerts and of exports, with level, meaning and mend: rows of events.EVENTS (MET-004, MET-006)."""
 
 from typing import Final
 
 import msgspec
 
 from weft.cores.alerts import messages as alerts
+from weft.cores.export import messages as export
 from weft.cores.measurement import messages as measurement
 from weft.node.securityevents import Event
 
@@ -38,5 +39,21 @@ ALERTS: Final[dict[type, Event]] = {
         "info",
         "All that fires on this node, told to a new root and after the journal had no room.",
         "Nothing.",
+    ),
+}
+
+EXPORTS: Final[dict[type, Event]] = {
+    export.ExportFailing: Event(
+        "export.failing",
+        "warning",
+        "A receiver of `[export.…]` takes no samples, which wait in the journal, or has refused some for good.",
+        "See `why`, and [export] in the node's file.",
+    ),
+    export.ExportBack: Event("export.back", "info", "It takes samples again.", "Nothing."),
+    export.ExportGaveUp: Event(
+        "export.gave-up",
+        "error",
+        "A receiver was away for so long that the journal needed the room; these records it will not get.",
+        "Nothing brings them back there; the lake has them. More [journal] megabytes last longer.",
     ),
 }

@@ -21,6 +21,7 @@ from weft.cores.configuration.core import Configuration
 from weft.cores.configuration.messages import ConfigurationSettings
 from weft.cores.enrolment.core import Enrolment
 from weft.cores.enrolment.messages import EnrolmentSettings
+from weft.cores.export.messages import ExportSettings
 from weft.cores.measurement.core import Measurement
 from weft.cores.measurement.messages import MeasurementSettings
 from weft.cores.store.messages import StoreSettings
@@ -279,6 +280,12 @@ def _alerts(start: Start) -> Core:
     return Alerts(AlertsSettings(fleet=start.settings.fleet.name, sinks=sinks))
 
 
+def _export(start: Start) -> Core:
+    from weft.cores.export.core import Export
+
+    return Export(ExportSettings(tuple(sorted(start.settings.exports))), start.chance("export"))
+
+
 MAKERS: Final[dict[str, Callable[[Start], Core]]] = {
     "topology": _topology,
     "configuration": _configuration,
@@ -287,6 +294,7 @@ MAKERS: Final[dict[str, Callable[[Start], Core]]] = {
     "carrier": _carrier,
     "drain": _drain,
     "alerts": _alerts,
+    "export": _export,
     "enrolment": _enrolment,
     "clone": _clone,
     "store": _store,

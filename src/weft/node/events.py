@@ -13,7 +13,7 @@ from weft.cores.drain import messages as drain
 from weft.cores.measurement import messages as measurement
 from weft.cores.store import messages as store
 from weft.cores.topology import messages as topology
-from weft.node.alertevents import ALERTS
+from weft.node.alertevents import ALERTS, EXPORTS
 from weft.node.catalogevents import CATALOG
 from weft.node.guard import BudgetReached, MemoryExceeded, MemoryTight
 from weft.node.securityevents import SECURITY, Event
@@ -109,6 +109,7 @@ EVENTS: Final[dict[type, Event]] = {
         "node.reloaded", "info", "The node starts again, with tables of its file that are different now.", "Nothing."
     ),
     **ALERTS,
+    **EXPORTS,
     NodeStarted: Event(
         "node.started", "info", "The node started; `verdicts` says how its journal was found.", "Nothing."
     ),

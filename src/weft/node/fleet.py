@@ -57,7 +57,7 @@ from weft.node.tomllines import lines_of
 __all__ = ["Fleet", "Group", "Mistake", "Reading", "fleet_of", "read_fleet"]
 
 TABLES: Final = ("fleet", "global", "metric", "alert", "chains", "group", "security", "chp")
-OF_NODES: Final = ("node", "lake", "journal", "limits", "store", "catalog", "doc", "notify")
+OF_NODES: Final = ("node", "lake", "journal", "limits", "store", "catalog", "doc", "notify", "export")
 MOST: Final = {"metrics": METRICS_MAX, "filters": FILTERS_MAX, "alerts": ALERTS_MAX}
 """Of one group."""
 _LINE: Final = re.compile(r"line (\d+)")

@@ -137,7 +137,7 @@ class Node:
         """Those that its cores own: it hears nothing on any other."""
         self._screen = self.cores.get("chains")
         self._has_store = "store" in self.cores
-        self._readers = [name for name in ("carrier", "drain") if name in self.cores]
+        self._readers = [name for name in ("carrier", "drain", "export") if name in self.cores]
 
     def restore(self, entries: Iterable[Entry], next_lsn: int, now: Now) -> None:
         """Restore the state from the journal. Called for each piece of it, in order, before any other method."""

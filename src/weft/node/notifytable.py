@@ -56,11 +56,11 @@ def faults_of(sinks: Mapping[str, NotifyTable]) -> Iterator[str]:
                 f"E03 {where}: exactly one of {', '.join(WAYS)}",
             ),
             (
-                not sink.webhook or _is_address(sink.webhook),
+                not sink.webhook or is_web_address(sink.webhook),
                 f"E05 {where}.webhook {sink.webhook!r}: http(s)://host/path",
             ),
             (not sink.headers or bool(sink.webhook), f"E04 {where}.headers: belong to a webhook"),
-            (_are_headers(sink.headers), f"E04 {where}.headers: names and values of one line"),
+            (are_headers(sink.headers), f"E04 {where}.headers: names and values of one line"),
             (
                 sink.mail is None or is_endpoint(sink.mail.smtp),
                 f"E05 {where}.mail.smtp: host:port of a mail server",
@@ -73,7 +73,8 @@ def faults_of(sinks: Mapping[str, NotifyTable]) -> Iterator[str]:
         yield from [text for holds, text in rules if not holds]
 
 
-def _is_address(text: str) -> bool:
+def is_web_address(text: str) -> bool:
+    """Whether it is `http(s)://host…`."""
     try:
         parts = urlsplit(text)
         return parts.scheme in ("http", "https") and bool(parts.hostname) and parts.port != 0 and text.isprintable()
@@ -81,7 +82,8 @@ def _is_address(text: str) -> bool:
         return False
 
 
-def _are_headers(headers: Mapping[str, str]) -> bool:
+def are_headers(headers: Mapping[str, str]) -> bool:
+    """Whether HTTP takes them."""
     return all(
         name and name.isascii() and name.isprintable() and value.isprintable() for name, value in headers.items()
     )

@@ -4,7 +4,7 @@ The text is bounded before it is parsed (SEC-044), every table is decoded to a t
 together, each with its code and its place in the file (CFG-071).
 """
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterable, Iterator
 from typing import Annotated, Any, Final, Literal, NamedTuple
 
 import msgspec
@@ -27,6 +27,8 @@ from weft.node.catalogtable import CatalogTable
 from weft.node.catalogtable import faults_of as catalog_faults
 from weft.node.doctable import DocSessionTable, DocTable
 from weft.node.doctable import faults_of as doc_faults
+from weft.node.exporttable import ExportTable
+from weft.node.exporttable import faults_of as export_faults
 from weft.node.notifytable import NotifyTable
 from weft.node.notifytable import faults_of as notify_faults
 from weft.node.storetable import StoreTable, faults_of
@@ -58,6 +60,7 @@ BUDGET_WEIGHTS: Final = {
     "measurement": 2,
     "clone": 2,
     "alerts": 1,
+    "export": 1,
     "enrolment": 1,
     "topology": 1,
 }
@@ -234,6 +237,8 @@ class NodeSettings(msgspec.Struct, frozen=True, kw_only=True):
     """None: it edits no documents."""
     notify: dict[str, NotifyTable] = {}
     """At a root: the sinks that are notified of alerts."""
+    export: dict[str, ExportTable] = {}
+    """The monitoring systems outside that get every value."""
     limits: LimitsTable = LimitsTable()
     security: SecurityTable = SecurityTable()
     chp: ChpTable = ChpTable()
@@ -315,7 +320,13 @@ class NodeSettings(msgspec.Struct, frozen=True, kw_only=True):
         runs = (*runs, "clone") if self.chp.is_on and "configuration" in runs else runs
         asked = {"store": self.store, "catalog": self.catalog, "document": self.doc}
         asked_for = [name for name, table in asked.items() if table is not None and name not in runs]
-        return (*runs, *asked_for, *self.annexes)
+        exports = ("export",) if self.exports and "export" not in runs else ()
+        return (*runs, *asked_for, *exports, *self.annexes)
+
+    @property
+    def exports(self) -> dict[str, ExportTable]:
+        """The receivers of this start: some get values only from a root."""
+        return {name: table for name, table in self.export.items() if table.at == "here" or self.level == "root"}
 
     @property
     def journal_bytes(self) -> int:
@@ -385,6 +396,7 @@ def settings_of(document: dict[str, Any], where: str = "the settings") -> NodeSe
             ("catalog", CatalogTable),
             ("doc", DocTable),
             ("notify", dict[str, NotifyTable]),
+            ("export", dict[str, ExportTable]),
             ("security", SecurityTable),
             ("chp", ChpTable),
             ("chains", ChainsTable),
@@ -401,16 +413,9 @@ def settings_of(document: dict[str, Any], where: str = "the settings") -> NodeSe
         errors += _contradictions(tables["node"], tables["fleet"], tables["security"])
     if tables["node"] is not None and tables["chp"] is not None:
         errors += _chp_faults(tables["chp"], tables["node"], tables["security"])
-    if tables["limits"] is not None:
-        errors += _limits_faults(tables["limits"])
     if tables["store"] is not None and tables["node"] is not None:
         errors += faults_of(tables["store"], tables["node"].host)
-    if tables["catalog"] is not None:
-        errors += catalog_faults(tables["catalog"])
-    if tables["doc"] is not None:
-        errors += doc_faults(tables["doc"])
-    if tables["notify"] is not None:
-        errors += notify_faults(tables["notify"])
+    errors += [fault for name, faults in FAULTS.items() if tables[name] is not None for fault in faults(tables[name])]
     if errors:
         listed = "\n  ".join(errors)
         raise UserError(
@@ -500,6 +505,16 @@ def _limits_faults(limits: LimitsTable) -> list[str]:
     if memory is not None and total > memory:
         errors.append(f"E04 limits.cores: {total} megabytes together; the process may have {memory}")
     return errors
+
+
+FAULTS: Final[dict[str, Callable[[Any], Iterable[str]]]] = {
+    "limits": _limits_faults,
+    "catalog": catalog_faults,
+    "doc": doc_faults,
+    "notify": notify_faults,
+    "export": export_faults,
+}
+"""What is wrong with a table that can be judged by itself."""
 
 
 def _chp_faults(chp: ChpTable, node: NodeTable, security: SecurityTable | None) -> list[str]:

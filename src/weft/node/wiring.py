@@ -14,6 +14,7 @@ from weft.cores.configuration import messages as configuration
 from weft.cores.document import messages as document
 from weft.cores.drain import messages as drain
 from weft.cores.enrolment import messages as enrolment
+from weft.cores.export import messages as export
 from weft.cores.measurement import messages as measurement
 from weft.cores.store import messages as store
 from weft.cores.topology import messages as topology
@@ -441,6 +442,9 @@ WIRES: Final[list[Wire]] = [
     when(measurement.MetricFailed).then(append_event),
     when(AlertReported).then(hear_alert),
     when(alerts.AlertNotSent).then(append_event),
+    when(export.ExportFailing).then(append_event),
+    when(export.ExportBack).then(append_event),
+    when(export.ExportGaveUp).then(append_event),
     when(measurement.AlertRaised).then(append_event),
     when(measurement.AlertCleared).then(append_event),
     when(measurement.AlertsFiring).then(append_event),

@@ -226,6 +226,18 @@ FACTS: Final = (
         given_up="notices that nobody will be told of",
         stale="answers that nobody waited for",
     ),
+    Fact("cores.export.state", "none: the export core has no state but those of its receivers"),
+    Fact("cores.export.waiting", "records of the journal that a receiver has not got yet", "weft_export_waiting"),
+    *_counters(
+        "cores.export",
+        "export",
+        samples="samples that a monitoring system outside has taken",
+        refused="samples that it will never take",
+        skipped="samples that were not offered: no newer than the one before of their series, or no number",
+        failed="tries that did not succeed",
+        given_up="records that a receiver will not get, because the journal needed the room",
+        stale="answers that nobody waited for",
+    ),
     Fact("cores.topology.state", "SEEKING or SETTLED: whether the parent's place is known"),
     Fact("cores.measurement.state", "PLANNED, RUNNING or STOPPED"),
     *_counters(

@@ -15,6 +15,7 @@ from weft.base.now import SECOND, Now
 from weft.base.records import Record, Stream, StreamRecord
 from weft.cores.measurement.details import DETAILS
 from weft.wire import samples
+from weft.wire.exported import Told
 
 if TYPE_CHECKING:
     from prometheus_client.core import Metric
@@ -41,6 +42,8 @@ UNITS: Final[dict[str, tuple[str, float]]] = {
 
 For `{operation}/s` the words are used, for `1` there is no suffix.
 """
+UCUM: Final = {"_ratio": "1", "_bytes": "By", "_bytes_per_second": "By/s", "_seconds": "s", "_celsius": "Cel"}
+"""The same base units for OpenTelemetry, whose receivers make the suffix of them."""
 
 Key = tuple[str, str, tuple[tuple[str, str], ...]]
 """Name in the configuration, detail, labels."""
@@ -133,18 +136,26 @@ class FleetValues:
 
 
 def _sample(node: str, key: Key, value: float) -> Sample:
-    name, detail, labels = key
+    told, factor = told_of(node, key)
+    return Sample(told.family, told.says, {"node": node, **dict(told.labels)}, value * factor)
+
+
+def told_of(node: str, key: Key) -> tuple[Told, float]:
+    """What the values of a series are called outside, and the factor to the unit that is named there."""
+    config_name, detail, labels = key
     row = DETAILS.get(detail)
     unit = row.unit_of(dict(labels)) if row else ""
-    factor = UNITS.get(unit, ("", 1))[1]
-    own = {label: text for label, text in labels if label not in ("unit", "node", "metric")}
-    says = f"{row.says if row else detail}, as calculated by Weft"
-    return Sample(
-        family_of(detail, unit),
-        says,
-        {"node": node, "metric": name, **own},
-        value * factor,
+    suffix, factor = UNITS.get(unit, ("", 1.0))
+    own = {_label(label): text for label, text in labels if label not in ("unit", "node", "metric")}
+    told = Told(
+        family=family_of(detail, unit),
+        name=f"weft.{detail.lower().removesuffix('_percent')}",
+        unit=UCUM.get(suffix, unit) if unit != "1" else "",
+        says=f"{row.says if row else detail}, as calculated by Weft",
+        node=node,
+        labels=(("metric", config_name), *own.items()),
     )
+    return told, factor
 
 
 def family_of(detail: str, unit: str) -> str:
@@ -180,8 +191,7 @@ def exposition(told: Iterable[Sample], left_out: int) -> bytes:
     families: dict[str, Metric] = {}
     for sample in told:
         family = families.setdefault(sample.family, GaugeMetricFamily(sample.family, sample.says))
-        labels = {_label(name): text for name, text in sample.labels.items()}
-        family.samples.append(Line(sample.family, labels, sample.value))
+        family.samples.append(Line(sample.family, sample.labels, sample.value))
     families["weft_fleet_left_out"] = GaugeMetricFamily(
         "weft_fleet_left_out", "values of series beyond what a node tells", value=left_out
     )

@@ -4,16 +4,11 @@ One attempt per sink at a time; the core decides when the next one starts. An at
 byte from the receiver. Every message has an id, so that a receiver can recognize a repeated one.
 """
 
-import asyncio
-import contextlib
 import http.client
 import json
 import smtplib
 import ssl
 import subprocess
-import threading
-import urllib.error
-import urllib.request
 from collections.abc import Callable, Mapping
 from datetime import UTC, datetime
 from email.message import EmailMessage
@@ -25,6 +20,7 @@ import msgspec
 from weft.base.endpoints import host_of, port_of
 from weft.cores.alerts.messages import Notice, NoticeFailed, NoticeSent, SendNotice
 from weft.node.notifytable import MailTable, NotifyTable
+from weft.shell.apart import Apart, Denied, post
 from weft.wire.alerts import sentence
 
 CORE: Final = "alerts"
@@ -43,25 +39,13 @@ class Notifying:
     """Performs `SendNotice` and hands the outcome back through `order(core, order)`, on the loop."""
 
     def __init__(self, order: Callable[[str, Any], None], sinks: Mapping[str, NotifyTable]) -> None:
-        self._order, self._sinks = order, sinks
-        self._busy: dict[str, threading.Thread] = {}
+        self._sinks = sinks
+        self._apart = Apart(CORE, order)
 
     def send(self, work: SendNotice) -> None:
         """Send in a thread; a sink whose last attempt hangs is not tried again meanwhile."""
-        loop, sink = asyncio.get_running_loop(), work.notice.sink
-        before = self._busy.get(sink)
-        if before is not None and before.is_alive():
-            failed = NoticeFailed(sink, work.notice.number, work.attempt, "the try before this one has not ended")
-            loop.call_soon(self._order, CORE, failed)
-            return
-        thread = threading.Thread(target=self._apart, args=(work, loop), name=f"notify-{sink}", daemon=True)
-        self._busy[sink] = thread
-        thread.start()
-
-    def _apart(self, work: SendNotice, loop: asyncio.AbstractEventLoop) -> None:
-        outcome = self.outcome(work)
-        with contextlib.suppress(RuntimeError):  # the loop is closed: nobody waits for the outcome
-            loop.call_soon_threadsafe(self._order, CORE, outcome)
+        place = (work.notice.sink, work.notice.number, work.attempt)
+        self._apart.begin(work.notice.sink, lambda: self.outcome(work), lambda why: NoticeFailed(*place, why))
 
     def outcome(self, work: SendNotice) -> NoticeSent | NoticeFailed:
         """Send now; returns the order with the outcome."""
@@ -120,26 +104,13 @@ def stamp(at_ms: int) -> str:
         return f"{at_ms} ms"
 
 
-class _Straight(urllib.request.HTTPRedirectHandler):
-    """Treats a redirect as a failure: urllib would follow it with a GET, and nobody would be notified."""
-
-    def redirect_request(self, *_: Any) -> None:  # tidy: urllib calls it
-        return None
-
-
-_OPENER: Final = urllib.request.build_opener(_Straight)
-
-
 def _post(sink: NotifyTable, notice: Notice) -> None:
     data = json.dumps(body_of(notice), ensure_ascii=False).encode("utf-8", "replace")
-    headers = {"content-type": "application/json", "user-agent": "weft", **sink.headers}
-    request = urllib.request.Request(sink.webhook, data, headers)  # noqa: S310  # http(s) only, checked with the file
     try:
-        _OPENER.open(request, timeout=PATIENCE_S).close()
-    except urllib.error.HTTPError as error:
-        error.close()
-        if error.code in REFUSED_FOR_GOOD:
-            raise Refused(f"{error.code} {error.reason}") from None
+        post(sink.webhook, data, {"content-type": "application/json", **sink.headers}, PATIENCE_S)
+    except Denied as denied:
+        if denied.code in REFUSED_FOR_GOOD:
+            raise Refused(f"{denied.code} {denied.reason}") from None
         raise
 
 

@@ -51,6 +51,7 @@ from weft.shell.docdoors import DocDoors
 from weft.shell.door import Door
 from weft.shell.doorstep import Doorstep
 from weft.shell.enrolling import Enrolling
+from weft.shell.exports import export_performers, make_room
 from weft.shell.files import Files
 from weft.shell.health import Machine
 from weft.shell.http.server import with_loopback
@@ -433,7 +434,7 @@ class Process:
         if "alerts" in self.node.cores:
             performers[SendNotice] = _teller_of(self)
         performers |= self.store_doors.performers | self.doc_doors.performers | self.enrolling.performers
-        performers |= self.doors.performers
+        performers |= self.doors.performers | export_performers(self.runner, self.settings)
         performers[ShowLine] = Showing().show
 
     def _broken(self, loop: asyncio.AbstractEventLoop, context: dict[str, Any]) -> None:
@@ -485,6 +486,7 @@ class Process:
         journal.scrub(now.wall)
         self._tell_damage(journal.take_damage(), is_recorded=False)
         self.runner.note_room()
+        make_room(self.runner)
         if "drain" not in self.node.cores and (journal.is_tight or self.node.is_full) and not journal.may_shrink:
             self.runner.order("carrier", DropOldest(*journal.oldest_spans()))
         if journal.is_snapshot_due(now.wall) and journal.next_lsn == self.node.next_lsn:
