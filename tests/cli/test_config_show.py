@@ -13,7 +13,7 @@ import pytest
 from tests.house.requirements import ROOT
 from tests.pipeline.plain import Row, applied, instant, lake_of, put, wrote
 from weft.base.errors import UserError
-from weft.cli.main import app
+from weft.cli.nouns import app
 from weft.lake.layout import Layout
 from weft.pipeline.tables import CONFIGURATION, EVENTS, QUARANTINE_CONFIGURATION
 

@@ -19,7 +19,7 @@ from weft.base.errors import UserError
 from weft.cli import doc_calls
 from weft.cli.doc_join import numeric
 from weft.cli.doc_lines import change_lines, conflict_row, event_line
-from weft.cli.main import app
+from weft.cli.nouns import app
 from weft.client.doc.errors import DocError, error_of
 from weft.client.doc.values import Change, Conflict
 

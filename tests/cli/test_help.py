@@ -7,7 +7,7 @@ from collections.abc import Iterator
 import pytest
 from cyclopts import App
 
-from weft.cli.main import app
+from weft.cli.nouns import app
 
 
 def said(*words: str) -> str:

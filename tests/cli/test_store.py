@@ -16,7 +16,7 @@ from tests.client.storeserver import FakeStore
 from tests.patience import PATIENCE_S
 from weft.base.errors import UserError
 from weft.cli import store_calls
-from weft.cli.main import app
+from weft.cli.nouns import app
 from weft.cli.store_lines import document, line, plain
 from weft.client.store.errors import StoreError, error_of
 from weft.wire.store.pack import PathValue, ext

@@ -20,7 +20,7 @@ from weft.cli import doctor_node
 from weft.cli.asking import try_status
 from weft.cli.chain_calls import send_once
 from weft.cli.doctor import doctor
-from weft.cli.main import app
+from weft.cli.nouns import app
 from weft.cli.trace import roads_of, trace
 from weft.shell.blocks import free_blocks
 from weft.shell.tracing import Tracer, Wanted, wanted_of

@@ -13,7 +13,7 @@ from weft.node.settings import settings_of
 @pytest.mark.parametrize("is_open", [True, False])
 def test_an_open_node_says_so_in_its_settings(is_open: bool, monkeypatch: pytest.MonkeyPatch) -> None:
     became: list[dict[str, Any]] = []
-    monkeypatch.setattr(module, "become", became.append)
+    monkeypatch.setattr(module, "become", lambda document, _: became.append(document))
     up(name="a", level="root", listen="192.0.2.1", is_open=is_open)
     settings = settings_of(json.loads(json.dumps(became[0])))
     assert ("192.0.2.1", is_open) == (settings.node.host, settings.security.is_open)

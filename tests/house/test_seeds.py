@@ -8,7 +8,7 @@ import pytest
 import weft
 import weft.catalog
 from tests.house.requirements import ROOT
-from weft.cli.main import ROOMS
+from weft.cli.nouns import ROOMS
 
 PAGE: Final = (ROOT / "docs" / "seeds.md").read_text("utf-8")
 ROW: Final = re.compile(r"^\| (?!section|-)(.*?) \| (.*?) \| (.*?) \| (.*?) \|$", re.MULTILINE)

@@ -7,7 +7,7 @@ from typing import Final
 import pytest
 
 from tests.house.requirements import ROOT
-from weft.cli.main import app
+from weft.cli.nouns import app
 
 PAGES: Final = [
     ROOT / "README.md",

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from weft.cli.main import app
+from weft.cli.nouns import app
 from weft.lake.layout import Layout
 from weft.node.settings import read_document, settings_of
 from weft.pipeline import eventlog

@@ -29,7 +29,7 @@ def completion(shell: Shell, /, *, install: Flag = False) -> None:
         shell: bash, zsh or fish.
         install: write it where that shell looks, for this user, and say where that is.
     """
-    from weft.cli.main import ROOMS, app
+    from weft.cli.nouns import ROOMS, app
 
     for annexed in [name for name in app if not name.startswith("-") and name not in ROOMS]:
         del app[annexed]  # they change, and the shell would not read them again

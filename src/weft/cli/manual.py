@@ -69,7 +69,7 @@ def man(*, install: Flag = False) -> None:
     Args:
         install: write it where `man weft` finds it, ~/.local/share/man/man1/weft.1, and say where that is.
     """
-    from weft.cli.main import app
+    from weft.cli.nouns import app
 
     page = roff(list(commands(app)))
     if not install:

@@ -1,7 +1,5 @@
 """`weft up`: run one node here."""
 
-import os
-import sys
 from pathlib import Path
 from typing import Annotated, Any, Final, NoReturn
 
@@ -10,11 +8,11 @@ from cyclopts import Parameter
 
 from weft.base.errors import UserError
 from weft.cli.kit.options import Flag
-from weft.node.settings import FLEETS, has_plan, read_document, settings_of
+from weft.cli.start import named, run
+from weft.node.settings import read_document, settings_of
+from weft.node.tables import describes_fleet
 
-BY_FILE: Final = "fd:"
-"""Tells `weft.shell.serve` the number of an open file with its settings."""
-
+FLAGS: Final = "the command line"
 EXAMPLE = """\
 # A node of a fabric; start it with: weft up node.toml
 [fleet]
@@ -123,12 +121,13 @@ def up(  # tidy: each is an option of the command line
     _overlay(document, "lake", {"path": lake})
     _overlay(document, "fleet", {"name": fleet})
     read_schemas(document, file.parent if file else Path())
-    settings = settings_of(document, str(file) if file else "the command line")
+    where = str(file) if file else FLAGS
+    settings = settings_of(document, where)
     if check:
         counted = [_counted(len(settings.metrics), "metric"), _counted(len(settings.filters), "filter")]
         print(f"{settings.node.name}: {', '.join(counted)}, usable")
     else:
-        become(document)
+        become(document, where)
 
 
 def read_schemas(document: dict[str, Any], beside: Path) -> None:
@@ -149,29 +148,15 @@ def _fleet_file(document: dict[str, Any], file: Path | None, config: Path | None
     """The file that describes the fleet of a root: as given, else the root's own file if it describes one."""
     if config is not None:
         return str(config.resolve())
-    has_own = has_plan(document) or any(name in document for name in FLEETS)
-    is_root = document.get("node", {}).get("level") == "root"
-    return str(file.resolve()) if file is not None and has_own and is_root else None
+    return str(file.resolve()) if file is not None and describes_fleet(document) else None
 
 
-def become(document: dict[str, Any]) -> NoReturn:
-    """Become the node of this file."""
-    # A fresh, lean process: the command line's libraries would double a sensor's memory. Its settings come by a file that
-    # only it can read: there may be a token in them, and every user of the machine sees arguments.
+def become(document: dict[str, Any], where: str = FLAGS) -> NoReturn:
+    """Become the node of these tables; `where` they were read is said if they cannot be used."""
     from weft.client.doc.finding import note
 
     note(document)
-    sys.stdout.flush()
-    said = os.memfd_create("weft-settings", 0)  # without a flag it is inherited
-    os.write(said, msgspec.json.encode(document))
-    os.lseek(said, 0, os.SEEK_SET)
-    os.execv(sys.executable, [sys.executable, "-m", "weft.shell.serve", f"{BY_FILE}{said}", *_label(document)])  # noqa: S606  # our own interpreter
-
-
-def _label(document: dict[str, Any]) -> list[str]:
-    """The name in the process list, so that people can distinguish their nodes."""
-    node = document.get("node", {})
-    return [str(node[key]) for key in ("name", "state") if node.get(key)]
+    run(msgspec.json.encode(document), where, *named(document))
 
 
 def text_of(file: Path) -> str:

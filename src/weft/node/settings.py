@@ -32,6 +32,7 @@ from weft.node.exporttable import faults_of as export_faults
 from weft.node.notifytable import NotifyTable
 from weft.node.notifytable import faults_of as notify_faults
 from weft.node.storetable import StoreTable, faults_of
+from weft.node.tables import FLEETS, has_plan, without_filters
 from weft.wire.beacon import LEVELS
 
 BASE_PORT: Final = 27_500
@@ -66,8 +67,6 @@ BUDGET_WEIGHTS: Final = {
 }
 """How cores share what is for all of them; only those that a node runs count."""
 HEARTBEAT_NS: Final = (50 * MILLISECOND, 3_600 * SECOND)  # CFG-074
-FLEETS: Final = ("group", "global")
-"""Tables of a fleet's file; a root's own file may contain them too."""
 CHP_PORTS: Final = 3
 CHP_PORT_MAX: Final = 65_535 - CHP_PORTS + 1
 BLOCK_PORTS: Final = 10
@@ -382,7 +381,7 @@ def settings_of(document: dict[str, Any], where: str = "the settings") -> NodeSe
     """The settings that the tables of a node's file say; UserError `bad-settings` names everything that is wrong."""
     errors: list[str] = []
     is_planned = has_plan(document)
-    document, tables_of_filters = _without_filters(document)
+    document, tables_of_filters = without_filters(document)
     tables = {
         name: _table(document, name, kind, errors)
         for name, kind in (
@@ -438,22 +437,6 @@ def _alerts(document: dict[str, Any], metrics: list[MetricSpec]) -> tuple[list[A
     if any(name in document for name in FLEETS):
         return [], []
     return parse_alerts(document.get("alert", {}), {spec.name: spec.detail for spec in metrics})
-
-
-def has_plan(document: dict[str, Any]) -> bool:
-    """Whether a file says what its node measures or filters; otherwise the node follows the configuration."""
-    filters = _without_filters(document)[1]
-    is_pinned = isinstance(filters, list) and all(isinstance(each, dict) and each.get("pinned") for each in filters)
-    return "metric" in document or not is_pinned
-
-
-def _without_filters(document: dict[str, Any]) -> tuple[dict[str, Any], Any]:
-    """The document without `[[chains.filter]]`, and that list."""
-    chains = document.get("chains")
-    if not isinstance(chains, dict):
-        return document, []
-    rest = {key: value for key, value in chains.items() if key != "filter"}
-    return {**document, "chains": rest}, chains.get("filter", [])
 
 
 def _table(document: dict[str, Any], name: str, kind: Any, errors: list[str]) -> Any:

@@ -2,6 +2,7 @@
 
 import platform
 from collections.abc import Iterator
+from functools import cache
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from weft.shell.facts import FACTS, TIMINGS, Fact
@@ -40,7 +41,7 @@ def _by_name(fact: Fact, status: dict[str, Any]) -> dict[tuple[str, ...], float]
         if not isinstance(value, int):
             continue
         labels = _labels(fact, keys)
-        if labels not in names and len(names) >= _NAMES[subsystem_of(fact.metric)]:
+        if labels not in names and len(names) >= _names_of(subsystem_of(fact.metric)):
             labels = (OTHER,) * len(labels)
         names[labels] = names.get(labels, 0) + value
     return names
@@ -55,6 +56,7 @@ def subsystem_of(metric: str) -> str:
     return metric.split("_")[1]
 
 
+@cache
 def _names_of(subsystem: str) -> int:
     """How many names each of its metrics may show, so that all of them together stay below the bound."""
     mine = [fact for fact in FACTS if fact.metric and subsystem_of(fact.metric) == subsystem]
@@ -62,9 +64,6 @@ def _names_of(subsystem: str) -> int:
     timed = TIMED * sum(subsystem_of(metric) == subsystem for metric, _ in TIMINGS.values())
     left = SUBSYSTEM_MAX - timed - (len(mine) - named)
     return min(NAMES_MAX, left // max(1, named) - 1)
-
-
-_NAMES: Final = {name: _names_of(name) for name in {subsystem_of(fact.metric) for fact in FACTS if fact.metric}}
 
 
 def _labels(fact: Fact, keys: tuple[str, ...]) -> tuple[str, ...]:

@@ -1,6 +1,6 @@
-"""A node as a process: `python -m weft.shell.serve SETTINGS`, SETTINGS being the tables of its file as JSON.
+"""A node as a process: `python -m weft.shell.serve SETTINGS [WHERE]`, SETTINGS being the tables of its file as JSON.
 
-Or `fd:N`, the number of an open file with them, which no list of processes shows. `weft up` reads the file and becomes this process, which imports nothing that a sensor does not need.
+Or `fd:N`, the number of an open file with them, which no list of processes shows; WHERE they were read. `weft up` reads the file and becomes this process, which imports nothing that a sensor does not need.
 """
 
 import gc
@@ -19,6 +19,7 @@ from typing import Any, Final
 import msgspec
 
 from weft.base.errors import StorageFailed, UserError, WeftError, exit_code
+from weft.base.printable import clean
 from weft.cores.topology import messages as topology
 from weft.lake.arrow import load_alone
 from weft.node.events import RoleChanged, SettingsReloaded
@@ -41,7 +42,7 @@ OPEN_WARNING: Final = (
 def main() -> int:
     """Run the node of the settings in the first argument; the exit code says why it ended (OBS-005, JRN-032)."""
     try:
-        settings = founded(settings_of(msgspec.json.decode(_said(sys.argv[1]))))
+        settings = founded(settings_of(msgspec.json.decode(_said(sys.argv[1])), *sys.argv[2:3]))
         raise_file_limit()
         name_process(f"weft {settings.node.name}")
         return outcome(asyncio.run(_serve(settings)))
@@ -151,7 +152,7 @@ def started(settings: NodeSettings) -> Process:
 def say(text: str) -> None:
     """A message to the person at the terminal; everything else is a log line."""
     with contextlib.suppress(OSError):
-        to_stderr(f"weft: {text}\n".encode())
+        to_stderr(f"weft: {clean(text, keeps=chr(10))}\n".encode())
 
 
 def outcome(reason: Any) -> int:

@@ -1,18 +1,8 @@
 """Makes text from other machines, programs and files safe for a terminal (SEC-045)."""
 
-from typing import Any
+from weft.base.printable import clean
 
-
-def clean(text: Any, *, keeps: str = "") -> str:
-    r"""The text with unprintable characters replaced by their escapes: it cannot move the cursor or change colours.
-
-    >>> clean("Hall 5"), clean("a\x1b[2J\n"), clean("a\x9b\u202eb\nc", keeps="\n")
-    ('Hall 5', 'a\\x1b[2J\\n', 'a\\x9b\\u202eb\nc')
-    """
-    told = str(text)
-    if told.isprintable():
-        return told
-    return "".join(one if one.isprintable() or one in keeps else _escape(one) for one in told)
+__all__ = ["clean", "clean_bytes"]
 
 
 def clean_bytes(data: bytes) -> str:
@@ -25,7 +15,3 @@ def clean_bytes(data: bytes) -> str:
         return clean(data.decode())
     except UnicodeDecodeError:
         return repr(data)
-
-
-def _escape(one: str) -> str:
-    return one.encode("unicode_escape").decode()
