@@ -14,8 +14,8 @@ from tests.house.requirements import ROOT
 from tests.tidy.tree import parsed
 from weft.base.errors import EXIT_CODES
 from weft.cli.completion import PLACES, Shell, completion
-from weft.cli.nouns import ROOMS, app
 from weft.cli.manual import STATUSES, VARIABLES, Command, Option, commands, man, markdown, roff
+from weft.cli.nouns import ROOMS, app
 
 PAGE = ROOT / "docs" / "commands.md"
 HEAD = """# All commands

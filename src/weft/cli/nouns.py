@@ -91,4 +91,3 @@ def run() -> Any:
     if sys.argv[1:] in LISTING:
         app.help_format = "plaintext"  # the list has no markup, and parsing markup would take a quarter of its time
     return app(exit_on_error=False, print_error=False)
-
