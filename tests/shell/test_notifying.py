@@ -2,6 +2,7 @@
 
 import asyncio
 import json
+import re
 import sys
 from pathlib import Path
 from typing import Any
@@ -9,14 +10,20 @@ from typing import Any
 import msgspec
 import pytest
 
+import weft
+from tests.client.node import until
 from tests.fabric.receivers import Hook, MailServer
 from tests.patience import PATIENCE_S
 from tests.shell.ports import free_port
 from weft.base.errors import UserError
+from weft.cores.alerts.core import Alerts
 from weft.cores.alerts.messages import Notice, NoticeFailed, NoticeSent, SendNotice
-from weft.node.notifytable import MailTable, NotifyTable
+from weft.node.notifytable import MailTable, MessageTable, NotifyTable
 from weft.node.settings import settings_of
+from weft.shell.blocks import free_blocks
 from weft.shell.notifying import Notifying, letter
+from weft.shell.ownmessages import send_own
+from weft.shell.process import Process
 from weft.wire.alerts import Alert
 
 pytestmark = pytest.mark.proves("MET-004", part="webhook, mail and command")
@@ -50,6 +57,11 @@ SENT = NoticeSent("ops", 3, 7)
 
 def outcome(sink: NotifyTable, work: SendNotice = WORK) -> Any:
     return Notifying(lambda *_: None, {"ops": sink}).outcome(work)
+
+
+def made(place: Path, notify: dict[str, Any] | None = None) -> Process:
+    node = {"name": "n1", "level": "root", "state": str(place), "port": free_blocks(1, 14_000)[0]}
+    return Process(settings_of({"node": node, "fleet": {"beacon_port": free_port()}, "notify": notify or {}}))
 
 
 def mail(port: int) -> MailTable:
@@ -135,6 +147,54 @@ def test_a_sink_whose_try_hangs_is_not_tried_beside_it() -> None:
     assert (8, "the try before this one has not ended", SENT) == (failed.attempt, failed.why, sent)
 
 
+@pytest.mark.proves("MET-004", part="a message into the chains, which a program beside the node reads")
+def test_a_program_in_the_chains_reads_the_json_and_one_that_deletes_it_ends_it(tmp_path: Path) -> None:
+    async def main() -> tuple[list[Any], list[Any]]:
+        process = made(tmp_path)
+        running = asyncio.ensure_future(process.run())
+        heard, told = asyncio.Queue[Any](), asyncio.Queue[Any]()
+        sinks = {"ops": NotifyTable(message=MessageTable(type="ops.alert"))}
+        notifying = Notifying(lambda _, order: told.put_nowait(order), sinks, process.inside)
+        async with asyncio.timeout(PATIENCE_S), weft.chain_client("lamp", process.inside) as chain:
+            chain.reads("ops.*")(heard.put_nowait)
+            await chain.ready()
+            notifying.send(WORK)
+            said = [await told.get(), await heard.get()]
+            chain.rewrites("ops.alert", on="out")(lambda _: weft.drop("not now"))
+            await chain.ready()
+            notifying.send(WORK)
+            ended = [await told.get()]
+        process.stop()
+        assert None is await running
+        with pytest.raises(OSError, match="ended"):
+            await send_own(process.inside, "notify.ops", MessageTable(type="ops.alert"), b"{}")
+        return said, ended
+
+    (sent, message), (failed,) = asyncio.run(main())
+    assert SENT == sent
+    assert ("ops.alert", "json", "raised", "00112233aabbccdd") == (
+        message.type, message.fmt, message.json()["event"], message.json()["id"],
+    )  # fmt: skip
+    assert NoticeFailed("ops", 3, 7, "deleted", is_final=True) == failed
+
+
+def test_a_root_sends_messages_through_its_own_chains(tmp_path: Path) -> None:
+    async def main() -> int:
+        process = made(tmp_path, {"ops": {"message": {"type": "ops.alert", "to": "nobody"}}})
+        running = asyncio.ensure_future(process.run())
+        alerts = process.node.cores["alerts"]
+        assert isinstance(alerts, Alerts)
+        async with asyncio.timeout(PATIENCE_S):
+            await until(lambda: SendNotice in process.runner.performers)
+            process.runner.performers[SendNotice](WORK)
+            await until(lambda: alerts.counts["stale"] > 0)  # the core has not asked for it
+        process.stop()
+        assert None is await running
+        return alerts.counts["stale"]
+
+    assert 1 == asyncio.run(main())
+
+
 @pytest.mark.parametrize(
     "table, code",
     [
@@ -146,10 +206,13 @@ def test_a_sink_whose_try_hangs_is_not_tried_beside_it() -> None:
         ({"mail": {"smtp": "a", "from": "a@b", "to": ["c@d"]}}, "E05 notify.ops.mail.smtp"),
         ({"mail": {"smtp": "a:25", "from": "a@b", "to": ["c d@e"]}}, "E04 notify.ops.mail"),
         ({"mail": {"smtp": "a:25", "from": "a@b", "to": []}}, "E04 [notify]"),
+        ({"message": {"type": "Ops"}}, "E04 notify.ops.message.type"),
+        ({"message": {"type": "weft.alert"}}, "E04 notify.ops.message.type"),
+        ({"message": {"type": "ops", "to": "a b"}}, "E15 notify.ops.message.to"),
         ({"command": ["x"], "severity": "loud"}, "E04 [notify]"),
     ],
 )
 def test_mistakes_in_a_sink_have_codes(table: dict[str, Any], code: str) -> None:
     with pytest.raises(UserError) as refused:
         settings_of({"node": {"name": "r", "level": "root"}, "notify": {"ops": table}})
-    assert [True] == [code in line for line in str(refused.value).splitlines() if " E0" in line]
+    assert [True] == [code in line for line in str(refused.value).splitlines() if re.search(r" E\d\d ", line)]

@@ -9,9 +9,10 @@ from msgspec import Meta
 
 from weft.base.endpoints import is_endpoint
 from weft.base.settings import is_plain_name
+from weft.cores.chains.order import is_type
 
 SINKS_MAX = 16
-WAYS = ("webhook", "mail", "command")
+WAYS = ("webhook", "mail", "command", "message")
 
 Text = Annotated[str, Meta(max_length=1_000)]
 
@@ -29,8 +30,17 @@ class MailTable(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only
     """A file whose first line is the password."""
 
 
+class MessageTable(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
+    """`message = { type = "ops.alert", to = "children" }`."""
+
+    type: str
+    """As programs register for it."""
+    to: str = "local"
+    """`local`: this node; `children`: each of its children; else a node's name."""
+
+
 class NotifyTable(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
-    """One sink: exactly one of `webhook`, `mail`, `command`."""
+    """One sink: exactly one of `webhook`, `mail`, `command`, `message`."""
 
     webhook: Text = ""
     """`http(s)://…`, to which JSON is posted."""
@@ -39,6 +49,8 @@ class NotifyTable(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_on
     mail: MailTable | None = None
     command: tuple[str, ...] = ()
     """A program and its arguments; it gets the JSON on standard input."""
+    message: MessageTable | None = None
+    """A message of the chains, with the JSON as its payload, for programs beside nodes."""
     severity: Literal["warning", "critical"] = "warning"
     """The lowest severity that is sent."""
 
@@ -61,6 +73,14 @@ def faults_of(sinks: Mapping[str, NotifyTable]) -> Iterator[str]:
             ),
             (not sink.headers or bool(sink.webhook), f"E04 {where}.headers: belong to a webhook"),
             (are_headers(sink.headers), f"E04 {where}.headers: names and values of one line"),
+            (
+                sink.message is None or _is_own_type(sink.message.type),
+                f"E04 {where}.message.type: 1 to 64 of a-z 0-9 . _ -, and not weft.…, which programs do not get to change",
+            ),
+            (
+                sink.message is None or is_plain_name(sink.message.to),
+                f"E15 {where}.message.to: local, children, or the name of a node",
+            ),
             (
                 sink.mail is None or is_endpoint(sink.mail.smtp),
                 f"E05 {where}.mail.smtp: host:port of a mail server",
@@ -87,6 +107,11 @@ def are_headers(headers: Mapping[str, str]) -> bool:
     return all(
         name and name.isascii() and name.isprintable() and value.isprintable() for name, value in headers.items()
     )
+
+
+def _is_own_type(text: str) -> bool:
+    """Whether users may have messages of this type."""
+    return is_type(text) and not text.startswith("weft.")
 
 
 def _is_mailbox(text: str) -> bool:

@@ -1,9 +1,10 @@
-"""Tells people outside of alerts: by webhook, mail or a command, each in a thread that ends (MET-004).
+"""Tells people outside of alerts by webhook, mail or a command, each in a thread that ends, and programs by a message (MET-004).
 
 One attempt per sink at a time; the core decides when the next one starts. An attempt may take 20 s, or 10 s without a
 byte from the receiver. Every message has an id, so that a receiver can recognize a repeated one.
 """
 
+import asyncio
 import http.client
 import json
 import smtplib
@@ -19,8 +20,10 @@ import msgspec
 
 from weft.base.endpoints import host_of, port_of
 from weft.cores.alerts.messages import Notice, NoticeFailed, NoticeSent, SendNotice
-from weft.node.notifytable import MailTable, NotifyTable
+from weft.node.notifytable import MailTable, MessageTable, NotifyTable
 from weft.shell.apart import Apart, Denied, post
+from weft.shell.inside import Inside
+from weft.shell.ownmessages import send_own
 from weft.wire.alerts import sentence
 
 CORE: Final = "alerts"
@@ -28,6 +31,10 @@ PATIENCE_S: Final = 10.0  # seconds without a byte, after which a server counts 
 COMMAND_S: Final = 20.0  # a program that tells somebody takes seconds
 REFUSED_FOR_GOOD: Final = frozenset({400, 413, 415, 422})
 """Status codes by which a webhook refuses this message for good; after all others it is retried."""
+ENDED_FOR_GOOD: Final = frozenset(
+    {"bad-destination", "bad-type", "deleted", "denied", "filter-failed", "loop", "too-big"}
+)
+"""Reasons why a message of the chains ends that another try does not change."""
 FAULTS: Final = (OSError, http.client.HTTPException, smtplib.SMTPException, subprocess.SubprocessError, ValueError)
 
 
@@ -38,14 +45,35 @@ class Refused(Exception):
 class Notifying:
     """Performs `SendNotice` and hands the outcome back through `order(core, order)`, on the loop."""
 
-    def __init__(self, order: Callable[[str, Any], None], sinks: Mapping[str, NotifyTable]) -> None:
-        self._sinks = sinks
+    def __init__(
+        self, order: Callable[[str, Any], None], sinks: Mapping[str, NotifyTable], inside: Inside | None = None
+    ) -> None:
+        self._order, self._sinks, self._inside = order, sinks, inside
+        self._under_way: set[asyncio.Task[None]] = set()
         self._apart = Apart(CORE, order)
 
     def send(self, work: SendNotice) -> None:
-        """Send in a thread; a sink whose last attempt hangs is not tried again meanwhile."""
+        """Send; what leaves this process, in a thread. A sink whose last attempt hangs is not tried again meanwhile."""
+        if (message := self._sinks[work.notice.sink].message) is not None:
+            task = asyncio.get_running_loop().create_task(self._put_in_chains(message, work))
+            self._under_way.add(task)
+            task.add_done_callback(self._under_way.discard)
+            return
         place = (work.notice.sink, work.notice.number, work.attempt)
         self._apart.begin(work.notice.sink, lambda: self.outcome(work), lambda why: NoticeFailed(*place, why))
+
+    async def _put_in_chains(self, message: MessageTable, work: SendNotice) -> None:
+        assert self._inside is not None, "the node that has sinks has chains"
+        notice = work.notice
+        place = (notice.sink, notice.number, work.attempt)
+        outcome: NoticeSent | NoticeFailed = NoticeSent(*place)
+        try:
+            status = await send_own(self._inside, f"notify.{notice.sink}", message, _json(notice))
+            if not status.ok:
+                outcome = NoticeFailed(*place, status.why, is_final=status.why in ENDED_FOR_GOOD)
+        except OSError as fault:
+            outcome = NoticeFailed(*place, str(fault))
+        self._order(CORE, outcome)
 
     def outcome(self, work: SendNotice) -> NoticeSent | NoticeFailed:
         """Send now; returns the order with the outcome."""
@@ -85,6 +113,10 @@ def body_of(notice: Notice) -> dict[str, Any]:
     }
 
 
+def _json(notice: Notice) -> bytes:
+    return json.dumps(body_of(notice), ensure_ascii=False).encode("utf-8", "replace")
+
+
 def text_of(notice: Notice) -> str:
     """One line for people."""
     why = f" ({notice.why})" if notice.why not in ("", "back") else ""
@@ -105,9 +137,8 @@ def stamp(at_ms: int) -> str:
 
 
 def _post(sink: NotifyTable, notice: Notice) -> None:
-    data = json.dumps(body_of(notice), ensure_ascii=False).encode("utf-8", "replace")
     try:
-        post(sink.webhook, data, {"content-type": "application/json", **sink.headers}, PATIENCE_S)
+        post(sink.webhook, _json(notice), {"content-type": "application/json", **sink.headers}, PATIENCE_S)
     except Denied as denied:
         if denied.code in REFUSED_FOR_GOOD:
             raise Refused(f"{denied.code} {denied.reason}") from None

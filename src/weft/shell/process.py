@@ -573,7 +573,7 @@ def _teller_of(process: Process) -> Callable[[SendNotice], None]:
     """Tells people outside of alerts."""
     from weft.shell.notifying import Notifying  # clients of HTTP and SMTP, which only a root needs
 
-    return Notifying(process.runner.order, process.settings.notify).send
+    return Notifying(process.runner.order, process.settings.notify, process.inside).send
 
 
 def _recorder_of(process: Process) -> "Recorder":
