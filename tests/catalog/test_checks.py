@@ -178,3 +178,14 @@ def test_who_is_gone_is_looked_at_no_more_and_who_was_restored_again() -> None:
     before = len(again.runs)
     again.pass_time(10)
     assert before == len(again.runs)
+
+
+@pytest.mark.proves("BEA-024", part="who has left before a restart")
+def test_who_had_left_before_a_restart_is_not_looked_at_by_the_next_start() -> None:
+    broker = Checking()
+    broker.service({"tcp": "", "interval": 1}, id="w1")
+    broker.pass_time(2)
+    broker.req().commands(b"</3", b"web", b"w1")
+    again = Checking(journal=broker.journal, era=2)
+    again.pass_time(10)
+    assert ([], "INACTIVE") == (again.runs, again.one("web").state.name)

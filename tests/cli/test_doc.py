@@ -112,6 +112,17 @@ def test_what_is_typed_is_entered_shown_and_removed(typed: Typed) -> None:
     assert (0, ['<jam number="3"/>']) == typed("show", "period=1", "jam=3")
 
 
+@pytest.mark.proves("JAM-040", part="undo and redo")
+def test_what_was_typed_last_is_taken_back_and_that_again(typed: Typed) -> None:
+    typed("add", "period=1", "jam=3", PENALTY)
+    typed("set", "period=1", "jam=3", "duration=95")
+    assert (0, ["entered as a0000001:3; a0000001:2 is taken back"]) == typed("undo")
+    assert 'duration="95"' not in typed("show", "period=1", "jam=3")[1][0]
+    assert (0, ["entered as a0000001:4; a0000001:3 is taken back"]) == typed("redo")
+    assert 'duration="95"' in typed("show", "period=1", "jam=3")[1][0]
+    assert 1 == typed("redo")[0]
+
+
 def test_an_attribute_called_like_the_next_word_of_a_reference_is_said_apart(typed: Typed) -> None:
     typed("add", "period=1", "timeout")
     assert 0 == typed("set", "period=1", "-a", "jam=3", "-a", "x=1")[0]

@@ -8,16 +8,7 @@ from pathlib import Path
 import pytest
 
 from weft.base.errors import UserError
-from weft.checks import (
-    CATALOG_CHECKERS,
-    CHECKERS,
-    DOCUMENT_RULES,
-    FLEET_CHECKERS,
-    MAIL_CHECKERS,
-    STORE_CHECKERS,
-    judge_all,
-    read_lines,
-)
+from weft.checks import CHECKERS, SIMULATED, judge_all, read_lines
 from weft.cli import sim
 from weft.sim import plan as plan_module
 from weft.sim.canaries import load, planted
@@ -147,8 +138,7 @@ def test_canaries_are_caught_and_listed(capsys: pytest.CaptureFixture[str]) -> N
 def test_list_names_everything(capsys: pytest.CaptureFixture[str]) -> None:
     assert sim.list_all(json=True) == 0
     told = json.loads(capsys.readouterr().out)
-    kinds = (*CHECKERS, *FLEET_CHECKERS, *MAIL_CHECKERS, *STORE_CHECKERS, *CATALOG_CHECKERS, *DOCUMENT_RULES)
-    assert {kind.rule for kind in kinds} == set(told["checkers"])
+    assert {kind.rule for kind in SIMULATED} == set(told["checkers"])
     assert {"wall", "one_root", "prefix_fold", "sealed"} <= set(told["checkers"])
     assert set(told["canaries"]) == set(load())
     assert sim.list_all() == 0

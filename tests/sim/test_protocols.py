@@ -13,8 +13,17 @@ from typing import Final, NamedTuple
 
 import pytest
 
-from weft.checks import CATALOG_CHECKERS, CATALOG_RULES, DOCUMENT_RULES, FLEET_CHECKERS, MAIL_CHECKERS, STORE_RULES
-from weft.sim import catalogplan, documentplan, report, storeplan
+from weft.checks import (
+    BRIDGE_RULES,
+    CATALOG_CHECKERS,
+    CATALOG_RULES,
+    DOCUMENT_RULES,
+    FLEET_CHECKERS,
+    MAIL_CHECKERS,
+    STORE_RULES,
+)
+from weft.sim import bridgeplan, catalogplan, documentplan, report, storeplan
+from weft.sim.bridgeplan import BRIDGED
 from weft.sim.canaries import catch, load
 from weft.sim.catalogplan import CATALOGS
 from weft.sim.documentplan import DOCUMENTS
@@ -130,6 +139,25 @@ NIGHTS: Final = {
             "removal_forgotten_over_a_restart",
         ),
     ),
+    "bridges": Nights(
+        scenarios=frozenset(BRIDGED),
+        usual={"bridges": 12},
+        soaked={"bridges": 500},
+        met=frozenset(
+            {
+                "a bridge that is up",
+                "a bridge that is down",
+                "a call without an answer",
+                "a call that no bridge carries",
+                "a tap that ended: time",
+                "a tap that ended: stopped",
+                "a tap that ended: monitor silent",
+            }
+        ),
+        done={"imports": 1_001, "calls across": 501, "copies": 20},
+        rules=frozenset(kind.rule for kind in BRIDGE_RULES),
+        menu=frozenset({*catalogplan.FAULTS, *bridgeplan.FAULTS}),
+    ),
     "documents": Nights(
         scenarios=frozenset(DOCUMENTS),
         usual={"documents": 5, "documents-lost": 2},
@@ -170,7 +198,7 @@ NIGHTS: Final = {
         },
     ),
 }
-OF_ONE: Final = ("store", "catalog", "documents")
+OF_ONE: Final = ("store", "catalog", "bridges", "documents")
 """Protocols with faults and checkers of their own."""
 FOUND: Final = {
     32: "TCP broke, and the other end was deaf to the same socket for ever after",
@@ -178,7 +206,7 @@ FOUND: Final = {
     103: "what a dropped node alone had was counted as taken, and thrown away",
 }
 """Seeds of `store-small` that were not green once."""
-PLANS: Final = {"store": 100, "catalog": 100, "documents": 100, "everything": 20}
+PLANS: Final = {"store": 100, "catalog": 100, "bridges": 100, "documents": 100, "everything": 20}
 """How many plans are looked at."""
 ALONE: Final = "import sys; from weft.sim.run import run; from weft.sim.swarm import draw_plan; print(run(draw_plan(sys.argv[1], sys.argv[2])).trace_hash)"
 LOADED: Final = load()
@@ -225,6 +253,9 @@ def plans(protocol: str) -> list[Plan]:
 @pytest.mark.proves("STO-012", "STO-013", "STO-030", "STO-031", "STO-032", "HEA-010", "HEA-011", "PNG-013", "CLN-010")
 @pytest.mark.proves("CAT-050", "BEA-013", "BEA-022", "GSP-005", "DOC-050")
 @pytest.mark.proves("FLD-041", part="whole nodes")
+@pytest.mark.proves(
+    "BRI-003", "BRI-005", "BRI-006", "BRI-011", "BRI-013", "MON-004", "BEA-024", part="whole nodes under faults"
+)
 @pytest.mark.varies("scenario,seed", FIRST, all_nights(soaked=True), prove=OTHERS)
 def test_every_night_of_a_protocol_is_green(scenario: str, seed: int) -> None:
     outcome = night(scenario, seed)

@@ -5,6 +5,7 @@ rule, such as `order.py`.
 """
 
 from weft.checks.bounded import Bounded
+from weft.checks.bridges import BRIDGE_RULES
 from weft.checks.catalog import CATALOG_RULES
 from weft.checks.chain_order import ChainOrder
 from weft.checks.checker import Broken, Checker, Suite, Verdict, judge, judge_all
@@ -59,10 +60,21 @@ STORE_CHECKERS: tuple[type[Checker], ...] = (Converged, *STORE_RULES, OwnNumbers
 CATALOG_CHECKERS: tuple[type[Checker], ...] = (Watched, Deregistered, *CATALOG_RULES)
 """Checkers for brokers, besides those for the nodes that they run on."""
 
+SIMULATED: tuple[type[Checker], ...] = tuple(
+    dict.fromkeys(
+        (
+            *(*CHECKERS, *FLEET_CHECKERS, *MAIL_CHECKERS, *STORE_CHECKERS),
+            *(*CATALOG_CHECKERS, *BRIDGE_RULES, *DOCUMENT_RULES),
+        )
+    )
+)
+"""All checkers that judge simulations."""
+
 FIELD_CHECKERS: tuple[type[Checker], ...] = (*FIELD_RULES, Linearizable, PrefixFold, Converged, Complete)
 """Checkers for a real fabric, whose history consists of answers to its clients and of its final state."""
 
 __all__ = [
+    "BRIDGE_RULES",
     "CATALOG_CHECKERS",
     "CATALOG_RULES",
     "CHECKERS",
@@ -71,6 +83,7 @@ __all__ = [
     "FIELD_RULES",
     "FLEET_CHECKERS",
     "MAIL_CHECKERS",
+    "SIMULATED",
     "STORE_CHECKERS",
     "STORE_RULES",
     "Acknowledged",

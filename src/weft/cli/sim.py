@@ -18,6 +18,7 @@ from weft.cli.kit.bar import progress
 from weft.cli.kit.exits import DONE, NOT_SO, VOID
 from weft.cli.kit.options import Flag
 from weft.sim import report
+from weft.sim.bridgeplan import BRIDGED
 from weft.sim.catalogplan import CATALOGS
 from weft.sim.documentplan import DOCUMENTS
 from weft.sim.everything import EVERYTHING
@@ -83,7 +84,7 @@ def run_one(
 
 def _plan(seed: int, scenario: str, path: Path | None) -> Plan:
     if path is None:
-        known = (*SIZES, *FLEET_SCENARIOS, *STORE_SCENARIOS, *CATALOGS, *DOCUMENTS, *EVERYTHING, INTRUDERS)
+        known = (*SIZES, *FLEET_SCENARIOS, *STORE_SCENARIOS, *CATALOGS, *BRIDGED, *DOCUMENTS, *EVERYTHING, INTRUDERS)
         if scenario not in known:
             raise UserError("no-scenario", f"there is no scenario {scenario!r}", f"--scenario {' | '.join(known)}")
         return draw_plan(str(seed), scenario)
@@ -313,7 +314,8 @@ def list_all(*, json: Flag = False) -> int:
     Args:
         json: for machines.
     """
-    from weft.checks import CATALOG_CHECKERS, CHECKERS, DOCUMENT_RULES, FLEET_CHECKERS, MAIL_CHECKERS, STORE_CHECKERS
+    from weft.checks import SIMULATED
+    from weft.sim.bridgeplan import FAULTS as OF_BRIDGES
     from weft.sim.canaries import load
     from weft.sim.catalogplan import FAULTS as OF_CATALOGS
     from weft.sim.documentplan import FAULTS as OF_DOCUMENTS
@@ -328,6 +330,7 @@ def list_all(*, json: Flag = False) -> int:
         | {name: f"fleets that place themselves: {', '.join(variants)}" for name, variants in FLEET_SCENARIOS.items()}
         | {name: f"stores of {size.nodes[0]} to {size.nodes[1]} nodes" for name, size in STORE_SCENARIOS.items()}
         | {name: f"{size.services[0]} to {size.services[1]} services at brokers" for name, size in CATALOGS.items()}
+        | dict.fromkeys(BRIDGED, "brokers that are bridged, and services that are checked, tapped and called")
         | {name: f"documents at {size.nodes[0]} to {size.nodes[1]} nodes" for name, size in DOCUMENTS.items()}
         | {INTRUDERS: "fleets with keys, store and documents, and intruders at every door"}
         | dict.fromkeys(EVERYTHING, "all protocols on the nodes of a fleet, or of a tree whose programs send mail"),
@@ -335,13 +338,9 @@ def list_all(*, json: Flag = False) -> int:
         | {f"{name} (now and then)": _first_line(draw) for name, draw in MISCHIEF_DRAWS.items()}
         | {f"{name} (store)": _first_line(draw) for name, draw in OF_STORES.items()}
         | {f"{name} (catalog)": _first_line(draw) for name, draw in OF_CATALOGS.items()}
+        | {f"{name} (bridges)": _first_line(draw) for name, draw in OF_BRIDGES.items()}
         | {f"{name} (documents)": _first_line(draw) for name, draw in OF_DOCUMENTS.items()},
-        "checkers": {
-            kind.rule: _first_line(kind)
-            for kind in dict.fromkeys(
-                (*CHECKERS, *FLEET_CHECKERS, *MAIL_CHECKERS, *STORE_CHECKERS, *CATALOG_CHECKERS, *DOCUMENT_RULES)
-            )
-        },
+        "checkers": {kind.rule: _first_line(kind) for kind in SIMULATED},
         "situations": dict.fromkeys(
             (*SITUATIONS, *PROGRAMS, *STORES, *CATALOG, *DOCUMENTED, *chain.from_iterable(MISCHIEF.values())), ""
         ),

@@ -111,8 +111,30 @@ def catch(
 
 def load() -> dict[str, Canary]:
     """All canaries; the bugs themselves are written in `sim.bugs`."""
-    from weft.sim import bugs, catalogbugs, classbugs, documentbugs, fleetbugs, keybugs, mailbugs, storebugs, wholebugs
+    from weft.sim import (
+        bridgebugs,
+        bugs,
+        catalogbugs,
+        classbugs,
+        documentbugs,
+        fleetbugs,
+        keybugs,
+        mailbugs,
+        storebugs,
+        wholebugs,
+    )
 
-    modules = (bugs, catalogbugs, classbugs, fleetbugs, documentbugs, keybugs, mailbugs, storebugs, wholebugs)
+    modules = (
+        bugs,
+        catalogbugs,
+        bridgebugs,
+        classbugs,
+        fleetbugs,
+        documentbugs,
+        keybugs,
+        mailbugs,
+        storebugs,
+        wholebugs,
+    )
     assert all(module.__doc__ for module in modules), "importing them registers them"
     return CANARIES

@@ -20,7 +20,10 @@ from weft.cores.service.messages import (
     BEACONS,
     BEATS,
     BROKER,
+    COPIES,
+    MONITOR,
     Dropped,
+    Passed,
     Registered,
     ServiceSettings,
     Start,
@@ -30,16 +33,23 @@ from weft.cores.service.messages import (
 from weft.cores.service.states import State
 from weft.sim.hosts import PORT, Host
 from weft.sim.plan import CATALOG_PORT
-from weft.wire.catalog import beacon, beats, commands
+from weft.wire.catalog import beacon, beats, commands, taps
 from weft.wire.catalog.messages import PING, PONG, REPLY, REQUEST, UPDATE, Message
 
 KINDS: Final = 3  # names of services: so few that some have several instances
+OPEN: Final[dict[str, Any]] = {"caps": ["tap"], "checks": [{"tcp": "", "interval": 1.0, "timeout": 2.0}]}
+"""What a service says of itself that may be tapped, and that its broker shall check."""
 ANSWER_NS: Final = 3 * SECOND  # time until a watcher assumes that no answer comes
 DECODE: Final[dict[str, Callable[[list[bytes]], Any]]] = {
     BROKER: commands.decode,
     BEACONS: beacon.decode,
     BEATS: beats.decode,
+    MONITOR: taps.decode,
 }
+
+
+CHANNEL: Final = {COPIES: MONITOR}
+"""Copies go through the socket for reports."""
 
 
 def name_of(host: str) -> str:
@@ -56,7 +66,7 @@ class ServiceProgram:
         settings = ServiceSettings(
             name=name_of(host.name),
             id=host.name,
-            record={"ip": host.address, "port": PORT},
+            record={"ip": host.address, "port": PORT, **(OPEN if plan.is_open else {})},
             interval_ms=plan.interval_ms,
             seeds=tuple(endpoint_of(fabric.address_of(name), CATALOG_PORT) for name in plan.calls),
             net=plan.net,
@@ -90,16 +100,26 @@ class ServiceProgram:
         """A message of the broker, or a call; invalid messages are ignored."""
         try:
             if channel == "served":
-                self._serve(peer, commands.decode(frames))
+                self._serve(peer, frames, now)
             else:
                 self.core.receive(DECODE[channel](frames), Source(channel, peer), now)
         except PeerError:
             self.host.fabric.recorder.meet("a service that hears what is no message")
 
-    def _serve(self, peer: bytes, message: Message) -> None:
+    def _serve(self, peer: bytes, frames: list[bytes], now: Now) -> None:
+        """Answer a ping, or a call of another network: with what it brought, and who answers."""
+        message = commands.decode_call(frames)
         if message.command == PING:
-            name = self.core.settings.name.encode()
-            self.host.answer(peer, commands.encode(Message(PONG, message.time, (name,), message.envelope)))
+            said = Message(PONG, message.time, (self.core.settings.name.encode(),), message.envelope)
+        else:
+            said = Message(REPLY, message.time, (message.body[-1], self.host.name.encode()), message.envelope)
+            self.host.note("info", "served", [message.body[-1].decode()])
+        answer = commands.encode(said)
+        self.host.answer(peer, answer)
+        if self.core.taps.is_on:
+            self.core.taps.note(Passed("in", "router", "", frames, message.command.decode()), now)
+            self.core.taps.note(Passed("out", "router", "", answer, message.command.decode()), now)
+            self.core.taps.flush(now)
 
     def wake(self, now: Now) -> None:
         """Time has passed."""
@@ -116,12 +136,12 @@ class ServiceProgram:
                 DOES[type(effect)](self, effect)
 
     def _connect(self, effect: Connect) -> None:
-        self.host.connect(BROKER, effect.endpoint, effect.tag)
+        self.host.connect(effect.channel, effect.endpoint, effect.tag)
 
     def _send(self, effect: Send) -> None:
         host, fabric = self.host, self.host.fabric
-        if effect.channel == BROKER:
-            host.say(BROKER, commands.encode(effect.message))
+        if effect.channel != BEATS:
+            host.say(CHANNEL.get(effect.channel, effect.channel), commands.encode(effect.message))
             return
         broker = fabric.broker_at(host_of(effect.peer.decode()))
         if broker is not None:
@@ -153,7 +173,7 @@ class ServiceProgram:
 
 DOES: Final[dict[type[Effect], Callable[[ServiceProgram, Any], None]]] = {
     Connect: ServiceProgram._connect,
-    Disconnect: lambda program, _: program.host.disconnect(BROKER),
+    Disconnect: lambda program, effect: program.host.disconnect(effect.channel),
     Send: ServiceProgram._send,
     Tell: ServiceProgram._tell,
 }

@@ -15,8 +15,12 @@ if TYPE_CHECKING:
     from weft.sim.fabric import Fabric
     from weft.sim.machine import Machine
 
-OF_CATALOGS: Final = ("service", "watcher")
+OF_CATALOGS: Final = ("service", "watcher", "caller")
 """Channels of programs that talk to brokers."""
+
+
+NO_CHANGES: Final = (b"tick", b"tap/")
+"""Topics whose publications tell of no change."""
 
 
 class CatalogBook:
@@ -41,7 +45,8 @@ class CatalogBook:
         self.recorder.counts["catalog changes"] += 1
         self.recorder.meet(f"an instance: {op}")
         self._note(machine, "durable", "announced", [said["epoch"], record.sequence, op, instance])
-        self._note(machine, "durable", "listed", [said["epoch"], record.key, said["instance"], op, said["reason"]])
+        if "@" not in record.key:  # of entries of other networks `bridgebook` speaks
+            self._note(machine, "durable", "listed", [said["epoch"], record.key, said["instance"], op, said["reason"]])
         if self.recorder.listener is not None:
             text = f"keeps change {record.sequence} of its catalog: {instance}, {op} {said['reason']}".rstrip()
             self.recorder.listener(self.fabric.world.at, machine.name, "catalog", text)
@@ -53,7 +58,7 @@ class CatalogBook:
         if type(effect) is Transmit:
             if effect.channel == "catalog" and APPROVED in effect.frames:
                 self._said(machine, effect.frames[-1])
-            elif effect.channel == "catalog-events" and effect.frames[0] != b"tick":
+            elif effect.channel == "catalog-events" and not effect.frames[0].startswith(NO_CHANGES):
                 self._said(machine, effect.frames[1])
         elif type(effect) is Tell and isinstance(effect.event, messages.CatalogOpened):
             self._note(machine, "info", "opened", [effect.event.epoch, self._kept(machine)])
@@ -78,7 +83,7 @@ class CatalogBook:
         core = self._core(machine)
         if core is None:
             return ""
-        live = {instance.id for instance in core.book.all() if instance.is_live}
+        live = {instance.id for instance in core.book.all() if instance.is_live and not instance.is_imported}
         for host in self.fabric.hosts.values():
             is_mine = host.plan.runs in OF_CATALOGS and machine.name in (*host.plan.calls, host.plan.net)
             why = host.waits(core, live) if is_mine else ""
@@ -90,7 +95,11 @@ class CatalogBook:
         """Which instances are listed at the end, and which services may be expected."""
         core = self._core(machine)
         if core is not None:
-            live = sorted([instance.name, instance.id] for instance in core.book.all() if instance.is_live)
+            live = sorted(
+                [instance.name, instance.id]
+                for instance in core.book.all()
+                if instance.is_live and not instance.is_imported
+            )
             self._note(machine, "info", "catalog", [core.context.epoch, core.context.index, live])
 
     def _core(self, machine: "Machine") -> Any:

@@ -5,7 +5,7 @@ their own, some call a broker by address, some follow its beacon. Every datagram
 while there are faults.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any, Final, NamedTuple
 
 from weft.base.chance import Chance
@@ -207,11 +207,11 @@ FAULTS: Final[dict[str, Fault]] = {
 RARE: Final = frozenset({"die_for_good", "step", "drift", "forge", "fill", "deregister"})
 
 
-def menu_of(chance: Chance) -> tuple[str, ...]:
+def menu_of(chance: Chance, faults: Mapping[str, Fault] = FAULTS) -> tuple[str, ...]:
     """Which faults can occur: one run in ten has all, half of the others few."""
     kind = chance.random()
     share = 1.0 if kind < 0.1 else 0.2 if kind < 0.55 else 0.5
-    return tuple(name for name in FAULTS if chance.random() < share) or (chance.choice(tuple(FAULTS)),)
+    return tuple(name for name in faults if chance.random() < share) or (chance.choice(tuple(faults)),)
 
 
 def hosts_of(chance: Chance, brokers: tuple[str, ...], services: int, watchers: int) -> tuple[HostPlan, ...]:
@@ -233,13 +233,13 @@ def _host(chance: Chance, name: str, runs: str, **more: Any) -> HostPlan:
     return HostPlan(name=name, runs=runs, start_at=start_at, drift_ppm=chance.randint(-200, 200), **more)
 
 
-def befall(seed: str, menu: tuple[str, ...], draw: Draw) -> list[Action]:
+def befall(seed: str, menu: tuple[str, ...], draw: Draw, faults: Mapping[str, Fault] = FAULTS) -> list[Action]:
     """The faults of a run, and changes of services' own records."""
     made: list[Action] = []
     for name in menu:
         mine = draw._replace(chance=Chance(f"{seed}/catalog/{name}"))
         times = 1 if name in RARE else mine.chance.randint(1, 5)
-        made += [action for _ in range(times) for action in FAULTS[name](mine)]
+        made += [action for _ in range(times) for action in faults[name](mine)]
     chance = Chance(f"{seed}/catalog/changes")
     span = draw.end_ns - draw.begin_ns
     for number in range(chance.randint(5, 40)):
@@ -255,9 +255,9 @@ def split(hosts: tuple[HostPlan, ...]) -> tuple[tuple[HostPlan, ...], tuple[Host
     )
 
 
-def draw_catalog(seed: str, scenario: str = "catalog") -> Plan:
-    """The plan of a seed."""
-    size, chance = CATALOGS[scenario], Chance(f"{seed}/catalogs/{scenario}")
+def draw_catalog(seed: str, scenario: str = "catalog", of: Size | None = None) -> Plan:
+    """The plan of a seed; `of`: how large it is, unless `CATALOGS` says it."""
+    size, chance = of or CATALOGS[scenario], Chance(f"{seed}/catalogs/{scenario}")
     below = tuple("abc"[: chance.randint(*size.brokers)])
     brokers = (ROOT, *below) if chance.random() < 0.3 else below
     hosts = hosts_of(Chance(f"{seed}/hosts"), brokers, chance.randint(*size.services), chance.randint(*size.watchers))

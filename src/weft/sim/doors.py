@@ -10,19 +10,19 @@ from typing import TYPE_CHECKING, Final
 
 from weft.base.effects import Source
 from weft.base.endpoints import host_of
-from weft.cores.catalog.messages import Ports
+from weft.cores.catalog.messages import CloseRelay, OpenRelay, Ports, RelayOpened
 from weft.cores.document.messages import Begin, LinkFull, Opened, OpenSession
 from weft.node.annexes import ports_of
 from weft.node.channels import CATALOG, CHANNELS, CLONE, Channel
 from weft.node.node import Node, Transmit
-from weft.sim.plan import CATALOG_PORT, CLONE_PORT, DOCUMENT_PORT
+from weft.sim.plan import CATALOG_PORT, CLONE_PORT, DOCUMENT_PORT, RELAY_PORT
 from weft.sim.sockets import Flow, Plug, Router
 
 if TYPE_CHECKING:
     from weft.sim.machine import Machine
 
 BETWEEN: Final = b"\0"
-"""Stands between a session and a peer on the channel `document`."""
+"""Stands between a session and a peer on the channel `document`, and between a relay and its client."""
 DOCUMENT: Final = "document"
 BLOCKS: Final = ("", CATALOG, CLONE)
 """Blocks of ports that stand open here: the node's own, and those of brokers and of the Clone pattern. Programs of the
@@ -41,6 +41,9 @@ class Doors:
         self._sessions: dict[str, tuple[Router, str]] = {}
         """By session: its ROUTER and where that listens."""
         self._uuids: dict[str, bytes] = {}
+        self._relays: dict[bytes, Router] = {}
+        """By tag."""
+        self._opened = 0
 
     def open(self, node: Node) -> None:
         """Bind what its cores need, and tell them."""
@@ -68,9 +71,10 @@ class Doors:
 
     def close(self, *, is_loud: bool) -> None:
         """The process has ended."""
-        for router in (*self.bound.values(), *(router for router, _ in self._sessions.values())):
+        sessions = [router for router, _ in self._sessions.values()]
+        for router in (*self.bound.values(), *sessions, *self._relays.values()):
             self.streams.unbind(router, is_loud=is_loud)
-        self.bound, self._sessions, self._uuids = {}, {}, {}
+        self.bound, self._sessions, self._uuids, self._relays = {}, {}, {}, {}
 
     # Hearing
 
@@ -103,6 +107,16 @@ class Doors:
         """Send to a local program; False: it accepts nothing."""
         return HANDS[effect.channel](self.machine, effect)
 
+    def say_inside(self, effect: Transmit) -> bool:
+        """Send through a socket that was opened by an order."""
+        return self.say_document(effect) if effect.channel == DOCUMENT else self._say_relayed(effect)
+
+    def _say_relayed(self, effect: Transmit) -> bool:
+        """Answer a client of a relay; False: it is closed."""
+        tag, _, peer = effect.peer.partition(BETWEEN)
+        router = self._relays.get(tag)
+        return router is not None and self.streams.send_down(router, peer, effect.frames)
+
     def say_document(self, effect: Transmit) -> bool:
         """Send to a session of another node, through a separate socket; a full queue is reported as in the shell."""
         machine = self.machine
@@ -132,6 +146,20 @@ class Doors:
         return True
 
     # Work
+
+    def open_relay(self, work: OpenRelay) -> None:
+        """Listen for calls that go over a bridge, at a port that no relay here had before."""
+        machine, port = self.machine, RELAY_PORT + self._opened
+        self._opened += 1
+        where, prefix = f"{machine.address}:{port}", work.tag + BETWEEN
+        self._relays[work.tag] = self.streams.bind(machine, where, "catalog-relay", prefix)
+        machine.later(0, partial(machine.obey, "catalog", RelayOpened(work.tag, machine.address, port)))
+
+    def close_relay(self, work: CloseRelay) -> None:
+        """Listen there no more."""
+        router = self._relays.pop(work.tag, None)
+        if router is not None:
+            self.streams.unbind(router, is_loud=True)
 
     def open_session(self, work: OpenSession) -> None:
         """Listen for a session, or go on as somebody else at the same place."""

@@ -8,6 +8,8 @@ from weft.base.records import Entry
 from weft.checks import Checker, Suite
 from weft.cores.configuration.root import ORIGIN
 from weft.node.node import NodeEffect
+from weft.sim.bridgebook import BridgeBook
+from weft.sim.callers import CallerProgram
 from weft.sim.catalog import ServiceProgram, WatcherProgram
 from weft.sim.catalogbook import CatalogBook
 from weft.sim.clones import CloneBook, CloneProgram
@@ -32,6 +34,7 @@ from weft.wire.journal import decode_record
 PROGRAMS: Final[dict[str, Callable[[Host], Program]]] = {
     "service": ServiceProgram,
     "watcher": WatcherProgram,
+    "caller": CallerProgram,
     "clone": CloneProgram,
 }
 """The kinds of programs that a host may run."""
@@ -91,6 +94,7 @@ class Fabric:
             self.mailbook,
             self.storebook,
             CatalogBook(self),
+            BridgeBook(self),
             self.documentbook,
             CloneBook(self),
         )

@@ -31,6 +31,8 @@ NOTHING: Final = b"\xc0"
 STRANGER: Final = b"\x7fstranger"
 ADMINISTRATOR: Final = b"\x7fadmin"
 """The peer at a broker's socket in the state directory."""
+TAP_RATE: Final = 10
+"""Messages that a tap copies in a second at most; the others are counted."""
 GHOST: Final = "ghost"
 """An instance that is never registered."""
 
@@ -315,6 +317,26 @@ def _resume_host(fabric: Fabric, action: Action) -> None:
     fabric.hosts[action.node].resume()
 
 
+def _ail_host(fabric: Fabric, action: Action) -> None:
+    """The port of the host `node` refuses every check from now on; `number` 0: it accepts them again."""
+    host = fabric.hosts[action.node]
+    host.is_ill = bool(action.number)
+    host.note("info", "ill", [host.is_ill])
+
+
+def _tap(fabric: Fabric, action: Action) -> None:
+    """Somebody at the broker `node` taps the services that are called as the one on `other` is, for `number` s.
+
+    `how`: the id of the tap; `second` 1: the end of it.
+    """
+    broker = fabric.machines[action.node]
+    wanted = {"service": name_of(action.other), "id": action.how, "seconds": action.number, "rate": TAP_RATE}
+    said = {"stop": action.how} if action.second else wanted
+    if broker.node is not None:
+        asked = Message(REQUEST, b"1", (b"dbp.tap", msgspec.json.encode(said)))
+        broker.hear("catalog", ADMINISTRATOR, commands.encode(asked), None)
+
+
 def _change_service(fabric: Fabric, action: Action) -> None:
     """The service on the host `node` says something else of itself: `number`."""
     host = fabric.hosts[action.node]
@@ -399,6 +421,8 @@ ACTIONS: Final[dict[str, Callable[[Fabric, Action], None]]] = {
     "end-host": _end_host,
     "pause-host": _pause_host,
     "resume-host": _resume_host,
+    "ail-host": _ail_host,
+    "tap": _tap,
     "change-service": _change_service,
     "write-clone": _write_clone,
     "meddle": _meddle,

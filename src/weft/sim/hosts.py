@@ -68,7 +68,8 @@ class Host:
         self.starts = 0
         self.is_gone = False
         """Ended for good: nobody starts it again."""
-        self.is_paused = False
+        self.is_paused = self.is_ill = False
+        """Whether its process stands still, and whether it refuses every check."""
         self._inbox: list[tuple[str, bytes, list[bytes], Flow | None]] = []
         self._timer_at: int | None = None
         self._routers: list[Router] = []
@@ -78,6 +79,11 @@ class Host:
     @property
     def is_listening(self) -> bool:
         return self.program is not None
+
+    @property
+    def is_well(self) -> bool:
+        """Whether its port accepts connections: its kernel does that for a process that stands still."""
+        return self.is_listening and not self.is_ill
 
     @property
     def now(self) -> Now:

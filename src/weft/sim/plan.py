@@ -17,6 +17,9 @@ PLAN_BYTES_MAX: Final = 1 << 20
 EPOCH_NS: Final = 1_795_227_290 * SECOND  # a correct wall clock at the start of a run: late in 2026
 BASE_PORT: Final = 27_500
 CATALOG_PORT: Final = 5_246  # of every broker; its events are on the next one
+BRIDGE_PORT: Final = CATALOG_PORT + 3
+RELAY_PORT: Final = CATALOG_PORT + 4
+"""Of a broker's first door for calls that go over a bridge; the others follow."""
 DOCUMENT_PORT: Final = 50_000  # of a node's first session; the others follow
 CLONE_PREFIX: Final = "/clone/"
 """What clients of the Clone pattern may write."""
@@ -124,6 +127,10 @@ class CatalogPlan(msgspec.Struct, frozen=True, kw_only=True):
 
     beacon_ms: int = 1_000
     reap_ms: int = 600_000
+    is_bridged: bool = False
+    """Whether brokers share all their services over bridges."""
+    transit: bool = False
+    """Whether what comes over one bridge goes on over the others."""
 
 
 class DocumentPlan(msgspec.Struct, frozen=True, kw_only=True):
@@ -139,11 +146,13 @@ class HostPlan(msgspec.Struct, frozen=True, kw_only=True):
 
     name: str
     runs: str
-    """`service`, `watcher` of a catalog, or `clone`, a client of the Clone pattern."""
+    """`service`, `watcher` or `caller` of a catalog, or `clone`, a client of the Clone pattern."""
     calls: tuple[str, ...] = ()
     """Nodes that it calls, in turn; a service that names none follows the beacon of `net`."""
     net: str = ""
     """A node whose beacon it follows."""
+    is_open: bool = False
+    """Whether the service lets its broker check it, and copy its messages."""
     interval_ms: int = 1_000
     start_at: int = 0
     drift_ppm: int = 0
@@ -191,6 +200,8 @@ class NodePlan(msgspec.Struct, frozen=True, kw_only=True):
     """Clients of its store that watch everything."""
     is_broker: bool = False
     """Whether it is a broker of services."""
+    bridges: tuple[str, ...] = ()
+    """Nodes to whose brokers its own opens bridges."""
     sessions: tuple[str, ...] = ()
     """Documents that it edits, by the names of their sessions."""
     meets: tuple[str, ...] = ()
@@ -313,10 +324,15 @@ def _mistakes(plan: Plan) -> str:
         return "every node needs a name of its own, and one has to be the root"
     known = {*names, ""}
     strangers: list[str] = [node.parent for node in plan.nodes if node.parent not in known]
-    strangers += [name for node in plan.nodes for name in (*node.join, *node.peers, *node.meets) if name not in known]
+    strangers += [name for node in plan.nodes for name in _named(node) if name not in known]
     strangers += [name for host in plan.hosts for name in (*host.calls, host.net) if name not in known]
     strangers += [name for action in plan.actions for name in (action.node, action.other) if name not in known]
     return f"no node is called {strangers[0]!r}" if strangers else ""
+
+
+def _named(node: NodePlan) -> tuple[str, ...]:
+    """The nodes that its file names, besides its parent."""
+    return (*node.join, *node.peers, *node.meets, *node.bridges)
 
 
 def _refusal(why: str) -> UserError:

@@ -7,6 +7,7 @@ from typing import Any, Final, NamedTuple
 
 from weft.base.now import MILLISECOND, SECOND
 from weft.checks import (
+    BRIDGE_RULES,
     CATALOG_CHECKERS,
     CHECKERS,
     DOCUMENT_RULES,
@@ -73,6 +74,7 @@ def rules_of(plan: Plan) -> tuple[type[Checker], ...]:
         return STORE_CHECKERS
     parts = (
         (DOCUMENT_RULES, plan.documents is not None),
+        (BRIDGE_RULES, plan.catalog is not None and plan.catalog.is_bridged),
         (CATALOG_CHECKERS, plan.catalog is not None),
         (STORE_RULES, plan.store is not None),
         (MAIL_CHECKERS, bool(plan.mail)),

@@ -111,6 +111,6 @@ _SAY: Final[dict[tuple[str, str], Callable[[Sender, Transmit], bool]]] = {
     (ADDS, "publish"): Sender._announce,
     (CALLS, "stream"): Sender._call,
     (INSIDE, "tcp"): Sender._serve,
-    (INSIDE, "stream"): lambda sender, effect: sender.machine.doors.say_document(effect),
+    (INSIDE, "stream"): lambda sender, effect: sender.machine.doors.say_inside(effect),
     (INSIDE, "datagram"): lambda sender, effect: sender.machine.doors.say_datagram(effect),
 }

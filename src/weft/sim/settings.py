@@ -7,13 +7,14 @@ from weft.base.keys import Trust
 from weft.base.now import SECOND
 from weft.cores.chains.settings import FilterSpec, parse_filters
 from weft.cores.measurement.settings import MetricSpec
-from weft.node.catalogtable import CatalogTable
+from weft.node.catalogtable import BridgeTable, CatalogTable
 from weft.node.doctable import DocSessionTable, DocTable, DocTimingTable
 from weft.node.fleetkeys import canonical
 from weft.node.settings import ChpTable, FleetTable, JournalTable, LakeTable, LimitsTable, NodeSettings, NodeTable, Role
 from weft.node.storetable import StoreTable
 from weft.sim.plan import (
     BASE_PORT,
+    BRIDGE_PORT,
     CATALOG_PORT,
     CLONE_PORT,
     CLONE_PREFIX,
@@ -66,15 +67,26 @@ def settings_for(  # tidy: each comes from elsewhere
         trust=trust,
         limits=LimitsTable(cores={"store": plan.store.megabytes} if plan.store and plan.store.megabytes else {}),
         store=None if plan.store is None else _store_table(plan.store, tuple(map(endpoint, node.peers))),
-        catalog=_catalog_table(plan.catalog, node) if plan.catalog is not None and node.is_broker else None,
+        catalog=_catalog_table(plan.catalog, node, address_of) if plan.catalog is not None and node.is_broker else None,
         doc=_doc_table(plan, node, address_of) if plan.documents is not None and node.sessions else None,
         annexes=node.annexes,
         chp=ChpTable(port=CLONE_PORT, writable=(CLONE_PREFIX,)) if node.serves_clones else ChpTable(),
     )
 
 
-def _catalog_table(catalog: CatalogPlan, node: NodePlan) -> CatalogTable:
-    return CatalogTable(port=CATALOG_PORT, net=node.name, beacon=catalog.beacon_ms / 1e3, reap=catalog.reap_ms / 1e3)
+def _catalog_table(catalog: CatalogPlan, node: NodePlan, address_of: Callable[[str], str]) -> CatalogTable:
+    return CatalogTable(
+        port=CATALOG_PORT,
+        net=node.name,
+        beacon=catalog.beacon_ms / 1e3,
+        reap=catalog.reap_ms / 1e3,
+        bridge=_bridge_table(catalog, node, address_of) if catalog.is_bridged else None,
+    )
+
+
+def _bridge_table(catalog: CatalogPlan, node: NodePlan, address_of: Callable[[str], str]) -> BridgeTable:
+    to = tuple(f"{address_of(name)}:{BRIDGE_PORT}" for name in node.bridges)
+    return BridgeTable(to=to, export=("*",), imports=("*",), transit=catalog.transit)
 
 
 def _doc_table(plan: Plan, node: NodePlan, address_of: Callable[[str], str]) -> DocTable:

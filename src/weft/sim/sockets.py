@@ -31,6 +31,8 @@ _ROWS: Final[dict[str, Channel]] = {
     "document": _dealer(DOCUMENT_QUEUE, CALLS),
     "served": CHANNELS["catalog"],
     "broker": _dealer(ANSWER_QUEUE),
+    "monitor": _dealer(ANSWER_QUEUE),
+    "callee": _dealer(ANSWER_QUEUE),
     "broker-events": CHANNELS["updates"]._replace(queue=EVENTS_QUEUE),
     "chp-ask": _dealer(ANSWER_QUEUE),
     "chp-updates": CHANNELS["updates"]._replace(queue=PUBLISH_QUEUE),

@@ -152,6 +152,14 @@ CATALOG: Final = (
 """What a soak of a catalog has to meet."""
 
 
+BRIDGED: Final = (
+    *("a bridge that is up", "a bridge that is down", "a name of another network that cannot be called"),
+    *("a call without an answer", "a call that no bridge carries", "a broker that stood still", "a disk lost"),
+    *(f"a tap that ended: {why}" for why in ("time", "stopped", "monitor silent", "silent")),
+)
+"""What a soak of brokers that are bridged has to meet."""
+
+
 DOCUMENTED: Final = (
     *("a peer that is gone: silent", "a peer that is gone: restarted", "a peer that is silent"),
     *("an operation beyond a gap", "a conflict in a document", "a log without room on its disk"),
@@ -171,7 +179,7 @@ WHOLE: Final = (
 
 def situations_of(scenario: str) -> tuple[str, ...]:
     """What a soak of that scenario has to meet: each its own."""
-    tables = {"store": STORES, "catalog": CATALOG, "documents": DOCUMENTED, "everything": WHOLE}
+    tables = {"store": STORES, "catalog": CATALOG, "bridges": BRIDGED, "documents": DOCUMENTED, "everything": WHOLE}
     for kind, names in tables.items():
         if scenario.startswith(kind):
             return names

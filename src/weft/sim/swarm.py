@@ -12,6 +12,7 @@ import msgspec
 
 from weft.base.chance import Chance
 from weft.base.now import MILLISECOND, SECOND
+from weft.sim.bridgeplan import BRIDGED, draw_bridges
 from weft.sim.catalogplan import CATALOGS, draw_catalog
 from weft.sim.documentplan import DOCUMENTS, draw_documents
 from weft.sim.everything import EVERYTHING, VARIANTS, enrich, share
@@ -378,6 +379,7 @@ OTHERS: Final[tuple[tuple[Container[str], Callable[[str, str], Plan]], ...]] = (
     (FLEET_SCENARIOS, draw_fleet),
     (STORE_SCENARIOS, draw_store),
     (CATALOGS, draw_catalog),
+    (BRIDGED, draw_bridges),
     (DOCUMENTS, draw_documents),
     ((INTRUDERS,), _draw_intruders),
     (EVERYTHING, _draw_everything),

@@ -4,9 +4,11 @@ from collections.abc import Callable
 from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 
+from weft.base.endpoints import host_of
 from weft.base.now import MILLISECOND, SECOND
 from weft.base.spool import FetchRecords
 from weft.cores.carrier.messages import ReadVectors
+from weft.cores.catalog.messages import CheckDone, CloseRelay, OpenRelay, RunCheck
 from weft.cores.document.messages import OpenSession
 from weft.cores.drain.messages import InspectLake, WriteSegment
 from weft.cores.measurement.details import Place
@@ -61,6 +63,19 @@ def publish(machine: "Machine", stream: int, segment: Segment) -> None:
     machine.fabric.recorder.published(machine, stream, segment)
 
 
+def _check(machine: "Machine", work: RunCheck) -> None:
+    """A check of a service takes as long as its answer, or its patience."""
+    host = machine.fabric.host_at(host_of(work.target))
+    ways = ((machine.name, host.name), (host.name, machine.name)) if host is not None else ()
+    is_reached = host is not None and all(machine.fabric.streams.path(*way).is_open for way in ways)
+    outcome = "passing" if is_reached and host is not None and host.is_well else "critical"
+    machine.later(ANSWER_NS if is_reached else work.timeout_ns, partial(_checked, machine, work.id, outcome))
+
+
+def _checked(machine: "Machine", number: int, outcome: str) -> None:
+    machine.obey("catalog", CheckDone(number, outcome))
+
+
 WORK: Final[dict[type, Callable[["Machine", Any], None]]] = {
     FetchRecords: _fetch,
     Dial: lambda machine, work: machine.store_clients.dial(work),
@@ -69,6 +84,9 @@ WORK: Final[dict[type, Callable[["Machine", Any], None]]] = {
     InspectLake: _inspect,
     ReadVectors: _read_vectors,
     WriteSegment: _write_segment,
+    RunCheck: _check,
+    OpenRelay: lambda machine, work: machine.doors.open_relay(work),
+    CloseRelay: lambda machine, work: machine.doors.close_relay(work),
     OpenSession: lambda machine, work: machine.doors.open_session(work),
 }
 """Who does what."""

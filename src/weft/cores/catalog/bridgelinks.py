@@ -1,7 +1,7 @@
 """One bridge: the broker at its other end, and the credit for messages to it (BRI-008)."""
 
 from collections import OrderedDict
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Final
 
 from weft.cores.catalog import limits
@@ -13,6 +13,8 @@ from weft.wire.catalog import times
 COUNTED: Final = (wire.Change, wire.Pub, wire.Ask, wire.Call)
 """Messages that need credit. All others are small, or answer one that had credit."""
 Key = tuple[str, str, str]
+LINKED: Final = "linked"
+"""Why a second connection between the same two brokers is refused: no fault, so nobody is told."""
 
 
 class Link:
@@ -93,3 +95,15 @@ class Link:
     def credit(self, given: wire.Credit) -> None:
         """The other end has acknowledged messages: their credit is free again."""
         self._open = (max(0, self._open[0] - given.messages), max(0, self._open[1] - given.bytes))
+
+
+def gives_way(link: Link, own: str, net: str, links: Iterable[Link]) -> bool:
+    """Whether the brokers of `own` and `net` have dialled each other, and another connection than `link` stays.
+
+    That is the one which the network whose name sorts first has dialled: both ends must choose the same one, or each
+    would end the other's for ever.
+    """
+    is_dialled = bool(link.endpoint)
+    if is_dialled == (own < net):
+        return False
+    return any(other.net == net and other.is_on and bool(other.endpoint) != is_dialled for other in links)

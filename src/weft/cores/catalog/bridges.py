@@ -20,7 +20,7 @@ from weft.cores.catalog import limits
 from weft.cores.catalog.answers import Answers
 from weft.cores.catalog.asking import Asking
 from weft.cores.catalog.book import Book
-from weft.cores.catalog.bridgelinks import Link
+from weft.cores.catalog.bridgelinks import LINKED, Link, gives_way
 from weft.cores.catalog.bridgestates import TABLE, Bridge, Word
 from weft.cores.catalog.context import BRIDGE, DIAL, Asker, Context
 from weft.cores.catalog.crossing import Crossing
@@ -139,9 +139,10 @@ class Bridges:
         return link
 
     def _hear_hello(self, link: Link, header: wire.Hello, frames: tuple[bytes, ...], now: Now) -> None:
-        code = (
-            "same-net" if header.net == self.context.settings.net else "unsupported" if header.v != wire.VERSION else ""
-        )
+        own = self.context.settings.net
+        code = "same-net" if header.net == own else "unsupported" if header.v != wire.VERSION else ""
+        if not code and gives_way(link, own, header.net, self.links.values()):
+            code = LINKED
         if code:
             self._refuse(link, header, code)
             return
@@ -159,16 +160,20 @@ class Bridges:
         self._turn(link, Word.GREETED)
 
     def _refuse(self, link: Link, header: wire.Hello, code: str) -> None:
+        mono = self.context.now.mono
         link.say(wire.Refuse(code))
-        self.context.tell_seldom(("refused", header.net), BridgeRefused(header.net, code), self.context.now.mono)
+        if code != LINKED:
+            self.context.tell_seldom(("refused", header.net), BridgeRefused(header.net, code), mono)
         if link.endpoint or link.is_on:
             self._turn(link, Word.ENDED)
+            link.retry_at = mono + limits.REFUSED_NS
         else:
             del self.links[link.channel, link.peer]
 
     def _hear_refusal(self, link: Link, header: wire.Refuse, frames: tuple[bytes, ...], now: Now) -> None:
         about = ("refused", link.endpoint)
-        self.context.tell_seldom(about, BridgeRefused(link.endpoint, header.code), now.mono)
+        if header.code != LINKED:
+            self.context.tell_seldom(about, BridgeRefused(link.endpoint, header.code), now.mono)
         self._turn(link, Word.ENDED)
         link.retry_at = now.mono + limits.REFUSED_NS
 

@@ -98,7 +98,8 @@ class Checks:
         """Start the checks of restored instances."""
         self._is_open = True
         for instance in self.book.all():
-            self._follow(instance)
+            if instance.is_live:
+                self._follow(instance)
 
     def changed(self, change: Change) -> None:
         """An instance was added, changed or removed."""

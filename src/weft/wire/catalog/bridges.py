@@ -43,7 +43,7 @@ class Hello(msgspec.Struct, frozen=True, kw_only=True, tag="hello", tag_field="t
 
 
 class Refuse(msgspec.Struct, frozen=True, tag="refuse", tag_field="type"):
-    """No bridge: `same-net`, `unsupported`, `limit`."""
+    """No bridge: `same-net`, `unsupported`, `limit`; `linked`: both have dialled, and the other connection stays."""
 
     code: Name
 
