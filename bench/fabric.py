@@ -7,6 +7,7 @@ drain. Prints samples/s, CPU seconds of each per million samples, and bytes on d
 """
 
 import asyncio
+import os
 import sys
 import tempfile
 import time
@@ -14,15 +15,17 @@ from pathlib import Path
 from typing import Any
 
 from weft.base.errors import UserError
+from weft.base.keys import Binding
 from weft.cli.asking import status_of
 from weft.cli.fleet import Fleet, Member
 from weft.cores.carrier.core import Carrier
 from weft.cores.measurement.messages import NumberBatch, SampleBatch, Series
 from weft.node.settings import settings_of
 from weft.shell.blocks import free_blocks
+from weft.shell.identity import begin_start
+from weft.shell.keymaking import BEACON_KEY_BYTES, make_keys
+from weft.shell.keys import Known, save_known
 from weft.shell.process import Process
-from weft.torture.clients import Machine
-from weft.torture.files import enrol
 from weft.wire.samples import Row, encode
 
 SERIES = tuple(Series(f"metric_{n}", "CPU", "percent", {"cpu": f"cpu{n}"}) for n in range(20))
@@ -42,8 +45,7 @@ def measure(place: Path, samples: int, rows: int, *, closed: bool = False) -> fl
     """Samples per second; `closed`: both have keys."""
     root, sensor = free_blocks(2, 33_000)
     if closed:
-        ports = {"root": root, "sensor": sensor}
-        enrol({name: Machine(name, "127.0.0.1", port, "", place / name) for name, port in ports.items()})
+        _enrol(place, {"root": root, "sensor": sensor})
     runs = ("measurement", "chains", "carrier", "topology")
     fleet = Fleet(place)
     text = f"[node]\nname='root'\nlevel='root'\nport={root}\nstate='{place}/root'\nruns={list(runs)}\nbeacons=false\n[metric]\n"
@@ -70,6 +72,19 @@ def measure(place: Path, samples: int, rows: int, *, closed: bool = False) -> fl
         return samples / seconds
     finally:
         fleet.stop_all()
+
+
+def _enrol(place: Path, ports: dict[str, int]) -> None:
+    """Let both have keys, and know whose are whose, as if they had been invited."""
+    bindings, places = {}, {}
+    for name, port in ports.items():
+        uuid = begin_start(place / name, name, time.time_ns()).node
+        role = "collector" if name == "root" else "sensor"
+        bindings[uuid] = Binding(curve=(make_keys(place / name).public,), name=name, roles=(role,), host="127.0.0.1")
+        places[f"127.0.0.1:{port}"] = uuid
+    known = Known(bindings=bindings, places=places, beacon_key=os.urandom(BEACON_KEY_BYTES).hex())
+    for name in ports:
+        save_known(place / name, known)
 
 
 def wait_for(port: int, holds: Any) -> dict[str, Any]:

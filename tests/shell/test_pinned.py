@@ -1,6 +1,7 @@
 """Whom a node speaks to unasked, where it learns only later whose key is there (SEC-013)."""
 
 import asyncio
+from pathlib import Path
 
 import pytest
 import zmq
@@ -98,5 +99,37 @@ def test_others_are_spoken_to_when_one_is_shut_out(monkeypatch: pytest.MonkeyPat
         finally:
             for each in (speaker, *hearers):
                 each.close()
+
+    asyncio.run(main())
+
+
+@pytest.mark.proves("SEC-052", part="what a machine's own programs have said is heard, whoever loses a key meanwhile")
+def test_a_program_of_this_machine_lost_what_it_had_said_when_a_key_of_somebody_else_ended(tmp_path: Path) -> None:
+    mine, other = keys(), keys()
+
+    async def main() -> None:
+        links = Links(lambda: None)
+        links.secure(Credentials(mine, KeyTable.of([bound(ME, mine), bound(OTHER, other)])))
+        links.serve_locally(tmp_path / "chains.sock", ("clients",))
+        context: zmq.Context[zmq.Socket[bytes]] = zmq.Context()
+        program = context.socket(zmq.DEALER)
+        try:
+            program.connect(f"ipc://{tmp_path}/chains.sock")
+            program.send(b"message")
+            async with asyncio.timeout(PATIENCE_S):
+                while not links.ends["clients"].is_readable():  # noqa: ASYNC110  # libzmq has no event for it
+                    await asyncio.sleep(0.02)  # tidy: libzmq tells nobody when something has come; bounded
+            links.admit(KeyTable.of([bound(ME, mine)]), frozenset([OTHER]))
+            program.send(b"and another")
+            heard: list[bytes] = []
+            async with asyncio.timeout(PATIENCE_S):
+                while len(heard) < 2:
+                    heard += [frame for each in links.drain()[0] for frame in each.frames]
+                    await asyncio.sleep(0.02)  # tidy: libzmq tells nobody when something has come; bounded
+            assert [b"message", b"and another"] == heard
+        finally:
+            program.close(0)
+            context.term()
+            links.close()
 
     asyncio.run(main())

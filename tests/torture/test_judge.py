@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from weft.checks import Acknowledged, Delivered, judge
+from weft.checks import Acknowledged, Delivered, Sealed, judge
 from weft.checks.history import Fact, Unknown, Violation
 from weft.torture import judge as torture
 from weft.torture.book import Book
@@ -100,10 +100,11 @@ def test_what_two_roots_have_drained_is_there_once_and_two_identities_are_two() 
 
 
 def verdict(*facts: Fact) -> list[str]:
-    return [line.splitlines()[0] for line in torture.verdict([*facts, fact("healed", None), *LAST])]
+    return [line.splitlines()[0] for line in torture.verdict([MEMBERS, *facts, fact("healed", None), *LAST])]
 
 
 LAST = [QUIET]
+MEMBERS = fact("members", {"0a" * 16: "torture", "d": "torture", "sensor-1": "torture", "root": "torture"}, "")
 TAKEN = fact("taken", [1, ORIGIN, 1, 9], ORIGIN, "durable")
 
 
@@ -117,6 +118,30 @@ def test_what_stands_in_journals_and_not_in_the_lake_is_missing() -> None:
     assert [f"complete: 4-5 of {ORIGIN} (stream 1) never came, and nobody named them"] == verdict(
         TAKEN, segment((1, 3), (6, 9))
     )
+
+
+@pytest.mark.proves("CHK-021", part="of a real fabric: whose rows are in the lake, and who stands in its tree")
+def test_rows_of_a_stranger_and_a_stranger_in_the_tree_are_told(tmp_path: Path) -> None:
+    states = {name: tmp_path / name for name in ("root", "sensor-1")}
+    for name, state in states.items():
+        state.mkdir()
+        (state / "node.json").write_text(f'{{"node": "{name[0] * 32}"}}', "utf-8")
+    book = Book(tmp_path / "history")
+    torture.note_members(book, states, {"root": ["sensor-1"]})
+    drain = "r" * 32
+    rows = [row("sensor-1/7", drain), row("root", drain)]
+    assert None is judge(Sealed(), [*book.facts, *rows])
+    torture.note_members(book, states, {"root": ["sensor-1", "evil"]})
+    book.close()
+    strange = [Sealed(), Sealed()]
+    assert [
+        f"evil, who is none of the fabric, has rows in the lake at {drain}",
+        "evil, who is none of the fabric, has joined at root",
+    ] == [why(judge(strange.pop(), each)) for each in ([*book.facts[:2], row("evil/7", drain)], book.facts)]
+
+
+def row(origin: str, drain: str) -> Fact:
+    return fact("segment", [1, 1, [[origin, 1, 9]], [], []], drain, "durable")
 
 
 def test_two_replicas_that_differ_are_told_though_nothing_was_acknowledged() -> None:

@@ -40,6 +40,15 @@ def test_the_policy_of_a_page_names_its_own_style_and_script_and_nothing_else(pa
         assert f"'sha256-{digest}'" == rules[f"{kind}-src"]
 
 
+@pytest.mark.proves("SEC-003", part="the bar of the board of a document")
+def test_a_board_says_where_an_open_fabric_is_reached_by_other_machines() -> None:
+    for page in pages_of("", "192.0.2.1, <b>").values():
+        assert re.search(r"<p id=.open. role=.alert.>Open fabric: .*192\.0\.2\.1, &lt;b&gt;.*</p>", page.body.decode())
+    for page in PAGES.values():
+        assert '<p id="open" role="alert"></p>' in page.body.decode()
+        assert "#open:empty { display: none; }" in inside(page, "style")
+
+
 @pytest.mark.proves("SEC-045", part="what is put into a page, and what its script is told: it sets text, never markup")
 def test_only_the_operators_page_knows_the_token_and_it_is_escaped() -> None:
     assert b"the token" not in PAGES["/"].body

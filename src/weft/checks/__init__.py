@@ -70,7 +70,7 @@ SIMULATED: tuple[type[Checker], ...] = tuple(
 )
 """All checkers that judge simulations."""
 
-FIELD_CHECKERS: tuple[type[Checker], ...] = (*FIELD_RULES, Linearizable, PrefixFold, Converged, Complete)
+FIELD_CHECKERS: tuple[type[Checker], ...] = (*FIELD_RULES, Linearizable, PrefixFold, Converged, Complete, Sealed)
 """Checkers for a real fabric, whose history consists of answers to its clients and of its final state."""
 
 __all__ = [

@@ -13,15 +13,15 @@ from typing import ClassVar, Final
 from weft.checks.checker import Checker
 from weft.checks.history import Fact, Unknown, Violation
 
-KEYLESS: Final = ("plain", "unknown")
-"""Intruders without a known key; the others have a known key, whose role permits nothing."""
+KEYLESS: Final = ("plain", "unknown", "former")
+"""Intruders without a known key: none, one that nobody ever knew, one that was renewed or revoked; the others have a known key, whose role permits nothing."""
 DOCUMENTS: Final = 8
 """The stream of document operations: their origins are starts of sessions, not nodes."""
 
 
 def node_of(origin: str) -> str:
     """The node of `node/era`; its store goes on as `node~2` after a lost disk (STO-034)."""
-    return origin.rpartition("/")[0].partition("~")[0]
+    return origin.partition("/")[0].partition("~")[0]
 
 
 class Sealed(Checker):

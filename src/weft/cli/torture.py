@@ -15,7 +15,7 @@ from weft.base.settings import span_ns
 from weft.cli.kit.exits import DONE, NOT_SO
 from weft.cli.kit.options import Flag
 from weft.torture import limits
-from weft.torture.plan import KINDS, PROCESSES, Plan, draw, read, write
+from weft.torture.plan import KINDS, Plan, draw, possible, read, write
 
 WITHOUT_ROOM: Final = (
     "weft: there are no rights for networks and disks of its own here: everything runs on loopback, and only"
@@ -51,7 +51,8 @@ def torture(
         with_wheel: a wheel of an older version, which half of the nodes run.
         only: kinds of faults, with commas; default: all that can be played here.
         loopback: make no networks, also where that is possible.
-        closed: the nodes have keys, and hear nobody else; programs speak with the node of their own machine.
+        closed: the machines are invited and join, and nodes hear nobody without a key; keys are renewed and revoked, too,
+            and a stranger knocks.
         pipeline: also run the Spark pipeline over the lake.
         directory: where states, logs and history go; default: ./var/torture-TIME.
         print_plan: show what would be done, and run nothing.
@@ -63,7 +64,7 @@ def torture(
         status = room.enter(sys.argv[1:])
         if status is not None:
             return status
-    kinds = _kinds(only, has_room=print_plan or room.is_inside())
+    kinds = _kinds(only, possible(has_room=print_plan or room.is_inside(), is_closed=closed))
     chosen = _plan(run_for, seed or f"{time.time_ns() // 1_000_000}", plan, kinds, has_pipeline=pipeline)
     if print_plan:
         sys.stdout.buffer.write(write(chosen))
@@ -77,12 +78,11 @@ def torture(
     return _played(chosen, place, wheel, pipeline=pipeline, closed=closed, as_json=json_out)
 
 
-def _kinds(only: str, *, has_room: bool) -> tuple[str, ...]:
+def _kinds(only: str, possible: tuple[str, ...]) -> tuple[str, ...]:
     wanted = tuple(filter(None, only.split(",")))
     unknown = [kind for kind in wanted if kind not in KINDS]
     if unknown:
         raise UserError("usage", f"there is no fault {unknown[0]!r}", f"--only with some of {','.join(KINDS)}")
-    possible = tuple(KINDS) if has_room else PROCESSES
     return tuple(kind for kind in possible if not wanted or kind in wanted)
 
 

@@ -237,6 +237,7 @@ class DocDoors:
     def __init__(self, settings: NodeSettings, runner: Runner, links: Links, state: Path) -> None:
         self._tables = settings.doc.session if settings.doc is not None else None
         self._label = settings.node.name
+        self._reached_at = ", ".join(settings.open_hosts)
         self._runner, self._links = runner, links
         self._door = Door(state, "doc")
         self._note = state / NOTE
@@ -375,6 +376,7 @@ class DocDoors:
             "port": table.serve,
             "token": table.token,
             "parent": os.getpid(),
+            "open": self._reached_at,
         }
         return Board(msgspec.json.encode(said))
 

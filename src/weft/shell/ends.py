@@ -133,13 +133,13 @@ class End:
                 yield Entrance(self.name, f"tcp://{_bracketed(host)}:{place[1]}", self.row.socket)
 
     def forget(self, gone: Container[bytes]) -> None:
-        """Keys are no longer valid: close connections to their nodes, and bind a bound socket again.
+        """Keys are no longer valid: close connections to their nodes, and bind a socket again that admits keys.
 
-        A ROUTER cannot drop a single peer (SEC-052). The other peers reconnect automatically.
+        A ROUTER cannot drop a single peer (SEC-052). The other peers reconnect automatically, and say again what was not
+        read. Programs of this machine would not: their sockets ask for no keys, and stay.
         """
-        if self._places:
+        if any(self.entrances()):
             self.rebind()
-            return
         for key in [key for key, uuid in self._proved.items() if uuid in gone]:
             self._close(key)
 

@@ -1,14 +1,8 @@
 """Writes the configuration of the fabric: the fleet's file, and a file for each node."""
 
-import os
-import time
 from pathlib import Path
 from typing import Final
 
-from weft.base.keys import Binding
-from weft.shell.identity import begin_start
-from weft.shell.keymaking import BEACON_KEY_BYTES, make_keys
-from weft.shell.keys import Known, save_known
 from weft.torture import limits
 from weft.torture.clients import CATALOG, SESSION, Machine
 from weft.torture.plan import COLLECTORS, NODES, ROOT
@@ -16,8 +10,9 @@ from weft.torture.plan import COLLECTORS, NODES, ROOT
 DOCUMENTS: Final = (ROOT, "collector-1", "sensor-1", "sensor-4")
 STORES: Final = (ROOT, "collector-2", "sensor-2", "sensor-3", "sensor-4")
 BROKER: Final = "collector-1"
-BEHIND: Final = 10  # the first port behind a node's ten
-DOCUMENT: Final = 8  # of a node's ten ports, the one that nobody uses here
+BEHIND: Final = 10  # the first port behind a node's ten: its catalog, and the beacons of that
+DOCUMENT: Final = BEHIND + 2
+FLEET_NAME: Final = "torture"
 FLEET: Final = """\
 [fleet]
 name = "torture"
@@ -118,27 +113,11 @@ beacons = false
 
 
 def write_files(place: Path, lake: Path, machines: dict[str, Machine]) -> None:
-    """All files of a run, and the keys of nodes that have some."""
+    """All files of a run."""
     collectors = ", ".join(f'"{machines[name].host}:{machines[name].port}"' for name in COLLECTORS)
     (place / "fleet.toml").write_text(FLEET.format(collectors=collectors), "utf-8")
     for name in NODES:
         (place / f"{name}.toml").write_text(node_text(machines, name, place, lake), "utf-8")
-    closed = {name: machines[name] for name in NODES if machines[name].is_closed}
-    if closed:
-        enrol(closed)
-
-
-def enrol(machines: dict[str, Machine]) -> None:
-    """Let every node have keys, and know whose are whose, as if it had been invited."""
-    bindings, places = {}, {}
-    for name, at in machines.items():
-        uuid = begin_start(at.state, name, time.time_ns()).node
-        role = "collector" if name in (ROOT, *COLLECTORS) else "sensor"
-        bindings[uuid] = Binding(curve=(make_keys(at.state).public,), name=name, roles=(role,), host=at.host)
-        places[f"{at.host}:{at.port}"] = uuid
-    known = Known(bindings=bindings, places=places, beacon_key=os.urandom(BEACON_KEY_BYTES).hex())
-    for at in machines.values():
-        save_known(at.state, known)
 
 
 def node_text(machines: dict[str, Machine], name: str, place: Path, lake: Path) -> str:

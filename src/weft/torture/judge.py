@@ -26,9 +26,9 @@ from weft.shell.journal import JournalReader
 from weft.torture import limits
 from weft.torture.book import Book
 from weft.torture.clients import SESSION, Away, DocumentLink, Machine, StoreLink, ask, listed
-from weft.torture.files import DOCUMENTS, STORES, broker_port
+from weft.torture.files import DOCUMENTS, FLEET_NAME, STORES, broker_port
 from weft.torture.lookers import registers
-from weft.torture.plan import COLLECTORS, ROOT
+from weft.torture.plan import COLLECTORS, NODES, ROOT
 
 KEYS: Final = "/app/torture/"
 MARK: Final = ' n="'
@@ -125,12 +125,21 @@ def notes_in(operation: Any) -> Iterator[str]:
             yield from notes_in(value)
 
 
+def keys_of(at: Machine, _: "zmq.Context[Any]") -> dict[str, Any]:
+    """Whose keys a node knows: those of each name."""
+    status, told = ask(at, "/order", {"order": "keys"})
+    if status != 200:
+        raise Away(str(told))
+    return {key["name"]: key["curve"] for key in told["keys"]}
+
+
 Look = Callable[[Machine, "zmq.Context[Any]"], dict[str, Any]]
 REPLICAS: Final[dict[str, tuple[tuple[str, ...], Look]]] = {
     "configuration": ((ROOT, *COLLECTORS), configuration_of),
     "registers": ((ROOT, *COLLECTORS), registers_of),
     "store": (STORES, store_of),
     "documents": (DOCUMENTS, document_of),
+    "keys": (NODES, keys_of),
 }
 """By protocol: who holds all of it, and how one is asked."""
 
@@ -174,8 +183,18 @@ def note_registers(book: Book, _: str, node: str, values: dict[str, Any]) -> Non
 NOTES: Final[dict[str, Callable[[Book, str, str, dict[str, Any]], None]]] = {
     "documents": note_document,
     "registers": note_registers,
+    "keys": lambda *_: None,
 }
 """Protocols whose replicas hold something else than what clients put there."""
+
+
+def note_members(book: Book, states: dict[str, Path], placed: dict[str, list[str]]) -> None:
+    """Who belongs to the fabric, by name, and by the UUID that a drain is called by; who stands in the trees of roots."""
+    uuids = [json.loads((state / "node.json").read_text("utf-8"))["node"] for state in states.values()]
+    book.note("", "info", "members", dict.fromkeys((*states, *uuids), FLEET_NAME))
+    for root, names in placed.items():
+        for name in names:
+            book.note(root, "event", "child-joined", [name])
 
 
 # Journals and the lake

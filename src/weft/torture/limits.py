@@ -25,12 +25,14 @@ STATE_MEGABYTES: Final = 256  # size of one node's file system: enough for an ho
 FREE_MEGABYTES: Final = 4  # with less than that a node counts its disk as full
 
 # The processes
-JOIN_S: Final = 120.0  # seconds until all nodes have a place, on a busy machine
+JOIN_S: Final = 240.0  # seconds until all nodes are let in and have a place, on a busy machine
 RESTART_S: Final = (0.5, 3.0)  # after a kill
 STOP_S: Final = 30.0
 SETTLE_S: Final = 180.0  # seconds from the end of faults until all replicas are equal; more is a finding
 DRAIN_S: Final = 600.0  # until the tables have taken up the last segment
 LOOK_S: Final = 0.5
+TYPE_S: Final = 1.0  # seconds from a command that failed to the next one
+REVOKES_MAX: Final = 8  # of one machine's keys: who is the root itself now is never shut out
 EXCUSED_S: Final = 5.0  # seconds that a node whose disk was full may need to end on a busy machine
 MEMORY_EVERY_S: Final = 2.0
 GROWTH: Final = 1.25  # growth from the third to the last quarter; caches are full by then
@@ -44,6 +46,14 @@ ANSWER_S: Final = 8.0  # seconds; then a client gives up and reconnects
 AGAIN_S: Final = 0.3  # seconds from a failed connection to the next attempt
 CATALOG_BEAT_S: Final = 1.0
 LIFE_S: Final = (8.0, 30.0)  # seconds of a service's life before it says goodbye
+
+# The strangers
+KNOCK_S: Final = 1.5  # seconds that one waits for an answer; a handshake takes some milliseconds
+KNOCK_LOOK_S: Final = 0.05
+KNOCKS_PAUSE_S: Final = 0.5
+FORMER_MAX: Final = (
+    3  # pairs of keys that are nobody's any more, tried at rest: with all others fewer than 64 connections
+)
 
 assert ROUGH_ONE_IN > 3, "a frame is lost, doubled, late or none of these"
 assert FAULT_S[0] < FAULT_S[1]

@@ -16,7 +16,9 @@ from weft.torture import limits
 ROOT: Final = "root"
 COLLECTORS: Final = ("collector-1", "collector-2")
 SENSORS: Final = ("sensor-1", "sensor-2", "sensor-3", "sensor-4", "sensor-5")
-NODES: Final = (ROOT, *COLLECTORS, *SENSORS)
+BELOW: Final = (*COLLECTORS, *SENSORS)
+"""Who was let in by the root."""
+NODES: Final = (ROOT, *BELOW)
 PIPELINE: Final = "pipeline"
 
 KINDS: Final[dict[str, str]] = {
@@ -34,10 +36,16 @@ KINDS: Final[dict[str, str]] = {
     "full-disk": "its disk has no room",
     "read-only": "it is killed, and finds its disk read-only when it starts",
     "clone": "a copy of its disk runs on a second machine",
+    "rotate": "it takes another key",
+    "revoke": "its keys are revoked; then it is invited again, and joins with others",
+    "stranger": "somebody without a key that is known knocks at each of its ports",
 }
 PROCESSES: Final = ("kill", "pause", "restart-all")
 CABLES: Final = ("cut", "one-way", "blackhole", "delay", "slow", "flip", "reset", "rough")
 DISKS: Final = ("full-disk", "read-only", "clone")
+KEYS: Final = ("rotate", "revoke")
+STRANGER: Final = "stranger"
+"""A fault, and the machine from which it comes."""
 ALONE: Final = frozenset({"restart-all"})
 """Faults that affect all nodes, so that none is named."""
 WEIGHTS: Final = {"kill": 4, "pause": 3}
@@ -63,6 +71,13 @@ class Plan(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     events: Annotated[tuple[Event, ...], Meta(max_length=limits.EVENTS_MAX)]
     older: tuple[str, ...] = ()
     """Nodes that run the older version, if there is one."""
+
+
+def possible(*, has_room: bool, is_closed: bool) -> tuple[str, ...]:
+    """The kinds of faults that can be played in a room, or without one, where nodes have keys, or have none."""
+    kinds = (*PROCESSES, *CABLES, *DISKS) if has_room else PROCESSES
+    keys = (*KEYS, STRANGER) if has_room else KEYS
+    return (*kinds, *keys) if is_closed else kinds
 
 
 def draw(seed: str, span_s: float, kinds: tuple[str, ...], *, has_pipeline: bool = True) -> Plan:
@@ -93,8 +108,8 @@ def _event(kind: str, at: float, victims: tuple[str, ...], who: Chance, what: Ch
 
 def _victims(kind: str, victims: tuple[str, ...], who: Chance) -> tuple[str, ...]:
     """The affected nodes: mostly one, sometimes two at once."""
-    choice = victims if kind in ("kill", "pause") else NODES
-    count = 2 if kind not in DISKS and who.random() < 0.2 else 1
+    choice = {"kill": victims, "pause": victims, "revoke": BELOW}.get(kind, NODES)
+    count = 2 if kind not in (*DISKS, *KEYS) and who.random() < 0.2 else 1
     return tuple(sorted(who.sample(choice, count)))
 
 

@@ -26,8 +26,9 @@ from weft.torture.clients import (
 )
 from weft.torture.files import BROKER, DOCUMENTS, STORES, broker_port
 from weft.torture.lookers import Register, Watcher
-from weft.torture.plan import COLLECTORS, NODES, PIPELINE, ROOT, SENSORS, Event, Plan
+from weft.torture.plan import COLLECTORS, NODES, PIPELINE, ROOT, SENSORS, STRANGER, Event, Plan
 from weft.torture.room import step_into
+from weft.torture.strangers import Stranger
 from weft.torture.world import World
 
 LEADERS: Final = (ROOT, *COLLECTORS)
@@ -103,6 +104,10 @@ class Run:
         self.at_rest = judge.taken_in([])
         self.replicas: dict[str, dict[str, dict[str, Any]]] = {}
         self.is_interrupted = False
+        self.placed: dict[str, list[str]] = {}
+        """Who stands in the tree, by its root, in the end."""
+        has_stranger = world.operator is not None and STRANGER in world.machines
+        self.stranger = Stranger(world.machines, world.knocked_at, self.book) if has_stranger else None
 
     def _made(self) -> Iterator[Client]:
         machines, seed = self.world.machines, self.plan.seed
@@ -126,6 +131,7 @@ class Run:
             self._begin()
             self._hurt()
             self._settle()
+            self._knock()
             self._end()
         finally:
             for client in self.clients:
@@ -158,6 +164,8 @@ class Run:
         for client in self.clients:
             if client not in readers:
                 client.start()
+        if self.stranger is not None:
+            self.stranger.start()
         self.world.say("all have their places; clients begin")
 
     def _unready(self) -> str:
@@ -232,7 +240,8 @@ class Run:
 
     def _unequal(self) -> str:
         """What is not equal, or not answered, yet."""
-        if late := self._unready():
+        operator = self.world.operator
+        if late := self._unready() or (operator.waits_for if operator is not None else ""):
             return late
         for sender in self.clients:
             if isinstance(sender, Messages) and not sender.is_answered():
@@ -260,6 +269,9 @@ class Run:
 
     def _unsaid(self) -> str:
         """Whether the catalog lists the live services, and the readers have got what was acknowledged."""
+        changing = [name for name, curve in self.replicas["keys"][ROOT].items() if len(curve) != 1]
+        if changing:
+            return f"keys: {changing} have more than one"
         possible = self.book.possible("catalog")
         catalog = self.desks[BROKER].ask(judge.catalog_of, sorted(possible))
         if catalog is None:
@@ -286,6 +298,21 @@ class Run:
                 seen.update(dict(client.seen))
         return seen
 
+    def _knock(self) -> None:
+        """When all know the same keys, nobody comes in by one that is another by now, nor by a token that was used."""
+        operator = self.world.operator
+        if self.stranger is None or operator is None or self.wrong:
+            return
+        self.stranger.end()
+        self.say("at rest; strangers knock everywhere, with keys of before, too")
+        desk, former = Desk(self.world.machines[STRANGER]), operator.lost_keys()
+        desk.start()
+        for name in NODES:
+            desk.ask(self.stranger.knock_once, self.world.machines[name], former)
+        desk.end()
+        if operator.comes_in_again(STRANGER):
+            self.wrong.append("sealed: a token that was used let a second machine in")
+
     def _end(self) -> None:
         """Stop everything in the direction of the data, so that nothing is left on the way."""
         for client in self.clients:
@@ -294,7 +321,9 @@ class Run:
         self.wrong += [client.fault for client in self.clients if client.fault]
         self.at_rest = self._taken()
         statuses = {name: self.desks[name].ask(status_of) for name in NODES}
-        roots = [name for name, told in statuses.items() if told and told.get("level") == "root"]
+        trees = {name: told["tree"] for name, told in statuses.items() if told and told.get("level") == "root"}
+        self.placed = {root: [str(row.get("name")) for row in tree] for root, tree in trees.items()}
+        roots = list(trees)
         above = [name for name in LEADERS if name not in roots]
         for names in (SENSORS, tuple(above), tuple(roots)):
             for late in self.world.stop(names):
@@ -323,6 +352,7 @@ class Run:
 
     def _judge(self) -> None:
         self.say("judging")
+        judge.note_members(self.book, {name: self.world.machines[name].state for name in NODES}, self.placed)
         judge.note_replicas(self.book, self.replicas)
         judge.note_replicas(self.book, {"store": {each.title: each.seen for each in self._watchers()}})
         self.book.note("readers", "info", "delivered", ["readers", dict(self._seen())])
@@ -348,5 +378,7 @@ class Run:
             "faults": dict(sorted(self.played.items())),
             "frames": self.world.counts(),
             "memory_megabytes": memory,
-            "closed": any(at.is_closed for at in self.world.machines.values()),
+            "closed": self.world.operator is not None,
+            "keys": dict(sorted(self.world.operator.done.items())) if self.world.operator is not None else {},
+            "knocks": self.stranger.knocks if self.stranger is not None else 0,
         }

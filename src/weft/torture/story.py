@@ -19,6 +19,9 @@ def told(outcome: Outcome) -> Iterator[str]:
     yield "faults        " + (", ".join(f"{kind} {count}" for kind, count in figures["faults"].items()) or "none")
     if figures["frames"]:
         yield "cables        " + ", ".join(f"{what} {count:,}" for what, count in figures["frames"].items())
+    if figures["closed"]:
+        yield "keys          " + ", ".join(f"{what} {count}" for what, count in figures["keys"].items())
+        yield f"strangers     knocked {figures['knocks']:,} times"
     yield "memory in MB, from the beginning to the end of the run:"
     for name, sizes in figures["memory_megabytes"].items():
         yield f"  {name:12} " + " ".join(f"{size:5}" for size in sizes)

@@ -17,13 +17,14 @@ from weft.shell.blocks import free_blocks
 from weft.torture import limits
 from weft.torture.cables import FAIR, Weather
 from weft.torture.clients import Machine
-from weft.torture.files import BEHIND, node_text, write_files
-from weft.torture.plan import CABLES, DISKS, NODES, PIPELINE, PROCESSES, Event
+from weft.torture.files import DOCUMENT, node_text, write_files
+from weft.torture.keys import FILE, Operator
+from weft.torture.plan import BELOW, CABLES, NODES, PIPELINE, STRANGER, Event, possible
 from weft.torture.room import Net, host_of, is_inside, run
 
 PORT: Final = 27_500
 PORTS_FROM: Final = 31_000
-PORTS: Final = BEHIND + 2  # a node's ten, its catalog and the beacons of that
+PORTS: Final = DOCUMENT + 1  # a node's ten, its catalog and the beacons of that, its document
 CLONE: Final = "clone"
 BALLOON: Final = "balloon"
 PIECE: Final = 1 << 20
@@ -97,8 +98,11 @@ class World:
         closed: bool = False,
     ) -> None:
         self.place, self.lake = place, place / "lake"
-        self.net = Net(len(NODES) + 1, seed) if is_inside() else None
+        self.net = Net(len((*NODES, CLONE, STRANGER)), seed) if is_inside() else None
         self.machines = {name: at._replace(is_closed=closed) for name, at in self._machines().items()}
+        self.operator = Operator(place, self.machines, self._begin_kill, self._let_go) if closed else None
+        self.knocked_at: Counter[str] = Counter()
+        """Where a stranger knocks now."""
         self.story: list[str] = []
         self.unexplained: list[str] = []
         """Processes that ended by themselves, and nothing that was done to them says why."""
@@ -119,10 +123,13 @@ class World:
             "full-disk": (self._begin_full_disk, self._end_full_disk),
             "read-only": (self._begin_read_only, self._end_read_only),
             "clone": (self._begin_clone, self._end_clone),
+            STRANGER: (lambda name: self.knocked_at.update([name]), lambda name: self.knocked_at.subtract([name])),
         }
+        if self.operator is not None:
+            self._acts |= self.operator.acts
         write_files(place, self.lake, self.machines)
         code = unpacked(older, place) if older else ""
-        self.processes = {name: self._node(name, code if name in names else "") for name in NODES}
+        self.processes = {name: self._node(name, code if name in names else "", self._file_of(name)) for name in NODES}
         if with_pipeline:
             words = ["lake", "run", "--lake", str(self.lake), "--json"]
             self.processes[PIPELINE] = Process(PIPELINE, words, place / "pipeline.log", (), "")
@@ -131,7 +138,7 @@ class World:
 
     def kinds(self) -> tuple[str, ...]:
         """The kinds of faults that can be played here."""
-        return (*PROCESSES, *CABLES, *DISKS) if self.net is not None else PROCESSES
+        return possible(has_room=self.net is not None, is_closed=self.operator is not None)
 
     @property
     def everybody(self) -> tuple[str, ...]:
@@ -146,24 +153,33 @@ class World:
                 for name, block in zip(NODES, blocks, strict=True)
             }
         machines = {}
-        for number, name in enumerate((*NODES, CLONE), 1):
+        for number, name in enumerate((*NODES, CLONE, STRANGER), 1):
             state = self.place / "states" / name
             state.mkdir(parents=True, exist_ok=True)
             run("mount", "-t", "tmpfs", "-o", f"size={limits.STATE_MEGABYTES}m", "none", str(state))
             machines[name] = Machine(name, host_of(number), PORT, self.net.namespace(number), state)
         return machines
 
-    def _node(self, name: str, code: str, file: str = "") -> Process:
+    def _file_of(self, name: str) -> Path:
+        """What a node starts from: what was written for it, or, where it was invited, what `weft join` wrote."""
+        is_invited = self.operator is not None and name in BELOW
+        return self.machines[name].state / FILE if is_invited else self.place / f"{name}.toml"
+
+    def _node(self, name: str, code: str, file: Path) -> Process:
         space = self.machines[name].namespace
         prefix = ("ip", "netns", "exec", space) if space else ()
-        return Process(name, ["up", str(self.place / f"{file or name}.toml")], self.place / f"{name}.log", prefix, code)
+        return Process(name, ["up", str(file)], self.place / f"{name}.log", prefix, code)
 
     def start(self) -> None:
         """Everything."""
         if self.net is not None:
             self.net.start()
-        for process in self.processes.values():
-            process.start()
+        if self.operator is not None:
+            self.operator.found()
+            self.operator.let_in(BELOW)
+        for name, process in self.processes.items():
+            if not self._held.get(name):
+                process.start()
 
     # Watching
 
@@ -179,6 +195,8 @@ class World:
     def watch(self) -> None:
         """Restart processes that should run; record memory use while faults are played."""
         now = time.monotonic()
+        if self.operator is not None:
+            self.operator.look(now)
         for name, process in self.processes.items():
             if process.is_running or not process.wanted or self._held.get(name):
                 continue
@@ -297,7 +315,7 @@ class World:
         shutil.copytree(self.machines[name].state, clone.state, dirs_exist_ok=True, ignore=_no_sockets)
         text = node_text({**self.machines, name: clone._replace(name=name)}, name, self.place, self.lake)
         (self.place / "clone.toml").write_text(text, "utf-8")
-        self.processes[CLONE] = process = self._node(CLONE, "")
+        self.processes[CLONE] = process = self._node(CLONE, "", self.place / "clone.toml")
         self._may_end[CLONE] = 1
         process.wanted = False
         process.start()
@@ -347,6 +365,8 @@ class World:
 
     def close(self) -> None:
         """End everything that still runs, and keep the disks where they can be looked at."""
+        if self.operator is not None:
+            self.operator.close()
         for process in self.processes.values():
             process.kill()
         if self.net is not None:

@@ -88,7 +88,7 @@ class Board:
         token = settings.token or secrets.token_urlsafe(TOKEN_BYTES)
         shown = "" if settings.token else token
         self.gate = Gate(token, is_loopback=settings.is_loopback, always_token=True)
-        self.server = Server(routes_of(self.feed, self.desk, pages_of(shown)), self.gate)
+        self.server = Server(routes_of(self.feed, self.desk, pages_of(shown, settings.open)), self.gate)
         self.url = ""
 
     async def start(self) -> None:

@@ -36,6 +36,8 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
     """What an operator must know; on loopback, empty: who can read the page may enter."""
     parent: int = 0
     """Process to end with; 0: none."""
+    open: str = ""
+    """Where other machines reach the node of an open fabric; empty: it is closed, or they do not."""
     note: str = ""
     """File to write the address of the page to."""
 

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Final, NamedTuple
 
 PLACE: Final = Path(__file__).parent
-STYLE, SCRIPT, TOKEN = "/* style */", "/* script */", "{{token}}"  # where it goes in a page
+STYLE, SCRIPT, TOKEN, OPEN = "/* style */", "/* script */", "{{token}}", "{{open}}"  # where it goes in a page
 
 
 class Page(NamedTuple):
@@ -20,16 +20,22 @@ class Page(NamedTuple):
     policy: str
 
 
-def pages_of(token: str) -> dict[str, Page]:
-    """Pages by path. `token` is given to who opens the operators' page: empty, and it asks for it."""
-    return {"/": _page("viewer", ""), "/entry": _page("entry", token)}
+def pages_of(token: str, reached_at: str = "") -> dict[str, Page]:
+    """Pages by path. `token` is given to who opens the operators' page: empty, and it asks for it.
+
+    `reached_at`: where others reach an open fabric, which stands above all else; empty: nothing is said (SEC-003).
+    """
+    said = f"Open fabric: without keys, whoever reaches {reached_at} can pose as any node and change everything"
+    bar = said if reached_at else ""
+    return {"/": _page("viewer", "", bar), "/entry": _page("entry", token, bar)}
 
 
-def _page(name: str, token: str) -> Page:
+def _page(name: str, token: str, bar: str) -> Page:
     style, script = (
         "\n".join((PLACE / f"{part}.{kind}").read_text("utf-8") for part in ("common", name)) for kind in ("css", "js")
     )
     text = (PLACE / f"{name}.html").read_text("utf-8").replace(TOKEN, html.escape(token))
+    text = text.replace(OPEN, html.escape(bar))
     body = text.replace(STYLE, style).replace(SCRIPT, script).encode()
     policy = (
         f"default-src 'self'; script-src '{_hash(script)}'; style-src '{_hash(style)}'; img-src data:; "
