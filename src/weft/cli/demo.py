@@ -38,7 +38,7 @@ PIPELINE: Final = "pipeline"
 SUMMED: Final = ("rows", "silver", "values", "duplicates", "quarantined")
 STEP_S: Final = 0.5
 LINE_EVERY_S: Final = 5.0
-DRAIN_S: Final = 300.0  # how long the lake may take to swallow the last samples, on a machine with much else to do
+DRAIN_S: Final = 300.0  # how long the lake may take to drain the last samples, on a busy machine
 TOOK: Final = "first-rows"  # a file: how many seconds it took until the first rows were in the tables
 END_S: Final = 30.0  # how long its driver may take to end
 CHANGE_AFTER: Final = 0.4  # of the time: then a rate is changed at the root
@@ -231,7 +231,7 @@ class Demonstration:
         return [status for status in asked if status]
 
     def _stop(self) -> None:
-        """Along the road of a sample, so that nothing is left on it."""
+        """In the order in which a sample travels, so that none is left on the way."""
         self._say("stopping the sensors, then the collectors, then the root")
         self.fleet.stop(SENSORS)
         self.fleet.stop(COLLECTORS)
@@ -297,7 +297,7 @@ class Change:
         self._asked_at = 0.0
 
     def step(self, statuses: Sequence[dict[str, Any]]) -> str:
-        """Ask for it once, wherever the root is now; then see who runs it. What there is to say, if anything."""
+        """Ask the present root for it once, then watch which nodes run it; returns what to print, if anything."""
         if not self._number:
             root = next((status["name"] for status in statuses if status["level"] == "root"), "")
             return self._ask(root) if root else ""

@@ -28,14 +28,14 @@ class View:
         self.ends_at = ends_at
         self.news: deque[str] = deque(maxlen=NEWS_LINES)
         self.waiting = "Spark is starting"
-        """What is said until rows are in the tables."""
+        """What is shown until rows are in the tables."""
         self._taken: dict[str, dict[int, int]] = {}
         """Samples that each start of each node has numbered."""
         self.screen = Screen()
         """What the root's console says."""
 
     def render(self, statuses: Sequence[dict[str, Any]], members: Sequence[Member], lake: dict[str, Any]) -> Group:
-        """The whole picture for this instant."""
+        """All lines of the picture, as of now."""
         left = max(0, round(self.ends_at - time.monotonic()))
         return Group(
             Text(

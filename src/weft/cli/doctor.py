@@ -108,7 +108,7 @@ def _findings(
 
 
 def _patients(file: Path | None, flags: dict[str, Any], fleet: str | None) -> Iterator["Patient"]:
-    """The node that is named; else all that have their state where weft up puts it. UserError as weft up would say."""
+    """The node that is named, else all nodes whose state is where `weft up` puts it; a UserError is the one that `weft up` would raise."""
     from weft.cli import up
     from weft.cli.doctor_node import Patient
     from weft.node.settings import read_document, settings_of
@@ -129,7 +129,7 @@ def _patients(file: Path | None, flags: dict[str, Any], fleet: str | None) -> It
 
 
 def states_here(fleet: str | None) -> Iterator["Patient"]:
-    """All nodes that have their state where weft up puts it; of them only that is known."""
+    """All nodes whose state is where `weft up` puts it; nothing else is known of them."""
     from weft.cli.doctor_node import STATES_MAX, Patient
     from weft.node.settings import settings_of
 
@@ -140,7 +140,7 @@ def states_here(fleet: str | None) -> Iterator["Patient"]:
 
 
 def _of_lake(lake: Path | None, *, with_spark: bool) -> Iterator["Finding"]:
-    """What the jobs of a lake need. Where none is named, that it is not there does not matter here."""
+    """What the jobs of a lake need. If no lake is named, a missing package is no fault."""
     from weft.lake.layout import Layout
     from weft.pipeline.doctor import BROKEN, WARNING, Doctor
     from weft.pipeline.session import default_state

@@ -1,4 +1,4 @@
-"""What `weft doctor` may mend itself, with `--fix`: modes of what is private, and what a node that died left lying (OPS-006).
+"""What `weft doctor` may mend itself, with `--fix`: modes of what is private, and files that a dead node left behind (OPS-006).
 
 Nothing here touches a journal, a lake or a setting: what could lose a record has a command of its own, which the finding names.
 A lock of a node or of a lake is the kernel's, and never outlives its holder; what is stale are notes of where something listened.
@@ -36,7 +36,7 @@ def keys(patient: Patient) -> Finding | None:
 
 
 def leftovers(patient: Patient) -> Finding | None:
-    """What a node that died left lying, if none runs: programs look for it where it is not."""
+    """Files of a dead node through which programs would look for it."""
     found = _left(patient)
     if not found:
         return None
@@ -77,7 +77,7 @@ def close_keys(patient: Patient) -> str:
 
 
 def clear(patient: Patient) -> str:
-    """Take away what a dead node left."""
+    """Remove the files of a dead node."""
     found = _left(patient)
     for path in found:
         path.unlink()
@@ -85,12 +85,12 @@ def clear(patient: Patient) -> str:
 
 
 FIXES: Final[dict[str, Callable[[Patient], str]]] = {"state": close_state, "keys": close_keys, "leftovers": clear}
-"""By the name of the look that found it; each says what it did. OSError if the machine refuses."""
+"""By the name of the check that found it; each returns what it did. OSError if the machine refuses."""
 ALL_LOOKS: Final[dict[str, Look]] = {**LOOKS, "keys": keys, "leftovers": leftovers}
 
 
 def mended(patient: Patient, what: str, found: Finding) -> Finding:
-    """Mend what was found, if that may be done, and look again: what it is now, and what was done."""
+    """Mend what was found, if that is possible, and check again; returns the new finding, and what was done."""
     fix = FIXES.get(what)
     if found.state == FINE or fix is None or not patient.state.is_dir():
         return found

@@ -14,7 +14,7 @@ NAMED_MAX: Final = 5  # nodes that are named of those that are in trouble
 
 
 def findings(port: int, ask: Ask = status_of) -> Iterator[Finding]:
-    """All of the fleet, as its root tells it; one line if no node answers at this port."""
+    """The findings about the fleet, from its root; one line if no node answers at this port."""
     try:
         picture = picture_of(port, ask, time.time_ns())
     except UserError:
@@ -24,7 +24,7 @@ def findings(port: int, ask: Ask = status_of) -> Iterator[Finding]:
 
 
 def judged(picture: Picture) -> Iterator[Finding]:
-    """Each look at a picture of the fleet."""
+    """Each check of the console's picture of the fleet."""
     yield _root(picture)
     silent = [member.name for member in picture.members if member.health == NO_ANSWER]
     failed = [member.name for member in picture.members if member.health == "failed"]
@@ -60,7 +60,7 @@ def _is_other(told: dict[str, Any]) -> bool:
 
 
 def _of(what: str, names: list[str], trouble: str, mend: str, state: str = WARNING) -> Finding:
-    """Nobody is in this trouble, or so many, of whom some are named."""
+    """How many nodes have this trouble, with the names of some."""
     if not names:
         return Finding(what, FINE, f"there are none that {trouble}")
     more = f" and {len(names) - NAMED_MAX} more" if len(names) > NAMED_MAX else ""

@@ -1,6 +1,6 @@
 """What `weft doctor` looks at of a node: its file, its state, its journal, its ports. Needs no running node (OBS-008).
 
-Each look says what was found in one sentence, and what to do where something is wrong. It writes one small file into the
+Each check says in one sentence what it found, and what to do where something is wrong. It writes one small file into the
 state directory, and takes it away again.
 """
 
@@ -43,7 +43,7 @@ class Patient(NamedTuple):
     settings: NodeSettings
     state: Path
     is_described: bool = True
-    """Whether its file or flags were said; else only its state is known, and not its port."""
+    """Whether its file or flags were given; else only its state is known, not its port."""
 
     @property
     def name(self) -> str:
@@ -60,7 +60,7 @@ Mend = Callable[[Patient, str, Finding], Finding]
 
 
 def findings(patient: Patient, looks: Mapping[str, Look], treat: Mend | None = None) -> Iterator[Finding]:
-    """All of one node, as it is found; what the machine refuses is a finding, too."""
+    """All findings about one node; an error of the machine is a finding, too."""
     for what, look in looks.items():
         if not patient.is_described and what in OF_SETTINGS:
             continue
@@ -205,7 +205,7 @@ def runs_as(patient: Patient) -> str | None:
 
 
 def lock(patient: Patient) -> Finding | None:
-    """Whether a process works on this journal. The lock is the kernel's, and does not outlive its holder."""
+    """Whether a process works on this journal. The kernel releases the lock when that process ends."""
     process = runs_as(patient)
     if process is None:
         return None
@@ -235,7 +235,7 @@ def journal(patient: Patient) -> Finding | None:
 
 
 def room(patient: Patient) -> Finding:
-    """Bytes and files that the device still takes, beside what the journal may use (JRN-031)."""
+    """Free bytes and files of the device, against what the journal may use (JRN-031)."""
     place = next(path for path in (patient.journal, *patient.journal.parents) if path.exists())
     facts = os.statvfs(place)
     free, files = facts.f_bavail * facts.f_frsize, facts.f_favail
@@ -250,7 +250,7 @@ def room(patient: Patient) -> Finding:
 
 
 def clock(patient: Patient, now: Callable[[], float] = time.time) -> Finding | None:
-    """Whether the clock stands behind what this node has written."""
+    """Whether the clock is earlier than the newest record of this node."""
     written = max((file.stat().st_mtime for file in patient.journal.glob("*.seg")), default=0.0)
     if not written:
         return None
@@ -307,7 +307,7 @@ def running(patient: Patient) -> dict[str, Any] | None:
 
 
 def parent(patient: Patient) -> Finding | None:
-    """Whether the parent, and who is called in at, can be found by name and answers."""
+    """Whether the parent, and the nodes of `join`, can be found by name and answer."""
     table = patient.settings.node
     named = [*([table.parent] if table.parent else []), *table.join]
     places = [text for text in named if is_address(text)]
@@ -335,7 +335,7 @@ def _answers(text: str) -> bool:
 
 
 def health(patient: Patient) -> Finding | None:
-    """What the running node says of itself; no node runs: nothing."""
+    """What the running node says of itself; nothing if none runs."""
     status = running(patient)
     if status is None:
         return None
@@ -364,4 +364,4 @@ LOOKS: Final[dict[str, Look]] = {
     "health": health,
 }
 OF_SETTINGS: Final = frozenset({"address", "ports", "parent", "health"})
-"""Looks that need the node's file or flags."""
+"""Checks that need the node's file or flags."""

@@ -23,7 +23,7 @@ from weft.shell.recorder import Recorder
 from weft.wire.segments import HEADER_BYTES, decode_header
 
 PATIENT: DrainSettings = DrainSettings(age_s=60, idle_s=60)
-"""Nobody waits for the first rows: segments are cut by size."""
+"""Segments are cut by size only, since nobody waits for the first rows."""
 
 
 def drain(journal: Path, /, *, lake: Path, json: Annotated[bool, Parameter(negative="")] = False) -> None:
@@ -75,7 +75,7 @@ class Draining:
         self._work: deque[Any] = deque()
 
     def run(self) -> list[SegmentPublished]:
-        """Drain everything; StorageFailed if the lake refuses. What was published is returned, and stays anyhow."""
+        """Drain everything, and return what was published; StorageFailed if the lake refuses: what was published before stays."""
         self.core.wake(_now())
         self._take()
         self._finish_work()

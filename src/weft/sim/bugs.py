@@ -154,7 +154,7 @@ def receiver_ignores_the_era(right: Any) -> Any:
 
 @canary(hop, "is_altered", caught_by="wall", within=100, scenario="link")
 def sum_not_checked(right: Any) -> Any:
-    """What was altered on the way is taken as it comes."""
+    """A message whose checksum is wrong is accepted."""
     return lambda header, payload=(): False
 
 
@@ -184,7 +184,7 @@ def drop_not_announced(right: Any) -> Any:
 
 @canary(Node, "releasable", caught_by="complete", within=60)
 def journal_forgets_what_one_reader_released(right: Any) -> Any:
-    """The journal forgets as soon as one of its two readers needs a record no more."""
+    """The journal forgets a record as soon as one of its two readers has released it."""
     return property(lambda self: max((self.released.get(reader, 0) for reader in self._readers), default=0))
 
 
@@ -209,7 +209,7 @@ def resend_starts_one_too_late(right: Any) -> Any:
 
 @canary(parent_module._HEAR, Hop, caught_by="wall", within=60)
 def gap_accepted(right: Any) -> Any:
-    """What lies between two messages that came is taken for granted."""
+    """A gap between two messages counts as received."""
 
     def hop(self: Parent, link: Any, message: Any, now: Now) -> None:
         if message.s > link.upto + 1 and message.era == link.era:
@@ -236,7 +236,7 @@ def era_link_left_out(right: Any) -> Any:
 
 @canary(Parent, "flush", caught_by="order", within=20)
 def newest_first(right: Any) -> Any:
-    """What one turn brought of a child is written last one first."""
+    """The messages of a child that one turn received are written in reverse order."""
 
     def flush(self: Parent, now: Now) -> None:
         for link in self._dirty.values():
@@ -285,12 +285,12 @@ def refusal_counted_twice(right: Any) -> Any:
     return refuse
 
 
-# The dead in time, the living not.
+# Silence: who is dead is found in time, and nobody else is called dead.
 
 
 @canary(Child, "greet", caught_by="timely", within=60)
 def socket_kept_after_silence(right: Any) -> Any:
-    """A child knocks again through the socket that it has (Z7)."""
+    """After a silence a child says hello through its old socket, not through a fresh one (Z7)."""
 
     def greet(self: Child, what: Any, before: State, now: Now) -> None:
         effects = self.context.effects
@@ -305,7 +305,7 @@ def socket_kept_after_silence(right: Any) -> Any:
 
 @canary(Carrier, "wake", caught_by="timely", within=20)
 def silence_by_wall_clock(right: Any) -> Any:
-    """A clock that is set by an hour makes everybody dead."""
+    """Silence is measured by the wall clock: after it is set by an hour, everybody counts as dead."""
 
     def wake(self: Carrier, now: Now) -> None:
         stepped = now.wall - now.mono
@@ -321,7 +321,7 @@ def silence_by_wall_clock(right: Any) -> Any:
 
 @canary(Carrier, "deadline", caught_by="timely", within=60)
 def woken_late_declares_the_parent_dead(right: Any) -> Any:
-    """After a long sleep of the machine nobody is given time to be heard."""
+    """A node that is woken much later than it asked calls its parent dead at once, without time to hear it."""
 
     def deadline(self: Carrier) -> Any:
         due = right(self)
@@ -346,7 +346,7 @@ def retries_end(right: Any) -> Any:
 
 @canary(Child, "_watch", caught_by="timely", within=20)
 def silence_not_watched(right: Any) -> Any:
-    """Nobody looks whether the parent is heard."""
+    """A child does not notice that its parent is silent."""
 
     def watch(self: Child, now: Now) -> None:
         self._heard_at = now.mono
@@ -360,7 +360,7 @@ def silence_not_watched(right: Any) -> Any:
 
 @canary(Parent, "hold_back", caught_by="converged", within=60)
 def never_let_go_again(right: Any) -> Any:
-    """Children that were held back stay so."""
+    """Children that were held back are never let go on."""
 
     def hold_back(self: Parent, *, is_full: bool) -> None:
         if is_full:
@@ -371,7 +371,7 @@ def never_let_go_again(right: Any) -> Any:
 
 @canary(ChildProgress, "adopt", caught_by="converged", within=60)
 def snapshot_read_without_the_children(right: Any) -> Any:
-    """A start from a snapshot knows nothing of what is held of each child."""
+    """A start from a snapshot forgets up to where it holds the messages of each child."""
     return lambda self, kept: None
 
 

@@ -30,7 +30,7 @@ def approved_before_persist(right: Any) -> Any:
 
 @canary(Liveness, "_hear_line", caught_by="timely", within=3, scenario=CATALOG)
 def deadline_by_the_time_in_the_beat(right: Any) -> Any:
-    """An instance is missed by what its own clock says."""
+    """An instance is called dead when the time in its beat, which is its own clock's, is three intervals old."""
 
     def hear(self: Liveness, line: Beat, owner: str, peer: bytes, now: Now) -> str:
         said: str = right(self, line, owner, peer, now)
@@ -49,13 +49,13 @@ def deadline_by_the_time_in_the_beat(right: Any) -> Any:
 
 @canary(Liveness, "note_late", caught_by="timely", within=60, scenario=CATALOG)
 def pause_not_shifted(right: Any) -> Any:
-    """Who stood still calls everybody dead whom he did not hear meanwhile."""
+    """A broker that was paused calls every instance dead that it did not hear during its pause."""
     return lambda self, now: None
 
 
 @canary(DUE, State.SUSPECT, caught_by="timely", within=10, scenario=CATALOG)
 def nobody_is_called_dead(right: Any) -> Any:
-    """Who is silent stays suspect for ever."""
+    """A silent instance stays suspect for ever."""
 
     def overdue(self: Liveness, watch: Any) -> None:
         watch.instance.due_at += SECOND
@@ -76,7 +76,7 @@ def forged_goodbye_believed(right: Any) -> Any:
 
 @canary(Liveness, "_hear_line", caught_by="sealed", within=20, scenario=CATALOG)
 def datagram_registers(right: Any) -> Any:
-    """Who beats and is not known is registered."""
+    """The beat of an unknown instance registers it."""
 
     def hear(self: Liveness, line: Beat, owner: str, peer: bytes, now: Now) -> str:
         registry: Any = self._registry
@@ -97,7 +97,7 @@ def watcher_ignores_gaps(right: Any) -> Any:
 
 @canary(Liveness, "_hear_line", caught_by="no_resurrection", within=60, scenario=CATALOG)
 def late_beat_revives_who_has_left(right: Any) -> Any:
-    """A beat brings back whoever is known, also who has said goodbye."""
+    """A beat makes any known instance alive again, also one that has said goodbye."""
 
     def hear(self: Liveness, line: Beat, owner: str, peer: bytes, now: Now) -> str:
         instance = self._book.get(line.name, line.id) if line.id is not None else None
@@ -112,7 +112,7 @@ def late_beat_revives_who_has_left(right: Any) -> Any:
 
 @canary(Registry, "restore", caught_by="no_resurrection", within=5, scenario="catalog-removals")
 def removal_forgotten_over_a_restart(right: Any) -> Any:
-    """A restart takes back what had been removed."""
+    """After a restart, instances that had been removed are listed again."""
 
     def restore(self: Registry, entries: Any, now: Now) -> None:
         kept = [(lsn, record) for lsn, record in entries if getattr(record, "attributes", {}).get("op") != "remove"]

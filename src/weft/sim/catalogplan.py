@@ -57,7 +57,7 @@ class Draw(NamedTuple):
         return self.chance.randint(SECOND // 5, SECOND << self.chance.randrange(6))
 
     def lasts(self, begin: Action, end: Action) -> list[Action]:
-        """Begin and end of something; what outlasts the stormy phase is ended by the heal."""
+        """Begin and end of a fault; one that outlasts the stormy phase is ended by the heal."""
         return [begin, end] if end.at < self.end_ns else [begin]
 
     def host(self) -> HostPlan:

@@ -21,7 +21,7 @@ def number_taken_without_count_and_digest(right: Any) -> Any:
     return lambda self: None
 
 
-# Hints that act.
+# A hint is acted upon as if it were proved.
 
 
 @canary(Beaconing, "ask_twin", caught_by="unmoved", within=20, scenario="liars")
@@ -30,7 +30,7 @@ def beacon_ends_a_node(right: Any) -> Any:
     return lambda self, heard, now: self.give_way(heard.beacon.node, now)
 
 
-# Numbers without a bound, and no way home.
+# Epochs without a bound, and no return to the right root.
 
 
 @canary(Context, "check_epoch", caught_by="unmoved", within=40, scenario="liars")

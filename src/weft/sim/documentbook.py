@@ -34,7 +34,7 @@ class DocumentBook:
         self.fabric, self.recorder = fabric, fabric.recorder
         self.is_wanted = fabric.plan.documents is not None
         self._rewound: dict[str, None] = {}
-        """Machines whose disk is another one than they had, and which have not started since."""
+        """Machines whose disk was replaced, until they start."""
 
     def _note(self, machine: "Machine", kind: str, what: str, value: list[Any]) -> None:
         self.recorder.note(machine.name, machine.era, kind, what, value)

@@ -18,13 +18,13 @@ FEW: Final = 2
 
 @canary(Context, "take", caught_by="wall", within=3, scenario=DOCUMENTS)
 def operation_said_before_persist(right: Any) -> Any:
-    """An own operation is said to everybody, and then written down."""
+    """An own operation is sent to everybody before it is written to the journal."""
     return lambda self: sorted(right(self), key=lambda effect: isinstance(effect, Persist))
 
 
 @canary(Order, "_merge", caught_by="prefix_fold", within=5, scenario=DOCUMENTS)
 def folded_in_the_order_of_arrival(_: Any) -> Any:
-    """The document is what came, in the order in which it came."""
+    """Operations are folded in the order of their arrival."""
 
     def merge(self: Order, fresh: list[Any]) -> int:
         self.entries.extend(fresh)
@@ -35,7 +35,7 @@ def folded_in_the_order_of_arrival(_: Any) -> Any:
 
 @canary(HEARD, Xmsg, caught_by="prefix_fold", within=40, scenario=DOCUMENTS)
 def forwarded_past_a_gap(right: Any) -> Any:
-    """Whatever is heard goes on to all, at once."""
+    """An operation is passed on although those before it are missing."""
 
     def flood(self: Gossip, knowing: Any, xmsg: Any) -> None:
         right(self, knowing, xmsg)
@@ -58,7 +58,7 @@ def others_have_no_room_for_more(right: Any) -> Any:
 
 @canary(Context, "keep_own", caught_by="wall", within=5, scenario=DOCUMENTS)
 def own_operation_is_not_kept(_: Any) -> Any:
-    """What is entered here is said to others, and not written down."""
+    """What is entered here is sent to others, and never written to the journal."""
     return lambda *_: None
 
 

@@ -249,7 +249,7 @@ class Fabric:
             (self._links_up.add if is_up else self._links_up.discard)((child, parent))
             self.recorder.note(child, 0, "info", "link", [child, parent, is_up])
 
-    # The air.
+    # Datagrams.
 
     def broadcast(self, machine: Machine, frames: list[bytes]) -> None:
         """A datagram to everyone who listens, the sender included (it hears its own voice)."""
@@ -273,5 +273,5 @@ class Fabric:
         return next((machine for machine in found if "catalog" in machine.doors.bound), None)
 
     def set_weather(self, air: Air) -> None:
-        """How datagrams fare from now on."""
+        """Set how many datagrams are lost, doubled, late or damaged from now on."""
         self.datagrams.weather = air

@@ -249,7 +249,7 @@ def _run_program(fabric: Fabric, action: Action) -> None:
 
 
 def _hang_program(fabric: Fabric, action: Action) -> None:
-    """Program `how` of `node` stands still."""
+    """Program `how` of `node` is paused."""
     fabric.machines[action.node].programs[action.how].hang()
 
 
@@ -308,7 +308,7 @@ def _end_host(fabric: Fabric, action: Action) -> None:
 
 
 def _pause_host(fabric: Fabric, action: Action) -> None:
-    """The program on the host `node` stands still."""
+    """The program on the host `node` is paused."""
     fabric.hosts[action.node].pause()
 
 

@@ -30,7 +30,7 @@ from weft.wire.replication import counter_of, epoch_of, number_of
 
 @canary(Election, "vote", caught_by="one_root", within=10, scenario="deaths")
 def aye_before_durable(right: Any) -> Any:
-    """A voter sends its vote, and then writes its promise down."""
+    """A voter sends its vote before its promise is written to the journal."""
 
     def vote(self: Election, cue: Cue, now: Now) -> None:
         effects = self.context.effects
@@ -91,7 +91,7 @@ def portion_counted_before_it_left(right: Any) -> Any:
 
 @canary(TABLE, (State.RUN, On.LOWER), caught_by="converged", within=60, scenario="memories")
 def lower_number_ignored(right: Any) -> Any:
-    """A lower number is passed over, as the original did."""
+    """An update with a lower number is ignored, although it means that the root has changed."""
     return Cell("pass_over", State.RUN)
 
 
@@ -126,7 +126,7 @@ def majority_of_one(right: Any) -> Any:
 
 @canary(Election, "submit", caught_by="settled", within=20, scenario="splits")
 def old_root_goes_on(right: Any) -> Any:
-    """A root that meets one of a higher epoch stays the root."""
+    """A root that hears of a root with a higher epoch stays the root."""
 
     def submit(self: Election, cue: Cue, now: Now) -> None:
         if not self.context.is_root:
@@ -166,13 +166,13 @@ def part_served_as_everything(right: Any) -> Any:
 
 @canary(Configuration, "effects", caught_by="own_numbers", within=5, scenario="splits")
 def published_before_durable(right: Any) -> Any:
-    """A root publishes what it writes, and then writes it down."""
+    """A root publishes a write before it is in the journal."""
     return lambda self: sorted(right(self), key=lambda effect: isinstance(effect, Persist))
 
 
 @canary(writes_module, "_mismatch", caught_by="linearizable", within=20, scenario="heirs")
 def condition_of_a_write_not_checked(right: Any) -> Any:
-    """A write that is to replace one number replaces any."""
+    """A conditional write is made although the number that it names is no longer the newest."""
     return lambda store, write: None
 
 

@@ -51,7 +51,7 @@ class Draw(NamedTuple):
         return self.chance.randint(self.dead_ns // 5, most_dead * self.dead_ns)
 
     def lasts(self, begin: Action, end: Action) -> list[Action]:
-        """Begin and end of something; what outlasts the stormy phase is ended by the heal."""
+        """Begin and end of a fault; one that outlasts the stormy phase is ended by the heal."""
         return [begin, end] if end.at < self.end_ns else [begin]
 
 
@@ -278,7 +278,7 @@ def break_snapshots(draw: Draw) -> list[Action]:
 
 
 def lie(draw: Draw) -> list[Action]:
-    """Somebody says again and again what is not so, and proves nothing; now and then while the root is silent."""
+    """Somebody sends false messages again and again, without a proof; now and then while the root is silent."""
     at, made, how = draw.moment(), [], draw.chance.choice(FLEET_LIES)
     if how.startswith("vote") or draw.chance.random() < 0.3:
         for name in draw.names[1:]:

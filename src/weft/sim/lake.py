@@ -1,7 +1,7 @@
 """The lake of a simulated root: segments in memory, published step by step, with a crash between any two (LAK-005).
 
-A segment exists exactly when its manifest does. What a model of Parquet would add is another room's affair; here
-it matters which records a segment holds, which number it has, and whether the drain was told.
+A segment exists exactly when its manifest does. Parquet is not modelled: what matters here is which records a segment
+holds, which number it has, and whether the drain was told.
 """
 
 from collections.abc import Callable, Mapping, Sequence

@@ -230,7 +230,7 @@ class Streams:
         self._changed(connection)
 
     def _lost_topics(self, gone: Connection) -> tuple[bytes, ...]:
-        """What nobody else there has subscribed to."""
+        """Topics to which nobody else there has subscribed."""
         others = {topic for connection in gone.router.peers.values() for topic in connection.topics or ()}
         return tuple(topic for topic in gone.topics or () if topic not in others)
 
@@ -400,7 +400,7 @@ class Streams:
             dealer.host.hear(dealer.channel, dealer.plug.tag, frames, flow)
 
     def _as_it_comes(self, channel: str, here: str, there: str, frames: list[bytes]) -> list[bytes]:
-        """What a cable that flips bits makes of a message."""
+        """The message as it arrives: a cable that flips bits may have altered it."""
         one_in = self._paths[here, there].flips
         if not one_in or channel not in SUMMED:
             return frames
@@ -410,7 +410,7 @@ class Streams:
         self.flipped += 1
         return altered(frames, noise)
 
-    # What is true.
+    # The true state, for the checkers.
 
     def owner_of(self, routing_id: bytes) -> str | None:
         """Whose socket has, or had, that id."""

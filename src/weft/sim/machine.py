@@ -446,7 +446,7 @@ class Machine:
             self._turn()
 
     def _keep_house(self) -> None:
-        """Forget what nobody needs; condense when enough has come; see about room once a second."""
+        """Forget records that all have released; write a snapshot when enough has come; check the room once a second."""
         node, disk = self.node, self.disk
         if node is None:
             return
@@ -523,7 +523,7 @@ class Machine:
     # Waking.
 
     def _arm(self, now: Now) -> None:
-        """Ask the core's deadline anew, and see to it that the bell rings by then, or a little late."""
+        """Ask the node for its deadline anew, and set the timer for it, or for a little later."""
         assert self.node is not None, "asked by its turn"
         due = self.node.deadline()
         if due == self._armed and self._timer_at is not None:

@@ -36,7 +36,7 @@ MET: Final = next(number for number, kind in KINDS.items() if kind is Met)
 
 @canary(Parent, "flush", caught_by="mail_wall", within=5, scenario="mail")
 def mail_hacked_before_persist(right: Any) -> Any:
-    """What a message has become is written down behind the acknowledgement of it."""
+    """A message is acknowledged before its record is written."""
 
     def flush(self: Parent, now: Now) -> None:
         effects = self.context.effects
@@ -69,7 +69,7 @@ def mail_era_kept_over_a_restart(right: Any) -> Any:
 
 @canary(Identities, "meet", caught_by="mail_wall", within=20, scenario="mail")
 def identities_without_their_era(right: Any) -> Any:
-    """Who starts again finds that its first messages are known already, and they are acknowledged and gone."""
+    """The first messages of a node that starts again count as duplicates of its former era: they are acknowledged and lost."""
 
     def meet(self: Identities, origin: bytes, era: int, sequence: int) -> Meeting:
         highs = self.__dict__.setdefault("highs", {})
@@ -130,7 +130,7 @@ def _delay_what_is_made(node: Node) -> None:
 
 @canary(Context, "keep", caught_by="mail_order", within=20, scenario="mail")
 def newest_first_into_the_outbox(right: Any) -> Any:
-    """What one turn has brought is kept last one first."""
+    """The messages of one turn are kept in reverse order."""
 
     def keep(self: Context, *records: Any) -> None:
         right(self, *records)
@@ -217,7 +217,7 @@ def handed_over_again_after_a_restart(right: Any) -> Any:
 
 @canary(Session, "_item", caught_by="offered_once", within=40, scenario="chains")
 def offered_again_unsaid(right: Any) -> Any:
-    """What comes again is handed out as if nobody had seen it."""
+    """A message that is offered again is not marked as such."""
     return lambda self, parcel, *, is_again: right(self, parcel, is_again=False)
 
 
@@ -262,7 +262,7 @@ def copies_end_uncounted(right: Any) -> Any:
 
 @canary(machine_module, "build_node", caught_by="one_status", within=5, scenario="mail")
 def status_again_at_hack(right: Any) -> Any:
-    """Who has sent something hears that it is spooled, and again when the parent has it."""
+    """A sender hears `spooled` once when its message is kept, and again when the parent has it."""
 
     def build_node(settings: Any, node: bytes, era: int, seed: str, **more: Any) -> Node:
         made: Node = right(settings, node, era, seed, **more)
@@ -302,7 +302,7 @@ def tags_forgotten_at_reconnect(right: Any) -> Any:
 
 @canary(Chains, "_recount", caught_by="converged", within=40, scenario="mail")
 def tags_forgotten_at_a_restart(right: Any) -> Any:
-    """A start does not look who has sent what is in the outbox."""
+    """A start does not restore the tags of the messages in its outbox."""
 
     def recount(self: Chains, record: StreamRecord) -> None:
         record.attributes.pop("by", None)

@@ -222,7 +222,7 @@ class Link(msgspec.Struct, frozen=True):
 
 
 class Weather(msgspec.Struct, frozen=True):
-    """How datagrams fare while there are faults; shares in 65,536ths."""
+    """Loss, duplication, delay and damage of datagrams while there are faults; shares in 65,536ths."""
 
     loss: int = 0
     duplication: int = 0

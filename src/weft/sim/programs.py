@@ -105,11 +105,11 @@ class Program:
         machine.obey("chains", ProcessEnded(process))
 
     def hang(self) -> None:
-        """It stands still."""
+        """It is paused."""
         self.is_hung = True
 
     def go_on(self) -> None:
-        """It stands still no longer, and reads what has come meanwhile."""
+        """It is resumed, and reads what has come meanwhile."""
         if self.is_hung:
             self.is_hung = False
             self._read()
@@ -425,7 +425,7 @@ class Programs:
         self.machine = machine
         self._all = {plan.name: Program(plan, machine) for plan in machine.plan.programs}
         self.is_resting = False
-        """Nobody sends any more."""
+        """No program sends any more."""
         self.kinds: dict[bytes, str] = {}
         """What the kernel says of each socket's other end (CHN-080)."""
 

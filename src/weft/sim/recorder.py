@@ -68,7 +68,7 @@ class Recorder:
         self.counts[PREFIX + situation] += 1
 
     def count(self, node: Node) -> None:
-        """What the carrier of a node has met, by its counters, before it goes."""
+        """Count the situations that the carrier of a node has met, by its counters, before it ends."""
         core: Any = node.cores.get("carrier")
         for name in of_counters(core.counters) if core is not None else ():
             self.meet(name)
@@ -139,7 +139,7 @@ class Recorder:
             self.note(twin.name, twin.era, "durable", "lost", [*loss, ""])
 
     def paused(self, machine: "Machine", *, is_paused: bool) -> None:
-        """A process stands still, or goes on."""
+        """A process is paused or resumed."""
         self.note(machine.name, machine.era, "info", "paused" if is_paused else "resumed", None)
         self._tell(machine, "paused" if is_paused else "resumed", None)
 
@@ -159,7 +159,7 @@ class Recorder:
             self.listener(self.world.at, "" if action.other else action.node, "acted", action)
 
     def injected(self, machine: "Machine", channel: str, digest: str) -> None:
-        """Bytes that nobody may accept are about to be handed in."""
+        """Bytes that must be refused are about to be handed in."""
         self.counts["injected"] += 1
         self.note(machine.name, machine.era, "info", "injected", [channel, digest])
 
@@ -169,7 +169,7 @@ class Recorder:
         self.note(machine.name, machine.era, "info", "knocked", value)
 
     def absorbed(self, machine: "Machine", value: list[Any]) -> None:
-        """They were handed in, and that is what came of it."""
+        """Such bytes were handed in; record their effect."""
         self.note(machine.name, machine.era, "info", "absorbed", value)
 
     # The disk.

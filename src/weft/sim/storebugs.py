@@ -41,7 +41,7 @@ def budget_not_asked(right: Any) -> Any:
 
 @canary(Event, "beats", caught_by="converged", within=10, scenario=SMALL)
 def store_no_tie_break(right: Any) -> Any:
-    """Of two changes of one tock the later arrival stands."""
+    """Of two changes with the same tock, the one that arrives later wins."""
     return lambda self, other: self.tock >= other.tock
 
 
@@ -60,7 +60,7 @@ def cut_chain_lets_the_old_one_win(right: Any) -> Any:
 
 @canary(Tree, "put", caught_by="store_durable", within=20, scenario=SMALL)
 def deletion_merged_as_absence(right: Any) -> Any:
-    """What others delete is taken out of the tree, and nothing is left that could beat what comes late."""
+    """A deletion leaves no tombstone, so a change that arrives late brings the entry back."""
 
     def put(self: Tree, event: Event) -> Event:
         kept: Event = right(self, event)
@@ -73,7 +73,7 @@ def deletion_merged_as_absence(right: Any) -> Any:
 
 @canary(Conflicts, "note", caught_by="store_durable", within=10, scenario=SMALL)
 def conflict_not_reported(right: Any) -> Any:
-    """Who lost a race is told nothing."""
+    """The author of a change that lost a conflict is not told."""
     return lambda self, kept, lost, reason: None
 
 
@@ -93,13 +93,13 @@ def chain_forgotten(right: Any) -> Any:
 
 @canary(Context, "hear_tock", caught_by="causal", within=5, scenario=SMALL)
 def tock_not_merged(right: Any) -> Any:
-    """Everybody counts for itself."""
+    """A node does not raise its tock to those that it hears."""
     return lambda self, tock: None
 
 
 @canary(TickBook, "missing", caught_by="converged", within=20, scenario=SMALL)
 def hole_in_ticks_accepted(right: Any) -> Any:
-    """Whoever has the latest change of a node has them all."""
+    """A node that has the latest change of another one counts all changes before it as received."""
     return lambda self: {}
 
 
@@ -127,7 +127,7 @@ def own_ticks_never_asked_for(right: Any) -> Any:
 
 @canary(Context, "keep", caught_by="own_numbers", within=5, scenario=SMALL)
 def own_write_not_persisted(right: Any) -> Any:
-    """Others have it, so why should it be written here?"""
+    """An own write is sent to others, and never written to the journal."""
 
     def keep(self: Context, record: Any) -> None:
         if not isinstance(record, StreamRecord):
@@ -138,7 +138,7 @@ def own_write_not_persisted(right: Any) -> Any:
 
 @canary(Context, "take", caught_by="store_durable", within=5, scenario=SMALL)
 def acknowledged_above_the_wall(right: Any) -> Any:
-    """What a turn says leaves before its records are written."""
+    """The messages of a turn are sent before its records are written."""
     return lambda self: sorted(right(self), key=lambda effect: isinstance(effect, Persist))
 
 
@@ -157,7 +157,7 @@ def known_before_the_entry(right: Any) -> Any:
 
 @canary(Resending, "ask", caught_by="converged", within=40, scenario="store")
 def only_the_head_of_the_chain_answers(right: Any) -> Any:
-    """Who is not first on the chain of pings leaves questions to who is."""
+    """Only the first node of the chain of pings answers questions."""
 
     def ask(self: Resending, missing: Any, to: str, delay_ns: int) -> None:
         names = sorted([*self._bus.members, self._context.name])
@@ -201,13 +201,13 @@ def tombstone_dropped_while_a_deleter_is_away(right: Any) -> Any:
 
 @canary(Conditions, "check", caught_by="causal", within=10, scenario=SMALL)
 def condition_not_checked(right: Any) -> Any:
-    """A conditional write is one like all others."""
+    """The condition of a write is not checked."""
     return lambda self: None
 
 
 @canary(actions_module.ACTIONS, "get_value", caught_by="causal", within=40, scenario=SMALL)
 def first_answer_remembered(right: Any) -> Any:
-    """What a client has read is kept, and read again, whatever has happened since."""
+    """The first answer to a read is cached for ever."""
     kept: dict[Any, Any] = {}
 
     def get_value(asked: Any) -> Any:
@@ -225,7 +225,7 @@ def watcher_without_room_is_skipped(right: Any) -> Any:
 
 @canary(WatchStream, "_resume", caught_by="watched", within=20, scenario=SMALL)
 def watcher_goes_on_from_now(right: Any) -> Any:
-    """Who comes back sees what happens from now on."""
+    """A watcher that reconnects sees only changes from then on."""
 
     def resume(self: WatchStream, since: Any) -> None:
         self._place.hold(self)
@@ -236,5 +236,5 @@ def watcher_goes_on_from_now(right: Any) -> Any:
 
 @canary(memory, "shown", caught_by="watched", within=20, scenario=SMALL)
 def losers_are_shown(right: Any) -> Any:
-    """Watchers are shown what lost a conflict, behind what stands."""
+    """Watchers are also shown the changes that lost a conflict, after those that won."""
     return memory.event_of

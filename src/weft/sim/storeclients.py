@@ -73,7 +73,7 @@ class StoreClient:
         self.ended()
 
     def ended(self) -> None:
-        """What follows from that."""
+        """What the client does when its connection is gone."""
 
     def take(self, data: bytes) -> None:
         """The node says something."""

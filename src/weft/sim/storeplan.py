@@ -62,11 +62,11 @@ class Draw(NamedTuple):
         return self.chance.choice(self.names)
 
     def span(self) -> int:
-        """Shorter than anybody notices, or many clocks long; short ones as likely as long ones."""
+        """A span that nobody notices, or of many clocks; both equally likely."""
         return self.chance.randint(SECOND // 10, SECOND << self.chance.randrange(7))
 
     def lasts(self, begin: Action, end: Action) -> list[Action]:
-        """Both ends of something; what outlasts the stormy phase is ended by the heal."""
+        """Begin and end of a fault; one that outlasts the stormy phase is ended by the heal."""
         return [begin, end] if end.at < self.end_ns else [begin]
 
 
@@ -139,7 +139,7 @@ def slow(draw: Draw) -> list[Action]:
 
 
 def pause(draw: Draw) -> list[Action]:
-    """A process stands still for a while."""
+    """A process is paused for a while."""
     name, at = draw.one(), draw.moment()
     return draw.lasts(Action(at, "pause", name), Action(at + draw.span(), "resume", name))
 

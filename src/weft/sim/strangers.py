@@ -111,7 +111,7 @@ class Impostor:
         """Messages that it has called safe."""
 
     def end(self) -> None:
-        """It goes, and its kernel says so."""
+        """It ends, and its kernel says so to its peers."""
         self._fabric.streams.unbind(self._router, is_loud=True)
 
     def hear(self, _: str, peer: bytes, frames: list[bytes], heard: Flow | None) -> None:

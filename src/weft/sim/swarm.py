@@ -61,7 +61,7 @@ class Draw(NamedTuple):
         return between(self.chance, least_ns, most_ns)
 
     def while_(self, begin: Action, end: Action) -> list[Action]:
-        """Both ends of something that lasts; what outlasts the stormy phase is ended by the heal."""
+        """Begin and end of a fault; one that outlasts the stormy phase is ended by the heal."""
         return [begin, end] if end.at < self.safety_ns else [begin]
 
 
@@ -77,13 +77,13 @@ def _cut(draw: Draw, here: str, there: str, how: str = "both") -> list[Action]:
 
 
 def cut_one(draw: Draw) -> list[Action]:
-    """A node loses its parent, in both directions."""
+    """The cable between a node and its parent is cut in both directions."""
     child = draw.child()
     return _cut(draw, child.name, child.parent)
 
 
 def cut_one_way(draw: Draw) -> list[Action]:
-    """Only one direction of a cable is dead."""
+    """A cable carries nothing in one direction."""
     child = draw.child()
     here, there = (child.name, child.parent) if draw.chance.random() < 0.5 else (child.parent, child.name)
     return _cut(draw, here, there, "one")

@@ -158,7 +158,7 @@ class Place:
         self.node.restore(self.entries, len(self.entries) + 1, now)
 
     def kill(self) -> None:
-        """End without a word."""
+        """End without a goodbye."""
         self.node, self._upward = None, b""
         self.clients.clear()
 

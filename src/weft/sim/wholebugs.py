@@ -28,7 +28,7 @@ def what_is_no_starts_own_stays_below(right: Any) -> Any:
 
 @canary(Context, "learn", caught_by="converged", within=20, scenario=EVERYTHING)
 def deleted_pairs_stay_with_clones(right: Any) -> Any:
-    """What is deleted in the configuration is still told to clients of the Clone pattern."""
+    """A pair that is deleted in the configuration is still sent to clients of the Clone pattern."""
 
     def learn(self: Context, pair: KvSync) -> None:
         if pair.value:

@@ -38,7 +38,7 @@ READY_S: Final = 60.0
 STEP_S: Final = 0.05
 JAM_S: Final = 2.0
 LINEUP_S: Final = 1.5
-AFTER_S: Final = 3.0  # play goes on for so long behind the joining
+AFTER_S: Final = 3.0  # how long play goes on after the cable is joined
 EQUAL_S: Final = 3.0  # JAM-041
 BOARD_S: Final = 3.0  # until a page shows what its node has
 LOOK_S: Final = 2.0
@@ -61,11 +61,11 @@ class Plan(NamedTuple):
     is_by_hand: bool = False
     """Lines of standard input say `cut`, `join`, `quit` instead."""
     has_third: bool = False
-    """Whether a third laptop comes at the end, and has everything, too."""
+    """Whether a third laptop joins at the end, and gets everything, too."""
 
 
 class Laptop:
-    """One node, its board, and who enters there."""
+    """One node, its board, and the person who enters there."""
 
     def __init__(self, name: str, place: Path, blocks: tuple[int, int]) -> None:
         self.name, self.state = name, place / name
@@ -74,7 +74,7 @@ class Laptop:
         self._client: SyncClient | None = None
 
     def arguments(self, relayed: int) -> tuple[str, ...]:
-        """What runs it, as it could be typed; each knows of the other only where the cable begins."""
+        """The command that runs it; each laptop knows only its own end of the cable."""
         options = {
             "name": self.name,
             "state": str(self.state),
@@ -226,7 +226,7 @@ class Bout:
     # Playing
 
     def play(self) -> list[str]:
-        """The whole of it; what is different at the end, nothing if all is well."""
+        """Play all of it; returns what is different at the end, nothing if all is well."""
         for laptop in self.laptops.values():
             self.console.print(
                 f"{laptop.name}'s board: http://127.0.0.1:{laptop.board}/  operators: …/entry", soft_wrap=True
@@ -288,7 +288,7 @@ class Bout:
     # Judging
 
     def differences(self, joined_at: float | None) -> list[str]:
-        """What is not as JAM-041 wants it, once there was time enough for it to become so."""
+        """What is still not as JAM-041 demands when the time for it is over."""
         begin = joined_at if joined_at is not None else time.monotonic()
         found = self._until_none(self._unequal, begin + self.plan.equal_s)
         self.equal_after = time.monotonic() - begin
@@ -334,7 +334,7 @@ class Bout:
         return found
 
     def result(self, found: list[str]) -> dict[str, Any]:
-        """What came of it, as plain data."""
+        """The result, as plain data."""
         ann = self.laptops["ann"]
         teams = ann.client.board()["board"]["teams"]
         return {
@@ -350,7 +350,7 @@ class Bout:
 
 
 def _words_of_hand() -> Callable[[], list[str]]:
-    """Reads words from standard input without waiting for them; the end of it is `quit`."""
+    """Reads words from standard input without blocking; its end means `quit`."""
 
     def told() -> list[str]:
         if not select.select([sys.stdin], [], [], 0)[0]:

@@ -22,7 +22,7 @@ class Cable:
         threading.Thread(target=self._accept, daemon=True).start()
 
     def cut(self) -> None:
-        """Nothing passes any more: what was connected is not, and who connects is let go at once."""
+        """Close all connections, and every new one at once: nothing passes any more."""
         with self._lock:
             self._joined.clear()
             for end in self._ends:

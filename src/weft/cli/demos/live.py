@@ -40,7 +40,7 @@ class Stage(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def run(make: Make, stage: Stage) -> int:
-    """Run a program beside a node until it is done, or a signal ends it; a second one ends it without a word."""
+    """Run a program beside a node until it is done or a signal ends it; a second signal ends it at once."""
     asyncio.run(Player(make, stage).play())
     return 0
 
@@ -62,7 +62,7 @@ class Player:
             await chain.ready()
             self._greet()
             await until_any(chain.run(), self._tick(), self._lines.broken())
-        await asyncio.sleep(0)  # what had no status when it left hears that now
+        await asyncio.sleep(0)  # messages without a status get one now
         self._lines.end(dict(+self._program.counts), dict(chain.counts))
 
     def _greet(self) -> None:
@@ -101,7 +101,7 @@ class Player:
         return verdict
 
     async def _tick(self) -> None:
-        """Do what is due, period by period; ticks that were slept through are left out."""
+        """Do what is due, period by period; ticks that were missed during a sleep are left out."""
         stage, loop = self._stage, asyncio.get_running_loop()
         if not stage.period_s:
             await asyncio.Event().wait()

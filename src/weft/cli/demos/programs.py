@@ -89,12 +89,12 @@ class Program(Protocol):
         ...
 
     def settled(self, why: str) -> None:
-        """What became of one of them."""
+        """The final status of one of them."""
         ...
 
 
 class Silent:
-    """What programs have in common: most send nothing, and go on for ever."""
+    """What all programs share: most send nothing, and never end."""
 
     def __init__(self) -> None:
         self.counts: Counter[str] = Counter()

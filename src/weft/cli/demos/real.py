@@ -69,7 +69,7 @@ def real(ticks: int, period_s: float) -> Iterator[Judged]:
 
 
 def played(nodes: "Nodes", row: Row, ticks: int, period_s: float) -> Judged:
-    """One row, from its first program to its last."""
+    """Play one row, from its first program to its last."""
     with Scene(nodes, row, ticks, period_s) as scene:
         actual = scene.play()
     return Judged(row, actual, large_differences(row.expected(ticks), actual))
@@ -84,7 +84,7 @@ class Nodes:
         self._fleet = Fleet(place)
 
     def __enter__(self) -> Self:
-        """Until each has its parent and a door for clients."""
+        """Wait until each has its parent and a socket for clients."""
         try:
             for name in reversed(PARENTS):
                 file = self.place / f"{name}.toml"
@@ -104,7 +104,7 @@ class Nodes:
         return self.place / "state" / name
 
     def command(self, name: str, file: Path) -> tuple[str, ...]:
-        """What our interpreter is given to be the node of this name."""
+        """The arguments of the interpreter that runs the node of this name."""
         assert name in self.ports, name
         return ("-m", "weft.cli.main", "up", str(file))
 
@@ -176,7 +176,7 @@ class Player:
             self.process.send_signal(how)
 
     def end(self) -> None:
-        """Wait for its end, and not for ever."""
+        """Wait for its end, for a bounded time."""
         with contextlib.suppress(subprocess.TimeoutExpired):
             self.process.wait(STOP_S)
         self.tell(signal.SIGKILL)
@@ -238,7 +238,7 @@ class Scene:
         self._until(lambda: all(player.events("ready") for player in self._players), READY_S, "all programs")
 
     def _kill_the_holder(self) -> None:
-        """`kill -9` as soon as it has in hand what it wants."""
+        """`kill -9` as soon as it holds the messages that it is to hold."""
         holder = next(player for player in self._players if player.act.hold)
         span_s = holder.act.hold * self._period_s + READY_S
         self._until(lambda: len(holder.events("message")) >= holder.act.hold, span_s, "messages that are held")
@@ -248,7 +248,7 @@ class Scene:
         return all(player.process.poll() is not None for player in self._players if player.act.program == DETECTOR)
 
     def _wait_for_the_last(self) -> None:
-        """What is still on its way arrives; nobody waits for what does not come."""
+        """Wait, bounded, for the messages that are still on their way."""
         expected = self._row.expected(self._ticks).received
         ends_at = time.monotonic() + LAST_S
         while time.monotonic() < ends_at:
@@ -256,7 +256,7 @@ class Scene:
             if all(len(labels) <= len(received[node]) for node, labels in expected.items()):
                 break
             time.sleep(STEP_S)
-        time.sleep(self._period_s)  # what comes too often comes by then
+        time.sleep(self._period_s)  # by then any duplicate has come, too
 
     def _outcome(self) -> Outcome:
         statuses: dict[str, dict[str, int]] = {}
