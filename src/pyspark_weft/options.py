@@ -8,6 +8,7 @@ import msgspec
 
 from weft.base.errors import UserError
 from weft.lake.layout import STREAMS, Layout, is_name
+from weft.lake.objects import lake_path
 from weft.lake.reader import ROWS_MAX, SEGMENTS_MAX, Limits, Slice
 from weft.lake.schemas import SEGMENTS, Schema, spark_names
 
@@ -34,7 +35,7 @@ class Options(NamedTuple):
 
     @property
     def layout(self) -> Layout:
-        return Layout(self.lake)
+        return Layout(lake_path(self.lake))
 
     @property
     def schema(self) -> Schema:

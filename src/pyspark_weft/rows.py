@@ -2,11 +2,12 @@
 
 from collections.abc import Iterator, Sequence
 from hashlib import sha256
-from pathlib import Path
+from io import BytesIO
 from typing import TYPE_CHECKING, Any, Final
 
 from pyspark_weft.pushdown import Predicate, may_match
 from weft.lake.manifest import SegmentFault
+from weft.lake.objects import ObjectPath, lake_path
 from weft.lake.reader import Slice
 from weft.lake.schemas import PLACES, Schema
 
@@ -45,8 +46,7 @@ class Reading:
         import pyarrow.parquet as pq
 
         try:
-            self._check_bytes(piece)
-            with pq.ParquetFile(piece.path, read_dictionary=self._repeated) as file:
+            with pq.ParquetFile(self._opened(piece), read_dictionary=self._repeated) as file:
                 if file.metadata.num_rows != piece.rows:
                     raise _changed(piece, f"{file.metadata.num_rows} rows, {piece.rows} by its manifest")
                 yield from self._rows(file, piece)
@@ -55,13 +55,17 @@ class Reading:
         except pa.ArrowException as error:
             raise _changed(piece, str(error)) from None
 
-    def _check_bytes(self, piece: Slice) -> None:
-        path = Path(piece.path)
-        size = path.stat().st_size
+    def _opened(self, piece: Slice) -> "str | BytesIO":
+        """The file of a slice, or of an object the bytes, if it is as long as its manifest says."""
+        path = lake_path(piece.path)
+        is_object = isinstance(path, ObjectPath)
+        data = path.read_bytes() if is_object or self.verify else None
+        size = path.stat().st_size if data is None else len(data)
         if size != piece.bytes:
             raise _changed(piece, f"{size} bytes, {piece.bytes} by its manifest")
-        if self.verify and sha256(path.read_bytes()).hexdigest() != piece.sha256:
+        if self.verify and data is not None and sha256(data).hexdigest() != piece.sha256:
             raise _changed(piece, "its bytes are not those of its manifest")
+        return BytesIO(data) if is_object and data is not None else piece.path
 
     def _rows(self, file: Any, piece: Slice) -> "Iterator[pa.RecordBatch]":
         target = self.schema.arrow()

@@ -110,6 +110,6 @@ def test_what_may_not_be_is_no_fault_of_the_disk(
     def refuse(*_: object) -> NoReturn:
         raise OSError(code, "no")
 
-    monkeypatch.setattr(identity, "make_directories", refuse)
+    monkeypatch.setattr(identity.LocalFiles, "make_directories", refuse)
     with pytest.raises(kind):
         begin_start(tmp_path / "s1", "s1", 1)

@@ -26,7 +26,7 @@ PATIENT: DrainSettings = DrainSettings(age_s=60, idle_s=60)
 """Segments are cut by size only, since nobody waits for the first rows."""
 
 
-def drain(journal: Path, /, *, lake: Path, json: Annotated[bool, Parameter(negative="")] = False) -> None:
+def drain(journal: Path, /, *, lake: str, json: Annotated[bool, Parameter(negative="")] = False) -> None:
     """Bring the records of a stopped node's journal into a lake: what it could not send before it died.
 
     `weft drain /mnt/old-disk/weft/s7/journal --lake ./lake`. Repeating it adds only what is new; what had arrived by
@@ -35,7 +35,7 @@ def drain(journal: Path, /, *, lake: Path, json: Annotated[bool, Parameter(negat
 
     Args:
         journal: the `journal` directory of a node's state.
-        lake: the lake's directory; a new one is made.
+        lake: the lake's directory, or s3://bucket/prefix; a new one is made.
         json: the segments as a JSON array.
     """
     from weft.shell.masking import mask_beside
@@ -68,7 +68,7 @@ def node_of(journal: Path) -> bytes:
 class Draining:
     """The drain core over a journal at rest; all work is done at once, in order."""
 
-    def __init__(self, reader: JournalReader, lake: Path, node: bytes) -> None:
+    def __init__(self, reader: JournalReader, lake: str, node: bytes) -> None:
         self.reader, self.core = reader, Drain(PATIENT)
         self.recorder = Recorder(lake, node, reader.read, print)
         self.published: list[SegmentPublished] = []

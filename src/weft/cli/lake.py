@@ -9,7 +9,7 @@ import msgspec
 from cyclopts import App, Parameter
 
 from weft.base.errors import UserError
-from weft.cli.home import home_of
+from weft.cli.home import home_of, place_of
 from weft.cli.kit.exits import DONE, NOT_SO
 from weft.cli.kit.options import Flag
 from weft.lake.layout import STREAMS, Layout
@@ -39,6 +39,7 @@ ROOMS: Final[dict[str, tuple[str, str]]] = {
     "missing": ("weft.cli.lake_missing:missing", "Which records are not here, since when and why."),
     "quarantine": ("weft.cli.lake_quarantine:app", "Rows that silver refused: ls, show, retry."),
     "anomalies": ("weft.cli.lake_anomalies:anomalies", "Which series were not as they were, and why."),
+    "fetch": ("weft.cli.lake_fetch:fetch_lake", "Copy what is new of a lake, also of one in an object store."),
     "import": ("weft.cli.lake_import:import_logs", "Read sample logs of other systems into the lake."),
     "export": ("weft.cli.lake_export:export", "Write a table, or a part of it, to a file."),
 }
@@ -59,7 +60,7 @@ def ls(*, lake: Where = None, json: Flag = False) -> None:
     """
     from weft.lake.summary import streams_of, summarize
 
-    home = open_layout(lake)
+    home = open_drained(lake)
     drained = [summary for stream in streams_of(home) for summary in _proved(summarize, home, stream)]
     tables = [_table(home, path) for path in sorted(home.tables().glob("*/*")) if (path / "_delta_log").is_dir()]
     if json:
@@ -116,7 +117,7 @@ def segments(
 
     if stream not in STREAMS:
         raise UserError("no-stream", f"there is no stream {stream!r}", ", ".join(STREAMS))
-    found = _proved(lambda: list(manifests_of(open_layout(lake), stream, since)))[:limit]
+    found = _proved(lambda: list(manifests_of(open_drained(lake), stream, since)))[:limit]
     if json:
         _print(found)
         return
@@ -138,7 +139,7 @@ def verify(*, lake: Where = None, deep: Flag = False, json: Flag = False) -> int
     from weft.lake.audit import audit
     from weft.lake.summary import streams_of
 
-    home = open_layout(lake)
+    home = open_drained(lake)
     looked = [found for stream in streams_of(home) for found in audit(home, stream, deep=deep)]
     faults = [found for found in looked if found.fault is not None]
     if json:
@@ -163,7 +164,7 @@ def consumers(*, lake: Where = None, remove: str | None = None, json: Flag = Fal
     """
     from weft.lake import consumers as registered
 
-    home = open_layout(lake)
+    home = open_drained(lake)
     if remove is not None and not registered.remove(home, remove):
         names = sorted({consumer.name for consumer in registered.consumers(home)})
         raise UserError("no-consumer", f"{remove!r} is not registered", ", ".join(names) or "nobody is")
@@ -177,8 +178,13 @@ def consumers(*, lake: Where = None, remove: str | None = None, json: Flag = Fal
 
 
 def open_layout(lake: Path | None) -> Layout:
-    """The lake to use; UserError `no-lake` if it does not exist."""
-    home = home_of(lake)
+    """The directory of a lake; UserError `no-lake` if it does not exist, `not-local` if it is in an object store."""
+    return open_drained(home_of(lake))
+
+
+def open_drained(lake: Path | None) -> Layout:
+    """A lake, wherever it is, to read its segments; UserError `no-lake` if it does not exist."""
+    home = place_of(lake)
     layout = Layout(home)
     if not layout.lake_json.exists() and not (layout.root / "drain").is_dir():
         raise UserError("no-lake", f"{home} is not a lake", "--lake DIR, the directory that the root drains into")

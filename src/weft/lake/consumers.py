@@ -7,8 +7,8 @@ from pathlib import Path
 
 import msgspec
 
-from weft.lake.files import LocalFiles, make_directories, put
 from weft.lake.layout import FORMAT, Layout
+from weft.lake.objects import files_of
 from weft.lake.offsets import Offset
 
 
@@ -27,9 +27,9 @@ class Consumer(msgspec.Struct, frozen=True, kw_only=True):
 def commit(lake: Layout, name: str, stream: str, offset: Offset, wall_ns: int) -> None:
     """Record durably that everything before `offset` is processed (PIP-009). Raises OSError."""
     entry = Consumer(format=FORMAT, name=name, stream=stream, offset=offset, committed=wall_ns)
-    files = LocalFiles()
-    make_directories(files, lake.consumers())
-    put(files, lake.consumer(name, stream), msgspec.json.encode(entry, order="sorted") + b"\n")
+    files = files_of(lake.root)
+    files.make_directories(lake.consumers())
+    files.put(lake.consumer(name, stream), msgspec.json.encode(entry, order="sorted") + b"\n")
 
 
 def register(lake: Layout, name: str, stream: str, offset: Offset, wall_ns: int) -> None:

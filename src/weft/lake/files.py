@@ -1,12 +1,13 @@
-"""The file calls that publish a segment, one method each (LAK-005).
+"""The file calls that publish a segment (LAK-005, LAK-009).
 
-Tests simulate a power cut at each of them. All writes go through these seven calls; reads do not.
+All writes go through `Files`; reads go through paths. `LocalFiles` composes them of seven calls of a file system, and
+tests simulate a power cut at each of these. `objects.py` has the same calls for an object store.
 """
 
 import fcntl
 import os
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
 from typing import Final, Protocol
 
@@ -17,19 +18,17 @@ DIRECTORY_MODE: Final = 0o700
 
 
 class Files(Protocol):
-    """The file system calls that the recorder needs. Each may raise OSError."""
+    """What the recorder does to a lake. Each call may raise OSError."""
 
-    def make_directory(self, path: Path) -> None:
-        """Create one directory; its parent exists. Not durable before `sync_directory` of the parent."""
+    def make_directories(self, path: Path) -> None:
+        """Create a directory and all its parents, durably."""
 
-    def write(self, path: Path, data: bytes | memoryview) -> None:
-        """Create or replace a file. Not durable before `sync`."""
+    def put(self, path: Path, data: bytes | memoryview, *, is_new: bool = False) -> None:
+        """Publish a file atomically and durably, in place of an earlier one.
 
-    def sync(self, path: Path) -> None:
-        """Make a file's content durable."""
-
-    def rename(self, old: Path, new: Path) -> None:
-        """Rename `old` to `new` atomically. Not durable before `sync_directory`."""
+        `is_new`: nobody has published it before. A store that others write to raises FileExistsError if somebody has
+        (LAK-009); a directory has one writer, and is not asked.
+        """
 
     def sync_directory(self, path: Path) -> None:
         """Make creations, renames and removals in a directory durable."""
@@ -37,21 +36,46 @@ class Files(Protocol):
     def remove(self, path: Path) -> None:
         """Delete a file, if it exists."""
 
+    def alone_in(self, directory: Path) -> AbstractContextManager[None]:
+        """Keep other processes from doing the same, if the file system has locks; they wait."""
+
 
 class LocalFiles:
     """The calls on the local file system."""
 
+    def make_directories(self, path: Path) -> None:
+        """Each directory is durable in its own parent before the next is made."""
+        missing: list[Path] = []
+        while not path.is_dir():
+            missing.append(path)
+            path = path.parent
+        for directory in reversed(missing):
+            self.make_directory(directory)
+            self.sync_directory(directory.parent)
+
+    def put(self, path: Path, data: bytes | memoryview, *, is_new: bool = False) -> None:  # noqa: ARG002  # no need
+        """Write beside it, sync, rename, sync the directory."""
+        beside = path.with_name(path.name + TMP)
+        self.write(beside, data)
+        self.sync(beside)
+        self.rename(beside, path)
+        self.sync_directory(path.parent)
+
     def make_directory(self, path: Path) -> None:
+        """Create one directory; its parent exists. Not durable before `sync_directory` of the parent."""
         path.mkdir(DIRECTORY_MODE, exist_ok=True)
 
     def write(self, path: Path, data: bytes | memoryview) -> None:
+        """Create or replace a file. Not durable before `sync`."""
         with open(path, "wb", opener=_private) as file:
             file.write(data)
 
     def sync(self, path: Path) -> None:
+        """Make a file's content durable."""
         _sync(path, os.O_RDONLY)
 
     def rename(self, old: Path, new: Path) -> None:
+        """Rename `old` to `new` atomically. Not durable before `sync_directory`."""
         old.replace(new)
 
     def sync_directory(self, path: Path) -> None:
@@ -59,6 +83,16 @@ class LocalFiles:
 
     def remove(self, path: Path) -> None:
         path.unlink(missing_ok=True)
+
+    @contextmanager
+    def alone_in(self, directory: Path) -> Iterator[None]:
+        """Hold an exclusive lock on the directory. It ends with the process."""
+        handle = os.open(directory, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+        try:
+            fcntl.flock(handle, fcntl.LOCK_EX)
+            yield
+        finally:
+            os.close(handle)
 
 
 def _private(path: str, flags: int) -> int:
@@ -73,39 +107,8 @@ def _sync(path: Path, flags: int) -> None:
         os.close(handle)
 
 
-def make_directories(files: Files, path: Path) -> None:
-    """Create a directory and all its parents; each is durable in its own parent before the next is made."""
-    missing: list[Path] = []
-    while not path.is_dir():
-        missing.append(path)
-        path = path.parent
-    for directory in reversed(missing):
-        files.make_directory(directory)
-        files.sync_directory(directory.parent)
-
-
-def put(files: Files, path: Path, data: bytes | memoryview) -> None:
-    """Publish a file atomically and durably: write beside it, sync, rename, sync the directory."""
-    beside = path.with_name(path.name + TMP)
-    files.write(beside, data)
-    files.sync(beside)
-    files.rename(beside, path)
-    files.sync_directory(path.parent)
-
-
 def put_here(path: Path, data: bytes | memoryview) -> None:
     """`put` on the local file system. Missing directories are made, durably. Raises OSError."""
     files = LocalFiles()
-    make_directories(files, path.parent)
-    put(files, path, data)
-
-
-@contextmanager
-def alone_in(directory: Path) -> Iterator[None]:
-    """Hold an exclusive lock on a directory; other processes wait. The lock ends with the process. Raises OSError."""
-    handle = os.open(directory, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
-    try:
-        fcntl.flock(handle, fcntl.LOCK_EX)
-        yield
-    finally:
-        os.close(handle)
+    files.make_directories(path.parent)
+    files.put(path, data)

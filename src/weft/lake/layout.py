@@ -75,6 +75,7 @@ class Layout:
     def __init__(self, lake: str | Path) -> None:
         self.root = local_path(lake)
         self._drained = str(self.root / "drain")
+        self._path = type(self.root)
 
     @property
     def lake_json(self) -> Path:
@@ -110,7 +111,9 @@ class Layout:
     def _of_segment(self, stream: str, drain: str, number: int, suffix: str) -> Path:
         # One f-string instead of five joins, because a reader makes such a path for each probe (PIP-005).
         assert number >= 1, number
-        return Path(f"{self._drained}/{stream}/{drain}/{number // SEGMENTS_PER_DIRECTORY:08x}/{number:016x}.{suffix}")
+        return self._path(
+            f"{self._drained}/{stream}/{drain}/{number // SEGMENTS_PER_DIRECTORY:08x}/{number:016x}.{suffix}"
+        )
 
     def packed(self, stream: str, drain: str, last: int) -> Path:
         """Stubs of deleted segments up to `last`, one manifest per line (LAK-017)."""

@@ -77,6 +77,10 @@ class Follower:
                 return None
         return self._links[number - self._first].manifest
 
+    def digest(self, number: int) -> str:
+        """The digest of a manifest that was read just now: what the next one must have as `prior`."""
+        return self._links[number - self._first].digest
+
     def forget(self, before: int) -> None:
         """Drop manifests below a number from memory. One stays, because it is needed to verify the next."""
         count = min(before - self._first, len(self._links) - 1)

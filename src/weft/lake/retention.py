@@ -6,12 +6,11 @@ ever. Stubs of a full directory are packed into one file. Without a registered c
 nobody has read is kept, and a lake that exceeds its limit is full.
 """
 
-import os
 from pathlib import Path
 from typing import Final, NamedTuple
 
 from weft.lake.consumers import consumers
-from weft.lake.files import Files, put
+from weft.lake.files import Files
 from weft.lake.layout import STREAMS, Layout
 from weft.lake.manifest import Manifest, decode
 from weft.lake.reader import Follower
@@ -55,7 +54,7 @@ def delete(lake: Layout, manifest: Manifest, files: Files) -> None:
     place = manifest.stream, manifest.drain, manifest.number
     files.remove(lake.parquet(*place))
     digest = decode(read_manifest(lake, *place), manifest.drain, manifest.number).digest
-    put(files, lake.manifest(*place), stub_of(manifest, digest).line())
+    files.put(lake.manifest(*place), stub_of(manifest, digest).line())
     if manifest.number == last_of_block(manifest.number):
         pack(lake, manifest.stream, manifest.drain, manifest.number, files)
 
@@ -65,13 +64,13 @@ def pack(lake: Layout, stream: str, drain: str, last: int, files: Files) -> None
     numbers = range(first_of_block(last), last + 1)
     lines = [read_manifest(lake, stream, drain, number) for number in numbers]
     assert all(decode(line, drain, number).manifest.gone for line, number in zip(lines, numbers, strict=True))
-    put(files, packed_path(lake, stream, drain, last), b"".join(lines))
+    files.put(packed_path(lake, stream, drain, last), b"".join(lines))
     for number in numbers:
         files.remove(lake.manifest(stream, drain, number))
 
 
 def bytes_kept(lake: Layout, drain: str) -> int:
-    """Bytes of all Parquet files of a drain, summed from the directories without opening a file."""
+    """Bytes of all Parquet files of a drain, summed without opening a file."""
     return sum(_bytes_in(block) for stream in STREAMS for block in _directories(lake.drain(stream, drain)))
 
 
@@ -99,5 +98,4 @@ def _directories(home: Path) -> list[Path]:
 
 
 def _bytes_in(block: Path) -> int:
-    with os.scandir(block) as entries:
-        return sum(entry.stat().st_size for entry in entries if entry.name.endswith(".parquet"))
+    return sum(path.stat().st_size for path in block.iterdir() if path.name.endswith(".parquet"))

@@ -21,9 +21,10 @@ from weft.base.records import Entry
 from weft.lake import schemas
 from weft.lake.body import Mask
 from weft.lake.columns import Account, OtherColumns, SampleColumns, columns_for, take_record
-from weft.lake.files import Files, LocalFiles, alone_in, make_directories, put
+from weft.lake.files import Files
 from weft.lake.layout import FORMAT, STREAMS, TMP, LakeJson, Layout, is_block, segment_file
 from weft.lake.manifest import NO_PRIOR, Link, Manifest, SegmentFault, decode, digest_of, range_rows, verify
+from weft.lake.objects import files_of
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -90,14 +91,17 @@ class Segment:
         self.account.note(last_lsn)
 
     def publish(self, lake: Layout, files: Files) -> Link:
-        """Write both files durably and in order; returns the manifest and its digest. Raises OSError."""
+        """Write both files durably and in order; returns the manifest and its digest. Raises OSError.
+
+        FileExistsError: another program writes under this drain's name.
+        """
         place = self.place
         data, draft = self._parquet()
         manifest = msgspec.structs.replace(draft, bytes=len(data), sha256=sha256(data).hexdigest())
-        make_directories(files, lake.block(place.stream, place.drain, place.number))
-        put(files, lake.parquet(place.stream, place.drain, place.number), data)
+        files.make_directories(lake.block(place.stream, place.drain, place.number))
+        files.put(lake.parquet(place.stream, place.drain, place.number), data, is_new=True)
         line = manifest.line()
-        put(files, lake.manifest(place.stream, place.drain, place.number), line)
+        files.put(lake.manifest(place.stream, place.drain, place.number), line, is_new=True)
         return Link(manifest, digest_of(line))
 
     def discard(self, lake: Layout, files: Files) -> None:
@@ -197,7 +201,7 @@ def write_segment(
     """
     segment = Segment(place, mask)
     segment.take(entries)
-    return segment.publish(lake, files or LocalFiles())
+    return segment.publish(lake, files or files_of(lake.root))
 
 
 def append_segment(lake: Layout, stream: str, drain: str, entries: Iterable[Entry]) -> Link:
@@ -254,10 +258,10 @@ def open_lake(lake: Layout, lake_id: str, wall_ns: int, files: Files | None = No
 
     A new lake gets one first; of several processes only one writes it. Raises OSError.
     """
-    files = files or LocalFiles()
+    files = files or files_of(lake.root)
     if not lake.lake_json.exists():
-        make_directories(files, lake.root)
-        with alone_in(lake.root):
+        files.make_directories(lake.root)
+        with files.alone_in(lake.root), suppress(FileExistsError):
             if not lake.lake_json.exists():
                 _found(lake, lake_id, wall_ns, files)
     return msgspec.json.decode(lake.lake_json.read_bytes(), type=LakeJson)
@@ -266,7 +270,7 @@ def open_lake(lake: Layout, lake_id: str, wall_ns: int, files: Files | None = No
 def _found(lake: Layout, lake_id: str, wall_ns: int, files: Files) -> None:
     versions = dict.fromkeys(STREAMS, schemas.VERSION)
     fresh = LakeJson(format=FORMAT, lake=lake_id, tables="delta", created=wall_ns, schemas=versions)
-    put(files, lake.lake_json, msgspec.json.encode(fresh, order="sorted") + b"\n")
+    files.put(lake.lake_json, msgspec.json.encode(fresh, order="sorted") + b"\n", is_new=True)
 
 
 def _blocks(lake: Layout, stream: str, drain: str) -> list[Path]:

@@ -9,7 +9,7 @@ from typing import Final
 
 from weft.base.errors import PeerError
 from weft.base.vectors import VersionVector
-from weft.lake.files import Files, put
+from weft.lake.files import Files
 from weft.lake.layout import Layout
 from weft.lake.manifest import decode
 from weft.lake.segments import Place
@@ -28,7 +28,7 @@ def publish(lake: Layout, place: Place, files: Files) -> None:
     vector = vector_at(lake, place.stream, place.drain, place.number)
     packed = zstandard.ZstdCompressor(level=3, write_checksum=True).compress(vector.encode())
     with suppress(OSError):
-        put(files, lake.vector(place.stream, place.drain, place.number), packed)
+        files.put(lake.vector(place.stream, place.drain, place.number), packed)
 
 
 def vector_at(lake: Layout, stream: str, drain: str, number: int) -> VersionVector:

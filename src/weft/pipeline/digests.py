@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 import msgspec
 
 from weft.base.errors import UserError
-from weft.lake.files import LocalFiles, make_directories, put
+from weft.lake.files import LocalFiles
 from weft.lake.layout import Layout
 from weft.pipeline.tables import Table
 
@@ -91,8 +91,8 @@ def adopt(layout: Layout, table: Table, paths: Iterable[str]) -> int:
     fresh = {path: digest_of(root / path) for path in paths}
     known = {path: digest for path, digest in adopted(layout, table).items() if (root / path).exists()}
     target = layout.adopted(table.full_name)
-    make_directories(LocalFiles(), target.parent)
-    put(LocalFiles(), target, msgspec.json.encode(known | fresh, order="sorted") + b"\n")
+    LocalFiles().make_directories(target.parent)
+    LocalFiles().put(target, msgspec.json.encode(known | fresh, order="sorted") + b"\n")
     return len(fresh)
 
 

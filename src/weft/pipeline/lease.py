@@ -17,7 +17,7 @@ from types import TracebackType
 from typing import Any, Final, Self
 
 from weft.base.errors import UserError
-from weft.lake.files import LocalFiles, make_directories, put_here
+from weft.lake.files import LocalFiles, put_here
 from weft.lake.layout import Layout
 
 VALID_S: Final = 30.0
@@ -63,7 +63,7 @@ class Lease:
 
     def __enter__(self) -> Self:
         """Take the lease. UserError `lease-held` (exit 75) names the holder and how long it has had it."""
-        make_directories(LocalFiles(), self.path.parent)
+        LocalFiles().make_directories(self.path.parent)
         self._lock = os.open(self.path.with_suffix(".lock"), os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
         if not self._take():
             why = self.refusal()

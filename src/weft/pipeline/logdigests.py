@@ -20,7 +20,7 @@ from pathlib import Path
 from typing import Final
 
 from weft.base.errors import UserError
-from weft.lake.files import LocalFiles, make_directories
+from weft.lake.files import LocalFiles
 from weft.lake.layout import Layout
 from weft.pipeline.digests import THREADS_MAX, Proof, sha256_of
 from weft.pipeline.tables import Table
@@ -118,7 +118,7 @@ def _append(layout: Layout, table: Table, names: Iterable[str]) -> None:
     for name in names:
         lines[max(_version(name), 0) // VERSIONS_PER_LIST] += f"{sha256_of(log / name)}  {name}\n"
     if lines:
-        make_directories(LocalFiles(), directory)
+        LocalFiles().make_directories(directory)
     for number, text in lines.items():
         with (directory / f"{number:08d}.sha256").open("ab", buffering=0) as opened:
             opened.write(b"\n" * bool(opened.tell()) + text.encode())

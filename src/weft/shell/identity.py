@@ -10,7 +10,7 @@ import msgspec
 
 from weft.base.errors import StorageFailed, UserError
 from weft.base.identity import next_era
-from weft.lake.files import LocalFiles, make_directories
+from weft.lake.files import LocalFiles
 from weft.shell.files import Files, put_whole
 
 SECRET_BYTES: Final = 32
@@ -40,7 +40,7 @@ def begin_start(state: Path, name: str, wall_ns: int) -> Identity:
     """
     path = state / "node.json"
     try:
-        make_directories(LocalFiles(), state)
+        LocalFiles().make_directories(state)
         known = _read(path)
         if known is not None and known.name != name:
             raise UserError(

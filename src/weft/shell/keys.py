@@ -22,7 +22,7 @@ from msgspec import Meta
 from weft.base.errors import UNREADABLE, StorageFailed, UserError
 from weft.base.keys import Keys as Keys  # noqa: PLC0414  # part of what this module offers
 from weft.base.keys import Trust, pair_of
-from weft.lake.files import LocalFiles, make_directories
+from weft.lake.files import LocalFiles
 from weft.shell.files import Files, put_whole
 
 FOLDER: Final = "keys"
@@ -103,7 +103,7 @@ def http_token(state: Path) -> str:
 def make_folder(state: Path) -> Path:
     """The key directory, made if needed, which no other user may read; OSError."""
     folder = state / FOLDER
-    make_directories(LocalFiles(), state)
+    LocalFiles().make_directories(state)
     Files().make_directory(folder)
     return folder
 

@@ -24,9 +24,10 @@ from weft.cores.drain.messages import (
     StreamTip,
     WriteSegment,
 )
-from weft.lake.files import Files, LocalFiles
+from weft.lake.files import Files
 from weft.lake.layout import STREAMS, Layout, stream_name
 from weft.lake.manifest import Link
+from weft.lake.objects import files_of, lake_path
 from weft.lake.retention import Keep
 
 if TYPE_CHECKING:
@@ -53,7 +54,7 @@ class Recorder:
         deliver: Callable[[Any], None],
         files: Files | None = None,
     ) -> None:
-        self.lake, self.drain = Layout(lake), node_id.hex()
+        self.lake, self.drain = Layout(lake_path(lake)), node_id.hex()
         self._read, self._deliver = read, deliver
         self.mask: Mask | None = None
         """What is secret (LAK-014); None: nothing is hidden."""
@@ -61,7 +62,7 @@ class Recorder:
         """Loads PyArrow before a segment is written; None: as whoever needs it first does."""
         self.keep = Keep()
         """How long segments stay that everybody has read, and how many bytes that nobody reads (LAK-016)."""
-        self._files: Files = files or LocalFiles()
+        self._files: Files = files or files_of(self.lake.root)
         self._bytes = 0
         self._swept_at: float | None = None
         self._work: queue.SimpleQueue[Any] = queue.SimpleQueue()
@@ -180,6 +181,8 @@ class Recorder:
             after = max(after, upto)
         try:
             link: Link = segment.publish(self.lake, self._files)
+        except FileExistsError:
+            raise  # another program writes under this drain's name, and what is there is not ours to delete
         except OSError:
             segment.discard(self.lake, self._files)
             raise

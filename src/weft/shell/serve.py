@@ -67,6 +67,10 @@ def founded(settings: NodeSettings) -> NodeSettings:
     if settings.lake.path and not find_spec("pyarrow"):
         text = "a node with [lake] path writes Parquet, and pyarrow is not installed"
         raise UserError("not-installed", text, "pip install 'weft[lake]', or no lake at this node")
+    if settings.lake.path:
+        from weft.lake.objects import refuse_unreachable  # only who drains needs it
+
+        refuse_unreachable(settings.lake.path)
     if settings.place != "root":
         return settings
     from weft.node.fleet import Fleet, fleet_of  # only a root needs it

@@ -15,7 +15,7 @@ import msgspec
 
 from weft.base.vectors import VersionVector
 from weft.lake import manifest, segments, vectors
-from weft.lake.files import Files, LocalFiles
+from weft.lake.files import LocalFiles
 from weft.lake.importing import identity
 from weft.lake.importing.columns import ImportedColumns, ImportedSegment, Owner
 from weft.lake.importing.found import About, Found, Many, Nothing, Parser, Refused, Sample
@@ -51,9 +51,9 @@ class Report(msgspec.Struct, kw_only=True):
 class Sink:
     """The drain of one dataset, and the segment that is being filled."""
 
-    def __init__(self, lake: Layout, dataset: str, now_ns: int, files: Files | None = None) -> None:
+    def __init__(self, lake: Layout, dataset: str, now_ns: int, files: LocalFiles | None = None) -> None:
         self.lake, self.dataset, self.now_ns = lake, dataset, now_ns
-        self.files: Files = files or LocalFiles()
+        self.files = files or LocalFiles()
         self.drain = identity.drain_of(dataset)
         segments.clean(lake, STREAM, self.drain, self.files)
         tip = segments.find_tip(lake, STREAM, self.drain)

@@ -10,7 +10,7 @@ from hashlib import blake2b
 from pathlib import Path
 from typing import IO, Final
 
-from weft.lake.files import Files
+from weft.lake.files import LocalFiles
 from weft.lake.layout import TMP
 
 DIGEST_BYTES: Final = 8
@@ -47,7 +47,7 @@ class Ledger:
         self.close()
         Path(self._new.name).unlink(missing_ok=True)
 
-    def publish(self, files: Files) -> None:
+    def publish(self, files: LocalFiles) -> None:
         """Make the new ledger the current one.
 
         Call it after the rows of all its lines are in segments. Raises OSError.

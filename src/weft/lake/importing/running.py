@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Final, NamedTuple
 
 from weft.base.errors import UserError
-from weft.lake.files import Files, LocalFiles, make_directories
+from weft.lake.files import LocalFiles
 from weft.lake.importing.dcamp import DcampParser
 from weft.lake.importing.delimited import CsvParser, Reading
 from weft.lake.importing.found import Parser
@@ -43,7 +43,7 @@ def import_files(
     wish: Wish,
     now_ns: int,
     told: Callable[[Report], None] = lambda _: None,
-    files: Files | None = None,
+    files: LocalFiles | None = None,
 ) -> list[Report]:  # tidy: what, how, when, and a callback for progress, which is also the seam for tests
     """The outcome for each file, in order; `told` is called after every block.
 
@@ -100,7 +100,7 @@ def sniffed(block: Block) -> str:
 def alone(lake: Layout, drain: str) -> Iterator[None]:
     """Hold the lock of a dataset: one import at a time. UserError `lease-held`."""
     home = lake.imports(drain)
-    make_directories(LocalFiles(), home)
+    LocalFiles().make_directories(home)
     with (home / "lock").open("wb") as file:
         try:
             flock(file, LOCK_EX | LOCK_NB)

@@ -10,7 +10,7 @@ from typing import Final, NamedTuple
 
 from weft.base.errors import UserError
 from weft.base.vectors import VersionVector
-from weft.lake.files import LocalFiles, make_directories, put
+from weft.lake.files import LocalFiles
 from weft.lake.layout import Layout
 from weft.lake.manifest import FORMAT, NO_PRIOR, Link, Manifest, SegmentFault, decode, name_of, range_rows
 from weft.lake.reader import Source
@@ -58,8 +58,8 @@ def skip(lake: Layout, place: Place, reason: str) -> Skipped:
         _refuse_what_is_there(lake, manifest)
         _refuse_what_is_taken(lake, place)
         files, path = LocalFiles(), lake.manifest(*place)
-        make_directories(files, path.parent)
-        put(files, path, skipped_of(manifest, digest, reason.strip()).line())
+        files.make_directories(path.parent)
+        files.put(path, skipped_of(manifest, digest, reason.strip()).line())
     numbers = sum(ranges.count for _, ranges in manifest.vector())
     return Skipped(*place, manifest.rows, numbers, manifest.skipped or reason.strip())
 

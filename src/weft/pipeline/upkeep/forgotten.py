@@ -25,7 +25,7 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 import msgspec
 
 from weft.base.vectors import VersionVector
-from weft.lake.files import LocalFiles, make_directories, put
+from weft.lake.files import LocalFiles
 from weft.lake.layout import Layout
 from weft.lake.manifest import origin_of
 from weft.pipeline.delta import PARQUET, configuration_of, made_by_us, named
@@ -122,9 +122,9 @@ def remove(layout: Layout, wanted: Exchange, found: Iterable[dict[str, Any]], re
     settle(layout, epoch)
     number = _counted(layout, FORGOTTEN) + 1
     rows = [_row(wanted.table, entry, reason) | {"number": number} for entry in found]
-    make_directories(LocalFiles(), layout.removal().parent)
+    LocalFiles().make_directories(layout.removal().parent)
     note = Note(number=number, table=wanted.table.full_name, rows=rows)
-    put(LocalFiles(), layout.removal(), msgspec.json.encode(note))
+    LocalFiles().put(layout.removal(), msgspec.json.encode(note))
     exchange(layout, wanted._replace(apps={COUNTED: number}), epoch)
     settle(layout, epoch)
     return sum(row["rows"] for row in rows)
