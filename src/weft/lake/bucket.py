@@ -6,7 +6,6 @@ store refuses becomes an OSError, as of a disk.
 """
 
 import errno
-import os
 import re
 import ssl
 import time
@@ -277,7 +276,7 @@ def _text(pattern: re.Pattern[bytes], body: bytes) -> str:
 
 
 def _listed(entry: str, prefix: str) -> Listed:
-    """One object of a list; ValueError, which is no answer of such a store, if a field is missing."""
+    """One object of a list."""
     found = {name: pattern.search(entry) for name, pattern in _FIELD.items()}
     texts = {name: match[1] for name, match in found.items() if match}
     if texts.keys() != found.keys():
@@ -285,8 +284,3 @@ def _listed(entry: str, prefix: str) -> Listed:
     at = datetime.fromisoformat(texts["LastModified"])
     name = unquote(texts["Key"]).removeprefix(prefix)
     return Listed(name, is_prefix=False, size=int(texts["Size"]), at_ns=round(at.timestamp()) * 1_000_000_000)
-
-
-def bucket_of(name: str) -> Bucket:
-    """The bucket of a name, as the environment says now."""
-    return Bucket(name, access_of(os.environ))
