@@ -11,7 +11,7 @@ import pytest
 from weft.base.errors import PeerError, StorageFailed, UserError, WeftError
 from weft.cli.kit.ending import ended
 from weft.client.link.errors import Unanswered, Unreachable
-from weft.shell import identity
+from weft.lake.files import LocalFiles
 from weft.shell.identity import begin_start
 
 HELPS = "weft status shows how the node is"
@@ -110,6 +110,6 @@ def test_what_may_not_be_is_no_fault_of_the_disk(
     def refuse(*_: object) -> NoReturn:
         raise OSError(code, "no")
 
-    monkeypatch.setattr(identity.LocalFiles, "make_directories", refuse)
+    monkeypatch.setattr(LocalFiles, "make_directories", refuse)
     with pytest.raises(kind):
         begin_start(tmp_path / "s1", "s1", 1)

@@ -26,7 +26,7 @@ PATIENT: DrainSettings = DrainSettings(age_s=60, idle_s=60)
 """Segments are cut by size only, since nobody waits for the first rows."""
 
 
-def drain(journal: Path, /, *, lake: str, json: Annotated[bool, Parameter(negative="")] = False) -> None:
+def drain(journal: Path, /, *, lake: Path, json: Annotated[bool, Parameter(negative="")] = False) -> None:
     """Bring the records of a stopped node's journal into a lake: what it could not send before it died.
 
     `weft drain /mnt/old-disk/weft/s7/journal --lake ./lake`. Repeating it adds only what is new; what had arrived by
@@ -54,7 +54,7 @@ def drain(journal: Path, /, *, lake: str, json: Annotated[bool, Parameter(negati
         return
     for segment in published:
         print(f"{stream_name(segment.stream)} {segment.number}: {segment.rows:,} rows, {segment.bytes:,} bytes")
-    print(f"{sum(segment.rows for segment in published):,} rows of {journal} are in {lake}")
+    print(f"{sum(segment.rows for segment in published):,} rows of {journal} are in {draining.recorder.lake.root}")
 
 
 def node_of(journal: Path) -> bytes:
@@ -68,7 +68,7 @@ def node_of(journal: Path) -> bytes:
 class Draining:
     """The drain core over a journal at rest; all work is done at once, in order."""
 
-    def __init__(self, reader: JournalReader, lake: str, node: bytes) -> None:
+    def __init__(self, reader: JournalReader, lake: Path, node: bytes) -> None:
         self.reader, self.core = reader, Drain(PATIENT)
         self.recorder = Recorder(lake, node, reader.read, print)
         self.published: list[SegmentPublished] = []
