@@ -78,6 +78,7 @@ def test_a_killed_machine_is_named_first_and_why(browser: Chromium, running: Run
     )
     running.kill(VICTIM)
     page.until(verdict(f"✖ 1 of 7 machines in trouble: {VICTIM}"))
+    page.until(f"document.querySelector('#missing-note').textContent === 'none known; silent: {VICTIM}'")
     first = "document.querySelector('#troubles li button')"
     assert ["✖", VICTIM] == page.run(f"[...{first}.children].slice(0, 2).map((part) => part.textContent)")
     assert page.run(f"{first}.children[2].textContent").startswith("silent for ")

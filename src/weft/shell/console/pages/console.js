@@ -103,6 +103,7 @@ function showVerdict(listed) {
   say($("verdict"), text);
 }
 
+const isSilent = (node) => node.troubles.some(([, said]) => said.startsWith("silent"));
 const names = (list) => list.slice(0, 3).map((node) => node.name).join(", ") + (list.length > 3 ? ` and ${list.length - 3} more` : "");
 
 function showNumbers(listed) {
@@ -112,13 +113,13 @@ function showNumbers(listed) {
     expected += node.counts[0]; received += node.counts[1]; lost += node.counts[2];
     if (node.newest && (!late || node.newest < late.newest)) late = node;
   }
-  const missing = expected - received;
+  const missing = expected - received, silent = listed.filter(isSilent);
   say($("expected"), many(expected));
   say($("received"), many(received));
   say($("missing"), many(missing));
   say($("expected-note"), `samples since ${clock(head.begun)}`);
   say($("received-note"), expected ? `${(100 * received / expected).toFixed(missing ? 2 : 0)} %` : "");
-  say($("missing-note"), lost ? `✖ ${many(lost)} lost for good: ${worst.name}` : missing ? `on their way: ${worst.name}` : "✔ none");
+  say($("missing-note"), lost ? `✖ ${many(lost)} lost for good: ${worst.name}` : missing ? `on their way: ${worst.name}` : silent.length ? `none known; silent: ${names(silent)}` : "✔ none");
   $("missing").parentElement.classList.toggle("bad", lost > 0);
   say($("oldest"), late ? span(now() - late.newest) : "–");
   say($("oldest-note"), late ? `${late.name}: its newest sample` : "");
@@ -239,7 +240,7 @@ function draw(node, row) {
   const newest = Math.floor(now() / POINT_MS), trouble = node.troubles[0];
   node.dirty = false;
   row.at.dataset.much = row.sign.dataset.much = node.much;
-  row.at.className = `row machine d${node.depth}${trouble && trouble[1].startsWith("silent") ? " silent" : ""}`;
+  row.at.className = `row machine d${node.depth}${isSilent(node) ? " silent" : ""}`;
   row.at.setAttribute("aria-level", node.depth + 1);
   row.at.setAttribute("aria-label", `${node.name}, ${WORDS[node.much]}${trouble ? `: ${trouble[1]}` : ""}`);
   say(row.sign, SIGNS[node.much]);
