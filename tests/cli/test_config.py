@@ -106,6 +106,9 @@ def test_check_says_everything_to_the_one_who_looks(file: Path, capsys: pytest.C
     assert 1 == run("check", file, "--json")
     told = json.loads(capsys.readouterr().out)
     assert (False, ["E04", "E05"]) == (told["usable"], [error["code"] for error in told["errors"]])
+    file.write_text('[node]\nname = "r"\n')
+    assert 1 == run("check", file)
+    assert "weft up FILE --check" in capsys.readouterr().err
 
 
 @pytest.mark.proves("CFG-072")

@@ -66,6 +66,7 @@ def test_nobody_or_several_are_said_with_what_to_type(base: Path, listening: Exi
     with pytest.raises(UserError) as nobody:
         find(None)
     assert ("unavailable", True) == (nobody.value.code, str(base) in nobody.value.text)
+    assert nobody.value.try_this.endswith("a node that was started with --state is called by that directory")
     one, two = node(listening, base / "lab" / "same"), node(listening, base / "office" / "same")
     for word in (None, "same"):
         with pytest.raises(UserError) as several:

@@ -9,6 +9,7 @@ import pytest
 from rich.console import Console
 
 from tests.pipeline.plain import lake_of, put
+from weft.base.errors import UserError
 from weft.cli.tables import show
 from weft.cores.measurement.details import DETAILS
 from weft.pipeline.sql import Lake
@@ -96,6 +97,16 @@ def test_hourly_has_percentiles_that_leave_neither_the_least_nor_the_greatest(tm
     free = asked(lake, "SELECT sketch_quantile(sketch, 0.95) AS free FROM rollup_1h").to_pylist()
     assert 100.0 != free[0]["free"], "the estimate of the bucket alone would leave them"
     assert 100 >= width_of(table)
+
+
+def test_a_view_of_which_nothing_is_made_yet_says_what_makes_it(tmp_path: Path) -> None:
+    lake = lake_of(tmp_path)
+    put(lake, SERIES, *SERIES_ROWS)
+    with pytest.raises(UserError) as refused:
+        asked(lake, "SELECT * FROM hourly")
+    assert f"weft lake run --lake {lake.root}; it makes gold.rollup_1h, of which gold.hourly is made" == (
+        refused.value.try_this
+    )
 
 
 def event(name: str, sequence: int, **fields: Any) -> dict[str, Any]:

@@ -1,12 +1,16 @@
 """`weft stop`: let a group, or all nodes but the root, give up their places (TOP-017)."""
 
 import json as to_json
-from typing import Annotated
+from typing import Annotated, Final
 
 from cyclopts import Parameter
 
 from weft.cli.asking import order
 from weft.cli.kit.exits import DONE, NOT_SO, notice
+
+MEND: Final = (
+    "weft status shows the groups; one node ends by Ctrl-C, by kill and its process, a service by systemctl stop weft-NAME"
+)
 
 
 def stop(group: str = "", /, *, port: int = 27_500, json: Annotated[bool, Parameter(negative="")] = False) -> int:
@@ -28,4 +32,6 @@ def stop(group: str = "", /, *, port: int = 27_500, json: Annotated[bool, Parame
         print(f"stopped: {', '.join(stopped) or 'nobody'}")
         if missing:
             notice(f"no answer from: {', '.join(missing)}\n  try: weft status, and stop these by hand")
+        elif group and not stopped:
+            notice(f"no machine has a place in a group {group!r}\n  try: {MEND}")
     return NOT_SO if missing else DONE

@@ -127,7 +127,7 @@ def _sane(value: Any, path: str, said: list[str]) -> Any:
 def _fleet(document: dict[str, Any], said: list[str]) -> Fleet:
     for name in document:
         if name not in TABLES:
-            hint = " belongs into the file of one node" if _is_of_node(name) else f" is no table{nearest(name, TABLES)}"
+            hint = " belongs into the file of one node: weft up FILE --check looks at that" if _is_of_node(name) else f" is no table{nearest(name, TABLES)}"
             said.append(f"E02 {name}: [{name}]{hint}")
     times = _times(Table(document.get("fleet", {}), "fleet", said))
     metrics = _metrics(document, said)

@@ -191,9 +191,8 @@ class Lake:
         known = {table.full_name for table in self.known()}
         for view in VIEWS.values():
             if view.table.full_name not in known and view.table.name in _BARE.findall(sql):
-                return (
-                    f"wait: {view.table.full_name} is made of {view.over[0].full_name}, of which nothing has come yet"
-                )
+                source = view.over[0].full_name
+                return f"weft lake run --lake {self.layout.root}; it makes {source}, of which {view.table.full_name} is made"
         if (missing := _NO_TABLE.search(why)) and known:
             return f"{', '.join(_nearest(missing[1], known))}; SHOW TABLES lists all"
         if _NO_COLUMN.search(why) and (named := self._named_in(sql)):

@@ -11,7 +11,10 @@ from weft.client.link.finding import VARIABLE, Door, directory_of, shortest, sta
 Node = str | os.PathLike[str] | Callable[..., Any] | None
 """What `node=` may be; a callable opens connections itself (`weft.client.link.sockets.Opener`)."""
 DOOR: Final = Door("chains")
-MEND: Final = f"weft up, or an endpoint, a state directory or a node's name as --node, node= or {VARIABLE}="
+MEND: Final = (
+    f"weft up, or an endpoint, a state directory or a node's name as --node, node= or {VARIABLE}=; "
+    "a node that was started with --state is called by that directory"
+)
 
 
 def locate(node: str | os.PathLike[str] | None) -> str | Path:
