@@ -8,9 +8,7 @@ from cyclopts import Parameter
 from weft.cli.asking import order
 from weft.cli.kit.exits import DONE, NOT_SO, notice
 
-MEND: Final = (
-    "weft status shows the groups; one node ends by Ctrl-C, by kill and its process, a service by systemctl stop weft-NAME"
-)
+MEND: Final = "weft status shows the groups; one node ends by Ctrl-C, by kill and its process, a service by systemctl stop weft-NAME"
 
 
 def stop(group: str = "", /, *, port: int = 27_500, json: Annotated[bool, Parameter(negative="")] = False) -> int:

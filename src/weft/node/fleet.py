@@ -58,6 +58,7 @@ __all__ = ["Fleet", "Group", "Mistake", "Reading", "fleet_of", "read_fleet"]
 
 TABLES: Final = ("fleet", "global", "metric", "alert", "chains", "group", "security", "chp")
 OF_NODES: Final = ("node", "lake", "journal", "limits", "store", "catalog", "doc", "notify", "export")
+OF_ONE: Final = " belongs into the file of one node: weft up FILE --check looks at that"
 MOST: Final = {"metrics": METRICS_MAX, "filters": FILTERS_MAX, "alerts": ALERTS_MAX}
 """Of one group."""
 _LINE: Final = re.compile(r"line (\d+)")
@@ -127,7 +128,7 @@ def _sane(value: Any, path: str, said: list[str]) -> Any:
 def _fleet(document: dict[str, Any], said: list[str]) -> Fleet:
     for name in document:
         if name not in TABLES:
-            hint = " belongs into the file of one node: weft up FILE --check looks at that" if _is_of_node(name) else f" is no table{nearest(name, TABLES)}"
+            hint = OF_ONE if _is_of_node(name) else f" is no table{nearest(name, TABLES)}"
             said.append(f"E02 {name}: [{name}]{hint}")
     times = _times(Table(document.get("fleet", {}), "fleet", said))
     metrics = _metrics(document, said)
