@@ -9,6 +9,7 @@ import pytest
 
 from weft.base.errors import UserError
 from weft.cli import store, store_calls
+from weft.cli.which import PORT
 
 Orders = list[tuple[str, dict[str, Any]]]
 SIDE = {"node": "b", "tick": 7, "tock": 9, "at": 1.5, "by": "ann", "value": "cb4035800000000000"}
@@ -39,7 +40,7 @@ def ordered(monkeypatch: pytest.MonkeyPatch) -> Callable[[Any], Orders]:
         heard: Orders = []
 
         def order(port: int, name: str, **fields: Any) -> Any:
-            heard.append((name, {"port": port, **fields} if port != store.PORT else fields))
+            heard.append((name, {"port": port, **fields} if port != PORT else fields))
             if isinstance(answer, Exception):
                 raise answer
             return answer

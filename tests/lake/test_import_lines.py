@@ -20,7 +20,7 @@ from weft.lake.importing.dcamp import DcampParser
 from weft.lake.importing.delimited import CsvParser, Reading
 from weft.lake.importing.found import (
     BLANK,
-    COMMENT,
+    HEADER,
     HEARTBEAT,
     Found,
     Many,
@@ -211,7 +211,7 @@ def test_a_table_says_by_its_names_what_its_columns_are() -> None:
         "2026-11-21T01:43:10Z,n7",
         "a,b,c,d,e,f,g,h,i",
     )
-    assert (COMMENT, Refused("missing-field"), Refused("undecodable")) == (header, short, long)
+    assert (HEADER, Refused("missing-field"), Refused("undecodable")) == (header, short, long)
     assert isinstance(found, Sample)
     assert found.about.definition is not None
     assert (1795225390369000000, 95133, 217439) == found[1:4]

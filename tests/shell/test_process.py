@@ -16,7 +16,7 @@ from tests.shell.world import World, samples_in
 from weft.base.errors import OurFault, StorageFailed, UserError
 from weft.base.now import SECOND
 from weft.base.records import DamageRecord, Stream, StreamRecord
-from weft.cli.asking import try_status
+from weft.cli.asking import HTTP_PORT, try_status
 from weft.cli.journal import accept_loss
 from weft.node.guard import MemoryExceeded
 from weft.node.roles import role_record
@@ -135,7 +135,7 @@ def test_a_fault_of_its_own_anywhere_ends_a_node_with_70_and_the_next_start_rest
             loop.call_later(0.2, made.runner.order, "measurement", "nonsense")
         else:
             made.telemetry.http.routes["/status"] = Route(fault)  # type: ignore[arg-type]  # and here
-            loop.call_later(0.2, ask, loop, chosen.node.port + process.HTTP_PORT)
+            loop.call_later(0.2, ask, loop, chosen.node.port + HTTP_PORT)
         async with asyncio.timeout(PATIENCE_S):
             return await made.run()
 

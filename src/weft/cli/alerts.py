@@ -9,19 +9,20 @@ from weft.cli.asking import order, page_of
 from weft.cli.kit.exits import DONE, NOT_SO, complain
 from weft.cli.kit.options import Flag
 from weft.cli.kit.text import clean
+from weft.cli.which import PORT, AskedPort
 
 COLUMNS: Final = ("since", "severity", "node", "alert", "value", "condition", "series", "says")
 RANKS: Final = {"critical": 0, "warning": 1}
 
 
-def alerts(*, port: int = 27_500, all: Flag = False, forget: str = "", json: Flag = False) -> int:  # noqa: A002  # the name of the option
+def alerts(*, port: AskedPort = PORT, all: Flag = False, forget: str = "", json: Flag = False) -> int:  # noqa: A002  # the name of the option
     """Show firing alerts: at the root those of the whole fleet, at any other node only its own.
 
     Sinks that could not be notified are listed below. Alerts are `[alert.…]` of the fleet's file, sinks are
     `[notify.…]` of the root's own file: docs/alerts.md.
 
     Args:
-        port: first of the node's ten ports.
+        port: the node's name, its state directory, or the first of its ten ports.
         all: also the last that ended since the root started; `weft sql` finds all of them.
         forget: end the alert with this id (of --json) at the root: its node will not come back.
         json: everything as JSON.

@@ -13,6 +13,7 @@ from weft.cli.chain_lines import show, show_spool, spooled, traced, wanted
 from weft.cli.kit.exits import DONE, NOT_SO, notice
 from weft.cli.kit.options import Flag
 from weft.cli.kit.text import clean
+from weft.cli.which import PORT, AskedNode, AskedPort
 
 app = App(name="chain", help="Who stands in the chains of a node; send a message, watch messages pass.")
 
@@ -33,12 +34,12 @@ HINTS = {
 
 @app.command(name="ls", alias="show")
 def list_chains(
-    *, port: int = 27_500, type_name: Annotated[str | None, Parameter(name="--type")] = None, json: Flag = False
+    *, port: AskedPort = PORT, type_name: Annotated[str | None, Parameter(name="--type")] = None, json: Flag = False
 ) -> int:
     """Show the chains of a node of this machine, each from top to bottom: who stands there, and what it did.
 
     Args:
-        port: first of the ten ports of the node.
+        port: the node's name, its state directory, or the first of its ten ports.
         type_name: only the chains of this type, e.g. demo.report.
         json: all facts as JSON.
     """
@@ -59,7 +60,7 @@ def trace(
     on: Annotated[Way | None, Parameter(show_default=False)] = None,
     count: int = 1,
     seconds: float = 5.0,
-    port: int = 27_500,
+    port: AskedPort = PORT,
     json: Flag = False,
 ) -> int:
     """Show what each link does to the next messages of a type: `weft chain trace demo.report`.
@@ -72,7 +73,7 @@ def trace(
         on: only `in`: what arrives at the node, or `out`: what is sent there; left out: both.
         count: end after so many, at most 1,000.
         seconds: wait for so long, at most 30.
-        port: first of the ten ports of the node.
+        port: the node's name, its state directory, or the first of its ten ports.
         json: all facts as JSON.
     """
     if not 1 <= count <= TRACED_MAX or not 0 < seconds <= TRACE_S_MAX:
@@ -89,11 +90,11 @@ def trace(
 
 
 @app.command
-def spool(*, port: int = 27_500, json: Flag = False) -> int:
+def spool(*, port: AskedPort = PORT, json: Flag = False) -> int:
     """Show what waits on the disk of a node of this machine to go up, and what has come and not ended: `weft chain spool`.
 
     Args:
-        port: first of the ten ports of the node.
+        port: the node's name, its state directory, or the first of its ten ports.
         json: all facts as JSON.
     """
     told = spooled(status_of(port))
@@ -105,7 +106,7 @@ def spool(*, port: int = 27_500, json: Flag = False) -> int:
 
 
 @app.command
-def forget(name: str, /, *, port: int = 27_500, json: Flag = False) -> int:
+def forget(name: str, /, *, port: AskedPort = PORT, json: Flag = False) -> int:
     """Forget a reader that confirms and is away: what waits for it is given up, and nothing is kept for it any more.
 
     `weft chain ls` shows who is remembered, and what waits. A reader that is attached cannot be forgotten. Exit status 1
@@ -113,7 +114,7 @@ def forget(name: str, /, *, port: int = 27_500, json: Flag = False) -> int:
 
     Args:
         name: what the program calls itself.
-        port: first of the ten ports of the node.
+        port: the node's name, its state directory, or the first of its ten ports.
         json: the answer as JSON.
     """
     told = order(port, "forget-reader", reader=name)
@@ -171,7 +172,7 @@ def send(
     fmt: Literal["raw", "text", "json", "msgpack", "xml"] | None = None,
     want: Literal["spool", "dest", "none"] = "spool",
     keep: Literal["disk", "memory"] = "disk",
-    node: str | None = None,
+    node: AskedNode = None,
     json: Flag = False,
 ) -> int:  # tidy: each is an option of the command line
     """Send one message, and say what became of it: `weft chain send demo.report '<report type="leaf"/>'`.
@@ -185,7 +186,7 @@ def send(
         fmt: how filters read it; default text, raw from standard input.
         want: which answer to wait for: `spool` (the node is responsible for it), `dest` (the next node has it), none.
         keep: `memory`: never on a disk, and lost with the node.
-        node: a node's name, its state directory, or an endpoint; default: the only one that runs here.
+        node: a node's name, its state directory, the first of its ten ports, or an endpoint; default: the only one that runs here.
         json: the answer as JSON.
     """
     from weft.cli.chain_calls import send_once
@@ -210,7 +211,7 @@ def watch(
     on: Way = "in",
     place: str = "after-all",
     count: int | None = None,
-    node: str | None = None,
+    node: AskedNode = None,
     json: Flag = False,
 ) -> int:  # tidy: each is an option of the command line
     """Watch messages pass, behind all others in their chain: `weft chain watch demo.report --on out`; Ctrl-C ends it.
@@ -222,7 +223,7 @@ def watch(
         on: `in`: what arrives at the node; `out`: what is sent there.
         place: where to stand: before-all, after-all, or a number, as `weft chain ls` shows them.
         count: end after so many.
-        node: a node's name, its state directory, or an endpoint; default: the only one that runs here.
+        node: a node's name, its state directory, the first of its ten ports, or an endpoint; default: the only one that runs here.
         json: each message as JSON.
     """
     from weft.cli.chain_calls import place_of, watch_messages

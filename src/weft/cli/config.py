@@ -19,6 +19,7 @@ from weft.cli.config_store import CONFIG, Change, Outcome, Past, Running, Store,
 from weft.cli.kit.exits import DONE, NOT_SO, notice
 from weft.cli.kit.options import Flag
 from weft.cli.kit.text import clean
+from weft.cli.which import PORT, AskedPort
 from weft.node.fleet import Fleet, Reading, read_fleet
 from weft.node.fleetkeys import GLOBAL, canonical, from_pairs, to_pairs
 from weft.node.fleetparts import SPANS, Mistake, in_seconds, refusal
@@ -34,7 +35,6 @@ app.command(
 
 Ack = Literal["", "quorum", "local"]
 Output = Annotated[Path | None, Parameter(name=["--output", "-o"])]
-PORT: Final = 27_500
 HISTORY: Final = 20
 EVERY: Final = "1s"
 
@@ -75,7 +75,7 @@ def show(file: Path, /, *, json: Flag = False) -> None:
 
 
 @app.command
-def diff(file: Path, other: Path | None = None, /, *, port: int = PORT, json: Flag = False) -> int:
+def diff(file: Path, other: Path | None = None, /, *, port: AskedPort = PORT, json: Flag = False) -> int:
     """Show the differences to another file, or to the running fleet.
 
     `weft config diff old.toml new.toml`, or against the fleet that the node at PORT belongs to: `weft config diff
@@ -113,7 +113,7 @@ def convert(file: Path, /, *, output: Output = None, json: Flag = False) -> None
 
 
 @app.command
-def export(*, output: Output = None, port: int = PORT, json: Flag = False) -> None:
+def export(*, output: Output = None, port: AskedPort = PORT, json: Flag = False) -> None:
     """Write the running fleet as a file: `weft config export -o fleet.toml`; loading that changes nothing."""
     from weft.node.fleettext import to_toml  # only here
 
@@ -140,7 +140,7 @@ def set_value(
     ttl: str | None = None,
     if_number: int | None = None,
     ack: Ack = "",
-    port: int = PORT,
+    port: AskedPort = PORT,
     json: Flag = False,
 ) -> None:
     """Write one value: `weft config set web/metric/cpu '{"detail": "CPU", "rate": "100ms"}'`.
@@ -153,7 +153,7 @@ def set_value(
         ttl: the root deletes the key after that time, like 30s or 2h.
         if_number: only if the key's last write has this number; 0: only if the key is absent.
         ack: who must have it: quorum (most of the first-level collectors) or local (the root alone).
-        port: first port of the root.
+        port: the root's name, its state directory, or the first of its ten ports.
         json: number, count and confirmation as JSON.
     """
     path = full_key(key)
@@ -162,7 +162,7 @@ def set_value(
 
 
 @app.command
-def get(key: str, /, *, port: int = PORT, json: Flag = False) -> None:
+def get(key: str, /, *, port: AskedPort = PORT, json: Flag = False) -> None:
     """Print one value: `weft config get web/metric/cpu`; --json: with the number of its last write."""
     path = full_key(key)
     found = next((entry for entry in Running(port).entries(path) if entry.key == path), None)
@@ -175,14 +175,14 @@ def get(key: str, /, *, port: int = PORT, json: Flag = False) -> None:
 
 
 @app.command
-def delete(key: str, /, *, if_number: int | None = None, port: int = PORT, json: Flag = False) -> None:
+def delete(key: str, /, *, if_number: int | None = None, port: AskedPort = PORT, json: Flag = False) -> None:
     """Delete one key: `weft config delete web/metric/cpu`."""
     path = full_key(key)
     _tell_outcome(path, Running(port).write(path, "", None, if_number), json=json)
 
 
 @app.command(name="list")
-def list_keys(prefix: str = CONFIG, /, *, port: int = PORT, json: Flag = False) -> None:
+def list_keys(prefix: str = CONFIG, /, *, port: AskedPort = PORT, json: Flag = False) -> None:
     """Print keys and values: `weft config list`, `weft config list web`, `weft config list /` for everything."""
     entries = [entry for subtree in subtrees_of(prefix) for entry in Running(port).entries(subtree)]
     if json:
@@ -193,7 +193,7 @@ def list_keys(prefix: str = CONFIG, /, *, port: int = PORT, json: Flag = False) 
 
 
 @app.command
-def load(file: Path, /, *, port: int = PORT, json: Flag = False) -> None:
+def load(file: Path, /, *, port: AskedPort = PORT, json: Flag = False) -> None:
     """Make the running fleet match a file, with as few writes as possible: `weft config load fleet.toml`.
 
     What the file does not name is deleted under /CONFIG/; `weft config diff fleet.toml` shows it beforehand.
@@ -209,13 +209,13 @@ def load(file: Path, /, *, port: int = PORT, json: Flag = False) -> None:
 
 
 @app.command
-def history(prefix: str = CONFIG, /, *, limit: int = HISTORY, port: int = PORT, json: Flag = False) -> None:
+def history(prefix: str = CONFIG, /, *, limit: int = HISTORY, port: AskedPort = PORT, json: Flag = False) -> None:
     """Print the last writes, newest first: `weft config history web`.
 
     Args:
         prefix: only keys under it.
         limit: how many.
-        port: first port of the root.
+        port: the root's name, its state directory, or the first of its ten ports.
         json: as JSON, times in nanoseconds since 1970.
     """
     found = [write for subtree in subtrees_of(prefix) for write in Running(port).history(subtree, limit)]
@@ -228,7 +228,7 @@ def history(prefix: str = CONFIG, /, *, limit: int = HISTORY, port: int = PORT, 
 
 
 @app.command
-def rollback(number: int, prefix: str = CONFIG, /, *, port: int = PORT, json: Flag = False) -> None:
+def rollback(number: int, prefix: str = CONFIG, /, *, port: AskedPort = PORT, json: Flag = False) -> None:
     """Restore keys to their values just after write NUMBER, with new writes: `weft config rollback 12 web`."""
     store = Running(port)
     below, *alone = subtrees_of(prefix)
@@ -237,13 +237,13 @@ def rollback(number: int, prefix: str = CONFIG, /, *, port: int = PORT, json: Fl
 
 
 @app.command
-def watch(prefix: str = CONFIG, /, *, every: str = EVERY, port: int = PORT, json: Flag = False) -> None:
+def watch(prefix: str = CONFIG, /, *, every: str = EVERY, port: AskedPort = PORT, json: Flag = False) -> None:
     """Print changes as they come, until Ctrl-C: `weft config watch web`.
 
     Args:
         prefix: only keys under it.
         every: how often to ask the node.
-        port: first port of any node.
+        port: any node's name, its state directory, or the first of its ten ports.
         json: one line of JSON per change.
     """
     pause = span_ns(every)

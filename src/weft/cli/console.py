@@ -11,19 +11,20 @@ from weft.base.settings import span_ns
 from weft.cli.asking import HTTP_PORT, LOCAL, page_of, post
 from weft.cli.config_store import user_name
 from weft.cli.kit.options import Flag
+from weft.cli.which import PORT, AskedPort
 
 app = App(name="console", help="Where the console of a node is: the fleet in a browser; log in to it.")
 
 
 @app.default
-def console(*, port: int = 27_500, json: Flag = False) -> int:
+def console(*, port: AskedPort = PORT, json: Flag = False) -> int:
     """Print the address of a node's console, and of the root's, which knows the whole fleet.
 
     Every node has one at its port +6. A browser on this machine may read it; on a closed fabric one from elsewhere
     needs a way to this machine, such as `ssh -L`.
 
     Args:
-        port: first of the node's ten ports.
+        port: the node's name, its state directory, or the first of its ten ports.
         json: the same as JSON.
     """
     told = page_of(port, "status")
@@ -48,14 +49,14 @@ def console(*, port: int = 27_500, json: Flag = False) -> int:
 
 
 @app.command
-def login(*, port: int = 27_500, who: str = "", span: str = "8h", json: Flag = False) -> int:
+def login(*, port: AskedPort = PORT, who: str = "", span: str = "8h", json: Flag = False) -> int:
     """Print an address at which a browser may change what the console shows, for a while: `weft console login --who anna`.
 
     Asked on the machine of the node, by the user it runs as. The part behind `#` is a key: who has it may do, until it
     ends or the node starts anew, all that the command line may do at this node. What is changed is written down with the name.
 
     Args:
-        port: first of the node's ten ports.
+        port: the node's name, its state directory, or the first of its ten ports.
         who: the name that stands beside each change; default: yours on this machine.
         span: for how long, a day at most, such as `30m`.
         json: the same as JSON.

@@ -56,7 +56,7 @@ def sessions(*, node: Node = None, json: Flag = False) -> int:
     """List the sessions that nodes of this machine have.
 
     Args:
-        node: only of this one: a node's name, state directory or endpoint; default: WEFT_DOC, else all.
+        node: only of this one: a node's name, state directory, first port or endpoint; default: WEFT_DOC, else all.
         json: one array.
     """
     from weft.client.doc.finding import VARIABLE, alive
@@ -87,7 +87,7 @@ def status(*, node: Node = None, session: Session = "", json: Flag = False) -> i
     """Show how a session stands here: who we are, who is connected, what is entered, and whether anything waits.
 
     Args:
-        node: a node's name, state directory or endpoint; default: WEFT_DOC, else the only one that runs here.
+        node: a node's name, state directory, first port or endpoint; default: WEFT_DOC, else the only one that runs here.
         session: its name, where the node has several.
         json: one object, with more.
     """
@@ -116,7 +116,7 @@ def peers(*, node: Node = None, session: Session = "", json: Flag = False) -> in
     """Show who is connected, who was, who is called.
 
     Args:
-        node: a node's name, state directory or endpoint; default: WEFT_DOC, else the only one that runs here.
+        node: a node's name, state directory, first port or endpoint; default: WEFT_DOC, else the only one that runs here.
         session: its name, where the node has several.
         json: one array.
     """
@@ -157,7 +157,7 @@ def sources(*, node: Node = None, session: Session = "", json: Flag = False) -> 
     """Show whose entries are here, and up to which number; each start of a node is a source of its own.
 
     Args:
-        node: a node's name, state directory or endpoint; default: WEFT_DOC, else the only one that runs here.
+        node: a node's name, state directory, first port or endpoint; default: WEFT_DOC, else the only one that runs here.
         session: its name, where the node has several.
         json: one array.
     """
@@ -181,7 +181,7 @@ def digest(*, node: Node = None, session: Session = "", json: Flag = False) -> i
     """Print what is equal anywhere if the document is: SHA-256 of its canonical form, and the check of the log.
 
     Args:
-        node: a node's name, state directory or endpoint; default: WEFT_DOC, else the only one that runs here.
+        node: a node's name, state directory, first port or endpoint; default: WEFT_DOC, else the only one that runs here.
         session: its name, where the node has several.
         json: as JSON.
     """
@@ -215,7 +215,7 @@ def log(
         words: where, as for weft doc add.
         tail: only the last so many.
         source: only of this one; its beginning is enough.
-        node: a node's name, state directory or endpoint; default: WEFT_DOC, else the only one that runs here.
+        node: a node's name, state directory, first port or endpoint; default: WEFT_DOC, else the only one that runs here.
         session: its name, where the node has several.
         json: one object a line.
     """
@@ -261,7 +261,7 @@ def conflicts(
 
     Args:
         every: those that are decided, too.
-        node: a node's name, state directory or endpoint; default: WEFT_DOC, else the only one that runs here.
+        node: a node's name, state directory, first port or endpoint; default: WEFT_DOC, else the only one that runs here.
         session: its name, where the node has several.
         json: one array.
     """
@@ -284,7 +284,7 @@ def parked(*, node: Node = None, session: Session = "", json: Flag = False) -> i
     """List entries that wait for what they refer to: it is entered elsewhere, and has not come yet.
 
     Args:
-        node: a node's name, state directory or endpoint; default: WEFT_DOC, else the only one that runs here.
+        node: a node's name, state directory, first port or endpoint; default: WEFT_DOC, else the only one that runs here.
         session: its name, where the node has several.
         json: one array.
     """
@@ -306,7 +306,7 @@ def watch(*, count: int | None = None, node: Node = None, session: Session = "",
 
     Args:
         count: end after so many changes.
-        node: a node's name, state directory or endpoint; default: WEFT_DOC, else the only one that runs here.
+        node: a node's name, state directory, first port or endpoint; default: WEFT_DOC, else the only one that runs here.
         session: its name, where the node has several.
         json: one object a change.
     """

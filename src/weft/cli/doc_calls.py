@@ -9,6 +9,7 @@ from cyclopts import Parameter
 
 from weft.base.errors import UserError
 from weft.cli.kit.exits import DENIED, DONE, NOT_SO, UNREACHABLE, USAGE, complain
+from weft.cli.which import AskedNode
 from weft.client.doc.client import Client
 from weft.client.doc.errors import DocError
 
@@ -48,7 +49,7 @@ INERT: Final[dict[str, str]] = {
 }
 """What to do about an entry that is in the log and changes nothing (DOC-035)."""
 Many = Annotated[tuple[str, ...], Parameter(negative="", show_default=False)]
-Node = Annotated[str | None, Parameter(show_default=False)]
+Node = AskedNode
 Session = Annotated[str, Parameter(show_default=False)]
 Words = Annotated[str, Parameter(allow_leading_hyphen=True)]
 File = Annotated[str, Parameter(allow_leading_hyphen=True)]

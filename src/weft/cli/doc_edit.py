@@ -38,7 +38,7 @@ def add(
         text: of the tag that is typed; without one it is appended to the text of the place.
         by: who enters this; default: the operator of the node.
         force: above a later entry of somebody else; and even if this node does not find what it refers to.
-        node: a node's name, state directory or endpoint; default: WEFT_DOC, else the only one that runs here.
+        node: a node's name, state directory, first port or endpoint; default: WEFT_DOC, else the only one that runs here.
         session: its name, where the node has several.
         json: the answer as JSON.
     """
@@ -66,7 +66,7 @@ def set_value(
         text: the text of the element: `weft doc set path=venue --text "Hall 5"` makes a venue if there is none.
         by: who enters this; default: the operator of the node.
         force: above a later entry of somebody else; and even if this node does not find what it refers to.
-        node: a node's name, state directory or endpoint; default: WEFT_DOC, else the only one that runs here.
+        node: a node's name, state directory, first port or endpoint; default: WEFT_DOC, else the only one that runs here.
         session: its name, where the node has several.
         json: the answer as JSON.
     """
@@ -83,7 +83,7 @@ def remove(
         words: where, as for weft doc add; weft doc show prints the eids.
         by: who enters this; default: the operator of the node.
         force: above a later entry of somebody else; and even if this node does not find what it refers to.
-        node: a node's name, state directory or endpoint; default: WEFT_DOC, else the only one that runs here.
+        node: a node's name, state directory, first port or endpoint; default: WEFT_DOC, else the only one that runs here.
         session: its name, where the node has several.
         json: the answer as JSON.
     """
@@ -109,7 +109,7 @@ def undo(
         entry: another one, SOURCE:N as weft doc log shows it, also of another person.
         by: of whom the last entry is taken back, and who does it; default: the operator of the node.
         force: even where somebody else has written since.
-        node: a node's name, state directory or endpoint; default: WEFT_DOC, else the only one that runs here.
+        node: a node's name, state directory, first port or endpoint; default: WEFT_DOC, else the only one that runs here.
         session: its name, where the node has several.
         json: the answer as JSON.
     """
@@ -128,7 +128,7 @@ def redo(
     Args:
         by: whose; default: the operator of the node.
         force: even where somebody else has written since.
-        node: a node's name, state directory or endpoint; default: WEFT_DOC, else the only one that runs here.
+        node: a node's name, state directory, first port or endpoint; default: WEFT_DOC, else the only one that runs here.
         session: its name, where the node has several.
         json: the answer as JSON.
     """
@@ -161,7 +161,7 @@ def resolve(
         seen: leave everything as it is; nobody needs to look at it again.
         value: neither: this.
         by: who decides; default: the operator of the node.
-        node: a node's name, state directory or endpoint; default: WEFT_DOC, else the only one that runs here.
+        node: a node's name, state directory, first port or endpoint; default: WEFT_DOC, else the only one that runs here.
         session: its name, where the node has several.
         json: the answer as JSON.
     """
@@ -181,7 +181,7 @@ def chat(*words: Words, node: Node = None, session: Session = "", json: Flag = F
 
     Args:
         words: of the text.
-        node: a node's name, state directory or endpoint; default: WEFT_DOC, else the only one that runs here.
+        node: a node's name, state directory, first port or endpoint; default: WEFT_DOC, else the only one that runs here.
         session: its name, where the node has several.
         json: as JSON.
     """

@@ -82,7 +82,7 @@ def export(
         file: its ending says what is written: .ndjson the log, .xml DerbyXML, .json DerbyJSON, .csv the score sheet;
             left out: standard output.
         form: what is written, whatever the file is called: ndjson, derbyxml, derbyjson, csv.
-        node: a node's name, state directory or endpoint; default: WEFT_DOC, else the only one that runs here.
+        node: a node's name, state directory, first port or endpoint; default: WEFT_DOC, else the only one that runs here.
         session: its name, where the node has several.
         json: what was written where, as JSON.
     """
@@ -159,7 +159,7 @@ def import_file(
         if_empty: only if nobody has entered anything, here or at a node that is connected.
         wait: so many seconds for the node, if it is still starting.
         settle: with --if-empty: so many seconds for others to connect and to send what they have.
-        node: a node's name, state directory or endpoint; default: WEFT_DOC, else the only one that runs here.
+        node: a node's name, state directory, first port or endpoint; default: WEFT_DOC, else the only one that runs here.
         session: its name, where the node has several.
         json: the counts as JSON.
     """
@@ -297,7 +297,7 @@ def verify(
 
     Args:
         file: of weft doc export; left out: what a node has, against what it says of it.
-        node: a node's name, state directory or endpoint; default: WEFT_DOC, else the only one that runs here.
+        node: a node's name, state directory, first port or endpoint; default: WEFT_DOC, else the only one that runs here.
         session: its name, where the node has several.
         json: the findings as JSON.
     """

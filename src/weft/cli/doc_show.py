@@ -41,7 +41,7 @@ def show(
         until: with that entry and all before it in the document's order: SOURCE:NUMBER as weft doc log shows.
         eids: --no-eids: without them.
         c14n: as Canonical XML, byte for byte what the digest is of.
-        node: a node's name, state directory or endpoint; default: WEFT_DOC, else the only one that runs here.
+        node: a node's name, state directory, first port or endpoint; default: WEFT_DOC, else the only one that runs here.
         session: its name, where the node has several.
         json: xml, digest, check and operations as one object.
     """
@@ -87,7 +87,7 @@ def replay(
         schema: with --from-lake: the TOML file, where the session had one of its own.
         eids: --no-eids: without them.
         c14n: as Canonical XML, byte for byte what the digest is of.
-        node: a node's name, state directory or endpoint; default: WEFT_DOC, else the only one that runs here.
+        node: a node's name, state directory, first port or endpoint; default: WEFT_DOC, else the only one that runs here.
         session: its name, where the node has several.
         json: xml, digest, check and operations as one object.
     """

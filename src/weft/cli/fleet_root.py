@@ -7,6 +7,7 @@ from cyclopts import App, Parameter
 
 from weft.cli.asking import order
 from weft.cli.kit.text import clean
+from weft.cli.which import PORT, AskedPort
 
 app = App(name="fleet", help="Mend a fleet that follows a wrong root.")
 
@@ -18,7 +19,7 @@ NOW: Final = {
 
 
 @app.command(name="reset-root")
-def reset_root(*, port: int = 27_500, json: Annotated[bool, Parameter(negative="")] = False) -> int:
+def reset_root(*, port: AskedPort = PORT, json: Annotated[bool, Parameter(negative="")] = False) -> int:
     """Let a node forget which root it follows, and what it has promised: `weft fleet reset-root --port 27510`.
 
     For a fleet that waits for a root that does not exist. Give it at every node, first at the one that is the root by
@@ -26,7 +27,7 @@ def reset_root(*, port: int = 27_500, json: Annotated[bool, Parameter(negative="
     journals, and goes up when there is a root again.
 
     Args:
-        port: first port of the node.
+        port: the node's name, its state directory, or the first of its ten ports.
         json: what was forgotten, as JSON.
     """
     told = order(port, "reset-root")

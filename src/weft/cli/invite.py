@@ -15,11 +15,11 @@ from weft.base.settings import span_ns
 from weft.cli.asking import order, status_of, try_status
 from weft.cli.kit.options import Flag
 from weft.cli.kit.text import clean
+from weft.cli.which import PORT, AskedPort
 
 app = App(name="invite", help="Let another machine into the fabric: prints the token that `weft join` takes there.")
 
 For = Annotated[str, Parameter(name="--for")]
-PORT: Final = 27_500
 START_S: Final = 20.0  # seconds in which a restarted node has to answer again
 LOOK_S: Final = 0.1
 STRANGERS: Final = """\
@@ -36,7 +36,7 @@ def invite(  # tidy: each is an option of the command line
     lasts: For = "15m",
     names: str = "*",
     listen: str | None = None,
-    port: int = PORT,
+    port: AskedPort = PORT,
     json: Flag = False,
 ) -> int:
     """Print the line with which another machine joins: `weft invite`, and there `weft join TOKEN`.
@@ -51,7 +51,7 @@ def invite(  # tidy: each is an option of the command line
         lasts: how long, e.g. 15m, 2h, 7d.
         names: a pattern of the names that may join, e.g. 'pi*'.
         listen: the address of this machine at which others reach the root; needed once.
-        port: first of the root's ten ports.
+        port: the root's name, its state directory, or the first of its ten ports.
         json: the invitation as JSON; the token is one of its fields.
     """
     span = span_ns(lasts)
@@ -100,11 +100,11 @@ def _leads(status: dict[str, Any]) -> bool:
 
 
 @app.command(name="ls")
-def show(*, port: int = PORT, json: Flag = False) -> int:
+def show(*, port: AskedPort = PORT, json: Flag = False) -> int:
     """Show the invitations of the root: which are open, who has joined by them.
 
     Args:
-        port: first of the root's ten ports.
+        port: the root's name, its state directory, or the first of its ten ports.
         json: as JSON.
     """
     from weft.cli.kit.console import console, plain_table  # rich is a sixth of what the other commands here cost
@@ -124,12 +124,12 @@ def show(*, port: int = PORT, json: Flag = False) -> int:
 
 
 @app.command(name="revoke")
-def revoke(ident: str, /, *, port: int = PORT, json: Flag = False) -> int:
+def revoke(ident: str, /, *, port: AskedPort = PORT, json: Flag = False) -> int:
     """Withdraw an invitation: its token is no longer accepted. Machines that have joined stay; see weft key revoke.
 
     Args:
         ident: its id, as weft invite ls shows it.
-        port: first of the root's ten ports.
+        port: the root's name, its state directory, or the first of its ten ports.
         json: {"ident"}.
     """
     order(port, "withdraw", ident=ident)

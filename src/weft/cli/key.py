@@ -13,10 +13,10 @@ from weft.cli.asking import order, status_of
 from weft.cli.kit.console import console, plain_table
 from weft.cli.kit.options import Flag
 from weft.cli.kit.text import clean
+from weft.cli.which import PORT, AskedPort
 
 app = App(name="key", help="Whose keys the fabric knows; renew one, take one back.")
 
-PORT: Final = 27_500
 PATIENCE_S: Final = 60.0
 LOOK_S: Final = 0.2
 NAMED_MAX: Final = 8
@@ -27,11 +27,11 @@ SHOWN: Final = 12  # characters shown of a key and of a UUID, enough to distingu
 
 
 @app.command(name="ls")
-def show(*, port: int = PORT, json: Flag = False) -> int:
+def show(*, port: AskedPort = PORT, json: Flag = False) -> int:
     """Show whose keys a node knows: name, role, until when, and how the key begins.
 
     Args:
-        port: first of the node's ten ports.
+        port: the node's name, its state directory, or the first of its ten ports.
         json: as JSON, with whole keys.
     """
     told = order(port, "keys")["keys"]
@@ -50,7 +50,7 @@ def show(*, port: int = PORT, json: Flag = False) -> int:
 
 
 @app.command(name="revoke")
-def revoke(node: str, /, *, port: int = PORT, json: Flag = False) -> int:
+def revoke(node: str, /, *, port: AskedPort = PORT, json: Flag = False) -> int:
     """Invalidate the keys of a node: `weft key revoke pi7`, at the root. For a machine that is lost or stolen.
 
     Reachable nodes refuse it within a second and close its connections; a part of the fabric that is cut off does so
@@ -58,7 +58,7 @@ def revoke(node: str, /, *, port: int = PORT, json: Flag = False) -> int:
 
     Args:
         node: its name, or its UUID.
-        port: first of the root's ten ports.
+        port: the root's name, its state directory, or the first of its ten ports.
         json: {"name", "uuid"} of the node.
     """
     told = order(port, "revoke-key", node=node)
@@ -69,7 +69,7 @@ def revoke(node: str, /, *, port: int = PORT, json: Flag = False) -> int:
 
 @app.command(name="rotate")
 def rotate(
-    node: str = "", /, *, everybody: All = False, now: Flag = False, port: int = PORT, json: Flag = False
+    node: str = "", /, *, everybody: All = False, now: Flag = False, port: AskedPort = PORT, json: Flag = False
 ) -> int:
     """Let a node have another key, without a sample or a value lost: `weft key rotate`, at any node, for its own key.
 
@@ -82,7 +82,7 @@ def rotate(
         node: its name; nothing: the node at this port.
         everybody: all nodes, at the root.
         now: of the root's own key: wait for nobody. Who was away then comes in again by weft invite and weft join.
-        port: first of the node's ten ports.
+        port: the node's name, its state directory, or the first of its ten ports.
         json: what is done, as JSON.
     """
     if everybody and node:

@@ -31,7 +31,7 @@ STATUSES: Final = {
 """Each number once, by the first of its codes."""
 VARIABLES: Final = {
     "WEFT_LAKE": "the lake's directory, in place of --lake",
-    "WEFT_NODE": "the node whose chains are meant: an endpoint, a state directory or a name",
+    "WEFT_NODE": "the node that is meant: a name, a state directory, or an endpoint of its chains",
     "WEFT_STORE": "the node with the shared store: HOST:PORT",
     "WEFT_CATALOG": "the broker: HOST:PORT",
     "WEFT_DOC": "the node with the document: a name or a state directory",

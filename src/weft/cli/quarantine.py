@@ -8,17 +8,18 @@ from typing import Any, Final
 from weft.cli.asking import page_of
 from weft.cli.kit.options import Flag
 from weft.cli.kit.text import clean
+from weft.cli.which import PORT, AskedPort
 
 LINE_BYTES: Final = 16
 
 
-def quarantine(*, port: int = 27_500, json: Flag = False) -> int:
+def quarantine(*, port: AskedPort = PORT, json: Flag = False) -> int:
     """Show the last messages that the node at PORT has refused, the newest first: who said what, and why it is none.
 
     A node keeps at most 100 of them, in memory only, and of each the first 256 bytes of at most 8 frames.
 
     Args:
-        port: first of the node's ten ports.
+        port: the node's name, its state directory, or the first of its ten ports.
         json: all of it as JSON, frames as hex.
     """
     told = page_of(port, "quarantine")

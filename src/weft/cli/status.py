@@ -12,6 +12,7 @@ from weft.base.now import SECOND
 from weft.cli.asking import LOCAL, status_of
 from weft.cli.kit.exits import DONE, NOT_SO
 from weft.cli.kit.options import Flag
+from weft.cli.which import PORT, AskedPort
 from weft.wire.discovery import LEVEL_NAMES
 
 Ask = Callable[[int, str], dict[str, Any]]
@@ -65,14 +66,14 @@ class Picture(NamedTuple):
     """The status of every node that answers: the asked one, the root, the others."""
 
 
-def status(*, port: int = 27_500, long: Flag = False, watch: Flag = False, json: Flag = False) -> int:
+def status(*, port: AskedPort = PORT, long: Flag = False, watch: Flag = False, json: Flag = False) -> int:
     """Show the whole fleet: who is where, which configuration each node runs, and how it is.
 
     Any node can be asked; the root tells who belongs to the fleet. RUNS is the number of the last write of the
     configuration that a node has told to be in force, as in `weft config history`, SAID how long ago it told.
 
     Args:
-        port: first of the ten ports of a node of this machine.
+        port: the node's name, its state directory, or the first of its ten ports.
         long: also links, samples, spool, journal and memory of every node that answers.
         watch: go on showing the fleet, as weft top does.
         json: all facts as JSON: the fleet, the nodes without a group, the status of every node that answers.

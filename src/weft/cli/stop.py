@@ -7,11 +7,12 @@ from cyclopts import Parameter
 
 from weft.cli.asking import order
 from weft.cli.kit.exits import DONE, NOT_SO, notice
+from weft.cli.which import PORT, AskedPort
 
 MEND: Final = "weft status shows the groups; one node ends by Ctrl-C, by kill and its process, a service by systemctl stop weft-NAME"
 
 
-def stop(group: str = "", /, *, port: int = 27_500, json: Annotated[bool, Parameter(negative="")] = False) -> int:
+def stop(group: str = "", /, *, port: AskedPort = PORT, json: Annotated[bool, Parameter(negative="")] = False) -> int:
     """Tell the nodes of a group, or all of them, to stop measuring and to wait: `weft stop web`.
 
     They hand over what they have and stay up without a place, until a root starts that calls them. Exit status 1 if
@@ -19,7 +20,7 @@ def stop(group: str = "", /, *, port: int = 27_500, json: Annotated[bool, Parame
 
     Args:
         group: its name; left out: everybody but the root.
-        port: first port of the root.
+        port: the root's name, its state directory, or the first of its ten ports.
         json: who was stopped and who is missing, as JSON.
     """
     told = order(port, "stop", group=group)

@@ -12,6 +12,7 @@ from weft.cli.kit.options import Flag
 from weft.cli.kit.text import clean
 from weft.cli.store_calls import at_store, ordered
 from weft.cli.store_lines import line
+from weft.cli.which import PORT, AskedPort
 from weft.client.store.client import Client
 from weft.client.store.values import MISSING
 from weft.wire.store.pack import pack, unpack
@@ -32,7 +33,6 @@ app.command("weft.cli.store_lake:get", name="get", help="The value that stood at
 app.command("weft.cli.store_lake:history", name="history", help="The versions of an entry, from the lake.")
 
 What = Literal["list", "add", "remove", "set"]
-PORT: Final = 27_500
 DELETERS: Final = (None, "actor", "del")
 WAITING: Final = {
     "OFFLINE": "has met nobody yet, by no link",
@@ -46,13 +46,17 @@ WAITING: Final = {
 
 @app.command
 def found(
-    value: Annotated[str, Parameter(allow_leading_hyphen=True)] = "null", /, *, port: int = PORT, json: Flag = False
+    value: Annotated[str, Parameter(allow_leading_hyphen=True)] = "null",
+    /,
+    *,
+    port: AskedPort = PORT,
+    json: Flag = False,
 ) -> int:
     """Found the store at one node, once in its life: `weft store found "our house"`; the others join by themselves.
 
     Args:
         value: the root's value, as YAML.
-        port: first of the ten ports of the node.
+        port: the node's name, its state directory, or the first of its ten ports.
         json: the answer as JSON.
     """
     try:
@@ -66,11 +70,11 @@ def found(
 
 
 @app.command
-def state(*, port: int = PORT, json: Flag = False) -> int:
+def state(*, port: AskedPort = PORT, json: Flag = False) -> int:
     """Show how the store of a node stands: whether it has joined, what it holds, what it lacks.
 
     Args:
-        port: first of the ten ports of the node.
+        port: the node's name, its state directory, or the first of its ten ports.
         json: all facts as JSON.
     """
     told = ordered(port, "store-show", what="state")
@@ -95,11 +99,11 @@ def state(*, port: int = PORT, json: Flag = False) -> int:
 
 
 @app.command
-def members(*, port: int = PORT, json: Flag = False) -> int:
+def members(*, port: AskedPort = PORT, json: Flag = False) -> int:
     """List every node that has ever changed the store, as this node knows them.
 
     Args:
-        port: first of the ten ports of the node.
+        port: the node's name, its state directory, or the first of its ten ports.
         json: as JSON.
     """
     told = ordered(port, "store-show", what="members")
@@ -120,12 +124,12 @@ def members(*, port: int = PORT, json: Flag = False) -> int:
 
 
 @app.command
-def conflicts(*, restore: int | None = None, port: int = PORT, json: Flag = False) -> int:
+def conflicts(*, restore: int | None = None, port: AskedPort = PORT, json: Flag = False) -> int:
     """List changes that knew nothing of each other, newest first, or write a loser again: `weft store conflicts --restore 3`.
 
     Args:
         restore: the number of a conflict; what lost it is written as a new change.
-        port: first of the ten ports of the node.
+        port: the node's name, its state directory, or the first of its ten ports.
         json: as JSON.
     """
     if restore is not None:
@@ -142,12 +146,12 @@ def conflicts(*, restore: int | None = None, port: int = PORT, json: Flag = Fals
 
 
 @app.command
-def orphans(*, replay: Flag = False, port: int = PORT, json: Flag = False) -> int:
+def orphans(*, replay: Flag = False, port: AskedPort = PORT, json: Flag = False) -> int:
     """List changes of this node that nobody took, since it had been dropped while it was away.
 
     Args:
         replay: write them anew, as changes of now; then none is left.
-        port: first of the ten ports of the node.
+        port: the node's name, its state directory, or the first of its ten ports.
         json: as JSON.
     """
     if replay:
@@ -159,25 +163,25 @@ def orphans(*, replay: Flag = False, port: int = PORT, json: Flag = False) -> in
 
 
 @nodes.command
-def drop(name: str, /, *, port: int = PORT, json: Flag = False) -> int:
+def drop(name: str, /, *, port: AskedPort = PORT, json: Flag = False) -> int:
     """Say that a node will not come back: nobody waits for it any more, and its later changes are refused everywhere.
 
     Args:
         name: of the node in the store; `weft store members` lists them.
-        port: first of the ten ports of any other node.
+        port: any other node's name, its state directory, or the first of its ten ports.
         json: the answer as JSON.
     """
     return _tell(ordered(port, "store-drop-node", node=name), "{node} is dropped behind its change {tick}", json=json)
 
 
 @app.command
-def deleter(what: What = "list", /, *names: str, port: int = PORT, json: Flag = False) -> int:
+def deleter(what: What = "list", /, *names: str, port: AskedPort = PORT, json: Flag = False) -> int:
     """Say which nodes must have seen a deletion before it is forgotten: `weft store deleter add attic`; default: all.
 
     Args:
         what: list, add, remove, or set; `set` without names: all nodes.
         names: of nodes.
-        port: first of the ten ports of the node.
+        port: the node's name, its state directory, or the first of its ten ports.
         json: as JSON.
     """
     if what in ("add", "remove") and not names:
@@ -201,14 +205,14 @@ def deleter(what: What = "list", /, *names: str, port: int = PORT, json: Flag = 
 
 
 @app.command
-def accept_tick(*, port: int = PORT, json: Flag = False) -> int:
+def accept_tick(*, port: AskedPort = PORT, json: Flag = False) -> int:
     """Let a node whose numbers nobody could confirm go on under its own name.
 
     Only after its disk was lost or is an old copy, and if no node is away that might have heard more of it: a number
     that is used twice never heals.
 
     Args:
-        port: first of the ten ports of the node.
+        port: the node's name, its state directory, or the first of its ten ports.
         json: the answer as JSON.
     """
     told = ordered(port, "store-show", what="state")

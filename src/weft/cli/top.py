@@ -15,19 +15,20 @@ from typing import Any, Final
 from weft.base.errors import UserError
 from weft.cli.asking import HTTP_PORT, LOCAL, text_of
 from weft.cli.kit.options import Flag
+from weft.cli.which import PORT, AskedPort
 
 PATIENCE_S: Final = 10.0
 """Between two lines of a console that lives: it says something each second."""
 ENDS: Final = "qQ\x1b"
 
 
-def top(*, port: int = 27_500, once: Flag = False, json: Flag = False) -> int:
+def top(*, port: AskedPort = PORT, once: Flag = False, json: Flag = False) -> int:
     """Watch the whole fleet in the terminal: who is in trouble, what is missing, CPU, memory, disk, the busiest process.
 
     It is the first screen of weft console. Ask the root: other nodes know what passes them. q ends it.
 
     Args:
-        port: first of the ten ports of a node of this machine.
+        port: the node's name, its state directory, or the first of its ten ports.
         once: show it once, and end; so it is where there is no terminal.
         json: the picture once, as JSON.
     """

@@ -17,6 +17,7 @@ from weft.cli.kit.exits import DONE, NOT_SO, complain
 from weft.cli.kit.options import Flag
 from weft.cli.kit.text import clean
 from weft.cli.status import own_endpoint, picture_of
+from weft.cli.which import PORT, AskedPort
 from weft.lake.layout import STREAMS
 
 NODES_MAX: Final = 64  # queried for a number whose origin is not a node of the fleet
@@ -60,7 +61,7 @@ def trace(
     *,
     stream: str | None = None,
     era: int | None = None,
-    port: int = 27_500,
+    port: AskedPort = PORT,
     lake: Annotated[Path | None, Parameter(name="--lake")] = None,
     json: Flag = False,
 ) -> int:
@@ -78,7 +79,7 @@ def trace(
         number: which of its records.
         stream: samples, messages, events, store, catalog, logs, documents or configuration; default: any.
         era: the start of the origin, as `weft status --json` says it; default: the latest that is found.
-        port: first of the ten ports of a node of this machine; the way up from the origin is asked, too.
+        port: the node's name, its state directory, or the first of its ten ports; the way up from the origin is asked, too.
         lake: also look into the lake in this directory; the root only says whether it has drained it.
         json: one object per record.
     """

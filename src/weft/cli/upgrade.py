@@ -17,6 +17,7 @@ from weft.cli.doctor_node import findings as of_node
 from weft.cli.kit.exits import DONE, NOT_SO
 from weft.cli.kit.options import Flag
 from weft.cli.status import NO_ANSWER, ORDER, Ask, Picture, picture_of
+from weft.cli.which import PORT, AskedPort
 from weft.lake import layout, manifest, offsets, schemas
 from weft.lake.layout import LakeJson, Layout
 from weft.pipeline.doctor import BROKEN, FINE, WARNING, Finding
@@ -90,14 +91,14 @@ def formats(*, json: Flag = False) -> int:
 
 
 @app.command
-def check(*, port: int = 27_500, lake: Path | None = None, json: Flag = False) -> int:
+def check(*, port: AskedPort = PORT, lake: Path | None = None, json: Flag = False) -> int:
     """Say what stands in the way of upgrading the fleet, and in which order its nodes are upgraded: `weft upgrade check`.
 
     Asks the fleet of the node at PORT, if one answers; reads the state of each node of this user here, and a lake. Nothing is changed.
     Exit status 1 if something stands in the way.
 
     Args:
-        port: first of the ten ports of a node of this machine.
+        port: the node's name, its state directory, or the first of its ten ports.
         lake: also this lake.
         json: a JSON object per finding: what, state, text, mend.
     """

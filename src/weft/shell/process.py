@@ -54,7 +54,6 @@ from weft.shell.enrolling import Enrolling
 from weft.shell.exports import export_performers, make_room
 from weft.shell.files import Files
 from weft.shell.health import Machine
-from weft.shell.http.server import with_loopback
 from weft.shell.identity import begin_start
 from weft.shell.inside import Inside
 from weft.shell.journal import DamageNote, Journal, Limits, StorageFull, for_budget
@@ -80,7 +79,6 @@ if TYPE_CHECKING:
     from weft.shell.recorder import Recorder
     from weft.shell.tape import Tape
 
-HTTP_PORT: Final = 6
 LET_GO_S: Final = 3.0  # seconds; longer than the chains core waits by itself
 HAND_OVER_S: Final = 3.0  # seconds in which a stopping node tries to deliver what it has; the rest stays on disk
 DRAIN_S: Final = 10.0  # how long the last segment may take
@@ -353,7 +351,7 @@ class Process:
 
     async def begin(self) -> None:
         """Open every door, and work from then on; what cannot be opened is an error, and closes the others."""
-        table, http, loop = self.settings.node, self.telemetry.http, asyncio.get_running_loop()
+        table, loop = self.settings.node, asyncio.get_running_loop()
         loop.set_exception_handler(self._broken)
         self.employ()  # from the first socket on, messages may come
         self._has_begun = True
@@ -367,7 +365,7 @@ class Process:
             self.catalog_doors.open()
             await self.doc_doors.open()
             await self._try_doors()
-            await http.serve(with_loopback(table.host), table.port + HTTP_PORT)  # who asks it sees a start that stands
+            await self.telemetry.serve()  # who asks it sees a start that stands
             for number in (signal.SIGTERM, signal.SIGINT):
                 loop.add_signal_handler(number, self.stop)
             loop.add_signal_handler(signal.SIGUSR2, self.dump, "asked")
@@ -385,7 +383,7 @@ class Process:
         self.catalog_doors.close()
         await self.doc_doors.close()
         await self.doorstep.close()
-        await self.telemetry.http.close()
+        await self.telemetry.close()
         self.close()
 
     def _ended(self, reason: Any) -> Any:

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, Final, cast
 import msgspec
 
 from weft import __version__
+from weft.base.endpoints import HTTP as HTTP_PORT
 from weft.base.now import SECOND, Now
 from weft.base.records import Record
 from weft.cores.carrier.core import Carrier
@@ -36,6 +37,7 @@ from weft.shell.console.picture import Console, Facts
 from weft.shell.console.roads import Roads
 from weft.shell.console.routes import Sources, routes_of
 from weft.shell.console.tables import tables_of
+from weft.shell.door import note_down
 from weft.shell.files import Files
 from weft.shell.fleetmetrics import FleetValues
 from weft.shell.flight import Flight
@@ -43,7 +45,7 @@ from weft.shell.health import FAILED, HEARD, Health, Machine, worst
 from weft.shell.http.gate import Gate
 from weft.shell.http.logins import Logins
 from weft.shell.http.messages import JSON, TEXT, Request, Response, Route, Routes
-from weft.shell.http.server import Server
+from weft.shell.http.server import Server, with_loopback
 from weft.shell.journal import Journal
 from weft.shell.links import Links
 from weft.shell.log import Log
@@ -58,6 +60,8 @@ if TYPE_CHECKING:
     from weft.shell.console.documents import DocumentReader
 
 JSON_LINES_TYPE: Final = "application/jsonl"
+HTTP_NOTE: Final = "http.endpoint"
+"""The file in the state directory that says where the pages are."""
 
 
 @dataclass
@@ -99,6 +103,17 @@ class Telemetry:
         self.http = Server(self.pages(), gate)
         self.health = Health(self.settings, self.node, self.journal, self.machine, self.guard)
         self.health.refusals = lambda: [each["at"] for each in self.security_facts()["shut"]]
+
+    async def serve(self) -> None:
+        """Answer from now on, and note where, for commands that know a node by its name."""
+        table = self.settings.node
+        await self.http.serve(with_loopback(table.host), table.port + HTTP_PORT)
+        note_down(self.state / HTTP_NOTE, f"127.0.0.1:{table.port + HTTP_PORT}")
+
+    async def close(self) -> None:
+        """Answer no more."""
+        (self.state / HTTP_NOTE).unlink(missing_ok=True)
+        await self.http.close()
 
     def on_tell(self, event: Any) -> None:
         """Log an event that has a row in the table of events; others are told between cores only."""

@@ -13,6 +13,7 @@ from weft.base.settings import span_ns
 from weft.cli.chain_calls import place_of
 from weft.cli.demos.programs import REWRITES, Aggregator, Detector, Responder, Rewriter
 from weft.cli.kit.options import Flag
+from weft.cli.which import AskedNode
 
 app = App(
     name="demo", help="Run a whole fabric on this machine; or, beside a node, a program that shows what chains do."
@@ -48,7 +49,7 @@ def detector(
     period: str = "2s",
     to: Literal["parentsof", "direct", "nearestcoord"] = "parentsof",
     count: int | None = None,
-    node: str | None = None,
+    node: AskedNode = None,
     json: Flag = False,
     waits: Begin = False,
 ) -> int:  # tidy: each is an option of the command line
@@ -60,7 +61,7 @@ def detector(
         period: between two reports; a number alone means seconds.
         to: parentsof: one level up; direct: this node; nearestcoord: this node if it has children, else its parent.
         count: end after so many.
-        node: a node's name, its state directory, or an endpoint; default: the only one that runs here.
+        node: a node's name, its state directory, the first of its ten ports, or an endpoint; default: the only one that runs here.
         json: one JSON object a line.
     """
     from weft.cli.demos.live import Stage, run
@@ -85,7 +86,7 @@ def responder(
     place: str = "after-all",
     access: Literal["ro", "rw"] = "ro",
     hold: int = 0,
-    node: str | None = None,
+    node: AskedNode = None,
     json: Flag = False,
 ) -> int:  # tidy: each is an option of the command line
     """Print every report that passes: time, direction, node of origin, payload.
@@ -95,7 +96,7 @@ def responder(
         place: where in the chain: before-all, after-all, or a number.
         access: `rw`: every report has to wait until it is handed back, which it is.
         hold: keep the first so many and never hand them back; kill it then, and see what becomes of them.
-        node: a node's name, its state directory, or an endpoint; default: the only one that runs here.
+        node: a node's name, its state directory, the first of its ten ports, or an endpoint; default: the only one that runs here.
         json: one JSON object a line.
     """
     from weft.cli.demos.live import Stage, run
@@ -111,7 +112,7 @@ def aggregator(
     *,
     period: str = "2s",
     outbound: Flag = False,
-    node: str | None = None,
+    node: AskedNode = None,
     json: Flag = False,
     waits: Begin = False,
 ) -> int:
@@ -120,7 +121,7 @@ def aggregator(
     Args:
         period: between two reports; a number alone means seconds.
         outbound: take the reports of this very node into it, too, instead of letting them go up alone.
-        node: a node's name, its state directory, or an endpoint; default: the only one that runs here.
+        node: a node's name, its state directory, the first of its ten ports, or an endpoint; default: the only one that runs here.
         json: one JSON object a line.
     """
     from weft.cli.demos.live import Stage, run
@@ -130,12 +131,12 @@ def aggregator(
 
 
 @app.command
-def rewriter(*, place: str = "after-all", node: str | None = None, json: Flag = False) -> int:
+def rewriter(*, place: str = "after-all", node: AskedNode = None, json: Flag = False) -> int:
     """Tag the reports that are sent at this node with its address and my process id, and delete every second one.
 
     Args:
         place: where in the chain: before-all, after-all, or a number.
-        node: a node's name, its state directory, or an endpoint; default: the only one that runs here.
+        node: a node's name, its state directory, the first of its ten ports, or an endpoint; default: the only one that runs here.
         json: one JSON object a line.
     """
     from weft.cli.demos.live import Stage, run

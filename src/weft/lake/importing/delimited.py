@@ -20,7 +20,7 @@ from typing import Final, NamedTuple
 from weft.base.errors import UserError
 from weft.lake.importing.found import (
     BLANK,
-    COMMENT,
+    HEADER,
     About,
     Found,
     Many,
@@ -76,7 +76,7 @@ class CsvParser:
             return BLANK
         if self._header is None:
             self._begin(cells)
-            return COMMENT
+            return HEADER
         if len(cells) != len(self._header):
             return Refused("missing-field" if len(cells) < len(self._header) else "undecodable")
         return self._wide(cells) if self.reading.wide else self._long(cells)

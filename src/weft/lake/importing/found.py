@@ -47,7 +47,7 @@ class Refused(NamedTuple):
 
 
 class Nothing(NamedTuple):
-    """A line that holds no row. `what` names its counter: `heartbeats`, `comments`, `blank`, `bases`."""
+    """A line that holds no row. `what` names its counter: `heartbeats`, `headers`, `comments`, `blank`, `bases`."""
 
     what: str
 
@@ -61,6 +61,7 @@ class Many(NamedTuple):
 Found = Sample | Refused | Nothing | Many
 HEARTBEAT: Final = Nothing("heartbeats")
 COMMENT: Final = Nothing("comments")
+HEADER: Final = Nothing("headers")
 BLANK: Final = Nothing("blank")
 BASES: Final = Nothing("bases")
 KINDS: Final = frozenset({"basic", "delta", "rate", "average", "percent"})

@@ -43,7 +43,7 @@ class Report(msgspec.Struct, kw_only=True):
     refused: dict[str, int] = {}
     """New rows for quarantine, by reason."""
     passed: dict[str, int] = {}
-    """Lines that hold no row: heartbeats, comments, blank lines; also exemplars, which are parts of lines."""
+    """Lines that hold no row: heartbeats, headers, comments, blank lines; also exemplars, which are parts of lines."""
     fault: str = ""
     """Why the file could not be read to its end; empty if it could."""
 
