@@ -70,7 +70,7 @@ from weft.shell.runner import Runner
 from weft.shell.showing import Showing
 from weft.shell.sockets import Credentials
 from weft.shell.storedoors import StoreDoors
-from weft.shell.telemetry import Telemetry, lake_of
+from weft.shell.telemetry import Telemetry, close_pages, lake_of, serve_pages
 from weft.shell.trying import open_entrances
 from weft.shell.watch import Watch
 
@@ -365,7 +365,7 @@ class Process:
             self.catalog_doors.open()
             await self.doc_doors.open()
             await self._try_doors()
-            await self.telemetry.serve()  # who asks it sees a start that stands
+            await serve_pages(self.telemetry)  # who asks it sees a start that stands
             for number in (signal.SIGTERM, signal.SIGINT):
                 loop.add_signal_handler(number, self.stop)
             loop.add_signal_handler(signal.SIGUSR2, self.dump, "asked")
@@ -383,7 +383,7 @@ class Process:
         self.catalog_doors.close()
         await self.doc_doors.close()
         await self.doorstep.close()
-        await self.telemetry.close()
+        await close_pages(self.telemetry)
         self.close()
 
     def _ended(self, reason: Any) -> Any:

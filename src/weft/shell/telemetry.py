@@ -104,17 +104,6 @@ class Telemetry:
         self.health = Health(self.settings, self.node, self.journal, self.machine, self.guard)
         self.health.refusals = lambda: [each["at"] for each in self.security_facts()["shut"]]
 
-    async def serve(self) -> None:
-        """Answer from now on, and note where, for commands that know a node by its name."""
-        table = self.settings.node
-        await self.http.serve(with_loopback(table.host), table.port + HTTP_PORT)
-        note_down(self.state / HTTP_NOTE, f"127.0.0.1:{table.port + HTTP_PORT}")
-
-    async def close(self) -> None:
-        """Answer no more."""
-        (self.state / HTTP_NOTE).unlink(missing_ok=True)
-        await self.http.close()
-
     def on_tell(self, event: Any) -> None:
         """Log an event that has a row in the table of events; others are told between cores only."""
         kind = type(event)  # a busy node tells thousands a second, and few of them are of interest here (OBS-009)
@@ -432,6 +421,19 @@ def _console_of(telemetry: Telemetry) -> Routes:
             Roads(telemetry.settings.node.port, lake, commands),
         )
     )
+
+
+async def serve_pages(telemetry: Telemetry) -> None:
+    """Answer from now on, and note where, for commands that know a node by its name."""
+    table = telemetry.settings.node
+    await telemetry.http.serve(with_loopback(table.host), table.port + HTTP_PORT)
+    note_down(telemetry.state / HTTP_NOTE, f"127.0.0.1:{table.port + HTTP_PORT}")
+
+
+async def close_pages(telemetry: Telemetry) -> None:
+    """Answer no more."""
+    (telemetry.state / HTTP_NOTE).unlink(missing_ok=True)
+    await telemetry.http.close()
 
 
 def lake_of(settings: NodeSettings, state: Path) -> Path:
