@@ -67,6 +67,8 @@ def named_lines(module: Parsed, numbers: frozenset[str]) -> Iterator[int]:
         if (node.module or "").startswith("weft")
         for one in node.names
     }
+    if not any(name == one or name.startswith(f"{one}.") for one in imported.values() for name in numbers):
+        return  # it imports another one that is called so
     for node in module.of(ast.Assert):
         if any(_follows_name(one, imported, numbers) for one in ast.walk(node.test)):
             yield node.lineno

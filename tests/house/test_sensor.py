@@ -1,7 +1,9 @@
 """What a node of the field loads: nothing that plants bugs, and no double of the simulator."""
 
+import re
 import subprocess
 import sys
+from functools import cache
 from typing import Final
 
 import pytest
@@ -27,6 +29,14 @@ def loaded(rooms: list[str], beside: str) -> tuple[str, int]:
     return unwanted, int(count)
 
 
+@cache
+def of_a_sensor() -> list[str]:
+    """The modules of a process that is about to be a sensor."""
+    program = "import sys, weft.shell.serve\nprint(*sys.modules)"
+    told = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
+    return told.stdout.split()
+
+
 OF_FEW: Final = ("alerts", "catalog", "clone", "document", "drain", "service", "store")
 """Cores that only nodes of some roles run, or none."""
 
@@ -40,10 +50,7 @@ def test_a_node_loads_nothing_of_the_simulator() -> None:
 
 def test_a_sensor_loads_none_of_the_cores_that_it_does_not_run() -> None:
     """What a sensor never runs is a third of all that would be loaded, and it starts as often as its machine."""
-    shows = "print(*sorted(name for name in sys.modules if name.endswith('.core') and name.startswith('weft.')))"
-    program = f"import sys, weft.shell.serve\n{shows}"
-    told = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
-    cores = {name.split(".")[2] for name in told.stdout.split()}
+    cores = {name.split(".")[2] for name in of_a_sensor() if re.fullmatch(r"weft\..*\.core", name)}
     assert {"carrier", "measurement"} <= cores
     assert set() == cores & set(OF_FEW)
 
@@ -66,11 +73,8 @@ MODULES_MAX: Final = 600
 
 
 def test_a_sensor_loads_no_library_that_it_does_not_use() -> None:
-    program = "import sys, weft.shell.serve\nprint(*sys.modules)"
-    told = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
-    names = told.stdout.split()
-    assert [] == [name for name in OF_OTHERS if name in names]
-    assert len(names) < MODULES_MAX
+    assert [] == [name for name in OF_OTHERS if name in of_a_sensor()]
+    assert len(of_a_sensor()) < MODULES_MAX
 
 
 def test_a_program_that_does_is_found() -> None:

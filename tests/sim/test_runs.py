@@ -7,7 +7,7 @@ import sys
 from collections import Counter
 from collections.abc import Iterable
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import msgspec
 import pytest
@@ -130,21 +130,46 @@ def _trace(program: str, seed: str, hash_seed: str) -> str:
     return told.stdout.strip()
 
 
-@pytest.mark.proves("SIM-002")
-def test_whatever_a_node_hears_is_bytes(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Its cores are handed what it has decoded of them: `Node.hear` is the only way in for a message of others."""
-    heard: Counter[tuple[str, type]] = Counter()
-    right = Node.hear
+class Watched(NamedTuple):
+    """What the nodes of one night were handed, and when they were woken."""
 
-    def hear(self: Node, messages: Iterable[tuple[Source, list[bytes]]], now: Now) -> None:
+    heard: Counter[tuple[str, type]]
+    """Frames by channel and type."""
+    due: list[tuple[bytes, int]]
+    """Nodes, and instants at which a message made their deadline be now."""
+    woken: set[tuple[bytes, int]]
+
+
+@pytest.fixture(scope="module")
+def watched() -> Watched:
+    """A night of a small fleet, whose nodes are watched."""
+    night = Watched(Counter(), [], set())
+    hear, wake = Node.hear, Node.wake
+
+    def heard(self: Node, messages: Iterable[tuple[Source, list[bytes]]], now: Now) -> None:
         messages = list(messages)
-        heard.update((source.channel, type(frame)) for source, frames in messages for frame in frames)
-        right(self, messages, now)
+        night.heard.update((source.channel, type(frame)) for source, frames in messages for frame in frames)
+        hear(self, messages, now)
+        at = self.deadline()
+        if at is not None and at <= now.mono:
+            night.due.append((self.node, now.mono))
 
-    monkeypatch.setattr(Node, "hear", hear)
-    assert run(draw_plan("1", "small-fleet")).is_green
-    assert {bytes} == {kind for _, kind in heard}
-    assert {"up", "updates", "announced", "control", "call"} <= {channel for channel, _ in heard}
+    def woken(self: Node, now: Now) -> None:
+        night.woken.add((self.node, now.mono))
+        wake(self, now)
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(Node, "hear", heard)
+        patch.setattr(Node, "wake", woken)
+        assert run(draw_plan("1", "small-fleet")).is_green
+    return night
+
+
+@pytest.mark.proves("SIM-002")
+def test_whatever_a_node_hears_is_bytes(watched: Watched) -> None:
+    """Its cores are handed what it has decoded of them: `Node.hear` is the only way in for a message of others."""
+    assert {bytes} == {kind for _, kind in watched.heard}
+    assert {"up", "updates", "announced", "control", "call"} <= {channel for channel, _ in watched.heard}
 
 
 @pytest.mark.prove("nights of the simulator")
@@ -193,26 +218,9 @@ def test_every_class_of_break_names_its_planted_bugs() -> None:
 
 
 @pytest.mark.proves("FLD-041", part="a node is woken in the round in which its deadline comes to be now")
-def test_a_node_is_woken_in_the_round_in_which_its_deadline_comes_to_be_now(monkeypatch: pytest.MonkeyPatch) -> None:
-    hear, wake = Node.hear, Node.wake
-    due: list[tuple[bytes, int]] = []
-    woken: set[tuple[bytes, int]] = set()
-
-    def heard(self: Node, said: Any, now: Now) -> None:
-        hear(self, said, now)
-        at = self.deadline()
-        if at is not None and at <= now.mono:
-            due.append((self.node, now.mono))
-
-    def waken(self: Node, now: Now) -> None:
-        woken.add((self.node, now.mono))
-        wake(self, now)
-
-    monkeypatch.setattr(Node, "hear", heard)
-    monkeypatch.setattr(Node, "wake", waken)
-    assert run(draw_plan("1", "small-fleet")).is_green
-    assert len(due) > 10
-    assert [] == [each for each in due if each not in woken]
+def test_a_node_is_woken_in_the_round_in_which_its_deadline_comes_to_be_now(watched: Watched) -> None:
+    assert len(watched.due) > 10
+    assert [] == [each for each in watched.due if each not in watched.woken]
 
 
 def test_every_promise_has_a_planted_bug() -> None:
