@@ -60,6 +60,13 @@ def test_a_node_that_names_its_level_and_no_parent_gets_its_place_from_the_root(
     assert (level, "", ()) == (settings.level, settings.node.parent, settings.metrics)
 
 
+def test_a_root_with_a_fleets_file_measures_nothing_before_that_is_in_force() -> None:
+    node = {"name": "r", "level": "root", "config": "fleet.toml"}
+    assert () == settings_of({"node": node}).metrics
+    own = {"cpu": {"detail": "CPU", "rate": "1s"}}
+    assert ["cpu"] == [spec.name for spec in settings_of({"node": node, "metric": own, "fleet": {"name": "f"}}).metrics]
+
+
 @pytest.mark.parametrize(
     ("node", "told"),
     [

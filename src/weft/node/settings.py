@@ -422,8 +422,9 @@ def settings_of(document: dict[str, Any], where: str = "the settings") -> NodeSe
         )
     tables |= {name: None for name in ("store", "catalog", "doc") if name not in document}
     follows = not is_planned or any(name in document for name in FLEETS)
-    if follows and tables["node"].level != "root" and not tables["node"].parent:
-        metrics, alerts = [], []  # nothing is measured before the root's configuration says what
+    is_told = tables["node"].level != "root" or bool(tables["node"].config and "metric" not in document)
+    if follows and is_told and not tables["node"].parent:
+        metrics, alerts = [], []  # nothing is measured before the fleet's configuration says what
     here = tuple([spec for spec in filters if spec.stands_at(tables["node"].name)])
     plan: dict[str, Any] = {"metrics": tuple(metrics), "alerts": tuple(alerts), "filters": here}
     return NodeSettings(**plan, annexes=annexes, follows=follows, **tables)
