@@ -1,6 +1,7 @@
 """The sockets of the catalog: where they stand, who is told apart by what, and what is said to whom."""
 
 import asyncio
+import re
 import socket
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
@@ -142,6 +143,11 @@ def test_a_router_whose_port_is_taken_is_a_start_that_fails(tmp_path: Path) -> N
             with pytest.raises(UserError, match=f"{here.port}") as caught:
                 Opened(tmp_path / "second", links, here.port)
             assert "port-in-use" == caught.value.code
+            told = re.search(r"\bport = (\d+)\b", caught.value.mend)
+            assert told is not None
+            second = Opened(tmp_path / "second", links, int(told[1]))
+            assert {int(told[1]), int(told[1]) + 1} == {second.ports.beats, second.ports.events}
+            second.doors.close()
             links.close()
 
     asyncio.run(main())

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 import zmq
 
-from tests.patience import PATIENCE_S
+from tests.patience import PATIENCE_MS, PATIENCE_S
 from tests.shell.ports import free_port
 from weft.base.effects import Connect
 from weft.base.endpoints import LINK
@@ -188,6 +188,41 @@ def test_every_socket_is_made_with_the_limits_of_the_table() -> None:
             limits = {**sockets.OPTIONS, zmq.SNDHWM: row.queue, zmq.RCVHWM: heard}
             with sockets.make_socket(context, ends.shape_of(row)) as made:
                 assert limits == {option: made.getsockopt(option) for option in limits}
+    context.term()
+
+
+@pytest.mark.proves("CLI-002", part="options of the ROUTER for programs: limits, MANDATORY, no HANDOVER")
+def test_the_router_for_programs_says_who_is_not_there_and_gives_no_id_away() -> None:
+    context: zmq.Context[Any] = zmq.Context()
+    shape = ends.shape_of(CHANNELS["clients"])
+    assert ("ROUTER", True, False) == (shape.kind, shape.is_bound, shape.is_handed_over)
+    with sockets.make_socket(context, shape) as router, context.socket(zmq.DEALER) as first:
+        options = (zmq.LINGER, zmq.MAXMSGSIZE, zmq.SNDHWM, zmq.RCVHWM)
+        assert [0, (1 << 20) + (64 << 10), CHANNELS["clients"].queue, 60] == [
+            router.getsockopt(each) for each in options
+        ]
+        port = router.bind_to_random_port("tcp://127.0.0.1")
+        router.setsockopt(zmq.RCVTIMEO, PATIENCE_MS)
+        with pytest.raises(zmq.ZMQError) as caught:
+            router.send_multipart([b"nobody", b"x"])
+        assert zmq.EHOSTUNREACH == caught.value.errno
+        with context.socket(zmq.DEALER) as second:
+            for dealer in (first, second):
+                dealer.setsockopt(zmq.LINGER, 0)
+                dealer.setsockopt(zmq.ROUTING_ID, b"\x01same")
+            first.connect(f"tcp://127.0.0.1:{port}")
+            first.send(b"first")
+            assert [b"\x01same", b"first"] == router.recv_multipart()
+            with second.get_monitor_socket(zmq.EVENT_HANDSHAKE_SUCCEEDED) as watch:
+                second.connect(f"tcp://127.0.0.1:{port}")
+                second.send(b"second")
+                assert watch.poll(PATIENCE_MS)
+                second.disable_monitor()
+            router.send_multipart([b"\x01same", b"for the first"])
+            first.setsockopt(zmq.RCVTIMEO, PATIENCE_MS)
+            assert b"for the first" == first.recv()
+            first.send(b"again")
+            assert [b"\x01same", b"again"] == router.recv_multipart()
     context.term()
 
 

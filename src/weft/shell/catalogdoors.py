@@ -16,6 +16,7 @@ from weft.base.errors import UserError
 from weft.cores.catalog.messages import Ports
 from weft.node.catalogtable import SPARE_PORTS, BridgeTable, CatalogTable
 from weft.node.settings import LOOPBACK, NodeSettings
+from weft.shell.blocks import free_blocks
 from weft.shell.door import Door
 from weft.shell.links import LOOPBACK_BROADCAST, Links
 from weft.shell.opendoors import OpenDoor, reached_by
@@ -30,6 +31,7 @@ DATAGRAM_BYTES: Final = 65_535  # larger than allowed, so that an oversized data
 BUDGET: Final = 4_096  # datagrams read per turn; the rest is lost
 BUFFER_BYTES: Final = 4 << 20  # bytes; the default buffer holds only 256 beats (BEA-025)
 BROADCAST: Final = "255.255.255.255"
+APART: Final = 100  # between the ports of two brokers of one machine: each has four and a range of spare ones
 MDNS_TYPE: Final = "_dbp._tcp.local."
 
 
@@ -56,11 +58,7 @@ class CatalogDoors:
         from weft.shell.catalogchecks import CheckRunner  # imported only by a node with a catalog
 
         if not self._links.serve_at("catalog", self._host, table.port):
-            raise UserError(
-                "port-in-use",
-                f"port {table.port} of {self._host} is taken: another catalog may run here",
-                "another [catalog] port (weft catalog serve --port), or stop the other one",
-            )
+            raise port_in_use(self._host, table.port)
         self._door.open(self._links, ("catalog",))
         events = self._serve("catalog-events", table.port + 1)
         monitor = self._serve("catalog-monitor", table.port + 2)
@@ -176,6 +174,16 @@ class CatalogDoors:
             through.sendto(data, address)
         except OSError as error:
             self._links.dropped[f"{channel}:{error.strerror}"] += 1
+
+
+def port_in_use(host: str, port: int) -> UserError:
+    """Why the catalog does not open, and what to write: usually another node of this machine has one already (CAT-001)."""
+    free = free_blocks(1, port + APART)[0]
+    mend = (
+        f"no [catalog] in this node's file, as one broker serves all programs of a machine; or port = {free} in it"
+        f" (weft catalog serve --port {free}), where programs find it by its beacon or with WEFT_CATALOG={host}:{free}"
+    )
+    return UserError("port-in-use", f"port {port} of {host} is taken: another node with [catalog] may run here", mend)
 
 
 def check_bridge(table: BridgeTable, *, is_safe: bool) -> None:
