@@ -191,7 +191,7 @@ def test_every_socket_is_made_with_the_limits_of_the_table() -> None:
     context.term()
 
 
-@pytest.mark.proves("CLI-002", part="options of the ROUTER for programs: limits, MANDATORY, no HANDOVER")
+@pytest.mark.proves("CLI-002")
 def test_the_router_for_programs_says_who_is_not_there_and_gives_no_id_away() -> None:
     context: zmq.Context[Any] = zmq.Context()
     shape = ends.shape_of(CHANNELS["clients"])
