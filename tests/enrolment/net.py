@@ -177,7 +177,7 @@ class Newcomer(Machine):
                 self.crash()
                 self.soon(STOPPED_NS, self.start)
             case Tell(event=told.KeyOffered() | told.KeyTaken() as event):
-                order = told.HearKey(self.uuid, event.curve, isinstance(event, told.KeyTaken))
+                order = told.HearKey(self.uuid, event.curve, isinstance(event, told.KeyTaken), getattr(event, "by", ""))
                 hear = partial(self.net.root.hear_key, self.curve, order)
                 self.net.post(self, Post(self.net.root, self.net.root.run, f"{self.name} up", hear))
             case _:

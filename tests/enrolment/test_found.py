@@ -2,12 +2,13 @@
 
 import pytest
 
-from tests.enrolment.test_enrolment import MACHINE, MINUTE, Root, code_of, works
+from tests.enrolment.test_enrolment import MACHINE, MINUTE, OTHER_KEY, Root, code_of, works
 from tests.enrolment.test_rotation import NEXT, OLD, binding_of
 from weft.base.effects import Reply
 from weft.base.keys import binding_key
 from weft.base.now import SECOND
 from weft.cores.enrolment import messages as told
+from weft.wire.z85 import to_z85
 
 
 @pytest.mark.proves("SEC-025", part="a root renews what has half of its 90 days left, and nothing that was revoked")
@@ -70,3 +71,15 @@ def test_who_joined_again_with_its_old_key_before_it_had_said_that_it_took_the_n
     assert bound == welcome.keys[MACHINE.hex()]
     root.order(told.HearKey(MACHINE, NEXT, is_taken=True))
     assert (NEXT,) == binding_of(root, MACHINE).curve
+
+
+@pytest.mark.proves("SEC-025", part="a key that was offered before a revocation is not let in after it")
+def test_a_key_that_a_machine_had_offered_before_it_was_revoked_came_in_after_it_had_joined_again() -> None:
+    root = Root()
+    root.join(root.invite())
+    root.order(told.RevokeKey(9, "pi7"))
+    root.join(root.invite(), key=OTHER_KEY)
+    root.order(told.HearKey(MACHINE, NEXT, is_taken=False, by=OLD))
+    assert ((to_z85(OTHER_KEY),), 1) == (binding_of(root, MACHINE).curve, root.core.counters.offers_refused)
+    root.order(told.HearKey(MACHINE, NEXT, is_taken=False, by=to_z85(OTHER_KEY)))
+    assert (to_z85(OTHER_KEY), NEXT) == binding_of(root, MACHINE).curve

@@ -64,9 +64,11 @@ def test_a_node_that_is_asked_to_makes_a_key_offers_it_and_takes_it_when_its_bin
     machine = Machine()
     assert [] == machine.hear(OLD)
     assert [told.MakeKey()] == machine.hear(OLD, renew=True)
-    assert [told.KeyOffered(NEXT)] == machine.order(told.KeyMade(NEXT))
+    assert [told.KeyOffered(NEXT, OLD)] == machine.order(told.KeyMade(NEXT))
     assert [] == machine.advance(59)
-    assert [told.KeyOffered(NEXT)] == machine.advance(1)  # it may have come to a root that only acts in another's stead
+    assert [told.KeyOffered(NEXT, OLD)] == machine.advance(
+        1
+    )  # it may have come to a root that only acts in another's stead
     assert [] == machine.hear(OLD, NEXT)
     assert [] == machine.advance(2)
     assert [told.SwitchKey()] == machine.advance(1)
@@ -78,8 +80,8 @@ def test_a_node_that_is_asked_to_makes_a_key_offers_it_and_takes_it_when_its_bin
 
 
 def test_a_node_that_crashed_goes_on_where_it_was() -> None:
-    assert [told.KeyOffered(NEXT)] == Machine(OLD, NEXT).hear(OLD)
-    assert [told.KeyOffered(NEXT)] == Machine(OLD, NEXT).hear(OLD, renew=True)
+    assert [told.KeyOffered(NEXT, OLD)] == Machine(OLD, NEXT).hear(OLD)
+    assert [told.KeyOffered(NEXT, OLD)] == Machine(OLD, NEXT).hear(OLD, renew=True)
     crashed = Machine(OLD, NEXT)
     assert [] == crashed.hear(OLD, NEXT)
     assert [told.SwitchKey()] == crashed.advance(3)
@@ -93,7 +95,7 @@ def test_a_node_is_asked_by_its_own_people_and_says_what_it_could_not_do() -> No
     assert [told.EnrolmentRefused("storage-failed", "no room")] == machine.order(told.KeyMade("", "no room"))
     machine.order(told.RotateKey(4))
     begun = told.RotationBegun(MACHINE.hex(), "pi7", OLD)
-    assert [begun, told.KeyOffered(NEXT)] == machine.order(told.KeyMade(NEXT))
+    assert [begun, told.KeyOffered(NEXT, OLD)] == machine.order(told.KeyMade(NEXT))
     root = Binding(curve=(OWN,), name="root2", roles=("collector",))
     machine.order(told.LearnPairs(((binding_key(ROOT), encode_binding(root)),)))
     assert ["not-root"] == [e.code for e in machine.order(told.RotateKey(5, "root2")) if hasattr(e, "code")]

@@ -1,8 +1,9 @@
 """How an event is journaled, and the events about keys; `weft.node.events` has all others."""
 
-from typing import Final, NamedTuple
+from typing import Annotated, Final, NamedTuple
 
 import msgspec
+from msgspec import Meta
 
 from weft.base.errors import UNREADABLE
 from weft.base.keys import Z85
@@ -55,10 +56,13 @@ class KeyReported(msgspec.Struct, frozen=True, gc=False):
     origin: bytes
     is_taken: bool
     curve: str
+    by: str = ""
+    """The key that it had then; empty: it does not say."""
 
 
 class _Said(msgspec.Struct):
     curve: Z85
+    by: Annotated[str, Meta(max_length=40)] = ""
 
 
 class Event(NamedTuple):
@@ -130,6 +134,7 @@ KEYS: Final = {SECURITY[kind].name: kind is enrolment.KeyTaken for kind in (enro
 def report_of(origin: bytes, name: str, payload: bytes) -> KeyReported | None:
     """The report in an event of `KEYS` of any node; None if it has no key."""
     try:
-        return KeyReported(origin, KEYS[name], msgspec.json.decode(payload, type=_Said).curve)
+        said = msgspec.json.decode(payload, type=_Said)
     except UNREADABLE:
         return None
+    return KeyReported(origin, KEYS[name], said.curve, said.by)

@@ -238,7 +238,7 @@ def note_applied(node: Orders, event: NumberReported) -> None:
 
 def hear_key(node: Orders, event: KeyReported) -> None:
     """A node of the fleet has another key."""
-    node.order("enrolment", enrolment.HearKey(event.origin, event.curve, event.is_taken))
+    node.order("enrolment", enrolment.HearKey(event.origin, event.curve, event.is_taken, event.by))
 
 
 def hear_alert(node: Orders, event: AlertReported) -> None:

@@ -143,6 +143,8 @@ class HearKey(msgspec.Struct, frozen=True, gc=False):
     node: bytes
     curve: str
     is_taken: bool
+    by: str = ""
+    """The key that it had when it offered the next one; empty: an older node, which does not say."""
 
 
 class KeyMade(msgspec.Struct, frozen=True, gc=False):
@@ -338,6 +340,8 @@ class KeyOffered(msgspec.Struct, frozen=True, gc=False):
     """Event: this node has made its next key, and offers it to the root."""
 
     curve: str
+    by: str = ""
+    """The key that it has now."""
 
 
 class KeyTaken(msgspec.Struct, frozen=True, gc=False):

@@ -148,7 +148,7 @@ class Rotation:
         elif self.context.can_invite:
             self._put_behind(self.context.node, self.following, now)
         else:
-            self.context.tell(KeyOffered(self.following))
+            self.context.tell(KeyOffered(self.following, self.context.curve))
 
     def _switch(self, now: Now) -> None:
         """Switch as soon as the nodes that talk to this one know the next key; a starting root waits until it leads."""
@@ -200,18 +200,33 @@ class Rotation:
 
     def hear(self, order: HearKey, now: Now) -> None:
         """A node has offered its next key, or has switched to it."""
-        if self.context.can_invite and order.node in self.bindings.known:
-            (self._take_out if order.is_taken else self._hear_offer)(order.node, order.curve, now)
-
-    def _hear_offer(self, node: bytes, curve: str, now: Now) -> None:
-        """The key of another node is refused: a key bound to two nodes would identify neither."""
-        if any(curve in each.curve for other, each in self.bindings.known.items() if other != node):
-            self.context.counters.offers_refused += 1
+        if not self.context.can_invite or order.node not in self.bindings.known:
             return
-        last = self._offered_at.get(node)
+        if order.is_taken:
+            self._take_out(order.node, order.curve, now)
+        elif self._is_anothers(order) or self._is_of_before(order):
+            self.context.counters.offers_refused += 1
+        else:
+            self._take_offer(order, now)
+
+    def _is_anothers(self, order: HearKey) -> bool:
+        """Whether another node has the key: bound to two nodes it would identify neither."""
+        known = self.bindings.known.items()
+        return any(order.curve in each.curve for node, each in known if node != order.node)
+
+    def _is_of_before(self, order: HearKey) -> bool:
+        """Whether the key under which it was offered is nobody's any more.
+
+        An offer may be under way for long: if the machine was revoked and let in again since, who has its stolen disk has
+        the next key of that time, too.
+        """
+        return bool(order.by) and order.by not in self.bindings.known[order.node].curve
+
+    def _take_offer(self, order: HearKey, now: Now) -> None:
+        last = self._offered_at.get(order.node)
         if last is None or now.mono - last >= limits.OFFER_NS:
-            self._offered_at[node] = now.mono
-            self._put_behind(node, curve, now)
+            self._offered_at[order.node] = now.mono
+            self._put_behind(order.node, order.curve, now)
 
     def _put_behind(self, node: bytes, curve: str, now: Now) -> None:
         """The binding also gets its full time again: of two bindings of one node, the one that ends later counts."""
