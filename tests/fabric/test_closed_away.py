@@ -105,3 +105,37 @@ def test_a_node_past_its_time_comes_home_by_what_a_token_tells_it(tmp_path: Path
             await hall.until(hall.is_home, "it is home")
 
     asyncio.run(main())
+
+
+class Unplaced(Weeks):
+    """Nodes that start anew call for a place."""
+
+    is_new = True
+
+    def process_of(self, document: dict[str, Any]) -> Process:
+        node = document["node"]
+        if not self.is_new and node["level"] == "sensor":
+            del node["level"]
+            node["join"] = [node.pop("parent")]
+        return super().process_of(document)
+
+
+@pytest.mark.proves("SEC-024", part="who starts anew without a parent knows the keys of its configuration at once")
+def test_a_node_without_a_parent_knew_none_of_the_keys_of_its_configuration_and_no_root_could_call_it(
+    tmp_path: Path,
+) -> None:
+    async def main() -> None:
+        async with Unplaced(tmp_path, TREE, {}) as hall:
+            hall.write(90)
+            await hall.until(lambda: all(0 not in hall.until_of(name) for name in TREE), "all know until when")
+            await hall.end("sensor-1", "root")
+            known, own = load_known(tmp_path / "sensor-1"), hall.fabric.nodes["sensor-1"].uuid.hex()
+            bindings = {uuid: each for uuid, each in known.bindings.items() if uuid == own}
+            save_known(tmp_path / "sensor-1", msgspec.structs.replace(known, bindings=bindings))
+            hall.is_new = False
+            hall.start("sensor-1")
+            root = hall.fabric.nodes["root"].keys.public
+            found = hall.up["sensor-1"].links.credentials
+            await hall.until(lambda: found.table.find(root) is not None, "it knows the root's key")
+
+    asyncio.run(main())

@@ -9,6 +9,7 @@ from typing import Any, Final
 
 from weft.base.endpoints import CLIENTS, MESH, endpoint_of, is_loopback
 from weft.base.errors import WeftError
+from weft.cores.configuration.messages import TellPairs
 from weft.cores.enrolment.context import invitation_secret
 from weft.cores.enrolment.messages import (
     AddressIs,
@@ -62,11 +63,17 @@ class Enrolling:
         }
 
     def open(self) -> None:
-        """Tell the core that there are keys, if there are some."""
-        if self._keys is not None:
-            self._runner.order(
-                "enrolment", Equip(self._keys.public, load_known(self._state).beacon_key, following_key(self._state))
-            )
+        """Tell the core that there are keys, if there are some.
+
+        Who has no parent yet is called by a root, whose key may stand in the configuration only: so that is told at once.
+        """
+        if self._keys is None:
+            return
+        self._runner.order(
+            "enrolment", Equip(self._keys.public, load_known(self._state).beacon_key, following_key(self._state))
+        )
+        if self._settings.level != "root":
+            self._runner.order("configuration", TellPairs())
 
     def token_of(self, invited: Invited) -> dict[str, Any]:
         """What is answered to who invites: the invitation, and its token."""
