@@ -5,7 +5,7 @@
 
 Both sides take turns; the medians' ratio is the result, beside the bar of the specification. Clients are processes of
 their own, ours with our library, theirs with theirs. MoaT-KV acknowledges from memory: equal durability means our journal
-on tmpfs. Rows that need `ack=majority` or batches are not measured: the store has neither yet.
+on tmpfs. Rows that need `ack=majority` or batches are not measured yet.
 """
 
 import argparse
