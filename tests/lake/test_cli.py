@@ -40,6 +40,7 @@ def told(capsys: pytest.CaptureFixture[str], *words: str) -> Any:
     return json.loads(said(capsys, *words, "--json"))
 
 
+@pytest.mark.proves("PIP-091", part="ls")
 def test_ls(lake: Layout, capsys: pytest.CaptureFixture[str]) -> None:
     found = told(capsys, "ls", "--lake", str(lake.root))
     assert [("samples", 2, 15, 2), ("logs", 1, 1, 0)] == [
@@ -54,6 +55,7 @@ def test_ls(lake: Layout, capsys: pytest.CaptureFixture[str]) -> None:
     assert "2027-01-15" in text
 
 
+@pytest.mark.proves("PIP-091", part="segments")
 def test_segments(lake: Layout, capsys: pytest.CaptureFixture[str]) -> None:
     found = told(capsys, "segments", "--lake", str(lake.root), "--since", "2")
     assert [(2, 5)] == [(entry["number"], entry["rows"]) for entry in found]
@@ -104,12 +106,14 @@ def test_verify_compares_the_manifest_inside_the_file(lake: Layout, capsys: pyte
     assert "its manifest says what the file does not" in said(capsys, "verify", "--lake", str(lake.root), "--deep")
 
 
+@pytest.mark.proves("PIP-091", part="schema")
 @pytest.mark.parametrize("table, column", [("samples", "value_long"), ("silver.samples", "value")])
 def test_schema(table: str, column: str, capsys: pytest.CaptureFixture[str]) -> None:
     assert column in {entry["name"] for entry in told(capsys, "schema", table)["columns"]}
     assert f"| `{column}` |" in said(capsys, "schema", table)
 
 
+@pytest.mark.proves("PIP-091", part="consumers")
 def test_consumers(lake: Layout, capsys: pytest.CaptureFixture[str]) -> None:
     commit(lake, "me", "samples", Offset(v=1, o=0, vec="", at={DRAIN: (2, 0)}), 5)
     where = ("--lake", str(lake.root))

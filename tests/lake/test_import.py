@@ -245,6 +245,7 @@ def said(capsys: pytest.CaptureFixture[str], *words: str) -> tuple[int, str]:
     return status, capsys.readouterr().out
 
 
+@pytest.mark.proves("PIP-091", part="import")
 @pytest.mark.proves("PIP-095")
 def test_the_command_makes_a_lake_and_reads_three_formats(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     home = str(tmp_path / "new")

@@ -146,6 +146,7 @@ def read(path: Path) -> list[Equal]:
     return imported(path.read_text("utf-8"))
 
 
+@pytest.mark.proves("PIP-091", part="export")
 def test_parts_of_tables_in_every_format(filled: Filled, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     ground = filled.ground
     rows = ground.rows("silver.samples")

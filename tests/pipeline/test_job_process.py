@@ -125,6 +125,7 @@ def taken_up(lake: Path) -> list[dict[str, Any]]:
 
 
 @pytest.mark.proves("PIP-080", "PIP-082")
+@pytest.mark.proves("PIP-088", part="modes of what a driver writes")
 def test_a_second_one_is_refused_and_on_the_wheels_java_stopped_in_a_batch(
     ground: Ground, tmp_path: Path, soak: bool
 ) -> None:

@@ -49,6 +49,7 @@ def last(lake: Layout, stream: str) -> int:
     return max(int(path.name) for path in (lake.checkpoint(stream) / "offsets").glob("[0-9]*"))
 
 
+@pytest.mark.proves("PIP-091", part="repair")
 @pytest.mark.prove("a lake of an earlier version")
 @pytest.mark.proves("PIP-025")
 def test_every_job_knows_again_what_it_knew(lake: Layout, capsys: pytest.CaptureFixture[str]) -> None:
@@ -141,6 +142,7 @@ def test_a_repair_needs_what_came_after(lake: Layout) -> None:
     assert "segment-gone" == refused.value.code
 
 
+@pytest.mark.proves("PIP-091", part="skip asks first")
 def test_skip_asks_first_and_names_what_it_gives_up(lake: Layout, capsys: pytest.CaptureFixture[str]) -> None:
     append_segment(lake, "samples", DRAIN, [(1, taken(20, [(NET, 1, None)] * 3))])
     lake.parquet("samples", DRAIN, 3).unlink()

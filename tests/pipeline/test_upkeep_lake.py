@@ -414,6 +414,7 @@ def test_a_driver_does_it_between_batches(lake: Layout) -> None:
     upkeep = keeper.Upkeep(lake, 9, keep, keeper.Timing(clock=clock, wall_ns=lambda: wall_ns))
     orphan = lake.table("silver", "samples") / "day=2026-11-21" / "b0000000001-lost.parquet"
     orphan.write_bytes(b"x")
+    os.utime(orphan, (0, 0))
     before = tables_of(lake)
     round_of(upkeep)
     assert before == tables_of(lake), "it is not time yet"
@@ -483,6 +484,7 @@ def told(capsys: pytest.CaptureFixture[str], lake: Layout, *words: str) -> list[
     return [json.loads(line) for line in said(capsys, lake, *words, "--json")]
 
 
+@pytest.mark.proves("PIP-091", part="forget, history, vacuum; what destroys needs --yes")
 def test_the_commands_do_what_they_said_they_would(lake: Layout, capsys: pytest.CaptureFixture[str]) -> None:
     before = tables_of(lake)
     would = told(capsys, lake, "forget", "--origin", A, "--dry-run")
@@ -528,6 +530,7 @@ def test_days_before_which_there_is_no_day_are_refused(lake: Layout, days: str) 
     assert [] == list(retain.due(lake, KeepTable(silver=100_000), FIRST))
 
 
+@pytest.mark.proves("PIP-091", part="compact and retain, refused beside a driver")
 def test_nothing_is_changed_beside_a_driver(lake: Layout, capsys: pytest.CaptureFixture[str]) -> None:
     with Lease(lake, "samples"):
         for words in (["compact"], ["retain"], ["vacuum"], ["forget", "--origin", A, "--yes"]):

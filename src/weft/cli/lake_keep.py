@@ -5,7 +5,6 @@ commands are refused with exit status 75 while one runs.
 """
 
 import sys
-import time
 from contextlib import nullcontext
 from datetime import UTC, date, datetime
 from pathlib import Path
@@ -169,7 +168,7 @@ def vacuum(*, lake: Where = None, hours: int | None = None, dry_run: Flag = Fals
 
     layout = open_whole(lake)
     age = settings_of(layout).keep.unreferenced * HOURS_PER_DAY if hours is None else hours
-    files = vacuuming.stale(layout, age, time.time_ns())
+    files = vacuuming.stale(layout, age)
     with nullcontext() if dry_run else Lease(layout, LEASE):
         count = size = 0
         for file in files if dry_run else vacuuming.delete(layout, files):

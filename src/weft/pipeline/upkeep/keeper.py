@@ -137,7 +137,7 @@ class Upkeep:
         for bundle in list(compact.due(self.layout, today)):
             yield self._compaction(compact.joined(self.layout, bundle, lambda: not self._ending.is_set()))
         if self._vacuumed != today:
-            files = vacuum.stale(self.layout, self.keep.unreferenced * HOURS_PER_DAY, self.timing.wall_ns())
+            files = vacuum.stale(self.layout, self.keep.unreferenced * HOURS_PER_DAY)
             for _ in vacuum.delete(self.layout, files):
                 if self._ending.is_set():
                     raise Stopped

@@ -8,10 +8,8 @@ commit in between removes one of these files, ours fails; if it only appends, ou
 commit stay, unnamed, until they are vacuumed: the error may be wrong, so they are not deleted at once.
 """
 
-import json
 from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from weft import __version__
@@ -144,24 +142,3 @@ def absolute(layout: Layout, table: Table, files: Sequence[LiveFile]) -> list[st
     """Absolute paths of files of a table."""
     root = layout.table(table.layer, table.name)
     return [str(root / file.path) for file in files]
-
-
-def tombstones(delta: "DeltaTable", root: Path) -> dict[str, int]:
-    """Files of earlier versions and when they were removed (ms), as far back as the log goes."""
-    import pyarrow.parquet as pq
-
-    log = root / "_delta_log"
-    found: dict[str, int] = {}
-    start = 0
-    if (log / "_last_checkpoint").exists():
-        version = json.loads((log / "_last_checkpoint").read_bytes())["version"]
-        held = pq.read_table(log / f"{version:020d}.checkpoint.parquet", columns=["remove"]).column("remove")
-        for removed in held.drop_null().to_pylist():
-            found[removed["path"]] = removed["deletionTimestamp"] or 0
-        start = version + 1
-    for version in range(start, delta.version() + 1):
-        for line in (log / f"{version:020d}.json").read_text("utf-8").splitlines():
-            removed = json.loads(line).get("remove")
-            if removed:
-                found[removed["path"]] = removed.get("deletionTimestamp") or 0
-    return found

@@ -1,6 +1,6 @@
 """Deletes files that no version of a table needs any more (LAK-037): those of lost attempts and of old versions.
 
-A file is deleted if the newest version does not name it, if nothing has written to it for the given time, and if no
+The library says which: a file is deleted if the newest version does not name it, if nothing has written to it for the given time, and if no
 version younger than that time names it. So a reader that started within that time can finish, and versions of that time
 stay readable. A driver writes files some seconds before it commits them. The minimum time is an hour, and the caller
 holds the lease, so no file is taken from a driver that was paused before its commit.
@@ -8,16 +8,15 @@ holds the lease, so no file is taken from a driver that was paused before its co
 
 import shutil
 from collections.abc import Iterator
+from contextlib import suppress
 from pathlib import Path
 from typing import Final, NamedTuple
 
 from weft.base.errors import UserError
 from weft.lake.layout import Layout
-from weft.pipeline.tables import Table
-from weft.pipeline.upkeep.log import live_files, opened, there, tombstones
+from weft.pipeline.upkeep.log import opened, there
 
 LEAST_HOURS: Final = 1
-HOUR_NS: Final = 3_600_000_000_000
 
 
 class Stale(NamedTuple):
@@ -34,11 +33,15 @@ def refuse_young(hours: int) -> None:
         raise UserError("too-young", f"files younger than {LEAST_HOURS} h may still be read", f"--hours {LEAST_HOURS}")
 
 
-def stale(layout: Layout, hours: int, wall_ns: int) -> Iterator[Stale]:
+def stale(layout: Layout, hours: int) -> Iterator[Stale]:
     """Files that can be deleted: unnamed and unchanged for so many hours. Deletes nothing. UserError `too-young`."""
     refuse_young(hours)
     for table in there(layout):
-        yield from _of_table(layout, table, wall_ns - hours * HOUR_NS)
+        delta, root = opened(layout, table), layout.table(table.layer, table.name)
+        assert delta is not None, table.full_name
+        for path in delta.vacuum(hours, dry_run=True, enforce_retention_duration=False, full=True):
+            with suppress(FileNotFoundError):
+                yield Stale(table.full_name, root / path, (root / path).stat(follow_symlinks=False).st_size)
 
 
 def delete(layout: Layout, files: Iterator[Stale]) -> Iterator[Stale]:
@@ -47,25 +50,3 @@ def delete(layout: Layout, files: Iterator[Stale]) -> Iterator[Stale]:
     for file in files:
         file.path.unlink(missing_ok=True)
         yield file
-
-
-def _of_table(layout: Layout, table: Table, before_ns: int) -> Iterator[Stale]:
-    found = list(_untouched(layout.table(table.layer, table.name), before_ns))
-    delta = opened(layout, table) if found else None
-    if delta is None:
-        return
-    root = layout.table(table.layer, table.name)
-    named = {file.path for file in live_files(delta, table)}
-    named |= {path for path, gone_ms in tombstones(delta, root).items() if gone_ms * 1_000_000 >= before_ns}
-    for path, size in found:
-        if path.relative_to(root).as_posix() not in named:
-            yield Stale(table.full_name, path, size)
-
-
-def _untouched(root: Path, before_ns: int) -> Iterator[tuple[Path, int]]:
-    """Data files of a table that were not written to since; names that begin with an underscore are left alone."""
-    for directory in (root, *(path for path in root.iterdir() if path.is_dir() and not path.name.startswith("_"))):
-        for path in directory.glob("*.parquet"):
-            told = path.stat(follow_symlinks=False)
-            if told.st_mtime_ns < before_ns:
-                yield path, told.st_size
