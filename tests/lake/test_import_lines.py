@@ -221,7 +221,7 @@ def test_a_table_says_by_its_names_what_its_columns_are() -> None:
     )
 
 
-@pytest.mark.proves("PIP-098", part="of CSV the mapping of headers")
+@pytest.mark.proves("PIP-098")
 def test_columns_are_mapped_and_stamps_without_a_zone_are_of_the_one_that_is_said() -> None:
     reading = Reading(ZoneInfo("Europe/Berlin"), LATEST, {"at": "time", "value": "temp", "source": "host"})
     _, one, two, bad = csv_lines(reading, "time;host;temp", "2026-07-01 12:00:00;a;21.5", "1782900000;a;22", "x;a;1")
@@ -234,7 +234,7 @@ def test_columns_are_mapped_and_stamps_without_a_zone_are_of_the_one_that_is_sai
     assert (21.5, 22, Refused("bad-number", "a")) == (one.value, two.value, bad)
 
 
-@pytest.mark.proves("PIP-098", part="of CSV the wide form")
+@pytest.mark.proves("PIP-098")
 def test_in_the_wide_form_every_other_column_is_a_series() -> None:
     _, both, one, none, bad = csv_lines(
         Reading(UTC, LATEST, wide="time"), "time\tcpu\tmem", "1795226590369\t0.25\t7", "1795226591000\t\t8", "5\t\t", "1795226591000\tx\t9"
@@ -300,7 +300,7 @@ def test_an_exposition_is_read_by_the_types_that_it_says() -> None:
     assert 1 == parser.exemplars
 
 
-@pytest.mark.proves("PIP-098", part="a line without a time gets the one that is said")
+@pytest.mark.proves("PIP-098")
 def test_lines_without_a_time_get_the_one_that_is_said() -> None:
     found = OpenMetricsParser(Reading(UTC, LATEST, at_ns=1795226590000000000)).read(b"up 1")
     assert isinstance(found, Sample)
