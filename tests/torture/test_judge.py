@@ -161,6 +161,30 @@ def test_a_note_that_stands_twice_in_a_log_is_doubled(tmp_path: Path) -> None:
     assert ["documents: root holds 1 notes more than once: {'n1': 2}"] == book.strange
 
 
+ENTERED = b'<add path="/" source="6aa3" timestamp="1.5" sequence="12"><note eid="f" n="sensor-4-8504"/></add>'
+ADOPTED = (
+    b'<add path="/" source="d73d" timestamp="1.5" sequence="196" by="sensor-4" origsource="6aa3" origsequence="12">'
+    b'<note eid="f" n="sensor-4-8504"/></add>'
+)
+ENTERED_AGAIN = b'<add path="/" source="d73d" timestamp="1.5" sequence="197"><note eid="g" n="sensor-4-8504"/></add>'
+
+
+def counted(*bodies: bytes) -> dict[str, int]:
+    notes = torture.Notes()
+    for body in bodies:
+        notes.take({"body": body, "reference": "path=/"})
+    return dict(notes.counts)
+
+
+def test_an_entry_that_was_adopted_while_its_author_was_away_counts_once() -> None:
+    assert {"sensor-4-8504": 1} == counted(ADOPTED, ENTERED)
+    assert {"sensor-4-8504": 1} == counted(ENTERED, ADOPTED)
+
+
+def test_an_entry_that_was_entered_by_two_authors_counts_twice() -> None:
+    assert {"sensor-4-8504": 2} == counted(ENTERED, ADOPTED, ENTERED_AGAIN)
+
+
 def test_the_note_in_an_operation_is_found_whatever_else_it_says() -> None:
     body = b'<add path="/" sequence="1"><note eid="f" n="sensor-1-7"/></add>'
     assert ["sensor-1-7"] == list(torture.notes_in({"body": body, "reference": "path=/", "sequence": 1}))

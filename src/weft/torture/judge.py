@@ -5,6 +5,7 @@ has ended; the tables are compared with the segments by `weft lake check`.
 """
 
 import json
+import re
 from bisect import bisect
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
@@ -32,6 +33,7 @@ from weft.torture.plan import COLLECTORS, NODES, ROOT
 
 KEYS: Final = "/app/torture/"
 MARK: Final = ' n="'
+ATTRIBUTE: Final = re.compile(r' (\w+)="([^"]*)"')
 PAGE: Final = 1_000
 BODIES: Final = "all operations"
 SHOWN: Final = "the document"
@@ -89,7 +91,7 @@ def document_of(at: Machine, context: "zmq.Context[Any]") -> dict[str, Any]:
     try:
         link.connect((at.state / "doc.endpoint").read_text("utf-8").strip())
         asked = DocumentLink(link)
-        counts: Counter[str] = Counter()
+        counted = Notes()
         bodies: dict[str, str] = {}
         numbers: dict[str, RangeSet] = {}
         start = 0
@@ -98,16 +100,34 @@ def document_of(at: Machine, context: "zmq.Context[Any]") -> dict[str, Any]:
             if told.get("code"):
                 raise Away(str(told))
             for operation in told["body"]["operations"]:
-                counts.update(notes_in(operation))
+                counted.take(operation)
                 bodies[f"{operation['source']}:{operation['sequence']}"] = digest(operation["body"].hex())
                 numbers.setdefault(str(operation["source"]), RangeSet()).add(operation["sequence"])
             start = told["body"]["next"]
             if start is None or start >= told["body"]["total"]:
                 (shown,) = asked.ask("digest", {})
                 ranges = {source: list(map(list, each)) for source, each in sorted(numbers.items())}
-                return {**counts, BODIES: digest(bodies), SHOWN: shown["body"]["digest"], NUMBERS: ranges}
+                return {**counted.counts, BODIES: digest(bodies), SHOWN: shown["body"]["digest"], NUMBERS: ranges}
     finally:
         link.close()
+
+
+class Notes:
+    """Counts the notes in a log. Of an operation and the copies that others made of it when they adopted it, one counts
+    (DOC-013)."""
+
+    def __init__(self) -> None:
+        self.counts: Counter[str] = Counter()
+        self._known: set[tuple[str, str]] = set()
+
+    def take(self, operation: dict[str, Any]) -> None:
+        """The next operation of the log."""
+        first_tag = operation["body"].decode("utf-8", "replace").partition(">")[0]
+        said = dict(ATTRIBUTE.findall(first_tag))
+        whose = said.get("origsource", said.get("source", "")), said.get("origsequence", said.get("sequence", ""))
+        if whose not in self._known:
+            self._known.add(whose)
+            self.counts.update(notes_in(operation))
 
 
 def notes_in(operation: Any) -> Iterator[str]:
