@@ -113,8 +113,7 @@ def document_of(at: Machine, context: "zmq.Context[Any]") -> dict[str, Any]:
 
 
 class Notes:
-    """Counts the notes in a log. Of an operation and the copies that others made of it when they adopted it, one counts
-    (DOC-013)."""
+    """Counts the notes in a log; of an operation and its adopted copies, one counts (DOC-013)."""
 
     def __init__(self) -> None:
         self.counts: Counter[str] = Counter()
