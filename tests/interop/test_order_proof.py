@@ -28,7 +28,7 @@ from weft.wire import hop
 
 ANSWERS: Final = 100
 ANSWER_MS: Final = 30_000
-BYTES_SHOWN: Final = 16_000
+BYTES_SHOWN: Final = "16000"
 CHILD: Final = b"order-proof-child"[:16]
 RIGHT: Final = "import os; os.execv = stay; from weft.cli.main import main; main()"
 STAY: Final = """
@@ -122,7 +122,20 @@ def traced(program: str, place: Path, harm: Sequence[str] = ()) -> Proof:
     )  # fmt: skip
     file, trace = place / "root.toml", place / "trace"
     file.write_text(text, "utf-8")
-    strace = [needed("strace"), "-f", "-y", "-s", str(BYTES_SHOWN), "-e", CALLS, "-e", "signal=none", *harm, "-o", str(trace)]
+    strace = [
+        needed("strace"),
+        "-f",
+        "-y",
+        "-s",
+        BYTES_SHOWN,
+        "-e",
+        CALLS,
+        "-e",
+        "signal=none",
+        *harm,
+        "-o",
+        str(trace),
+    ]
     words = [*strace, sys.executable, "-c", STAY + program, "up", str(file)]
     node = subprocess.Popen(words, stderr=subprocess.PIPE, start_new_session=True)
     try:

@@ -122,7 +122,7 @@ class Notes:
     def take(self, operation: dict[str, Any]) -> None:
         """The next operation of the log."""
         first_tag = operation["body"].decode("utf-8", "replace").partition(">")[0]
-        said = dict(ATTRIBUTE.findall(first_tag))
+        said: dict[str, str] = dict(ATTRIBUTE.findall(first_tag))
         whose = said.get("origsource", said.get("source", "")), said.get("origsequence", said.get("sequence", ""))
         if whose not in self._known:
             self._known.add(whose)
