@@ -121,3 +121,19 @@ def test_the_commands_of_the_readme_work(shell: Shell) -> None:
     answers = [(line, *shell.run(line)) for line in lines if line not in starts]
     assert [] == [answer for answer in answers if answer[-1] != 0], (shell.place / "errors").read_text()[-1500:]
     assert {"root", "s1", "disk"} <= set(answers[-1][1].split()), "the last one asks what is measured now"
+
+
+@pytest.mark.proves("WEL-002", part="the commands of the page of closed fabrics let a machine in")
+def test_the_commands_of_the_page_of_closed_fabrics_let_a_machine_in(shell: Shell) -> None:
+    (block,) = BLOCK.finditer((DOCS / "security.md").read_text("utf-8"))
+    invite, join = (line.partition("#")[0].strip() for line in lines_of(block))
+    for line in (f"ip address add {invite.split()[-1]}/32 dev lo", "weft up --name root --level root &"):
+        shell.run(line)
+    until(shell, "weft status", "root")
+    token = re.compile(r"weft1\.\S+")
+    printed = token.search(said := shell.run(invite)[0])
+    assert printed, said
+    assert token.search(join), "the page has a token in the place of the line that is printed"
+    shell.run(f"{token.sub(printed[0], join)} &")
+    until(shell, "weft key ls", "sensor")
+    until(shell, "weft top", "2 machines are well")
