@@ -30,12 +30,13 @@ FORMS: list[Form] = [
     (r"counts (\d) = (\d) (\d) (\d)", "a", "info", "tapped", lambda said: ["t", "s", *map(int, said.groups())]),
     (r"ends (\d) = (\d) (\d) (\d)", "a", "info", "untapped", lambda said: ["t", *map(int, said.groups())]),
 ]
-UP = "1 a opens | 1 b opens | 2 s started at a | 3 b imports kind@a register"
+UP = "1 a opens | 1 b opens | 2 s started at a | 3 b imports kind@a active"
 SERVED = "1 s started at a | 2 s serves 1"
 GOOD: list[tuple[type[Checker], str]] = [
     (Crossed, f"{UP} | 99 time | 100 a shows | 100 b shows passing"),
     (Crossed, f"{UP} | 10 a b is cut | 14 b imports kind@a inactive | 99 time"),
     (Crossed, f"{UP} | 10 a b is cut | 31 time"),
+    (Crossed, "1 a opens | 1 b opens | 2 s started at a | 3 b imports kind@a inactive | 10 a b is cut | 99 time"),
     (Crossed, f"{UP} | 10 a b is cut | 30 a b is open | 99 time"),
     (Crossed, f"{UP} | 1 c opens | 10 a b is cut | 99 time"),
     (Crossed, f"{UP} | 10 a b is cut | 15 b pauses | 99 time | 100 b resumes | 121 time"),
@@ -48,9 +49,9 @@ GOOD: list[tuple[type[Checker], str]] = [
     (Tapped, f"{SERVED} | 3 copy 1 of 1 | 3 copy 2 of | 4 counts 5 = 2 1 2 | 5 ends 5 = 2 1 2"),
 ]
 BAD: list[tuple[type[Checker], str]] = [
-    (Crossed, f"{UP} | 4 a imports kind@a register"),
-    (Crossed, f"{UP} | 4 b imports kind@c register"),
-    (Crossed, f"{UP} | 4 b imports other@a register"),
+    (Crossed, f"{UP} | 4 a imports kind@a active"),
+    (Crossed, f"{UP} | 4 b imports kind@c active"),
+    (Crossed, f"{UP} | 4 b imports other@a active"),
     (Crossed, f"{UP} | 10 a b is cut | 32 time"),
     (Crossed, f"{UP} | 1 c opens | 10 a b is cut | 12 b c is cut | 34 time"),
     (Crossed, f"{UP} | 10 a b is cut | 15 b pauses | 100 b resumes | 122 time"),

@@ -2,7 +2,7 @@
 
 The history lines are these. `service`: what becomes of a service's process, and its broker. `ill`: whether its port
 refuses checks. `path`, `start`, `crash`, `paused`, `resumed`, `gauge`: cables, the brokers' nodes, and the time.
-`imported`: a change of an entry of another network is durable at a broker. `imports`, `health`: after quiet, what a
+`imported`: of an entry of another network a change is durable at a broker: its state, or `remove`. `imports`, `health`: after quiet, what a
 broker lists of others and of its own: name, instance, health. `served`: a service has answered a call. `called`: a
 caller has an answer. `copied`, `tapped`, `untapped`: a copy, the counts of a service, the end of a tap are published.
 """
@@ -123,14 +123,14 @@ class Crossed(OfServices):
         return since
 
     def note_imported(self, fact: Fact) -> None:
-        _, net, name, host, op = fact.value
+        _, net, name, host, state = fact.value
         service, listed = self.services.get(host), (f"{name}@{net}", host)
         if net == fact.node:
             self.broken(f"{fact.node} lists its own {name} {host} as one of another network", fact)
         if service is None or (service.name, service.broker) != (name, net):
             self.broken(f"{fact.node} lists {name}@{net} {host}, which {net} has not", fact)
         broker = self.brokers.setdefault(fact.node, Broker())
-        (broker.imports.discard if op in GONE else broker.imports.add)(listed)
+        (broker.imports.discard if state in GONE else broker.imports.add)(listed)
 
     def note_imports(self, fact: Fact) -> None:
         listed = {(name, host) for name, host, _ in fact.value}

@@ -34,7 +34,8 @@ class BridgeBook:
                 if net:
                     said = record.attributes
                     self.recorder.counts["imports"] += 1
-                    self._note(machine, "imported", [said["epoch"], net, name, said["instance"], said["op"]])
+                    state = said["op"] if said["op"] == "remove" else said["state"]
+                    self._note(machine, "imported", [said["epoch"], net, name, said["instance"], state])
 
     def spoke(self, machine: "Machine", effect: NodeEffect) -> None:
         """An effect is about to be carried out."""
