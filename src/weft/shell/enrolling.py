@@ -9,7 +9,9 @@ from typing import Any, Final
 
 from weft.base.endpoints import CLIENTS, MESH, endpoint_of, is_loopback
 from weft.base.errors import WeftError
-from weft.cores.configuration.messages import TellPairs
+from weft.base.keys import bound_node
+from weft.base.now import SECOND
+from weft.cores.configuration.core import Configuration
 from weft.cores.enrolment.context import invitation_secret
 from weft.cores.enrolment.messages import (
     AddressIs,
@@ -24,6 +26,7 @@ from weft.cores.enrolment.messages import (
     SwitchKey,
 )
 from weft.node.channels import ENROL
+from weft.node.node import Node
 from weft.node.securityevents import AddressChanged, KeySwitched
 from weft.node.settings import NodeSettings
 from weft.shell.identity import Identity
@@ -62,18 +65,23 @@ class Enrolling:
             SwitchKey: self._switch_key,
         }
 
-    def open(self) -> None:
-        """Tell the core that there are keys, if there are some.
+    def recall(self, node: Node) -> None:
+        """Admit the keys of the own configuration before a port is bound.
 
-        Who has no parent yet is called by a root, whose key may stand in the configuration only: so that is told at once.
+        A root that calls a node without a parent may be known by that only; cores are told of it when there is a parent.
         """
-        if self._keys is None:
-            return
-        self._runner.order(
-            "enrolment", Equip(self._keys.public, load_known(self._state).beacon_key, following_key(self._state))
-        )
-        if self._settings.level != "root":
-            self._runner.order("configuration", TellPairs())
+        kept = node.cores.get("configuration")
+        if node.authority is not None and isinstance(kept, Configuration):
+            pairs = ((pair.key, pair.value) for pair in kept.store.view(""))
+            node.authority.learn(tuple(pair for pair in pairs if bound_node(pair[0]) is not None))
+            self._links.admit(node.authority.table.at(self._runner.clock.now().wall // SECOND), frozenset())
+
+    def open(self) -> None:
+        """Tell the core that there are keys, if there are some."""
+        if self._keys is not None:
+            self._runner.order(
+                "enrolment", Equip(self._keys.public, load_known(self._state).beacon_key, following_key(self._state))
+            )
 
     def token_of(self, invited: Invited) -> dict[str, Any]:
         """What is answered to who invites: the invitation, and its token."""

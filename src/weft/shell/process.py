@@ -272,9 +272,8 @@ class Process:
             raise UserError(
                 "door-open", text, "another build of libzmq (pip install pyzmq); report it, with weft doctor"
             )
-        for keeper in (self.links.gatekeeper, self.doc_doors.gatekeeper):
-            if keeper is not None:
-                keeper.forget()
+        for keeper in filter(None, (self.links.gatekeeper, self.doc_doors.gatekeeper)):
+            keeper.forget()
 
     def _swap_keys(self) -> None:
         """Admit the keys that the node knows now, and close connections to nodes whose key it has lost (SEC-025)."""
@@ -356,6 +355,7 @@ class Process:
         self.employ()  # from the first socket on, messages may come
         self._has_begun = True
         try:
+            self.enrolling.recall(self.node)
             self.door.open(self.links, [name for name in self.node.channels if CHANNELS[name].block == LOCAL])
             self.links.serve(table.host, table.port, self.node.channels, self._blocks())
             self.enrolling.open()  # before anybody can order anything: an invitation needs the keys
