@@ -3,7 +3,6 @@
 import json
 import subprocess
 import sys
-import time
 import urllib.request
 from collections.abc import Iterator
 from pathlib import Path
@@ -13,13 +12,13 @@ import pytest
 
 from tests.interop.programs import needed
 from tests.lake.test_publication import NODE, drain_all, read
+from tests.patience import PATIENCE_S, until
 from tests.pipeline import kills
 from weft.lake.objects import ObjectPath, lake_path
 from weft.shell.recorder import Recorder
 
 PROGRAM: Final = Path(__file__).parents[2] / "var" / "peers" / "objects" / "bin" / "moto_server"
 PORT: Final = 15_990
-PATIENCE_S: Final = 120.0
 KEYS: Final = {
     "AWS_ACCESS_KEY_ID": "weft",
     "AWS_SECRET_ACCESS_KEY": "secret",
@@ -42,21 +41,24 @@ def store(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     running = subprocess.Popen(words, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
     for name, value in KEYS.items():
         monkeypatch.setenv(name, value)
-    ends_at = time.monotonic() + PATIENCE_S
     bucket = lake_path("s3://fleet")
     assert isinstance(bucket, ObjectPath)
-    while True:
-        try:
-            urllib.request.urlopen(f"http://127.0.0.1:{PORT}/moto-api/", timeout=1.0).close()
-            break
-        except OSError:
-            assert running.poll() is None
-            assert time.monotonic() < ends_at
-    bucket.bucket.put("", b"")  # makes the bucket
-    yield
-    running.kill()
-    running.wait()
-    bucket.bucket._line.close()
+    try:
+        until(answers, "the object store answers")
+        bucket.bucket.put("", b"")  # makes the bucket
+        yield
+    finally:
+        running.kill()
+        running.wait()
+        bucket.bucket._line.close()
+
+
+def answers() -> bool:
+    try:
+        urllib.request.urlopen(f"http://127.0.0.1:{PORT}/moto-api/", timeout=1.0).close()
+    except OSError:
+        return False
+    return True
 
 
 def weft(place: Path, *words: str) -> str:
