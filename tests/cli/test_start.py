@@ -11,7 +11,7 @@ SAYS: Final = """
 import os, sys
 def instead(program, words):
     print(sorted({name.partition(".")[0] for name in sys.modules} & {"cyclopts", "msgspec", "rich"}))
-    print(open(int(words[3].removeprefix("fd:"))).read(), words[1:3], words[4:])
+    print(open(int(words[3].removeprefix("fd:"))).read(), words[1:3], words[4:], flush=True)
     os._exit(0)
 os.execv = instead
 from weft.cli.main import main

@@ -1,11 +1,4 @@
-"""What brokers that are bridged say of each other's services, of health, and what taps tell, against what is true.
-
-The history lines are these. `service`: what becomes of a service's process, and its broker. `ill`: whether its port
-refuses checks. `path`, `start`, `crash`, `paused`, `resumed`, `gauge`: cables, the brokers' nodes, and the time.
-`imported`: of an entry of another network a change is durable at a broker: its state, or `remove`. `imports`, `health`: after quiet, what a
-broker lists of others and of its own: name, instance, health. `served`: a service has answered a call. `called`: a
-caller has an answer. `copied`, `tapped`, `untapped`: a copy, the counts of a service, the end of a tap are published.
-"""
+"""What brokers that are bridged say of each other's services, of health, and what taps tell, against what is true."""
 
 from typing import ClassVar, Final
 

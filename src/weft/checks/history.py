@@ -137,6 +137,21 @@ VOCABULARY: Final[dict[tuple[str, str], str]] = {
     ): "watcher, start of the broker, index[, names]: a watcher has the whole list as of that change",
     ("ok", "told"): "watcher, start of the broker, index, operation, name: a watcher is told the next change",
     ("ok", "unwatched"): "watcher: it watches no more",
+    ("info", "ill"): "whether it is: the port of this host's service refuses checks, or takes them again",
+    (
+        "info",
+        "imported",
+    ): "start of the broker, network, name, host, state or remove: of a service of another network a change is durable here",
+    (
+        "info",
+        "imports",
+    ): "list of (name, host, health): the services of other networks that this broker lists after quiet",
+    ("info", "health"): "list of (name, host, health): its own services, after quiet",
+    ("info", "served"): "call: the service on this host has answered it",
+    ("ok", "called"): "call, name, call that the answer names, host that answered: a caller has its answer",
+    ("info", "copied"): "tap, host, number, call or nothing: this broker publishes a copy of a message",
+    ("info", "tapped"): "tap, host, seen, copied, dropped, left out: it publishes what a service has counted for a tap",
+    ("info", "untapped"): "tap, seen, copied, dropped, left out: it publishes the end of a tap",
     ("info", "gave-up"): "channel: TCP has broken what this machine had connected there; the other ends notice later",
     (
         "info",
