@@ -31,13 +31,15 @@ def test_an_option_that_is_none_would_be_found() -> None:
 
 
 def test_its_files_can_be_read(tmp_path: Path) -> None:
-    of_lake, of_node = FILES
+    of_lake, of_node, of_bucket = FILES
     (tmp_path / "lake.toml").write_text(of_lake, "utf-8")
     told = pipeline.settings_of(Layout(tmp_path))
     assert ["hot", "debug", "idle"] == [rule.name for rule in rules_of(told).user]
     assert 30 == told.keep.bronze
     node = settings_of(read_document(f'[node]\nname = "r"\nlevel = "root"\n{of_node}', "the page"))
     assert ("segment", ("/app/*/password", "/keys/**")) == (node.lake.safe, node.lake.secrets)
+    far = settings_of(read_document(f'[node]\nname = "r"\nlevel = "root"\n{of_bucket}', "the page"))
+    assert "s3://fleet/lake" == far.lake.path
 
 
 def test_it_names_every_event_and_every_metric(tmp_path: Path) -> None:
