@@ -13,7 +13,10 @@ import weft.store
 from weft.base.errors import UserError, WeftError
 from weft.pipeline import arrow
 
-NODE = "weft up, or an endpoint, a state directory or a node's name as --node, node= or WEFT_NODE="
+NODE = (
+    "weft up, or an endpoint, a state directory or a node's name as --node, node= or WEFT_NODE=; "
+    "a node that was started with --state is called by that directory"
+)
 STORE = "weft up with a [store] in the node's file; or node=, --node or WEFT_STORE= with HOST:PORT"
 BROKER = "weft up with a [catalog] in a node's file; broker= or WEFT_CATALOG= with HOST:PORT; of a closed fabric keys= or WEFT_KEYS="
 DOC = "weft doc join SESSION starts one; --node NAME or DIRECTORY, or WEFT_DOC= says which"
