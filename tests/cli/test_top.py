@@ -60,6 +60,14 @@ def test_the_branch_with_trouble_stands_first_and_is_named() -> None:
     assert lines[7].endswith("▪▪")
 
 
+def test_beside_a_silent_machine_nothing_missing_is_nothing_known() -> None:
+    screen = Screen()
+    screen.take(picture(r=node("root"), s=node("s", "r", much=3, troubles=[[3, "silent", "look", AT - 61_000]])))
+    assert "missing none known, silent: s" in numbers(screen)
+    screen.take({"number": 2, "at": AT, "nodes": {"s": {"troubles": [], "much": 0}}, "gone": []})
+    assert "missing 0 " in numbers(screen)
+
+
 def test_eighty_columns_and_few_lines_are_enough() -> None:
     lines = seen(four(), width=80, height=9)
     assert [line for line in lines if len(line) > 80] == []

@@ -125,12 +125,20 @@ def numbers(screen: Screen) -> str:
     rows = list(screen.nodes.values())
     expected, received, lost = (sum(row.get("counts", (0, 0, 0))[at] for row in rows) for at in range(3))
     dated = [(row["newest"], row["name"]) for row in rows if row.get("newest")]
-    missing = f"missing {expected - received:,}" + (f", {lost:,} of them lost" if lost else "")
+    missing = f"missing {_missing(expected - received, lost, rows)}"
     oldest = "-"
     if dated:
         newest, name = min(dated)
         oldest = f"{span(screen.at_ms - newest)} ({clean(name)})"
     return f"expected {expected:,}  received {received:,}  {missing}  oldest age {oldest}"
+
+
+def _missing(count: int, lost: int, rows: list[Row]) -> str:
+    """How many are missing; what a machine that is silent has measured meanwhile nobody can know."""
+    silent = [row["name"] for row in rows if any(said.startswith("silent") for _, said, *_ in row["troubles"])]
+    if not count and silent:
+        return f"none known, silent: {clean(_names(silent))}"
+    return f"{count:,}" + (f", {lost:,} of them lost" if lost else "")
 
 
 def span(ms: int) -> str:
