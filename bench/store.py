@@ -337,6 +337,8 @@ MEASURES: Final[dict[str, Callable[[Options], list[Bar]]]] = {
     "idle": idle,
     "files": files,
 }
+ALONE: Final = frozenset({"files", "idle"})
+"""Measures that have no peer."""
 LATER: Final = "not measured: puts and batches with ack=majority, which the store does not have yet"
 
 
@@ -359,9 +361,10 @@ def main() -> None:
     if unknown := set(given.names) - set(MEASURES):
         parser.error(f"unknown: {', '.join(sorted(unknown))}")
     programs.end_in_order()
-    programs.demand("mosquitto", "etcd", "etcdload")
-    if not MOAT.exists():
-        raise SystemExit("not installed: MoaT-KV; scripts/bench-install brings it")
+    if not given.names or set(given.names) - ALONE:
+        programs.demand("mosquitto", "etcd", "etcdload")
+        if not MOAT.exists():
+            raise SystemExit("not installed: MoaT-KV; scripts/bench-install brings it")
     options = Options(given.rounds, given.entries)
     for name in given.names or MEASURES:
         show(name, MEASURES[name], options)
