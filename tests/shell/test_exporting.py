@@ -6,10 +6,10 @@ from typing import Any
 import msgspec
 import pytest
 
+from tests.export.fields import OTLP_REQUEST, message, written
 from tests.fabric.receivers import Monitor
 from tests.shell.ports import free_port
 from tests.shell.test_console import ROOT, SENSOR, WALL_S, batch
-from tests.wire.fields import OTLP_REQUEST, message, written
 from weft.base.errors import UserError
 from weft.base.records import Entry, StreamRecord
 from weft.cores.export.messages import GiveWay, RangeFailed, RangeSent, SendRange

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tests.wire.fields import OTLP_REQUEST, message, unpacked, written
+from tests.export.fields import OTLP_REQUEST, message, unpacked, written
 from weft.base.errors import PeerError
 from weft.wire import protobuf
 from weft.wire.exported import Point, Told, ToldSeries, otlp_refused, otlp_request, snappy, write_request
