@@ -7,7 +7,6 @@ for it; its own segments go when its own consumers have read them.
 
 import time
 from collections.abc import Iterator
-from hashlib import sha256
 from typing import Final, NamedTuple
 
 import msgspec
@@ -53,8 +52,8 @@ def _stream(lake: Layout, copy: Layout, stream: str, name: str) -> Iterator[Fetc
     files, reached = LocalFiles(), At()
     for drain, follower in Source(lake, stream).drains().items():
         clean(copy, stream, drain, files)
-        found = _fetched(follower, copy, files)
-        reached[drain] = (find_tip(copy, stream, drain).number + 1, 0)
+        found, tip = _fetched(follower, copy, files)
+        reached[drain] = (tip.number + 1, 0)
         if found.segments:
             yield found
         sweep(copy, drain, Keep(), time.time_ns(), files)
@@ -77,7 +76,8 @@ def _take_identity(lake: Layout, copy: Layout, files: LocalFiles) -> None:
         )
 
 
-def _fetched(follower: Follower, copy: Layout, files: LocalFiles) -> Fetched:
+def _fetched(follower: Follower, copy: Layout, files: LocalFiles) -> tuple[Fetched, Tip]:
+    """What was new of a drain, and the last segment that the copy has of it now."""
     stream, drain = follower.stream, follower.drain
     tip = find_tip(copy, stream, drain)
     segments = rows = size = 0
@@ -92,7 +92,7 @@ def _fetched(follower: Follower, copy: Layout, files: LocalFiles) -> Fetched:
         files.put(copy.manifest(stream, drain, manifest.number), line)
         tip = Tip(manifest.number, manifest.lsn[1], follower.digest(manifest.number))
         follower.forget(manifest.number)
-    return Fetched(stream, drain, segments, rows, size)
+    return Fetched(stream, drain, segments, rows, size), tip
 
 
 def _bytes(lake: Layout, manifest: Manifest) -> bytes:
@@ -100,7 +100,7 @@ def _bytes(lake: Layout, manifest: Manifest) -> bytes:
         data = lake.parquet(manifest.stream, manifest.drain, manifest.number).read_bytes()
     except FileNotFoundError:
         raise SegmentFault("segment-gone", manifest.drain, manifest.number, "its file is missing") from None
-    if (len(data), sha256(data).hexdigest()) != (manifest.bytes, manifest.sha256):
+    if not manifest.describes(data):
         raise SegmentFault(
             "segment-changed", manifest.drain, manifest.number, "its bytes are not those of its manifest"
         )

@@ -5,7 +5,7 @@ manifest before it, so a reader that knows one digest can verify everything that
 """
 
 from collections.abc import Iterable
-from hashlib import blake2b
+from hashlib import blake2b, sha256
 from typing import Final, NamedTuple
 
 import msgspec
@@ -75,6 +75,10 @@ class Manifest(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     def line(self) -> Bytes:
         """Canonical bytes, including the LF."""
         return msgspec.json.encode(self, order="sorted") + b"\n"
+
+    def describes(self, data: Bytes) -> bool:
+        """Whether these are the bytes of its file."""
+        return len(data) == self.bytes and sha256(data).hexdigest() == self.sha256
 
     def vector(self) -> VersionVector:
         """Numbers received, as a version vector."""

@@ -5,7 +5,6 @@ the manifest records it: it keeps its ranges and its place in the chain, and all
 reason, in `gold.completeness` (a copy from another drain is still accepted). Other readers of the lake skip it too.
 """
 
-from hashlib import sha256
 from typing import Final, NamedTuple
 
 from weft.base.errors import UserError
@@ -127,7 +126,7 @@ def _refuse_what_is_there(lake: Layout, manifest: Manifest) -> None:
     if manifest.gone:
         raise UserError("segment-taken", f"{name} was deleted by retention, behind all its readers", "weft lake check")
     path = lake.parquet(manifest.stream, manifest.drain, manifest.number)
-    if path.exists() and sha256(path.read_bytes()).hexdigest() == manifest.sha256:
+    if path.exists() and manifest.describes(path.read_bytes()):
         raise UserError(
             "segment-whole", f"{name} is there, and what its manifest says", "weft lake run, which takes it"
         )
