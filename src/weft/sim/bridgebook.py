@@ -10,6 +10,7 @@ from weft.base.records import Entry, Stream, StreamRecord
 from weft.cores.catalog import messages
 from weft.node.node import NodeEffect, Transmit
 from weft.sim.catalog import ServiceProgram, name_of
+from weft.sim.catalogplan import broker_of
 
 if TYPE_CHECKING:
     from weft.sim.fabric import Fabric
@@ -90,7 +91,7 @@ class BridgeBook:
         rows: tuple[list[list[str]], list[list[str]]] = ([], [])
         for host in self.fabric.hosts.values():
             if isinstance(host.program, ServiceProgram):
-                net = (host.plan.calls or (host.plan.net,))[0]
+                net = broker_of(host.plan)
                 name = name_of(host.name) if net == broker else f"{name_of(host.name)}@{net}"
                 rows[net != broker].append([name, host.name, "critical" if host.is_ill else "passing"])
         return sorted(rows[0]), sorted(rows[1])

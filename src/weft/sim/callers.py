@@ -12,6 +12,7 @@ from weft.base.endpoints import endpoint_of
 from weft.base.errors import PeerError
 from weft.base.now import MILLISECOND, SECOND, Now
 from weft.sim.catalog import name_of
+from weft.sim.catalogplan import broker_of
 from weft.sim.hosts import Host
 from weft.sim.plan import CATALOG_PORT
 from weft.wire.catalog import commands
@@ -33,7 +34,7 @@ class CallerProgram:
         self._known = [
             f"{name_of(each.name)}@{net}"
             for each in host.fabric.plan.hosts
-            if each.runs == "service" and (net := (each.calls or (each.net,))[0]) != self.broker
+            if each.runs == "service" and (net := broker_of(each)) != self.broker
         ]
         self._due_at = 0
         self._calls = 0

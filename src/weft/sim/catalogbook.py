@@ -1,6 +1,6 @@
 """Records facts about catalogs: changes that are durable at their broker, and what brokers report."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING, Any, Final
 
 import msgspec
@@ -83,7 +83,7 @@ class CatalogBook:
         core = self._core(machine)
         if core is None:
             return ""
-        live = {instance.id for instance in core.book.all() if instance.is_live and not instance.is_imported}
+        live = {instance.id for instance in _own(core)}
         for host in self.fabric.hosts.values():
             is_mine = host.plan.runs in OF_CATALOGS and machine.name in (*host.plan.calls, host.plan.net)
             why = host.waits(core, live) if is_mine else ""
@@ -95,15 +95,16 @@ class CatalogBook:
         """Which instances are listed at the end, and which services may be expected."""
         core = self._core(machine)
         if core is not None:
-            live = sorted(
-                [instance.name, instance.id]
-                for instance in core.book.all()
-                if instance.is_live and not instance.is_imported
-            )
+            live = sorted([instance.name, instance.id] for instance in _own(core))
             self._note(machine, "info", "catalog", [core.context.epoch, core.context.index, live])
 
     def _core(self, machine: "Machine") -> Any:
         return machine.node.cores.get("catalog") if machine.node is not None and self.is_wanted else None
+
+
+def _own(core: Any) -> Iterator[Any]:
+    """The live instances of a broker's own network."""
+    return (instance for instance in core.book.all() if instance.is_live and not instance.is_imported)
 
 
 TOLD: Final[dict[type, str]] = {
