@@ -9,8 +9,9 @@ from contextlib import contextmanager
 
 import pytest
 
+from weft.base.endpoints import HTTP as HTTP_PORT
 from weft.base.errors import UserError
-from weft.cli.asking import HTTP_PORT, order, page_of
+from weft.cli.asking import order, page_of
 
 
 @contextmanager

@@ -6,8 +6,9 @@ from collections.abc import Iterator
 
 import pytest
 
+from weft.base.endpoints import HTTP as HTTP_PORT
 from weft.base.errors import UserError
-from weft.cli.asking import HTTP_PORT, order, status_of, try_status
+from weft.cli.asking import order, status_of, try_status
 
 ANSWERS = {
     "a body cut short": b"HTTP/1.1 200 OK\r\ncontent-length: 500\r\n\r\n{",

@@ -13,10 +13,11 @@ import pytest
 from tests.patience import PATIENCE_S
 from tests.shell.ports import free_port
 from tests.shell.world import World, samples_in
+from weft.base.endpoints import HTTP as HTTP_PORT
 from weft.base.errors import OurFault, StorageFailed, UserError
 from weft.base.now import SECOND
 from weft.base.records import DamageRecord, Stream, StreamRecord
-from weft.cli.asking import HTTP_PORT, try_status
+from weft.cli.asking import try_status
 from weft.cli.journal import accept_loss
 from weft.node.guard import MemoryExceeded
 from weft.node.roles import role_record

@@ -5,9 +5,9 @@ import socket
 from itertools import takewhile
 from typing import Any, Final, NamedTuple
 
+from weft.base.endpoints import HTTP as HTTP_PORT
 from weft.base.errors import UserError
 
-HTTP_PORT: Final = 6
 PATIENCE_S: Final = 2.0
 ANSWER_S: Final = 40.0  # seconds; an order takes up to 35 s
 HEADERS_MAX: Final = 64  # of an answer; a node sends eight

@@ -4,11 +4,12 @@ import json as json_module
 
 from cyclopts import App
 
+from weft.base.endpoints import HTTP as HTTP_PORT
 from weft.base.endpoints import host_of, is_endpoint, port_of
 from weft.base.errors import UserError
 from weft.base.now import SECOND
 from weft.base.settings import span_ns
-from weft.cli.asking import HTTP_PORT, LOCAL, page_of, post
+from weft.cli.asking import LOCAL, page_of, post
 from weft.cli.config_store import user_name
 from weft.cli.kit.options import Flag
 from weft.cli.which import PORT, AskedPort

@@ -12,8 +12,9 @@ import urllib.request
 from collections.abc import Iterator
 from typing import Any, Final
 
+from weft.base.endpoints import HTTP as HTTP_PORT
 from weft.base.errors import UserError
-from weft.cli.asking import HTTP_PORT, LOCAL, text_of
+from weft.cli.asking import LOCAL, text_of
 from weft.cli.kit.options import Flag
 from weft.cli.which import PORT, AskedPort
 

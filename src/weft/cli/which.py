@@ -10,9 +10,9 @@ from typing import Annotated, Any, Final
 from cyclopts import Parameter, Token
 
 from weft.base.endpoints import CLIENTS, PORT_MAX, host_of, is_address, is_loopback
+from weft.base.endpoints import HTTP as HTTP_PORT
 from weft.base.endpoints import port_of as port_of_address
 from weft.base.errors import UserError
-from weft.cli.asking import HTTP_PORT
 from weft.client.link.finding import VARIABLE, Door, directory_of, shortest, state_base
 
 PORT: Final = 27_500

@@ -18,8 +18,7 @@ from weft.base.calculated import calculate
 from weft.base.errors import PeerError, StorageFailed
 from weft.base.records import Entry, StreamRecord
 from weft.cores.export.core import has_samples
-from weft.cores.export.lane import NAME
-from weft.cores.export.messages import RangeFailed, RangeSent, SendRange
+from weft.cores.export.messages import NAME, RangeFailed, RangeSent, SendRange
 from weft.node.exporttable import ExportTable
 from weft.shell.apart import Apart, Denied, post
 from weft.shell.fleetmetrics import BODIES_KNOWN_MAX, SERIES_MAX, SERIES_OF_ONE_MAX, told_of

@@ -4,16 +4,14 @@ from collections.abc import Callable
 from typing import Any
 
 from weft.cores.export.limits import HOLD_PERCENT
-from weft.cores.export.messages import GiveWay, SendRange
+from weft.cores.export.messages import NAME, GiveWay, SendRange
 from weft.node.settings import NodeSettings
 from weft.shell.runner import Runner
-
-CORE = "export"
 
 
 def export_performers(runner: Runner, settings: NodeSettings) -> dict[type, Callable[[Any], None]]:
     """Who sends values to monitoring systems outside; nobody where the file names none."""
-    if CORE not in runner.node.cores:
+    if NAME not in runner.node.cores:
         return {}
     from weft.shell.exporting import Exporting  # a client of HTTP, which few nodes need
 
@@ -26,8 +24,8 @@ def make_room(runner: Runner) -> None:
     Only if it alone holds it: what goes up or into the lake is there in any case.
     """
     journal, released = runner.journal, runner.node.released
-    if CORE not in runner.node.cores or journal.bytes_used * 100 <= journal.limits.budget_bytes * HOLD_PERCENT:
+    if NAME not in runner.node.cores or journal.bytes_used * 100 <= journal.limits.budget_bytes * HOLD_PERCENT:
         return
-    others = min((upto for reader, upto in released.items() if reader != CORE), default=0)
-    if released.get(CORE, 0) < others:
-        runner.order(CORE, GiveWay(min(others, journal.oldest_spans()[0])))
+    others = min((upto for reader, upto in released.items() if reader != NAME), default=0)
+    if released.get(NAME, 0) < others:
+        runner.order(NAME, GiveWay(min(others, journal.oldest_spans()[0])))

@@ -16,8 +16,8 @@ from weft.base.errors import PeerError
 from weft.base.now import Now
 from weft.base.records import CoreRecord, Entry, Record, Stream, StreamRecord
 from weft.base.spool import Journaled, Released
-from weft.cores.export.lane import MEMORIES, NAME, Lane
-from weft.cores.export.messages import ExportSettings, GiveWay, RangeFailed, RangeSent
+from weft.cores.export.lane import MEMORIES, Lane
+from weft.cores.export.messages import NAME, ExportSettings, GiveWay, RangeFailed, RangeSent
 from weft.cores.kit.outbox import Outbox
 from weft.cores.kit.timers import earliest
 

@@ -9,11 +9,9 @@ from weft.base.chance import Chance
 from weft.base.memories import Memories
 from weft.base.now import Now
 from weft.cores.export import limits
-from weft.cores.export.messages import ExportBack, ExportFailing, ExportGaveUp, RangeFailed, RangeSent, SendRange
+from weft.cores.export.messages import NAME, ExportBack, ExportFailing, ExportGaveUp, RangeFailed, RangeSent, SendRange
 from weft.cores.export.states import TABLE, On, State
 from weft.cores.kit.outbox import Outbox
-
-NAME: Final = "export"
 
 
 class Place(msgspec.Struct, frozen=True, array_like=True, gc=False):

@@ -1,6 +1,11 @@
 """Orders, work and events of the export core."""
 
+from typing import Final
+
 import msgspec
+
+NAME: Final = "export"
+"""Of the core, and of its records."""
 
 
 class ExportSettings(msgspec.Struct, frozen=True):

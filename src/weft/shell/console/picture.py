@@ -7,6 +7,7 @@ there. So little is sent to viewers while the fleet is well.
 from collections.abc import Callable, Iterator
 from typing import Any, Final, NamedTuple
 
+from weft.base.endpoints import HTTP as HTTP_PORT
 from weft.base.endpoints import host_of, is_endpoint, port_of
 from weft.base.now import MILLISECOND, Now
 from weft.shell.console import limits
@@ -19,7 +20,6 @@ LEVELS: Final = {"root": "root", "branch": "collector", "leaf": "sensor", "colle
 CHECKS: Final = {"degraded": WORSE, "failed": BAD}
 UNKNOWN, WAITS, WHOLE, NOTHING, LOST = ".", "~", "o", "-", "x"
 """Characters of a strip: before it was known, still open, records arrived, nothing arrived, records are lost."""
-HTTP_PORT: Final = 6
 
 
 class Facts(NamedTuple):
