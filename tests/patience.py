@@ -6,6 +6,8 @@ from typing import Final
 
 PATIENCE_S: Final = 120.0
 PATIENCE_MS: Final = 120_000
+TRY_S: Final = 0.5
+"""Given to a try that shall have no answer: a busy machine connects a socket within it."""
 
 
 def until(holds: Callable[[], object], what: str) -> None:

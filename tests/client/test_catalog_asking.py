@@ -11,6 +11,7 @@ import pytest
 
 from tests.client.catalogbroker import Scripted
 from tests.client.node import in_loop
+from tests.patience import TRY_S
 from weft.catalog import CallFailed, CatalogTimeout, Client, Denied, Entry, NotFound, Unreachable, Value
 from weft.client.catalog.asking import Asker, told_by
 from weft.client.catalog.client import values_of
@@ -44,7 +45,7 @@ def replying(*told: Any, command: bytes = b"o_O") -> Any:
 @in_loop
 async def test_a_request_without_an_answer_is_said_three_times_each_on_a_new_socket() -> None:
     async with Scripted() as broker:
-        asker = Asker(Address("127.0.0.1", broker.port), timeout_s=0.02)
+        asker = Asker(Address("127.0.0.1", broker.port), timeout_s=TRY_S)
         with pytest.raises(CatalogTimeout):
             await asker.ask(REQUEST, b"thermo")
         assert [3, 3] == [len(broker.heard), len(set(broker.peers))]
@@ -55,7 +56,7 @@ async def test_a_request_without_an_answer_is_said_three_times_each_on_a_new_soc
 @in_loop
 async def test_a_request_whose_first_answer_is_lost_has_its_second() -> None:
     told = {"thermo": {"ip": "10.0.0.1", "port": 7}}
-    async with Scripted(replying(None, told)) as broker, Client(broker.broker, timeout=0.05) as client:
+    async with Scripted(replying(None, told)) as broker, Client(broker.broker, timeout=TRY_S) as client:
         assert Address("10.0.0.1", 7) == (await client.get("thermo")).address
 
 
@@ -291,7 +292,7 @@ async def test_a_call_without_an_answer_is_not_repeated() -> None:
         record = {"thermo": {"ip": "127.0.0.1", "port": thermo.port}}
         async with Scripted(replying(record)) as broker, Client(broker.broker) as client:
             with pytest.raises(CatalogTimeout):
-                await client.call("thermo", "pay", timeout=0.05)
+                await client.call("thermo", "pay", timeout=TRY_S)
             assert 1 == len(thermo.heard)
 
 

@@ -10,6 +10,7 @@ import pytest
 
 from tests.client.catalogbroker import Ports, ports, running
 from tests.client.node import in_loop
+from tests.patience import TRY_S
 from weft import catalog
 
 
@@ -97,7 +98,7 @@ async def test_a_cache_follows_the_broker_and_is_stale_while_that_is_away(
     at = ports()
     async with contextlib.AsyncExitStack() as stack:
         async with running(tmp_path, at):
-            client = await stack.enter_async_context(catalog.Client(at.broker, cache=True, timeout=0.1))
+            client = await stack.enter_async_context(catalog.Client(at.broker, cache=True, timeout=TRY_S))
             await client.register("a", ip="127.0.0.1", port=1, heartbeat=60_000)
             while (found := await client.get("a")).index != 1 or client._copy is None or not client._copy.of_name("a"):  # noqa: ASYNC110  # as below
                 await asyncio.sleep(0.005)  # tidy: the change is on its way; bounded by in_loop

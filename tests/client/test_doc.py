@@ -8,6 +8,7 @@ import pytest
 
 from tests.client.docnode import FakeNode
 from tests.client.node import in_loop
+from tests.patience import TRY_S
 from weft import doc
 from weft.client.doc import finding
 from weft.client.doc.client import batches
@@ -138,7 +139,7 @@ async def test_what_was_never_said_is_unreachable_and_not_unanswered(tmp_path: P
 
 @in_loop
 async def test_no_answer_is_unanswered(tmp_path: Path) -> None:
-    async with FakeNode(tmp_path) as node, doc.Client(node.endpoint, timeout=0.05) as client:
+    async with FakeNode(tmp_path) as node, doc.Client(node.endpoint, timeout=TRY_S) as client:
         with pytest.raises(doc.Unanswered):
             await client.chat("hello")
 

@@ -9,6 +9,7 @@ from msgspec.structs import replace
 
 from tests.client.node import in_loop
 from tests.client.storeserver import FakeStore
+from tests.patience import TRY_S
 from weft import store
 from weft.base.changes import Chain
 from weft.client.link.backoff import BackOff
@@ -169,7 +170,7 @@ async def test_what_is_asked_while_the_node_is_away_waits_for_it() -> None:
 
 @in_loop
 async def test_nobody_waits_for_ever() -> None:
-    async with FakeStore() as server, store.Client(server.address, timeout=0.05) as client:
+    async with FakeStore() as server, store.Client(server.address, timeout=TRY_S) as client:
         server.is_mute = True
         with pytest.raises(store.Unanswered):
             await client.get("p")
@@ -181,7 +182,7 @@ async def test_nobody_waits_for_ever() -> None:
 
 @in_loop
 async def test_a_connection_that_says_nothing_is_made_anew() -> None:
-    async with FakeStore() as server, store.Client(server.address, timeout=0.05) as client:
+    async with FakeStore() as server, store.Client(server.address, timeout=TRY_S) as client:
         server.is_mute = True
         first = server.connections[0]
         with pytest.raises(store.Unanswered):
