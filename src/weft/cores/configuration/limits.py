@@ -28,17 +28,19 @@ REPORT_NS: Final = 100 * MILLISECOND  # between two reports of the number applie
 WAITING_UPDATES_MAX: Final = 10_000  # a 2 s snapshot at 5,000 updates/s
 WAITING_BYTES_MAX: Final = 8 << 20  # they are journaled in one turn, which can write 16 MiB
 
+PORTION: Final = 1_000  # answers to one child in one turn (CFG-043)
 KEYS_MAX: Final = 200_000
 STORE_BYTES_MAX: Final = 256 << 20  # keys and values
 VALUE_BYTES_MAX: Final = 1 << 20
 ORDER_BYTES_MAX: Final = 4 << 20  # keys and values of one order: each is journaled twice in the same turn
+WRITES_PER_TURN: Final = PORTION  # of a large order: 70 ms of a slow core, and the root beats between
+LARGE_MAX: Final = 4  # large orders that wait for one under way
 PART_BYTES: Final = 256 << 10  # of one record with many pairs
 PAIR_BYTES: Final = 24  # what a pair costs in a record beyond its key and value
 
 WAIT_NS: Final = 10 * SECOND  # a request for a snapshot waits this long for our own one (CFG-042)
 REQUESTS_MAX: Final = 1_000  # snapshot requests being served or waiting
 REQUESTS_PER_CHILD_MAX: Final = 8
-PORTION: Final = 1_000  # answers to one child in one turn (CFG-043)
 PORTION_BYTES: Final = 4 << 20  # of them: both bounds, since a value may have 1 MiB
 TURN_MAX: Final = 8 * PORTION  # answers to all children in one turn: 30 ms of encoding
 PORTION_NS: Final = 10 * MILLISECOND  # before a full queue is tried again

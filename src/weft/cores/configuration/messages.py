@@ -127,7 +127,10 @@ class WriteKeys(msgspec.Struct, frozen=True, gc=False):
 
 
 class LoadTree(msgspec.Struct, frozen=True, gc=False):
-    """Order: make the subtrees contain exactly these pairs, by the smallest list of writes (CFG-022, CFG-026)."""
+    """Order: make the subtrees contain exactly these pairs, by the smallest list of writes (CFG-022, CFG-026).
+
+    It is answered after the last of them. Writes are made in portions, and those that were made before a refusal stay.
+    """
 
     ticket: int
     pairs: tuple[tuple[str, bytes], ...]

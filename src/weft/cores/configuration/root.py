@@ -1,6 +1,7 @@
 """The one node that writes (CFG-021 to CFG-027): orders, numbers, history, times to live, majorities."""
 
-from collections import Counter
+from collections import Counter, deque
+from collections.abc import Callable
 from heapq import heappop, heappush
 from typing import Final, NamedTuple
 
@@ -56,6 +57,17 @@ class Pending(NamedTuple):
     core: str
 
 
+class Batch(NamedTuple):
+    """The writes of an order that are still to be made."""
+
+    order: WriteKeys
+    total: int
+    """Number of all its writes."""
+    left: deque[Write]
+    of_chain: Counter[str]
+    """How many of them are left in each chain."""
+
+
 class Report(NamedTuple):
     """What a node has reported (CFG-047)."""
 
@@ -83,6 +95,11 @@ class Root:
         self._alone_since: int | None = None
         """Since when fewer than a majority of the voters have a link to this root."""
         self._pending: list[Pending] = []
+        self._large: deque[tuple[WriteKeys, Callable[[], tuple[Write, ...]]]] = deque()
+        """Orders that may take several turns and wait for their first, with the function that finds their writes."""
+        self._batch: Batch | None = None
+        """The large order under way."""
+        self._go_on_at = 0
         self._expiring: list[tuple[int, str, int]] = []
         """When, key, number: a heap; entries of overwritten keys are ignored."""
 
@@ -97,7 +114,9 @@ class Root:
             self._digests = {}
             self.context.is_diverged = False
             self._note_digest()
-        if not order.is_acting and not store.wrote_from:
+        if order.is_acting:
+            self._give_up()
+        elif not store.wrote_from:
             took = Took(self._next_number())
             self.context.remember(took)
             self.begin(took)
@@ -113,6 +132,7 @@ class Root:
     def step_down(self) -> None:
         """Stop being root: waiting orders are answered as unconfirmed."""
         self.is_root = self.is_acting = False
+        self._give_up()
         pending, self._pending, self._expiring = self._pending, [], []
         for each in pending:
             self._answer(each, is_confirmed=False)
@@ -126,18 +146,19 @@ class Root:
 
     def write(self, order: WriteKeys, now: Now) -> None:
         """Make all writes of an order, or none (CFG-022)."""
-        self._commit(order, order.writes, now)
+        if batch := self._begin(order, order.writes, now):
+            self._make(batch, len(batch.left), now)
 
     def load(self, order: LoadTree, now: Now) -> None:
-        """Make the subtrees contain exactly these pairs."""
+        """Make the subtrees contain exactly these pairs, in as many turns as it takes."""
         for key, _ in order.pairs:
             if not any(is_under(key, prefix) for prefix in order.prefixes):
                 self._refuse(
                     order.ticket, "", OrderRefused(UNSPECIFIED, f"{key} lies under none of the prefixes", key=key)
                 )
                 return
-        writes = smallest(self.context.store, dict(order.pairs), order.prefixes)
-        self._commit(WriteKeys(order.ticket, (), order.who), writes, now)
+        wanted = dict(order.pairs)
+        self._line_up(order, lambda: smallest(self.context.store, wanted, order.prefixes), now)
 
     def roll_back(self, order: RollBack, now: Now) -> None:
         """Restore keys to their state just after a number, by new writes.
@@ -149,9 +170,11 @@ class Root:
             text = f"there is no write {order.number} to go back to: the history has {reaches} to {last}"
             self._refuse(order.ticket, "", OrderRefused(UNSPECIFIED, text))
             return
+        self._line_up(order, lambda: self._writes_back_to(order), now)
+
+    def _writes_back_to(self, order: RollBack) -> tuple[Write, ...]:
         then = self.history.before(order.number, order.subtree)
-        writes = tuple(Write(key, value) for key, value in sorted(then.items()) if bound_node(key) is None)
-        self._commit(WriteKeys(order.ticket, (), order.who), writes, now)
+        return tuple(Write(key, value) for key, value in sorted(then.items()) if bound_node(key) is None)
 
     def read_history(self, order: ReadHistory, now: Now) -> None:
         """The last writes of a subtree."""
@@ -172,27 +195,74 @@ class Root:
         else:
             self.context.reply(ticket, refused)
 
-    def _commit(self, order: WriteKeys, writes: tuple[Write, ...], now: Now) -> None:
+    def _line_up(self, order: LoadTree | RollBack, find: Callable[[], tuple[Write, ...]], now: Now) -> None:
+        """Begin a large order as soon as those before it are done: `find` compares with the store as it is then."""
+        asked = WriteKeys(order.ticket, (), order.who)
         if not self.is_root:
-            self._refuse(order.ticket, order.by, self._not_root())
-            return
-        refused = refusal(self.context.store, writes) or self._lacks_memory(writes)
-        if self.is_acting:
-            refused = OrderRefused(NO_QUORUM, "there is no root, only one that acts for it")
-        elif refused is None and not order.by and self._waits(order) and self._is_alone(now):
-            refused = OrderRefused(NO_QUORUM, "most of the first-level collectors are out of reach")
-        if refused is not None:
+            self._refuse(order.ticket, "", self._not_root())
+        elif len(self._large) >= limits.LARGE_MAX:
+            self._refuse(order.ticket, "", OrderRefused(UNSPECIFIED, f"{limits.LARGE_MAX} large orders wait already"))
+        else:
+            self._large.append((asked, find))
+            if self._batch is None:
+                self._go_on(now)
+
+    def _go_on(self, now: Now) -> None:
+        """Make the next portion of the large order under way, or the first one of the next.
+
+        A root that did all of it in one turn would be silent for so long that its fleet elects another (CFG-045).
+        """
+        self._go_on_at = now.mono
+        if self._batch is None:
+            order, find = self._large.popleft()
+            self._batch = self._begin(order, find(), now)
+        if self._batch is not None:
+            self._make(self._batch, limits.WRITES_PER_TURN, now)
+            self._batch = self._batch if self._batch.left else None
+
+    def _give_up(self) -> None:
+        """Refuse what is left of the large orders; what was written stays."""
+        orders = [(order, 0, 0) for order, _ in self._large]
+        if self._batch is not None:
+            order, total, left, _ = self._batch
+            orders.insert(0, (order, total - len(left), total))
+        self._large.clear()
+        self._batch = None
+        for order, made, total in orders:
+            text = f"this node stopped being root after {made} of {total} writes" if made else "only the root writes"
+            self._refuse(order.ticket, order.by, OrderRefused(NOT_ROOT, text, self.context.root().endpoint))
+
+    def _begin(self, order: WriteKeys, writes: tuple[Write, ...], now: Now) -> Batch | None:
+        """The writes that change something; None if the order is refused."""
+        if refused := self._refusal(order, writes, now):
             self._refuse(order.ticket, order.by, refused)
-            return
+            return None
         changing = self._changing(writes)
-        left = Counter(chain_of(write.key) for write in changing)
-        for write in changing:
+        return Batch(order, len(changing), deque(changing), Counter([chain_of(write.key) for write in changing]))
+
+    def _refusal(self, order: WriteKeys, writes: tuple[Write, ...], now: Now) -> OrderRefused | None:
+        if not self.is_root:
+            return self._not_root()
+        if self.is_acting:
+            return OrderRefused(NO_QUORUM, "there is no root, only one that acts for it")
+        if refused := refusal(self.context.store, writes) or self._lacks_memory(writes):
+            return refused
+        if not order.by and self._waits(order) and self._is_alone(now):
+            return OrderRefused(NO_QUORUM, "most of the first-level collectors are out of reach")
+        return None
+
+    def _make(self, batch: Batch, count: int, now: Now) -> None:
+        """Make up to `count` writes; after the last one, promise."""
+        for _ in range(min(count, len(batch.left))):
+            write = batch.left.popleft()
             chain = chain_of(write.key)
-            left[chain] -= 1
-            self._write(write, order.who, now, is_more=left[chain] > 0)
-        if changing:
+            batch.of_chain[chain] -= 1
+            self._write(write, batch.order.who, now, is_more=batch.of_chain[chain] > 0)
+        if batch.left:
+            return
+        if batch.total:
             self.teller.flush(now, is_root=True)
-        self._promise(order, len(changing), now)
+        self._promise(batch.order, batch.total, now)
 
     def _lacks_memory(self, writes: tuple[Write, ...]) -> OrderRefused | None:
         """Refuse writes that memory has no room for; deletions and shorter values are always accepted (FLD-032)."""
@@ -225,6 +295,7 @@ class Root:
         self.context.counters.written += 1
         self.context.publish(KvPub(key, number, self.context.node, value, prev, ttl, is_more), now)
         self.teller.note(key, value, "root")
+        self.teller.expect(chain, now, is_more=is_more)
 
     def adopt(self, wrote: Wrote, old: bytes) -> None:
         """The effect of a durable own write; also when it is restored."""
@@ -349,9 +420,11 @@ class Root:
             heappush(self._expiring, (at, key, pair.number))
 
     def wake(self, now: Now) -> None:
-        """Delete keys whose time to live is over, and answer orders that have waited too long."""
+        """Go on with a large order, delete keys whose time to live is over, answer orders that have waited too long."""
         if not self.is_root:
             return
+        if self._batch is not None or self._large:
+            self._go_on(now)
         late = [each for each in self._pending if now.mono >= each.by]
         self._pending = [each for each in self._pending if now.mono < each.by]
         for each in late:
@@ -371,4 +444,5 @@ class Root:
         if not self.is_root:
             return None
         answer_by = self._pending[0].by if self._pending else None
-        return earliest(answer_by, self._expiring[0][0] if self._expiring and not self.is_acting else None)
+        go_on_at = self._go_on_at if self._batch is not None or self._large else None
+        return earliest(go_on_at, answer_by, self._expiring[0][0] if self._expiring and not self.is_acting else None)
