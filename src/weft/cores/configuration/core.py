@@ -282,7 +282,7 @@ class Configuration:
         self.root.read_history(order, now)
 
     def _note_voters(self, order: NoteVoters, now: Now) -> None:
-        self.root.note_voters(order, now)
+        self.root.majority.note_voters(order, now)
 
     def _set_times(self, order: SetTimes, now: Now) -> None:
         self.context.set_times(order.heartbeat_ns, order.dead_after)

@@ -1,6 +1,5 @@
 """The one node that writes (CFG-021 to CFG-027): orders, numbers, history, times to live, majorities."""
 
-from collections import Counter, deque
 from collections.abc import Callable
 from heapq import heappop, heappush
 from typing import Final, NamedTuple
@@ -12,13 +11,13 @@ from weft.base.records import Stream, StreamRecord
 from weft.cores.configuration import limits
 from weft.cores.configuration.context import Context
 from weft.cores.configuration.history import History
+from weft.cores.configuration.large import Batch, LargeOrders, batch_of
+from weft.cores.configuration.majority import Majority
 from weft.cores.configuration.memory import Took, Wrote
 from weft.cores.configuration.messages import (
-    ConfigurationDiverged,
     HistoryRead,
     LoadTree,
     NoteApplied,
-    NoteVoters,
     OrderRefused,
     ReadHistory,
     RollBack,
@@ -57,28 +56,6 @@ class Pending(NamedTuple):
     core: str
 
 
-class Batch(NamedTuple):
-    """The writes of an order that are still to be made."""
-
-    order: WriteKeys
-    total: int
-    """Number of all its writes."""
-    left: deque[Write]
-    of_chain: Counter[str]
-    """How many of them are left in each chain."""
-
-
-class Report(NamedTuple):
-    """What a node has reported (CFG-047)."""
-
-    number: int
-    heard_at: int
-    is_voter: bool
-    """And whether it has shown the digest of that number (FLD-003)."""
-    candidates: tuple[bytes, ...] = ()
-    """Nodes that may still become root of a later epoch by its vote."""
-
-
 class Root:
     """Makes the writes while this node is root. Times are monotonic nanoseconds unless stated."""
 
@@ -88,18 +65,9 @@ class Root:
         history.room = context.budget.part("history", limits.HISTORY_PERCENT, lambda: history.cost)
         self.is_root = self.is_acting = False
         self.epoch = 0
-        self.nodes: dict[bytes, Report] = {}
-        self.voters = 1
-        self._digests: dict[int, tuple[int, bytes]] = {}
-        """Count and digest of the store at recent numbers."""
-        self._alone_since: int | None = None
-        """Since when fewer than a majority of the voters have a link to this root."""
+        self.majority = Majority(context)
         self._pending: list[Pending] = []
-        self._large: deque[tuple[WriteKeys, Callable[[], tuple[Write, ...]]]] = deque()
-        """Orders that may take several turns and wait for their first, with the function that finds their writes."""
-        self._batch: Batch | None = None
-        """The large order under way."""
-        self._go_on_at = 0
+        self._large = LargeOrders(self._begin, self._make)
         self._expiring: list[tuple[int, str, int]] = []
         """When, key, number: a heap; entries of overwritten keys are ignored."""
 
@@ -110,10 +78,8 @@ class Root:
         store = self.context.store
         was_root, self.is_root, self.is_acting, self.epoch = self.is_root, True, order.is_acting, order.epoch
         if not was_root:
-            self.nodes, self.voters, self._alone_since = {}, 1, None
-            self._digests = {}
             self.context.is_diverged = False
-            self._note_digest()
+            self.majority.begin()
         if order.is_acting:
             self._give_up()
         elif not store.wrote_from:
@@ -196,40 +162,17 @@ class Root:
             self.context.reply(ticket, refused)
 
     def _line_up(self, order: LoadTree | RollBack, find: Callable[[], tuple[Write, ...]], now: Now) -> None:
-        """Begin a large order as soon as those before it are done: `find` compares with the store as it is then."""
-        asked = WriteKeys(order.ticket, (), order.who)
         if not self.is_root:
             self._refuse(order.ticket, "", self._not_root())
-        elif len(self._large) >= limits.LARGE_MAX:
+        elif self._large.is_full:
             self._refuse(order.ticket, "", OrderRefused(UNSPECIFIED, f"{limits.LARGE_MAX} large orders wait already"))
         else:
-            self._large.append((asked, find))
-            if self._batch is None:
-                self._go_on(now)
-
-    def _go_on(self, now: Now) -> None:
-        """Make the next portion of the large order under way, or the first one of the next.
-
-        A root that did all of it in one turn would be silent for so long that its fleet elects another (CFG-045).
-        """
-        self._go_on_at = now.mono
-        if self._batch is None:
-            order, find = self._large.popleft()
-            self._batch = self._begin(order, find(), now)
-        if self._batch is not None:
-            self._make(self._batch, limits.WRITES_PER_TURN, now)
-            self._batch = self._batch if self._batch.left else None
+            self._large.add(WriteKeys(order.ticket, (), order.who), find, now)
 
     def _give_up(self) -> None:
         """Refuse what is left of the large orders; what was written stays."""
-        orders = [(order, 0, 0) for order, _ in self._large]
-        if self._batch is not None:
-            order, total, left, _ = self._batch
-            orders.insert(0, (order, total - len(left), total))
-        self._large.clear()
-        self._batch = None
-        for order, made, total in orders:
-            text = f"this node stopped being root after {made} of {total} writes" if made else "only the root writes"
+        for order, how_far in self._large.give_up():
+            text = f"this node stopped being root{how_far}"
             self._refuse(order.ticket, order.by, OrderRefused(NOT_ROOT, text, self.context.root().endpoint))
 
     def _begin(self, order: WriteKeys, writes: tuple[Write, ...], now: Now) -> Batch | None:
@@ -237,8 +180,7 @@ class Root:
         if refused := self._refusal(order, writes, now):
             self._refuse(order.ticket, order.by, refused)
             return None
-        changing = self._changing(writes)
-        return Batch(order, len(changing), deque(changing), Counter([chain_of(write.key) for write in changing]))
+        return batch_of(order, self._changing(writes))
 
     def _refusal(self, order: WriteKeys, writes: tuple[Write, ...], now: Now) -> OrderRefused | None:
         if not self.is_root:
@@ -247,7 +189,7 @@ class Root:
             return OrderRefused(NO_QUORUM, "there is no root, only one that acts for it")
         if refused := refusal(self.context.store, writes) or self._lacks_memory(writes):
             return refused
-        if not order.by and self._waits(order) and self._is_alone(now):
+        if not order.by and self._waits(order) and self.majority.is_alone(now):
             return OrderRefused(NO_QUORUM, "most of the first-level collectors are out of reach")
         return None
 
@@ -289,7 +231,7 @@ class Root:
         self.context.remember(Wrote(key, number, value, prev, expires_at, who, now.wall))
         self._to_lake(KvPub(key, number, self.context.node, value, prev), who, now)
         self.adopt(Wrote(key, number, value, prev, expires_at, who, now.wall), old)
-        self._note_digest()
+        self.majority.note_digest()
         if ttl is not None:
             self._expire_at(key, now.mono + round(ttl * SECOND))
         self.context.counters.written += 1
@@ -330,81 +272,26 @@ class Root:
         """A node has applied a number (CFG-047); this may complete the majority for a waiting order (CFG-024)."""
         if not self.is_root:
             return
-        self.nodes.pop(order.node, None)
-        if len(self.nodes) >= limits.NODES_MAX:
-            del self.nodes[next(iter(self.nodes))]
-        self.nodes[order.node] = Report(
-            order.number, now.mono, order.is_voter and self._is_shown(order), order.candidates
-        )
-        self.voters = max(order.voters, 1)
-        confirmed = self._confirmed()
+        self.majority.note_applied(order, now)
+        confirmed = self.majority.confirmed()
         done = [each for each in self._pending if each.number <= confirmed]
         self._pending = [each for each in self._pending if each.number > confirmed]
         for each in done:
             self._answer(each, is_confirmed=True)
 
-    def _note_digest(self) -> None:
-        store = self.context.store
-        if len(self._digests) >= limits.DIGESTS_MAX:
-            del self._digests[next(iter(self._digests))]
-        self._digests[store.number] = store.tally.count, store.tally.digest
-
-    def _is_shown(self, order: NoteApplied) -> bool:
-        """Whether a node's digest matches its number; if not, an event is told (FLD-003)."""
-        count, digest = self._digests.get(order.number, (0, b""))
-        if not digest or not order.digest:
-            return False
-        if (order.count, order.digest) == (count, digest.hex()):
-            return True
-        there, here = (order.count, order.digest), (count, digest.hex())
-        self.context.tell(ConfigurationDiverged(order.node.hex(), order.number, *here, *there, is_here=False))
-        return False
-
-    def note_voters(self, order: NoteVoters, now: Now) -> None:
-        """Number of voters with a link; without a majority for D, no quorum is attempted (REC-015)."""
-        self.voters = max(order.voters, 1)
-        if order.linked > self.voters // 2:
-            self._alone_since = None
-        elif self._alone_since is None:
-            self._alone_since = now.mono
-
-    def _is_alone(self, now: Now) -> bool:
-        return self._alone_since is not None and now.mono >= self._alone_since + self.context.dead_ns
-
     def _waits(self, order: WriteKeys) -> bool:
         """Whether the order's answer waits for a majority (CFG-024)."""
         ack = order.ack or self.context.settings.write_ack
-        return ack == "quorum" or (ack == "auto" and self.voters > 2)
-
-    def _confirmed(self) -> int:
-        """The highest number that a majority of voters has, this root included."""
-        others = self.voters // 2  # in addition to this root
-        numbers = sorted((self._safe(each) for each in self.nodes.values() if each.is_voter), reverse=True)
-        if not others:
-            return self.context.store.number
-        return numbers[others - 1] if len(numbers) >= others else 0
-
-    def _safe(self, report: Report) -> int:
-        """The number that a voter's report confirms (REC-012).
-
-        With its vote a candidate may become root of a later epoch, now or already, and continues with what it has. So
-        the report of a voter that has promised its vote confirms only what each of its candidates has reported too.
-        """
-        held = [self._held(node) for node in report.candidates if node != self.context.node]
-        return min([report.number, *held])
-
-    def _held(self, node: bytes) -> int:
-        report = self.nodes.get(node)
-        return report.number if report is not None and report.is_voter else 0
+        return ack == "quorum" or (ack == "auto" and self.majority.voters > 2)
 
     def _promise(self, order: WriteKeys, count: int, now: Now) -> None:
         number = self.context.store.number if count else 0
         waits = self._waits(order)
         pending = Pending(now.mono + limits.ACK_NS, number, count, order.ticket, order.by)
-        if waits and number > self._confirmed() and len(self._pending) < limits.PENDING_MAX:
+        if waits and number > self.majority.confirmed() and len(self._pending) < limits.PENDING_MAX:
             self._pending.append(pending)
         else:
-            self._answer(pending, is_confirmed=not waits or number <= self._confirmed())
+            self._answer(pending, is_confirmed=not waits or number <= self.majority.confirmed())
 
     def _answer(self, pending: Pending, *, is_confirmed: bool) -> None:
         if pending.core:
@@ -423,8 +310,7 @@ class Root:
         """Go on with a large order, delete keys whose time to live is over, answer orders that have waited too long."""
         if not self.is_root:
             return
-        if self._batch is not None or self._large:
-            self._go_on(now)
+        self._large.wake(now)
         late = [each for each in self._pending if now.mono >= each.by]
         self._pending = [each for each in self._pending if now.mono < each.by]
         for each in late:
@@ -444,5 +330,6 @@ class Root:
         if not self.is_root:
             return None
         answer_by = self._pending[0].by if self._pending else None
-        go_on_at = self._go_on_at if self._batch is not None or self._large else None
-        return earliest(go_on_at, answer_by, self._expiring[0][0] if self._expiring and not self.is_acting else None)
+        return earliest(
+            self._large.deadline(), answer_by, self._expiring[0][0] if self._expiring and not self.is_acting else None
+        )

@@ -1,0 +1,98 @@
+"""What a root knows of its voters: which number a majority of them has, and whether most of them have a link to it."""
+
+from typing import NamedTuple
+
+from weft.base.now import Now
+from weft.cores.configuration import limits
+from weft.cores.configuration.context import Context
+from weft.cores.configuration.messages import ConfigurationDiverged, NoteApplied, NoteVoters
+
+
+class Report(NamedTuple):
+    """What a node has reported (CFG-047)."""
+
+    number: int
+    heard_at: int
+    is_voter: bool
+    """And whether it has shown the digest of that number (FLD-003)."""
+    candidates: tuple[bytes, ...] = ()
+    """Nodes that may still become root of a later epoch by its vote."""
+
+
+class Majority:
+    """The voters of a root, by their reports. Times are monotonic nanoseconds."""
+
+    def __init__(self, context: Context) -> None:
+        self.context = context
+        self.nodes: dict[bytes, Report] = {}
+        self.voters = 1
+        self._digests: dict[int, tuple[int, bytes]] = {}
+        """Count and digest of the store at recent numbers."""
+        self._alone_since: int | None = None
+        """Since when fewer than a majority of the voters have a link to this root."""
+
+    def begin(self) -> None:
+        """This node becomes root, and has heard no voter yet."""
+        self.nodes, self.voters, self._alone_since = {}, 1, None
+        self._digests = {}
+        self.note_digest()
+
+    def note_applied(self, order: NoteApplied, now: Now) -> None:
+        """A node has applied a number (CFG-047)."""
+        self.nodes.pop(order.node, None)
+        if len(self.nodes) >= limits.NODES_MAX:
+            del self.nodes[next(iter(self.nodes))]
+        is_shown = order.is_voter and self._is_shown(order)
+        self.nodes[order.node] = Report(order.number, now.mono, is_shown, order.candidates)
+        self.voters = max(order.voters, 1)
+
+    def note_digest(self) -> None:
+        """Remember count and digest of the store at its present number."""
+        store = self.context.store
+        if len(self._digests) >= limits.DIGESTS_MAX:
+            del self._digests[next(iter(self._digests))]
+        self._digests[store.number] = store.tally.count, store.tally.digest
+
+    def _is_shown(self, order: NoteApplied) -> bool:
+        """Whether a node's digest matches its number; if not, an event is told (FLD-003)."""
+        count, digest = self._digests.get(order.number, (0, b""))
+        if not digest or not order.digest:
+            return False
+        if (order.count, order.digest) == (count, digest.hex()):
+            return True
+        there, here = (order.count, order.digest), (count, digest.hex())
+        self.context.tell(ConfigurationDiverged(order.node.hex(), order.number, *here, *there, is_here=False))
+        return False
+
+    def note_voters(self, order: NoteVoters, now: Now) -> None:
+        """Number of voters with a link; without a majority for D, no quorum is attempted (REC-015)."""
+        self.voters = max(order.voters, 1)
+        if order.linked > self.voters // 2:
+            self._alone_since = None
+        elif self._alone_since is None:
+            self._alone_since = now.mono
+
+    def is_alone(self, now: Now) -> bool:
+        """Whether most voters have been out of reach for D."""
+        return self._alone_since is not None and now.mono >= self._alone_since + self.context.dead_ns
+
+    def confirmed(self) -> int:
+        """The highest number that a majority of voters has, this root included."""
+        others = self.voters // 2  # in addition to this root
+        numbers = sorted((self._safe(each) for each in self.nodes.values() if each.is_voter), reverse=True)
+        if not others:
+            return self.context.store.number
+        return numbers[others - 1] if len(numbers) >= others else 0
+
+    def _safe(self, report: Report) -> int:
+        """The number that a voter's report confirms (REC-012).
+
+        With its vote a candidate may become root of a later epoch, now or already, and continues with what it has. So
+        the report of a voter that has promised its vote confirms only what each of its candidates has reported too.
+        """
+        held = [self._held(node) for node in report.candidates if node != self.context.node]
+        return min([report.number, *held])
+
+    def _held(self, node: bytes) -> int:
+        report = self.nodes.get(node)
+        return report.number if report is not None and report.is_voter else 0
