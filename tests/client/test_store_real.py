@@ -17,9 +17,10 @@ from weft.shell.blocks import free_blocks
 from weft.shell.process import Process
 
 
-def made(place: Path, port: int) -> Process:
+def made(place: Path, port: int, found: str | None = "r") -> Process:
+    """A node with a store, which founds it at its start with this value; None: which waits for others that have one."""
     node = {"name": "a", "level": "root", "state": str(place), "port": port}
-    table = {"clock": "100ms", "found": "r"}
+    table = {"clock": "100ms"} | ({} if found is None else {"found": found})
     return Process(settings_of({"node": node, "fleet": {"beacon_port": free_port()}, "store": table}))
 
 

@@ -236,7 +236,7 @@ def test_a_full_journal_and_a_read_only_node_say_so() -> None:
 @pytest.mark.proves("PNG-001")
 def test_who_has_not_what_the_others_have_answers_nobody() -> None:
     desk, client = ready()
-    desk.serving.serves = lambda: False
+    desk.serving.lacks = lambda: "nothing is here"
     assert "not-ready" == client.ask("get_value", path="a").etype
     late = desk.client()
     assert (None, ["not-ready"]) == (late.greeting, [answer.etype for answer in late.answers])

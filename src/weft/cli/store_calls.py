@@ -7,9 +7,10 @@ from typing import Any, Final
 from weft.base.errors import UserError
 from weft.cli.asking import order
 from weft.cli.kit.exits import DENIED, DONE, NOT_SO, UNCONFIRMED, UNREACHABLE, USAGE, complain
+from weft.cli.which import PORT, port_of
 from weft.client.store.client import Client
 from weft.client.store.errors import StoreError
-from weft.client.store.finding import Node
+from weft.client.store.finding import DOOR, Node, endpoint_of
 
 STORE_PORT: Final = 5
 """Of a node's ten."""
@@ -20,7 +21,10 @@ BY_CODE: Final[dict[str, tuple[int, str]]] = {
     "chain-mismatch": (NOT_SO, "weft get PATH --chain: who changed it last"),
     "value-mismatch": (NOT_SO, "weft get PATH: what it is now"),
     "unreachable": (UNREACHABLE, "weft up with a [store] in the node's file; or --node HOST:PORT, --port of its ten"),
-    "not-ready": (UNREACHABLE, "weft store state: what the node waits for; weft store found, if it is the first"),
+    "not-ready": (
+        UNREACHABLE,
+        "weft store found{at}, if this is the first node of the store; weft store state{at}: what it waits for",
+    ),
     "busy": (UNREACHABLE, "the same again, later"),
     "closed": (UNREACHABLE, "the same again"),
     "not-authorised": (DENIED, "another user"),
@@ -63,9 +67,19 @@ def at_store(node: str | None, port: int | None, work: Work, *, reads: bool = Fa
             status, mend = BY_CODE["unreachable"]
         if port is not None and status == UNREACHABLE and error.code == "unreachable":
             mend = f"weft store state --port {port}; --node HOST:PORT if the node's file says another port in [store]"
+        if "{at}" in mend:
+            mend = mend.replace("{at}", _at(where))
         return complain(f"{_sentence(error)}\n  try: {mend}", status)
     except KeyboardInterrupt:
         return DONE
+
+
+def _at(where: Node) -> str:
+    """The option that names the node of a store in a command that gives it orders; empty: without one it is meant."""
+    endpoint = endpoint_of(where)
+    places = [str(place) for place, noted in DOOR.noted().items() if noted == endpoint]
+    port = port_of(places[0]) if len(places) == 1 else int(endpoint.rpartition(":")[2]) - STORE_PORT
+    return f" --port {port}" if port != PORT else ""
 
 
 async def _at_store(node: Node, work: Work, group: str) -> int:

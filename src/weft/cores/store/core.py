@@ -99,7 +99,7 @@ class Store:
         joining.on_done = self._join_done
         self.copying.may_copy = lambda: membership.may_copy
         self.copying.on_done = membership.copied
-        serving.serves = lambda: membership.serves
+        serving.lacks = lambda: membership.lacks
         serving.is_open = self.context.settings.is_open
         serving.say = self.bus.say
         serving.drop = self.deletion.drop_node

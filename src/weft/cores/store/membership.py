@@ -20,6 +20,16 @@ PRESENT: Final = b"\x80"
 NOTHING: Final = b"\xc0"
 RETRY_NS: Final = (SECOND, 30 * SECOND)
 WAITING_CLOCKS: Final = 3
+LACKS: Final = {
+    State.OFFLINE: "the store of this node has met nobody yet, by no link",
+    State.LISTEN: "the store is not founded: this node has none, and knows no other node that has one",
+    State.JOIN: "this node is joining the store of others, and does not know yet what they have",
+    State.RESTORED: "this node was started again, and waits for others that may know more",
+    State.CATCHUP: "this node has not all yet that others have",
+    State.READ_ONLY: "this node's name in the store is not its own, and it was never a member",
+    State.MEMBER: "",
+}
+"""What is missing in a state in which clients are not answered."""
 
 
 class Membership:
@@ -56,6 +66,11 @@ class Membership:
         if self.state is State.READ_ONLY:
             return self._was_member
         return self.state is State.MEMBER or (self.state is State.RESTORED and self._context.settings.serve_stale)
+
+    @property
+    def lacks(self) -> str:
+        """What is missing before clients are answered, as a sentence; empty: nothing is."""
+        return "" if self.serves else LACKS[self.state]
 
     # What happens
 

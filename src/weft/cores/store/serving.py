@@ -36,8 +36,8 @@ class Serving:
         self._clients: dict[bytes, Client] = {}
         self._ready: dict[Stream, None] = {}
         """Streams that can send more at once, in the order of their turns."""
-        self.serves: Callable[[], bool] = lambda: True
-        """Whether clients are answered (PNG-001)."""
+        self.lacks: Callable[[], str] = lambda: ""
+        """What is missing before clients are answered, for people (PNG-001); empty: they are."""
         self.say: Callable[[Info], None] = lambda _: None
         """Sends an info to all nodes."""
         self.drop: Callable[[str], object] | None = None
@@ -93,8 +93,8 @@ class Serving:
     def _refusal_of(self, order: ClientCame) -> Refusal | None:
         if not order.is_local and not self.is_open:
             return Refusal("not-authorised", "this node serves its own machine only")
-        if not self.serves():
-            return Refusal("not-ready", "this node has not what the others have yet")
+        if lacks := self.lacks():
+            return Refusal("not-ready", lacks)
         if len(self._clients) >= limits.CLIENTS_MAX:
             return Refusal("busy", f"{limits.CLIENTS_MAX} clients are connected")
         return None
@@ -169,8 +169,8 @@ class Serving:
     def _obey(self, client: Client, request: Request) -> None:
         if request.seq < 0 or request.seq in client.streams:
             raise Refusal("bad-request", "`seq` grows with each request")
-        if not self.serves():
-            raise Refusal("not-ready", "this node has not what the others have")
+        if lacks := self.lacks():
+            raise Refusal("not-ready", lacks)
         action = request.action
         answer = actions.ACTIONS.get(action)
         if answer is not None:
