@@ -33,9 +33,14 @@ def typed(text: str) -> Iterator[list[str]]:
             yield words[: next((place for place, word in enumerate(words) if END.match(word)), len(words))]
 
 
+@pytest.fixture(scope="module")
+def known() -> dict[str, set[str]]:
+    """Every command with its options: to ask cyclopts for all of them takes a third of a second."""
+    return dict(told(app))
+
+
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.stem)
-def test_commands_of_a_page_are_there_with_their_options(page: object) -> None:
-    known = dict(told(app))
+def test_commands_of_a_page_are_there_with_their_options(page: object, known: dict[str, set[str]]) -> None:
     assert [] == [wrong for words in typed(page.read_text("utf-8")) if (wrong := fault(words, known))]  # type: ignore[attr-defined]  # a Path
 
 
