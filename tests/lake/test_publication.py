@@ -100,19 +100,19 @@ def test_order_of_publication(tmp_path: Path) -> None:
 
 
 @pytest.mark.proves("LAK-005", "LAK-007")
-def test_power_fails_before_each_call_and_at_each_the_lake_becomes_whole(tmp_path: Path) -> None:
+@pytest.mark.varies("seed", [0], range(3), prove=[1, 2])
+def test_power_fails_before_each_call_and_at_each_the_lake_becomes_whole(tmp_path: Path, seed: int) -> None:
     calls = len(calls_of_a_whole_run(tmp_path / "whole"))
     for crash_at in range(1, calls + 1):
-        for seed in range(3):
-            root = tmp_path / f"{crash_at}-{seed}"
-            root.mkdir()
-            disk = CrashDisk(root, crash_at)
-            with pytest.raises(Crashed):
-                drain_all(recorder(root, disk))
-            disk.crash_at = None
-            disk.pull_the_plug(Random(f"{crash_at}/{seed}"))
+        root = tmp_path / str(crash_at)
+        root.mkdir()
+        disk = CrashDisk(root, crash_at)
+        with pytest.raises(Crashed):
             drain_all(recorder(root, disk))
-            check(root)
+        disk.crash_at = None
+        disk.pull_the_plug(Random(f"{crash_at}/{seed}"))
+        drain_all(recorder(root, disk))
+        check(root)
 
 
 @pytest.mark.proves("LAK-007")
