@@ -18,8 +18,7 @@ PAGE = ROOT / "docs" / "formats.md"
 HEAD = """# Formats and their versions
 
 What one version of Weft writes and another one reads. `weft upgrade formats` prints it, `weft upgrade check` says whether something
-stands in the way of another version; how to upgrade: [operations.md](operations.md). There has been one version of Weft so far, so
-no node has met another one yet.
+stands in the way of another version; how to upgrade, and what is promised of two versions in one fleet: [operations.md](operations.md).
 
 | what | where its version stands | this version writes | what becomes of another one |
 |---|---|---|---|
