@@ -9,9 +9,10 @@ import zmq
 from tests.patience import PATIENCE_S
 from tests.shell.ports import free_port
 from weft.base.effects import Connect
-from weft.base.endpoints import ANNOUNCEMENTS
+from weft.base.endpoints import ANNOUNCEMENTS, SNAPSHOTS
 from weft.base.keys import Binding, KeyTable
-from weft.shell import ends
+from weft.shell import ends, redialing
+from weft.shell.ends import End
 from weft.shell.keys import Keys
 from weft.shell.links import Links
 from weft.shell.sockets import Credentials
@@ -131,5 +132,53 @@ def test_a_program_of_this_machine_lost_what_it_had_said_when_a_key_of_somebody_
             program.close(0)
             context.term()
             links.close()
+
+    asyncio.run(main())
+
+
+@pytest.mark.proves(
+    "SEC-013", part="while a node changes its key, who asks it anew asks it with the one that it let in"
+)
+@pytest.mark.parametrize("which", [0, 1], ids=["first", "second"])
+def test_of_two_keys_each_question_began_with_the_wrong_one_for_ever(
+    which: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Each question dialled twice, and what is dialled again forgets what it was to say: of two keys, always the wrong one."""
+    monkeypatch.setattr(redialing, "REDIAL_S", 0.1)
+    mine, here, either = keys(), keys(), keys()
+    table = KeyTable.of(
+        [bound(ME, mine), (HERE, Binding(curve=(here.public, either.public), name="here", roles=("collector",)))]
+    )
+
+    async def main() -> None:
+        port = free_port()
+        asker, asked = Links(lambda: None), Links(lambda: None)
+        asker.secure(Credentials(mine, table, lambda _: (HERE,)))
+        asked.secure(Credentials((here, either)[which], table))
+        asked.serve("127.0.0.1", port - SNAPSHOTS, ["serve"])
+        try:
+            for number in range(8):
+                asker.connect(Connect("ask", f"127.0.0.1:{port}", tag=b"a%d" % number))
+                asker.send("ask", b"", [b"ICANHAZ?", b"/"])
+                await until_greeted(asker.ends["ask"])
+                if asked.drain()[0]:
+                    return
+            raise AssertionError("no question was heard")
+        finally:
+            asker.close()
+            asked.close()
+
+    async def until_greeted(ask: End) -> None:
+        """The connection is made, by whichever key; what was said on it has had time to come."""
+        greeted, calm = asyncio.Event(), ask._redialing._calm
+
+        def note(place: tuple[bytes, str]) -> None:
+            calm(place)
+            greeted.set()
+
+        monkeypatch.setattr(ask._redialing, "_calm", note)
+        async with asyncio.timeout(PATIENCE_S):
+            await greeted.wait()
+        await asyncio.sleep(0.1)  # tidy: that nothing comes has no event; it is asked again
 
     asyncio.run(main())

@@ -27,6 +27,7 @@ from weft.shell.keys import session_key
 from weft.shell.links import Links
 from weft.shell.opendoors import OpenDoor, reached_by
 from weft.shell.runner import Runner
+from weft.shell.shutdoors import Awaited, Place
 from weft.shell.sockets import Context, Credentials, NoKey, Shape, Socket, connect_with, make_socket
 from weft.shell.trying import Entrance
 from weft.shell.zap import Gatekeeper
@@ -74,6 +75,8 @@ class SessionLinks:
         self._dealers: dict[bytes, Socket] = {}
         self._pinned: dict[bytes, bytes] = {}
         """The UUID of the node whose key a dealer has pinned, by endpoint."""
+        self.awaited = Awaited(credentials.shut)
+        """Where something is dialled with keys, and is to be heard."""
         self._listening_again: asyncio.TimerHandle | None = None
         self.refused = 0
         """Messages of keys that are nobody's any more."""
@@ -95,10 +98,13 @@ class SessionLinks:
         return _advertised(self._bound, work.advertise) if self.listen(work.listen, port) else ""
 
     def send(self, endpoint: bytes, frames: list[bytes]) -> bool:
-        """Send to an endpoint; False if its queue is full or the endpoint is invalid (PEE-002)."""
+        """Send to an endpoint; False if its queue is full or the endpoint is invalid (PEE-002).
+
+        Where nobody is known, or our key is refused, nothing is queued: the message is lost, as on a link that is cut (SEC-052).
+        """
         made = self._dealers.get(endpoint) or self._dial(endpoint)
         if made is None:
-            return False
+            return self._is_barred(endpoint.decode("ascii", "replace"))
         try:
             made.send_multipart(frames, zmq.NOBLOCK)
         except zmq.ZMQError:
@@ -107,6 +113,23 @@ class SessionLinks:
 
     def hang_up(self, endpoint: bytes) -> None:
         """Close the socket to an endpoint; last messages may still leave."""
+        self.awaited.drop(endpoint)
+        self._leave(endpoint)
+
+    def silent(self, now: float) -> Iterator[Place]:
+        """The peers that have been silent for a while, or are not dialled because they refuse this node."""
+        for endpoint in self.awaited.silent(now):
+            yield Place(endpoint, SPEAKS.kind, tuple(key for _, key in self._credentials.pairs(host_of(endpoint))))
+
+    def pause(self, endpoint: str) -> None:
+        """The peer refuses this node's key: dial it no more, and queue nothing for it."""
+        self._leave(endpoint.encode())
+
+    def resume(self, endpoint: str) -> None:
+        """The peer accepts this node: the next message dials it."""
+        self._leave(endpoint.encode())
+
+    def _leave(self, endpoint: bytes) -> None:
         self._pinned.pop(endpoint, None)
         if (made := self._dealers.pop(endpoint, None)) is not None:
             made.close(LINGER_MS)
@@ -178,7 +201,7 @@ class SessionLinks:
     def _dial(self, endpoint: bytes) -> Socket | None:
         """The routing id is set before connecting, because libzmq ignores a later one (PEE-002)."""
         text = endpoint.decode("ascii", "replace")
-        if not self.uuid or not is_address(text):
+        if not self.uuid or not is_address(text) or self._is_shut(endpoint, text):
             return None
         made = make_socket(self._context, SPEAKS._replace(routing_id=self.uuid))
         own = {zmq.SNDTIMEO: 0, zmq.TCP_MAXRT: DEAD_MS, zmq.IPV6: int("[" in text)}
@@ -193,6 +216,23 @@ class SessionLinks:
             return None
         self._dealers[endpoint] = made
         return made
+
+    def _is_shut(self, endpoint: bytes, text: str) -> bool:
+        """Whether the peer refuses our key; it is tried again at times, for as long as it is to be dialled."""
+        if not self._credentials.is_closed:
+            return False
+        return self.awaited.note(endpoint, text, asyncio.get_running_loop().time())
+
+    def _is_barred(self, text: str) -> bool:
+        """Whether nobody is known at an address, or our key is refused there."""
+        if not self.uuid or not is_address(text):
+            return False
+        return self._credentials.shut.is_shut(text) or not self._credentials.knows(host_of(text))
+
+    def _note_heard(self, uuid: bytes) -> None:
+        """A node has sent something, over a connection of its own."""
+        for endpoint in [endpoint for endpoint, pinned in self._pinned.items() if pinned == uuid]:
+            self.awaited.note_heard(endpoint)
 
     def read(self) -> None:
         """Read what is available, up to the share of a turn; the rest after other callbacks."""
@@ -209,6 +249,8 @@ class SessionLinks:
             if self._credentials.is_closed and proved is None:
                 self.refused += 1
                 continue
+            if proved and self.awaited.unheard:
+                self._note_heard(proved)
             proved = proved or None  # all members share the session's key: it proves permission, not identity
             said = [frame.bytes for frame in frames[:FRAMES_MAX]]
             peer = self.name.encode() + BETWEEN + said[0]
@@ -229,6 +271,11 @@ class SessionKey(Credentials):
         del place  # the peer's identity does not matter
         connect_with(made, self._pair, self._pair.public)
         return None
+
+    def knows(self, place: str) -> bool:
+        """Whoever has the pair may be anywhere."""
+        del place  # the peer's identity does not matter
+        return True
 
 
 class DocDoors:
@@ -314,6 +361,10 @@ class DocDoors:
             await asyncio.to_thread(context.term)
         if self._context is not None:
             await asyncio.to_thread(self._context.term)
+
+    def diallers(self) -> list[SessionLinks]:
+        """The sessions that dial with the node's keys; one with a key of its own pins no node's."""
+        return [links for name, links in self.sessions.items() if name not in self._keyed]
 
     def routers(self) -> list[Socket]:
         """The bound sockets of all sessions."""

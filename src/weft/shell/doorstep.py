@@ -1,21 +1,22 @@
 """Checks at times whether a dialled peer refuses this node, and pauses its sockets while that lasts (SEC-052)."""
 
 import asyncio
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import ExitStack
-from itertools import islice
-from typing import Any, Final, NamedTuple
+from itertools import chain, islice
+from typing import Any, Final, NamedTuple, Protocol
 
 import zmq
 from zmq.utils.monitor import parse_monitor_message
 
 from weft.base.endpoints import shifted
 from weft.node.securityevents import DoorOpened, DoorShut
+from weft.shell.ends import End
 from weft.shell.keys import Keys
 from weft.shell.links import Links
 from weft.shell.redialing import leave
 from weft.shell.shutdoors import AWAY, OK, OTHER, REFUSED, Place
-from weft.shell.sockets import Context, Socket, connect_with
+from weft.shell.sockets import Context, Credentials, Socket, connect_with
 from weft.shell.trying import prober, watched
 
 LOOK_S: Final = 0.02
@@ -66,11 +67,48 @@ async def _watch(knocks: list[_Knock], found: dict[str, str]) -> None:
         await asyncio.sleep(LOOK_S)
 
 
+class Dialler(Protocol):
+    """Sockets that dial peers with keys."""
+
+    def silent(self, now: float) -> Iterable[Place]:
+        """The peers that have been silent for a while, or are not dialled because they refuse this node."""
+
+    def pause(self, endpoint: str) -> None:
+        """The peer refuses this node: dial it no more, and queue nothing for it."""
+
+    def resume(self, endpoint: str) -> None:
+        """The peer accepts this node: dial it again."""
+
+
+class _OfChannel(NamedTuple):
+    """The sockets of one channel."""
+
+    end: End
+    credentials: Credentials
+
+    def silent(self, now: float) -> Iterator[Place]:
+        row = self.end.row
+        for endpoint in self.end.awaited.silent(now):
+            pairs = self.credentials.pairs(shifted(endpoint, -row.place))
+            yield Place(endpoint, row.socket, tuple(key for _, key in pairs))
+
+    def pause(self, endpoint: str) -> None:
+        for key in self.end.awaited.keys_at(endpoint):
+            leave(self.end.sockets[key], endpoint)
+
+    def resume(self, endpoint: str) -> None:
+        for key in self.end.awaited.keys_at(endpoint):
+            self.end.redial(key, endpoint)
+
+
 class Doorstep:
     """For one node with keys; one check at a time. `tell` gets the peers that started or stopped refusing."""
 
-    def __init__(self, links: Links, tell: Callable[[Any], None]) -> None:
-        self._links, self._tell = links, tell
+    def __init__(
+        self, links: Links, tell: Callable[[Any], None], others: Callable[[], Iterable[Dialler]] = lambda: ()
+    ) -> None:
+        """`others`: what dials with the node's keys beside its channels."""
+        self._links, self._tell, self._others = links, tell, others
         self._look: asyncio.Task[None] | None = None
 
     def look(self) -> None:
@@ -89,15 +127,12 @@ class Doorstep:
             await asyncio.wait([self._look])
 
     def _silent(self, now: float) -> list[Place]:
-        places = {
-            endpoint: Place(endpoint, end.row.socket, self._keys_at(shifted(endpoint, -end.row.place)))
-            for end in self._links.ends.values()
-            for endpoint in end.awaited.silent(now)
-        }
+        places = {each.endpoint: each for dialler in self._diallers() for each in dialler.silent(now)}
         return [each for each in places.values() if each.servers]
 
-    def _keys_at(self, place: str) -> tuple[str, ...]:
-        return tuple(key for _, key in self._links.credentials.pairs(place))
+    def _diallers(self) -> Iterator[Dialler]:
+        credentials = self._links.credentials
+        return chain((_OfChannel(end, credentials) for end in self._links.ends.values()), self._others())
 
     async def _knock(self, places: list[Place]) -> None:
         credentials = self._links.credentials
@@ -109,10 +144,6 @@ class Doorstep:
 
     def _change(self, endpoint: str, outcome: str) -> None:
         is_shut = self._links.credentials.shut.is_shut(endpoint)
-        for end in self._links.ends.values():
-            for key in end.awaited.keys_at(endpoint):
-                if is_shut:
-                    leave(end.sockets[key], endpoint)
-                else:
-                    end.redial(key, endpoint)
+        for dialler in self._diallers():
+            (dialler.pause if is_shut else dialler.resume)(endpoint)
         self._tell(DoorShut(endpoint, outcome) if is_shut else DoorOpened(endpoint))

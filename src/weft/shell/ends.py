@@ -82,14 +82,15 @@ class End:
         self._kind = _teller_of(self.row)
         """What is said of the other end of a message, by its first frame."""
         self._context, self._on_readable, self._dropped = context, on_readable, dropped
-        self.awaited = Awaited(credentials.shut)
-        """Where something is dialled with keys, and is to be heard."""
+        self.awaited = Awaited(credentials.shut, does_hear=self._hears)
+        """Where something is dialled with keys, and is to be heard, or to hear us."""
         self._proved: dict[bytes, bytes] = {}
         """The UUID whose key a connection has pinned, by what `Source.peer` of its messages is (SEC-013)."""
         self._places: list[tuple[str, int] | Path] = []
         """Where it is bound."""
         self._binding_again: asyncio.TimerHandle | None = None
-        self._redialing = Redialing(context, self.redial, is_of_many=self.row.how == ADDS)
+        tell = partial(_note_link, self.awaited, credentials, self.row.place)
+        self._redialing = Redialing(context, self.redial, is_of_many=self.row.how == ADDS, tell=tell)
 
     def bind(self, host: str, base_port: int) -> None:
         """Listen at this channel's port of the block; ZMQError if it is taken."""
@@ -167,7 +168,6 @@ class End:
         else:
             self.disconnect()
         made = self._open(effect.tag, host_of(effect.endpoint))
-        self._stir()
         for topic in effect.topics:
             made.setsockopt(zmq.SUBSCRIBE, topic)
         self.dial(effect.tag, made, effect.endpoint)
@@ -276,7 +276,7 @@ class End:
             pair = None if is_plain else self._credentials.pin(made, shifted(endpoint, -self.row.place))
             if pair is not None:
                 self._proved[key] = pair[0]
-                if self._hears and self.awaited.note(key, endpoint, asyncio.get_running_loop().time()):
+                if self.awaited.note(key, endpoint, asyncio.get_running_loop().time(), pair[1]):
                     self.drop("shut")
                     return pair
             made.connect(f"tcp://{endpoint}")
@@ -287,7 +287,8 @@ class End:
         return pair
 
     def redial(self, key: bytes, endpoint: str) -> None:
-        """Connect again through the same socket, which keeps what it has subscribed to."""
+        """Connect again through the same socket, which keeps what it has subscribed to, and loses what waits to leave."""
+        self._credentials.note_lost(shifted(endpoint, -self.row.place))
         leave(self.sockets[key], endpoint)
         self.dial(key, self.sockets[key], endpoint)
         self._wake(key)
@@ -333,8 +334,7 @@ class End:
             frame = source.recv(NOW, copy=False)
         kind = self._kind(frame) if self._kind is not None else ""
         proved, is_known = self._prove(frame, key)
-        frames = [frame.bytes]
-        count, left = 1, MESSAGE_BYTES_MAX - len(frames[0])
+        frames, count, left = [frame.bytes], 1, MESSAGE_BYTES_MAX - len(frame)
         while frame.more:
             frame = source.recv(NOW, copy=False)
             count, left = count + 1, left - len(frame)
@@ -476,7 +476,8 @@ class Adds(End):
         now = time.monotonic()
         for endpoint, (pair, at) in list(self._reached.items()):
             pairs = self._credentials.pairs(shifted(endpoint, -self.row.place))
-            if pairs and pairs != [pair] and now >= at + AGAIN_S:
+            is_right = pairs == [pair] or (pair in pairs and endpoint not in self.awaited.unheard)
+            if pairs and not is_right and now >= at + AGAIN_S:
                 self.redial(b"", endpoint)
 
     def redial(self, key: bytes, endpoint: str) -> None:
@@ -484,6 +485,7 @@ class Adds(End):
         port = endpoint.rpartition(":")[2]
         for each in [endpoint] if endpoint in self._reached else list(self._reached):
             if each.rpartition(":")[2] == port:
+                self._credentials.note_lost(shifted(each, -self.row.place))
                 leave(self.sockets[key], each)
                 self._reach(each)
 
@@ -555,6 +557,15 @@ class Calls(End):
         if len(heard) > before:
             self._use(key)
         return size
+
+
+def _note_link(
+    awaited: Awaited, credentials: Credentials, place: int, key: bytes, endpoint: str, *, is_up: bool
+) -> None:  # tidy: the first three are bound once, for all connections of a channel
+    """A peer has accepted a connection of a channel at that place of its block, or the connection is lost."""
+    curve = awaited.note_link(key, endpoint, asyncio.get_running_loop().time(), is_up=is_up)
+    if is_up and curve:
+        credentials.note_accepted(shifted(endpoint, -place), curve)
 
 
 def _bracketed(host: str) -> str:

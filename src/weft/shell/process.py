@@ -204,7 +204,7 @@ class Process:
         world = self.settings, self.runner, self.links, self.state
         self.store_doors = StoreDoors(*world, self.doors.seed, bytes.fromhex(self.known.beacon_key))
         self.catalog_doors, self.doc_doors = CatalogDoors(*world), DocDoors(*world)
-        self.door, self.doorstep = Door(self.state), Doorstep(self.links, self.runner.tell)
+        self.door, self.doorstep = Door(self.state), Doorstep(self.links, self.runner.tell, self.doc_doors.diallers)
         self.telemetry.gatekeepers, self.telemetry.open_doors = lambda: (self.doc_doors.gatekeeper,), self._open_doors
 
     def _telemetry_of(self, settings: NodeSettings) -> Telemetry:

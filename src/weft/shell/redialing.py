@@ -9,7 +9,7 @@ import asyncio
 from collections.abc import Callable
 from contextlib import suppress
 from functools import partial
-from typing import Final
+from typing import Final, Protocol
 
 import zmq
 
@@ -21,6 +21,13 @@ GREETED: Final = zmq.EVENT_HANDSHAKE_SUCCEEDED
 LOST: Final = zmq.EVENT_DISCONNECTED
 
 
+class Tell(Protocol):
+    """Gets the key of a socket, an endpoint, and whether that has accepted the socket now, or is lost."""
+
+    def __call__(self, key: bytes, endpoint: str, /, *, is_up: bool) -> None:
+        """Once per event of libzmq."""
+
+
 def leave(made: Socket, endpoint: str) -> None:
     """The socket stops dialling an endpoint, and messages queued for that peer are dropped."""
     with suppress(zmq.ZMQError):  # it was not dialled, or libzmq has given it up
@@ -30,9 +37,20 @@ def leave(made: Socket, endpoint: str) -> None:
 class Redialing:
     """Watches the dialled sockets of one channel. `redial` gets the key of a socket, and the endpoint that was lost."""
 
-    def __init__(self, context: Context, redial: Callable[[bytes, str], None], *, is_of_many: bool = False) -> None:
-        """`is_of_many`: one socket dials many endpoints, so which one is lost is as libzmq says: a name is resolved."""
+    def __init__(
+        self,
+        context: Context,
+        redial: Callable[[bytes, str], None],
+        *,
+        is_of_many: bool = False,
+        tell: Tell,
+    ) -> None:
+        """`is_of_many`: one socket dials many endpoints, so which one is lost is as libzmq says: a name is resolved.
+
+        `tell` gets each socket and endpoint where it was accepted, or lost.
+        """
         self._monitors, self._redial, self._is_of_many = Monitors(context), redial, is_of_many
+        self._tell = tell
         self._dialled: dict[bytes, str] = {}
         """The endpoint that each socket has dialled last."""
         self._waiting: dict[tuple[bytes, str], asyncio.TimerHandle] = {}
@@ -54,6 +72,7 @@ class Redialing:
 
     def _note(self, key: bytes, event: int, _: int, said: str) -> None:
         place = key, said.removeprefix("tcp://") if self._is_of_many else ""
+        self._tell(key, place[1] or self._dialled.get(key, ""), is_up=event == GREETED)
         if event == GREETED:
             self._calm(place)
         elif place not in self._waiting:

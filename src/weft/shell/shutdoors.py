@@ -88,26 +88,38 @@ class ShutDoors:
 
 
 class Awaited:
-    """Where the sockets of one channel are dialled with keys, and since when each peer is silent."""
+    """Where sockets are dialled with keys, and since when each peer is silent."""
 
-    def __init__(self, shut: ShutDoors) -> None:
-        self._shut = shut
-        self._at: dict[bytes, str] = {}
-        """By what `Source.peer` of a socket is."""
+    def __init__(self, shut: ShutDoors, *, does_hear: bool = True) -> None:
+        """`does_hear`: not so for a PUB, whose peers send nothing: what libzmq says of their connections counts."""
+        self._shut, self._does_hear = shut, does_hear
+        self._at: dict[bytes, dict[str, str]] = {}
+        """The key that a socket has pinned, by what its `Source.peer` is, and by endpoint: one may speak to many."""
         self.unheard: dict[str, float] = {}
         """Since when nothing was heard, through however many sockets; who is not here was heard since the last look."""
 
-    def note(self, key: bytes, endpoint: str, now: float) -> bool:
-        """Note a dialled peer; returns whether it refuses this node, so that nothing must be dialled."""
+    def note(self, key: bytes, endpoint: str, now: float, curve: str = "") -> bool:
+        """Note a dialled peer, and the key that it is to have; returns whether it refuses this node, so that nothing must be dialled."""
         if len(self.unheard) >= KNOWN_MAX:
             del self.unheard[next(iter(self.unheard))]
-        self._at[key] = endpoint
+        self._at.setdefault(key, {})[endpoint] = curve
         self.unheard.setdefault(endpoint, now)
         return self._shut.is_shut(endpoint)
 
     def note_heard(self, key: bytes) -> None:
         """The peer has sent something."""
-        self.unheard.pop(self._at.get(key, ""), None)
+        for endpoint in self._at.get(key, ()):
+            self.unheard.pop(endpoint, None)
+
+    def note_link(self, key: bytes, endpoint: str, now: float, *, is_up: bool) -> str:
+        """A connection was accepted, or is lost; returns the key that its peer has, empty: none was pinned there."""
+        curve = self._at.get(key, {}).get(endpoint, "")
+        if curve and not self._does_hear:
+            if is_up:
+                self.unheard.pop(endpoint, None)
+            else:
+                self.unheard.setdefault(endpoint, now)
+        return curve
 
     def drop(self, key: bytes) -> None:
         """The socket is closed."""
@@ -115,12 +127,17 @@ class Awaited:
 
     def keys_at(self, endpoint: str) -> list[bytes]:
         """The nodes that are dialled there."""
-        return [key for key, where in self._at.items() if where == endpoint]
+        return [key for key, places in self._at.items() if endpoint in places]
 
     def silent(self, now: float) -> list[str]:
         """Peers that are silent for a while, or are not dialled because they refuse this node."""
         return [
             endpoint
-            for endpoint in self._at.values()
-            if now - self.unheard.setdefault(endpoint, now) >= SILENT_S or self._shut.is_shut(endpoint)
+            for places in self._at.values()
+            for endpoint in places
+            if now - self._silent_since(endpoint, now) >= SILENT_S or self._shut.is_shut(endpoint)
         ]
+
+    def _silent_since(self, endpoint: str, now: float) -> float:
+        """A connection that hears nothing is silent only while it is not accepted."""
+        return self.unheard.setdefault(endpoint, now) if self._does_hear else self.unheard.get(endpoint, now)

@@ -110,6 +110,8 @@ class Credentials:
         """Who refuses our key."""
         self._nodes_at = nodes_at
         self._tries: dict[str, int] = {}
+        self._accepted: dict[str, str] = {}
+        """With which of several keys a place was reached last."""
 
     def watch(self, made: Socket) -> None:
         """A socket is bound: count the peers that libzmq refuses there."""
@@ -141,23 +143,41 @@ class Credentials:
         holders = [holder for uuid in self._nodes_at(place) if (holder := self.table.node(uuid)) is not None]
         return [(holder.uuid, key) for holder in holders for key in reversed(holder.keys)]
 
+    def knows(self, place: str) -> bool:
+        """Whether a socket may be dialled there: without keys anywhere, else where a node is known."""
+        return self.keys is None or bool(self.pairs(place))
+
     def pin(self, made: Socket, place: str) -> tuple[bytes, str] | None:
         """Let the socket connect with our keys to the node at that place, and to no other (SEC-013); its UUID and key.
 
         None without keys. NoKey if no node is known there. Where several keys are possible, because a node changes its
-        key or a machine has several nodes, each call takes the next one.
+        key or a machine has several nodes, each call takes the next one, until one is accepted: that one is kept while it
+        is. Whoever dials anew for each question would else take the wrong one each time.
         """
         if self.keys is None:
             return None
         pairs = self.pairs(place)
         if not pairs:
             raise NoKey(place)
+        accepted = self._accepted.get(place)
+        uuid, key = next((pair for pair in pairs if pair[1] == accepted), None) or self._next(place, pairs)
+        connect_with(made, self.keys, key)
+        return uuid, key
+
+    def _next(self, place: str, pairs: list[tuple[bytes, str]]) -> tuple[bytes, str]:
         number = self._tries.get(place, 0)
         if len(pairs) > 1 and (place in self._tries or len(self._tries) < PLACES_TRIED_MAX):
             self._tries[place] = number + 1
-        uuid, key = pairs[number % len(pairs)]
-        connect_with(made, self.keys, key)
-        return uuid, key
+        return pairs[number % len(pairs)]
+
+    def note_accepted(self, place: str, curve: str) -> None:
+        """A connection with that key pinned was accepted."""
+        if place in self._tries:  # several were possible
+            self._accepted[place] = curve
+
+    def note_lost(self, place: str) -> None:
+        """A connection to that place was not accepted in time: the key may be another one now."""
+        self._accepted.pop(place, None)
 
     def owner(self, user: str) -> bytes | None:
         """The UUID of the node whose key libzmq reports; None: no node has that key any more."""
