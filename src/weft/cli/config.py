@@ -15,6 +15,7 @@ from weft.base.keys import bound_node
 from weft.base.now import SECOND
 from weft.base.paths import is_key
 from weft.base.settings import span_ns
+from weft.cli.config_crossings import crossings
 from weft.cli.config_store import CONFIG, Change, Outcome, Past, Running, Store, changes, follow
 from weft.cli.kit.exits import DONE, NOT_SO, notice
 from weft.cli.kit.options import Flag
@@ -43,16 +44,22 @@ EVERY: Final = "1s"
 
 
 @app.command
-def check(file: Path, /, *, json: Flag = False) -> int:
+def check(file: Path, /, *, lake: Path | None = None, json: Flag = False) -> int:
     """Report everything that is wrong with a fleet's file: `weft config check fleet.toml`.
 
     Exit status 0 if it can be used, 1 if not. Each line is file, line, code, place, sentence; codes that begin with W
     are warnings. Original dCAMP files (`.cfg`) are read, too.
+
+    Args:
+        lake: also say how often each alert would have fired in the last hour that this lake has.
+        json: file, usable, errors and warnings as JSON; with a lake also crossings.
     """
     reading = _reading(file)
+    found = [] if lake is None or reading.fleet is None else crossings(reading.fleet, lake)
     if json:
         errors, warnings = [_as_json(m) for m in reading.errors], [_as_json(m) for m in reading.warnings]
-        _print_json({"file": str(file), "usable": reading.fleet is not None, "errors": errors, "warnings": warnings})
+        told = {"file": str(file), "usable": reading.fleet is not None, "errors": errors, "warnings": warnings}
+        _print_json(told | ({} if lake is None else {"crossings": [one._asdict() for one in found]}))
     else:
         _complain(reading, file)
     if reading.fleet is None:
@@ -60,6 +67,7 @@ def check(file: Path, /, *, json: Flag = False) -> int:
     if not json:
         pairs = to_pairs(reading.fleet)
         print(f"{file} can be used: {_count(len(reading.fleet.groups), 'group')}, {_count(len(pairs), 'key')}")
+        print("".join(f"{clean(one.said())}\n" for one in found), end="")
     return DONE
 
 
