@@ -65,9 +65,10 @@ STORM = Plan(
         Event(4.0, "cut", ("sensor-2",), 4.0),
         Event(5.0, "blackhole", ("sensor-3",), 4.0),
         Event(6.0, "one-way", ("sensor-4",), 4.0),
-        Event(7.0, "slow", ("sensor-5",), 8.0),
+        Event(3.0, "slow", ("sensor-5",), 8.0),
         Event(9.0, "pause", ("collector-2",), 8.0),
         Event(12.0, "clone", ("sensor-1",), 6.0),
+        Event(12.0, "move", ("sensor-5",), 9.0),
         Event(13.0, "full-disk", ("sensor-2",), 5.0),
         Event(14.0, "read-only", ("sensor-3",), 4.0),
         Event(17.0, "kill", ("root",), 1.0),
@@ -78,7 +79,7 @@ STORM = Plan(
 
 @pytest.mark.proves("FLT-035", "FLT-034")
 @pytest.mark.proves("FLT-010", "FLT-012", "FLT-014", part="between real processes")
-@pytest.mark.proves("FLT-017", "FLT-021", part="killed processes; a cloned disk, between real processes")
+@pytest.mark.proves("FLT-017", "FLT-021", part="killed processes; a cloned disk and another address, between real processes")
 def test_a_fabric_of_real_processes_keeps_its_word_through_every_cable_and_disk_of_the_room(tmp_path: Path) -> None:
     file = tmp_path / "plan.json"
     file.write_bytes(plan.write(STORM))

@@ -24,6 +24,14 @@ def test_five_minutes_play_every_kind_of_fault_and_hit_nobody_else() -> None:
     assert [] == [event for event in drawn.events if event.kind not in ("kill", "pause") and "pipeline" in event.who]
 
 
+def test_only_a_room_without_keys_moves_machines_and_only_sensors_move() -> None:
+    moved = [event.who for event in plan.draw("7", 900.0, ("move",)).events]
+    assert set(plan.SENSORS) == {name for names in moved for name in names}
+    assert ["move"] == [kind for kind in plan.possible(has_room=True, is_closed=False) if kind == "move"]
+    assert "move" not in plan.possible(has_room=False, is_closed=False)
+    assert "move" not in plan.possible(has_room=True, is_closed=True)
+
+
 def test_without_a_pipeline_it_is_hit_by_nothing() -> None:
     drawn = plan.draw("7", 3_000.0, ALL, has_pipeline=False)
     assert [] == [event for event in drawn.events if "pipeline" in event.who]

@@ -36,6 +36,7 @@ KINDS: Final[dict[str, str]] = {
     "full-disk": "its disk has no room",
     "read-only": "it is killed, and finds its disk read-only when it starts",
     "clone": "a copy of its disk runs on a second machine",
+    "move": "it is killed, and starts at another address; later it comes back to the first",
     "rotate": "it takes another key",
     "revoke": "its keys are revoked; then it is invited again, and joins with others",
     "stranger": "somebody without a key that is known knocks at each of its ports",
@@ -43,6 +44,8 @@ KINDS: Final[dict[str, str]] = {
 PROCESSES: Final = ("kill", "pause", "restart-all")
 CABLES: Final = ("cut", "one-way", "blackhole", "delay", "slow", "flip", "reset", "rough")
 DISKS: Final = ("full-disk", "read-only", "clone")
+MOVE: Final = "move"
+"""Where nodes have keys, an address is what an invitation says, and stays."""
 KEYS: Final = ("rotate", "revoke")
 STRANGER: Final = "stranger"
 """A fault, and the machine from which it comes."""
@@ -77,7 +80,8 @@ def possible(*, has_room: bool, is_closed: bool) -> tuple[str, ...]:
     """The kinds of faults that can be played in a room, or without one, where nodes have keys, or have none."""
     kinds = (*PROCESSES, *CABLES, *DISKS) if has_room else PROCESSES
     keys = (*KEYS, STRANGER) if has_room else KEYS
-    return (*kinds, *keys) if is_closed else kinds
+    moves = (MOVE,) if has_room else ()
+    return (*kinds, *keys) if is_closed else (*kinds, *moves)
 
 
 def draw(seed: str, span_s: float, kinds: tuple[str, ...], *, has_pipeline: bool = True) -> Plan:
@@ -108,8 +112,8 @@ def _event(kind: str, at: float, victims: tuple[str, ...], who: Chance, what: Ch
 
 def _victims(kind: str, victims: tuple[str, ...], who: Chance) -> tuple[str, ...]:
     """The affected nodes: mostly one, sometimes two at once."""
-    choice = {"kill": victims, "pause": victims, "revoke": BELOW}.get(kind, NODES)
-    count = 2 if kind not in (*DISKS, *KEYS) and who.random() < 0.2 else 1
+    choice = {"kill": victims, "pause": victims, "revoke": BELOW, MOVE: SENSORS}.get(kind, NODES)
+    count = 2 if kind not in (*DISKS, *KEYS, MOVE) and who.random() < 0.2 else 1
     return tuple(sorted(who.sample(choice, count)))
 
 

@@ -100,6 +100,11 @@ def host_of(number: int) -> str:
     return f"10.77.0.{number}"
 
 
+def other_host_of(number: int) -> str:
+    """The address that a machine has while it is moved."""
+    return f"10.77.0.{100 + number}"
+
+
 class Net(threading.Thread):
     """Machines 1 to `count` and the switch between them; its thread carries the frames."""
 
@@ -124,9 +129,15 @@ class Net(threading.Thread):
         run("ip", "netns", "add", name)
         self._taps[number] = _elsewhere(lambda: self._tap(name))
         run("ip", "-n", name, "link", "set", "eth0", "address", f"02:00:00:00:00:{number:02x}")
-        run("ip", "-n", name, "address", "add", f"{host_of(number)}/24", "broadcast", "+", "dev", "eth0")
+        self.place(number, host_of(number))
         for device in ("lo", "eth0"):
             run("ip", "-n", name, "link", "set", device, "up")
+
+    def place(self, number: int, host: str) -> None:
+        """Give a machine this address, and no other."""
+        name = self.namespace(number)
+        run("ip", "-n", name, "address", "flush", "dev", "eth0")
+        run("ip", "-n", name, "address", "add", f"{host}/24", "broadcast", "+", "dev", "eth0")
 
     @staticmethod
     def _tap(namespace: str) -> int:

@@ -9,6 +9,7 @@ import sys
 import time
 import zipfile
 from collections import Counter
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any, Final
 
@@ -19,8 +20,8 @@ from weft.torture.cables import FAIR, Weather
 from weft.torture.clients import Machine
 from weft.torture.files import DOCUMENT, node_text, write_files
 from weft.torture.keys import FILE, Operator
-from weft.torture.plan import BELOW, CABLES, NODES, PIPELINE, STRANGER, Event, possible
-from weft.torture.room import Net, host_of, is_inside, run
+from weft.torture.plan import BELOW, CABLES, MOVE, NODES, PIPELINE, STRANGER, Event, possible
+from weft.torture.room import Net, host_of, is_inside, other_host_of, run
 
 PORT: Final = 27_500
 PORTS_FROM: Final = 31_000
@@ -123,6 +124,7 @@ class World:
             "full-disk": (self._begin_full_disk, self._end_full_disk),
             "read-only": (self._begin_read_only, self._end_read_only),
             "clone": (self._begin_clone, self._end_clone),
+            MOVE: (lambda name: self._move(name, other_host_of), lambda name: self._move(name, host_of)),
             STRANGER: (lambda name: self.knocked_at.update([name]), lambda name: self.knocked_at.subtract([name])),
         }
         if self.operator is not None:
@@ -326,6 +328,16 @@ class World:
             process.kill()
             for path in self.machines[CLONE].state.iterdir():
                 shutil.rmtree(path) if path.is_dir() else path.unlink()
+
+    def _move(self, name: str, host: Callable[[int], str]) -> None:
+        """Kill a node, give its machine another address, and start it there: its disk and its name are the same."""
+        assert self.net is not None
+        self._begin_kill(name)
+        number = list(self.machines).index(name) + 1
+        self.net.place(number, host(number))
+        there = {**self.machines, name: self.machines[name]._replace(host=host(number))}
+        self._file_of(name).write_text(node_text(there, name, self.place, self.lake), "utf-8")
+        self._end_kill(name)
 
     def _weather(self, name: str) -> None:
         """Set a cable to the combination of all faults that affect it now."""
