@@ -79,7 +79,9 @@ STORM = Plan(
 
 @pytest.mark.proves("FLT-035", "FLT-034")
 @pytest.mark.proves("FLT-010", "FLT-012", "FLT-014", part="between real processes")
-@pytest.mark.proves("FLT-017", "FLT-021", part="killed processes; a cloned disk and another address, between real processes")
+@pytest.mark.proves(
+    "FLT-017", "FLT-021", part="killed processes; a cloned disk and another address, between real processes"
+)
 def test_a_fabric_of_real_processes_keeps_its_word_through_every_cable_and_disk_of_the_room(tmp_path: Path) -> None:
     file = tmp_path / "plan.json"
     file.write_bytes(plan.write(STORM))

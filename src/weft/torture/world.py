@@ -9,7 +9,6 @@ import sys
 import time
 import zipfile
 from collections import Counter
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any, Final
 
@@ -20,8 +19,9 @@ from weft.torture.cables import FAIR, Weather
 from weft.torture.clients import Machine
 from weft.torture.files import DOCUMENT, node_text, write_files
 from weft.torture.keys import FILE, Operator
-from weft.torture.plan import BELOW, CABLES, MOVE, NODES, PIPELINE, STRANGER, Event, possible
-from weft.torture.room import Net, host_of, is_inside, other_host_of, run
+from weft.torture.moves import Mover
+from weft.torture.plan import BELOW, CABLES, NODES, PIPELINE, STRANGER, Event, possible
+from weft.torture.room import Net, host_of, is_inside, run
 
 PORT: Final = 27_500
 PORTS_FROM: Final = 31_000
@@ -118,17 +118,18 @@ class World:
         self._held: dict[str, int] = {}
         self._memory_at = 0.0
         self._acts = {
-            "kill": (self._begin_kill, self._end_kill),
-            "restart-all": (self._begin_kill, self._end_kill),
+            "kill": (self._begin_kill, self._let_go),
+            "restart-all": (self._begin_kill, self._let_go),
             "pause": (self._begin_pause, self._end_pause),
             "full-disk": (self._begin_full_disk, self._end_full_disk),
             "read-only": (self._begin_read_only, self._end_read_only),
             "clone": (self._begin_clone, self._end_clone),
-            MOVE: (lambda name: self._move(name, other_host_of), lambda name: self._move(name, host_of)),
             STRANGER: (lambda name: self.knocked_at.update([name]), lambda name: self.knocked_at.subtract([name])),
         }
         if self.operator is not None:
             self._acts |= self.operator.acts
+        if self.net is not None:
+            self._acts |= Mover(place, self.machines, self.net, self._begin_kill, self._let_go).acts
         write_files(place, self.lake, self.machines)
         code = unpacked(older, place) if older else ""
         self.processes = {name: self._node(name, code if name in names else "", self._file_of(name)) for name in NODES}
@@ -258,9 +259,6 @@ class World:
         self._hold(name)
         self.processes[name].kill()
 
-    def _end_kill(self, name: str) -> None:
-        self._let_go(name)
-
     def _begin_pause(self, name: str) -> None:
         self._paused[name] = self._paused.get(name, 0) + 1
         self.processes[name].signal(signal.SIGSTOP)
@@ -328,16 +326,6 @@ class World:
             process.kill()
             for path in self.machines[CLONE].state.iterdir():
                 shutil.rmtree(path) if path.is_dir() else path.unlink()
-
-    def _move(self, name: str, host: Callable[[int], str]) -> None:
-        """Kill a node, give its machine another address, and start it there: its disk and its name are the same."""
-        assert self.net is not None
-        self._begin_kill(name)
-        number = list(self.machines).index(name) + 1
-        self.net.place(number, host(number))
-        there = {**self.machines, name: self.machines[name]._replace(host=host(number))}
-        self._file_of(name).write_text(node_text(there, name, self.place, self.lake), "utf-8")
-        self._end_kill(name)
 
     def _weather(self, name: str) -> None:
         """Set a cable to the combination of all faults that affect it now."""
