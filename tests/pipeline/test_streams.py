@@ -8,7 +8,7 @@ from unittest.mock import Mock
 import pytest
 from pyspark.sql import SparkSession
 
-from tests.pipeline.ground import DRAIN, MEM, event, taken
+from tests.pipeline.ground import DRAIN, MEM, event, log_record, taken
 from tests.pipeline.plain import lake_of
 from weft.base.errors import UserError
 from weft.lake import consumers
@@ -32,6 +32,24 @@ def test_only_the_wanted_streams_become_tables(spark: SparkSession, tmp_path: Pa
     assert [("events", 0, 1)] == [(done.job, done.number, done.outcome.silver) for done in heard]
     assert {"events"} == {path.name for path in (lake.tables() / "silver").iterdir()}
     assert heard[0].bytes > 0 < heard[0].commit_s
+
+
+@pytest.mark.proves("PIP-080", part="what has an end takes what was there when it began, of every stream")
+def test_what_comes_while_a_driver_with_an_end_works_is_left_to_the_next(spark: SparkSession, tmp_path: Path) -> None:
+    lake = lake_of(tmp_path / "lake")
+    append_segment(lake, "samples", DRAIN, [(1, taken(1, [(MEM, 1, None)]))])
+    append_segment(lake, "events", DRAIN, [(2, event(1, "a", "info"))])
+    heard: list[tuple[str, int]] = []
+
+    def more(done: Done) -> None:
+        heard.append((done.job, done.outcome.silver))
+        if len(heard) == 1:
+            append_segment(lake, "samples", DRAIN, [(3, taken(2, [(MEM, 2, None)]))])
+            append_segment(lake, "events", DRAIN, [(4, event(2, "a", "info"))])
+            append_segment(lake, "logs", DRAIN, [(5, log_record(1))])
+
+    Runner(lake, more, JobOptions(gold_every_s=float("inf")))._run(spark, 1, once=True)
+    assert [("samples", 1), ("events", 1)] == heard
 
 
 @pytest.mark.proves("PIP-100", part="one driver takes all batches; what was begun is repeated as it was begun")

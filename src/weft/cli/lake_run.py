@@ -28,6 +28,7 @@ def run(
     lake: Where = None,
     once: Flag = False,
     wait: float = 0.0,
+    take_over: Flag = False,
     json: Flag = False,
     master: str = "local[*]",
     secret: Path | None = None,
@@ -49,8 +50,9 @@ def run(
 
     Args:
         lake: the lake's directory; default: $WEFT_LAKE, else ./lake.
-        once: take what is there, and end.
+        once: take what is there when Spark has started, and end.
         wait: seconds to wait for the end of a driver that is there already, then take its place: a spare.
+        take_over: kill a driver of this machine that is there and stands still for 30 s, stopped by Ctrl-Z for instance.
         json: one JSON line per batch instead of a display.
         master: Spark's master: local[*], local-cluster[workers, cores, MiB] or spark://HOST:PORT.
         secret: file with the secret of that cluster; that of `weft lake cluster` on this machine is found.
@@ -79,7 +81,8 @@ def run(
         _stop_on_signals(runner.stop)
         options = Options(master=master, remote=remote, heap_mb=heap_mb, ui=ui, log=layout.runs() / "spark.log")
         secret = secret or secret_of(master, default_state())
-        runner.run(options._replace(settings=settings.spark_texts, secret=secret), once=once, wait_s=wait)
+        options = options._replace(settings=settings.spark_texts, secret=secret)
+        runner.run(options, once=once, wait_s=wait, takes_over=take_over)
 
 
 def check(*, lake: Where = None, deep: Flag = False, adopt: Flag = False, json: Flag = False) -> int:

@@ -1,7 +1,8 @@
 """One driver per job (PIP-023): a lease file names the holder, and the kernel releases a lock when the holder ends.
 
 The JVM inherits the lock. So the lock is free only when both have ended, and no other driver can start while the JVM of
-a killed driver still finishes a step. Every holder gets a higher epoch, which every commit contains;
+a killed driver still finishes a step. A holder that does not renew its lease, because somebody has stopped it or its
+machine stands still, is ended by whoever asked to take over. Every holder gets a higher epoch, which every commit contains;
 `weft.pipeline.delta` refuses to commit with a lower epoch than it has seen.
 """
 
@@ -19,6 +20,7 @@ from typing import Any, Final, Self
 from weft.base.errors import UserError
 from weft.lake.files import LocalFiles, put_here
 from weft.lake.layout import Layout
+from weft.pipeline.holders import end_holders
 
 VALID_S: Final = 30.0
 RENEW_S: Final = 5.0
@@ -44,11 +46,23 @@ def held(lake: Layout, job: str) -> str | None:
 class Lease:
     """The right to run one job of a lake, as a context manager that returns it."""
 
-    def __init__(self, lake: Layout, job: str, wait_s: float = 0.0, ending: threading.Event | None = None) -> None:
-        """`wait_s`: how long to wait for another holder; setting `ending` stops the wait."""
+    def __init__(
+        self,
+        lake: Layout,
+        job: str,
+        wait_s: float = 0.0,
+        ending: threading.Event | None = None,
+        *,
+        takes_over: bool = False,
+    ) -> None:
+        """`wait_s`: how long to wait for another holder; setting `ending` stops the wait.
+
+        `takes_over`: kill a holder on this machine that has not renewed its lease for 30 s; that long is waited at least.
+        """
         self.path = lake.lease(job)
         self.job = job
         self._wait_s, self._ending = wait_s, ending or threading.Event()
+        self._takes_over = takes_over
         self.epoch = 0
         self._lock = -1
         self._stop = threading.Event()
@@ -89,15 +103,25 @@ class Lease:
     def _take(self) -> bool:
         """Take the lock: at once, when its holder ends, or after the JVM of a dead holder has ended too."""
         began = time.monotonic()
+        silence = Silence(self.path, began)
         while True:
             try:
                 fcntl.flock(self._lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
             except BlockingIOError:
-                patience_s = self._wait_s if self._is_holder_alive() else max(DYING_S, self._wait_s)
-                if time.monotonic() - began >= patience_s or self._ending.wait(PROBE_S):
+                now = time.monotonic()
+                if self._takes_over and silence.seconds(now) >= VALID_S:
+                    end_holders(self.path.with_suffix(".lock"))
+                    silence = Silence(self.path, now)  # a spare that is quicker has its own time
+                if now - began >= self._patience_s() or self._ending.wait(PROBE_S):
                     return False
             else:
                 return True
+
+    def _patience_s(self) -> float:
+        """How long to wait for the lock in all, after what is known of its holder now."""
+        if self._takes_over:
+            return max(VALID_S + DYING_S, self._wait_s)
+        return self._wait_s if self._is_holder_alive() else max(DYING_S, self._wait_s)
 
     def _is_holder_alive(self) -> bool:
         held = self._read()
@@ -140,3 +164,23 @@ class Lease:
             "until": until,
         }
         put_here(self.path, json.dumps(told, sort_keys=True).encode() + b"\n")
+
+
+class Silence:
+    """For how long a lease has not been renewed, by this process's own clock: that of the holder may be another."""
+
+    def __init__(self, path: Path, now: float) -> None:
+        self.path = path
+        self._seen, self._since = self._look(), now
+
+    def seconds(self, now: float) -> float:
+        """Since when the file is as it is; `now` is monotonic, in seconds."""
+        if (seen := self._look()) != self._seen:
+            self._seen, self._since = seen, now
+        return now - self._since
+
+    def _look(self) -> bytes:
+        try:
+            return self.path.read_bytes()
+        except OSError:
+            return b""

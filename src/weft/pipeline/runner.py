@@ -18,7 +18,7 @@ from weft.base.errors import UserError, WeftError
 from weft.lake.layout import Layout
 from weft.lake.manifest import SegmentFault
 from weft.lake.offsets import At
-from weft.lake.reader import SEGMENTS_MAX, Limits
+from weft.lake.reader import SEGMENTS_MAX, Limits, Source
 from weft.pipeline.checkpoint import Checkpoint
 from weft.pipeline.delta import LeaseLost
 from weft.pipeline.job import USUAL, Done, Job, JobOptions, SamplesJob
@@ -99,7 +99,7 @@ class Runner:
         """Whether a batch that took too long to end was broken off; the next driver repeats it."""
         self._jobs: dict[str, Job] = {}
         self._until: dict[str, At] = {}
-        """Where a stream ends for a driver that takes what was there when it began."""
+        """Where each stream ends, for a driver that takes what was there when it began."""
         self._due: dict[str, float] = {}
         """When a stream may have its next batch, monotonic seconds."""
         self._upkeep: Upkeep | None = None
@@ -108,17 +108,17 @@ class Runner:
         """Finish the batch, fold, and end. May be called from a signal handler, and before `run`."""
         self._ending.set()
 
-    def run(self, spark_options: Options, *, once: bool = False, wait_s: float = 0.0) -> None:
-        """Run until stopped; with `once` until everything that existed at the start is done.
+    def run(self, spark_options: Options, *, once: bool = False, wait_s: float = 0.0, takes_over: bool = False) -> None:
+        """Run until stopped; with `once` until everything that existed when Spark had started is done.
 
-        `wait_s`: how long to wait for another driver to end.
+        `wait_s`: how long to wait for another driver to end. `takes_over`: kill one that stands still (`Lease`).
 
         UserError `bad-directory`, `lease-held` (75), `lost-lease` (76), `no-java` (78), `checkpoint-missing`,
         `segment-gone`, `segment-changed`, `offset-mismatch`, `newer-lake`, `unavailable` (3; Spark's Java has ended, or
         a cluster has no executor left). Any other error of a batch is raised unchanged.
         """
         refuse_odd(self.lake)
-        with Lease(self.lake, LEASE, wait_s, self._ending) as lease:
+        with Lease(self.lake, LEASE, wait_s, self._ending, takes_over=takes_over) as lease:
             partitions = Checkpoint(self.lake, LEASE).partitions()
             spark = session(spark_options._replace(inherited=(lease.descriptor,), partitions=partitions))
             try:
@@ -180,21 +180,27 @@ class Runner:
     def _take_turns(self, spark: "SparkSession", epoch: int, *, once: bool) -> None:
         """Batch after batch, the streams one after the other."""
         wanted = self.options.streams or tuple(KINDS)
+        if once:
+            wanted = self._take_down_ends(wanted)
         streams, limits = [name for name in wanted if name == LEASE] or wanted, FIRST
         while not self._ending.is_set():
             for name in [name for name in streams if name not in self._jobs and self.lake.drains(name).is_dir()]:
-                self._begin(name, spark, epoch, once=once)
+                self._begin(name, spark, epoch)
             have_taken = [self._take(job, limits, once=once) for job in self._jobs.values()]
             self._between_batches()
             is_first, streams, limits = streams != wanted, wanted, USUAL
             if not (is_first or any(have_taken)) and (once or self._ending.wait(POLL_S)):
                 break
 
-    def _begin(self, name: str, spark: "SparkSession", epoch: int, *, once: bool) -> None:
+    def _take_down_ends(self, wanted: tuple[str, ...]) -> tuple[str, ...]:
+        """Note where each stream ends now, so that what comes meanwhile is not taken; returns those that exist."""
+        drained = tuple(name for name in wanted if self.lake.drains(name).is_dir())
+        self._until = {name: Source(self.lake, name).latest() for name in drained}
+        return drained
+
+    def _begin(self, name: str, spark: "SparkSession", epoch: int) -> None:
         kind = SamplesJob if name == LEASE else partial(Job, KINDS[name])
-        job = self._jobs[name] = kind(self.lake, spark, epoch, self.options)
-        if once:
-            self._until[name] = job.source.latest()
+        self._jobs[name] = kind(self.lake, spark, epoch, self.options)
 
     def _take(self, job: Job, limits: Limits, *, once: bool) -> bool:
         """Do the next batch of a stream if it is due and there is input; returns whether it was done."""
