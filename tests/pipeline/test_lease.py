@@ -13,8 +13,7 @@ import pytest
 from weft.base.errors import UserError, exit_code
 from weft.lake.layout import Layout
 from weft.pipeline import lease as leases
-from weft.pipeline.holders import end_holders
-from weft.pipeline.lease import Lease, Silence
+from weft.pipeline.lease import Lease, Silence, end_holders
 
 pytestmark = pytest.mark.prove("drivers in processes of their own")
 

@@ -10,9 +10,11 @@ import contextlib
 import fcntl
 import json
 import os
+import signal
 import socket
 import threading
 import time
+from collections.abc import Iterator
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Final, Self
@@ -20,13 +22,15 @@ from typing import Any, Final, Self
 from weft.base.errors import UserError
 from weft.lake.files import LocalFiles, put_here
 from weft.lake.layout import Layout
-from weft.pipeline.holders import end_holders
 
 VALID_S: Final = 30.0
 RENEW_S: Final = 5.0
 DYING_S: Final = 10.0  # seconds in which the JVM of a dead driver should end
 PROBE_S: Final = 0.1
-LOCKS: Final = Path("/proc/locks")
+PROCESSES: Final = Path("/proc")
+LOCKS: Final = PROCESSES / "locks"
+MARK: Final = "\nlock:\t"
+"""In what the kernel says of an open file (`/proc/PID/fdinfo`) on which a lock stands; who only waits has none."""
 
 
 def held(lake: Layout, job: str) -> str | None:
@@ -184,3 +188,42 @@ class Silence:
             return self.path.read_bytes()
         except OSError:
             return b""
+
+
+def end_holders(lock: Path) -> list[int]:
+    """Kill every process that holds the lock on a file, except this one; returns their numbers.
+
+    Processes of other users and of other machines are not found.
+    """
+    ended = []
+    for process in _processes():
+        with contextlib.suppress(OSError):  # it may end while it is looked at, or belong to somebody else
+            if _end(process, lock):
+                ended.append(process)
+    return ended
+
+
+def _processes() -> Iterator[int]:
+    for home in PROCESSES.iterdir():
+        if home.name.isdigit() and int(home.name) != os.getpid():
+            yield int(home.name)
+
+
+def _end(process: int, lock: Path) -> bool:
+    descriptor = os.pidfd_open(process)  # so that a later process with the same number is not meant
+    try:
+        if not _holds(process, lock):
+            return False
+        signal.pidfd_send_signal(descriptor, signal.SIGKILL)
+        return True
+    finally:
+        os.close(descriptor)
+
+
+def _holds(process: int, lock: Path) -> bool:
+    home = PROCESSES / str(process)
+    for file in (home / "fd").iterdir():
+        with contextlib.suppress(FileNotFoundError):
+            if file.samefile(lock) and MARK in (home / "fdinfo" / file.name).read_text("utf-8"):
+                return True
+    return False
