@@ -151,9 +151,9 @@ def test_a_run_is_given_the_whole_path_of_a_lake(lake: Layout, monkeypatch: pyte
         def __init__(self, layout: Layout, *_: object) -> None:
             asked.append(layout.root)
 
-        def run(self, options: Any, *, once: bool, wait_s: float) -> None:
+        def run(self, options: Any, *, once: bool, wait_s: float, takes_over: bool) -> None:
             asked.append(options.log)
-            assert (True, 0.0) == (once, wait_s)
+            assert (True, 0.0, False) == (once, wait_s, takes_over)
 
     monkeypatch.setattr("weft.pipeline.runner.Runner", Runner)
     monkeypatch.setattr(lake_run, "_stop_on_signals", lambda _: None)
