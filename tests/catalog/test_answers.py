@@ -271,7 +271,7 @@ def test_a_second_answer_is_made_of_what_is_kept_and_a_change_costs_its_own_name
     assert [] == made
     broker.turn(entered[7], State.SUSPECT)
     assert "suspect" == broker.ask("")["s7"]["_dbp"]["state"]
-    assert ["s7", broker.answers.shown(entered[7])] == made
+    assert ["s7", broker.answers.shown(entered[7]), "s7", "1"] == made
 
 
 def test_nothing_is_kept_of_names_that_nobody_has() -> None:
@@ -281,4 +281,4 @@ def test_nothing_is_kept_of_names_that_nobody_has() -> None:
     instance = broker.enter("a")
     broker.ask("a")
     broker.book.drop(instance)
-    assert 0 == len(broker.answers._names) + len(broker.answers._records)
+    assert 0 == len(broker.answers._names) + len(broker.answers._rows)

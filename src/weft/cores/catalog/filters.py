@@ -2,7 +2,7 @@
 
 import hashlib
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import Any, Final
 
 from weft.cores.catalog import limits, records
@@ -44,6 +44,12 @@ class Filter:
     def matches(self, instance: Instance) -> bool:
         """Whether the instance matches as it is now: O(length · pattern) for the name, else O(tags and metadata)."""
         return all(condition(instance) for condition in self._conditions)
+
+    def among(self, instances: Iterable[Instance]) -> Iterable[Instance]:
+        """Those that match, in their order; for no condition nothing is done to any of them."""
+        for condition in self._conditions:
+            instances = filter(condition, instances)
+        return instances
 
 
 def parse(body: bytes) -> Filter:

@@ -113,13 +113,13 @@ class Publishing:
         found = filters.parse(args[0] if args else b"")
         matching = self._matching(found)
         topic = self._watching.open(found, matching, context.index, context.now.mono)
-        head = b'{"topic":"%b","epoch":"%b","index":%d,"records":' % (topic.name, context.epoch.encode(), context.index)
-        return (head + self._answers.records(matching) + b"}",)
+        head = b'{"topic":"%b","epoch":"%b","index":%d' % (topic.name, context.epoch.encode(), context.index)
+        return (self._answers.listed(head, matching),)
 
     def _matching(self, found: filters.Filter) -> list[Instance]:
         name = found.exact_name
         candidates = self._book.all() if name is None else self._book.of_name(name)
-        return [instance for instance in candidates if found.matches(instance)]
+        return list(found.among(candidates))
 
     def changes(self, args: tuple[bytes, ...], asker: Asker) -> tuple[bytes, ...]:
         """`dbp.changes {"epoch","since"}`: the changes after an index, or that they are no longer kept (CAT-044).

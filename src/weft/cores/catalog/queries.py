@@ -126,7 +126,7 @@ class Queries:
         """All instances that match a filter, in every state (CAT-035)."""
         wanted = filters.parse(args[0] if args else b"")
         among = self._book.all() if wanted.exact_name is None else self._book.of_name(wanted.exact_name)
-        return (self._listed(instance for instance in among if wanted.matches(instance)),)
+        return (self._listed(wanted.among(among)),)
 
     def list(self, args: Arguments, asker: Asker) -> Answer:
         """The best instance of each name, sorted by name; `after` is where the next page begins, or null."""
@@ -175,9 +175,7 @@ class Queries:
         return {"epoch": self._context.epoch, "index": self._context.index}
 
     def _listed(self, found: Iterable[Instance], **more: Any) -> bytes:
-        """Joined from kept records: O(bytes)."""
-        head = encode({**self._head(), **more})[:-1]
-        return b"".join((head, b',"records":', self.answers.records(found), b"}"))
+        return self.answers.listed(encode({**self._head(), **more})[:-1], found)
 
     def _detailed(self, instance: Instance) -> dict[str, Any]:
         shown = self.answers.shown(instance)
