@@ -194,6 +194,7 @@ def test_every_case_has_its_place() -> None:
     assert kinds == DECODERS.keys() | ELSEWHERE.keys()
 
 
+@pytest.mark.proves("CFG-083")
 @pytest.mark.proves("SEC-040", part="names of files")
 def test_a_name_that_climbs_names_no_file(tmp_path: Path) -> None:
     name = made(CASES["u-path"]).decode()

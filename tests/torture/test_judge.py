@@ -80,6 +80,8 @@ def test_an_acknowledgement_of_what_nobody_asked_for_is_told() -> None:
         ("messages", {"m2": 1}, "messages: 1 acknowledged and lost at lake: m1"),
         ("messages", {"m1": 2}, "messages: 1 doubled at lake: m1 (2 times)"),
         ("messages", {"m1": 1, "m3": 1}, "messages: lake holds what nobody sent: m3"),
+        ("calls", {"m1": 2}, "calls: 1 doubled at lake: m1 (2 times)"),
+        ("calls", {"m2": 1}, "calls: 1 acknowledged and lost at lake: m1"),
         ("readers", {"m1": 2}, ""),
         ("readers", {}, "readers: 1 acknowledged and lost at lake: m1"),
     ],
@@ -152,6 +154,24 @@ def test_two_replicas_that_differ_are_told_though_nothing_was_acknowledged() -> 
     assert ["converged: root and sensor-1 hold different store"] == [
         line.splitlines()[0] for line in torture.verdict([fact("healed", None), *states, QUIET])
     ]
+
+
+def test_who_is_behind_a_bridge_has_to_be_listed_on_this_side_too() -> None:
+    written = [asked("bridged", "s-1", "active"), told("bridged", "s-1", "active")]
+    far = replica("bridged", {"s-1": "active"}, "collector-2")
+    assert "" == why(judge(Acknowledged(), [*written, far, replica("bridged", {"s-1": "active"}), QUIET]))
+    assert "bridged: 1 acknowledged and lost at root: s-1" == why(
+        judge(Acknowledged(), [*written, far, replica("bridged", {}), QUIET])
+    )
+
+
+def test_a_tap_that_repeats_a_copy_or_does_not_count_what_it_leaves_out_is_told() -> None:
+    copied, again = fact("copied", ["0a", "1", 4, ""]), fact("copied", ["0a", "1", 4, ""])
+    assert [] == verdict(copied, fact("tapped", ["0a", "1", 16, 4, 0, 12]), fact("untapped", ["0a", 16, 4, 0, 12]))
+    assert ["tapped: copy 4 of 1 comes again, or late"] == verdict(copied, again)
+    assert ["tapped: of 16 messages 14 were copied, dropped or left out"] == verdict(
+        fact("tapped", ["0a", "1", 16, 4, 0, 10])
+    )
 
 
 def test_a_note_that_stands_twice_in_a_log_is_doubled(tmp_path: Path) -> None:

@@ -35,6 +35,8 @@ def test_a_short_run_keeps_what_was_acknowledged_in_every_protocol(tmp_path: Pat
     )
     told = json.loads(ran.stdout)
     assert (0, []) == (ran.returncode, told["wrong"]), ran.stdout + ran.stderr
-    assert {"catalog", "configuration", "documents", "messages", "readers", "store"} == set(told["acknowledged"])
+    assert {"bridged", "calls", "catalog", "configuration", "documents", "messages", "readers", "store"} == set(
+        told["acknowledged"]
+    )
     assert {"kill", "pause"} <= set(told["faults"])
     assert 8 == len(told["memory_megabytes"])

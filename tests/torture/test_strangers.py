@@ -68,7 +68,7 @@ class Node(threading.Thread):
 
 @contextlib.contextmanager
 def node(place: Path, how: str, answer: list[bytes], offset: int) -> Iterator[tuple[Machine, Node]]:
-    at = Machine("sensor-5", "127.0.0.1", free_blocks(1, 31_000, ports=13)[0], "", place, is_closed=True)
+    at = Machine("sensor-5", "127.0.0.1", free_blocks(1, 31_000, ports=15)[0], "", place, is_closed=True)
     made = Node(at.port + offset, make_keys(place), how, answer)
     made.start()
     assert made.is_ready.wait(10)

@@ -5,7 +5,7 @@ rule, such as `order.py`.
 """
 
 from weft.checks.bounded import Bounded
-from weft.checks.bridges import BRIDGE_RULES
+from weft.checks.bridges import BRIDGE_RULES, Tapped
 from weft.checks.catalog import CATALOG_RULES
 from weft.checks.chain_order import ChainOrder
 from weft.checks.checker import Broken, Checker, Suite, Verdict, judge, judge_all
@@ -70,7 +70,15 @@ SIMULATED: tuple[type[Checker], ...] = tuple(
 )
 """All checkers that judge simulations."""
 
-FIELD_CHECKERS: tuple[type[Checker], ...] = (*FIELD_RULES, Linearizable, PrefixFold, Converged, Complete, Sealed)
+FIELD_CHECKERS: tuple[type[Checker], ...] = (
+    *FIELD_RULES,
+    Linearizable,
+    PrefixFold,
+    Converged,
+    Complete,
+    Sealed,
+    Tapped,
+)
 """Checkers for a real fabric, whose history consists of answers to its clients and of its final state."""
 
 __all__ = [

@@ -168,7 +168,7 @@ class Saw(Read):
     HEARS: ClassVar = {("invoke", "put"): "note_put", ("ok", "saw"): "note_got"}
 
 
-DELIVERED: Final = frozenset({"messages", "readers"})
+DELIVERED: Final = frozenset({"messages", "readers", "calls"})
 """Protocols whose writes go to one destination instead of to all replicas."""
 AGAIN: Final = frozenset({"readers"})
 """Of these, the ones that may deliver more than once: a confirming reader gets unconfirmed messages again."""

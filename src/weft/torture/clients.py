@@ -450,6 +450,8 @@ class Service(Client):
     def __init__(self, at: Machine, book: Book, seed: str, broker: str) -> None:
         super().__init__(at, book, seed)
         self.broker = broker
+        self.current = ""
+        """The name of its life now; empty: it has none."""
 
     def turn(self) -> None:
         if not self.writes:
@@ -461,9 +463,11 @@ class Service(Client):
         calls.setsockopt(zmq.LINGER, 0)
         port = calls.bind_to_random_port(f"tcp://{self.at.inside}")
         self.book.asks(self.at.name, self.protocol, name, "active")
+        self.current = name
         try:
             self._live(name, calls, port)
         finally:
+            self.current = ""
             calls.close()
 
     def _live(self, name: str, calls: "zmq.Socket[bytes]", port: int) -> None:
@@ -488,7 +492,7 @@ class Service(Client):
             ready = dict(self._poll(link, calls))
             now = time.monotonic()
             if calls in ready:
-                self._pong(name, calls)
+                self._answer(name, calls)
             if link in ready:
                 heard_at = now
                 if not self._hear(name, link):
@@ -518,11 +522,16 @@ class Service(Client):
                 return False
         return True
 
-    @staticmethod
-    def _pong(name: str, calls: "zmq.Socket[bytes]") -> None:
-        match calls.recv_multipart():
+    def _answer(self, name: str, calls: "zmq.Socket[bytes]") -> None:
+        if said := self.answer(name, calls.recv_multipart()):
+            calls.send_multipart(said, zmq.DONTWAIT)
+
+    def answer(self, name: str, frames: list[bytes]) -> list[bytes]:
+        """What a message at its own socket is answered; empty: nothing."""
+        match frames:
             case [peer, empty, b"ping", when, *_]:
-                calls.send_multipart([peer, empty, b"pong", when, name.encode()], zmq.DONTWAIT)
+                return [peer, empty, b"pong", when, name.encode()]
+        return []
 
     @staticmethod
     def _poll(*links: "zmq.Socket[bytes]") -> list[tuple[Any, int]]:
@@ -540,19 +549,27 @@ def listed(context: "zmq.Context[Any]", broker: str, names: list[str]) -> dict[s
     """Which of these services are active according to the catalog."""
     found: dict[str, str] = {}
     for begin in range(0, len(names), 16):
-        link: zmq.Socket[bytes] = context.socket(zmq.REQ)
-        link.setsockopt(zmq.LINGER, 0)
-        try:
-            link.connect(f"tcp://{broker}")
-            words = [name.encode() for name in names[begin : begin + 16]]
-            link.send_multipart([b"u_U", struct.pack("<f", time.time()), *words])
-            if not link.poll(int(limits.ANSWER_S * 1000)):
-                raise Away("the catalog")
-            command, _, *body = link.recv_multipart()
-            told = json.loads(body[0]) if command == b"o_O" and body else {}
-        finally:
-            link.close()
+        words = [name.encode() for name in names[begin : begin + 16]]
+        command, _, *body = requested(context, f"tcp://{broker}", b"u_U", *words)
+        told = json.loads(body[0]) if command == b"o_O" and body else {}
         for name, record in told.items():
             if isinstance(record, dict) and record.get("_dbp", {}).get("state") in ("active", "suspect"):
                 found[name] = "active"
     return found
+
+
+def requested(context: "zmq.Context[Any]", endpoint: str, command: bytes, *body: bytes) -> list[bytes]:
+    """What a request is answered: command, time, bodies; Away."""
+    link: zmq.Socket[bytes] = context.socket(zmq.REQ)
+    link.setsockopt(zmq.LINGER, 0)
+    try:
+        link.connect(endpoint)
+        link.send_multipart([command, struct.pack("<f", time.time()), *body])
+        if not link.poll(int(limits.ANSWER_S * 1000)):
+            raise Away(endpoint)
+        said = link.recv_multipart()
+    finally:
+        link.close()
+    if len(said) < 2:  # altered on the way
+        raise Away(endpoint)
+    return said

@@ -10,8 +10,13 @@ from weft.torture.plan import COLLECTORS, NODES, ROOT
 DOCUMENTS: Final = (ROOT, "collector-1", "sensor-1", "sensor-4")
 STORES: Final = (ROOT, "collector-2", "sensor-2", "sensor-3", "sensor-4")
 BROKER: Final = "collector-1"
-BEHIND: Final = 10  # the first port behind a node's ten: its catalog, and the beacons of that
-DOCUMENT: Final = BEHIND + 2
+FAR: Final = "collector-2"
+"""Where the broker of a second network is, which is bridged to the first."""
+NEAR_NET: Final = "near"
+FAR_NET: Final = "far"
+BEHIND: Final = 10  # the first port behind a node's ten: its catalog, and the three of that behind it
+BRIDGE: Final = 3
+DOCUMENT: Final = BEHIND + BRIDGE + 1
 FLEET_NAME: Final = "torture"
 FLEET: Final = """\
 [fleet]
@@ -110,6 +115,15 @@ host = "{host}"
 port = {port}
 beacons = false
 """
+BRIDGED: Final = """\
+net = "{net}"
+
+[catalog.bridge]
+to = [{to}]
+export = ["*"]
+import = ["*"]
+"""
+# Where nodes have keys, those of a bridge need a role of their own: there the brokers have none.
 
 
 def write_files(place: Path, lake: Path, machines: dict[str, Machine]) -> None:
@@ -135,9 +149,16 @@ def node_text(machines: dict[str, Machine], name: str, place: Path, lake: Path) 
     if name in DOCUMENTS:
         peers = _addresses(machines, DOCUMENTS, name, DOCUMENT)
         text += DOC.format(session=SESSION, host=at.host, port=at.port + DOCUMENT, peers=peers, name=name)
-    if name == BROKER:
+    if name == BROKER or (name == FAR and not at.is_closed):
         text += BROKERS.format(host=at.inside, port=broker_port(at))
+        text += "" if at.is_closed else _bridge(machines[BROKER], is_far=name == FAR)
     return text
+
+
+def _bridge(near: Machine, *, is_far: bool) -> str:
+    """The far broker dials the near one."""
+    to = f'"{near.host}:{broker_port(near) + BRIDGE}"' if is_far else ""
+    return BRIDGED.format(net=FAR_NET if is_far else NEAR_NET, to=to)
 
 
 def broker_port(at: Machine) -> int:

@@ -27,7 +27,7 @@ from weft.shell.journal import JournalReader
 from weft.torture import limits
 from weft.torture.book import Book
 from weft.torture.clients import SESSION, Away, DocumentLink, Machine, StoreLink, ask, listed
-from weft.torture.files import DOCUMENTS, FLEET_NAME, STORES, broker_port
+from weft.torture.files import BROKER, DOCUMENTS, FAR, FAR_NET, FLEET_NAME, STORES, broker_port
 from weft.torture.lookers import registers
 from weft.torture.plan import COLLECTORS, NODES, ROOT
 
@@ -163,9 +163,17 @@ REPLICAS: Final[dict[str, tuple[tuple[str, ...], Look]]] = {
 """By protocol: who holds all of it, and how one is asked."""
 
 
-def catalog_of(at: Machine, context: "zmq.Context[Any]", names: list[str]) -> dict[str, Any]:
+CATALOGS: Final[dict[str, tuple[tuple[str, str], ...]]] = {
+    "catalog": ((BROKER, ""),),
+    "bridged": ((FAR, ""), (BROKER, f"@{FAR_NET}")),
+}
+"""By protocol: which brokers list its services, and what stands behind their names there."""
+
+
+def catalog_of(at: Machine, context: "zmq.Context[Any]", names: list[str], behind: str = "") -> dict[str, Any]:
     """The services that the broker calls active."""
-    return dict(listed(context, f"{at.inside}:{broker_port(at)}", names))
+    found = listed(context, f"{at.inside}:{broker_port(at)}", [name + behind for name in names])
+    return {name.removesuffix(behind): state for name, state in found.items()}
 
 
 def note_replicas(book: Book, held: dict[str, dict[str, Any]]) -> None:

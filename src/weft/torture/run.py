@@ -12,6 +12,7 @@ import zmq
 
 from weft.torture import judge, limits
 from weft.torture.book import Book
+from weft.torture.bridged import Caller, Far, Tapper
 from weft.torture.clients import (
     Away,
     Client,
@@ -24,7 +25,7 @@ from weft.torture.clients import (
     Stored,
     ask,
 )
-from weft.torture.files import BROKER, DOCUMENTS, STORES, broker_port
+from weft.torture.files import BROKER, DOCUMENTS, FAR, STORES, broker_port
 from weft.torture.lookers import Register, Watcher
 from weft.torture.plan import COLLECTORS, NODES, PIPELINE, ROOT, SENSORS, STRANGER, Event, Plan
 from weft.torture.room import step_into
@@ -33,6 +34,8 @@ from weft.torture.world import World
 
 LEADERS: Final = (ROOT, *COLLECTORS)
 SERVED: Final = ("sensor-1", "sensor-3", "sensor-5")
+BEHIND_FAR: Final = ("sensor-2", "sensor-4")
+CALLERS: Final = ("sensor-1", "sensor-5")
 MISSED: Final = (OSError, zmq.ZMQError, EOFError, Away)
 
 
@@ -91,6 +94,31 @@ def status_of(at: Machine, _: Any) -> dict[str, Any]:
     return dict(told)
 
 
+def clients_of(machines: dict[str, Machine], book: Book, seed: str) -> Iterator[Client]:
+    """All clients of a run."""
+    for kind, names in (
+        (Configuration, LEADERS), (Messages, SENSORS), (Reader, LEADERS), (Documents, DOCUMENTS),
+        (Watcher, STORES), (Register, LEADERS),
+    ):  # fmt: skip
+        for name in names:
+            yield kind(machines[name], book, seed)
+    for name in STORES:
+        yield Stored(machines[name], book, seed, STORES)
+    broker = machines[BROKER]
+    near = f"{broker.inside}:{broker_port(broker)}"
+    for name in SERVED:
+        # Plain services are heard on the broker's own machine only, where nodes have keys.
+        at = machines[name]._replace(namespace=broker.namespace) if broker.is_closed else machines[name]
+        yield Service(at, book, seed, near)
+    yield Tapper(broker, book, seed, broker_port(broker))
+    if not broker.is_closed:
+        far = machines[FAR]
+        services = [Far(machines[name], book, seed, f"{far.inside}:{broker_port(far)}") for name in BEHIND_FAR]
+        yield from services
+        for name in CALLERS:
+            yield Caller(machines[name], book, seed, near, services)
+
+
 class Run:
     """Plays one plan. `say` is called with progress messages."""
 
@@ -98,7 +126,7 @@ class Run:
         self.world, self.plan, self.say = world, plan, say
         self.book = Book(world.place / "history.jsonl")
         self.desks = {name: Desk(world.machines[name]) for name in NODES}
-        self.clients = list(self._made())
+        self.clients = [*clients_of(world.machines, self.book, plan.seed)]
         self.played: Counter[str] = Counter()
         self.wrong: list[str] = []
         self.at_rest = judge.taken_in([])
@@ -108,22 +136,6 @@ class Run:
         """Who stands in the tree, by its root, in the end."""
         has_stranger = world.operator is not None and STRANGER in world.machines
         self.stranger = Stranger(world.machines, world.knocked_at, self.book) if has_stranger else None
-
-    def _made(self) -> Iterator[Client]:
-        machines, seed = self.world.machines, self.plan.seed
-        for kind, names in (
-            (Configuration, LEADERS), (Messages, SENSORS), (Reader, LEADERS), (Documents, DOCUMENTS),
-            (Watcher, STORES), (Register, LEADERS),
-        ):  # fmt: skip
-            for name in names:
-                yield kind(machines[name], self.book, seed)
-        for name in STORES:
-            yield Stored(machines[name], self.book, seed, STORES)
-        broker = machines[BROKER]
-        for name in SERVED:
-            # Plain services are heard on the broker's own machine only, where nodes have keys.
-            at = machines[name]._replace(namespace=broker.namespace) if broker.is_closed else machines[name]
-            yield Service(at, self.book, seed, f"{broker.inside}:{broker_port(broker)}")
 
     def go(self) -> Outcome:
         """All of it."""
@@ -272,21 +284,29 @@ class Run:
         changing = [name for name, curve in self.replicas["keys"][ROOT].items() if len(curve) != 1]
         if changing:
             return f"keys: {changing} have more than one"
-        possible = self.book.possible("catalog")
-        catalog = self.desks[BROKER].ask(judge.catalog_of, sorted(possible))
-        if catalog is None:
-            return "catalog: the broker does not answer"
-        self.replicas["catalog"] = {BROKER: catalog}
+        if late := self._unlisted():
+            return late
         for watcher in self._watchers():
             if watcher.seen != self.replicas["store"][watcher.at.name]:
                 return f"store: the {watcher.title} has not seen all of it"
-        wrong = [name for name, values in possible.items() if catalog.get(name) not in values]
-        if wrong:
-            return f"catalog: {sorted(wrong)[:5]} is wrong"
         unseen = {text for text, values in self.book.possible("readers").items() if None not in values} - set(
             self._seen()
         )
         return f"readers: {len(unseen)} not seen: {sorted(unseen)[:3]}" if unseen else ""
+
+    def _unlisted(self) -> str:
+        """Which services a broker does not list as it should, its own or those behind its bridge."""
+        for protocol, brokers in judge.CATALOGS.items():
+            possible = self.book.possible(protocol)
+            for broker, behind in brokers if possible else ():
+                listed = self.desks[broker].ask(judge.catalog_of, sorted(possible), behind)
+                if listed is None:
+                    return f"{protocol}: the broker at {broker} does not answer"
+                self.replicas.setdefault(protocol, {})[broker] = listed
+                wrong = [name for name, values in possible.items() if listed.get(name) not in values]
+                if wrong:
+                    return f"{protocol}: {sorted(wrong)[:5]} is wrong at {broker}"
+        return ""
 
     def _watchers(self) -> list[Watcher]:
         return [client for client in self.clients if isinstance(client, Watcher)]
@@ -356,6 +376,7 @@ class Run:
         judge.note_replicas(self.book, self.replicas)
         judge.note_replicas(self.book, {"store": {each.title: each.seen for each in self._watchers()}})
         self.book.note("readers", "info", "delivered", ["readers", dict(self._seen())])
+        self._note_calls()
         judge.note_messages(self.book, self.world.lake)
         judge.note_road(self.book, self.at_rest, self._taken(), self.world.lake)
         self.book.note("", "info", "quiet")
@@ -367,6 +388,17 @@ class Run:
         for name, process in self.world.processes.items():
             if judge.grows(process.memory, entries if name in DOCUMENTS else ()):
                 self.wrong.append(f"memory: {name} grew from {process.memory[0][1] >> 20} MB and goes on growing")
+
+    def _note_calls(self) -> None:
+        """What the services behind the bridge have served, and answers that were another's."""
+        served: Counter[str] = Counter()
+        for client in self.clients:
+            if isinstance(client, Far):
+                served.update(dict(client.served))
+        self.book.note("services", "info", "delivered", ["calls", dict(served)])
+        wrong = sum(client.misanswered for client in self.clients if isinstance(client, Caller))
+        if wrong and not self.played["flip"]:  # an open bridge carries no sum of what says which call an answer is of
+            self.wrong.append(f"calls: {wrong} were answered with what was another's")
 
     def _figures(self) -> dict[str, Any]:
         memory = {
@@ -380,5 +412,6 @@ class Run:
             "memory_megabytes": memory,
             "closed": self.world.operator is not None,
             "keys": dict(sorted(self.world.operator.done.items())) if self.world.operator is not None else {},
+            "taps": dict(sum((each.counts for each in self.clients if isinstance(each, Tapper)), Counter[str]())),
             "knocks": self.stranger.knocks if self.stranger is not None else 0,
         }

@@ -16,6 +16,9 @@ def told(outcome: Outcome) -> Iterator[str]:
         yield from outcome.story[-STORY_LINES:]
     yield ""
     yield "acknowledged  " + ", ".join(f"{protocol} {count:,}" for protocol, count in figures["acknowledged"].items())
+    yield "taps          " + (
+        ", ".join(f"{what} {count:,}" for what, count in figures["taps"].items()) or "nothing heard"
+    )
     yield "faults        " + (", ".join(f"{kind} {count}" for kind, count in figures["faults"].items()) or "none")
     if figures["frames"]:
         yield "cables        " + ", ".join(f"{what} {count:,}" for what, count in figures["frames"].items())

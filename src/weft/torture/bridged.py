@@ -1,0 +1,149 @@
+"""Clients of two brokers that are bridged: services behind the far one, who calls them from here, and who taps the near one.
+
+A call and its answer are sealed with a sum, since an open bridge carries flipped bits as they are: who serves or hears
+something else has heard nothing.
+"""
+
+import json
+import zlib
+from collections import Counter
+from typing import Any, ClassVar, Final
+
+import zmq
+
+from weft.torture import limits
+from weft.torture.book import Book
+from weft.torture.clients import LOCAL, Away, Client, Machine, Service, requested
+from weft.torture.files import FAR_NET
+
+CALL: Final = b"torture"
+REPLY: Final = b"o_O"
+BROKER_ITSELF: Final = "dbp.broker"
+COUNTS: Final = ("seen", "copied", "dropped", "sampled")
+
+
+def sealed(text: str) -> bytes:
+    """The text with its sum.
+
+    >>> sealed("a"), unsealed(b"e8b7be43 a"), unsealed(b"e8b7be43 b")
+    (b'e8b7be43 a', 'a', '')
+    """
+    return b"%08x %b" % (zlib.crc32(text.encode()), text.encode())
+
+
+def unsealed(said: bytes) -> str:
+    """The text; empty if its sum is another one."""
+    text = said[9:].decode("utf-8", "replace")
+    return text if sealed(text) == said else ""
+
+
+class Far(Service):
+    """A service of the far broker: it answers each call with its own name and what it was asked, and counts what it served."""
+
+    protocol = "bridged"
+
+    def __init__(self, at: Machine, book: Book, seed: str, broker: str) -> None:
+        super().__init__(at, book, seed, broker)
+        self.served: Counter[str] = Counter()
+
+    def answer(self, name: str, frames: list[bytes]) -> list[bytes]:
+        begin = frames.index(b"") + 1 if b"" in frames else len(frames)
+        match frames[begin:]:
+            case [word, when, said, *_] if word == CALL and (text := unsealed(said)):
+                self.served[text] += 1
+                return [*frames[:begin], REPLY, when, sealed(f"{name} {text}")]
+        return super().answer(name, frames)
+
+
+class Caller(Client):
+    """Looks services of the far network up at the near broker, and calls them where that says; a call is never repeated."""
+
+    protocol = "calls"
+
+    def __init__(self, at: Machine, book: Book, seed: str, broker: str, services: list[Far]) -> None:
+        super().__init__(at, book, seed)
+        self.broker, self.services = broker, services
+        self.misanswered = 0
+        """Calls that were answered by what another service, or another call, had to be."""
+
+    def turn(self) -> None:
+        while self.writes and not self.is_over.is_set():
+            name = self.chance.choice(self.services).current
+            if name and (place := self._place(f"{name}@{FAR_NET}")):
+                self._call(name, place)
+            self.pause()
+        self.is_over.wait(limits.LOOK_S)
+
+    def _place(self, name: str) -> str:
+        """Where a service is called, according to the near broker; empty: nowhere now."""
+        assert self.context is not None
+        said = requested(self.context, f"tcp://{self.broker}", b"u_U", name.encode())
+        record = json.loads(said[2]).get(name) if said[0] == REPLY and len(said) > 2 else None
+        return f"tcp://{record['ip']}:{record['port']}" if isinstance(record, dict) and record.get("port") else ""
+
+    def _call(self, name: str, place: str) -> None:
+        assert self.context is not None
+        text = f"{self.at.name} {next(self.numbers)}"
+        self.book.asks(self.at.name, self.protocol, text, "")
+        said = requested(self.context, place, CALL, sealed(text))
+        heard = unsealed(said[2]) if said[0] == REPLY and len(said) > 2 else ""
+        if heard == f"{name} {text}":
+            self.book.told(self.at.name, self.protocol, text, "")
+        elif heard:
+            self.misanswered += 1
+
+
+class Tapper(Client):
+    """Taps the broker of its machine now and then, and notes the numbers of all copies, and how many there should be."""
+
+    protocol = "taps"
+    WANTED: ClassVar = {"service": BROKER_ITSELF, "sample": 4, "max_frame": 0, "seconds": limits.TAP_S}
+
+    def __init__(self, at: Machine, book: Book, seed: str, port: int) -> None:
+        super().__init__(at, book, seed)
+        self.port = port
+        self.counts: Counter[str] = Counter()
+        """Of what was heard: copies, reports, ends."""
+
+    def turn(self) -> None:
+        assert self.context is not None
+        heard: zmq.Socket[bytes] = self.context.socket(zmq.SUB)
+        heard.setsockopt(zmq.LINGER, 0)
+        tap = self.chance.randbytes(8).hex()
+        try:
+            heard.setsockopt(zmq.SUBSCRIBE, b"tap/" + tap.encode())
+            heard.connect(self._place(self.port + 1))
+            self.is_over.wait(limits.LOOK_S)
+            wanted = json.dumps({**self.WANTED, "id": tap}).encode()
+            said = requested(self.context, self._place(self.port), b"u_U", b"dbp.tap", wanted)
+            if said[0] != REPLY or json.loads(said[2]).get("tap") != tap:
+                raise Away("no tap")
+            self._listen(tap, heard)
+        finally:
+            heard.close()
+        self.is_over.wait(limits.TAP_S)
+
+    def _place(self, port: int) -> str:
+        """Only who comes from the broker's own machine may tap, so the source is said, too."""
+        return f"tcp://{LOCAL}:0;{self.at.inside}:{port}"
+
+    def _listen(self, tap: str, heard: "zmq.Socket[bytes]") -> None:
+        while not self.is_over.is_set():
+            if not heard.poll(int(limits.ANSWER_S * 1000)):
+                raise Away("the tap is silent")
+            _, packed, *_ = heard.recv_multipart()
+            said = json.loads(packed)
+            self._note(tap, said)
+            if said["type"] == "end":
+                return
+
+    def _note(self, tap: str, said: dict[str, Any]) -> None:
+        """In the words of the checker `tapped`."""
+        self.counts[said["type"]] += 1
+        counts = [said.get(name, 0) for name in COUNTS]
+        if said["type"] == "copy":
+            self.book.note(self.at.name, "info", "copied", [tap, said["instance"], said["seq"], ""])
+        elif said["type"] == "report":
+            self.book.note(self.at.name, "info", "tapped", [tap, said["instance"], *counts])
+        else:
+            self.book.note(self.at.name, "info", "untapped", [tap, *counts])
