@@ -3,10 +3,9 @@
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
-from importlib.abc import MetaPathFinder
 
 
-class _Absent(MetaPathFinder):
+class _Absent:
     """Says that a package is not installed."""
 
     def __init__(self, name: str) -> None:

@@ -97,7 +97,7 @@ def status_of(at: Machine, _: Any) -> dict[str, Any]:
 def clients_of(machines: dict[str, Machine], book: Book, seed: str) -> Iterator[Client]:
     """All clients of a run."""
     for kind, names in (
-        (Configuration, LEADERS), (Messages, SENSORS), (Reader, LEADERS), (Documents, DOCUMENTS),
+        (Configuration, LEADERS), (Messages, SENSORS), (Reader, NODES), (Documents, DOCUMENTS),
         (Watcher, STORES), (Register, LEADERS),
     ):  # fmt: skip
         for name in names:

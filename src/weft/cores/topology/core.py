@@ -207,17 +207,16 @@ class Topology:
     def _settle(self, now: Now) -> None:
         """Apply the election's decision to the other parts."""
         leads = self.context.leads
-        if leads != self._led:
-            self._led = leads
-            if leads:
-                self.member.stop()
-                self.registry.lead(now)
-            else:
-                self.registry.retire()
-                self.rescue.retire()
-                self.halting.retire()
-        elif leads and self.context.is_root and self.registry.was_acting:
+        has_changed = leads != self._led or (self.context.is_root and self.registry.was_acting)
+        self._led = leads
+        if leads and has_changed:
+            self.member.stop()
             self.registry.lead(now)
+            self.rescue.lead()
+        elif has_changed:
+            self.registry.retire()
+            self.rescue.retire()
+            self.halting.retire()
         record = self.context.record()
         if record is not None and record != self._record:
             self._record = record

@@ -4,6 +4,7 @@
     ROOT       the root of record, as this node knows it
     PLACE      this node's last assignment, so that a restarted node knows its place at once
     CANDIDATES every promise that may still make a root, the last one and earlier ones; durable with the promise
+    GIVEN_UP   the voters that a root has given up and not heard since, with the voters of that time (REC-011)
     STARTS     how often a member has started: its `incarnation` (TOP-007)
 
 The last record of each kind counts.
@@ -73,8 +74,18 @@ class Candidates(msgspec.Struct, array_like=True, frozen=True, gc=False):
         return Candidates((*kept, (epoch, node)))
 
 
-Memory = Promised | Root | Place | Starts | Candidates
-KINDS: Final[dict[int, type[Memory]]] = {1: Promised, 2: Root, 3: Place, 4: Starts, 5: Candidates}
+class GivenUp(msgspec.Struct, array_like=True, frozen=True, gc=False):
+    """Voters that this root counts as dead and has not heard since: they may still vote, as the voters of that time."""
+
+    epoch: int = -1
+    places: tuple[str, ...] = ()
+    """Their endpoints."""
+    electorates: tuple[tuple[str, ...], ...] = ()
+    """The sets of voters, without this root, since the first of the unreachable ones was lost."""
+
+
+Memory = Promised | Root | Place | Starts | Candidates | GivenUp
+KINDS: Final[dict[int, type[Memory]]] = {1: Promised, 2: Root, 3: Place, 4: Starts, 5: Candidates, 6: GivenUp}
 _MEMORIES: Final = Memories[Memory](CORE, KINDS)
 to_record = _MEMORIES.to_record
 from_record = _MEMORIES.from_record

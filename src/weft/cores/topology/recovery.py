@@ -7,6 +7,7 @@ from weft.cores.topology import limits
 from weft.cores.topology.context import Context
 from weft.cores.topology.election import quorum
 from weft.cores.topology.member import Member
+from weft.cores.topology.memory import GivenUp
 from weft.cores.topology.messages import ChildIs, Control, NodeLeft
 from weft.cores.topology.planner import Planner
 from weft.cores.topology.registry import Asker, Registry
@@ -95,6 +96,28 @@ class Rescue:
     def planner(self) -> Planner:
         return self.registry.planner
 
+    def lead(self) -> None:
+        """Lead; a root that has started again goes on with the voters that it had given up."""
+        known = self.context.given_up
+        if self.context.is_root and known.epoch == self.context.root.epoch:
+            self._buried = dict.fromkeys(known.places)
+            self._electorates = dict.fromkeys(known.electorates)
+            self.planner.dead.update(self._buried)
+
+    def _remember(self) -> None:
+        """Make it durable before any record says it."""
+        if self._buried or self.context.given_up.places:
+            electorates = tuple(self._electorates) if self._buried else ()
+            self.context.remember(GivenUp(self.context.root.epoch, tuple(self._buried), electorates))
+
+    def _forget_heard(self) -> None:
+        """Who was given up and is heard again is a voter like any other."""
+        heard = [place for place in self._buried if place not in self.planner.dead]
+        for place in heard:
+            del self._buried[place]
+        if heard:
+            self._remember()
+
     def retire(self) -> None:
         """Lead no longer."""
         for kept in (self.callers, self._lost, self._dying, self._waiting, self._buried):
@@ -136,6 +159,7 @@ class Rescue:
         dead = self.planner.tree.at(endpoint)
         if dead is not None and (dead.record.level, dead.record.tier) == ("branch", 1):
             self._buried[endpoint] = None
+            self._remember()
         changed = self.planner.replace(endpoint, [self.planner.tree.nodes[n] for n in callers if self._is_known(n)])
         if dead is not None:
             self.context.tell(NodeLeft(dead.record.name, endpoint, "dead"))
@@ -169,6 +193,7 @@ class Rescue:
 
     def wake(self, now: Now) -> None:
         """Lost collectors that did not answer count as dead, unless this machine slept meanwhile (REC-001)."""
+        self._forget_heard()
         if any(at + self.context.dead_ns // 2 < now.mono for at in self._lost.values()):
             self._lost = dict.fromkeys(self._lost, now.mono + self.context.beat_ns)
         due = [endpoint for endpoint, at in (*self._lost.items(), *self._dying.items()) if at <= now.mono]
@@ -187,7 +212,6 @@ class Rescue:
         set of voters since the first of them was lost.
         """
         voters = tuple(sorted(self.context.atlas.voters().values()))
-        self._buried = {place: None for place in self._buried if place in self.planner.dead}
         away = {place: None for place in voters if place in self._lost or place in self._dying}
         if endpoint not in away:
             return True
@@ -196,6 +220,7 @@ class Rescue:
             self._electorates.clear()
         if len(self._electorates) < limits.ELECTORATES_MAX:
             self._electorates[voters] = None
+        self._remember()
         return all(sum(place in away for place in known) < quorum(len(known) + 1) for known in self._electorates)
 
     def _ask_again(self, endpoint: str, now: Now) -> None:
