@@ -220,7 +220,8 @@ class Run:
 
     def _acts(self) -> Iterator[tuple[float, bool, Event]]:
         for event in self.plan.events:
-            if event.kind in self.world.kinds() and event.at < self.plan.span:
+            is_there = set(event.who) <= set(self.world.processes)  # a plan with a pipeline may be played without one
+            if is_there and event.kind in self.world.kinds() and event.at < self.plan.span:
                 yield event.at, True, event
                 yield min(event.at + event.span, self.plan.span), False, event
 
