@@ -5,7 +5,7 @@
 
 Both sides take turns; the medians' ratio is the result, beside the bar of the specification. Clients are processes of
 their own, ours with our library, theirs with theirs. MoaT-KV acknowledges from memory: equal durability means our journal
-on tmpfs. Rows that need `ack=majority` or batches are not measured yet.
+on tmpfs. Puts and batches with `ack=majority` are not measured here.
 """
 
 import argparse
@@ -339,7 +339,7 @@ MEASURES: Final[dict[str, Callable[[Options], list[Bar]]]] = {
 }
 ALONE: Final = frozenset({"files", "idle"})
 """Measures that have no peer."""
-LATER: Final = "not measured: puts and batches with ack=majority, which the store does not have yet"
+LATER: Final = "not measured: puts and batches with ack=majority, in a mesh of several nodes"
 
 
 def show(name: str, measure: Callable[[Any], list[Bar]], options: Any) -> None:
