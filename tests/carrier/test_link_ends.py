@@ -2,10 +2,22 @@
 
 import pytest
 
+from tests.carrier.rig import World
 from tests.carrier.test_children import A, B, Play, sample
 from weft.base.effects import Source
 from weft.cores.carrier import limits
-from weft.cores.carrier.messages import Bye, Garbled, Hack, HoldBack, Hop, Refuse, RolledBack, Stop, Welcome
+from weft.cores.carrier.messages import (
+    AssignParent,
+    Bye,
+    Garbled,
+    Hack,
+    HoldBack,
+    Hop,
+    Refuse,
+    RolledBack,
+    Stop,
+    Welcome,
+)
 from weft.wire.carried import to_item
 
 
@@ -64,3 +76,14 @@ def test_children_are_told_once_that_their_parent_is_full() -> None:
         play.machine.order(HoldBack(is_full=is_full))
         told.append(len(play.machine.said))
     assert [1, 0, 1, 0] == told
+
+
+@pytest.mark.proves("TOP-012")
+def test_a_parent_whose_name_its_root_did_not_know_yet_is_named_as_it_says_itself() -> None:
+    world = World()
+    world.root()
+    leaf = world.sensor("leaf", parent="")
+    leaf.order(AssignParent("root", ""))
+    assert "" == leaf.core.child.parent_name
+    world.settle()
+    assert "root" == leaf.core.child.parent_name

@@ -295,6 +295,7 @@ class Child:
         self._failed = 0
         self._refused_with, self._loop_told = None, False
         self.parent = welcome.node
+        self.parent_name = welcome.name or self.parent_name  # who assigned it may not have known yet
         beat_ms = max(welcome.beat, limits.BEAT_MS_MIN)
         self._beat_ns = beat_ms * MILLISECOND
         self._dead_ns = max(min(welcome.dead, limits.DEAD_MS_MAX), 3 * beat_ms) * MILLISECOND
