@@ -6,7 +6,7 @@ from pathlib import Path
 from weft.torture.clients import Machine
 from weft.torture.files import node_text
 from weft.torture.plan import MOVE
-from weft.torture.room import Net, host_of, other_host_of
+from weft.torture.room import Net, host_of, number_of, other_host_of
 
 
 class Mover:
@@ -29,7 +29,7 @@ class Mover:
 
     def _move(self, name: str, host: Callable[[int], str]) -> None:
         self._kill(name)
-        number = list(self._machines).index(name) + 1
+        number = number_of(self._machines, name)
         self._net.place(number, host(number))
         there = {**self._machines, name: self._machines[name]._replace(host=host(number))}
         text = node_text(there, name, self._place, self._place / "lake")

@@ -16,7 +16,7 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 from typing import Final
 
@@ -103,6 +103,11 @@ def host_of(number: int) -> str:
 def other_host_of(number: int) -> str:
     """The address that a machine has while it is moved."""
     return f"10.77.0.{100 + number}"
+
+
+def number_of(machines: Iterable[str], name: str) -> int:
+    """The number of a machine: they are numbered in order, from 1."""
+    return list(machines).index(name) + 1
 
 
 class Net(threading.Thread):

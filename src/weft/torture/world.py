@@ -21,7 +21,7 @@ from weft.torture.files import DOCUMENT, node_text, write_files
 from weft.torture.keys import FILE, Operator
 from weft.torture.moves import Mover
 from weft.torture.plan import BELOW, CABLES, NODES, PIPELINE, STRANGER, Event, possible
-from weft.torture.room import Net, host_of, is_inside, run
+from weft.torture.room import Net, host_of, is_inside, number_of, run
 
 PORT: Final = 27_500
 PORTS_FROM: Final = 31_000
@@ -330,7 +330,7 @@ class World:
     def _weather(self, name: str) -> None:
         """Set a cable to the combination of all faults that affect it now."""
         assert self.net is not None
-        number = list(self.machines).index(name) + 1
+        number = number_of(self.machines, name)
         outward, inward = weather_of(self._weathers[name])
         is_there = not any(event.kind == "cut" for event in self._weathers[name])
         self.net.carrier(number, is_there=is_there)

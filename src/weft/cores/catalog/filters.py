@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterable
 from typing import Any, Final
 
 from weft.cores.catalog import limits, records
+from weft.cores.catalog.book import Book
 from weft.cores.catalog.instances import Instance
 from weft.cores.catalog.refusals import Refusal
 from weft.cores.catalog.states import State
@@ -45,8 +46,9 @@ class Filter:
         """Whether the instance matches as it is now: O(length · pattern) for the name, else O(tags and metadata)."""
         return all(condition(instance) for condition in self._conditions)
 
-    def among(self, instances: Iterable[Instance]) -> Iterable[Instance]:
-        """Those that match, in their order; for no condition nothing is done to any of them."""
+    def among(self, book: Book) -> Iterable[Instance]:
+        """Those of a book that match, in its order; for no condition nothing is done to any of them."""
+        instances: Iterable[Instance] = book.all() if self.exact_name is None else book.of_name(self.exact_name)
         for condition in self._conditions:
             instances = filter(condition, instances)
         return instances

@@ -18,7 +18,7 @@ from weft.cores.catalog.arguments import read_argument
 from weft.cores.catalog.book import Book
 from weft.cores.catalog.context import Asker, Context
 from weft.cores.catalog.events import Event, Kept, Tick
-from weft.cores.catalog.instances import Change, Instance
+from weft.cores.catalog.instances import Change
 from weft.cores.catalog.queries import Queries
 from weft.cores.catalog.ring import Ring
 from weft.cores.catalog.watching import Watching
@@ -111,15 +111,10 @@ class Publishing:
         context = self._context
         self.open(context.now)
         found = filters.parse(args[0] if args else b"")
-        matching = self._matching(found)
+        matching = list(found.among(self._book))
         topic = self._watching.open(found, matching, context.index, context.now.mono)
         head = b'{"topic":"%b","epoch":"%b","index":%d' % (topic.name, context.epoch.encode(), context.index)
         return (self._answers.listed(head, matching),)
-
-    def _matching(self, found: filters.Filter) -> list[Instance]:
-        name = found.exact_name
-        candidates = self._book.all() if name is None else self._book.of_name(name)
-        return list(found.among(candidates))
 
     def changes(self, args: tuple[bytes, ...], asker: Asker) -> tuple[bytes, ...]:
         """`dbp.changes {"epoch","since"}`: the changes after an index, or that they are no longer kept (CAT-044).

@@ -125,8 +125,7 @@ class Queries:
     def query(self, args: Arguments, asker: Asker) -> Answer:
         """All instances that match a filter, in every state (CAT-035)."""
         wanted = filters.parse(args[0] if args else b"")
-        among = self._book.all() if wanted.exact_name is None else self._book.of_name(wanted.exact_name)
-        return (self._listed(wanted.among(among)),)
+        return (self._listed(wanted.among(self._book)),)
 
     def list(self, args: Arguments, asker: Asker) -> Answer:
         """The best instance of each name, sorted by name; `after` is where the next page begins, or null."""

@@ -228,14 +228,16 @@ class Root:
         ttl = write.ttl_s if value else None
         expires_at = now.wall + round(ttl * SECOND) if ttl is not None else 0
         old = store.value(key)
-        self.context.remember(Wrote(key, number, value, prev, expires_at, who, now.wall))
-        self._to_lake(KvPub(key, number, self.context.node, value, prev), who, now)
-        self.adopt(Wrote(key, number, value, prev, expires_at, who, now.wall), old)
+        wrote = Wrote(key, number, value, prev, expires_at, who, now.wall)
+        update = KvPub(key, number, self.context.node, value, prev, ttl, is_more)
+        self.context.remember(wrote)
+        self._to_lake(update, who, now)
+        self.adopt(wrote, old)
         self.majority.note_digest()
         if ttl is not None:
             self._expire_at(key, now.mono + round(ttl * SECOND))
         self.context.counters.written += 1
-        self.context.publish(KvPub(key, number, self.context.node, value, prev, ttl, is_more), now)
+        self.context.publish(update, now)
         self.teller.note(key, value, "root")
         self.teller.expect(chain, now, is_more=is_more)
 
