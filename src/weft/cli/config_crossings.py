@@ -5,6 +5,7 @@ from pathlib import Path
 from typing import Any, Final, NamedTuple
 
 from weft.base.now import MILLISECOND
+from weft.cores.measurement.alarmstates import TABLE, Alarm, heard
 from weft.cores.measurement.alertsettings import AlertSpec, parse_alerts
 from weft.node.fleet import Fleet
 from weft.node.fleetalerts import details_of
@@ -75,12 +76,11 @@ def _series_of(spec: AlertSpec, group: str, rows: Iterable[Row]) -> dict[tuple[s
 
 def times_fired(spec: AlertSpec, values: Iterable[tuple[int, float]]) -> int:
     """How often an alert begins to fire in a series of values, each with its time in ms."""
-    times, since, is_firing = 0, None, False
+    times, since, state = 0, 0, Alarm.QUIET
     for at_ms, value in values:
-        if not spec.holds(value):
-            since, is_firing = None, is_firing and not spec.is_back(value)
-        elif not is_firing:
-            since = at_ms if since is None else since
-            is_firing = (at_ms - since) * MILLISECOND >= spec.for_ns
-            times += is_firing
+        since = at_ms if state is Alarm.QUIET else since
+        cell = TABLE.get((state, heard(spec, value, (at_ms - since) * MILLISECOND)))
+        if cell is not None:
+            state = cell.then
+            times += state is Alarm.FIRING
     return times

@@ -14,7 +14,7 @@ from weft.base.now import MILLISECOND, Now
 from weft.base.records import CoreRecord, Entry
 from weft.cores.kit.outbox import Outbox
 from weft.cores.measurement import limits
-from weft.cores.measurement.alarmstates import TABLE, Alarm, Heard
+from weft.cores.measurement.alarmstates import TABLE, Alarm, Heard, heard
 from weft.cores.measurement.alertsettings import AlertSpec
 from weft.cores.measurement.details import DETAILS
 from weft.cores.measurement.lines import Line
@@ -129,13 +129,8 @@ class Alarms:
                 value = line.calculated().result
                 if value is not None and math.isfinite(value) and spec.is_about(line.series.labels):
                     seen = Seen((spec.name, labels), spec, line, value, at_ms)
-                    self._turn(self._heard(seen, spec, now_mono), seen, now_mono)
-
-    def _heard(self, seen: Seen, spec: AlertSpec, now_mono: int) -> Heard:
-        if spec.holds(seen.value):
-            held_ns = now_mono - self.pending.get(seen.key, now_mono)
-            return Heard.LONG_BEYOND if held_ns >= spec.for_ns else Heard.BEYOND
-        return Heard.BACK if spec.is_back(seen.value) else Heard.BETWEEN
+                    held_ns = now_mono - self.pending.get(seen.key, now_mono)
+                    self._turn(heard(spec, value, held_ns), seen, now_mono)
 
     # Transitions
 
@@ -144,8 +139,8 @@ class Alarms:
         value = 0 if fired is None else fired.value
         self._turn(Heard.GONE, Seen(key, self._specs.get(key[0]), None, value, at_ms, why), 0)
 
-    def _turn(self, heard: Heard, seen: Seen, now_mono: int) -> None:
-        cell = TABLE.get((self.state(seen.key), heard))
+    def _turn(self, what: Heard, seen: Seen, now_mono: int) -> None:
+        cell = TABLE.get((self.state(seen.key), what))
         if cell is not None:
             getattr(self, cell.do)(seen, now_mono)
 

@@ -8,6 +8,8 @@ not many. A series that disappears ends its alert. A metric that fails or hangs 
 from enum import Enum
 from typing import Final, NamedTuple
 
+from weft.cores.measurement.alertsettings import AlertSpec
+
 
 class Alarm(Enum):
     """States of one alert for one series."""
@@ -41,3 +43,10 @@ TABLE: Final[dict[tuple[Alarm, Heard], Cell]] = {
     (Alarm.FIRING, Heard.GONE): Cell("clear_alert", Alarm.QUIET),
 }
 """Without a row nothing changes."""
+
+
+def heard(spec: AlertSpec, value: float, held_ns: int) -> Heard:
+    """What a sample says, where the condition has held for `held_ns` before it without interruption."""
+    if spec.holds(value):
+        return Heard.LONG_BEYOND if held_ns >= spec.for_ns else Heard.BEYOND
+    return Heard.BACK if spec.is_back(value) else Heard.BETWEEN
