@@ -6,6 +6,7 @@ import sys
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
+from pathlib import Path
 
 import pytest
 
@@ -69,6 +70,21 @@ def test_an_order_is_posted_and_its_refusal_told() -> None:
     assert heard[0].endswith(b'\r\n\r\n{"order": "rollback", "number": 3}')
     with answering(said("200 OK", b'{"number":4}')) as (port, _):
         assert {"number": 4} == order(port, "rollback", number=3)
+
+
+def test_where_nobody_answers_the_node_that_runs_here_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path))
+    with pytest.raises(UserError) as refused:
+        page_of(1, "status")
+    assert "weft up, or --node or --port of a node that runs" == refused.value.mend
+    place = tmp_path / "weft" / "lab" / "hall"
+    place.mkdir(parents=True)
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        (place / "http.endpoint").write_text(f"127.0.0.1:{server.getsockname()[1]}\n", "utf-8")
+        with pytest.raises(UserError) as refused:
+            order(1, "reload")
+    assert "no node answers at 127.0.0.1:1 (asked port 7)" == refused.value.text
+    assert "--node hall: it runs here" == refused.value.mend
 
 
 def test_asking_loads_no_parser_of_mail_or_tls() -> None:

@@ -7,18 +7,21 @@ in tests/interop/test_room.py and tests/torture.
 from functools import lru_cache
 from itertools import combinations
 
+import msgspec
 import pytest
 
 from weft.base.chance import Chance
 from weft.base.now import SECOND
 from weft.sim.disk import JournalDisk
 from weft.sim.faults import ACTIONS
+from weft.sim.fleetplan import SMALL_FLEET, draw_fleet
 from weft.sim.mischief import MISCHIEFS
-from weft.sim.plan import Plan
+from weft.sim.plan import Action, FleetPlan, Plan
 from weft.sim.run import Outcome, Run, run
 from weft.sim.swarm import FAULTS, draw_plan
 
 MINUTE = 60 * SECOND
+HOUR = 60 * MINUTE
 
 
 @lru_cache(maxsize=32)
@@ -89,6 +92,48 @@ def test_in_a_ring_each_voter_sees_a_majority_and_no_two_the_same_and_a_bridge_i
     assert 1 == len(bridges)
     assert 2 == len({frozenset(seen) for seen in others})
     assert met("shapes", seed) >= {"did cut", "did mend"}
+
+
+@pytest.mark.prove("nights of the simulator")
+@pytest.mark.proves("FLT-012", part="half of a fleet is away for hours, with soak for a day, and comes home")
+@pytest.mark.varies("hours", [1], [1, 24])
+def test_half_of_a_fleet_is_cut_off_for_hours_and_comes_home_to_what_was_written_meanwhile(hours: int) -> None:
+    plan = slow_fleet("3", hours)
+    outcome = run(plan)
+    assert outcome.is_green, outcome.verdicts
+    assert outcome.virtual_ns > hours * HOUR
+    assert outcome.counts["met a parent lost: silent"]
+    assert 12 == outcome.counts["did cut"] == outcome.counts["did mend"]
+    assert 3 == outcome.counts["did write"]
+
+
+def slow_fleet(seed: str, hours: int) -> Plan:
+    """A fleet of seven that beats once a minute, of which three are cut off from all others for so many hours."""
+    drawn = draw_fleet(seed, SMALL_FLEET, ("writes on both sides",))
+    names = [node.name for node in drawn.nodes]
+    away, here = names[1:4], [names[0], *names[4:]]
+    begin, end = 20 * MINUTE, (20 + 60 * hours) * MINUTE
+    cables = [(one, other) for one in away for other in here]
+    made = [Action(begin, "cut", *cable) for cable in cables]
+    key = f"{drawn.fleets[0].groups[0].name}/metric/w1"
+    made += [Action(begin + (end - begin) * part // 4, "write", names[0], how=key, number=part) for part in (1, 2, 3)]
+    return msgspec.structs.replace(
+        drawn,
+        fleets=(_slower(drawn.fleets[0]),),
+        actions=(*made, *(Action(end, "mend", *cable) for cable in cables)),
+        safety_ns=end + 10 * MINUTE,
+        settle_ns=40 * MINUTE,
+    )
+
+
+def _slower(fleet: FleetPlan) -> FleetPlan:
+    groups = [
+        msgspec.structs.replace(
+            group, metrics=tuple(msgspec.structs.replace(one, rate_ns=10 * MINUTE) for one in group.metrics)
+        )
+        for group in fleet.groups
+    ]
+    return msgspec.structs.replace(fleet, heartbeat_ms=60_000, dead_after=3, groups=tuple(groups))
 
 
 @pytest.mark.prove("nights of the simulator")

@@ -7,6 +7,7 @@ from typing import Any, Final, NamedTuple
 
 from weft.base.endpoints import HTTP as HTTP_PORT
 from weft.base.errors import UserError
+from weft.client.link.finding import Door, shortest
 
 PATIENCE_S: Final = 2.0
 ANSWER_S: Final = 40.0  # seconds; an order takes up to 35 s
@@ -17,6 +18,7 @@ OK: Final = 200
 REFUSING: Final = 400
 """From this status code on, an answer says why not."""
 LOCAL: Final = "127.0.0.1"
+DOOR: Final = Door("http")
 MENDS: Final = {"rollback": "weft config history lists the writes, newest first"}
 """The mend for a refused order, by the order's name."""
 
@@ -74,8 +76,9 @@ def _asked(host: str, port: int, what: str, patience_s: float, said: bytes = b""
 
 
 def _nobody(port: int, host: str) -> UserError:
-    mend = f"weft up, or weft status --port N (asked port {port + HTTP_PORT})"
-    return UserError("unavailable", f"no node answers at {host}:{port}", mend)
+    others = [place for place, at in DOOR.alive().items() if at != f"{LOCAL}:{port + HTTP_PORT}"]
+    mend = f"--node {shortest(others)}: it runs here" if others else "weft up, or --node or --port of a node that runs"
+    return UserError("unavailable", f"no node answers at {host}:{port} (asked port {port + HTTP_PORT})", mend)
 
 
 def try_status(port: int) -> dict[str, Any] | None:
@@ -103,11 +106,7 @@ def post(port: int, page: str, said: dict[str, Any], name: str = "") -> dict[str
         answer = _asked(LOCAL, port, f"POST /{page}", ANSWER_S, json.dumps(said).encode())
         told: dict[str, Any] = json.loads(answer.body) if answer.status < REFUSING else {}
     except (OSError, ValueError):
-        raise UserError(
-            "unavailable",
-            f"no node answers at {LOCAL}:{port}",
-            f"weft up, or --port N of a node that runs (asked port {port + HTTP_PORT})",
-        ) from None
+        raise _nobody(port, LOCAL) from None
     if answer.status >= REFUSING:
         raise _refusal(name or page, port, answer.status, answer.body)
     return told

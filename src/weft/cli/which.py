@@ -13,11 +13,11 @@ from weft.base.endpoints import CLIENTS, PORT_MAX, host_of, is_address, is_loopb
 from weft.base.endpoints import HTTP as HTTP_PORT
 from weft.base.endpoints import port_of as port_of_address
 from weft.base.errors import UserError
-from weft.client.link.finding import VARIABLE, Door, directory_of, shortest, state_base
+from weft.cli.asking import DOOR
+from weft.client.link.finding import VARIABLE, directory_of, shortest, state_base
 
 PORT: Final = 27_500
 """First of the ten ports of a node that nobody has given others."""
-DOOR: Final = Door("http")
 MEND: Final = "weft up, or the first of its ten ports, its name or its state directory as --node or --port"
 
 
