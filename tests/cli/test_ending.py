@@ -31,6 +31,11 @@ ERRORS: dict[str, tuple[Exception, int, str]] = {
         74,
         "weft: not all could be written: No space left on device\n  try: a disk with more room\n",
     ),
+    "a disk that cannot be read": (
+        OSError(errno.EIO, "Input/output error", "/lake/a.parquet"),
+        74,
+        "weft: /lake/a.parquet: Input/output error\n  try: another disk; the log of the kernel (dmesg) names this one\n",
+    ),
     "a client reached nobody": (
         Unreachable("nobody at 127.0.0.1:1", mend="weft up"),
         3,

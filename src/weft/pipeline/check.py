@@ -143,6 +143,8 @@ class Check:
         with Lake(self.layout.root) as asked:
             for table in asked.tables():
                 self._look_at_files(table)
+            if self.differences:  # what is gone or cannot be read has no numbers to compare
+                return Verdict("broken", 0, 0, {}, self.differences)
             for stream in STAGES:
                 stage = _Stream(asked, self.layout, stream, accounted)
                 try:

@@ -41,7 +41,12 @@ class Proof(NamedTuple):
     """Its path as in the log."""
     bytes: int
     fault: str = ""
-    """`gone`, `changed` or `unproved`; empty if its bytes match its digest."""
+    """`gone`, `changed`, `unproved` or `unreadable: …`; empty if its bytes match its digest."""
+
+
+def unreadable(path: str, error: OSError) -> Proof:
+    """The disk refuses to read a file."""
+    return Proof(path, 0, f"unreadable: {error.strerror}")
 
 
 def digest_of(file: Path) -> str:
@@ -110,7 +115,7 @@ def refuse_damaged(root: Path, table: Table, paths: Iterable[str], known: Mappin
 
 
 def proofs(layout: Layout, table: Table, handle: "DeltaTable") -> Iterator[Proof]:
-    """Every file of a version, read completely and compared with its digest. Raises OSError."""
+    """Every file of a version, read completely and compared with its digest."""
     import pyarrow as pa
 
     known = adopted(layout, table)
@@ -126,6 +131,8 @@ def proofs(layout: Layout, table: Table, handle: "DeltaTable") -> Iterator[Proof
             return Proof(path, size, "" if digest_of(root / path) == wanted else "changed")
         except FileNotFoundError:
             return Proof(path, 0, "gone")
+        except OSError as error:
+            return unreadable(path, error)
 
     with ThreadPoolExecutor(min(THREADS_MAX, os.cpu_count() or 1)) as pool:
         yield from pool.map(prove, paths)

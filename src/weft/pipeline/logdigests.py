@@ -22,7 +22,7 @@ from typing import Final
 from weft.base.errors import UserError
 from weft.lake.files import LocalFiles
 from weft.lake.layout import Layout
-from weft.pipeline.digests import THREADS_MAX, Proof, sha256_of
+from weft.pipeline.digests import THREADS_MAX, Proof, sha256_of, unreadable
 from weft.pipeline.tables import Table
 
 MARK: Final = b'"weft.'
@@ -81,7 +81,7 @@ def listed(layout: Layout, table: Table) -> dict[str, str]:
 
 
 def log_proofs(layout: Layout, table: Table, first: int = 0) -> Iterator[Proof]:
-    """Every file of the log from a version on, read completely and compared with its digest. Raises OSError."""
+    """Every file of the log from a version on, read completely and compared with its digest."""
     log = _log_of(layout, table)
     names = sorted(file.name for file in log.iterdir() if file.name == HINT or _version(file.name) >= first)
     known = listed(layout, table)  # read after the names, so that a commit made just now already has its line
@@ -91,6 +91,8 @@ def log_proofs(layout: Layout, table: Table, first: int = 0) -> Iterator[Proof]:
             size, found = (log / name).stat().st_size, sha256_of(log / name)
         except FileNotFoundError:
             return None  # the log forgets old versions
+        except OSError as error:
+            return unreadable(f"{LOG}/{name}", error)
         fault = "" if known.get(name) == found else _fault(log, name, known)
         return Proof(f"{LOG}/{name}", size, fault)
 

@@ -181,6 +181,8 @@ class Lake:
             if any(word in str(error) for word in MISSING):
                 mend = "a later instant; how long old files stay is [lake.keep] unreferenced"
                 raise UserError("no-files", f"files of a table are deleted: {why}", mend) from None
+            if isinstance(error, duckdb.IOException):
+                raise UserError("storage-failed", why, "weft lake check --deep names all that cannot be read") from None
             is_grammar = isinstance(error, duckdb.ParserException)
             raise UserError("bad-sql", why, self._mend(sql, why, is_grammar=is_grammar)) from None
 

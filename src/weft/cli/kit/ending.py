@@ -13,7 +13,7 @@ from cyclopts import CycloptsError
 from weft.base.errors import EXIT_CODES, StorageFailed, UserError, WeftError, exit_code
 from weft.cli.kit.exits import DONE, UNREACHABLE, USAGE, complain
 
-FULL: Final = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EIO, errno.EFBIG})
+FULL: Final = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EFBIG})
 """Errors of an output that is a file."""
 EXTRAS: Final = {
     **dict.fromkeys(
@@ -59,6 +59,11 @@ def _of_system(error: OSError) -> int:
     """An error of the machine, with the name of the file it was about."""
     if error.errno in FULL:
         return complain(f"not all could be written: {error.strerror}\n  try: a disk with more room", DISK)
+    if error.errno == errno.EIO:
+        where = "" if error.filename is None else f"{error.filename}: "
+        return complain(
+            f"{where}{error.strerror}\n  try: another disk; the log of the kernel (dmesg) names this one", DISK
+        )
     if isinstance(error, ConnectionError | TimeoutError):
         return complain(f"{error.strerror or error}\n  try: weft status shows who answers", UNREACHABLE)
     if error.filename is None:

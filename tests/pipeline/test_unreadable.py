@@ -1,0 +1,60 @@
+"""A file of a lake that cannot be read, or is gone, is named by the check (FLT-019, FLD-030)."""
+
+from pathlib import Path
+
+import pytest
+
+from tests.pipeline.golden_lakes import LAKES, opened
+from weft.lake.layout import Layout
+from weft.pipeline.check import Check
+
+pytestmark = pytest.mark.proves("FLT-019", part="the check names files of tables that cannot be read")
+
+
+@pytest.fixture
+def lake(tmp_path: Path) -> Layout:
+    """A lake of two batches whose files are whole."""
+    return opened(next(path for path in LAKES if path.name.startswith("streamed")), tmp_path)
+
+
+def unreadable(file: Path) -> Path:
+    """Each read of its bytes fails from now on, as that of a bad disk: so does a process that reads its own page 0."""
+    file.unlink()
+    file.symlink_to("/proc/self/mem")
+    return file
+
+
+def a_file_of(lake: Layout, table: str) -> Path:
+    return min((lake.root / "tables" / table).rglob("*.parquet"))
+
+
+@pytest.mark.parametrize("deep", [False, True])
+def test_a_check_names_the_file_of_a_table_and_is_broken(lake: Layout, *, deep: bool) -> None:
+    file = unreadable(a_file_of(lake, "silver/samples"))
+    verdict = Check(lake, deep=deep).run()
+    assert ("broken", 2) == (verdict.state, verdict.exit_code)
+    assert [True] == [file.name in difference.what for difference in verdict.differences]
+
+
+@pytest.mark.parametrize("deep", [False, True])
+def test_a_check_names_a_file_that_is_gone_and_is_broken(lake: Layout, *, deep: bool) -> None:
+    file = a_file_of(lake, "silver/samples")
+    file.unlink()
+    verdict = Check(lake, deep=deep).run()
+    assert "broken" == verdict.state
+    assert [True] == [file.name in difference.what for difference in verdict.differences]
+
+
+def test_a_deep_check_reads_on_behind_it_and_counts_what_is_whole(lake: Layout) -> None:
+    whole = Check(lake, deep=True).run().proved
+    file = a_file_of(lake, "silver/samples")
+    size = file.stat().st_size
+    unreadable(file)
+    assert whole - size == Check(lake, deep=True).run().proved
+
+
+def test_a_deep_check_names_a_file_of_a_log(lake: Layout) -> None:
+    unreadable(lake.root / "tables" / "gold" / "latest" / "_delta_log" / "00000000000000000001.json")
+    verdict = Check(lake, deep=True).run()
+    assert "broken" == verdict.state
+    assert "00000000000000000001.json" in " ".join(difference.what for difference in verdict.differences)
