@@ -21,7 +21,7 @@ ALICE_KEY, BOB_KEY, NEW_KEY = "A" * 40, "B" * 40, "C" * 40
 
 ALLOWED = {
     "sensor": "data document join link log read register snapshot store update",
-    "collector": "assign data document join lead link log read register serve snapshot stop store update",
+    "collector": "assign bridge data document join lead link log read register serve snapshot stop store update",
     "operator": "admin assign chain document log read register snapshot stop tap update",
     "service": "chain log read register update",
     "reader": "read snapshot",

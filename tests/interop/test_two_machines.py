@@ -38,9 +38,13 @@ class Machine:
 
     def begin(self, words: list[str]) -> subprocess.Popen[str]:
         """Start a command that goes on; what it says stands in a file."""
+        return self.begin_program([*WEFT, *words])
+
+    def begin_program(self, words: list[str]) -> subprocess.Popen[str]:
+        """Start any program in the same way."""
         with (self.home / f"out-{len(self.running)}").open("w") as out:
             begun = subprocess.Popen(
-                self.net.command(self.number, [*WEFT, *words]),
+                self.net.command(self.number, words),
                 cwd=self.home, env=self.environment(), stdout=out, stderr=subprocess.STDOUT, text=True,
             )  # fmt: skip
         self.running.append(begun)

@@ -7,10 +7,11 @@ import pytest
 import zmq
 
 from weft.base.errors import UserError
+from weft.base.keys import Holder, Role
 from weft.cores.catalog.messages import OpenRelay, RelayOpened
 from weft.node.catalogtable import BridgeTable
 from weft.node.settings import settings_of
-from weft.shell.catalogdoors import check_bridge
+from weft.shell.catalogdoors import check_bridge, check_role
 from weft.shell.catalogrelays import Relays, reached_at
 from weft.shell.sockets import Context, Socket
 
@@ -23,6 +24,20 @@ def test_a_bridge_to_another_machine_needs_keys() -> None:
     assert "insecure-bridge" == refused.value.code
     check_bridge(far, is_safe=True)
     check_bridge(near, is_safe=False)
+
+
+@pytest.mark.proves("BRI-012", part="a node whose key may not bridge says so at its start, and what to type")
+def test_a_key_that_may_not_bridge_ends_the_start_of_a_node_that_dials_another_machine() -> None:
+    far, near = BridgeTable(to=("10.0.0.7:5249",)), BridgeTable(to=("127.0.0.1:5249",))
+    sensor, collector, program = (
+        Holder(b"m" * 16, "m2", frozenset({role}), (), 0, ()) for role in (Role.SENSOR, Role.COLLECTOR, Role.BRIDGE)
+    )
+    with pytest.raises(UserError, match="weft invite --role collector --names m2") as refused:
+        check_role(far, sensor)
+    assert "bridge-role" == refused.value.code
+    check_role(near, sensor)
+    for may in (collector, program, None):
+        check_role(far, may)
 
 
 @pytest.mark.proves("BRI-004", part="the settings")

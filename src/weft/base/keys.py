@@ -32,11 +32,12 @@ class Role(IntEnum):
 
     SENSOR = 0
     COLLECTOR = 1
-    """It may serve nodes below it, be elected, and be the root."""
+    """It may serve nodes below it, be elected, and be the root; its broker may be bridged."""
     OPERATOR = 2
     SERVICE = 3
     READER = 4
     BRIDGE = 5
+    """A broker that is no node of the fabric; nodes that bridge are collectors."""
 
 
 ROLES: Final[dict[str, Role]] = {role.name.lower(): role for role in Role}
@@ -61,7 +62,7 @@ VERBS: Final[dict[str, frozenset[Role]]] = {
     "log": frozenset({_S, _C, _O, _V}),
     "tap": frozenset({_O}),
     "admin": frozenset({_O}),
-    "bridge": frozenset({_B}),
+    "bridge": frozenset({_C, _B}),  # who may be the root may give itself either
 }
 """Who may do what (SEC-025). A verb without a row is nobody's; what else must hold, such as the epoch of a root, the cores judge.
 

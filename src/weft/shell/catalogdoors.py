@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Final
 from weft.base.effects import Source
 from weft.base.endpoints import endpoint_of, host_of, is_loopback
 from weft.base.errors import UserError
+from weft.base.keys import Holder, may
 from weft.cores.catalog.messages import Ports
 from weft.node.catalogtable import SPARE_PORTS, BridgeTable, CatalogTable
 from weft.node.settings import LOOPBACK, NodeSettings
@@ -40,7 +41,8 @@ class CatalogDoors:
 
     def __init__(self, settings: NodeSettings, runner: Runner, links: Links, state: Path) -> None:
         self._table, self._runner, self._links = settings.catalog, runner, links
-        self._host = (self._table.host if self._table else "") or settings.node.host
+        self._node_host = settings.node.host
+        self._host = (self._table.host if self._table else "") or self._node_host
         self._door = Door(state, "catalog")
         self._beats: socket.socket | None = None
         self._shouts: socket.socket | None = None
@@ -62,13 +64,7 @@ class CatalogDoors:
         self._door.open(self._links, ("catalog",))
         events = self._serve("catalog-events", table.port + 1)
         monitor = self._serve("catalog-monitor", table.port + 2)
-        bridge = 0
-        if table.bridge is not None:
-            check_bridge(table.bridge, is_safe=self._links.credentials.is_closed or self._is_open)
-            from weft.shell.catalogrelays import Relays
-
-            self._relays = Relays(self._host, self._runner, self._links)
-            bridge = self._serve("catalog-bridge", table.port + 3) if table.bridge.listen else 0
+        bridge = self._bridge(table.bridge, table.port + 3) if table.bridge is not None else 0
         self._checks = CheckRunner(self._runner, self._links)
         beats = self._listen(table.port)
         self._runner.doors |= {"catalog-beats": self._answer, "catalog-beacon": self._shout}
@@ -102,9 +98,24 @@ class CatalogDoors:
             self._checks.close()
         self._door.close()
 
-    def _serve(self, channel: str, first: int) -> int:
+    def _serve(self, channel: str, first: int, host: str = "") -> int:
         """Bind a channel at this port, or at a spare one; its number, 0 if there is none (CAT-002)."""
-        return next((port for port in _ports(first) if self._links.serve_at(channel, self._host, port)), 0)
+        return next((port for port in _ports(first) if self._links.serve_at(channel, host or self._host, port)), 0)
+
+    def _bridge(self, table: BridgeTable, first: int) -> int:
+        """The port at which other brokers dial this one, 0 if there is none; UserError `insecure-bridge`, `bridge-role`.
+
+        With keys it stands at the node's own address even if the catalog itself stays on loopback, for plain programs.
+        """
+        from weft.shell.catalogrelays import Relays  # imported only by a node with bridges
+
+        credentials = self._links.credentials
+        own = credentials.table.find(credentials.keys.public) if credentials.keys is not None else None
+        check_bridge(table, is_safe=credentials.is_closed or self._is_open)
+        check_role(table, own)
+        self._relays = Relays(self._host, self._runner, self._links)
+        is_moved = is_loopback(self._host) and own is not None and may(own.roles, "bridge")
+        return self._serve("catalog-bridge", first, self._node_host if is_moved else "") if table.listen else 0
 
     def _listen(self, first: int) -> int:
         """Hear beats at this port, or at a spare one; its number, 0 if there is none."""
@@ -193,6 +204,15 @@ def check_bridge(table: BridgeTable, *, is_safe: bool) -> None:
         text = f"a bridge to {far[0]} needs keys: without them anybody on the way could answer for services there"
         mend = 'a closed fabric (weft invite), or [security] mode = "none" and allow_insecure = true'
         raise UserError("insecure-bridge", text, mend)
+
+
+def check_role(table: BridgeTable, own: Holder | None) -> None:
+    """UserError for a bridge to another machine, if this node's key is known and may not bridge (BRI-012)."""
+    far = [place for place in table.to if not is_loopback(host_of(place))]
+    if far and own is not None and not may(own.roles, "bridge"):
+        text = f"the broker at {far[0]} would not hear this node: its key is that of a {' and '.join(role.name.lower() for role in sorted(own.roles))}"
+        mend = f"at the root weft invite --role collector --names {own.name}, here weft join TOKEN --name {own.name} --state ITS_DIRECTORY"
+        raise UserError("bridge-role", text, mend)
 
 
 AF_INET, AF_INET6 = socket.AF_INET, socket.AF_INET6

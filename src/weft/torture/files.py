@@ -123,7 +123,6 @@ to = [{to}]
 export = ["*"]
 import = ["*"]
 """
-# Where nodes have keys, those of a bridge need a role of their own: there the brokers have none.
 
 
 def write_files(place: Path, lake: Path, machines: dict[str, Machine]) -> None:
@@ -149,9 +148,8 @@ def node_text(machines: dict[str, Machine], name: str, place: Path, lake: Path) 
     if name in DOCUMENTS:
         peers = _addresses(machines, DOCUMENTS, name, DOCUMENT)
         text += DOC.format(session=SESSION, host=at.host, port=at.port + DOCUMENT, peers=peers, name=name)
-    if name == BROKER or (name == FAR and not at.is_closed):
-        text += BROKERS.format(host=at.inside, port=broker_port(at))
-        text += "" if at.is_closed else _bridge(machines[BROKER], is_far=name == FAR)
+    if name in (BROKER, FAR):
+        text += BROKERS.format(host=at.inside, port=broker_port(at)) + _bridge(machines[BROKER], is_far=name == FAR)
     return text
 
 
