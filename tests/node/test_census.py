@@ -75,6 +75,28 @@ def test_who_is_back_is_a_voter_as_before() -> None:
     assert [3, True] == [made.voters(ROOT), made.is_voter(ONE)]
 
 
+@pytest.mark.proves("REC-015")
+def test_a_root_that_starts_again_still_counts_whom_it_had_removed_unheard() -> None:
+    before = census(ONE, TWO, THREE)
+    assert None is before.news_of_leaving()
+    before.learn([gone(ONE)], 2)
+    before.learn([gone(TWO)], 3)
+    leaving = ((ONE, 2), (TWO, 3))
+    assert [leaving, None] == [before.news_of_leaving(), before.news_of_leaving()]
+    made = census(THREE)
+    made.recall(leaving)
+    made.note(THREE, 3, 1)
+    assert [4, 4] == [made.voters(ROOT), made.voters(ROOT)]
+    made.note(ONE, 2, 1)
+    assert [4, ((TWO, 3),)] == [made.voters(ROOT), made.news_of_leaving()]
+
+
+def test_whoever_is_a_voter_again_is_not_recalled_as_a_removed_one() -> None:
+    made = census(ONE, TWO)
+    made.recall([(ONE, 2)])
+    assert None is made.news_of_leaving()
+
+
 def test_the_root_has_one_voice() -> None:
     assert 2 == census(ROOT, ONE).voters(ROOT)
 

@@ -34,6 +34,13 @@ def test_snapshots_are_whole_where_sockets_take_eight_messages_at_once(seed: int
     assert outcome.is_green, report.failure(outcome, "-", f"weft sim --seed {seed} --scenario narrow --explain")
 
 
+@pytest.mark.proves("REC-011", "REC-015")
+@pytest.mark.varies("seed", range(1), range(100), prove=range(1, 6))
+def test_a_root_that_gave_up_voters_and_started_again_confirms_nothing_alone(seed: int) -> None:
+    outcome = run(draw_plan(str(seed), "given-up"))
+    assert outcome.is_green, report.failure(outcome, "-", f"weft sim --seed {seed} --scenario given-up --explain")
+
+
 @pytest.mark.prove("nights of the simulator")
 @pytest.mark.proves("REC-005", "REC-013")
 @pytest.mark.varies("seed", range(1), range(3), prove=range(1, 3))
@@ -53,7 +60,11 @@ def test_the_same_seed_is_the_same_fleet() -> None:
 
 def test_every_variant_is_drawn_somewhere() -> None:
     drawn = {draw_plan(str(seed), "fleet").menu[0] for seed in range(300)}
-    drawn |= {draw_plan(str(seed), name).menu[0] for seed in range(20) for name in ("shapes", "liars", "snapshots")}
+    drawn |= {
+        draw_plan(str(seed), name).menu[0]
+        for seed in range(20)
+        for name in ("shapes", "liars", "snapshots", "given-up")
+    }
     assert drawn == set(VARIANTS)
     assert all(set(names) <= set(VARIANTS) for names in FLEET_SCENARIOS.values())
 

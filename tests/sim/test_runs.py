@@ -45,6 +45,8 @@ QUICK = (
     "beacon_moves_a_child",
     "safe_believed_of_a_stranger",
     "damage_read_as_clean",
+    "root_forgets_whom_it_gave_up",
+    "root_forgets_whom_it_removed",
 )
 BUGS = load()
 ROOT = Path(__file__).parents[2]

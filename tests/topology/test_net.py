@@ -9,7 +9,17 @@ import pytest
 from tests.topology import chaos
 from tests.topology.net import Machine, Net
 from weft.base.now import SECOND
-from weft.cores.topology.messages import ChildIs, LearnPairs, NodeLeft, NodesStopped, RootLeft, RootTaken, StopNodes
+from weft.cores.topology.messages import (
+    ChildIs,
+    LearnPairs,
+    NodeLeft,
+    NodesStopped,
+    NoteLeaving,
+    RootLeft,
+    RootTaken,
+    StopNodes,
+    VotersRecalled,
+)
 from weft.cores.topology.states import Role, Standing
 
 ROOT = "10.0.0.1:27500"
@@ -549,3 +559,23 @@ def test_a_root_that_starts_again_still_knows_which_voters_it_has_given_up() -> 
     net["root"].order(ChildIs(net["c1"].node, "lost"))
     net.run(20)
     assert ("leaf", "branch") == (net["root"].tree["c1"]["level"], net["root"].tree["c2"]["level"])
+
+
+@pytest.mark.proves("REC-015")
+def test_which_removed_voters_still_count_outlives_a_restart_of_the_root_and_not_of_others() -> None:
+    net = start_all(fleet(Net("leaving"), collectors=2, sensors=1))
+    leaving = ((net["c2"].node, 7),)
+    recalled: dict[str, list[Any]] = {"root": [leaving], "c1": []}
+    for name, expected in recalled.items():
+        net[name].order(NoteLeaving(leaving))
+        net.run(0.1)
+        net[name].crash()
+        net[name].start()
+        net.run(2)
+        assert expected == [event.voters for event in net[name].events if isinstance(event, VotersRecalled)]
+    net["root"].order(NoteLeaving(()))
+    net.run(0.1)
+    net["root"].crash()
+    net["root"].start()
+    net.run(2)
+    assert [leaving] == [event.voters for event in net["root"].events if isinstance(event, VotersRecalled)]

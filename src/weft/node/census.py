@@ -68,6 +68,7 @@ class Census:
         """Children with a live link."""
         self._leaving: dict[bytes, int] = {}
         """Voters whose record went with that number, of which no majority has heard yet."""
+        self._told: tuple[tuple[bytes, int], ...] = ()
         self._heard: dict[bytes, int] = {}
         """The highest number that each has reported."""
 
@@ -84,6 +85,18 @@ class Census:
                 self._leaving[node] = number
         for node in [node for node in self._leaving if self.is_elector(node)]:
             del self._leaving[node]
+
+    def news_of_leaving(self) -> tuple[tuple[bytes, int], ...] | None:
+        """The removed voters that still count, each with the number of the write; None: the same as at the last call."""
+        leaving = tuple(sorted(self._leaving.items()))
+        if leaving == self._told:
+            return None
+        self._told = leaving
+        return leaving
+
+    def recall(self, voters: Iterable[tuple[bytes, int]]) -> None:
+        """A root has started again: these voters, which it had removed, still count, if they are none again."""
+        self._leaving.update({node: number for node, number in voters if not self.is_elector(node)})
 
     def _learn(self, pairs: Iterable[tuple[str, bytes | None]]) -> None:
         for key, value in pairs:

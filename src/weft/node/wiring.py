@@ -220,6 +220,7 @@ def learn_pairs(node: Orders, event: configuration.PairsChanged) -> None:
     node.census.learn(event.pairs, event.number)
     if any(key.startswith("/TOPO/") for key, _ in event.pairs):
         count_voters(node, event)
+        keep_leaving(node)
     if node.planner.learn(event.pairs):
         plan_anew(node, event)
 
@@ -229,6 +230,7 @@ def note_applied(node: Orders, event: NumberReported) -> None:
     census = node.census
     is_voter = event.node != node.node and census.is_voter(event.node)  # as a voter, the root is counted for itself
     voters = census.voters(node.node)
+    keep_leaving(node)
     note = configuration.NoteApplied(
         event.node, event.number, is_voter, voters, event.count, event.digest, event.candidates
     )
@@ -283,6 +285,18 @@ def count_voters(node: Orders, _: Any) -> None:
         census = node.census
         voters = configuration.NoteVoters(census.voters(node.node), census.linked_voters(node.node))
         node.order("configuration", voters)
+
+
+def keep_leaving(node: Orders) -> None:
+    """Which removed voters a root still counts is durable with their removal: it counts them after its next start too (REC-015)."""
+    if node.settings.level == "root" and (voters := node.census.news_of_leaving()) is not None:
+        node.order("topology", topology.NoteLeaving(voters))
+
+
+def recall_leaving(node: Orders, event: topology.VotersRecalled) -> None:
+    """A root that has started again counts the removed voters of which no majority has heard."""
+    node.census.recall(event.voters)
+    count_voters(node, event)
 
 
 def plan_anew(node: Orders, event: Any) -> None:
@@ -388,6 +402,7 @@ WIRES: Final[list[Wire]] = [
     when(topology.NodeLeft).then(append_event),
     when(topology.NodeUnassigned).then(append_event),
     when(topology.VotePromised).then(note_promises),
+    when(topology.VotersRecalled).then(recall_leaving),
     when(topology.ElectionCalled).then(append_event),
     when(configuration.PairsChanged).then(learn_pairs, compare_file),
     when(configuration.WriteDone).then(answer_writer),

@@ -81,11 +81,12 @@ def _leads(machine: Machine) -> bool:
 def _write(fabric: Fabric, action: Action) -> None:
     """Somebody writes a rate of `number` ms for metric `how` of a group, at whoever leads the fleet of `node`.
 
-    `second`: 1 with, 2 without a majority, else as the settings say.
+    `other`: only there, and nowhere if that one does not lead. `second`: 1 with, 2 without a majority, else as the
+    settings say.
     """
     value = canonical({"detail": "CPU", "rate": action.number / 1e3})
     for machine in fabric.fleet_of(fabric.machines[action.node].plan.fleet):
-        if fabric.fleetbook is not None and _leads(machine):
+        if fabric.fleetbook is not None and _leads(machine) and action.other in ("", machine.name):
             fabric.fleetbook.write(machine, f"/CONFIG/{action.how}", value, ACKS[action.second])
 
 

@@ -23,6 +23,7 @@ from weft.cores.configuration.serving import Stream
 from weft.cores.configuration.states import TABLE, Cell, On, State
 from weft.cores.configuration.store import Store
 from weft.cores.topology.election import Cue, Election
+from weft.cores.topology.recovery import Rescue
 from weft.node.census import Census
 from weft.sim.canaries import canary
 from weft.wire.replication import counter_of, epoch_of, number_of
@@ -122,6 +123,18 @@ def former_root_keeps_what_it_had_not_drained(right: Any) -> Any:
 def majority_of_one(right: Any) -> Any:
     """A root that is cut off calls the others dead, and then has a majority without them."""
     return lambda self, node: self.is_elector(node)
+
+
+@canary(Rescue, "lead", caught_by="kept", within=20, scenario="given-up")
+def root_forgets_whom_it_gave_up(right: Any) -> Any:
+    """A root that starts again goes by the voters of now, although those that it had given up may still vote."""
+    return lambda self: None
+
+
+@canary(Census, "recall", caught_by="kept", within=20, scenario="given-up")
+def root_forgets_whom_it_removed(right: Any) -> Any:
+    """A root that starts again no longer counts voters whose removal it alone knows of."""
+    return lambda self, voters: None
 
 
 @canary(Election, "submit", caught_by="settled", within=20, scenario="splits")

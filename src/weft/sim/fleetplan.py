@@ -227,6 +227,28 @@ def lagging_heir(draw: Draw) -> list[Action]:
     ]
 
 
+def restart_after_giving_up(draw: Draw) -> list[Action]:
+    """A root gives up as many voters as it may, starts again, and misses one more: those could elect a root together.
+
+    They lose it at nearly the same time, so that none of them knows that others were given up. Writes go to this root.
+    """
+    beat, at = draw.fleet.heartbeat_ms * MILLISECOND, draw.begin_ns + draw.chance.randrange(draw.dead_ns)
+    enough = (len(draw.collectors) + 1) // 2 + 1
+    away = draw.chance.sample(draw.collectors, k=enough)
+    down, made = at + draw.dead_ns + beat * draw.chance.randint(4, 12) // 2, []
+    for one in away:
+        lost = at + 2 * beat if one is away[-1] else at + draw.chance.randrange(beat // 4)
+        made += [Action(lost, "cut", one, other) for other in draw.names if other not in away]
+    made += [Action(down, "crash", draw.root, how="kept", number=draw.chance.randint(0, 1))]
+    made += [Action(down + draw.chance.randint(beat // 4, 2 * beat), "start", draw.root)]
+    key = f"{draw.fleet.groups[0].name}/metric/w1"
+    for number in range(8):
+        when = down + (4 + number) * draw.dead_ns // 2
+        rate = draw.chance.randint(1_000, 9_999)
+        made.append(Action(when, "write", draw.root, draw.root, how=key, number=rate, second=1))
+    return [action for action in made if action.at < draw.end_ns]
+
+
 def ring(draw: Draw) -> list[Action]:
     """Each of those that vote sees itself and its nearest in a ring: all see a majority, and no two the same one."""
     voters = [draw.root, *draw.collectors]
@@ -371,6 +393,7 @@ VARIANTS: Final[dict[str, Variant]] = {
     "a ring of majorities": Variant((ring, write)),
     "a bridge": Variant((bridge, write)),
     "broken snapshots": Variant((break_snapshots, write, write)),
+    "a root that gave up voters": Variant((restart_after_giving_up,), 1),
     "lies": Variant((lie, write)),
     "an impostor": Variant((impostor, write)),
     "a quick election": Variant((timed_root,), 1, is_quick=True),
@@ -381,7 +404,7 @@ VARIANTS: Final[dict[str, Variant]] = {
 SMALL_FLEET: Final = "small-fleet"  # at most a dozen nodes, for every day
 SHAPES: Final = ("a ring of majorities", "a bridge")
 STRANGERS: Final = ("lies", "an impostor")
-OTHERS: Final = (*SHAPES, *STRANGERS, "broken snapshots")
+OTHERS: Final = (*SHAPES, *STRANGERS, "broken snapshots", "a root that gave up voters")
 """Those with scenarios of their own."""
 NARROW: Final = "narrow"  # sockets take a few messages at once: every snapshot is refused in the middle
 TIGHT: Final = (NARROW, "snapshots")
@@ -399,6 +422,7 @@ FLEET_SCENARIOS: Final[dict[str, tuple[str, ...]]] = {
     "liars": STRANGERS,
     "snapshots": ("broken snapshots",),
     "memories": ("the root forgets", "the root's disk is an old one"),
+    "given-up": ("a root that gave up voters",),
 }
 """Scenarios of fleets that place themselves, and the variants that they draw from."""
 FLEET_NAME: Final = "grove"  # tidy: nodes draw their delays by it, so every known seed holds it

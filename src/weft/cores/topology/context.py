@@ -9,7 +9,7 @@ from weft.base.now import MILLISECOND, Now
 from weft.cores.kit.outbox import Outbox
 from weft.cores.topology import limits
 from weft.cores.topology.atlas import Atlas
-from weft.cores.topology.memory import Candidates, GivenUp, Memory, Place, Promised, Root, Starts, to_record
+from weft.cores.topology.memory import Candidates, GivenUp, Leaving, Memory, Place, Promised, Root, Starts, to_record
 from weft.cores.topology.messages import PlaceAssigned, RootKnown, TopologySettings, VotePromised
 from weft.wire.discovery import LEVEL_NAMES, Announcement, Control
 from weft.wire.envelope import Answer, Envelope
@@ -25,7 +25,7 @@ class Context(Outbox):
         self.endpoint = endpoint_of(settings.host, settings.base_port)
         self.atlas = Atlas()
         self.root, self.place, self.promised, self.starts = Root(), Place(), Promised(), Starts()
-        self.candidates, self.given_up = Candidates(), GivenUp()
+        self.candidates, self.given_up, self.leaving = Candidates(), GivenUp(), Leaving()
         self.parent_is = "heard"
         self.is_root = self.is_acting = False
         """Root: of its epoch; acting: a temporary substitute for the root (REC-014). Never both."""
@@ -186,6 +186,7 @@ _FIELDS: Final[dict[type[Memory], str]] = {
     Starts: "starts",
     Candidates: "candidates",
     GivenUp: "given_up",
+    Leaving: "leaving",
 }
 
 

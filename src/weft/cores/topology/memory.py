@@ -5,6 +5,7 @@
     PLACE      this node's last assignment, so that a restarted node knows its place at once
     CANDIDATES every promise that may still make a root, the last one and earlier ones; durable with the promise
     GIVEN_UP   the voters that a root has given up and not heard since, with the voters of that time (REC-011)
+    LEAVING    the voters that a root has removed while no majority knows of it: they still count (REC-015)
     STARTS     how often a member has started: its `incarnation` (TOP-007)
 
 The last record of each kind counts.
@@ -84,8 +85,24 @@ class GivenUp(msgspec.Struct, array_like=True, frozen=True, gc=False):
     """The sets of voters, without this root, since the first of the unreachable ones was lost."""
 
 
-Memory = Promised | Root | Place | Starts | Candidates | GivenUp
-KINDS: Final[dict[int, type[Memory]]] = {1: Promised, 2: Root, 3: Place, 4: Starts, 5: Candidates, 6: GivenUp}
+class Leaving(msgspec.Struct, array_like=True, frozen=True, gc=False):
+    """Voters that the root of this epoch has removed, while no majority has the write that did: they still count."""
+
+    epoch: int = -1
+    voters: tuple[tuple[bytes, int], ...] = ()
+    """Node, and number of the write."""
+
+
+Memory = Promised | Root | Place | Starts | Candidates | GivenUp | Leaving
+KINDS: Final[dict[int, type[Memory]]] = {
+    1: Promised,
+    2: Root,
+    3: Place,
+    4: Starts,
+    5: Candidates,
+    6: GivenUp,
+    7: Leaving,
+}
 _MEMORIES: Final = Memories[Memory](CORE, KINDS)
 to_record = _MEMORIES.to_record
 from_record = _MEMORIES.from_record

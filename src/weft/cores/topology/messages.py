@@ -28,6 +28,7 @@ __all__ = [
     "NodeVanished",
     "NodesStopped",
     "NoteDiverged",
+    "NoteLeaving",
     "ParentAssigned",
     "ParentIs",
     "ParentMoved",
@@ -46,6 +47,7 @@ __all__ = [
     "TopologySettings",
     "TwinSuspected",
     "VotePromised",
+    "VotersRecalled",
     "Wtf",
 ]
 
@@ -106,6 +108,18 @@ class NoteDiverged(msgspec.Struct, frozen=True, gc=False):
 
     Until the next snapshot this node may not vote (FLD-003).
     """
+
+
+class NoteLeaving(msgspec.Struct, frozen=True, gc=False):
+    """Order, at the root: voters that are removed, each with the number of the write, while no majority has it (REC-015)."""
+
+    voters: tuple[tuple[bytes, int], ...]
+
+
+class VotersRecalled(msgspec.Struct, frozen=True, gc=False):
+    """Event: a root that has started again still counts these voters, which it had removed: see `NoteLeaving`."""
+
+    voters: tuple[tuple[bytes, int], ...]
 
 
 class RecordWritten(msgspec.Struct, frozen=True, gc=False):

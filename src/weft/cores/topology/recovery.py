@@ -7,8 +7,8 @@ from weft.cores.topology import limits
 from weft.cores.topology.context import Context
 from weft.cores.topology.election import quorum
 from weft.cores.topology.member import Member
-from weft.cores.topology.memory import GivenUp
-from weft.cores.topology.messages import ChildIs, Control, NodeLeft
+from weft.cores.topology.memory import GivenUp, Leaving
+from weft.cores.topology.messages import ChildIs, Control, NodeLeft, NoteLeaving, VotersRecalled
 from weft.cores.topology.planner import Planner
 from weft.cores.topology.registry import Asker, Registry
 from weft.cores.topology.states import Standing
@@ -97,12 +97,15 @@ class Rescue:
         return self.registry.planner
 
     def lead(self) -> None:
-        """Lead; a root that has started again goes on with the voters that it had given up."""
+        """Lead; a root that has started again goes on with the voters that it had given up, and those it had removed."""
         known = self.context.given_up
         if self.context.is_root and known.epoch == self.context.root.epoch:
             self._buried = dict.fromkeys(known.places)
             self._electorates = dict.fromkeys(known.electorates)
             self.planner.dead.update(self._buried)
+        leaving = self.context.leaving
+        if self.context.is_root and leaving.voters and leaving.epoch == self.context.root.epoch:
+            self.context.tell(VotersRecalled(leaving.voters))
 
     def _remember(self) -> None:
         """Make it durable before any record says it."""
@@ -117,6 +120,11 @@ class Rescue:
             del self._buried[place]
         if heard:
             self._remember()
+
+    def note_leaving(self, order: NoteLeaving) -> None:
+        """Of the voters that this root has removed, these still count (REC-015)."""
+        if self.context.is_root:
+            self.context.remember(Leaving(self.context.root.epoch, order.voters))
 
     def retire(self) -> None:
         """Lead no longer."""
