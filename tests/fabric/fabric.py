@@ -1,14 +1,16 @@
 """A real fabric on loopback for a test: processes of `weft up`, and what their journals and their lake hold."""
 
 import os
+import subprocess
 import time
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import Any, Self
+from typing import IO, Any, Final, Self, cast
 
 import pyarrow.parquet as pq
 
+from tests.fabric import warm
 from tests.patience import PATIENCE_S
 from weft.base.identity import Origin
 from weft.base.records import Stream, StreamRecord
@@ -19,6 +21,7 @@ from weft.shell.blocks import free_blocks
 from weft.shell.journal import JournalReader
 
 FLEET = f"test-{os.getpid()}"  # nodes of other test runs are not heard
+UP: Final = ("-m", "weft.cli.main", "up")
 FIRST_PORT = 28_000 + os.getpid() % 20 * 200
 SETTINGS = """
 [fleet]
@@ -50,13 +53,25 @@ path = "{lake}"
 """
 
 
+class WarmFleet(Fleet):
+    """A fleet whose nodes are forked from a process that has loaded what they need."""
+
+    def _run(self, arguments: Sequence[str], out: IO[bytes], errors: IO[bytes]) -> subprocess.Popen[bytes]:
+        if tuple(arguments[:3]) != UP:
+            return super()._run(arguments, out, errors)
+        return cast("subprocess.Popen[bytes]", warm.start(arguments[2:], out, errors))
+
+
 class Fabric:
     """Nodes by name with their parents; every process that was started is ended by `with`."""
+
+    is_fresh = False
+    """Whether each node begins as people begin it, in a fresh process."""
 
     def __init__(self, place: Path, parents: dict[str, str], more: str = "") -> None:
         self.place, self.parents = place, parents
         self.lake = place / "lake"
-        self.fleet = Fleet(place)
+        self.fleet = Fleet(place) if self.is_fresh else WarmFleet(place)
         self.ports = dict(zip(parents, free_blocks(max(1, len(parents)), FIRST_PORT), strict=False))
         self.more = more
 
@@ -88,7 +103,7 @@ class Fabric:
     def start(self, name: str) -> Member:
         file = self.place / f"{name}.toml"
         file.write_text(self.settings(name, self.ports[name], self.place / name), "utf-8")
-        member = Member(name, ("-m", "weft.cli.main", "up", str(file)), self.ports[name])
+        member = Member(name, (*UP, str(file)), self.ports[name])
         self.fleet.add(member)
         return member
 

@@ -32,6 +32,8 @@ POINTS = '<pass team="{team}" points="{points}"/>'
 class Hall(Edited):
     """A root and two sensors that edit one document; each calls the root only, and is introduced to the other."""
 
+    is_fresh = True  # what lists of processes show of them is looked at
+
     def __init__(self, place: Path) -> None:
         super().__init__(place, TREE)
         (block,) = free_blocks(1, 21_000)

@@ -11,9 +11,15 @@ from tests.fabric.fabric import Fabric
 TREE = {"root": "", "collector-1": "root", "sensor-1": "collector-1", "sensor-2": "collector-1"}
 
 
+class Fresh(Fabric):
+    """Nodes that begin as people begin them."""
+
+    is_fresh = True
+
+
 @pytest.mark.proves("MEA-023", "CHN-032", "LAK-007")
 def test_no_sample_is_lost_or_doubled_by_killing_each_node_of_the_road(tmp_path: Path) -> None:
-    with Fabric(tmp_path, TREE) as fabric:
+    with Fresh(tmp_path, TREE) as fabric:
         fabric.measure_on()
         for victim in ("collector-1", "root", "sensor-1", "collector-1"):
             fabric.kill(victim)

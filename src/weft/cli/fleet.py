@@ -9,7 +9,7 @@ import time
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Final
+from typing import IO, Final
 
 RESTART_AFTER_S: Final = 1.0
 STOP_S: Final = 10.0
@@ -84,14 +84,17 @@ class Fleet:
             (self.directory / f"{member.name}.out").open("ab") as out,
             (self.directory / f"{member.name}.log").open("ab") as errors,
         ):
-            member.process = subprocess.Popen(  # our own interpreter and our own words
-                [sys.executable, *member.arguments],
-                stdin=subprocess.DEVNULL,
-                stdout=out,
-                stderr=errors,
-                start_new_session=True,  # Ctrl-C is for the demonstration, which stops its members in order
-                env={**os.environ, "PYTHONUNBUFFERED": "1"},
-            )
+            member.process = self._run(member.arguments, out, errors)
+
+    def _run(self, arguments: Sequence[str], out: IO[bytes], errors: IO[bytes]) -> subprocess.Popen[bytes]:
+        return subprocess.Popen(  # our own interpreter and our own words
+            [sys.executable, *arguments],
+            stdin=subprocess.DEVNULL,
+            stdout=out,
+            stderr=errors,
+            start_new_session=True,  # Ctrl-C is for the demonstration, which stops its members in order
+            env={**os.environ, "PYTHONUNBUFFERED": "1"},
+        )
 
 
 def _how(process: subprocess.Popen[bytes] | None) -> str:
