@@ -1,8 +1,6 @@
 """A foreign child lives with a real root and a real collector: it joins, replicates, follows, and may speak nonsense."""
 
 import json
-import subprocess
-import sys
 import uuid
 from collections.abc import Iterator
 from typing import Any, Final
@@ -12,6 +10,7 @@ import zmq
 
 from tests.fabric.fabric import FLEET
 from tests.fabric.placed import PlacedFabric
+from tests.fabric.test_config import in_here
 from tests.peers import plain
 from weft.shell.blocks import free_blocks
 
@@ -32,8 +31,9 @@ def fabric(tmp_path_factory: pytest.TempPathFactory) -> Iterator[PlacedFabric]:
 
 def config(fabric: PlacedFabric, *words: str) -> str:
     """What `weft config` prints at the root."""
-    command = [sys.executable, "-m", "weft.cli.main", "config", *words, "--port", str(fabric.ports["root"])]
-    return subprocess.run(command, capture_output=True, text=True, check=True, timeout=60).stdout
+    ran = in_here([*words, "--port", str(fabric.ports["root"])], fabric.place)
+    assert 0 == ran.code, ran.said
+    return ran.said
 
 
 def next_write(updates: plain.Updates) -> plain.Update:
