@@ -80,6 +80,7 @@ def test_bits_that_flip_on_the_cables_change_nothing_that_arrives(seed: int) -> 
     assert any("damaged" in why_lost(machine) for machine in world.machines.values())
 
 
+@pytest.mark.prove("a planted bug")
 def test_without_the_checksum_altered_payloads_were_delivered_as_good(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(hop, "seal", hop.encode)
     broken = 0

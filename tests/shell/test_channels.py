@@ -123,7 +123,7 @@ class Place:
 async def until(holds: Callable[[], Any]) -> None:
     async with asyncio.timeout(PATIENCE_S):
         while not holds():  # noqa: ASYNC110  # sockets tell no event
-            await asyncio.sleep(0)
+            await asyncio.sleep(0.001)  # tidy: as above; bounded
 
 
 def run(play: Callable[..., Awaitable[None]], *cores: tuple[str, ...]) -> None:

@@ -52,8 +52,24 @@ def test_a_step_while_the_node_runs_is_told_and_marks_one_batch(by_ns: int, tmp_
         assert is_after == [at > before + by_ns // 2 if by_ns > 0 else at < before + by_ns // 2 for at in taken]
         assert 1 == sensor.counters("measurement").steps
         assert (VersionVector(), 0) == (world.made() - samples_in(root.lake), root.lake.doubled)
-        await world.pass_time(700)
-        assert "ok" == clock_check(sensor)[0]
+
+    world.run(play())
+
+
+@pytest.mark.proves("MEA-005", "FLT-016")
+@pytest.mark.varies("by_ns", [HOUR_NS], [-HOUR_NS, HOUR_NS, -YEAR_NS], prove=[-HOUR_NS, -YEAR_NS])
+def test_ten_minutes_after_a_step_the_clock_is_good_again(by_ns: int, tmp_path: Path) -> None:
+    world = World(tmp_path)
+    root = world.host("root", "root", metric={"memory": {"detail": "MEMORY", "rate": "10s"}})
+
+    async def play() -> None:
+        root.start()
+        await world.pass_time(15)
+        root.clock.wall_step_ns = by_ns
+        await world.pass_time(590)
+        assert "degraded" == clock_check(root)[0]
+        await world.pass_time(120)
+        assert "ok" == clock_check(root)[0]
 
     world.run(play())
 

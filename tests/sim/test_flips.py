@@ -32,6 +32,7 @@ def test_bits_that_flip_on_a_link_break_no_promise() -> None:
     assert all(outcome.counts[MET] > 0 for outcome in found)
 
 
+@pytest.mark.prove("a planted bug")
 def test_without_a_look_at_the_sum_they_do() -> None:
     with planted(load()["sum_not_checked"]):
         assert any(outcome.verdicts for outcome in play(range(6)))

@@ -21,6 +21,7 @@ from pathlib import Path
 from typing import Any, Final
 
 import weft
+from tests.tidy.tree import parsed
 
 SOURCE: Final = Path(weft.__file__).parent
 SYNCS: Final = frozenset({"sync", "_sync", "sync_directory", "fsync", "fdatasync"})
@@ -197,23 +198,22 @@ def sites_in(*places: str) -> set[Site]:
         path = SOURCE / place
         for file in sorted(path.rglob("*.py")) if path.is_dir() else [path]:
             name = file.relative_to(SOURCE).as_posix()
-            found |= {(name, line) for line in _calls(ast.parse(file.read_text("utf-8")), name)}
+            found |= {(name, line) for line in _calls(file.read_text("utf-8"), name)}
     return found
 
 
-def _calls(module: ast.Module, name: str) -> Iterator[int]:
+def _calls(text: str, name: str) -> Iterator[int]:
+    if "sync" not in text:
+        return
+    module = parsed(text)
     doors = {function for file, function in DOORS if file == name}
     inside = {
-        id(node)
-        for function in ast.walk(module)
-        if isinstance(function, ast.FunctionDef) and function.name in doors
-        for node in ast.walk(function)
+        id(node) for function in module.of(ast.FunctionDef) if function.name in doors for node in ast.walk(function)
     }
-    for node in ast.walk(module):
-        if isinstance(node, ast.Call) and id(node) not in inside:
-            called = node.func.attr if isinstance(node.func, ast.Attribute) else getattr(node.func, "id", "")
-            if called in SYNCS:
-                yield node.lineno
+    for node in module.of(ast.Call):
+        called = node.func.attr if isinstance(node.func, ast.Attribute) else getattr(node.func, "id", "")
+        if called in SYNCS and id(node) not in inside:
+            yield node.lineno
 
 
 def _site() -> Site:
