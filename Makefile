@@ -14,11 +14,11 @@ run: .venv/run.done ## show the product: a fleet measures this machine, its tabl
 demo: .venv/run.done ## the same without an end: stop it with Ctrl-C
 	$(BIN)/weft demo $(ARGS)
 
-test: .venv/test.done ## in minutes, some of everything that must hold: style, types, layers, tests
-	scripts/check style types layers tests
+test: .venv/test.done ## in minutes, some of everything that must hold: style, types of what is shipped, layers, tests
+	scripts/check style shipped_types layers tests
 
-prove: .venv/test.done ## the tests that `make test` has no time for
-	scripts/check prove
+prove: .venv/test.done ## what `make test` has no time for: types of tests and benches, the other tests
+	scripts/check types prove
 
 check: .venv/test.done ## what takes seconds: style, types, layers, tidy
 	scripts/check style types layers tidy

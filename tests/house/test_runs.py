@@ -176,3 +176,15 @@ def test_a_module_is_not_loaded_when_nothing_of_it_is_run(source: str, *, usual:
 def test_ci_runs_all_three() -> None:
     lines = (ROOT / ".ci" / "run").read_text("utf-8").splitlines()
     assert ["make test", "make prove", "make interop"] == [line for line in lines if line.startswith("make ")]
+
+
+@pytest.mark.proves(
+    "HSE-020", part="what is shipped has its types checked in `make test`, all the rest in `make prove`"
+)
+def test_types_of_all_are_checked_in_one_of_the_two_runs() -> None:
+    steps = dict(re.findall(r"^(\w+): .*\n\tscripts/check (.+)$", (ROOT / "Makefile").read_text("utf-8"), re.MULTILINE))
+    assert {"test": True, "prove": False} == {run: "shipped_types" in steps[run].split() for run in ("test", "prove")}
+    assert ["check", "prove"] == sorted(run for run, words in steps.items() if "types" in words.split())
+    lines = (ROOT / "scripts" / "check").read_text("utf-8").splitlines()
+    assert 'types() { "$bin/mypy"; }' in lines
+    assert any(line.startswith('shipped_types() { "$bin/mypy" src; }') for line in lines)
