@@ -132,9 +132,14 @@ BUGS: list[tuple[Callable[[Patch], None], Callable[[], None]]] = [
     (mail_is_given_up, small_spool),
     (mail_comes_home_at_every_start, taken_home_once),
 ]
+LONG = (duplicates_are_forgotten_after_a_minute,)
 
 
-@pytest.mark.parametrize(("plant", "transcript"), BUGS, ids=[plant.__name__ for plant, _ in BUGS])
+@pytest.mark.parametrize(
+    ("plant", "transcript"),
+    [pytest.param(*bug, marks=[pytest.mark.prove("a long life")] if bug[0] in LONG else []) for bug in BUGS],
+    ids=[plant.__name__ for plant, _ in BUGS],
+)
 def test_planted_bug_is_caught(
     plant: Callable[[Patch], None], transcript: Callable[[], None], monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -78,7 +78,7 @@ def _forker() -> socket.socket:
     with theirs:
         words = [sys.executable, "-m", "tests.fabric.warm"]
         environment = {**os.environ, "PYTHONUNBUFFERED": "1"}
-        process = subprocess.Popen(words, stdin=theirs, cwd=ROOT, start_new_session=True, env=environment)
+        process = subprocess.Popen(words, stdin=theirs.fileno(), cwd=ROOT, start_new_session=True, env=environment)
 
     @atexit.register
     def end() -> None:
