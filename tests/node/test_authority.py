@@ -180,3 +180,47 @@ def test_of_two_bindings_of_a_node_that_which_ends_later_counts_and_none_comes_b
     assert known.table.node(PI) is None, (
         "the configuration has no binding of it: its key was revoked, or is unknown there"
     )
+
+
+@pytest.mark.proves(
+    "SEC-054",
+    part="a node that was cut off while all parents that it could have got other keys hears those of its root",
+)
+def test_an_assignment_tells_keys_that_count_until_the_configuration_is_as_new() -> None:
+    """Sensors whose two collectors were revoked and invited again, while nobody told them, came home never."""
+    root, sensor = authority(), authority()
+    pairs = tuple((binding_key(each), encode_binding(_binding(each))) for each in (ROOT, PI))
+    renewed = (binding_key(BOSS), encode_binding(_binding(BOSS, curve=("N" * 40,), roles=("collector",))))
+    sensor.learn(pairs, 5)
+    root.learn((*pairs, renewed), 9)
+    assert (None, 9) == (sensor.table.node(BOSS), root.told_of((BOSS,))["number"])
+    changes: list[int] = []
+    sensor.has_changed = lambda: changes.append(1)
+    said = Control("assignment", AT, PI, {"nodes": {"10.0.0.9:27500": BOSS.hex()}, **root.told_of((BOSS, b"?" * 16))})
+
+    def key() -> str:
+        holder = sensor.table.node(BOSS)
+        return "" if holder is None else holder.keys[0]
+
+    sensor.hear(Source("call", b"x", ROOT), said)
+    assert ("N" * 40, [1]) == (key(), changes)
+    sensor.hear(Source("call", b"x", ROOT), said)
+    assert [1] == changes
+    sensor.learn((), 8)
+    assert key() == "N" * 40
+    sensor.learn((), 9)
+    assert key() == "", "by its own configuration that key was revoked"
+    sensor.hear(Source("call", b"x", ROOT), said)
+    assert key() == "", "what is no newer than what it knows tells it nothing"
+
+
+def test_who_may_place_nodes_but_not_serve_them_tells_no_keys_and_a_bad_one_is_left_out() -> None:
+    rights = authority()
+    binding = encode_binding(Binding(curve=("n" * 40,), name="n", roles=("collector",))).decode()
+    for sender, told, expected in (
+        (BOSS, {"6e" * 16: binding}, False),
+        (ROOT, {"6e" * 16: "{"}, False),
+        (ROOT, {"6e" * 16: binding}, True),
+    ):
+        rights.hear(Source("call", b"x", sender), Control("assignment", AT, PI, {"keys": told, "number": 7}))
+        assert expected == (rights.table.node(b"n" * 16) is not None)

@@ -1,5 +1,6 @@
 """Bridges at the shell: none leaves the machine without keys, and doors for calls are bound and closed."""
 
+from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
@@ -7,11 +8,11 @@ import pytest
 import zmq
 
 from weft.base.errors import UserError
-from weft.base.keys import Holder, Role
+from weft.base.keys import Holder, Keys, KeyTable, Role
 from weft.cores.catalog.messages import OpenRelay, RelayOpened
 from weft.node.catalogtable import BridgeTable
 from weft.node.settings import settings_of
-from weft.shell.catalogdoors import check_bridge, check_role
+from weft.shell.catalogdoors import CatalogDoors, check_bridge, check_role
 from weft.shell.catalogrelays import Relays, reached_at
 from weft.shell.sockets import Context, Socket
 
@@ -38,6 +39,30 @@ def test_a_key_that_may_not_bridge_ends_the_start_of_a_node_that_dials_another_m
     check_role(near, sensor)
     for may in (collector, program, None):
         check_role(far, may)
+
+
+@pytest.mark.proves(
+    "BRI-012", part="the bridge's door stands where other machines reach it, whatever the own key was before"
+)
+def test_a_closed_nodes_bridge_listens_at_its_address_although_its_catalog_stays_on_loopback(tmp_path: Path) -> None:
+    """A collector that was invited again does not find its new key in the configuration of before: it was dialled in vain."""
+    settings = settings_of(
+        {
+            "node": {"name": "c", "host": "10.0.0.4"},
+            "catalog": {"host": "127.0.0.1", "net": "a", "bridge": {"export": ["*"]}},
+        }
+    )
+    runner = SimpleNamespace(performers={}, doors={})
+    for is_closed, expected in ((True, "10.0.0.4"), (False, "127.0.0.1")):
+        bound: list[tuple[str, str, int]] = []
+        keys = Keys("P" * 40, "S" * 40) if is_closed else None
+        credentials = SimpleNamespace(is_closed=is_closed, keys=keys, table=KeyTable())
+        links = SimpleNamespace(credentials=credentials, serve_at=lambda *place: bound.append(place) or True)  # noqa: B023  # called at once
+        doors = CatalogDoors(settings, runner, links, tmp_path)  # type: ignore[arg-type]  # what it asks of them
+        assert settings.catalog is not None
+        assert settings.catalog.bridge is not None
+        assert doors._bridge(settings.catalog.bridge, 5_249) == 5_249
+        assert [("catalog-bridge", expected, 5_249)] == bound
 
 
 @pytest.mark.proves("BRI-004", part="the settings")

@@ -332,6 +332,7 @@ def build_node(  # tidy: a node needs all of these; most callers name four
     topology = cores.get("topology")
     if made.authority is not None and isinstance(topology, Topology):
         topology.may = made.authority.may
+        topology.context.keys_of = made.authority.told_of
     chains = cores.get("chains")
     if isinstance(chains, Chains):
         chains.sessions.rights.holder_of = made.holder_of

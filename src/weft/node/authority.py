@@ -5,7 +5,8 @@ checks that a role of that node has the verb, and that the node, the name and th
 Cores know nothing of this. Without an `Authority` the fabric is open, and everybody may send everything.
 """
 
-from collections.abc import Callable, Mapping, Sequence
+import contextlib
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Annotated, Any, Final, NamedTuple
 
 import msgspec
@@ -14,7 +15,20 @@ from msgspec import Meta
 from weft.base.effects import Source
 from weft.base.endpoints import endpoint_of, host_of, is_endpoint
 from weft.base.errors import UNREADABLE, PeerError
-from weft.base.keys import KNOWN_MAX, Binding, Hex, Holder, KeyTable, Role, Trust, bound_node, decode_binding, may
+from weft.base.keys import (
+    BINDING_BYTES_MAX,
+    KNOWN_MAX,
+    Binding,
+    Hex,
+    Holder,
+    KeyTable,
+    Role,
+    Trust,
+    bound_node,
+    decode_binding,
+    encode_binding,
+    may,
+)
 from weft.cores.topology.atlas import Atlas
 from weft.node.channels import CHANNELS
 from weft.wire import hop
@@ -125,6 +139,20 @@ OF_NODES: Final = frozenset({"weft.metric", "weft.event", "weft.log", "weft.mess
 """Record types whose origin is one start of a node."""
 
 
+NUMBER_MAX: Final = (1 << 63) - 1  # the highest bit of a number is never set
+
+
+class _Told(msgspec.Struct, frozen=True):
+    """What an assignment says of the nodes that it names."""
+
+    nodes: dict[str, Hex] = {}
+    """Who stands at an endpoint."""
+    keys: dict[Hex, Annotated[str, Meta(max_length=BINDING_BYTES_MAX)]] = {}
+    """Bindings, as they stand in the sender's configuration."""
+    number: Annotated[int, Meta(ge=0, le=NUMBER_MAX)] = 0
+    """Of that configuration."""
+
+
 class Claim(NamedTuple):
     """The identity that a message claims. None or empty: it claims none."""
 
@@ -174,6 +202,10 @@ class Authority:
     Once the configuration has bindings, only nodes with a binding count. Of two bindings of one node the one that ends
     later is in force: after a long absence a node joins again, and then its stored configuration is older than the
     binding it got on joining.
+
+    A node that was away may know no key of today of any parent that it could have, and only a parent would tell it. So an
+    assignment of a collector says the bindings of the nodes that it names; they count until the node's own
+    configuration is as new as the one that they are from (SEC-013).
     """
 
     def __init__(self, trust: Trust) -> None:
@@ -182,24 +214,39 @@ class Authority:
         self.places: dict[str, bytes] = {endpoint: bytes.fromhex(uuid) for endpoint, uuid in trust.places.items()}
         """Who stands at an endpoint, as far as it was said; a lie leads to a handshake that fails, and to nobody else."""
         self._bindings: dict[bytes, Binding] = {}
+        self._has_bindings = False
+        self._number = 0
+        self._assigned: dict[bytes, Binding] = {}
+        self._assigned_number = 0
+        self.has_changed: Callable[[], None] = lambda: None
+        """Called when an assignment has changed the table."""
         self._atlas = Atlas()
 
-    def learn(self, pairs: tuple[tuple[str, bytes | None], ...]) -> None:
-        """Apply changes of the configuration: bindings, and addresses of nodes.
+    def learn(self, pairs: tuple[tuple[str, bytes | None], ...], number: int = 0) -> None:
+        """Apply changes of the configuration, whose number is that now: bindings, and addresses of nodes.
 
         An unreadable binding counts as none: its node then has no key.
         """
-        is_changed = False
+        self._number = number
+        is_changed = bool(self._assigned) and number >= self._assigned_number
+        if is_changed:
+            self._assigned.clear()
         for key, value in pairs:
             uuid = bound_node(key)
             if uuid is not None:
-                is_changed = True
+                is_changed = self._has_bindings = True
                 self._bind(uuid, value)
         if is_changed:
-            self.table = KeyTable.of((uuid, self._later(uuid, each)) for uuid, each in self._bindings.items())
+            self._make_table()
         self._atlas.apply(pairs, 0)
         if self._atlas.root is not None:
             self.note(self._atlas.root.endpoint, self._atlas.root.node)
+
+    def _make_table(self) -> None:
+        known = self._bindings if self._has_bindings else self._told
+        self.table = KeyTable.of(
+            ({uuid: self._later(uuid, each) for uuid, each in known.items()} | self._assigned).items()
+        )
 
     def _later(self, uuid: bytes, binding: Binding) -> Binding:
         told = self._told.get(uuid)
@@ -244,18 +291,39 @@ class Authority:
         if isinstance(said, Beacon) and said.port:
             self.note(endpoint_of(source.peer.decode("ascii", "replace"), said.port), said.node)
         elif isinstance(said, Announcement | Control):
-            self._note_places(said)
+            self._note_places(source, said)
 
-    def _note_places(self, said: Announcement | Control) -> None:
+    def _note_places(self, source: Source, said: Announcement | Control) -> None:
         if not isinstance(said, Control) or said.command != "assignment":
             self.note(said.endpoint, said.uuid)
             return
         try:
-            nodes = msgspec.convert(said.properties.get("nodes", {}), dict[str, Hex])
+            told = msgspec.convert(said.properties, _Told)
         except msgspec.ValidationError:
             return  # the core refuses it
-        for endpoint, uuid in nodes.items():
+        for endpoint, uuid in told.nodes.items():
             self.note(endpoint, bytes.fromhex(uuid))
+        if told.number > self._number and source.proved is not None and self.may(source.proved, "serve"):
+            self._take_keys(told)
+
+    def _take_keys(self, told: _Told) -> None:
+        """Believe the bindings of an assignment, in place of all that another one has said; a bad one is left out."""
+        found: dict[bytes, Binding] = {}
+        for uuid, text in told.keys.items():
+            with contextlib.suppress(PeerError):
+                found[bytes.fromhex(uuid)] = decode_binding(text.encode())
+        self._assigned, self._assigned_number, before = found, told.number, self.table
+        self._make_table()
+        if self.table != before:
+            self.has_changed()
+
+    def told_of(self, nodes: Iterable[bytes]) -> dict[str, Any]:
+        """What an assignment says of the keys of these nodes: their bindings, and the number of the configuration."""
+        known = self._bindings if self._has_bindings else self._told
+        return {
+            "keys": {uuid.hex(): encode_binding(known[uuid]).decode() for uuid in nodes if uuid in known},
+            "number": self._number,
+        }
 
     def judge(self, source: Source, message: Any) -> None:
         """Raise PeerError if the sender may not send this message: `no-key`, `denied`, `not-yours`."""

@@ -212,7 +212,7 @@ def answer_writer(node: Orders, event: configuration.WriteDone) -> None:
 def learn_pairs(node: Orders, event: configuration.PairsChanged) -> None:
     """Pass changed pairs of the configuration on: to the tree, the keys, the Clone clients, and the plan of what is measured."""
     if node.authority is not None:
-        node.authority.learn(event.pairs)
+        node.authority.learn(event.pairs, event.number)
     node.order("topology", topology.LearnPairs(event.pairs, event.number, event.digest, is_partial=not event.digest))
     node.order("clone", clone.LearnPairs(event.pairs, event.number, event.numbers))
     if keys := tuple(pair for pair in event.pairs if KEY in pair[0]):

@@ -114,8 +114,9 @@ class CatalogDoors:
         check_bridge(table, is_safe=credentials.is_closed or self._is_open)
         check_role(table, own)
         self._relays = Relays(self._host, self._runner, self._links)
-        is_moved = is_loopback(self._host) and own is not None and may(own.roles, "bridge")
-        return self._serve("catalog-bridge", first, self._node_host if is_moved else "") if table.listen else 0
+        # Whoever dials is judged by the keys of that moment; those of this start may be older than this node's own.
+        host = self._node_host if credentials.is_closed and is_loopback(self._host) else ""
+        return self._serve("catalog-bridge", first, host) if table.listen else 0
 
     def _listen(self, first: int) -> int:
         """Hear beats at this port, or at a spare one; its number, 0 if there is none."""

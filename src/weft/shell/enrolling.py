@@ -73,7 +73,8 @@ class Enrolling:
         kept = node.cores.get("configuration")
         if node.authority is not None and isinstance(kept, Configuration):
             pairs = ((pair.key, pair.value) for pair in kept.store.view(""))
-            node.authority.learn(tuple(pair for pair in pairs if bound_node(pair[0]) is not None))
+            keys = tuple(pair for pair in pairs if bound_node(pair[0]) is not None)
+            node.authority.learn(keys, kept.store.number)
             self._links.admit(node.authority.table.at(self._runner.clock.now().wall // SECOND), frozenset())
 
     def open(self) -> None:

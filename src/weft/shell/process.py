@@ -171,6 +171,7 @@ class Process:
         self.links = self.doors.links(self._on_readable)
         if self.keys is not None and self.node.authority is not None:
             authority = self.node.authority
+            authority.has_changed = self._swap_keys
             self.links.secure(Credentials(self.keys, authority.table.at(now.wall // SECOND), authority.nodes_at))
             self.links.seal = Seal(bytes.fromhex(self.known.beacon_key)) if self.known.beacon_key else None
         self.runner = Runner(self.node, self.clock, self.journal, self.links)

@@ -1,6 +1,6 @@
 """Assignments on the wire: encoded as properties of a control message, and decoded (TOP-012)."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import Annotated, Any
 
 import msgspec
@@ -64,10 +64,15 @@ def parse_assignment(properties: dict[str, Any]) -> tuple[Place, bytes]:
     return place, bytes.fromhex(said.root_uuid)
 
 
-def properties_of(place: Place, root: bytes, node_at: Callable[[str], bytes | None] = lambda _: None) -> dict[str, Any]:
+def properties_of(
+    place: Place,
+    root: bytes,
+    node_at: Callable[[str], bytes | None] = lambda _: None,
+    keys_of: Callable[[Iterable[bytes]], dict[str, Any]] = lambda _: {},
+) -> dict[str, Any]:
     """The properties of an assignment to `place` by the root with that UUID.
 
-    `node_at`: returns the node at an endpoint.
+    `node_at`: returns the node at an endpoint. `keys_of`: what is said of the keys of nodes; nothing without keys.
     """
     known = {endpoint: node_at(endpoint) for endpoint in (place.parent, *place.alternates)} | {place.root: root}
     said: dict[str, Any] = {
@@ -81,6 +86,7 @@ def properties_of(place: Place, root: bytes, node_at: Callable[[str], bytes | No
         "root_uuid": root.hex(),
         "nodes": {endpoint: node.hex() for endpoint, node in known.items() if node},
     }
+    said |= keys_of(filter(None, known.values()))
     if place.level == "branch":
         said["below"] = list(place.below)
     if place.parent_name:

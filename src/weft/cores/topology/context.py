@@ -1,5 +1,6 @@
 """State that the parts of the topology core share: identity, knowledge of the tree, outbox."""
 
+from collections.abc import Callable, Iterable
 from typing import Any, Final
 
 from weft.base.chance import Chance
@@ -26,6 +27,8 @@ class Context(Outbox):
         self.atlas = Atlas()
         self.root, self.place, self.promised, self.starts = Root(), Place(), Promised(), Starts()
         self.candidates, self.given_up, self.leaving = Candidates(), GivenUp(), Leaving()
+        self.keys_of: Callable[[Iterable[bytes]], dict[str, Any]] = lambda _: {}
+        """What an assignment says of the keys of the nodes that it names; without keys nothing (SEC-013)."""
         self.parent_is = "heard"
         self.is_root = self.is_acting = False
         """Root: of its epoch; acting: a temporary substitute for the root (REC-014). Never both."""

@@ -217,7 +217,7 @@ class Registry:
         self._say_assignment(asker, place)
 
     def _say_assignment(self, asker: Asker, place: Place) -> None:
-        properties = properties_of(place, self.context.node, self._node_at)
+        properties = properties_of(place, self.context.node, self._node_at, self.context.keys_of)
         self.context.answer(
             asker.peer, asker.envelope, Control("assignment", asker.guest.endpoint, asker.guest.node, properties)
         )
