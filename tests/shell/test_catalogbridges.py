@@ -54,15 +54,20 @@ def test_a_closed_nodes_bridge_listens_at_its_address_although_its_catalog_stays
     )
     runner = SimpleNamespace(performers={}, doors={})
     for is_closed, expected in ((True, "10.0.0.4"), (False, "127.0.0.1")):
-        bound: list[tuple[str, str, int]] = []
+        bound: list[tuple[str, str]] = []
+
+        def serve_at(channel: str, host: str, port: int, bound: list[tuple[str, str]] = bound) -> bool:
+            bound.append((channel, host))
+            return port == 5_249
+
         keys = Keys("P" * 40, "S" * 40) if is_closed else None
         credentials = SimpleNamespace(is_closed=is_closed, keys=keys, table=KeyTable())
-        links = SimpleNamespace(credentials=credentials, serve_at=lambda *place: bound.append(place) or True)  # noqa: B023  # called at once
+        links = SimpleNamespace(credentials=credentials, serve_at=serve_at)
         doors = CatalogDoors(settings, runner, links, tmp_path)  # type: ignore[arg-type]  # what it asks of them
         assert settings.catalog is not None
         assert settings.catalog.bridge is not None
         assert doors._bridge(settings.catalog.bridge, 5_249) == 5_249
-        assert [("catalog-bridge", expected, 5_249)] == bound
+        assert [("catalog-bridge", expected)] == bound
 
 
 @pytest.mark.proves("BRI-004", part="the settings")

@@ -169,8 +169,7 @@ class Process:
         self.node: Node = self._restored(settings, now)
         self.settings = settings = self.node.settings
         self.links = self.doors.links(self._on_readable)
-        if self.keys is not None and self.node.authority is not None:
-            authority = self.node.authority
+        if self.keys is not None and (authority := self.node.authority) is not None:
             authority.has_changed = self._swap_keys
             self.links.secure(Credentials(self.keys, authority.table.at(now.wall // SECOND), authority.nodes_at))
             self.links.seal = Seal(bytes.fromhex(self.known.beacon_key)) if self.known.beacon_key else None
