@@ -9,6 +9,7 @@ import hypothesis
 import pytest
 
 from tests.house import requirements, runs
+from tests.house.hanging import Hanging
 from tests.house.within import Within
 
 hypothesis.settings.register_profile("test", deadline=None, derandomize=True, max_examples=20)
@@ -47,6 +48,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 def pytest_configure(config: pytest.Config) -> None:
     config.stash[PASSED] = Passed()
     config.pluginmanager.register(config.stash[PASSED])
+    config.pluginmanager.register(Hanging())
     if config.getoption("--within") is not None:
         config.stash[WITHIN] = Within(config.getoption("--within"), config.getoption("--draw"))
         config.pluginmanager.register(config.stash[WITHIN])
