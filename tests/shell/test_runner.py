@@ -7,14 +7,15 @@ from typing import Any
 import pytest
 
 from tests.shell.world import Host, World, samples_in
-from weft.base.effects import Persist
+from weft.base.effects import Perform, Persist
 from weft.base.errors import StorageFailed
 from weft.base.identity import Origin
 from weft.base.now import Now
 from weft.base.records import Stream, StreamRecord
 from weft.base.vectors import VersionVector
 from weft.cores.carrier.core import Carrier
-from weft.node.node import part_at_wall
+from weft.node.node import Transmit, part_at_wall
+from weft.node.securityevents import FabricOpen
 from weft.shell.ends import Heard
 from weft.shell.journal import State
 from weft.shell.process import Doors, Process
@@ -24,6 +25,10 @@ from weft.testing.disk import Fault, FaultyFiles, Image, RecordingFiles, crash_i
 from weft.wire import hop
 
 BEAT = hop.encode(hop.Beat())
+
+
+class Knock:
+    """Work whose result is there at once."""
 
 
 def tree(world: World) -> tuple[Host, Host, Host]:
@@ -253,6 +258,33 @@ def test_a_turn_is_followed_by_another_only_if_something_has_come_since(tmp_path
         root.up.runner.work()
         assert (3, []) == (drained, since)
         del root.links.drain, root.links.has_more
+
+    world.run(play())
+
+
+@pytest.mark.proves("JRN-001", "MON-003", part="a turn is said whole before the next one begins")
+def test_work_that_is_done_at_once_lets_no_later_turn_overtake_this_one(tmp_path: Path) -> None:
+    world = World(tmp_path)
+    root = world.host("root", "root")
+
+    async def play() -> None:
+        root.start()
+        runner, journal, effects = root.up.runner, root.up.journal, root.up.node.effects
+        runner.performers[Knock] = lambda _: runner.tell(FabricOpen(("127.0.0.1",)))
+        said: list[list[Any]] = [[Perform(Knock()), Transmit("down", b"\x01child", [b"earlier"])]]
+        root.up.node.effects = lambda: said.pop() if said else effects()  # type: ignore[method-assign]  # told what to say
+        durable: list[int] = []
+
+        def send(channel: str, peer: bytes, frames: list[bytes]) -> bool:
+            durable.append(journal.next_lsn)
+            return True
+
+        root.links.send = send  # type: ignore[method-assign]  # only looks
+        before = journal.next_lsn
+        runner.work()
+        assert [before] == durable
+        assert before + 1 == journal.next_lsn
+        del root.up.node.effects, root.links.send
 
     world.run(play())
 

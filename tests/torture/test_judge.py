@@ -9,6 +9,7 @@ from weft.checks import Acknowledged, Delivered, Sealed, judge
 from weft.checks.history import Fact, Unknown, Violation
 from weft.torture import judge as torture
 from weft.torture.book import Book
+from weft.torture.world import Process
 
 ORIGIN = "0a" * 16 + "/7"
 
@@ -225,6 +226,23 @@ def test_memory_that_goes_on_growing_is_told_and_a_cache_that_fills_is_not() -> 
     assert [False, True, True] == [torture.grows(each, written) for each in (document, twice, grows)]
     assert not torture.grows(grows[:300]), "too short to tell"
     assert not torture.grows([])
+    assert not torture.grows(grows[::20]), "too few to tell"
+
+
+def test_memory_of_a_process_that_still_warms_up_is_shown_and_not_judged(tmp_path: Path) -> None:
+    process = Process("pipeline", [], tmp_path / "log", (), "")
+    process.words = ["sleep", "60"]
+    process.warms_up_s = 3_600.0
+    process.start()
+    try:
+        process.note_memory(1.0)
+        assert ([1.0], []) == ([at for at, _ in process.memory], process.warm)
+        process.warms_up_s = 0.0
+        process.note_memory(2.0)
+        assert [2.0] == [at for at, _ in process.warm]
+        assert 0 < process.warm[0][1]
+    finally:
+        process.kill()
 
 
 def test_the_book_counts_what_was_acknowledged_and_keeps_every_line(tmp_path: Path) -> None:

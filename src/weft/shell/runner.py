@@ -52,10 +52,12 @@ class Runner:
         self._flush: asyncio.TimerHandle | None = None
         self._released = 0
         self._receipts = Receipts()
+        self._is_turning = False
+        """A turn is being carried out: what comes meanwhile, as of work that is done at once, is for the next one."""
 
     def work(self) -> None:
         """Run turns until there is nothing left, or other callbacks are due."""
-        if self.ended.done():
+        if self._is_turning or self.ended.done():
             return
         now = self.clock.now()
         ends_at = now.mono + TURNS_NS
@@ -108,7 +110,7 @@ class Runner:
         asyncio.get_running_loop().call_soon(do)
 
     def order(self, core: str, order: Any) -> None:
-        """Give a core an order from outside, and run a turn."""
+        """Give a core an order from outside, and run a turn, or leave it to the one that follows the turn under way."""
         if not self.ended.done():
             now = self.clock.now()
             self.flight.ordered(now.mono, core, order)
@@ -116,7 +118,7 @@ class Runner:
             self.work()
 
     def tell(self, event: Any) -> None:
-        """Pass an event of the shell through the wiring, and run a turn."""
+        """Pass an event of the shell through the wiring, and run a turn like `order`."""
         if not self.ended.done():
             self.node.tell(event, self.clock.now())
             self.work()
@@ -148,11 +150,11 @@ class Runner:
         if not effects:
             return
         self.turns += 1
-        turn = part_at_wall(effects)
-        self._speak(turn.free, now)
-        if turn.records:
-            self._keep(turn, now)
-        self._speak(turn.walled, now)
+        self._is_turning = True
+        try:
+            self._carry_out(part_at_wall(effects), now)
+        finally:
+            self._is_turning = False
         releasable = self.node.releasable
         if releasable > self._released:
             self._released = releasable
@@ -161,6 +163,12 @@ class Runner:
         self._tell_receipts(now)
         self._tell_room(now)
         self.timings.turn_seconds.observe(self.clock.now().mono - now.mono)
+
+    def _carry_out(self, turn: Turn, now: Now) -> None:
+        self._speak(turn.free, now)
+        if turn.records:
+            self._keep(turn, now)
+        self._speak(turn.walled, now)
 
     def _tell_receipts(self, now: Now) -> None:
         """Tell the cores which of their messages were sent, before anything else."""

@@ -345,7 +345,7 @@ def grows(memory: list[tuple[float, int]], entries: Sequence[float] = ()) -> boo
     the document was acknowledged, in order, in seconds, of a node that takes part in it; a document is held whole, so it may
     grow by them.
     """
-    if not memory or memory[-1][0] - memory[0][0] < limits.MEMORY_SPAN_S:
+    if len(memory) < limits.MEMORY_NOTES_MIN or memory[-1][0] - memory[0][0] < limits.MEMORY_SPAN_S:
         return False
     quarter = len(memory) // 4
     sizes = [size - limits.ENTRY_BYTES * bisect(entries, at) for at, size in memory]

@@ -38,6 +38,8 @@ MEMORY_EVERY_S: Final = 2.0
 GROWTH: Final = 1.25  # growth from the third to the last quarter; caches are full by then
 GROWTH_BYTES: Final = 48 << 20  # below that nobody is harmed
 ENTRY_BYTES: Final = 2_500  # of memory for each entry of the document: 2,600 to 3,600 were seen in runs of an hour
+SPARK_WARM_S: Final = 120.0  # after a start of the pipeline until each of its jobs has had a batch, on a busy machine
+MEMORY_NOTES_MIN: Final = 100  # fewer say nothing: a process that is always killed early is always warming up
 MEMORY_SPAN_S: Final = 1_200.0  # shorter runs only show the figures: they are nearly all warming up
 
 # The clients

@@ -389,8 +389,8 @@ class Run:
             self.wrong += judge.tables_differ(self.world.lake)
         entries = self.book.written("documents")
         for name, process in self.world.processes.items():
-            if judge.grows(process.memory, entries if name in DOCUMENTS else ()):
-                self.wrong.append(f"memory: {name} grew from {process.memory[0][1] >> 20} MB and goes on growing")
+            if judge.grows(process.warm, entries if name in DOCUMENTS else ()):
+                self.wrong.append(f"memory: {name} grew from {process.warm[0][1] >> 20} MB and goes on growing")
 
     def _note_calls(self) -> None:
         """What the services behind the bridge have served, and answers that were another's."""

@@ -42,6 +42,11 @@ class Process:
         self.starts_at = 0.0
         self.memory: list[tuple[float, int]] = []
         """When, and bytes that were resident."""
+        self.warms_up_s = 0.0
+        """For so long after each start it grows in any case."""
+        self.warm: list[tuple[float, int]] = []
+        """Its memory, without those times."""
+        self._started_at = 0.0
 
     @property
     def is_running(self) -> bool:
@@ -49,6 +54,7 @@ class Process:
 
     def start(self) -> None:
         """Start it again."""
+        self._started_at = time.monotonic()
         paths = [self.code, os.environ.get("PYTHONPATH", "")] if self.code else [os.environ.get("PYTHONPATH", "")]
         environment = {**os.environ, "PYTHONUNBUFFERED": "1", "PYTHONPATH": os.pathsep.join(filter(None, paths))}
         with self.log.open("ab") as log:
@@ -69,8 +75,14 @@ class Process:
         if self.signal(signal.SIGKILL) and self.process is not None:
             self.process.wait()
 
-    def resident(self) -> int:
-        """Bytes of resident memory; 0: it does not run."""
+    def note_memory(self, now: float) -> None:
+        """Note how much of it is resident, if it runs."""
+        if size := self._resident():
+            self.memory.append((now, size))
+            if time.monotonic() - self._started_at >= self.warms_up_s:
+                self.warm.append((now, size))
+
+    def _resident(self) -> int:
         try:
             pages = Path(f"/proc/{self.process.pid if self.process else 0}/statm").read_text("ascii").split()[1]
         except (OSError, IndexError):
@@ -136,6 +148,7 @@ class World:
         if with_pipeline:
             words = ["lake", "run", "--lake", str(self.lake), "--json"]
             self.processes[PIPELINE] = Process(PIPELINE, words, place / "pipeline.log", (), "")
+            self.processes[PIPELINE].warms_up_s = limits.SPARK_WARM_S
 
     # Making
 
@@ -212,8 +225,7 @@ class World:
         if now >= self._memory_at and not self._is_healed:
             self._memory_at = now + limits.MEMORY_EVERY_S
             for process in self.processes.values():
-                if size := process.resident():
-                    process.memory.append((self.now, size))
+                process.note_memory(self.now)
 
     def _note_end(self, process: Process) -> None:
         """A process has ended without a fault that killed it."""
