@@ -14,6 +14,7 @@ from weft.cores.configuration.messages import (
     FollowParent,
     NoteApplied,
     NotePromises,
+    NoteVoters,
     ReplicaResynced,
     SnapshotDiffers,
     Written,
@@ -196,3 +197,22 @@ def test_only_who_follows_everything_shows_a_digest(topics: tuple[str, ...]) -> 
     child.hear(KThxBai(topics[0], 1, 1, OF_A))
     assert State.RUN is child.core.state
     assert (OF_A if topics == FULL else b"") == child.core.shown_digest
+
+
+@pytest.mark.proves("REC-012", "CFG-024")
+def test_a_write_is_confirmed_when_an_earlier_set_of_voters_can_elect_no_root_without_it() -> None:
+    world = World()
+    root = world.root()
+    world.voters = ("d", "e")
+    c, _, _ = world.collector("c"), world.collector("d"), world.collector("e")
+    world.settle()
+    world.cut_off["c"] = None
+    root.order(NoteVoters(3, 3, ((c.node, b"x" * 16), (b"y" * 16,))))
+    assert None is world.write((A, "1"), ack="quorum")
+    ticket = max(root.core.root._pending, key=lambda each: each.ticket).ticket
+    world.advance(0.2)
+    assert ticket not in root.replies  # d and e have it, and c and x could still elect a root without it
+    root.order(NoteVoters(3, 3))
+    world.write((B, "2"), ack="quorum")
+    world.advance(0.2)
+    assert Written(1, 1, True) == root.replies[ticket]

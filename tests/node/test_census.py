@@ -81,20 +81,38 @@ def test_a_root_that_starts_again_still_counts_whom_it_had_removed_unheard() -> 
     assert None is before.news_of_leaving()
     before.learn([gone(ONE)], 2)
     before.learn([gone(TWO)], 3)
-    leaving = ((ONE, 2), (TWO, 3))
-    assert [leaving, None] == [before.news_of_leaving(), before.news_of_leaving()]
+    leaving, earlier = ((ONE, 2), (TWO, 3)), ((2, (ONE, TWO, THREE)), (3, (TWO, THREE)))
+    assert [(leaving, earlier), None] == [before.news_of_leaving(), before.news_of_leaving()]
     made = census(THREE)
     made.recall(leaving)
     made.note(THREE, 3, 1)
     assert [4, 4] == [made.voters(ROOT), made.voters(ROOT)]
     made.note(ONE, 2, 1)
-    assert [4, ((TWO, 3),)] == [made.voters(ROOT), made.news_of_leaving()]
+    assert [4, (((TWO, 3),), ())] == [made.voters(ROOT), made.news_of_leaving()]
 
 
 def test_whoever_is_a_voter_again_is_not_recalled_as_a_removed_one() -> None:
     made = census(ONE, TWO)
-    made.recall([(ONE, 2)])
+    made.recall(((ONE, 2),))
     assert None is made.news_of_leaving()
+
+
+@pytest.mark.proves("REC-012", "REC-015")
+def test_an_earlier_set_of_voters_counts_until_it_can_elect_nobody_any_more() -> None:
+    before = census(ROOT, ONE, TWO, THREE)
+    before.learn([gone(ONE)], 2)
+    before.learn([record(HELPER)], 3)
+    (_, earlier) = before.news_of_leaving() or ((), ())
+    made = census(TWO, THREE, HELPER)
+    made.recall((), earlier)
+    both = ((ONE, TWO, THREE), (TWO, THREE))
+    assert [4, both] == [made.voters(ROOT), made.electorates(ROOT)]
+    made.note(HELPER, 3, 1)
+    assert [4, both] == [made.voters(ROOT), made.electorates(ROOT)]
+    made.note(TWO, 2, 1)
+    assert [4, both[1:]] == [made.voters(ROOT), made.electorates(ROOT)]
+    made.note(THREE, 3, 1)
+    assert [4, ()] == [made.voters(ROOT), made.electorates(ROOT)]
 
 
 def test_the_root_has_one_voice() -> None:

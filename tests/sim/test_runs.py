@@ -47,6 +47,7 @@ QUICK = (
     "damage_read_as_clean",
     "root_forgets_whom_it_gave_up",
     "root_forgets_whom_it_removed",
+    "new_voters_outnumber_the_old_ones",
 )
 BUGS = load()
 ROOT = Path(__file__).parents[2]

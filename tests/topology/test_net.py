@@ -564,18 +564,18 @@ def test_a_root_that_starts_again_still_knows_which_voters_it_has_given_up() -> 
 @pytest.mark.proves("REC-015")
 def test_which_removed_voters_still_count_outlives_a_restart_of_the_root_and_not_of_others() -> None:
     net = start_all(fleet(Net("leaving"), collectors=2, sensors=1))
-    leaving = ((net["c2"].node, 7),)
-    recalled: dict[str, list[Any]] = {"root": [leaving], "c1": []}
+    leaving = ((net["c2"].node, 7),), ((7, (net["c1"].node, net["c2"].node)),)
+    recalled: dict[str, list[Any]] = {"root": [VotersRecalled(*leaving)], "c1": []}
     for name, expected in recalled.items():
-        net[name].order(NoteLeaving(leaving))
+        net[name].order(NoteLeaving(*leaving))
         net.run(0.1)
         net[name].crash()
         net[name].start()
         net.run(2)
-        assert expected == [event.voters for event in net[name].events if isinstance(event, VotersRecalled)]
+        assert expected == [event for event in net[name].events if isinstance(event, VotersRecalled)]
     net["root"].order(NoteLeaving(()))
     net.run(0.1)
     net["root"].crash()
     net["root"].start()
     net.run(2)
-    assert [leaving] == [event.voters for event in net["root"].events if isinstance(event, VotersRecalled)]
+    assert recalled["root"] == [event for event in net["root"].events if isinstance(event, VotersRecalled)]

@@ -14,6 +14,11 @@ from weft.cores.topology.atlas import Located, NodeRecord
 
 _PREFIX = "/TOPO/"
 NODES_MAX = 10_000  # nodes of one fleet
+ELECTORATES_MAX = 100  # earlier sets of voters of which too few know that they have ended
+Removed = tuple[tuple[bytes, int], ...]
+"""Voters, each with the number of the write that removed it."""
+Electorates = tuple[tuple[int, tuple[bytes, ...]], ...]
+"""Sets of voters, each with the number of the write that ended it."""
 _decode_record = msgspec.json.Decoder(NodeRecord).decode
 
 
@@ -68,7 +73,9 @@ class Census:
         """Children with a live link."""
         self._leaving: dict[bytes, int] = {}
         """Voters whose record went with that number, of which no majority has heard yet."""
-        self._told: tuple[tuple[bytes, int], ...] = ()
+        self._electorates: dict[int, tuple[bytes, ...]] = {}
+        """Earlier sets of voters that may still elect a root, by the number of the write that ended each."""
+        self._told: tuple[Any, Any] = ((), ())
         self._heard: dict[bytes, int] = {}
         """The highest number that each has reported."""
 
@@ -76,7 +83,8 @@ class Census:
         """Apply changed records `/TOPO/<group>/node/<uuid>`; what cannot be read changes nothing.
 
         A root cannot shrink its own majority: a voter counts until a majority, including the root, has the write that
-        removed it. Otherwise a root that is cut off could declare all others dead, and be a majority of one.
+        removed it. Otherwise a root that is cut off could declare all others dead, and be a majority of one. Neither can
+        it add voters to outnumber them: an earlier set of voters counts, too, until it can elect nobody any more.
         """
         before = {node: None for node in self.records if self.is_elector(node)}
         self._learn(pairs)
@@ -85,18 +93,26 @@ class Census:
                 self._leaving[node] = number
         for node in [node for node in self._leaving if self.is_elector(node)]:
             del self._leaving[node]
+        has_changed = before != {node: None for node in self.records if self.is_elector(node)}
+        if before and has_changed and len(self._electorates) < ELECTORATES_MAX:
+            self._electorates.setdefault(number, tuple(before))
 
-    def news_of_leaving(self) -> tuple[tuple[bytes, int], ...] | None:
-        """The removed voters that still count, each with the number of the write; None: the same as at the last call."""
-        leaving = tuple(sorted(self._leaving.items()))
-        if leaving == self._told:
+    def news_of_leaving(self) -> tuple[Removed, Electorates] | None:
+        """Removed voters and earlier sets of voters that still count; None: the same as at the last call."""
+        news = tuple(sorted(self._leaving.items())), tuple(sorted(self._electorates.items()))
+        if news == self._told:
             return None
-        self._told = leaving
-        return leaving
+        self._told = news
+        return news
 
-    def recall(self, voters: Iterable[tuple[bytes, int]]) -> None:
+    def recall(self, voters: Removed, electorates: Electorates = ()) -> None:
         """A root has started again: these voters, which it had removed, still count, if they are none again."""
         self._leaving.update({node: number for node, number in voters if not self.is_elector(node)})
+        self._electorates = {**self._electorates, **dict(electorates)}
+
+    def electorates(self, root: bytes) -> tuple[tuple[bytes, ...], ...]:
+        """The earlier sets of voters that may still elect a root, each without the root."""
+        return tuple(tuple(node for node in known if node != root) for known in self._electorates.values())
 
     def _learn(self, pairs: Iterable[tuple[str, bytes | None]]) -> None:
         for key, value in pairs:
@@ -138,6 +154,7 @@ class Census:
         """First-level collectors and the root."""
         voters = [node for node in (*self.records, *self._leaving) if node != root and self.is_voter(node)]
         count = len(dict.fromkeys(voters))
+        self._end_electorates(root)
         if self._leaving:
             self._let_go([self._heard.get(node, 0) for node in dict.fromkeys(voters)])
         return 1 + count
@@ -147,6 +164,13 @@ class Census:
         needed = (len(numbers) + 1) // 2
         known = sorted(numbers, reverse=True)[needed - 1] if needed else 0
         self._leaving = {node: number for node, number in self._leaving.items() if number > known}
+
+    def _end_electorates(self, root: bytes) -> None:
+        """Forget the sets of which so many know of their end, this root included, that the others are no majority."""
+        for number, known in list(self._electorates.items()):
+            others = [node for node in known if node != root]
+            if sum(self._heard.get(node, 0) >= number for node in others) >= len(others) // 2:
+                del self._electorates[number]
 
     def linked_voters(self, root: bytes) -> int:
         """Voters with an open link, and the root."""

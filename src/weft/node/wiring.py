@@ -283,19 +283,20 @@ def count_voters(node: Orders, _: Any) -> None:
     """How many voters there are, and how many of them are in reach (REC-015)."""
     if node.settings.level == "root":
         census = node.census
-        voters = configuration.NoteVoters(census.voters(node.node), census.linked_voters(node.node))
-        node.order("configuration", voters)
+        count, linked = census.voters(node.node), census.linked_voters(node.node)
+        node.order("configuration", configuration.NoteVoters(count, linked, census.electorates(node.node)))
 
 
 def keep_leaving(node: Orders) -> None:
     """Which removed voters a root still counts is durable with their removal: it counts them after its next start too (REC-015)."""
-    if node.settings.level == "root" and (voters := node.census.news_of_leaving()) is not None:
-        node.order("topology", topology.NoteLeaving(voters))
+    if node.settings.level == "root" and (news := node.census.news_of_leaving()) is not None:
+        node.order("topology", topology.NoteLeaving(*news))
+        count_voters(node, None)
 
 
 def recall_leaving(node: Orders, event: topology.VotersRecalled) -> None:
     """A root that has started again counts the removed voters of which no majority has heard."""
-    node.census.recall(event.voters)
+    node.census.recall(event.voters, event.electorates)
     count_voters(node, event)
 
 

@@ -134,7 +134,13 @@ def root_forgets_whom_it_gave_up(right: Any) -> Any:
 @canary(Census, "recall", caught_by="kept", within=20, scenario="given-up")
 def root_forgets_whom_it_removed(right: Any) -> Any:
     """A root that starts again no longer counts voters whose removal it alone knows of."""
-    return lambda self, voters: None
+    return lambda self, voters, electorates: None
+
+
+@canary(Census, "electorates", caught_by="kept", within=40, scenario="given-up")
+def new_voters_outnumber_the_old_ones(right: Any) -> Any:
+    """A root that is cut off makes voters of its children, and with them has a majority of all, old ones included."""
+    return lambda self, root: ()
 
 
 @canary(Election, "submit", caught_by="settled", within=20, scenario="splits")

@@ -8,6 +8,8 @@ elect a root.
 from collections.abc import Callable
 from typing import Any, Final, NamedTuple
 
+import msgspec
+
 from weft.base.chance import Chance
 from weft.base.now import MILLISECOND, SECOND
 from weft.sim.noise import SHARE
@@ -370,6 +372,8 @@ class Variant(NamedTuple):
     """All start within a second."""
     queue: int = 0
     is_quick: bool = False
+    fanouts: tuple[int, ...] = ()
+    """Small ones: collectors are added when others die."""
 
 
 VARIANTS: Final[dict[str, Variant]] = {
@@ -393,7 +397,7 @@ VARIANTS: Final[dict[str, Variant]] = {
     "a ring of majorities": Variant((ring, write)),
     "a bridge": Variant((bridge, write)),
     "broken snapshots": Variant((break_snapshots, write, write)),
-    "a root that gave up voters": Variant((restart_after_giving_up,), 1),
+    "a root that gave up voters": Variant((restart_after_giving_up,), 1, fanouts=(2, 64)),
     "lies": Variant((lie, write)),
     "an impostor": Variant((impostor, write)),
     "a quick election": Variant((timed_root,), 1, is_quick=True),
@@ -475,13 +479,14 @@ def _fleet(chance: Chance, number: int, variant: Variant, times: tuple[int, int]
     collectors = tuple(f"{mark}c{index}" for index in range(1, chance.randint(3, 5) + 1))
     members = tuple(f"{mark}m{index}" for index in range(1, chance.randint(*variant.members) + 1))
     metric = Metric("load", "CPU", chance.choice(RATES_MS) * MILLISECOND)
-    groups = [GroupPlan(name=f"{mark}g1", collectors=collectors, members=members, metrics=(metric,))]
+    fanout = chance.choice(variant.fanouts) if variant.fanouts else GroupPlan(name="").fanout
+    groups = [GroupPlan(name=f"{mark}g1", collectors=collectors, members=members, metrics=(metric,), fanout=fanout)]
     root = f"{mark}root"
     if len(members) >= 4 and chance.random() < 0.6:
         cut = chance.randint(1, len(members) - 2)
         lower, rest = members[:cut], members[cut:]
         parent = groups[0].name if chance.random() < 0.7 else ""
-        groups[0] = GroupPlan(name=groups[0].name, collectors=collectors, members=(root, *rest), metrics=(metric,))
+        groups[0] = msgspec.structs.replace(groups[0], members=(root, *rest))
         named = lower[:1] if chance.random() < 0.5 else ()
         groups.append(GroupPlan(name=f"{mark}g2", members=lower, collectors=named, parent=parent, metrics=(metric,)))
     fleet = FleetPlan(name=mark + FLEET_NAME, heartbeat_ms=times[0], dead_after=times[1], groups=tuple(groups))

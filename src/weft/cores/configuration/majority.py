@@ -28,13 +28,14 @@ class Majority:
         self.voters = 1
         self._digests: dict[int, tuple[int, bytes]] = {}
         """Count and digest of the store at recent numbers."""
+        self._electorates: tuple[tuple[bytes, ...], ...] = ()
         self._alone_since: int | None = None
         """Since when fewer than a majority of the voters have a link to this root."""
 
     def begin(self) -> None:
         """This node becomes root, and has heard no voter yet."""
         self.nodes, self.voters, self._alone_since = {}, 1, None
-        self._digests = {}
+        self._digests, self._electorates = {}, ()
         self.note_digest()
 
     def note_applied(self, order: NoteApplied, now: Now) -> None:
@@ -66,7 +67,7 @@ class Majority:
 
     def note_voters(self, order: NoteVoters, now: Now) -> None:
         """Number of voters with a link; without a majority for D, no quorum is attempted (REC-015)."""
-        self.voters = max(order.voters, 1)
+        self.voters, self._electorates = max(order.voters, 1), order.electorates
         if order.linked > self.voters // 2:
             self._alone_since = None
         elif self._alone_since is None:
@@ -77,7 +78,21 @@ class Majority:
         return self._alone_since is not None and now.mono >= self._alone_since + self.context.dead_ns
 
     def confirmed(self) -> int:
-        """The highest number that a majority of voters has, this root included."""
+        """The highest number that a majority of voters has, this root included.
+
+        And so many of each earlier set of voters that the others of it can elect no root that lacks it (REC-012).
+        """
+        return min([self._of_majority(), *(self._of_earlier(voters) for voters in self._electorates)])
+
+    def _of_earlier(self, voters: tuple[bytes, ...]) -> int:
+        needed = len(voters) // 2  # in addition to this root
+        if not needed:
+            return self.context.store.number
+        known = [self.nodes[node] for node in voters if node in self.nodes]
+        numbers = sorted((self._safe(each) for each in known if each.is_voter), reverse=True)
+        return numbers[needed - 1] if len(numbers) >= needed else 0
+
+    def _of_majority(self) -> int:
         others = self.voters // 2  # in addition to this root
         numbers = sorted((self._safe(each) for each in self.nodes.values() if each.is_voter), reverse=True)
         if not others:

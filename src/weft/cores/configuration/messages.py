@@ -189,6 +189,8 @@ class NoteVoters(msgspec.Struct, frozen=True, gc=False):
 
     voters: int
     linked: int
+    electorates: tuple[tuple[bytes, ...], ...] = ()
+    """Earlier sets of voters that may still elect a root, each without this one (REC-012)."""
 
 
 class SetTimes(msgspec.Struct, frozen=True, gc=False):

@@ -91,6 +91,8 @@ class Leaving(msgspec.Struct, array_like=True, frozen=True, gc=False):
     epoch: int = -1
     voters: tuple[tuple[bytes, int], ...] = ()
     """Node, and number of the write."""
+    electorates: tuple[tuple[int, tuple[bytes, ...]], ...] = ()
+    """Earlier sets of voters that may still elect a root: number of the write that ended each, and its nodes."""
 
 
 Memory = Promised | Root | Place | Starts | Candidates | GivenUp | Leaving

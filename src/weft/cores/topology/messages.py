@@ -114,12 +114,16 @@ class NoteLeaving(msgspec.Struct, frozen=True, gc=False):
     """Order, at the root: voters that are removed, each with the number of the write, while no majority has it (REC-015)."""
 
     voters: tuple[tuple[bytes, int], ...]
+    electorates: tuple[tuple[int, tuple[bytes, ...]], ...] = ()
+    """Earlier sets of voters that may still elect a root, each with the number of the write that ended it."""
 
 
 class VotersRecalled(msgspec.Struct, frozen=True, gc=False):
     """Event: a root that has started again still counts these voters, which it had removed: see `NoteLeaving`."""
 
     voters: tuple[tuple[bytes, int], ...]
+    electorates: tuple[tuple[int, tuple[bytes, ...]], ...] = ()
+    """Earlier sets of voters that may still elect a root, each with the number of the write that ended it."""
 
 
 class RecordWritten(msgspec.Struct, frozen=True, gc=False):

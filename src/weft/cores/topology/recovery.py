@@ -104,8 +104,9 @@ class Rescue:
             self._electorates = dict.fromkeys(known.electorates)
             self.planner.dead.update(self._buried)
         leaving = self.context.leaving
-        if self.context.is_root and leaving.voters and leaving.epoch == self.context.root.epoch:
-            self.context.tell(VotersRecalled(leaving.voters))
+        is_own = self.context.is_root and leaving.epoch == self.context.root.epoch
+        if is_own and (leaving.voters or leaving.electorates):
+            self.context.tell(VotersRecalled(leaving.voters, leaving.electorates))
 
     def _remember(self) -> None:
         """Make it durable before any record says it."""
@@ -124,7 +125,7 @@ class Rescue:
     def note_leaving(self, order: NoteLeaving) -> None:
         """Of the voters that this root has removed, these still count (REC-015)."""
         if self.context.is_root:
-            self.context.remember(Leaving(self.context.root.epoch, order.voters))
+            self.context.remember(Leaving(self.context.root.epoch, order.voters, order.electorates))
 
     def retire(self) -> None:
         """Lead no longer."""
