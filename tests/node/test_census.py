@@ -10,8 +10,12 @@ from weft.node.census import Census, NumberReported, report_of
 ROOT, ONE, TWO, THREE, HELPER = (bytes([number]) * 16 for number in range(5))
 
 
-def record(node: bytes, level: str = "branch") -> tuple[str, bytes]:
-    said = {"endpoint": "10.0.0.1:1", "level": level, "tier": 1, "parent": "10.0.0.2:1"}
+def place(node: bytes) -> str:
+    return f"10.0.0.{node[0] + 1}:1"
+
+
+def record(node: bytes, level: str = "branch", endpoint: str = "") -> tuple[str, bytes]:
+    said = {"endpoint": endpoint or place(node), "level": level, "tier": 1, "parent": "10.0.0.9:1"}
     return f"/TOPO/site/node/{node.hex()}", json.dumps(said).encode()
 
 
@@ -81,7 +85,8 @@ def test_a_root_that_starts_again_still_counts_whom_it_had_removed_unheard() -> 
     assert None is before.news_of_leaving()
     before.learn([gone(ONE)], 2)
     before.learn([gone(TWO)], 3)
-    leaving, earlier = ((ONE, 2), (TWO, 3)), ((2, (ONE, TWO, THREE)), (3, (TWO, THREE)))
+    both = (TWO, place(TWO)), (THREE, place(THREE))
+    leaving, earlier = ((ONE, 2), (TWO, 3)), ((2, ((ONE, place(ONE)), *both)), (3, both))
     assert [(leaving, earlier), None] == [before.news_of_leaving(), before.news_of_leaving()]
     made = census(THREE)
     made.recall(leaving)
@@ -113,6 +118,23 @@ def test_an_earlier_set_of_voters_counts_until_it_can_elect_nobody_any_more() ->
     assert [4, both[1:]] == [made.voters(ROOT), made.electorates(ROOT)]
     made.note(THREE, 3, 1)
     assert [4, ()] == [made.voters(ROOT), made.electorates(ROOT)]
+
+
+@pytest.mark.proves("REC-012", "REC-015")
+def test_machines_that_got_new_disks_at_once_speak_for_the_former_ones_of_their_addresses() -> None:
+    made = census(ROOT, ONE, TWO)
+    made.learn([gone(ONE), gone(TWO), record(THREE, endpoint=place(ONE)), record(HELPER, endpoint=place(TWO))], 2)
+    assert [5, ((THREE, HELPER),)] == [made.voters(ROOT), made.electorates(ROOT)]
+    made.note(THREE, 2, 1)
+    assert () == (made.voters(ROOT), made.electorates(ROOT))[1]
+
+
+def test_a_machine_elsewhere_does_not_speak_for_a_former_voter() -> None:
+    made = census(ROOT, ONE, TWO)
+    made.learn([gone(ONE), gone(TWO), record(THREE), record(HELPER)], 2)
+    made.note(THREE, 2, 1)
+    made.note(HELPER, 2, 1)
+    assert [5, ((ONE, TWO),)] == [made.voters(ROOT), made.electorates(ROOT)]
 
 
 def test_the_root_has_one_voice() -> None:

@@ -564,7 +564,8 @@ def test_a_root_that_starts_again_still_knows_which_voters_it_has_given_up() -> 
 @pytest.mark.proves("REC-015")
 def test_which_removed_voters_still_count_outlives_a_restart_of_the_root_and_not_of_others() -> None:
     net = start_all(fleet(Net("leaving"), collectors=2, sensors=1))
-    leaving = ((net["c2"].node, 7),), ((7, (net["c1"].node, net["c2"].node)),)
+    earlier = ((net["c1"].node, "10.0.0.2:1"), (net["c2"].node, "10.0.0.3:1"))
+    leaving = ((net["c2"].node, 7),), ((7, earlier),)
     recalled: dict[str, list[Any]] = {"root": [VotersRecalled(*leaving)], "c1": []}
     for name, expected in recalled.items():
         net[name].order(NoteLeaving(*leaving))

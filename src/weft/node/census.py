@@ -11,14 +11,13 @@ from msgspec.structs import asdict, astuple
 
 from weft.base.errors import UNREADABLE
 from weft.cores.topology.atlas import Located, NodeRecord
+from weft.cores.topology.messages import Electorates
 
 _PREFIX = "/TOPO/"
 NODES_MAX = 10_000  # nodes of one fleet
 ELECTORATES_MAX = 100  # earlier sets of voters of which too few know that they have ended
 Removed = tuple[tuple[bytes, int], ...]
 """Voters, each with the number of the write that removed it."""
-Electorates = tuple[tuple[int, tuple[bytes, ...]], ...]
-"""Sets of voters, each with the number of the write that ended it."""
 _decode_record = msgspec.json.Decoder(NodeRecord).decode
 
 
@@ -73,8 +72,8 @@ class Census:
         """Children with a live link."""
         self._leaving: dict[bytes, int] = {}
         """Voters whose record went with that number, of which no majority has heard yet."""
-        self._electorates: dict[int, tuple[bytes, ...]] = {}
-        """Earlier sets of voters that may still elect a root, by the number of the write that ended each."""
+        self._electorates: dict[int, tuple[tuple[bytes, str], ...]] = {}
+        """Earlier sets of voters that may still elect a root, with their endpoints, by the number of the write that ended each."""
         self._told: tuple[Any, Any] = ((), ())
         self._heard: dict[bytes, int] = {}
         """The highest number that each has reported."""
@@ -86,16 +85,19 @@ class Census:
         removed it. Otherwise a root that is cut off could declare all others dead, and be a majority of one. Neither can
         it add voters to outnumber them: an earlier set of voters counts, too, until it can elect nobody any more.
         """
-        before = {node: None for node in self.records if self.is_elector(node)}
+        before = self._electors()
         self._learn(pairs)
         for node in before:
             if not self.is_elector(node):
                 self._leaving[node] = number
         for node in [node for node in self._leaving if self.is_elector(node)]:
             del self._leaving[node]
-        has_changed = before != {node: None for node in self.records if self.is_elector(node)}
-        if before and has_changed and len(self._electorates) < ELECTORATES_MAX:
-            self._electorates.setdefault(number, tuple(before))
+        if before and before.keys() != self._electors().keys() and len(self._electorates) < ELECTORATES_MAX:
+            self._electorates.setdefault(number, tuple(before.items()))
+
+    def _electors(self) -> dict[bytes, str]:
+        """The endpoints of all that the records call first-level collectors."""
+        return {node: located.record.endpoint for node, located in self.records.items() if self.is_elector(node)}
 
     def news_of_leaving(self) -> tuple[Removed, Electorates] | None:
         """Removed voters and earlier sets of voters that still count; None: the same as at the last call."""
@@ -112,7 +114,16 @@ class Census:
 
     def electorates(self, root: bytes) -> tuple[tuple[bytes, ...], ...]:
         """The earlier sets of voters that may still elect a root, each without the root."""
-        return tuple(tuple(node for node in known if node != root) for known in self._electorates.values())
+        return tuple(self._others(known, root) for known in self._electorates.values())
+
+    def _others(self, known: Iterable[tuple[bytes, str]], root: bytes) -> tuple[bytes, ...]:
+        return tuple(self._now_at(node, endpoint) for node, endpoint in known if node != root)
+
+    def _now_at(self, node: bytes, endpoint: str) -> bytes:
+        """A voter, or the node that has its address now: its machine with a new disk, which cannot vote as the former one."""
+        if node in self.records:
+            return node
+        return next((new for new, located in self.records.items() if located.record.endpoint == endpoint), node)
 
     def _learn(self, pairs: Iterable[tuple[str, bytes | None]]) -> None:
         for key, value in pairs:
@@ -168,7 +179,7 @@ class Census:
     def _end_electorates(self, root: bytes) -> None:
         """Forget the sets of which so many know of their end, this root included, that the others are no majority."""
         for number, known in list(self._electorates.items()):
-            others = [node for node in known if node != root]
+            others = self._others(known, root)
             if sum(self._heard.get(node, 0) >= number for node in others) >= len(others) // 2:
                 del self._electorates[number]
 

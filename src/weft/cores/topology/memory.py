@@ -16,6 +16,7 @@ from typing import Final
 import msgspec
 
 from weft.base.memories import Memories
+from weft.cores.topology.messages import Electorates
 
 CORE: Final = "topology"
 
@@ -91,8 +92,7 @@ class Leaving(msgspec.Struct, array_like=True, frozen=True, gc=False):
     epoch: int = -1
     voters: tuple[tuple[bytes, int], ...] = ()
     """Node, and number of the write."""
-    electorates: tuple[tuple[int, tuple[bytes, ...]], ...] = ()
-    """Earlier sets of voters that may still elect a root: number of the write that ended each, and its nodes."""
+    electorates: Electorates = ()
 
 
 Memory = Promised | Root | Place | Starts | Candidates | GivenUp | Leaving

@@ -110,20 +110,22 @@ class NoteDiverged(msgspec.Struct, frozen=True, gc=False):
     """
 
 
+Electorates = tuple[tuple[int, tuple[tuple[bytes, str], ...]], ...]
+"""Earlier sets of voters that may still elect a root: the number of the write that ended each, its nodes and their endpoints."""
+
+
 class NoteLeaving(msgspec.Struct, frozen=True, gc=False):
     """Order, at the root: voters that are removed, each with the number of the write, while no majority has it (REC-015)."""
 
     voters: tuple[tuple[bytes, int], ...]
-    electorates: tuple[tuple[int, tuple[bytes, ...]], ...] = ()
-    """Earlier sets of voters that may still elect a root, each with the number of the write that ended it."""
+    electorates: Electorates = ()
 
 
 class VotersRecalled(msgspec.Struct, frozen=True, gc=False):
     """Event: a root that has started again still counts these voters, which it had removed: see `NoteLeaving`."""
 
     voters: tuple[tuple[bytes, int], ...]
-    electorates: tuple[tuple[int, tuple[bytes, ...]], ...] = ()
-    """Earlier sets of voters that may still elect a root, each with the number of the write that ended it."""
+    electorates: Electorates = ()
 
 
 class RecordWritten(msgspec.Struct, frozen=True, gc=False):
