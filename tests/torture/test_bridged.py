@@ -9,7 +9,7 @@ import zmq
 from weft.torture import bridged
 from weft.torture.book import Book
 from weft.torture.bridged import CALL, REPLY, Caller, Far, sealed, unsealed
-from weft.torture.clients import Machine
+from weft.torture.clients import Away, Machine
 
 
 @pytest.fixture
@@ -33,6 +33,30 @@ def test_what_was_altered_on_the_way_is_no_call_and_a_probe_is_still_answered(fa
     assert ("", {}) == (unsealed(altered), dict(far.served))
     assert [b"peer", b"", b"pong", b"now", b"sensor-2-1"] == far.answer("sensor-2-1", [b"peer", b"", b"ping", b"now"])
     assert [] == far.answer("sensor-2-1", [b"peer", b"nothing"])
+
+
+@pytest.mark.parametrize(
+    ("said", "place"),
+    [
+        (b'{"a@far":{"ip":"10.77.0.2","port":5256,"_dbp":{}}}', "tcp://10.77.0.2:5256"),
+        (b'{"a@far":{"hp":"10.77.0.2","port":5256,"_dbp":{}}}', ""),
+        (b'{"b@far":{"ip":"10.77.0.2","port":5256,"_dbp":{}}}', ""),
+        (b'{"a@far":{"ip":"10.77.0.2","port":5256,"_dbp":{},"inte\xf2val":1}}', None),
+        (b'{"a@far":{"ip":"10.77.0.2","port":5256,"_dbp"z{}}}', None),
+    ],
+)
+def test_an_answer_of_the_broker_that_was_altered_on_the_way_ends_no_caller(
+    far: Far, monkeypatch: pytest.MonkeyPatch, said: bytes, place: str | None
+) -> None:
+    caller = Caller(far.at, far.book, "1", "127.0.0.1:2", [far])
+    caller.context = zmq.Context()
+    monkeypatch.setattr(bridged, "requested", lambda *_: [REPLY, b"now", said])
+    if place is None:
+        with pytest.raises(Away):
+            caller._place("a@far")
+    else:
+        assert place == caller._place("a@far")
+    caller.context.term()
 
 
 def test_an_answer_that_is_anothers_is_no_acknowledgement(far: Far, monkeypatch: pytest.MonkeyPatch) -> None:

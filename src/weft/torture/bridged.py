@@ -13,7 +13,7 @@ import zmq
 
 from weft.torture import limits
 from weft.torture.book import Book
-from weft.torture.clients import LOCAL, Away, Client, Machine, Service, requested
+from weft.torture.clients import LOCAL, Away, Client, Machine, Service, read_json, requested
 from weft.torture.files import FAR_NET
 
 CALL: Final = b"torture"
@@ -78,8 +78,9 @@ class Caller(Client):
         """Where a service is called, according to the near broker; empty: nowhere now."""
         assert self.context is not None
         said = requested(self.context, f"tcp://{self.broker}", b"u_U", name.encode())
-        record = json.loads(said[2]).get(name) if said[0] == REPLY and len(said) > 2 else None
-        return f"tcp://{record['ip']}:{record['port']}" if isinstance(record, dict) and record.get("port") else ""
+        record = read_json(said[2]).get(name) if said[0] == REPLY and len(said) > 2 else None
+        ip, port = (record.get("ip"), record.get("port")) if isinstance(record, dict) else ("", 0)
+        return f"tcp://{ip}:{port}" if ip and port else ""
 
     def _call(self, name: str, place: str) -> None:
         assert self.context is not None

@@ -126,11 +126,17 @@ def ask(at: Machine, path: str, body: Any = None, patience_s: float = limits.ANS
         else:
             link.request("POST", path, json.dumps(body), {"content-type": "application/json"})
         answer = link.getresponse()
-        return answer.status, json.loads(answer.read() or b"null")
-    except ValueError:
-        raise Away(path) from None
+        return answer.status, read_json(answer.read() or b"null")
     finally:
         link.close()
+
+
+def read_json(said: bytes) -> Any:
+    """What an answer says; Away if it was altered on the way so that it says nothing."""
+    try:
+        return json.loads(said)
+    except ValueError:
+        raise Away("an answer that cannot be read") from None
 
 
 class Configuration(Client):
