@@ -85,8 +85,11 @@ class Census:
         removed it. Otherwise a root that is cut off could declare all others dead, and be a majority of one. Neither can
         it add voters to outnumber them: an earlier set of voters counts, too, until it can elect nobody any more.
         """
+        changed = [pair for pair in pairs if pair[0].startswith(_PREFIX)]
+        if not changed:
+            return
         before = self._electors()
-        self._learn(pairs)
+        self._learn(changed)
         for node in before:
             if not self.is_elector(node):
                 self._leaving[node] = number
@@ -128,7 +131,7 @@ class Census:
     def _learn(self, pairs: Iterable[tuple[str, bytes | None]]) -> None:
         for key, value in pairs:
             parts = key.split("/")
-            if not key.startswith(_PREFIX) or len(parts) != 5 or parts[3] != "node":
+            if len(parts) != 5 or parts[3] != "node":
                 continue
             try:
                 node = bytes.fromhex(parts[4])

@@ -1,5 +1,6 @@
 """What a root knows of its voters: which number a majority of them has, and whether most of them have a link to it."""
 
+from collections.abc import Iterable
 from typing import NamedTuple
 
 from weft.base.now import Now
@@ -82,21 +83,17 @@ class Majority:
 
         And so many of each earlier set of voters that the others of it can elect no root that lacks it (REC-012).
         """
-        return min([self._of_majority(), *(self._of_earlier(voters) for voters in self._electorates)])
+        earlier = [self._number_of(self._among(voters), len(voters) // 2) for voters in self._electorates]
+        return min([self._number_of(self.nodes.values(), self.voters // 2), *earlier])
 
-    def _of_earlier(self, voters: tuple[bytes, ...]) -> int:
-        needed = len(voters) // 2  # in addition to this root
-        if not needed:
-            return self.context.store.number
-        known = [self.nodes[node] for node in voters if node in self.nodes]
-        numbers = sorted((self._safe(each) for each in known if each.is_voter), reverse=True)
-        return numbers[needed - 1] if len(numbers) >= needed else 0
+    def _among(self, voters: tuple[bytes, ...]) -> list[Report]:
+        return [self.nodes[node] for node in voters if node in self.nodes]
 
-    def _of_majority(self) -> int:
-        others = self.voters // 2  # in addition to this root
-        numbers = sorted((self._safe(each) for each in self.nodes.values() if each.is_voter), reverse=True)
+    def _number_of(self, reports: Iterable[Report], others: int) -> int:
+        """The highest number that so many of these voters have, in addition to this root."""
         if not others:
             return self.context.store.number
+        numbers = sorted((self._safe(each) for each in reports if each.is_voter), reverse=True)
         return numbers[others - 1] if len(numbers) >= others else 0
 
     def _safe(self, report: Report) -> int:
