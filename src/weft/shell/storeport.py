@@ -33,6 +33,7 @@ from weft.cores.store.messages import (
     HangUp,
 )
 from weft.shell.kernel import Address
+from weft.shell.listening import stop_listening
 
 CLIENTS: Final = "store-clients"
 JOIN: Final = "store-join"
@@ -238,7 +239,7 @@ class StorePort:
     async def close(self) -> None:
         """Close all connections."""
         if self._server is not None:
-            self._server.close()
+            await stop_listening(self._server)
         for task in self._dialling.values():
             task.cancel()
         for connection in list(self._connections.values()):

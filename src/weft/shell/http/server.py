@@ -40,6 +40,7 @@ from weft.shell.http.messages import (
     event,
     refusal,
 )
+from weft.shell.listening import stop_listening
 
 EVERYWHERE: Final = ("0.0.0.0", "::")  # noqa: S104  # told apart, not bound
 REFUSALS: Final = range(400, 502)
@@ -79,7 +80,7 @@ class Server:
     async def close(self) -> None:
         """Stop listening; streams are cut, and answers in progress get a moment to finish."""
         if self._server is not None:
-            self._server.close()
+            await stop_listening(self._server)
         for task in self._streams:
             task.cancel()
         if answering := self._tasks - self._streams:
