@@ -88,6 +88,16 @@ def test_refuses():
     counter.add(3)
     assert ([3], 3) == (counter.told, counter.count)
 """
+FREEZING = """\
+import gc
+import pytest
+@pytest.hookimpl(wrapper=True)
+def pytest_collection(session):
+    yield
+    gc.freeze()
+"""
+"""What is loaded is hidden from Python's collector, as `tests/conftest.py` does."""
+LATE = (WEAK + STRONG).replace("    counter =", "    from weft.toy import Counter\n    counter =").partition("\n")[2]
 
 
 @pytest.mark.prove("programs that run tests of their own")
@@ -97,6 +107,7 @@ def test_refuses():
     [
         (WEAK, "", ["(3) * 1000", "number >= LIMIT", "pass", "pass"], 1),
         (WEAK + STRONG, "", [], 1),
+        (LATE, "", [], 1),
         (
             WEAK + STRONG,
             "- `src/weft/toy.py` `Counter.unused`, drop a not: `not self.count` becomes `self.count`\n  Nobody calls it.\n",
@@ -104,7 +115,7 @@ def test_refuses():
             0,
         ),
     ],
-    ids=["weak", "strong", "strong, and the rest is listed"],
+    ids=["weak", "strong", "loaded late", "strong, and the rest is listed"],
 )
 def test_a_weak_test_leaves_survivors_and_a_strong_one_none(
     tests: str, listed: str, survivors: list[str], code: int, tmp_path: Path
@@ -112,6 +123,7 @@ def test_a_weak_test_leaves_survivors_and_a_strong_one_none(
     for path, text in {
         "src/weft/__init__.py": "",
         "src/weft/toy.py": CORE,
+        "tests/conftest.py": FREEZING,
         "tests/toy/test_toy.py": tests,
         "docs/mutants.md": listed,
         "pyproject.toml": '[tool.pytest.ini_options]\naddopts = ["--import-mode=importlib"]\n',
