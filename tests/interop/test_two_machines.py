@@ -1,5 +1,6 @@
 """Three machines in namespaces, by the words of docs/second-machine.md, one after the other: a closed fabric that does everything."""
 
+import json
 import os
 import re
 import shlex
@@ -126,7 +127,7 @@ SAYS: Final[dict[str, Callable[[str], bool]]] = {
 """What a command says when it has worked, by its first words."""
 
 
-@pytest.mark.proves("SEC-050")
+@pytest.mark.proves("SEC-050", "TOP-004")
 def test_three_machines_by_the_words_of_its_page(machines: dict[int, Machine]) -> None:
     token = ""
     lines = lines_of_page()
@@ -146,6 +147,8 @@ def test_three_machines_by_the_words_of_its_page(machines: dict[int, Machine]) -
         else:
             holds = next(says for start, says in SAYS.items() if told.startswith(start))
             machine.until(words, holds)
+    tree = json.loads(machines[1].run(["status", "--json"]))["tree"]
+    assert {host_of(number) for number in machines} == {place["endpoint"].partition(":")[0] for place in tree}
     watch = machines[1].running[-1]
     assert watch.wait(PATIENCE_S) == 0, machines[1].said()
     assert "hello" in machines[1].said()

@@ -12,7 +12,9 @@ from weft.base.now import SECOND
 from weft.cores.topology.messages import (
     ChildIs,
     LearnPairs,
+    NodeJoined,
     NodeLeft,
+    NodePromoted,
     NodesStopped,
     NoteLeaving,
     RootLeft,
@@ -126,6 +128,22 @@ def test_above_the_fan_out_collectors_are_added_and_children_spread_evenly_with_
     assert loads[-1] - loads[0] <= 1
     assert 18 == len(branches(net)) + sum(loads)
     assert [] == net.wrong
+
+
+@pytest.mark.proves("CFG-091", part="a group gets one more collector: `topo.promoted`")
+def test_each_collector_that_is_added_for_the_fan_out_is_told_by_the_root() -> None:
+    net = Net("fanout")
+    net.configure(site={"members": ["10.0.0.0/16"], "fanout": 2})
+    net.add("root", ROOT, level="root")
+    for i in range(8):
+        net.add(f"s{i}", f"10.0.2.{i + 1}:27500", join=(ROOT,))
+    start_all(net)
+    promoted = [event for event in net["root"].events if isinstance(event, NodePromoted)]
+    first = next(event for event in net["root"].events if isinstance(event, NodeJoined))
+    assert "collector" == first.level
+    assert {first.name, *(event.name for event in promoted)} == {collector.name for collector in branches(net)}
+    assert {("site", ROOT)} == {(event.group, event.parent) for event in promoted}
+    assert 3 <= len(promoted) + 1 == len(branches(net))
 
 
 @pytest.mark.proves("TOP-006")

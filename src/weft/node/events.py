@@ -169,6 +169,12 @@ EVENTS: Final[dict[type, Event]] = {
     ),
     topology.NodeJoined: Event("topo.joined", "info", "The root has given a node its place.", "Nothing."),
     topology.NodeLeft: Event("topo.left", "warning", "A node was stopped, or a dead collector replaced.", "See `why`."),
+    topology.NodePromoted: Event(
+        "topo.promoted",
+        "info",
+        "A node is a collector of its group from now on: the others had too many children, or one of them is dead.",
+        "Nothing; [group] `fanout` says how many children are too many.",
+    ),
     topology.NodeUnassigned: Event(
         "topo.unassigned", "warning", "No group wants this node.", "Add it to the members of a group."
     ),
@@ -359,6 +365,12 @@ EVENTS: Final[dict[type, Event]] = {
         "warning",
         "What waits for the parent takes half of the journal's room; or, with `is_high` false, less than a quarter of it again.",
         "Mend the way to the parent, or give [journal] more megabytes; beyond nine tenths the oldest is given up.",
+    ),
+    carrier.CaughtUp: Event(
+        "carrier.caught-up",
+        "info",
+        "The parent has the records that waited when it took this node (told of 64 and more).",
+        "Nothing.",
     ),
     carrier.LakeUnknown: Event(
         "carrier.lake-unknown",

@@ -27,6 +27,7 @@ from weft.cores.carrier.messages import (
     Welcome,
 )
 from weft.cores.carrier.outbox import Outbox
+from weft.cores.carrier.spool import Backlog
 from weft.cores.carrier.states import TABLE, On, State
 from weft.wire.carried import is_mail
 from weft.wire.hop import VERSION
@@ -40,6 +41,7 @@ class Child:
 
     def __init__(self, context: Context, chance: Chance, outbox: Outbox, intake: Intake) -> None:
         self.context, self.outbox, self.intake, self.dispatch = context, outbox, intake, intake.dispatch
+        self._backlog = Backlog(context, outbox)
         self.state = State.NONE
         self.endpoint = self.parent_name = ""
         self.parent: bytes | None = None
@@ -300,6 +302,7 @@ class Child:
         self._beat_ns = beat_ms * MILLISECOND
         self._dead_ns = max(min(welcome.dead, limits.DEAD_MS_MAX), 3 * beat_ms) * MILLISECOND
         self.context.tell(ParentJoined(welcome.name, welcome.node))
+        self._backlog.begin()
         self.take_up(welcome, before, now)
 
     def take_up(self, welcome: Welcome, before: State, now: Now) -> None:
@@ -325,6 +328,7 @@ class Child:
             self.dispatch.up.go_back()
         self._win, self._winb = hack.win, hack.winb
         self._release(hack)
+        self._backlog.look()
 
     def _answer_senders(self) -> None:
         """Tell waiting senders what became of their mail (CHN-030)."""

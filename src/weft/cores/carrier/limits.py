@@ -26,6 +26,7 @@ VOLATILE_PERCENT: Final = 25  # for volatile mail: beyond it, mail ends as `over
 MET_PERCENT: Final = 20  # for the identities of mail: beyond it, the window without news for longest is dropped
 WINDOW_COST: Final = 500  # bytes of memory for one origin's era, and
 PAGE_COST: Final = 400  # of each page of its numbers
+BACKLOG_MIN: Final = BATCH_MESSAGES_MAX  # records that waited; with fewer, one multipart is all of it
 DELIVERY_NS: Final = 10 * SECOND  # volatile mail waits for a link no longer than this (CHN-031)
 VOLATILE_MAX: Final = 10_000  # pieces of volatile mail waiting for one node: 1,000/s for DELIVERY_NS
 VOLATILE_BYTES_MAX: Final = 16 << 20

@@ -15,6 +15,7 @@ __all__ = [
     "Beat",
     "Bye",
     "CarrierSettings",
+    "CaughtUp",
     "ChildJoined",
     "ChildLost",
     "ChildRefused",
@@ -303,6 +304,12 @@ class SpoolDropped(msgspec.Struct, frozen=True, gc=False):
 
     records: int
     spans: tuple[Span, ...]
+
+
+class CaughtUp(msgspec.Struct, frozen=True, gc=False):
+    """Event: the parent has all records that waited when it welcomed this node; told only if many did."""
+
+    records: int
 
 
 class SpoolHigh(msgspec.Struct, frozen=True, gc=False):

@@ -465,6 +465,10 @@ class Outbox:
         unsent = self.given - self.held
         return max(self.safe_lsn, self._slots[unsent][0] - 1 if unsent < len(self._slots) else self._upto)
 
+    def has_gone(self, lsn: int) -> bool:
+        """Whether the parent holds every carried record up to `lsn`."""
+        return self._upto >= lsn and (not self._slots or self._slots[0][0] > lsn)
+
     def oldest_at(self) -> int:
         """The origin's time of the oldest unsafe record in memory; 0: none known."""
         if self.safe < self.given:

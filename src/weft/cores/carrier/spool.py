@@ -12,8 +12,8 @@ from weft.base.records import Carried, EraRecord, LostRecord, Record, StreamReco
 from weft.base.spool import DropOldest, FetchRecords, RecordsFetched, Span
 from weft.cores.carrier import limits
 from weft.cores.carrier.context import Context
-from weft.cores.carrier.messages import AnnounceDamage, SpoolHigh
-from weft.cores.carrier.outbox import is_carried, weight
+from weft.cores.carrier.messages import AnnounceDamage, CaughtUp, SpoolHigh
+from weft.cores.carrier.outbox import Outbox, is_carried, weight
 from weft.wire.carried import MAIL_STREAMS, is_mail
 
 WHY = "spool-full"
@@ -103,6 +103,30 @@ class HighWater:
         if is_high is not self._is_high:
             self._is_high = is_high
             self._context.tell(SpoolHigh(is_high, counters.spool_records, counters.spool_bytes, room))
+
+
+class Backlog:
+    """Tells when the parent has the records that waited while there was no link to it (CFG-091)."""
+
+    def __init__(self, context: Context, outbox: Outbox) -> None:
+        self._context, self._outbox = context, outbox
+        self._upto: int | None = None
+        self._held = 0
+
+    def begin(self) -> None:
+        """The link is up: what waits now is the backlog."""
+        newest = self._outbox.seen_lsn
+        self._upto = None if self._outbox.has_gone(newest) else newest
+        self._held = self._context.counters.held
+
+    def look(self) -> None:
+        """The parent has acknowledged something: tell once if that was the rest of the backlog."""
+        if self._upto is None or not self._outbox.has_gone(self._upto):
+            return
+        self._upto = None
+        records = self._context.counters.held - self._held
+        if records >= limits.BACKLOG_MIN:
+            self._context.tell(CaughtUp(records))
 
 
 class Damages:

@@ -23,6 +23,7 @@ __all__ = [
     "NameTaken",
     "NodeJoined",
     "NodeLeft",
+    "NodePromoted",
     "NodeSeen",
     "NodeUnassigned",
     "NodeVanished",
@@ -259,6 +260,15 @@ class NodeLeft(msgspec.Struct, frozen=True, gc=False):
     name: str
     endpoint: str
     why: str
+
+
+class NodePromoted(msgspec.Struct, frozen=True, gc=False):
+    """Event, at the root: a node becomes a collector of its group, which has too many children or a dead collector."""
+
+    name: str
+    endpoint: str
+    group: str
+    parent: str
 
 
 class NodeUnassigned(msgspec.Struct, frozen=True, gc=False):

@@ -14,6 +14,7 @@ from weft.cores.topology import limits
 from weft.cores.topology.atlas import Group, Located, NodeRecord
 from weft.cores.topology.context import Context
 from weft.cores.topology.groups import Guest
+from weft.cores.topology.messages import NodePromoted
 from weft.cores.topology.tree import Tree
 
 ANY: Group = Group()
@@ -183,6 +184,7 @@ class Planner:
         """Make a leaf a collector of its group."""
         parent = self.tree.least(self.above(located.group))
         record = msgspec.structs.replace(located.record, **self._under(parent, "branch"))
+        self.context.tell(NodePromoted(record.name, record.endpoint, located.group, parent))
         return self.put(located.node, located.group, record)
 
     def candidate(self, among: Iterable[Located]) -> Located | None:
