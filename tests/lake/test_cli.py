@@ -103,7 +103,9 @@ def test_verify_finds_what_is_not_as_it_was_written(lake: Layout, capsys: pytest
 def test_verify_compares_the_manifest_inside_the_file(lake: Layout, capsys: pytest.CaptureFixture[str]) -> None:
     manifest = lake.manifest("samples", DRAIN, 2)
     manifest.write_bytes(manifest.read_bytes().replace(b"[13,17]", b"[13,18]"))
-    assert "its manifest says what the file does not" in said(capsys, "verify", "--lake", str(lake.root), "--deep")
+    assert "the manifest inside the file differs from the one beside it" in said(
+        capsys, "verify", "--lake", str(lake.root), "--deep"
+    )
 
 
 @pytest.mark.proves("PIP-091", part="schema")

@@ -1,4 +1,4 @@
-"""PyArrow without what it loads beside: numpy and pandas, which are three quarters of what it costs to load."""
+"""Loads PyArrow without numpy and pandas, which take three quarters of its loading time."""
 
 import sys
 from collections.abc import Iterator
@@ -6,7 +6,7 @@ from contextlib import contextmanager
 
 
 class _Absent:
-    """Says that a package is not installed."""
+    """An import finder that reports one package as not installed."""
 
     def __init__(self, name: str) -> None:
         self.name = name
@@ -18,10 +18,10 @@ class _Absent:
 
 @contextmanager
 def without(name: str) -> Iterator[None]:
-    """Import something without a package that it would load if it could.
+    """Within this block an `import` of the package `name` fails, as if it were not installed.
 
-    PyArrow loads pandas, a second on a small machine, only to ask whether some value is of a type of pandas, be it an
-    instant in the answer; and numpy, a fifth of the start of `weft sql`, for arrays that nobody asks for here.
+    PyArrow imports pandas only to ask whether a value has a type of pandas; that costs a second on a small machine. It
+    imports numpy for arrays that nobody here asks for; that is a fifth of the start of `weft sql`.
     """
     absent = _Absent(name)
     sys.meta_path.insert(0, absent)
@@ -32,12 +32,16 @@ def without(name: str) -> Iterator[None]:
 
 
 def load_alone() -> None:
-    """Load what writing a segment needs, for a process in which nobody wants arrays of numpy: PyArrow forgets no absence."""
+    """Load the modules of PyArrow that write a segment, without numpy and pandas.
+
+    Only for a process that never needs numpy arrays: PyArrow looks for numpy once and then works without it until the
+    process ends. Does nothing if PyArrow is already loaded.
+    """
     if "pyarrow" in sys.modules:
         return
     with without("numpy"), without("pandas"):
         import pyarrow as pa
         import pyarrow.compute
-        import pyarrow.parquet  # as the line before: later imports find it loaded
+        import pyarrow.parquet
 
-        pa.array([])  # here it looks for pandas, once
+        pa.array([])  # here PyArrow looks for pandas, once

@@ -8,7 +8,7 @@ import msgspec
 from weft.lake.layout import Layout
 from weft.lake.manifest import Manifest, SegmentFault
 from weft.lake.reader import Source
-from weft.lake.segments import METADATA_KEY, spoken
+from weft.lake.segments import METADATA_KEY, manifest_in_file
 
 
 class Found(NamedTuple):
@@ -22,15 +22,14 @@ class Found(NamedTuple):
     """`segment-gone`, `segment-changed` or `segment-unreadable`; None if the segment is intact."""
     why: str = ""
     bytes: int = 0
-    """Number of segments that were read and are intact."""
+    """Size of the file if all of it was read and is intact; else 0."""
 
 
 def audit(lake: Layout, stream: str, *, deep: bool = False) -> Iterator[Found]:
-    """Every segment of a stream, drain by drain.
+    """Check every segment of a stream, drain by drain.
 
-    A broken chain ends the audit of that drain, because nothing after the break can be proved.
-
-    `deep` reads every file: its hash, its rows, and the manifest inside.
+    A broken chain ends the audit of that drain, because nothing after the break can be proved. Without `deep`, a file
+    is only compared in size; with it, every file is read: its hash, its rows, and the manifest inside.
     """
     source = Source(lake, stream)
     for drain, (end, _) in source.latest().items():
@@ -69,6 +68,8 @@ def _read(found: Found, manifest: Manifest, data: bytes) -> Found:
     if metadata.num_rows != manifest.rows:
         return found._replace(fault="segment-changed", why=f"{metadata.num_rows} rows, {manifest.rows} by its manifest")
     inside = (metadata.metadata or {}).get(METADATA_KEY)
-    if inside is None or msgspec.json.decode(inside) != msgspec.json.decode(spoken(manifest)):
-        return found._replace(fault="segment-changed", why="its manifest says what the file does not")
+    if inside is None or msgspec.json.decode(inside) != msgspec.json.decode(manifest_in_file(manifest)):
+        return found._replace(
+            fault="segment-changed", why="the manifest inside the file differs from the one beside it"
+        )
     return found._replace(bytes=len(data))

@@ -1,7 +1,7 @@
-"""Payloads of the other streams as canonical JSON text, so that Spark needs no decoder in Python (LAK-012).
+"""Payloads of all streams but `samples` as canonical JSON text, so that Spark needs no decoder in Python (LAK-012).
 
-Keys are sorted text, there are no spaces, text is UTF-8 unescaped, binary becomes `{"$b": base64}`, nil null. A payload
-that cannot be decoded in its declared format has no body; it has an error of the closed list PIP-031 instead.
+Keys are text and sorted, there are no spaces, text is UTF-8 unescaped, binary becomes `{"$b": base64}`, nil becomes
+null. A payload that cannot be decoded in its declared format has no body, but an error from the closed list PIP-031.
 """
 
 from base64 import b64encode
@@ -12,7 +12,7 @@ from typing import Any, Final, NamedTuple
 
 import msgspec
 
-DEPTH_MAX: Final = 64  # nested arrays and maps; deeper nesting is an attack or a mistake (section 9)
+DEPTH_MAX: Final = 64  # nested arrays and maps; deeper nesting is an attack or a mistake
 RAW_BYTES_MAX: Final = 1 << 20  # at most this much of a payload is kept (LAK-013)
 RAW: Final = "raw"
 """The format of payloads that declare no other format."""
@@ -40,7 +40,7 @@ class Mask(NamedTuple):
 
 
 class BadBody(Exception):
-    """Raised inside the recursion; carries the error of PIP-031 to the caller."""
+    """A value that has no canonical JSON. Its text is the error of PIP-031."""
 
 
 def body_of(payload: bytes, attributes: Mapping[str, Any], usual: str = "msgpack") -> Body:
@@ -71,7 +71,7 @@ def decoded(payload: bytes, decode: Callable[[bytes], str]) -> Body:
 
 
 def kept(payload: bytes) -> tuple[bytes, dict[str, str]]:
-    """The raw bytes to keep, and a note about the rest: at most 1 MiB is kept, with length and SHA-256 (LAK-013)."""
+    """The first 1 MiB of a payload; and if that is not all of it, attributes with its whole length and SHA-256 (LAK-013)."""
     if len(payload) <= RAW_BYTES_MAX:
         return payload, {}
     from hashlib import sha256
@@ -105,14 +105,14 @@ class Tagged(NamedTuple):
 
 
 def _plain(value: Any, depth: int) -> Any:
-    """A value in the terms of JSON. Anything but a number, text, bool or nil is converted by a row of a table."""
+    """A value that JSON can express. Numbers, text, bools and nil stay; other types are converted as `_PLAIN` says."""
     kind = type(value)
     if kind is str or kind is int or kind is bool or value is None:
         return value
     if depth > DEPTH_MAX:
         raise BadBody("too-long")
     plain = _PLAIN.get(kind)
-    return plain(value, depth + 1) if plain else str(value)  # a timestamp extension, decoded
+    return plain(value, depth + 1) if plain else str(value)  # of other types only timestamps occur
 
 
 def _finite(value: float, _depth: int) -> float:

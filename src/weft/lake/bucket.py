@@ -1,8 +1,8 @@
-"""The requests that a lake needs of an S3-compatible object store, signed with version 4 of Amazon's signatures (PIP-105).
+"""The requests that a lake makes to an S3-compatible object store, signed with Amazon's Signature Version 4 (PIP-105).
 
-Six requests: get, head, put, conditional put, delete, list. Keys are those of the environment, under the names that all
-tools of this protocol read. A request that got no answer, or one that says *later*, is repeated a few times. What the
-store refuses becomes an OSError, as of a disk.
+Six requests: get, head, put, conditional put, delete, list. The access keys come from the environment, from the
+variables that all S3 tools read. A request without an answer, or with an answer from `LATER`, is tried `TRIES` times.
+What the store refuses becomes an OSError, as if it were a disk.
 """
 
 import errno
@@ -22,9 +22,9 @@ from urllib.parse import quote, unquote, urlsplit
 
 from weft.base.errors import UserError
 
-TIMEOUT_S: Final = 3.0  # seconds without a byte; a node that ends waits 10 s for its recorder
+TIMEOUT_S: Final = 3.0  # without a byte; a node that ends waits 10 s for its recorder
 TRIES: Final = 3
-PAUSE_S: Final = 0.2  # seconds before the second try; doubled before the third
+PAUSE_S: Final = 0.2  # before the second try; doubled before the third
 BODY_MAX: Final = 256 << 20  # bytes of an answer: a segment has at most 32 MiB before it is packed
 LIST_PAGES_MAX: Final = 10_000  # of 1,000 names each
 TEXT_MAX: Final = 300  # characters of a store's error
@@ -41,7 +41,7 @@ FAULTS: Final[dict[int | str, int]] = {
     "XMinioAdminBucketQuotaExceeded": errno.ENOSPC,
     "XMinioStorageFull": errno.ENOSPC,
 }
-"""The error of a file system that an answer amounts to, by status or by the store's own code; else EIO."""
+"""The errno of an answer, looked up by the store's own code, then by the status. Any other answer is EIO."""
 
 _CODE: Final = re.compile(rb"<Code>([^<]*)</Code>")
 _MESSAGE: Final = re.compile(rb"<Message>([^<]*)</Message>")
@@ -54,9 +54,10 @@ assert TIMEOUT_S * TRIES < 10, "else a node cannot end while its store is away"
 
 
 class Access(NamedTuple):
-    """Where the store is, and who asks."""
+    """Where the store is, and the keys that sign requests to it."""
 
     endpoint: str
+    """`https://host:port`, without a path."""
     region: str
     key_id: str
     secret: str
@@ -64,7 +65,7 @@ class Access(NamedTuple):
 
 
 def access_of(environ: Mapping[str, str]) -> Access:
-    """What the environment says. UserError `no-keys`, `bad-endpoint`."""
+    """The access that the environment variables describe. UserError `no-keys`, `bad-endpoint`."""
     key_id, secret = environ.get("AWS_ACCESS_KEY_ID", ""), environ.get("AWS_SECRET_ACCESS_KEY", "")
     if not key_id or not secret:
         text = "a lake in an object store needs its keys in the environment"
@@ -79,7 +80,7 @@ def access_of(environ: Mapping[str, str]) -> Access:
 
 
 class Request(NamedTuple):
-    """What is signed."""
+    """The parts of a request that its signature covers."""
 
     method: str
     path: str
@@ -98,31 +99,31 @@ def signed(request: Request, access: Access, stamp: str) -> str:
     names = sorted(request.headers)
     lines = "".join(f"{name}:{request.headers[name].strip()}\n" for name in names)
     canonical = f"{request.method}\n{request.path}\n{request.query}\n{lines}\n{';'.join(names)}\n{request.digest}"
-    wanted = f"AWS4-HMAC-SHA256\n{stamp}\n{scope}\n{sha256(canonical.encode()).hexdigest()}"
+    to_sign = f"AWS4-HMAC-SHA256\n{stamp}\n{scope}\n{sha256(canonical.encode()).hexdigest()}"
     key = f"AWS4{access.secret}".encode()
     for part in scope.split("/"):
         key = hmac(key, part.encode(), sha256).digest()
-    signature = hmac(key, wanted.encode(), sha256).hexdigest()
+    signature = hmac(key, to_sign.encode(), sha256).hexdigest()
     who = f"Credential={access.key_id}/{scope}"
     return f"AWS4-HMAC-SHA256 {who},SignedHeaders={';'.join(names)},Signature={signature}"
 
 
 class Answer(NamedTuple):
-    """What the store has said."""
+    """The answer of the store to one request."""
 
     status: int
     headers: Mapping[str, str]
     body: bytes
 
     def fault(self, what: str) -> OSError:
-        """The answer as an error of a disk."""
+        """The answer as an OSError; `what` was asked."""
         code = _text(_CODE, self.body)
         number = FAULTS.get(code, FAULTS.get(self.status, errno.EIO))
         return OSError(number, f"{what}: {self.status} {code} {_text(_MESSAGE, self.body)}".rstrip())
 
 
 class Listed(NamedTuple):
-    """An object, or what begins with a prefix."""
+    """One entry of a list: an object, or a prefix that several objects share."""
 
     name: str
     """Without the prefix that was asked for, and without a slash."""
@@ -133,7 +134,7 @@ class Listed(NamedTuple):
 
 
 class Bucket:
-    """One bucket over one connection. Threads take turns. Each call raises OSError if the store refuses."""
+    """One bucket over one connection, which threads use in turn. Each call raises OSError if the store refuses."""
 
     def __init__(self, name: str, access: Access) -> None:
         self.name, self.access = name, access
@@ -148,11 +149,11 @@ class Bucket:
 
     def get(self, key: str) -> bytes:
         """The bytes of an object; FileNotFoundError if it does not exist."""
-        return self._done("GET", key).body
+        return self._send_or_raise("GET", key).body
 
     def head(self, key: str) -> Listed | None:
         """Size and time of an object; None if it does not exist."""
-        answer = self._asked("HEAD", key)
+        answer = self._send("HEAD", key)
         if answer.status == 404:
             return None
         if answer.status != 200:
@@ -162,13 +163,13 @@ class Bucket:
         return Listed(key, is_prefix=False, size=size, at_ns=round(at.timestamp()) * 1_000_000_000)
 
     def put(self, key: str, data: bytes) -> None:
-        """Write an object, in place of an earlier one."""
-        self._done("PUT", key, data)
+        """Write an object; replaces one that exists."""
+        self._send_or_raise("PUT", key, data)
 
     def put_new(self, key: str, data: bytes) -> None:
         """Write an object that does not exist yet; FileExistsError if one with other bytes does.
 
-        Equal bytes are ours: the answer to an earlier try was lost.
+        If one with equal bytes exists, an earlier try has written it and its answer was lost: that is success.
         """
         answer = self.put_once(key, data)
         if answer.status == 412 and self.get(key) == data:
@@ -178,16 +179,19 @@ class Bucket:
 
     def put_once(self, key: str, data: bytes) -> Answer:
         """The answer to a conditional put: 200, or 412 if the object exists."""
-        return self._asked("PUT", key, data, headers={"if-none-match": "*"})
+        return self._send("PUT", key, data, headers={"if-none-match": "*"})
 
     def delete(self, key: str) -> None:
         """Delete an object, if it exists."""
-        answer = self._asked("DELETE", key)
+        answer = self._send("DELETE", key)
         if answer.status not in (200, 204, 404):
             raise answer.fault(self._what("DELETE", key))
 
     def below(self, prefix: str, most: int = 1_000) -> Iterator[Listed]:
-        """Objects whose keys begin with a prefix and have no slash behind it, and the prefixes one level below."""
+        """What lies directly below a prefix: objects with no further slash in their keys, and the prefixes one level down.
+
+        `most`: how many entries one request asks for.
+        """
         token = ""
         for _ in range(LIST_PAGES_MAX):
             query = {
@@ -197,23 +201,25 @@ class Bucket:
                 "max-keys": str(most),
                 "prefix": prefix,
             }
-            answer = self._done("GET", "", query=query | ({"continuation-token": token} if token else {}))
+            answer = self._send_or_raise("GET", "", query=query | ({"continuation-token": token} if token else {}))
             page = answer.body.decode("utf-8", "replace")
-            for below in _BELOW.findall(page):
-                yield Listed(unquote(below).removeprefix(prefix).rstrip("/"), is_prefix=True)
+            for found in _BELOW.findall(page):
+                yield Listed(unquote(found).removeprefix(prefix).rstrip("/"), is_prefix=True)
             yield from (_listed(entry, prefix) for entry in _CONTENTS.findall(page))
-            found = _NEXT.search(page)
-            if found is None:
+            more = _NEXT.search(page)
+            if more is None:
                 return
-            token = unescape(found[1])
+            token = unescape(more[1])
 
-    def _done(self, method: str, key: str, data: bytes = b"", query: Mapping[str, str] | None = None) -> Answer:
-        answer = self._asked(method, key, data, query)
+    def _send_or_raise(
+        self, method: str, key: str, data: bytes = b"", query: Mapping[str, str] | None = None
+    ) -> Answer:
+        answer = self._send(method, key, data, query)
         if answer.status != 200:
             raise answer.fault(self._what(method, key))
         return answer
 
-    def _asked(
+    def _send(
         self,
         method: str,
         key: str,
@@ -221,24 +227,26 @@ class Bucket:
         query: Mapping[str, str] | None = None,
         headers: Mapping[str, str] | None = None,
     ) -> Answer:
-        """The answer to a request, repeated while that may help."""
+        """The answer to a request, after up to `TRIES` tries. OSError if none was answered."""
         path = quote(f"/{self.name}/{key}" if key else f"/{self.name}", safe="/-_.~")
-        told = "&".join(
+        query_text = "&".join(
             f"{quote(name, safe='')}={quote(text, safe='')}" for name, text in sorted((query or {}).items())
         )
-        for left in reversed(range(TRIES)):
+        for tries_left in reversed(range(TRIES)):
             try:
-                answer = self._once(Request(method, path, told, dict(headers or {}), sha256(data).hexdigest()), data)
+                answer = self._send_once(
+                    Request(method, path, query_text, dict(headers or {}), sha256(data).hexdigest()), data
+                )
             except (HTTPException, OSError) as error:
-                if not left:
+                if not tries_left:
                     raise OSError(errno.EIO, f"{self._what(method, key)}: {error}") from error
             else:
-                if answer.status not in LATER or not left:
+                if answer.status not in LATER or not tries_left:
                     return answer
-            time.sleep(PAUSE_S * 2 ** (TRIES - 1 - left))
+            time.sleep(PAUSE_S * 2 ** (TRIES - 1 - tries_left))
         raise AssertionError("the last try returns or raises")
 
-    def _once(self, request: Request, data: bytes) -> Answer:
+    def _send_once(self, request: Request, data: bytes) -> Answer:
         stamp = datetime.now(UTC).strftime("%Y%m%dT%H%M%SZ")
         signing = request.headers | {"host": self._host, "x-amz-content-sha256": request.digest, "x-amz-date": stamp}
         if self.access.token:
@@ -261,7 +269,7 @@ class Bucket:
 def _body(answer: HTTPResponse) -> bytes:
     body = answer.read(BODY_MAX + 1)
     if len(body) > BODY_MAX:
-        raise OSError(errno.EFBIG, f"an answer of over {BODY_MAX} bytes")
+        raise OSError(errno.EFBIG, f"the object store answered with more than {BODY_MAX} bytes")
     return body
 
 
@@ -280,7 +288,9 @@ def _listed(entry: str, prefix: str) -> Listed:
     found = {name: pattern.search(entry) for name, pattern in _FIELD.items()}
     texts = {name: match[1] for name, match in found.items() if match}
     if texts.keys() != found.keys():
-        raise OSError(errno.EIO, f"a list without {', '.join(found.keys() - texts.keys())}")
+        raise OSError(
+            errno.EIO, f"the object store lists an object without {', '.join(sorted(found.keys() - texts.keys()))}"
+        )
     at = datetime.fromisoformat(texts["LastModified"])
     name = unquote(texts["Key"]).removeprefix(prefix)
     return Listed(name, is_prefix=False, size=int(texts["Size"]), at_ns=round(at.timestamp()) * 1_000_000_000)

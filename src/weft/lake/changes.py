@@ -1,7 +1,7 @@
 """Decodes records of stream `store` into rows of the lake, so that Spark has nothing to decode.
 
-What JSON cannot express is written as a map with one tag: `{"$i": "1180…"}` an integer beyond 64 bits, `{"$p": "a.b"}`
-a path, `{"$f": "nan"}` a float that is not finite; `{"$b": …}` and `{"$x": …}` as in all streams.
+A value that JSON cannot express is written as a map with one key, its tag: `{"$i": "1180…"}` an integer beyond 64 bits,
+`{"$p": "a.b"}` a path, `{"$f": "nan"}` a float that is not finite; `{"$b": …}` and `{"$x": …}` as in all streams.
 """
 
 from collections.abc import Mapping
@@ -54,7 +54,7 @@ def change_of(record: StreamRecord) -> Change:
 def is_of_users(record: StreamRecord) -> bool:
     """Whether a change is of the store's tree of users, which holds hashes, salts and tokens (ADM-002).
 
-    An unreadable path counts as part of it.
+    A change with an unreadable path counts as one of them, so that no secret shows.
     """
     try:
         return _path_of(record)[:2] == USERS
@@ -71,11 +71,11 @@ def _path_of(record: StreamRecord) -> tuple[Any, ...]:
 def _element(element: Any) -> Any:
     if type(element) is int and not LONG_MIN <= element <= WORD_MAX:
         return bodies.Tagged("$i", str(element))
-    return _with_all_floats(element)
+    return _with_tagged_floats(element)
 
 
 def _misfit(attributes: Mapping[str, Any]) -> str | None:
-    """The reason why a change cannot be compared with others of its entry; empty if it can."""
+    """The error of a change that cannot be compared with others of its entry; None if it can."""
     tock, is_deletion = attributes.get("tock"), attributes.get("deleted")
     if tock is None or is_deletion is None:
         return "missing-field"
@@ -94,7 +94,7 @@ def _value(payload: bytes) -> str:
     except bodies.BadBody as bad:
         if str(bad) != "bad-number":
             raise
-        return bodies.canonical(_with_all_floats(value))
+        return bodies.canonical(_with_tagged_floats(value))
 
 
 def _extension(code: int, data: memoryview) -> Any:
@@ -109,14 +109,14 @@ def _extension(code: int, data: memoryview) -> Any:
     return msgspec.msgpack.Ext(code, raw)
 
 
-def _with_all_floats(value: Any) -> Any:
+def _with_tagged_floats(value: Any) -> Any:
     """The value with NaN and infinities written as text: the store accepts them, so silver must too."""
     if type(value) is float and not isfinite(value):
         return bodies.Tagged("$f", str(value))
     if type(value) is dict:
-        return {_number(key): _with_all_floats(item) for key, item in value.items()}
-    return [_with_all_floats(item) for item in value] if type(value) is list else value
+        return {_key(key): _with_tagged_floats(item) for key, item in value.items()}
+    return [_with_tagged_floats(item) for item in value] if type(value) is list else value
 
 
-def _number(key: Any) -> Any:
-    return _with_all_floats(key) if type(key) is float else key
+def _key(key: Any) -> Any:
+    return _with_tagged_floats(key) if type(key) is float else key

@@ -1,8 +1,8 @@
-"""Turns records into columns: sample batches are exploded, all other records keep their payload (LAK-012, LAK-013).
+"""Turns records into columns: a batch of samples becomes one row per sample, any other record one row (LAK-012, LAK-013).
 
-What all rows of a record share (origin, era, stamps, attributes) is kept once per *run* and repeated by Arrow at the
-end; only series, time, value and base exist per row. No object is made per row, which makes 400,000 rows per second
-possible. A row that cannot be read becomes an error row; bad data never raises.
+What all rows of a record share (origin, era, stamps, attributes) is kept once per record, in `Runs`, and repeated by
+Arrow at the end; only series, time, value and base are kept per row. No object is made per row, which makes 400,000
+rows per second possible. A row that cannot be read becomes an error row; bad data never raises.
 """
 
 from bisect import bisect_right
@@ -29,14 +29,15 @@ if TYPE_CHECKING:
 LONG_MAX: Final = (1 << 63) - 1
 LONG_MIN: Final = -(1 << 63)
 ROWS_MAX: Final = 250_000  # samples of one record; a higher count is bad data, not a range of numbers
-LABELS_MAX: Final = 64  # keys in labels (section 9)
-LABEL_BYTES_MAX: Final = 1024
+LABELS_MAX: Final = 64  # labels of one series
+LABEL_BYTES_MAX: Final = 1024  # characters of a name or a label
 BATCH: Final = b"\x94\x01"
-"""How the payload of a sample batch begins: an array of four, form 1 (MEA-022)."""
+"""How the payload of a sample batch begins: a MessagePack array of four whose first element is 1 (MEA-022)."""
 
 Identity = tuple[str, int | None]
+"""Origin, as the lake writes it, and era."""
 _REASONS: Final = {"too-large": "too-long"}
-"""A decoder's refusals as errors of PIP-031; any other refusal is `undecodable`."""
+"""The error of PIP-031 for a code of the decoder; for any other code it is `undecodable`."""
 
 
 class Account:
@@ -51,12 +52,12 @@ class Account:
         self.lsn_last = 0
 
     def note(self, lsn: int) -> None:
-        """Count a record of this stream, stored at `lsn`."""
+        """Note the lsn of a record of this stream."""
         self.lsn_first = min(self.lsn_first or lsn, lsn)
         self.lsn_last = max(self.lsn_last, lsn)
 
     def received(self, identity: Identity, record: StreamRecord) -> None:
-        """Count its numbers as received, also when they could not be read: quarantined numbers count as received."""
+        """Note the numbers of a record as received, also if it cannot be read: numbers in quarantine count as received."""
         seen = self.seen.get(identity)
         if seen is None:
             seen = self.seen[identity] = RangeSet()
@@ -67,7 +68,7 @@ class Account:
         self.last_received = at if self.last_received is None else max(self.last_received, at)
 
     def announced(self, record: LostRecord | EraRecord) -> None:
-        """Note a loss or the end of an era; both are listed in `lost`, in order (LAK-011)."""
+        """Note a loss or the end of an era; both are listed in `lost`, in the order in which they come (LAK-011)."""
         name = manifests.name_of(record.origin)
         if isinstance(record, LostRecord):
             self.lost.append((name, record.era, record.first, record.last, record.why))
@@ -76,7 +77,7 @@ class Account:
 
 
 def last_of(record: StreamRecord) -> int:
-    """The last sequence of a record, even if its attribute `n` is invalid. Only samples come in batches."""
+    """The last sequence of a record. Only a batch of samples has several, `n` of them; an invalid `n` counts as 1."""
     count = record.attributes.get("n", 1) if record.stream == Stream.SAMPLES else 1
     return record.sequence + (count if type(count) is int and 1 <= count <= ROWS_MAX else 1) - 1
 
@@ -97,7 +98,7 @@ class Runs:
         self.total = 0
 
     def add(self, lsn: int, identity: Identity, record: StreamRecord, rows: int) -> dict[str, str]:
-        """Start a run. A number that no column can hold becomes null here, and text in the returned attributes."""
+        """Start the run of a record. A number that its column cannot hold becomes null, and is returned as text by name."""
         self.rows.append(rows)
         self.total += rows
         self.lsn.append(lsn)
@@ -111,6 +112,7 @@ class Runs:
 
 
 def _fit(name: str, number: int | None, wide: dict[str, str]) -> int | None:
+    """The number if a column can hold it; otherwise None, and its text is added to `wide`."""
     if number is None or LONG_MIN <= number <= LONG_MAX:
         return number
     wide[name] = str(number)
@@ -122,7 +124,7 @@ USUAL_FORMATS: Final = {"messages": bodies.RAW, "documents": bodies.RAW, "config
 
 
 class OtherColumns:
-    """Rows of every stream but `samples`: one per record, payload as canonical JSON and raw."""
+    """Rows of every stream but `samples`: one per record, with the payload as canonical JSON and as raw bytes."""
 
     def __init__(self, stream: str, mask: bodies.Mask | None = None) -> None:
         self.stream, self.mask = stream, mask
@@ -142,17 +144,17 @@ class OtherColumns:
         """Add one record."""
         wide = self.runs.add(lsn, identity, record, 1)
         is_secret = self._is_secret(record)
-        raw, more = (None, {}) if is_secret else bodies.kept(record.payload)
-        key, body, attributes = self._said(record, is_secret=is_secret)
+        raw, size = (None, {}) if is_secret else bodies.kept(record.payload)
+        key, body, attributes = self._cells_of(record, is_secret=is_secret)
         self.key.append(key)
         self.body.append(body.text)
         self.raw.append(raw)
         self.error.append("out-of-range" if wide else body.error)
-        self.runs.attributes.append(bodies.text_map(_named(attributes)) | more | wide)
+        self.runs.attributes.append(bodies.text_map(_named(attributes)) | size | wide)
         self.bytes += len(record.payload) + len(body.text or "") + 128
 
-    def _said(self, record: StreamRecord, *, is_secret: bool) -> tuple[str, bodies.Body, dict[str, Any]]:
-        """Key, body and attributes for the row."""
+    def _cells_of(self, record: StreamRecord, *, is_secret: bool) -> tuple[str, bodies.Body, dict[str, Any]]:
+        """Key, body and attributes of the row. The body of a secret is its mask."""
         hidden = bodies.Body(self.mask.body(record.payload), None) if self.mask is not None and is_secret else None
         if self.stream == "store":
             change = change_of(record)
@@ -191,10 +193,10 @@ class OtherColumns:
 
 
 def _named(attributes: dict[str, Any]) -> dict[str, Any]:
-    """Attributes in which the nodes on a message's way (CHN-036) are written as the lake writes origins: 32 hex each.
+    """Attributes as the lake has them: `via` names the nodes that a message passed (CHN-036), each as 32 hex.
 
-    Attribute `n` is left out, because in the lake it counts rows of samples. The way is that of the message to the
-    root, not that of its record.
+    They are the nodes on its way to the root if that is known (attribute `WAY`), otherwise those of attribute `via`.
+    Attribute `n` is left out, because in the lake it counts rows of samples.
     """
     via = attributes.get(WAY, attributes.get("via"))
     kept = {name: value for name, value in attributes.items() if name not in ("n", WAY)}
@@ -209,14 +211,14 @@ def dictionary_of(values: list[Any]) -> "pa.Array":
 
 
 def map_of(maps: list[dict[str, str]]) -> "pa.Array":
-    """A map column. Entries are in the order of their keys, so that equal maps are equal bytes."""
+    """A map column. The entries of each map are sorted by key, so that equal maps are equal bytes."""
     import pyarrow as pa
 
     return pa.array([sorted(entries.items()) for entries in maps], pa.map_(pa.string(), pa.string()))
 
 
 class SampleColumns:
-    """Rows of `samples`: batches exploded, single values unchanged."""
+    """Rows of `samples`: one per sample of a batch, or one for a record with a single value."""
 
     def __init__(self) -> None:
         self.runs = Runs()
@@ -229,7 +231,9 @@ class SampleColumns:
         self.value: list[Any] = []
         self.base: list[Any] = []
         self.errors: dict[int, tuple[str, bytes]] = {}
+        """For each error row its error of PIP-031 and its raw bytes."""
         self.refused: set[int] = set()
+        """Rows whose number no column can hold; `explode` fills and empties it."""
         self._arrays: dict[bytes, tuple[samples.Series, ...]] = {}
         self._known: dict[int, list[int]] = {}
 
@@ -240,7 +244,7 @@ class SampleColumns:
     def add(self, lsn: int, identity: Identity, record: StreamRecord) -> None:
         """Add one record: a batch, or a single value."""
         if record.payload[:2] != BATCH:
-            if last_of(record) > record.sequence:  # a single value whose record claims several
+            if last_of(record) > record.sequence:  # one value, but `n` claims several
                 self._add_error(lsn, identity, record, "undecodable")
             else:
                 self._add_single(lsn, identity, record)
@@ -250,8 +254,8 @@ class SampleColumns:
         except PeerError as error:
             self._add_error(lsn, identity, record, _REASONS.get(error.code, "undecodable"))
             return
-        if error_found := self._misfit(identity, record, len(batch.rows)):
-            self._add_error(lsn, identity, record, error_found)
+        if misfit := self._misfit(identity, record, len(batch.rows)):
+            self._add_error(lsn, identity, record, misfit)
             return
         rows, series = batch.rows, self._indices_of(batch.series)
         self._start(lsn, identity, record, len(rows))
@@ -263,9 +267,9 @@ class SampleColumns:
         self.bytes += 64 * len(rows)
 
     def _misfit(self, identity: Identity, record: StreamRecord, rows: int) -> str | None:
-        """The reason why a batch that decodes still cannot be stored; empty if it can."""
+        """The error of a batch that can be decoded and still cannot be stored; None if it can."""
         if rows != last_of(record) - record.sequence + 1:
-            return "undecodable"  # its attribute `n`, by which numbers are counted, does not match these rows
+            return "undecodable"  # its attribute `n`, from which its numbers follow, differs from its count of rows
         fits = (identity[1] or 0) <= LONG_MAX and record.sequence + rows <= LONG_MAX and record.received <= LONG_MAX
         return None if fits else "out-of-range"
 
@@ -273,16 +277,16 @@ class SampleColumns:
         wide = self.runs.add(lsn, identity, record, rows)
         number = record.attributes.get("cfg")
         self.config_numbers.append(number if type(number) is int and 0 <= number <= LONG_MAX else None)
-        spoken = {key: value for key, value in record.attributes.items() if key not in _SILENT}
-        self.runs.attributes.append((bodies.text_map(spoken) if spoken else {}) | wide)
+        others = {key: value for key, value in record.attributes.items() if key not in _WITH_COLUMN}
+        self.runs.attributes.append((bodies.text_map(others) if others else {}) | wide)
         return wide
 
     def _add_single(self, lsn: int, identity: Identity, record: StreamRecord) -> None:
-        """Add a single value: the record's key is the name of its series (section 1.1)."""
+        """Add a single value: the record's key is the name of its metric."""
         error, value = _single(record.payload)
         labels = record.attributes.get("labels", {})
         labels = labels if isinstance(labels, dict) else {}
-        detail, kind, param = (str(record.attributes.get(name, usual)) for name, usual in _ABOUT)
+        detail, kind, param = (str(record.attributes.get(name, usual)) for name, usual in _DEFAULTS)
         definition = define(record.key, detail, kind, param, {str(key): str(entry) for key, entry in labels.items()})
         index = -1 if _too_long(definition) else self._index(definition)
         if index < 0:
@@ -303,8 +307,8 @@ class SampleColumns:
         """Add one row for a whole record that cannot be read; attribute `n` says how many samples the record held."""
         row = self.runs.total
         self._start(lsn, identity, record, 1)
-        raw, more = bodies.kept(record.payload)
-        self.runs.attributes[-1] |= more
+        raw, size = bodies.kept(record.payload)
+        self.runs.attributes[-1] |= size
         if last_of(record) > record.sequence:
             self.runs.attributes[-1]["n"] = str(last_of(record) - record.sequence + 1)
         self.runs.at_ms.append(None)
@@ -347,18 +351,20 @@ class SampleColumns:
         return sample_table(self)
 
 
-_SILENT: Final = frozenset({"n", "labels", "detail", "type", "param", "cfg"})
-_ABOUT: Final = (("detail", ""), ("type", "basic"), ("param", ""))
+_WITH_COLUMN: Final = frozenset({"n", "labels", "detail", "type", "param", "cfg"})
+"""Attributes that are not repeated in column `attributes`, because other columns hold what they say."""
+_DEFAULTS: Final = (("detail", ""), ("type", "basic"), ("param", ""))
+"""Attributes that define the series of a single value, and what they are if absent."""
 
 
 def _definition(series: samples.Series) -> SeriesDefinition:
-    """The series as the lake names it: its parameter has a column of its own and is not repeated as a label."""
+    """The definition of a series in the lake. The parameter has a column of its own and is not repeated as a label."""
     labels = {name: text for name, text in series.labels.items() if name != samples.PARAM}
     return define(series.config_name, series.detail, series.type, series.param, labels)
 
 
 def _too_long(definition: SeriesDefinition) -> bool:
-    """Whether a definition exceeds the limits of section 9."""
+    """Whether a definition has too many labels, or a text that is too long."""
     if len(definition.labels) > LABELS_MAX:
         return True
     texts = [*definition[:4], *(text for label in definition.labels for text in label)]
@@ -379,7 +385,7 @@ def _single(payload: bytes) -> tuple[str | None, Any]:
 
 
 def take_record(account: Account, columns: SampleColumns | OtherColumns, lsn: int, record: Record) -> None:
-    """Add one record of the segment's stream to the columns and the manifest."""
+    """Add one record of the segment's stream: its rows to `columns`, its numbers or losses to `account`."""
     account.note(lsn)
     if isinstance(record, StreamRecord):
         identity = (manifests.record_name(record), record.era)
@@ -390,6 +396,6 @@ def take_record(account: Account, columns: SampleColumns | OtherColumns, lsn: in
 
 
 def columns_for(stream: str, mask: bodies.Mask | None = None) -> SampleColumns | OtherColumns:
-    """Empty columns for a stream; `mask` only matters to `configuration`."""
+    """Empty columns for a stream; `mask` only matters to `configuration` and `store`."""
     assert stream in STREAMS, stream
     return SampleColumns() if stream == "samples" else OtherColumns(stream, mask)

@@ -1,9 +1,10 @@
 """Builds the sample rows of a segment as Arrow columns. Numbers that no column can hold become error rows.
 
-Columns that are equal for all rows of a series or of a record are written as dictionaries: Parquet stores them so
-anyway, and nothing is hashed twice. Readers see plain strings, since the file carries no Arrow schema (LAK-020).
+Text that is equal for all rows of a series or of a record becomes a dictionary: Parquet stores it so anyway, and no
+text is hashed once per row. Readers see plain strings, since the file carries no Arrow schema (LAK-020).
 """
 
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, Final
 
 import msgspec
@@ -31,7 +32,7 @@ def sample_table(columns: "SampleColumns") -> "pa.Table":
     arrays = _values(columns)
     arrays |= _shared(columns, run_of_row)
     arrays |= _series(columns)
-    arrays |= _errors(columns)
+    arrays |= error_columns(columns.errors, columns.rows)
     arrays["at_ns"] = at_ns
     names = schemas.SAMPLES.names
     return pa.table([arrays[name] for name in names], names=list(names))
@@ -82,7 +83,7 @@ def _counting(total: int) -> "pa.Array":
 
 
 def _series(columns: "SampleColumns") -> "dict[str, pa.Array]":
-    """Columns of the definition; null where a record could not be read at all."""
+    """Columns of the series' definition; null in rows that have no series, because the record could not be read."""
     import pyarrow as pa
 
     definitions = columns.definitions
@@ -98,26 +99,27 @@ def _series(columns: "SampleColumns") -> "dict[str, pa.Array]":
     return arrays
 
 
-def _errors(columns: "SampleColumns") -> "dict[str, pa.Array]":
+def error_columns(errors: Mapping[int, tuple[str, bytes]], rows: int) -> "dict[str, pa.Array]":
+    """Columns `error` and `raw` of `rows` rows. `errors`: for each error row its error and its raw bytes."""
     import pyarrow as pa
 
-    if not columns.errors:
-        return {"error": pa.nulls(columns.rows, pa.string()), "raw": pa.nulls(columns.rows, pa.binary())}
-    error: list[str | None] = [None] * columns.rows
-    raw: list[bytes | None] = [None] * columns.rows
-    for row, (code, shown) in columns.errors.items():
+    if not errors:
+        return {"error": pa.nulls(rows, pa.string()), "raw": pa.nulls(rows, pa.binary())}
+    error: list[str | None] = [None] * rows
+    raw: list[bytes | None] = [None] * rows
+    for row, (code, shown) in errors.items():
         error[row], raw[row] = code, shown
     return {"error": pa.array(error, pa.string()), "raw": pa.array(raw, pa.binary())}
 
 
 def _times(columns: "SampleColumns", run_of_row: "pa.Array") -> "pa.Array":
-    """Batch rows: (t0 + ms) in nanoseconds. Others: the record's own stamp."""
+    """Column `at_ns`: t0 + ms for a row of a batch, the record's own stamp for any other row."""
     import pyarrow as pa
     import pyarrow.compute as pc
 
     runs = columns.runs
     t0 = pa.array(runs.at_ms, pa.int64()).take(run_of_row)
-    # cannot overflow: the decoder limits both
+    # cannot overflow, because the decoder limits both
     at = pc.multiply(pc.add(t0, pa.array(columns.ms, pa.int64())), NS_PER_MS)
     if t0.null_count:
         at = pc.coalesce(at, pa.array(runs.at_ns, pa.int64()).take(run_of_row))
@@ -125,7 +127,7 @@ def _times(columns: "SampleColumns", run_of_row: "pa.Array") -> "pa.Array":
 
 
 def _values(columns: "SampleColumns") -> "dict[str, pa.Array]":
-    """Value and base, each in the one column of its type."""
+    """Columns of value and base. Each number is in the column of its type; the other columns of its row are null."""
     arrays = _typed(columns, columns.value, "value")
     base = _typed(columns, columns.base, "base")
     if columns.refused:
@@ -139,6 +141,7 @@ def _values(columns: "SampleColumns") -> "dict[str, pa.Array]":
 
 
 def _typed(columns: "SampleColumns", values: list[Any], name: str) -> "dict[str, pa.Array]":
+    """One column per type: integers, doubles, text."""
     import pyarrow as pa
 
     kinds = frozenset(map(type, values)) - {type(None)}
@@ -155,7 +158,7 @@ def _typed(columns: "SampleColumns", values: list[Any], name: str) -> "dict[str,
 
 
 def _checked(columns: "SampleColumns", values: list[Any], arrow: "pa.DataType") -> "pa.Array":
-    """The values as one Arrow array. A value that the column cannot hold is refused and stored as null."""
+    """The values as one Arrow array. Rows whose value the column cannot hold are put into `columns.refused`."""
     import pyarrow as pa
     import pyarrow.compute as pc
 
@@ -174,7 +177,7 @@ def _checked(columns: "SampleColumns", values: list[Any], arrow: "pa.DataType") 
 
 
 def _refuse(columns: "SampleColumns", row: int, code: str) -> None:
-    """Turn a row into an error row. Its raw bytes are a batch of this one sample, so that it can be decoded again."""
+    """Make a row an error row. Its raw bytes are a batch with this one sample, so that it can be decoded again."""
     columns.refused.add(row)
     if row in columns.errors:
         return

@@ -1,8 +1,8 @@
-"""Copies segments of a lake into another place, so that whoever needs a directory has one (PIP-105).
+"""Copies the segments of a lake into a local directory, for programs that cannot read an object store (PIP-105).
 
-A copy goes on where it ended: behind its last manifest, which is the digest that the next one must follow. Every file is
-compared with its manifest before it counts. The copy is registered at the lake as a consumer, so retention there waits
-for it; its own segments go when its own consumers have read them.
+A copy continues after its last manifest, and the next manifest must follow that one in the hash chain. Every file is
+compared with its manifest before it is written. The copy is registered at the lake as a consumer, so retention there
+waits for it. In the copy, a segment is deleted as soon as the copy's own consumers have committed it.
 """
 
 import time
@@ -22,11 +22,11 @@ from weft.lake.retention import Keep, sweep
 from weft.lake.segments import Tip, clean, find_tip
 
 CONSUMER: Final = "copy"
-"""The name under which a copy is registered, unless it has another one."""
+"""The consumer's name of a copy, unless another one is given."""
 
 
 class Fetched(NamedTuple):
-    """What one drain of a stream has brought."""
+    """What was copied of one drain of a stream."""
 
     stream: str
     drain: str
@@ -36,9 +36,10 @@ class Fetched(NamedTuple):
 
 
 def fetch(lake: Layout, copy: Layout, name: str = CONSUMER) -> Iterator[Fetched]:
-    """Copy what is new, drain by drain, oldest first; tells of each drain that had something.
+    """Copy what is new, drain by drain, oldest segment first; yields one `Fetched` per drain that had new segments.
 
-    Raises OSError, SegmentFault for a file or chain that is not as its manifest says, UserError `other-lake`.
+    Raises OSError; SegmentFault if a file or the chain does not match the manifests; UserError `no-lake` if there is no
+    lake, `other-lake` if the directory holds a lake that is not a copy of this one.
     """
     files = LocalFiles()
     files.make_directories(copy.root)
@@ -52,7 +53,7 @@ def _stream(lake: Layout, copy: Layout, stream: str, name: str) -> Iterator[Fetc
     files, reached = LocalFiles(), At()
     for drain, follower in Source(lake, stream).drains().items():
         clean(copy, stream, drain, files)
-        found, tip = _fetched(follower, copy, files)
+        found, tip = _copy_new(follower, copy, files)
         reached[drain] = (tip.number + 1, 0)
         if found.segments:
             yield found
@@ -62,22 +63,22 @@ def _stream(lake: Layout, copy: Layout, stream: str, name: str) -> Iterator[Fetc
 
 
 def _take_identity(lake: Layout, copy: Layout, files: LocalFiles) -> None:
-    """A copy is the same lake under another path."""
+    """Give a new copy the identity of the lake. UserError if an old copy has another one."""
     try:
         identity = lake.lake_json.read_bytes()
     except FileNotFoundError:
-        raise UserError("no-lake", f"{lake.root} is not a lake", "what [lake] path of the root says") from None
+        raise UserError("no-lake", f"{lake.root} is not a lake", "the path of [lake] in the root's own file") from None
     if not copy.lake_json.exists():
         files.put(copy.lake_json, identity)
     ours, theirs = (msgspec.json.decode(line, type=LakeJson).lake for line in (copy.lake_json.read_bytes(), identity))
     if ours != theirs:
         raise UserError(
-            "other-lake", f"{copy.root} is a lake of its own, or a copy of another one", "an empty directory"
+            "other-lake", f"{copy.root} is a lake of its own, or a copy of another one", "copy into an empty directory"
         )
 
 
-def _fetched(follower: Follower, copy: Layout, files: LocalFiles) -> tuple[Fetched, Tip]:
-    """What was new of a drain, and the last segment that the copy has of it now."""
+def _copy_new(follower: Follower, copy: Layout, files: LocalFiles) -> tuple[Fetched, Tip]:
+    """Copy the new segments of a drain; returns what was copied, and the last segment that the copy now has."""
     stream, drain = follower.stream, follower.drain
     tip = find_tip(copy, stream, drain)
     segments = rows = size = 0

@@ -1,6 +1,6 @@
-"""The file calls that publish a segment (LAK-005, LAK-009).
+"""The calls that write a lake (LAK-005, LAK-009).
 
-All writes go through `Files`; reads go through paths. `LocalFiles` composes them of seven calls of a file system, and
+All writes go through `Files`; reads go through paths. `LocalFiles` makes them from seven calls of a file system, and
 tests simulate a power cut at each of these. `objects.py` has the same calls for an object store.
 """
 
@@ -18,16 +18,16 @@ DIRECTORY_MODE: Final = 0o700
 
 
 class Files(Protocol):
-    """What the recorder does to a lake. Each call may raise OSError."""
+    """The writing calls of a lake. Each may raise OSError."""
 
     def make_directories(self, path: Path) -> None:
         """Create a directory and all its parents, durably."""
 
     def put(self, path: Path, data: bytes | memoryview, *, is_new: bool = False) -> None:
-        """Publish a file atomically and durably, in place of an earlier one.
+        """Write a file atomically and durably; replaces one that exists.
 
-        `is_new`: nobody has published it before. A store that others write to raises FileExistsError if somebody has
-        (LAK-009); a directory has one writer, and is not asked.
+        `is_new`: the caller expects that the file does not exist. An object store, to which others may write, then
+        raises FileExistsError if it does (LAK-009). A directory has one writer, so nothing is checked there.
         """
 
     def sync_directory(self, path: Path) -> None:
@@ -37,14 +37,14 @@ class Files(Protocol):
         """Delete a file, if it exists."""
 
     def alone_in(self, directory: Path) -> AbstractContextManager[None]:
-        """Keep other processes from doing the same, if the file system has locks; they wait."""
+        """Hold the lock of a directory; other processes that ask for it wait. Does nothing if there are no locks."""
 
 
 class LocalFiles:
     """The calls on the local file system."""
 
     def make_directories(self, path: Path) -> None:
-        """Each directory is durable in its own parent before the next is made."""
+        """Create a directory and its missing parents, from the top; each is durable in its parent before the next is made."""
         missing: list[Path] = []
         while not path.is_dir():
             missing.append(path)
@@ -53,8 +53,8 @@ class LocalFiles:
             self.make_directory(directory)
             self.sync_directory(directory.parent)
 
-    def put(self, path: Path, data: bytes | memoryview, *, is_new: bool = False) -> None:  # noqa: ARG002  # no need
-        """Write beside it, sync, rename, sync the directory."""
+    def put(self, path: Path, data: bytes | memoryview, *, is_new: bool = False) -> None:  # noqa: ARG002  # has one writer
+        """Write a temporary file beside it, sync it, rename it, sync the directory."""
         beside = path.with_name(path.name + TMP)
         self.write(beside, data)
         self.sync(beside)
@@ -86,7 +86,7 @@ class LocalFiles:
 
     @contextmanager
     def alone_in(self, directory: Path) -> Iterator[None]:
-        """Hold an exclusive lock on the directory. It ends with the process."""
+        """Hold an exclusive lock on the directory. The system releases it if the process dies."""
         handle = os.open(directory, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
         try:
             fcntl.flock(handle, fcntl.LOCK_EX)
@@ -108,7 +108,7 @@ def _sync(path: Path, flags: int) -> None:
 
 
 def put_here(path: Path, data: bytes | memoryview) -> None:
-    """`put` on the local file system. Missing directories are made, durably. Raises OSError."""
+    """Write a local file atomically and durably. Missing directories are made, durably too. Raises OSError."""
     files = LocalFiles()
     files.make_directories(path.parent)
     files.put(path, data)

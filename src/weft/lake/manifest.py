@@ -22,7 +22,7 @@ ERA_END: Final = "era-end"
 """`why` of an era link in `lost`: the era ended at this number; nothing was lost."""
 
 RangeList = list[tuple[int, int]]
-Bytes = bytes  # `bytes` would mean a field of Manifest
+Bytes = bytes  # within Manifest, `bytes` means the field
 
 
 class SegmentFault(WeftError):
@@ -53,7 +53,7 @@ class Manifest(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     rows: int
     bytes: int
     sha256: str
-    """BLAKE2b-128 of the Parquet file, hex. Empty if the manifest was lost too and this one replaces it (`skipped`)."""
+    """SHA-256 of the Parquet file, hex. Empty if the manifest was lost too and this one replaces it (`skipped`)."""
     first_received: int | None
     last_received: int | None
     lsn: tuple[int, int]
@@ -67,9 +67,9 @@ class Manifest(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     was: str = ""
     """In a stub, or with `skipped`: the digest of the manifest that this one replaces."""
     skipped: str = ""
-    """The reason why an operator gave up the rows, which were gone before they were read (PIP-008).
+    """Why an operator gave up the rows, which were gone before they were read (PIP-008); they count as lost.
 
-    They count as lost.
+    Empty: nobody has given them up.
     """
 
     def line(self) -> Bytes:
@@ -77,7 +77,7 @@ class Manifest(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
         return msgspec.json.encode(self, order="sorted") + b"\n"
 
     def describes(self, data: Bytes) -> bool:
-        """Whether these are the bytes of its file."""
+        """Whether `data` is the content of its Parquet file: its length and its hash."""
         return len(data) == self.bytes and sha256(data).hexdigest() == self.sha256
 
     def vector(self) -> VersionVector:
@@ -127,12 +127,14 @@ def decode(data: bytes, drain: str, number: int) -> Link:
     if manifest.line() != data:
         raise SegmentFault("segment-changed", drain, number, "manifest is not canonical")
     if manifest.skipped and not manifest.sha256:
-        # the original is lost; the only trace of it is the `prior` of the next manifest
+        # The original manifest is lost. Its digest is only known from the `prior` of the next one, and cannot be checked.
         return Link(manifest, manifest.was)
     if not (manifest.gone or manifest.skipped):
         return Link(manifest, digest_of(data))
     if manifest.was != digest_of(msgspec.structs.replace(manifest, gone=False, was="", skipped="").line()):
-        raise SegmentFault("segment-changed", drain, number, "a stub of another manifest than it says")
+        raise SegmentFault(
+            "segment-changed", drain, number, "its `was` is not the digest of the manifest that it replaces"
+        )
     return Link(manifest, manifest.was)
 
 
@@ -163,7 +165,7 @@ def name_of(node: bytes | str) -> str:
 def record_name(record: StreamRecord) -> str:
     """The origin column of a record.
 
-    For documents it begins with the session (section 1.1); otherwise it is the origin.
+    For documents that is `session/origin`; for all other streams it is the origin.
     """
     name = name_of(record.origin)
     if record.stream != Stream.DOCUMENTS or isinstance(record.origin, str):

@@ -1,12 +1,12 @@
-"""A lake in an object store: paths that are keys, and the calls of the recorder as requests (LAK-009, PIP-105).
+"""A lake in an object store: its paths are keys, and each writing call is a request (LAK-009, PIP-105).
 
 ```
 PUT …/N.parquet   if none match
 PUT …/N.json      if none match      now the segment exists
 ```
 
-There are no directories, no rename and no sync: a put is atomic, and durable when it is answered. Nothing else differs
-from a lake in a directory; whoever reads one by its paths reads the other.
+There are no directories, no rename and no sync: a put is atomic, and durable when it is answered. Apart from that the
+lake is as in a directory, so code that reads a lake through paths reads both.
 """
 
 import errno
@@ -38,27 +38,29 @@ def lake_path(lake: str | Path) -> Path:
         return local_path(lake)
     if not _PLACE.fullmatch(text):
         raise UserError(
-            "bad-place", f"{text!r} is no place of a lake", "s3://bucket/prefix, of letters, digits and ._=-"
+            "bad-place",
+            f"{text!r} cannot be the place of a lake",
+            "s3://bucket/prefix, with letters, digits and ._=- only",
         )
     return ObjectPath(text)
 
 
 def refuse_unreachable(lake: str) -> None:
-    """Raise UserError if a lake could not be opened: `bad-place`, `no-keys`, `bad-endpoint`. Asks nobody."""
+    """Raise UserError if a lake cannot be opened: `bad-place`, `no-keys`, `bad-endpoint`. Sends no request."""
     if isinstance(lake_path(lake), ObjectPath):
         access_of(os.environ)
 
 
 def files_of(root: Path) -> Files:
-    """The calls that write a lake there."""
+    """The calls that write a lake at `root`."""
     return ObjectFiles() if isinstance(root, ObjectPath) else LocalFiles()
 
 
 class ObjectPath(PosixPath):
-    """A key of an object store, with what readers of a lake ask of a path. Everything else of a path it refuses."""
+    """A key of an object store, with the methods of a path that readers of a lake use. Other methods raise OSError."""
 
     _listed: Listed | None = None
-    """What the list said that it comes from."""
+    """The entry of the list that this path came from, if it came from one."""
 
     def __str__(self) -> str:
         return super().__str__().replace(":/", "://", 1)
@@ -75,7 +77,7 @@ class ObjectPath(PosixPath):
     def read_bytes(self) -> bytes:
         return self.bucket.get(self.key)
 
-    def open(self, mode: str = "r", *_: Any, **__: Any) -> IO[Any]:  # type: ignore[override]  # bytes alone
+    def open(self, mode: str = "r", *_: Any, **__: Any) -> IO[Any]:  # type: ignore[override]  # only reads bytes
         if mode != "rb":
             raise self._refused(f"open {mode}")
         return io.BytesIO(self.read_bytes())
@@ -93,11 +95,11 @@ class ObjectPath(PosixPath):
             yield path
 
     def glob(self, pattern: str, **_: Any) -> "Iterator[ObjectPath]":  # type: ignore[override]  # its own kind
-        """The objects directly below whose names fit."""
+        """What lies directly below and has a name that fits."""
         return (path for path in self.iterdir() if fnmatchcase(path.name, pattern))
 
     def stat(self, **_: Any) -> os.stat_result:
-        """Size and time of an object; of what lies deeper, the current time, because it may have just changed."""
+        """Size and time of an object. A prefix counts as a directory that changed just now, because no time is known."""
         listed = self._listed or self.bucket.head(self.key)
         if listed is None and not self.is_dir():
             raise FileNotFoundError(errno.ENOENT, "no such object", str(self))
@@ -127,32 +129,36 @@ class ObjectPath(PosixPath):
 
 
 class ObjectFiles:
-    """The calls of the recorder on an object store."""
+    """The writing calls on an object store."""
 
     def __init__(self) -> None:
-        self._is_proved = False
+        self._keeps_condition = False
 
     def make_directories(self, path: Path) -> None:
-        """There are none."""
+        """Does nothing: an object store has no directories."""
 
     def put(self, path: Path, data: bytes | memoryview, *, is_new: bool = False) -> None:
-        """One request. The first new object is put twice: a store that takes it twice keeps no condition (`EOPNOTSUPP`)."""
+        """Write an object with one request.
+
+        The first object with `is_new` is put twice, as a test. A store that accepts the second put ignores the condition,
+        and two writers could overwrite each other there: OSError `EOPNOTSUPP`.
+        """
         assert isinstance(path, ObjectPath), path
         bucket, key, body = path.bucket, path.key, bytes(data)
         if not is_new:
             bucket.put(key, body)
             return
         bucket.put_new(key, body)
-        if not self._is_proved and bucket.put_once(key, body).status == 200:
-            why = f"{bucket.access.endpoint} ignores `If-None-Match: *`, so two writers could replace each other's segments"
+        if not self._keeps_condition and bucket.put_once(key, body).status == 200:
+            why = f"{bucket.access.endpoint} ignores `If-None-Match: *`, so two writers could overwrite each other's segments"
             raise OSError(errno.EOPNOTSUPP, why)
-        self._is_proved = True
+        self._keeps_condition = True
 
     def sync_directory(self, path: Path) -> None:
-        """What was answered is durable."""
+        """Does nothing: an object is durable once its put is answered."""
 
     def remove(self, path: Path) -> None:
-        if not path.name.endswith(TMP):  # nothing here has been called so
+        if not path.name.endswith(TMP):  # an object store has no temporary files
             path.unlink(missing_ok=True)
 
     def alone_in(self, directory: Path) -> AbstractContextManager[None]:  # noqa: ARG002  # there are no locks

@@ -1,9 +1,9 @@
 """Offsets of the Spark stream: how far each drain has been read, and a digest that proves it (PIP-004).
 
-`at` holds per drain `[number, row]`: every segment below that number is read, and `row` rows of that segment. Segments
-never change, so this defines a version vector: that of all complete segments below. `vec` is its digest; a source that
-computes a different one after a restart refuses to continue. The highest sequence per origin would be shorter, but
-wrong: a hole that a later segment fills would be skipped.
+`at` holds per drain `[number, row]`: all segments below that number are read, and the first `row` rows of that segment.
+Segments never change, so `at` defines a version vector: the numbers in all segments that are read completely. `vec` is
+its digest; a source that computes a different one after a restart refuses to continue. Keeping only the highest
+sequence per origin would be shorter but wrong: a hole that a later segment fills would never be read.
 """
 
 from collections.abc import Mapping
@@ -24,9 +24,10 @@ At = dict[str, tuple[int, int]]
 
 
 class Offset(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """One position of the stream. `at` is authoritative; the other fields verify and illustrate it."""
+    """One position of the stream. `at` decides; the other fields are there to verify it, and for people to read."""
 
     v: int
+    """Version of this format: `VERSION`."""
     o: int
     """Number of origins in the vector."""
     vec: str
@@ -63,7 +64,7 @@ def parse(given: str | Mapping[str, Any]) -> Offset:
         raise _bad(f"version {offset.v} is not known")
     for drain, (number, row) in offset.at.items():
         if not is_drain(drain) or number < 1 or row < 0:
-            raise _bad(f"{drain}: [{number}, {row}] is no position")
+            raise _bad(f"{drain}: [{number}, {row}] is not a position")
     return offset
 
 

@@ -49,9 +49,9 @@ class Limits(NamedTuple):
     rows: int | None = ROWS_MAX
     segments: int | None = SEGMENTS_MAX
     is_whole: bool = False
-    """True: no segment is cut.
+    """True: a segment is taken as a whole or not at all.
 
-    One that exceeds the limit waits, except the first, which is taken whatever its length.
+    One that exceeds the limit of rows waits for the next step. The first of a step is taken however long it is.
     """
 
 
@@ -78,7 +78,7 @@ class Follower:
         return self._links[number - self._first].manifest
 
     def digest(self, number: int) -> str:
-        """The digest of a manifest that was read just now: what the next one must have as `prior`."""
+        """The digest of a manifest that is in memory: what the next one must have as `prior`."""
         return self._links[number - self._first].digest
 
     def forget(self, before: int) -> None:
@@ -102,7 +102,7 @@ class Follower:
             data = read_manifest(self.lake, self.stream, self.drain, number)
         except SegmentFault:
             if number <= self.tip:
-                raise  # this segment, or a later one, has existed: it was removed
+                raise  # it existed, or a later one does: it was removed
             return False
         self._links.append(verify(data, self.drain, number, prior))
         self.tip = max(self.tip, number)
@@ -166,7 +166,7 @@ class Source:
 
     def latest(self) -> At:
         """The position behind the last segment that exists now."""
-        return {drain: (self._end_of(follower), 0) for drain, follower in self.drains().items()}
+        return {drain: (follower.newest() + 1, 0) for drain, follower in self.drains().items()}
 
     def since(self, received_ns: int) -> At:
         """The position before the first segment with a row received at or after an instant."""
@@ -179,14 +179,17 @@ class Source:
         If `until` is given, it is the end of the drains it names, and other drains are not read. A new drain begins at
         its first segment. SegmentFault if a manifest is missing or does not follow its predecessor.
         """
-        reached = {drain: at.get(drain) or (self.followers[drain].first_kept(), 0) for drain in self._taken(at, until)}
+        reached = {
+            drain: at.get(drain) or (self.followers[drain].first_kept(), 0) for drain in self._drains_between(at, until)
+        }
         budget = _Budget(limits)
         waiting = sorted(reached)
         while waiting and not budget.is_spent:
             waiting = [drain for drain in waiting if self._step(drain, reached, until, budget)]
         return {drain: place for drain, place in reached.items() if drain in at or place != (1, 0)}
 
-    def _taken(self, at: At, until: At | None) -> list[str]:
+    def _drains_between(self, at: At, until: At | None) -> list[str]:
+        """The drains of a step from `at`, sorted. SegmentFault if the lake has lost one of them."""
         known = self.drains()
         for drain in at:
             if drain not in known:
@@ -194,7 +197,7 @@ class Source:
         return sorted({*at, *(known if until is None else until)})
 
     def _step(self, drain: str, reached: At, until: At | None, budget: "_Budget") -> bool:
-        """Take one segment of a drain, or as much of it as the limits allow; False if the drain cannot advance."""
+        """Take one segment of a drain, or as much of it as the limits allow; False if the drain has to stop here."""
         number, row = reached[drain]
         stop = (until or {}).get(drain)
         if (until is not None and (stop is None or (number, row) >= stop)) or budget.is_spent:
@@ -215,7 +218,10 @@ class Source:
         return offset_of(at, self.vector(at))
 
     def vector(self, at: At) -> VersionVector:
-        """The version vector of the complete segments below a position. It is cached and advanced; do not modify it."""
+        """The version vector of the complete segments below a position.
+
+        The caller must not modify it: it is cached, and the next call continues from it.
+        """
         if any(at.get(drain, (1, 0))[0] < number for drain, (number, _) in self._at.items()):
             self._at, self._vector = {}, VersionVector()
         for drain, (number, row) in at.items():
@@ -237,8 +243,8 @@ class Source:
                 self._vector.update(manifest.vector())
 
     def prove(self, offset: Offset) -> None:
-        """Check that an offset's vector is what this lake holds, otherwise SegmentFault `offset-mismatch` (PIP-004)."""
-        self._taken(offset.at, None)
+        """SegmentFault `offset-mismatch` unless this lake holds the vector of the offset (PIP-004)."""
+        self._drains_between(offset.at, None)
         if offset.vec != self.vector(offset.at).digest():
             drain, (number, _) = next(iter(offset.at.items()), ("", (0, 0)))
             raise SegmentFault("offset-mismatch", drain, number, "the lake holds other segments than were read")
@@ -282,17 +288,14 @@ class Source:
                 yield manifest
 
     def forget(self, at: At) -> None:
-        """Drop manifests before a position from memory. Nobody may ask for them again."""
+        """Drop manifests before a position from memory. If one is asked for again, it is read again."""
         for drain, (number, _) in at.items():
             if drain in self.followers:
                 self.followers[drain].forget(number)
 
-    def _end_of(self, follower: Follower) -> int:
-        return follower.newest() + 1
-
 
 class _Budget:
-    """What one step may still take."""
+    """How many rows and segments one step may still take."""
 
     def __init__(self, limits: Limits) -> None:
         self.rows, self.segments, self.is_whole = limits
@@ -348,8 +351,8 @@ def _instant(text: str) -> int:
 def segment_files(lake: str | Layout, stream: str, start: Any, end: Any) -> list[Slice]:
     """The Parquet files between two offsets of the stream (PIP-011), for Spark's own reader.
 
-    `start` and `end` are offsets as Spark keeps them (dict or JSON); `start` may be None: from the beginning. If
-    `max_rows` cut a segment, its slice must be read with row numbers.
+    `start` and `end` are offsets as Spark keeps them (dict or JSON); `start` may be None: from the first row
+    that still exists. A slice need not be a whole segment: compare `Slice.first` and `Slice.last` with the row numbers.
     """
     source = Source(lake if isinstance(lake, Layout) else Layout(lake), stream)
     return source.slices(parse(start).at if start else source.earliest(), parse(end).at)

@@ -17,8 +17,8 @@ from weft.lake.reader import Follower
 from weft.lake.stubs import first_of_block, last_of_block, packed_path, read_manifest, stub_of
 
 HOUR_NS: Final = 3_600_000_000_000
-KEEP_NS: Final = 48 * HOUR_NS  # so that somebody can read again what a job has already read
-KEEP_BYTES: Final = 20 << 30  # for segments that no consumer is registered for
+KEEP_NS: Final = 48 * HOUR_NS  # time in which data that is already read can still be read again
+KEEP_BYTES: Final = 20 << 30  # of one drain; beyond this, without a registered consumer, the lake is full
 AT_ONCE: Final = 1_000  # segments per sweep and stream, so that the recorder can write between sweeps
 
 
@@ -37,7 +37,10 @@ class Swept(NamedTuple):
 
 
 def sweep(lake: Layout, drain: str, keep: Keep, wall_ns: int, files: Files) -> Swept:
-    """Delete what all consumers of a stream have committed and what is old enough. OSError, SegmentFault."""
+    """Delete the segments of a drain that all consumers have committed and that are old enough, oldest first.
+
+    At most `AT_ONCE` per stream. Raises OSError, SegmentFault.
+    """
     segments = size = 0
     for stream in STREAMS:
         for number in _committed(lake, stream, drain)[:AT_ONCE]:

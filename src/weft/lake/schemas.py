@@ -1,4 +1,4 @@
-"""Segment and table schemas as plain rows; Arrow, Spark DDL and documentation are made from them (section 2.2).
+"""Segment and table schemas as plain rows; Arrow, Spark DDL and documentation are made from them.
 
 Nothing heavy is imported until `arrow()` is called. Versions only add nullable columns at the end; a reader of one
 version reads all versions (LAK-021). Spark accepts all types used here from Arrow without conversion: no dictionary,
@@ -59,7 +59,7 @@ class Schema(NamedTuple):
         return Schema(self.name, tuple(column for column in self.columns if column.name in wanted))
 
     def plus(self, name: str, *columns: Column) -> "Schema":
-        """This schema under another name, with more columns at the end."""
+        """A schema with these columns and `columns` after them, under another name."""
         return Schema(name, self.columns + columns)
 
     def markdown(self) -> str:
@@ -127,11 +127,11 @@ BRONZE: Final[dict[str, Schema]] = {
     )
     for stream, segment in SEGMENTS.items()
 }
-"""The segment's columns and the place of each row (section 4.1)."""
+"""The columns of a stream's table in bronze: those of its segments, the place of each row, batch and day."""
 
 
 def spark_names(stream: str, chosen: str) -> tuple[str, ...]:
-    """The Spark schema of the columns in a comma list, in schema order; all if it is empty.
+    """The names in the comma list `chosen`, in the order of the stream's schema; all names if it is empty.
 
     KeyError for an unknown name.
     """
@@ -154,18 +154,18 @@ def _arrow(schema: Schema) -> "pa.Schema":
         "timestamp": pa.timestamp("us", "UTC"),
     }
 
-    def build(text: str) -> "pa.DataType":
+    def arrow_type(text: str) -> "pa.DataType":
         if text.startswith("map<"):
             key, value = _split(text[4:-1])
-            return pa.map_(build(key), build(value))
+            return pa.map_(arrow_type(key), arrow_type(value))
         if text.startswith("array<"):
-            return pa.list_(build(text[6:-1]))
+            return pa.list_(arrow_type(text[6:-1]))
         if text.startswith("struct<"):
             fields = [field.partition(":") for field in _split(text[7:-1])]
-            return pa.struct([pa.field(name, build(kind)) for name, _, kind in fields])
+            return pa.struct([pa.field(name, arrow_type(kind)) for name, _, kind in fields])
         return scalar[text]
 
-    return pa.schema([pa.field(column.name, build(column.type)) for column in schema.columns])
+    return pa.schema([pa.field(column.name, arrow_type(column.type)) for column in schema.columns])
 
 
 def _split(text: str) -> list[str]:

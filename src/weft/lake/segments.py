@@ -108,15 +108,15 @@ class Segment:
         """After a failed `publish`: delete the incomplete files. A published manifest stays."""
         place = self.place
         parquet, manifest = lake.parquet(*place[:3]), lake.manifest(*place[:3])
-        litter = [path.with_name(path.name + TMP) for path in (parquet, manifest)]
-        for path in [*litter, *([] if manifest.exists() else [parquet])]:
+        leftovers = [path.with_name(path.name + TMP) for path in (parquet, manifest)]
+        for path in [*leftovers, *([] if manifest.exists() else [parquet])]:
             with suppress(OSError):
                 files.remove(path)
 
     def _parquet(self) -> "tuple[memoryview, Manifest]":
         table = self.columns.table()
         draft = self._draft(table.num_rows)
-        return parquet_bytes(table, self.place, spoken(draft)), draft
+        return parquet_bytes(table, self.place, manifest_in_file(draft)), draft
 
     def _draft(self, rows: int) -> Manifest:
         account, place = self.account, self.place
@@ -139,22 +139,22 @@ class Segment:
 
 
 def placed(table: "pa.Table", place: Place) -> "pa.Table":
-    """The rows of a segment with the place of each."""
+    """The rows of a segment, with three more columns: the place of each row."""
     import pyarrow as pa
 
     count = table.num_rows
-    stands = (
+    places = (
         pa.repeat(place.drain, count),
         pa.repeat(pa.scalar(place.number, pa.int64()), count),
         pa.array(range(count), pa.int64()),
     )
-    for column, values in zip(schemas.PLACES, stands, strict=True):
+    for column, values in zip(schemas.PLACES, places, strict=True):
         table = table.append_column(column.name, values)
     return table
 
 
-def parquet_bytes(table: "pa.Table", place: Place, spoken: bytes) -> "memoryview":
-    """The bytes of a segment's file (LAK-004), in the form of bronze (LAK-040).
+def parquet_bytes(table: "pa.Table", place: Place, manifest: bytes) -> "memoryview":
+    """The bytes of a segment's file (LAK-004), in the form of bronze (LAK-040). `manifest` is stored in its metadata.
 
     They contain no Arrow schema, so that every reader sees text as text.
     """
@@ -180,13 +180,13 @@ def parquet_bytes(table: "pa.Table", place: Place, spoken: bytes) -> "memoryview
         write_page_checksum=True,
     )
     with writer:
-        writer.add_key_value_metadata({METADATA_KEY.decode(): spoken.decode()})
+        writer.add_key_value_metadata({METADATA_KEY.decode(): manifest.decode()})
         writer.write_table(table, row_group_size=ROW_GROUP_ROWS)
     return memoryview(sink.getvalue())
 
 
-def spoken(draft: Manifest) -> bytes:
-    """The manifest as stored in the Parquet file: without the fields that only the finished file can give."""
+def manifest_in_file(draft: Manifest) -> bytes:
+    """The manifest as stored inside the Parquet file: without the fields that are only known when the file is finished."""
     fields = msgspec.structs.asdict(draft)
     known = {name: fields[name] for name in fields if name not in ("bytes", "sha256", "gone", "was", "skipped")}
     return msgspec.json.encode(known, order="sorted")
@@ -223,7 +223,7 @@ def find_written(lake: Layout, place: Place, lsn: tuple[int, int], files: Files)
         return None
     link = verify(line, place.drain, place.number, place.prior)
     if link.manifest.lsn != lsn:
-        raise SegmentFault("segment-changed", place.drain, place.number, "was written by somebody else")
+        raise SegmentFault("segment-changed", place.drain, place.number, "another program has written this segment")
     files.sync_directory(path.parent)
     return link
 
@@ -240,37 +240,41 @@ def find_tip(lake: Layout, stream: str, drain: str) -> Tip:
 
 def clean(lake: Layout, stream: str, drain: str, files: Files) -> int:
     """Delete the incomplete files that a crash left (LAK-007); returns how many."""
-    gone = 0
-    for block in _blocks(lake, stream, drain)[:2]:
+    deleted = 0
+    for block in _blocks(lake, stream, drain)[:2]:  # a crash can leave something only in the newest two
         found = _files(block)
         exist = {number for number, suffix in found if suffix == "json"}
-        litter = [f for f in found if f[1].endswith(TMP) or (f[1] == "parquet" and f[0] not in exist)]
-        for number, suffix in litter:
+        leftovers = [
+            (number, suffix)
+            for number, suffix in found
+            if suffix.endswith(TMP) or (suffix == "parquet" and number not in exist)
+        ]
+        for number, suffix in leftovers:
             files.remove(block / f"{number:016x}.{suffix}")
-        if litter:
+        if leftovers:
             files.sync_directory(block)
-        gone += len(litter)
-    return gone
+        deleted += len(leftovers)
+    return deleted
 
 
 def open_lake(lake: Layout, lake_id: str, wall_ns: int, files: Files | None = None) -> LakeJson:
-    """The content of `lake.json`.
+    """The content of `lake.json`; written first if the lake has none. Raises OSError.
 
-    A new lake gets one first; of several processes only one writes it. Raises OSError.
+    Of several processes that open a new lake at once, one writes it and all return the same content.
     """
     files = files or files_of(lake.root)
     if not lake.lake_json.exists():
         files.make_directories(lake.root)
         with files.alone_in(lake.root), suppress(FileExistsError):
             if not lake.lake_json.exists():
-                _found(lake, lake_id, wall_ns, files)
+                _write_lake_json(lake, lake_id, wall_ns, files)
     return msgspec.json.decode(lake.lake_json.read_bytes(), type=LakeJson)
 
 
-def _found(lake: Layout, lake_id: str, wall_ns: int, files: Files) -> None:
+def _write_lake_json(lake: Layout, lake_id: str, wall_ns: int, files: Files) -> None:
     versions = dict.fromkeys(STREAMS, schemas.VERSION)
-    fresh = LakeJson(format=FORMAT, lake=lake_id, tables="delta", created=wall_ns, schemas=versions)
-    files.put(lake.lake_json, msgspec.json.encode(fresh, order="sorted") + b"\n", is_new=True)
+    identity = LakeJson(format=FORMAT, lake=lake_id, tables="delta", created=wall_ns, schemas=versions)
+    files.put(lake.lake_json, msgspec.json.encode(identity, order="sorted") + b"\n", is_new=True)
 
 
 def _blocks(lake: Layout, stream: str, drain: str) -> list[Path]:

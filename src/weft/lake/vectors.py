@@ -1,7 +1,7 @@
-"""Version vectors of a drain: one is published every 256 segments, and the others are rebuilt from it (LAK-022).
+"""Version vectors of a drain: one is published every 256 segments, and the others are computed from it (LAK-022).
 
-`N.wv` holds the compressed WV1 of everything received in segments 1..N. It only saves time: it follows from the
-manifests, so if one is missing the one before it is used.
+`N.wv` holds, compressed, the WV1 form of everything received in segments 1..N. It only saves time: if one is missing,
+it is computed from the one before it and the manifests.
 """
 
 from contextlib import suppress
@@ -16,11 +16,11 @@ from weft.lake.segments import Place
 from weft.lake.stubs import read_manifest
 
 EVERY: Final = 256  # segments; a reader that restarts reads at most this many manifests, 1 MB
-_BYTES_MAX: Final = 256 << 20  # uncompressed; 10,000,000 ranges of an origin (section 9)
+_BYTES_MAX: Final = 256 << 20  # uncompressed; room for 10,000,000 ranges of an origin
 
 
 def publish(lake: Layout, place: Place, files: Files) -> None:
-    """After every 256th segment, write its vector beside it. A failure does no harm: the next one does not need it."""
+    """After every 256th segment, write its vector beside it. If that fails, readers use the one before it."""
     if place.number % EVERY:
         return
     import zstandard

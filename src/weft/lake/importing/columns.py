@@ -1,8 +1,8 @@
 """Builds the columns of a segment from imported rows, in the order of their files.
 
 `lake.columns` does this for journal records; here each row may have a different series and time. What many rows share
-(source, definition, attributes) is stored once, as an `About`. The manifest, the Parquet file and their publication are
-those of the recorder (LAK-003..010).
+(source, definition, attributes) is stored once, as an `Owner`. Manifest, Parquet file and publication are the same as
+in the recorder (LAK-003..010).
 """
 
 from typing import TYPE_CHECKING, Any, Final
@@ -10,13 +10,14 @@ from typing import TYPE_CHECKING, Any, Final
 from weft.base.ranges import RangeSet
 from weft.lake import schemas
 from weft.lake.columns import Account, dictionary_of
+from weft.lake.explode import error_columns
 from weft.lake.importing.found import About
 from weft.lake.segments import Place, Segment
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
-ROW_BYTES: Final = 64
+ROW_BYTES: Final = 64  # estimated size of a row in memory
 _TEXTS: Final = ("config_name", "detail", "type", "param")
 
 
@@ -31,7 +32,7 @@ class Owner:
 
 
 class ImportedColumns:
-    """Columns that are being filled; `rows` and `bytes` mean the same as in every segment."""
+    """Columns of one segment while it is filled."""
 
     def __init__(self, received_ns: int, lsn: int) -> None:
         self.received_ns, self.first_lsn = received_ns, lsn + 1
@@ -58,7 +59,7 @@ class ImportedColumns:
         index = self._owners.get(owner)
         if index is None:
             index = self._owners[owner] = len(self._owners)
-        # five lists of numbers: one tuple per row would be one more object for the garbage collector
+        # five lists instead of one list of tuples: a tuple per row would be one more object for the garbage collector
         self._owner.append(index)
         self._sequence.append(sequence)
         self._at_ns.append(at_ns)
@@ -95,16 +96,16 @@ class ImportedColumns:
         """The columns in the order of the schema."""
         import pyarrow as pa
 
-        whole = pa.int64()
+        int64 = pa.int64()
         arrays: dict[str, Any] = {
-            "sequence": pa.array(self._sequence, whole),
-            "at_ns": pa.array(self._at_ns, whole),
-            "received_ns": pa.repeat(pa.scalar(self.received_ns, whole), self.rows),
-            "lsn": pa.array(range(self.first_lsn, self.last_lsn + 1), whole),
+            "sequence": pa.array(self._sequence, int64),
+            "at_ns": pa.array(self._at_ns, int64),
+            "received_ns": pa.repeat(pa.scalar(self.received_ns, int64), self.rows),
+            "lsn": pa.array(range(self.first_lsn, self.last_lsn + 1), int64),
             "text": pa.nulls(self.rows, pa.string()),
         }
         arrays |= _numbers("value", self._value) | _numbers("base", self._base)
-        arrays |= self._of_owners(pa.array(self._owner, pa.int32())) | self._errors()
+        arrays |= self._of_owners(pa.array(self._owner, pa.int32())) | error_columns(self.errors, self.rows)
         names = schemas.SAMPLES.names
         return pa.table([arrays[name] for name in names], names=list(names))
 
@@ -112,32 +113,23 @@ class ImportedColumns:
         import pyarrow as pa
 
         owners = list(self._owners)
-        given = [owner.about.definition for owner in owners]
+        definitions = [owner.about.definition for owner in owners]
         maps = pa.map_(pa.string(), pa.string())
         arrays: dict[str, Any] = {
             "era": pa.array([owner.era for owner in owners], pa.int64()),
-            "series": pa.array([None if one is None else one.key() for one in given], pa.int64()),
+            "series": pa.array([None if one is None else one.key() for one in definitions], pa.int64()),
             "config_number": pa.array([owner.about.config_number for owner in owners], pa.int64()),
-            "labels": pa.array([None if one is None else list(one.labels) for one in given], maps),
+            "labels": pa.array([None if one is None else list(one.labels) for one in definitions], maps),
             "attributes": pa.array([owner.attributes for owner in owners], maps),
         }
         arrays = {name: values.take(index) for name, values in arrays.items()}
-        texts = {name: [None if one is None else one[place] for one in given] for place, name in enumerate(_TEXTS)}
+        texts = {
+            name: [None if one is None else one[place] for one in definitions] for place, name in enumerate(_TEXTS)
+        }
         for name, values in (texts | {"origin": [owner.origin for owner in owners]}).items():
             words = dictionary_of(values)
             arrays[name] = pa.DictionaryArray.from_arrays(words.indices.take(index), words.dictionary)
         return arrays
-
-    def _errors(self) -> "dict[str, pa.Array]":
-        import pyarrow as pa
-
-        if not self.errors:
-            return {"error": pa.nulls(self.rows, pa.string()), "raw": pa.nulls(self.rows, pa.binary())}
-        error: list[str | None] = [None] * self.rows
-        raw: list[bytes | None] = [None] * self.rows
-        for row, (code, shown) in self.errors.items():
-            error[row], raw[row] = code, shown
-        return {"error": pa.array(error, pa.string()), "raw": pa.array(raw, pa.binary())}
 
 
 class ImportedSegment(Segment):
@@ -146,7 +138,7 @@ class ImportedSegment(Segment):
     def __init__(self, place: Place, columns: ImportedColumns) -> None:
         super().__init__(place)
         self.imported = columns
-        self.columns = columns  # type: ignore[assignment]  # table, rows and bytes are all that publication asks
+        self.columns = columns  # type: ignore[assignment]  # publication only uses table, rows and bytes
 
     def close(self) -> None:
         """Write into the manifest what the columns hold."""

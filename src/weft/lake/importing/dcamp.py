@@ -5,8 +5,8 @@
 ```
 
 Each line is one sample: milliseconds since 1970, then words `key=value` in any order. A word without `=` belongs to the
-value before it. Nearly every line differs from an earlier one only in time stamp, value and base. So the text before
-and after those is looked up in a cache, and parsed word by word only if it is new.
+value before it. Most lines differ from an earlier line only in time stamp, value and base. So the rest of a line is
+looked up in a cache, and parsed word by word only if it is new.
 """
 
 import re
@@ -42,7 +42,7 @@ Value = int | float
 
 
 class DcampParser:
-    """Parses the lines of one log; a time stamp after `latest_ns` is refused."""
+    """Parses the lines of one log; a sample after `latest_ns` (since 1970) is marked as doubtful."""
 
     def __init__(self, latest_ns: int) -> None:
         self.latest_ns = latest_ns
@@ -58,10 +58,10 @@ class DcampParser:
         about = self._known.get((head, tail))
         if about is None:
             found = self._read_words(line)
-            if isinstance(found, Sample) and _is_sure(head, tail):
+            if isinstance(found, Sample) and _may_be_cached(head, tail):
                 self._remember((head, tail), found[0])
             return found
-        numbers = _quick(value, fraction), None if base is None else _quick(base, base_fraction)
+        numbers = _number(value, fraction), None if base is None else _number(base, base_fraction)
         at_ns = int(stamp) * NS_PER_MS
         if ANCIENT_NS <= at_ns <= self.latest_ns:
             return Sample(about, at_ns, *numbers)
@@ -120,13 +120,14 @@ class DcampParser:
         return about
 
 
-def _is_sure(head: bytes | None, tail: bytes | None) -> bool:
-    """Whether lines with these ends can differ only in stamp, value and base: the ends hold no second value or base."""
+def _may_be_cached(head: bytes | None, tail: bytes | None) -> bool:
+    """Whether lines that begin and end like this differ only in stamp, value and base: no second value or base is in them."""
     ends = (head or b"") + (tail or b"")
     return b"value=" not in ends and b"base=" not in ends and len(ends) < LINE_BYTES_MAX - 128
 
 
-def _quick(whole: bytes, fraction: bytes | None) -> Value:
+def _number(whole: bytes, fraction: bytes | None) -> Value:
+    """An integer if the fraction is zero, else a double; `fraction` begins with its point."""
     if fraction is None or fraction == b".00" or not fraction.strip(b".0"):
         return int(whole)
     return float(whole + fraction)

@@ -1,10 +1,10 @@
-"""CSV: a header, then a sample per line; in the wide form, an instant per line and a series per column (PIP-098).
+"""Parses CSV: a header, then one sample per line, or in the wide form one instant per line (PIP-098).
 
 ```
 at,source,config-name,detail,type,value,base,rack        long: columns by these names or by `--map at=time,value=temp`
 2026-11-21T01:43:10Z,n7,cpu,CPU,percent,95133,217439,7   others (rack) are labels
 
-time,cpu,mem                                             wide: --wide time
+time,cpu,mem                                             wide: --wide time; every other column is a series
 1795226590369,0.25,1894543360                            an empty cell is no sample
 ```
 
@@ -31,12 +31,12 @@ from weft.lake.importing.found import (
     sample,
     text_of,
 )
-from weft.lake.importing.limits import COLUMNS_MAX, KNOWN_MAX, LONG_MAX
+from weft.lake.importing.limits import COLUMNS_MAX, KNOWN_MAX, LONG_MAX, TEXT_MAX
 from weft.lake.importing.numbers import instant_ns, number
 from weft.lake.series import define
 
 ROLES: Final = ("at", "value", "base", "source", "config-name", "detail", "type", "param", "config-seqid")
-"""The roles a column can have. A header that uses these names needs no `--map`."""
+"""The roles that a column can have. A header that uses these names needs no `--map`."""
 _DELIMITERS: Final = (",", ";", "\t")
 
 
@@ -44,7 +44,9 @@ class Reading(NamedTuple):
     """How the user wants tables to be parsed."""
 
     zone: tzinfo
+    """The zone of instants that name none."""
     latest_ns: int
+    """A sample after this instant, in nanoseconds since 1970, is marked as doubtful."""
     named: Mapping[str, str] = {}
     """Role to header name (`--map`)."""
     wide: str = ""
@@ -63,7 +65,7 @@ class CsvParser:
         self._roles: dict[str, int] = {}
         self._labels: list[int] = []
         self._key: Callable[[list[str]], object] = tuple
-        """What of a line says which series it is of: all but instant, value and base."""
+        """Picks the cells of a line that say which series it belongs to: all but instant, value and base."""
         self._known: dict[object, About] = {}
         self._series: list[About | None] = []
 
@@ -97,9 +99,8 @@ class CsvParser:
         except csv.Error:
             return Refused("undecodable")
 
-    # The column roles of the header.
-
     def _begin(self, cells: list[str]) -> None:
+        """Learn from the header which column is what."""
         names = [cell.strip() for cell in cells]
         if self.reading.wide:
             self._roles = {"at": _place(names, "at", self.reading.wide)}
@@ -110,13 +111,11 @@ class CsvParser:
             for role in ("at", "value", *self.reading.named):
                 _place(names, role, wanted[role])
             self._labels = [place for place in range(len(names)) if place not in self._roles.values()]
-            telling = set(range(len(names))) - {self._roles.get(role, -1) for role in ("at", "value", "base")}
-            self._key = itemgetter(*sorted(telling)) if telling else lambda _: None
+            of_series = set(range(len(names))) - {self._roles.get(role, -1) for role in ("at", "value", "base")}
+            self._key = itemgetter(*sorted(of_series)) if of_series else lambda _: None
         if len(names) > COLUMNS_MAX:
             raise UserError("too-wide", f"{len(names):,} columns", f"at most {COLUMNS_MAX:,}")
         self._header = names
-
-    # Lines.
 
     def _wide(self, cells: list[str]) -> Found:
         at_ns = instant_ns(cells[self._roles["at"]].strip(), self.reading.zone)
@@ -160,24 +159,28 @@ class CsvParser:
     def _define(self, source: str, cells: list[str]) -> About | Refused:
         header = self._header or []
         kind = self._cell(cells, "type", "basic")
-        counted = self._cell(cells, "config-seqid", "0")
+        config_text = self._cell(cells, "config-seqid", "0")
         if not is_kind(kind):
             return Refused("bad-type", source)
-        if not (counted.isascii() and counted.isdigit() and len(counted) <= 19 and int(counted) <= LONG_MAX):
+        if not (
+            config_text.isascii() and config_text.isdigit() and len(config_text) <= 19 and int(config_text) <= LONG_MAX
+        ):
             return Refused("bad-number", source)
         labels = {header[place]: cells[place].strip() for place in self._labels if cells[place].strip()}
         name = self._cell(cells, "config-name", header[self._roles["value"]])
         texts = (name, self._cell(cells, "detail"), kind, self._cell(cells, "param"))
         if is_too_long((source, *texts), labels):
             return Refused("too-long", source)
-        config_number = int(counted) if "config-seqid" in self._roles else None
+        config_number = int(config_text) if "config-seqid" in self._roles else None
         return About(source, define(*texts, labels), config_number)
 
 
 def _about_of(name: str) -> About:
     """The series of a column in the wide form."""
     if is_too_long((name,), {}):
-        raise UserError("too-long", f"a column has a name of {len(name):,} characters", "a shorter name")
+        raise UserError(
+            "too-long", f"a column has a name of {len(name):,} characters", f"a name of at most {TEXT_MAX:,} characters"
+        )
     return About("", define(name, "", "basic", "", {}))
 
 

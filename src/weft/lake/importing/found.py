@@ -1,4 +1,4 @@
-"""The result of parsing one line of a foreign log. A parser returns one of these for every line, whatever its bytes."""
+"""What a parser returns for one line of a foreign log: `Sample`, `Refused`, `Nothing` or `Many`."""
 
 from collections.abc import Mapping, Sequence
 from typing import Final, NamedTuple, Protocol
@@ -21,7 +21,7 @@ class About:
     ) -> None:
         self.source = source
         self.definition = definition
-        """None: lines of this source that could not be read."""
+        """None for lines that could not be read."""
         self.config_number = config_number
         self.attributes = tuple(attributes)
 
@@ -69,14 +69,17 @@ AGGREGATE: Final = "aggregate-"
 
 
 class Parser(Protocol):
-    """Parses the lines of one file, in order, without their LF. Never raises, whatever the bytes (12.2)."""
+    """Parses the lines of one file, in order, without their LF. Bad bytes never raise.
+
+    Only a header that cannot be used raises: UserError.
+    """
 
     def read(self, line: bytes) -> Found:
         """Parse the next line."""
 
 
 def text_of(line: bytes, encoding: str = "utf-8") -> str | Refused:
-    """A line as text; None if it is too long or not text."""
+    """A line as text, or the reason for its refusal: it is too long, is not text, or holds a NUL or CR."""
     if len(line) > LINE_BYTES_MAX:
         return Refused("too-long")
     if b"\0" in line or b"\r" in line:
@@ -88,12 +91,12 @@ def text_of(line: bytes, encoding: str = "utf-8") -> str | Refused:
 
 
 def is_kind(text: str) -> bool:
-    """Whether this series type has a formula for two samples (PIP-040)."""
+    """Whether a series may have this type: one for which PIP-040 says how two samples become a value."""
     return text in KINDS or text.startswith(AGGREGATE)
 
 
 def is_too_long(texts: Sequence[str], labels: Mapping[str, str]) -> bool:
-    """Whether a definition exceeds the limits of section 9."""
+    """Whether a definition has too many labels, or a text that is too long."""
     if len(labels) > LABELS_MAX:
         return True
     return any(len(text) > TEXT_MAX for text in (*texts, *labels, *labels.values()))
@@ -102,7 +105,7 @@ def is_too_long(texts: Sequence[str], labels: Mapping[str, str]) -> bool:
 def sample(
     about: About, at_ns: int, numbers: tuple[int | float, int | float | None], latest_ns: int
 ) -> Sample | Refused:
-    """A sample with its value and base. Its time stamp is checked: one after `latest_ns` is refused."""
+    """A sample; `numbers` are its value and base. Marked as doubtful if it is before the year 2000 or after `latest_ns`."""
     if not -LONG_MAX <= at_ns <= LONG_MAX:
         return Refused("out-of-range", about.source)
     doubt = "ancient" if at_ns < ANCIENT_NS else "future" if at_ns > latest_ns else ""

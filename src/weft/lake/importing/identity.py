@@ -1,4 +1,4 @@
-"""Identities of foreign samples; importing a file again gives the same identities (PIP-097)."""
+"""Identities of imported samples. Importing a file again gives the same identities (PIP-097)."""
 
 from hashlib import blake2b
 from typing import Final
@@ -12,12 +12,12 @@ def drain_of(dataset: str) -> str:
 
 
 def is_dataset(drain: str, name: str) -> bool:
-    """Whether a drain is that of the dataset of this name. No node's drain is one by chance or by pretence."""
+    """Whether a drain belongs to the dataset of this name. The id is a hash, so no node's drain can have the same."""
     return drain == drain_of(name)
 
 
 def origin_of(dataset: str, source: str) -> str:
-    """The origin of a source's samples, 32 hex."""
+    """The origin of the samples of a source, 32 hex."""
     return _hex(_SALT, dataset.encode(), source.encode())
 
 

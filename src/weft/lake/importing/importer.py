@@ -1,8 +1,8 @@
 """Imports foreign logs into a lake (PIP-095..098): file by file, into segments of the dataset's own drain.
 
 ```
-file ▶ blocks of lines ▶ parser ▶ number per source ▶ known already? ▶ columns ▶ segment
-                                                        vector, ledger
+file ▶ blocks of lines ▶ parser ▶ number per source ▶ already in the lake? ▶ columns ▶ segment
+                                                        (vector, ledger)
 ```
 
 When a file is imported again, a line whose number the lake has is skipped if it is unchanged. A changed line is stored
@@ -26,6 +26,7 @@ from weft.lake.layout import Layout
 
 STREAM: Final = "samples"
 TORN: Final = "torn"
+"""The reason for refusing a last line that has no LF and cannot be read."""
 
 
 class Report(msgspec.Struct, kw_only=True):
@@ -68,7 +69,7 @@ class Sink:
             self.cut()
 
     def finish(self, ledger: Ledger) -> None:
-        """All lines of a file are added: publish its ledger after its last segment."""
+        """Close the ledger of a file whose lines are all added. `cut` publishes it after their last segment."""
         ledger.close()
         self._waiting.append(ledger)
 
@@ -92,7 +93,7 @@ class Sink:
 
 
 class Numbered:
-    """One source in one file: the number of its last row, and the number up to which the lake has its rows."""
+    """One source in one file: the number of the last row so far, and up to which number the lake has rows of it."""
 
     __slots__ = ("held", "number")
 
@@ -106,12 +107,12 @@ class FileImport:
     def __init__(self, sink: Sink, name: str, report: Report) -> None:
         self.sink, self.name, self.report = sink, name, report
         self.parser: Parser | None = None
-        """Set before the first block, by which it is chosen."""
+        """Set before `take` is called; the first block decides which parser it is."""
         self.ledger: Ledger | None = None
         self.era = 0
         self._sources: dict[str, Numbered] = {}
         self._owners: dict[About, tuple[Owner, Numbered]] = {}
-        self._strangers: dict[str, About] = {}
+        self._refused: dict[str, About] = {}
         self._digests: list[bytes] = []
 
     def take(self, block: Block) -> None:
@@ -139,36 +140,36 @@ class FileImport:
             self.report.passed[found.what] = self.report.passed.get(found.what, 0) + 1
             return
         assert self.ledger is not None, self.name
-        was = next(self.ledger.before, b"")
+        old_digest = next(self.ledger.before, b"")
         if isinstance(found, Many):
-            self._take_many(line, found, was)
+            self._take_many(line, found, old_digest)
         else:
-            self._digests.append(self._take_row(line, found, was))
+            self._digests.append(self._take_row(line, found, old_digest))
 
     def finish(self) -> None:
-        """The end of the file."""
+        """The file is imported to its end."""
         if self.ledger is not None:
             self.sink.finish(self.ledger)
 
     def discard(self) -> None:
-        """The rest of the file cannot be read; rows read so far stay."""
+        """The import of the file has failed: its old ledger stays in force. Rows that were read so far stay."""
         if self.ledger is not None:
             self.ledger.discard()
 
-    def _take_many(self, line: bytes, found: Many, was: bytes) -> None:
+    def _take_many(self, line: bytes, found: Many, old_digest: bytes) -> None:
         digest = b""
         for one in found.rows:
-            digest = self._take_row(line, one, was, digest)
+            digest = self._take_row(line, one, old_digest, digest)
         self._digests.append(digest)
 
-    def _take_row(self, line: bytes, found: Sample | Refused, was: bytes, digest: bytes = b"") -> bytes:
+    def _take_row(self, line: bytes, found: Sample | Refused, old_digest: bytes, digest: bytes = b"") -> bytes:
         """Number a row and add it, unless the lake has it unchanged. Returns the line's digest."""
-        about = found.about if isinstance(found, Sample) else self._stranger(found)
-        owner, numbered = self._owners.get(about) or self._own(about)
+        about = found.about if isinstance(found, Sample) else self._about_refused(found)
+        owner, numbered = self._owners.get(about) or self._owner_of(about)
         numbered.number = number = numbered.number + 1
-        digest = digest or digest_of(line, number)
+        digest = digest or digest_of(line, number)  # that of a line with several rows comes from its first
         is_held = number <= numbered.held
-        if is_held and (not was or was == digest):
+        if is_held and (not old_digest or old_digest == digest):
             self.report.held += 1
         else:
             self.report.changed += is_held
@@ -190,27 +191,27 @@ class FileImport:
         else:
             report.samples += 1
 
-    def _own(self, about: About) -> tuple[Owner, Numbered]:
-        """The state of a source, made at its first row: its identity in the lake, and what the lake has of it."""
+    def _owner_of(self, about: About) -> tuple[Owner, Numbered]:
+        """What the rows of a series share, and the numbers of its source. Made at the first row of each."""
         source = about.source
         origin = identity.origin_of(self.sink.dataset, source)
         numbered = self._sources.get(source)
         if numbered is None:
             held = self.sink.held.prefix(manifest.origin_of(origin, self.era))
             numbered = self._sources[source] = Numbered(held)
-        named = {"dataset": self.sink.dataset, "file": self.name, "node": source or self.sink.dataset}
-        owner = Owner(about, origin, self.era, list(named.items()))
+        shared = {"dataset": self.sink.dataset, "file": self.name, "node": source or self.sink.dataset}
+        owner = Owner(about, origin, self.era, list(shared.items()))
         if len(self._owners) >= KNOWN_MAX:
             self._owners.clear()
         self._owners[about] = owner, numbered
         return owner, numbered
 
-    def _stranger(self, refused: Refused) -> About:
-        """The source that an unreadable line is counted for, if it is known."""
+    def _about_refused(self, refused: Refused) -> About:
+        """What an unreadable line is counted for: its source if that could be read, else the unnamed source."""
         source = refused.source if len(refused.source) <= TEXT_MAX else ""
-        about = self._strangers.get(source)
+        about = self._refused.get(source)
         if about is None:
-            about = self._strangers[source] = About(source, None)  # one per source
+            about = self._refused[source] = About(source, None)
         return about
 
 

@@ -1,8 +1,8 @@
 """Eight bytes per line of an imported file, so that a changed line is noticed at the next import (PIP-097).
 
-The lake's numbers tell which rows it has; the ledger tells whether a line is still the same. It is written beside the
-old ledger and renamed once all rows of the file are published. If a crash prevents that, nothing is doubled: lines
-whose number the lake has are assumed to be unchanged.
+The manifests say which numbers the lake has; the ledger says whether a line is still the same. It is written beside the
+old ledger and renamed once all rows of the file are published. If a crash prevents that, no row is stored twice: lines
+whose numbers the lake has are then assumed to be unchanged.
 """
 
 from collections.abc import Iterator
@@ -25,7 +25,7 @@ class Ledger:
         self._old: IO[bytes] | None = path.open("rb") if path.exists() else None
         self._new = path.with_name(path.name + TMP).open("wb")
         self.before = self._before()
-        """The digests of the lines as they were, one after the other; it ends where the file ended then."""
+        """Yields the digests of the lines at the previous import; ends where the file ended then."""
 
     def _before(self) -> Iterator[bytes]:
         while self._old is not None and (data := self._old.read(READ_BYTES)):

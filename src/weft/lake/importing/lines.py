@@ -18,7 +18,7 @@ Read = Callable[[int], bytes]
 class Block(NamedTuple):
     """Some lines without their LF, in order.
 
-    A line that is too long is cut just behind the limit at which it is refused.
+    A line that is too long is cut to one byte more than the limit, so that the parser refuses it.
     """
 
     lines: list[bytes]
@@ -47,7 +47,7 @@ def opened(path: Path) -> Iterator[Read]:
 
 
 def base_name(path: Path) -> str:
-    """The base name from which the era is made. A log keeps its name when it is packed later.
+    """The name of a file without directory and packing suffix: a log that is packed later keeps its name and its era.
 
     >>> base_name(Path("/var/log/a.dcamp-data.gz"))
     'a.dcamp-data'
@@ -63,7 +63,7 @@ def blocks(read: Read) -> Iterator[Block]:
         if fault:
             yield Block([rest] if rest else [], is_torn=bool(rest), fault=fault)
             return
-        if is_long:  # the rest of a line that is already long enough to be refused
+        if is_long:  # `rest` is too long already: skip to the end of its line
             cut = data.find(b"\n")
             if cut < 0:
                 continue

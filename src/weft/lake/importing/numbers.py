@@ -11,9 +11,9 @@ _REAL: Final = re.compile(r"[+-]?(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][+-]?[0-9]+)
 _DECIMAL: Final = re.compile(r"(-?)([0-9]{1,19})(?:\.([0-9]{0,40}))?")
 _DATE: Final = re.compile(r"([^.,]{10,40})[.,]([0-9]{1,40})(.*)")
 _SCALES: Final = ((10**11, NS_PER_S), (10**14, 1_000_000), (10**17, 1_000))
-"""Values below the first number count in this many nanoseconds per unit.
+"""Limits and nanoseconds per unit: a count below the first limit is in seconds, then milliseconds, then microseconds.
 
-As seconds the first limit would be after the year 5100, as milliseconds in March 1973.
+The first limit is after the year 5100 if it is in seconds, and in March 1973 if it is in milliseconds.
 """
 _EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
 
@@ -40,7 +40,7 @@ def epoch_ns(text: str) -> int | None:
     (1795226590369000000, 1795226590369000000)
     """
     if len(text) == 13 and text.isdigit() and text.isascii() and text >= "1":
-        return int(text) * 1_000_000  # nearly all are written like this
+        return int(text) * 1_000_000  # the usual form, milliseconds: a short cut
     match = _DECIMAL.fullmatch(text)
     if match is None:
         return None

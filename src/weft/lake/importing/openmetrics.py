@@ -36,8 +36,8 @@ from weft.lake.importing.limits import BASES_MAX, KNOWN_MAX, SERIES_MAX
 from weft.lake.importing.numbers import epoch_ns, number
 from weft.lake.series import define
 
-# Nothing is read twice: a single character is repeated possessively, a group stands in an atomic one. A group that is itself
-# possessive is read otherwise by Python 3.11.2.
+# These patterns never backtrack, so that a hostile line costs no more than its length: a repeated character is possessive
+# (`*+`), a repeated group stands in an atomic group (`(?>…)`). No group is possessive: Python 3.11.2 reads that wrongly.
 _NAME: Final = r"[a-zA-Z_:][a-zA-Z0-9_:]*+"
 _PAIR: Final = r'\s*+[a-zA-Z_][a-zA-Z0-9_]*+\s*+=\s*+"(?>(?:[^"\\]|\\.)*)"\s*+'
 _LINE: Final = re.compile(
@@ -53,11 +53,11 @@ _COMPOUND: Final = frozenset({"histogram", "summary"})
 
 PREFIX: Final = "weft_"
 _OWN: Final = frozenset({"name", "detail", "type", "param", "labels", "part"})
-_NOBODY: Final = About("", None)
+_NO_SERIES: Final = About("", None)
 
 
 class _Base(NamedTuple):
-    """Lines that hold the bases of a series."""
+    """Marks a line whose value is the base of a sample, and says of which series."""
 
     of: About
 
@@ -70,8 +70,8 @@ class OpenMetricsParser:
         self.exemplars = 0
         self._types: dict[str, str] = {}
         self._known: dict[str, About | _Base] = {}
-        self._based = _NOBODY
-        """The series whose bases are remembered."""
+        self._based = _NO_SERIES
+        """The series whose bases are in `_bases`, by instant."""
         self._bases: dict[int, int | float] = {}
 
     def read(self, line: bytes) -> Found:
@@ -105,7 +105,7 @@ class OpenMetricsParser:
         return known if isinstance(known, Refused) else self._valued(known, numbers)
 
     def _valued(self, known: About | _Base, numbers: list[str]) -> Found:
-        """A line with a value: its number, and its time if it has one."""
+        """The sample of a line, from its numbers: a value, and the time if it has one."""
         about = known.of if isinstance(known, _Base) else known
         value = number(numbers[0])
         at_ns = epoch_ns(numbers[1]) if len(numbers) == 2 else self.reading.at_ns
@@ -137,10 +137,10 @@ class OpenMetricsParser:
             return Refused("undecodable")
         own = {part: labels.pop(PREFIX + part) for part in _OWN if PREFIX + part in labels}
         source = labels.pop("instance", "")
-        odd = _odd(own.get("labels", "{}"))
-        if odd is None:
+        more = _labels_from_json(own.get("labels", "{}"))
+        if more is None:
             return Refused("undecodable", source)
-        labels |= odd
+        labels |= more
         kind = own.get("type") or self._kind(name)
         texts = (own.get("name", name), own.get("detail", ""), kind, own.get("param", ""))
         if is_too_long((*texts, source), labels):
@@ -154,10 +154,10 @@ class OpenMetricsParser:
         return known
 
     def _kind(self, name: str) -> str:
-        """The type that decides how two samples are combined: a value that only grows is a rate."""
-        said = self._types.get(name)
-        if said is not None:
-            return "rate" if said == "counter" else "basic"
+        """The type of the series: `rate` for a value that only grows, else `basic`."""
+        declared = self._types.get(name)
+        if declared is not None:
+            return "rate" if declared == "counter" else "basic"
         for ending in _CUMULATIVE:
             family = self._types.get(name.removesuffix(ending)) if name.endswith(ending) else None
             if family in _COMPOUND or (family == "counter" and ending == "_total"):
@@ -175,8 +175,8 @@ def _is_same(one: About, other: About) -> bool:
     return one.source == other.source and one.definition == other.definition
 
 
-def _odd(text: str) -> dict[str, str] | None:
-    """Labels whose names OpenMetrics does not allow; None if the text was not written by an export."""
+def _labels_from_json(text: str) -> dict[str, str] | None:
+    """Labels from their JSON in `weft_labels`; None if it cannot be read."""
     try:
         return msgspec.json.decode(text, type=dict[str, str])
     except (msgspec.MsgspecError, ValueError):

@@ -1,4 +1,4 @@
-"""Runs a whole import: chooses files and formats, and allows one import of a dataset at a time."""
+"""Imports files one after the other: chooses the format of each, and allows one import of a dataset at a time."""
 
 import re
 from collections.abc import Callable, Iterator, Sequence
@@ -45,17 +45,17 @@ def import_files(
     told: Callable[[Report], None] = lambda _: None,
     files: LocalFiles | None = None,
 ) -> list[Report]:  # tidy: what, how, when, and a callback for progress, which is also the seam for tests
-    """The outcome for each file, in order; `told` is called after every block.
+    """Import files; returns the outcome for each, in order. `told` is called with it after every block.
 
-    Raises OSError and UserError; the UserError is `lease-held` if another process imports the same dataset now, because
-    a drain may have one writer only.
+    Raises OSError and UserError, of which `lease-held` means that another process imports the same dataset now: a drain
+    may have one writer only.
     """
     with alone(lake, drain_of(wish.dataset)):
         sink = Sink(lake, wish.dataset, now_ns, files)
         try:
             reports = [_import_file(sink, path, wish, told) for path in paths]
         except UserError:
-            sink.cut()  # what was read so far stays
+            sink.cut()  # rows that were read so far stay
             raise
         sink.cut()
         return reports
@@ -105,5 +105,7 @@ def alone(lake: Layout, drain: str) -> Iterator[None]:
         try:
             flock(file, LOCK_EX | LOCK_NB)
         except BlockingIOError:
-            raise UserError("lease-held", "another import of this dataset is running", "wait for it to end") from None
+            raise UserError(
+                "lease-held", "another import of this dataset is running", "wait until it has ended"
+            ) from None
         yield
