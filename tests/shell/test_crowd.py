@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from tests.patience import PATIENCE_S
 from weft.base.keys import Binding, KeyTable
-from weft.shell.crowd import Crowd, Knock, hang_up, peer_of
+from weft.shell.crowd import Crowd, Knock, Spoken, hang_up, peer_of, spoken
 from weft.shell.keys import Keys
 from weft.shell.sockets import Credentials, connect_with
 from weft.shell.zap import Gatekeeper
@@ -18,13 +18,21 @@ from weft.shell.zap import Gatekeeper
 HERE, THERE = "10.0.0.1", "10.0.0.2"
 
 
+STRANGE, PROVED, LOUD = Spoken(234, 64), Spoken(301, 700), Spoken(64, 4_097)
+
+
 def knock(number: int, address: str = HERE, door: int = 1) -> Knock:
     return Knock(door, number, (address, 40_000 + number))
 
 
+def crowd_of(per_address: int = 64, in_all: int = 512, **others: Spoken | None) -> Crowd:
+    """All are strangers that wait, but for these: by the number of the descriptor."""
+    return Crowd(per_address, in_all, lambda knock: others.get(f"_{knock.fd}", STRANGE))
+
+
 @pytest.mark.proves("SEC-053", part="connections without a proof, of one address and in all")
 def test_beyond_64_of_an_address_and_512_in_all_who_has_waited_longest_goes() -> None:
-    crowd = Crowd()
+    crowd = crowd_of()
     assert [None] * 64 == [crowd.came(knock(number), 0.0) for number in range(64)]
     assert knock(0) == crowd.came(knock(64), 0.0)
     assert knock(1) == crowd.came(knock(65), 0.0)
@@ -36,20 +44,25 @@ def test_beyond_64_of_an_address_and_512_in_all_who_has_waited_longest_goes() ->
 
 
 def test_who_has_proved_a_key_or_has_gone_is_none_of_them() -> None:
-    crowd = Crowd(per_address=2)
-    for number in (1, 2):
-        crowd.came(knock(number), 0.0)
-    crowd.proved(HERE)
-    assert None is crowd.came(knock(3), 0.0)
+    crowd = crowd_of(2, _1=PROVED, _3=None)
+    for number in (1, 2, 3):
+        assert None is crowd.came(knock(number), 0.0)
     crowd.went(1, 3)
     assert None is crowd.came(knock(4), 0.0)
-    assert knock(1) == crowd.came(knock(5), 0.0)
-    crowd.proved(THERE)
+    assert knock(2) == crowd.came(knock(5), 0.0)
+    assert 2 == crowd.of(HERE)
+
+
+def test_who_has_said_more_than_a_handshake_has_is_named_once() -> None:
+    crowd = crowd_of(_1=PROVED, _2=LOUD, _3=None)
+    for number in range(5):
+        crowd.came(knock(number), 0.0)
+    assert ([knock(2)], []) == (crowd.loud(), crowd.loud())
     assert 2 == crowd.of(HERE)
 
 
 def test_after_six_seconds_libzmq_has_ended_what_has_proved_nothing() -> None:
-    crowd = Crowd(per_address=2)
+    crowd = crowd_of(2)
     crowd.came(knock(1), 0.0)
     crowd.came(knock(2), 5.0)
     assert None is crowd.came(knock(3), 6.0)
@@ -57,7 +70,7 @@ def test_after_six_seconds_libzmq_has_ended_what_has_proved_nothing() -> None:
 
 
 def test_a_door_that_is_closed_takes_its_connections_along() -> None:
-    crowd = Crowd()
+    crowd = crowd_of()
     for number in range(10):
         crowd.came(knock(number, door=number % 2), 0.0)
     crowd.leave(1)
@@ -67,22 +80,24 @@ def test_a_door_that_is_closed_takes_its_connections_along() -> None:
 STEPS = st.one_of(
     st.tuples(st.just("came"), st.integers(0, 9), st.sampled_from([HERE, THERE])),
     st.tuples(st.just("went"), st.integers(0, 9), st.just("")),
-    st.tuples(st.just("proved"), st.just(0), st.sampled_from([HERE, THERE])),
+    st.tuples(st.just("proved"), st.integers(0, 9), st.just("")),
     st.tuples(st.just("later"), st.integers(0, 9), st.just("")),
 )
 
 
 @given(st.lists(STEPS, max_size=80))
 def test_there_are_never_more_than_may_be_and_only_who_is_there_is_sent_away(steps: list[tuple[str, int, str]]) -> None:
-    crowd, at = Crowd(per_address=3, in_all=4), 0.0
+    proved: set[int] = set()
+    crowd, at = Crowd(3, 4, lambda knock: PROVED if knock.fd in proved else STRANGE), 0.0
     for what, number, address in steps:
         if what == "came":
+            proved.discard(number)
             gone = crowd.came(knock(number, address), at)
-            assert gone is None or gone != knock(number, address)
+            assert gone is None or (gone != knock(number, address) and gone.fd not in proved)
         elif what == "went":
             crowd.went(1, number)
         elif what == "proved":
-            crowd.proved(address)
+            proved.add(number)
         else:
             at += number
         assert crowd.of(HERE) <= 3
@@ -98,10 +113,12 @@ def test_a_descriptor_that_is_anothers_by_now_is_left_alone() -> None:
             assert not hang_up(Knock(1, taken.fileno(), ("127.0.0.1", 1)))
             client.sendall(b"there")
             assert b"there" == taken.recv(10)
+            assert Spoken(0, 5) == spoken(Knock(1, taken.fileno(), client.getsockname()))
             assert hang_up(Knock(1, taken.fileno(), client.getsockname()))
             assert b"" == client.recv(10)
             fd = taken.fileno()
-        assert (None, False) == (peer_of(fd), hang_up(Knock(1, fd, ("127.0.0.1", 1))))
+        gone = Knock(1, fd, ("127.0.0.1", 1))
+        assert (None, False, None) == (peer_of(fd), hang_up(gone), spoken(gone))
 
 
 @pytest.mark.proves("SEC-053", part="a key that is known comes in while strangers hold as many connections as they can")
@@ -134,6 +151,56 @@ def test_a_crowd_that_holds_on_ends_its_own_connections_and_a_known_key_comes_in
         finally:
             for each in strangers:
                 each.close()
+            own.close(0)
+            keeper.close()
+            bound.close(0)
+            context.term()
+            outside.term()
+
+    asyncio.run(main())
+
+
+GREETING = b"\xff" + bytes(8) + b"\x7f\x03\x01" + b"CURVE".ljust(20, b"\0") + bytes(32)
+ANNOUNCED = b"\x06" + (1 << 20).to_bytes(8, "big")
+"""The head of a command of a megabyte."""
+
+
+@pytest.mark.proves(
+    "SEC-053", part="bytes without a proof: whoever says more than a handshake has is cut off, and counted"
+)
+def test_a_stranger_who_announced_a_megabyte_was_listened_to_until_the_handshake_was_over() -> None:
+    server, known = (Keys(*(each.decode() for each in zmq.curve_keypair())) for _ in range(2))
+    table = KeyTable.of([(b"k" * 16, Binding(curve=(known.public,), name="pi-7", roles=("sensor",)))])
+
+    async def main() -> None:
+        context, outside = zmq.Context(), zmq.Context()
+        keeper = Gatekeeper(context, table)
+        keeper.open()
+        bound, own = context.socket(zmq.ROUTER), outside.socket(zmq.DEALER)
+        bound.setsockopt(zmq.HANDSHAKE_IVL, 0)  # nothing else ends it
+        Credentials(server, table).serve(bound)
+        keeper.watch(bound)
+        port = bound.bind_to_random_port("tcp://127.0.0.1")
+        connect_with(own, known, server.public)
+        own.connect(f"tcp://127.0.0.1:{port}")
+        try:
+            async with asyncio.timeout(PATIENCE_S):
+                reader, stranger = await asyncio.open_connection("127.0.0.1", port)
+                stranger.write(GREETING + ANNOUNCED + bytes(5_000))
+                own.send(bytes(100_000))
+                while not bound.poll(0) or not keeper.decided["too-much"]:  # noqa: ASYNC110  # sockets wake no event
+                    await asyncio.sleep(0.01)  # tidy: as above
+                await reader.read()
+                stranger.close()
+                while bound.poll(0):
+                    bound.recv_multipart()
+                own.send(b"still here")
+                while not bound.poll(0):  # noqa: ASYNC110  # as above
+                    await asyncio.sleep(0.01)  # tidy: as above
+            assert b"still here" == bound.recv_multipart()[1]
+            assert (1, 1) == (keeper.decided["ok"], keeper.decided["too-much"])
+            assert ("127.0.0.1", 0) == (keeper.last_refused, len(keeper.crowd))
+        finally:
             own.close(0)
             keeper.close()
             bound.close(0)

@@ -1,6 +1,7 @@
 """The pages of a node, asked politely and rudely."""
 
 import asyncio
+import socket
 from collections.abc import AsyncIterator
 from pathlib import Path
 
@@ -188,23 +189,85 @@ def test_connections_beyond_the_bound_are_told_so_and_beyond_that_closed(monkeyp
     monkeypatch.setattr(server, "TOLD_MAX", 1)
 
     async def main() -> list[int]:
-        served = Server({"/hello": HELLO}, Gate(is_loopback=True))
+        asked, goes = asyncio.Semaphore(0), asyncio.Event()
+
+        async def slow(_: Request) -> Response:
+            asked.release()
+            await goes.wait()
+            return json_response("done")
+
+        served = Server({"/hello": HELLO, "/slow": Route(slow)}, Gate(is_loopback=True))
         port = await served.serve("127.0.0.1", 0)
-        idle = [await asyncio.open_connection("127.0.0.1", port) for _ in range(1)]
+        answering = [asyncio.ensure_future(say(port, get("/slow")))]
+        await asked.acquire()
         told = status_of(await say(port, get("/hello")))
-        idle += [await asyncio.open_connection("127.0.0.1", port)]
-        while len(served._tasks) < 2:  # noqa: ASYNC110  # a connection that was accepted tells no event
-            await asyncio.sleep(0)
+        monkeypatch.setattr(server, "CONNECTIONS_MAX", 2)
+        answering += [asyncio.ensure_future(say(port, get("/slow")))]
+        await asked.acquire()
+        monkeypatch.setattr(server, "CONNECTIONS_MAX", 1)
         try:
             closed = status_of(await say(port, get("/hello")))
         except ConnectionResetError:
             closed = 0
-        for _, writer in idle:
-            writer.close()
+        goes.set()
+        await asyncio.gather(*answering)
         await served.close()
         return [told, closed, served.refused]
 
     assert [503, 0, 2] == asyncio.run(main())
+
+
+@pytest.mark.proves("SEC-053", part="connections of HTTP that have not said what they ask for: the longest wait ends")
+def test_a_crowd_that_asked_for_nothing_kept_everybody_else_out_for_ten_seconds() -> None:
+    async def main() -> tuple[int, int, list[bytes]]:
+        served = Server({"/hello": HELLO}, Gate(is_loopback=True))
+        port = await served.serve("127.0.0.1", 0)
+        crowd = []
+        for number in range(limits.CONNECTIONS_MAX + 20):
+            crowd.append(await asyncio.open_connection("127.0.0.1", port))
+            crowd[-1][1].write(b"GET /hello HTTP/1.1\r\n"[: number % 20])
+        while served.refused < 20:  # noqa: ASYNC110  # a connection that was accepted tells no event
+            await asyncio.sleep(0)
+        answer = status_of(await say(port, get("/hello")))
+        ended = [await _all_of(reader) for reader, _ in crowd[:21]]
+        for _, writer in crowd:
+            writer.close()
+        refused = served.refused
+        await served.close()
+        return answer, refused, ended
+
+    assert (200, 21, [b""] * 21) == asyncio.run(main())
+
+
+async def _all_of(reader: asyncio.StreamReader) -> bytes:
+    async with asyncio.timeout(PATIENCE_S):
+        try:
+            return await reader.read()
+        except ConnectionResetError:
+            return b""
+
+
+@pytest.mark.proves("SEC-046")
+def test_an_answer_that_nobody_read_was_held_for_ever(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(server, "PATIENCE_S", 0.2)
+
+    async def main() -> int:
+        large = Route(lambda _: Response(200, "text/plain", bytes(60_000)))  # less than asyncio waits to be rid of
+        served = Server({"/large": large}, Gate(is_loopback=True))
+        port = await served.serve("127.0.0.1", 0)
+        assert served._server is not None
+        served._server.sockets[0].setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, 4_096)
+        with socket.socket() as client:
+            client.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 2_048)
+            client.connect(("127.0.0.1", port))
+            client.sendall(get("/large"))
+            async with asyncio.timeout(PATIENCE_S):
+                while not served.refused:  # noqa: ASYNC110  # as above
+                    await asyncio.sleep(0.01)  # tidy: as above
+        await served.close()
+        return served.refused
+
+    assert 1 == asyncio.run(main())
 
 
 def test_an_answer_under_way_is_given_a_moment_and_a_stream_is_cut() -> None:

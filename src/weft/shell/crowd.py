@@ -4,18 +4,27 @@ libzmq gives each connection five seconds for its handshake, and has no limit of
 Beyond a limit the one that has waited longest goes, not the one that comes: a machine of the fabric proves its key
 within milliseconds, a stranger never does. So a crowd ends its own connections, and machines of the same address still
 come in.
+
+Nor has libzmq a limit of its own for what a handshake says: one that announces a message as large as messages may be is
+given the memory for it. The kernel counts the bytes of a connection: whoever has said more than a handshake has goes, too.
 """
 
 import contextlib
 import os
 import socket
+import struct
 from collections import OrderedDict
+from collections.abc import Callable, Iterator
 from typing import Final, NamedTuple
 
 # a machine with many nodes opens tens of connections at once, and each proves its key in milliseconds
 PER_ADDRESS_MAX: Final = 64
 IN_ALL_MAX: Final = 512  # descriptors held by strangers at most: half of a process's usual limit
 UNPROVED_S: Final = 6.0  # an older one has proved a key, or libzmq has ended it (HANDSHAKE_IVL)
+SAID_BYTES_MAX: Final = 4_096  # of an unproved one: a greeting, HELLO and INITIATE have less than 1,000
+ANSWERED_BYTES_MAX: Final = 256  # to an unproved one: a greeting has 64, WELCOME 170, ERROR 12; READY follows a proof
+_COUNTS: Final = struct.Struct("=120xQQ")
+"""Of Linux's `struct tcp_info`: bytes that the other end has acknowledged, and those received of it."""
 
 
 class Knock(NamedTuple):
@@ -29,38 +38,70 @@ class Knock(NamedTuple):
     """Address and port of the other end; they identify the connection if the descriptor is reused."""
 
 
+class Spoken(NamedTuple):
+    """How many bytes went over a connection."""
+
+    answered: int
+    """That the other end has received."""
+    said: int
+
+
 def peer_of(fd: int) -> tuple[str, int] | None:
     """The peer of a descriptor of this process; None if it is closed, or a local socket."""
-    try:
-        with socket.socket(fileno=os.dup(fd)) as link:
-            return _address_of(link)
-    except OSError:
-        return None
+    with contextlib.suppress(OSError), socket.socket(fileno=os.dup(fd)) as link:
+        return _address_of(link)
+    return None
 
 
 def hang_up(knock: Knock) -> bool:
     """End a connection of libzmq; False if it had already ended, so that the descriptor belongs to another or none."""
+    with _link_of(knock) as link:
+        if link is None:
+            return False
+        with contextlib.suppress(OSError):  # it ended just now
+            link.shutdown(socket.SHUT_RDWR)
+        return True
+
+
+def spoken(knock: Knock) -> Spoken | None:
+    """What the kernel has counted; None if the connection has ended. A kernel that counts nothing says nothing was said."""
+    with _link_of(knock) as link:
+        if link is None:
+            return None
+        told = link.getsockopt(socket.IPPROTO_TCP, socket.TCP_INFO, _COUNTS.size)
+        return Spoken(*_COUNTS.unpack(told)) if len(told) == _COUNTS.size else Spoken(0, 0)
+
+
+@contextlib.contextmanager
+def _link_of(knock: Knock) -> Iterator[socket.socket | None]:
+    """A second descriptor of the connection, for a moment; None if it has ended."""
     try:
-        with socket.socket(fileno=os.dup(knock.fd)) as link:
-            if _address_of(link) != knock.peer:
-                return False
-            with contextlib.suppress(OSError):  # it ended just now
-                link.shutdown(socket.SHUT_RDWR)
-            return True
+        link = socket.socket(fileno=os.dup(knock.fd))
     except OSError:
-        return False
+        yield None
+        return
+    with link:
+        yield link if _address_of(link) == knock.peer else None
 
 
 def _address_of(link: socket.socket) -> tuple[str, int] | None:
-    name = link.getpeername()
+    try:
+        name = link.getpeername()
+    except OSError:
+        return None
     return (str(name[0]), int(name[1])) if isinstance(name, tuple) else None
 
 
 class Crowd:
     """Connections without a proof, by address, oldest first."""
 
-    def __init__(self, per_address: int = PER_ADDRESS_MAX, in_all: int = IN_ALL_MAX) -> None:
-        self._per_address, self._in_all = per_address, in_all
+    def __init__(
+        self,
+        per_address: int = PER_ADDRESS_MAX,
+        in_all: int = IN_ALL_MAX,
+        count: Callable[[Knock], Spoken | None] = spoken,
+    ) -> None:
+        self._per_address, self._in_all, self._count = per_address, in_all, count
         self._waiting: OrderedDict[tuple[int, int], tuple[Knock, float]] = OrderedDict()
         self._of: dict[str, OrderedDict[tuple[int, int], None]] = {}
 
@@ -72,23 +113,28 @@ class Crowd:
         return len(self._of.get(address, ()))
 
     def came(self, knock: Knock, at: float) -> Knock | None:
-        """A new connection; returns those to close if there are now too many."""
+        """A new connection; returns one to close if there are now too many."""
         self._expire(at)
         self.went(knock.door, knock.fd)
-        key = knock.door, knock.fd
+        key, address = (knock.door, knock.fd), knock.peer[0]
         self._waiting[key] = knock, at
-        self._of.setdefault(knock.peer[0], OrderedDict())[key] = None
-        if self.of(knock.peer[0]) > self._per_address:
-            return self._take(next(iter(self._of[knock.peer[0]])))
-        if len(self._waiting) > self._in_all:
-            largest = max(self._of, key=self.of)
-            return self._take(next(iter(self._of[largest])))
+        self._of.setdefault(address, OrderedDict())[key] = None
+        while self.of(address) > self._per_address or len(self) > self._in_all:
+            fullest = address if self.of(address) > self._per_address else max(self._of, key=self.of)
+            gone = self._take(next(iter(self._of[fullest])))
+            if self._unproved(gone) is not None:
+                return gone
         return None
 
-    def proved(self, address: str) -> None:
-        """A connection of that address has proved a known key. It is unknown which one; most likely the newest."""
-        if keys := self._of.get(address):
-            self._take(next(reversed(keys)))
+    def loud(self) -> list[Knock]:
+        """Those that have said more than may be said without a proof; whoever has proved a key, or has gone, is forgotten."""
+        found = []
+        for key, (knock, _) in list(self._waiting.items()):
+            counted = self._unproved(knock)
+            if counted is None or counted.said > SAID_BYTES_MAX:
+                self._take(key)
+                found += [knock] if counted is not None else []
+        return found
 
     def went(self, door: int, fd: int) -> None:
         """A connection has ended."""
@@ -99,6 +145,11 @@ class Crowd:
         """A socket is closed, with all its connections."""
         for key in [key for key in self._waiting if key[0] == door]:
             self._take(key)
+
+    def _unproved(self, knock: Knock) -> Spoken | None:
+        """What went over a connection; None if it has ended, or is one whose key was accepted."""
+        counted = self._count(knock)
+        return counted if counted is not None and counted.answered <= ANSWERED_BYTES_MAX else None
 
     def _expire(self, at: float) -> None:
         while self._waiting:

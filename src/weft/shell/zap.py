@@ -17,12 +17,13 @@ from weft.shell.crowd import Crowd, Knock, hang_up, peer_of
 from weft.shell.monitors import Monitors
 
 ENDPOINT: Final = "inproc://zeromq.zap.01"
-OUTCOMES: Final = ("ok", "unknown-key", "role", "no-key", "domain", "malformed", "no-handshake", "crowd")
+OUTCOMES: Final = ("ok", "unknown-key", "role", "no-key", "domain", "malformed", "no-handshake", "crowd", "too-much")
 """Outcomes of a handshake.
 
 `Verdict.why`; `no-handshake` if libzmq refuses without asking; `crowd` if too many connections, of one address or in
-all, had proved nothing yet, and this one had waited longest.
+all, had proved nothing yet, and this one had waited longest; `too-much` if it had said more than a handshake has.
 """
+LOOK_S: Final = 0.1  # what one that proves nothing may say in addition: as much as its network carries meanwhile
 TURN_MAX: Final = 256  # handshakes in one callback, so that a crowd of strangers cannot starve the node
 NOW: Final = zmq.NOBLOCK
 _REFUSED: Final = zmq.EVENT_HANDSHAKE_FAILED_NO_DETAIL | zmq.EVENT_HANDSHAKE_FAILED_PROTOCOL
@@ -45,6 +46,7 @@ class Gatekeeper:
         self._monitors = Monitors(context)
         self._context = context
         self._socket: zmq.Socket[bytes] | None = None
+        self._looking: asyncio.TimerHandle | None = None
 
     def open(self) -> None:
         """Begin to answer, before the first socket of the context is bound."""
@@ -81,13 +83,27 @@ class Gatekeeper:
     def _note_came(self, door: int, fd: int) -> None:
         peer = peer_of(fd)
         gone = self.crowd.came(Knock(door, fd, peer), asyncio.get_running_loop().time()) if peer else None
-        if gone is not None and hang_up(gone):
-            self.decided["crowd"] += 1
-            self.last_refused = gone.peer[0]
+        if gone is not None:
+            self._send_away(gone, "crowd")
+        if self._looking is None:
+            self._looking = asyncio.get_running_loop().call_later(LOOK_S, self._look)
+
+    def _look(self) -> None:
+        """End what says too much, as long as somebody is there who has proved nothing."""
+        for knock in self.crowd.loud():
+            self._send_away(knock, "too-much")
+        self._looking = asyncio.get_running_loop().call_later(LOOK_S, self._look) if len(self.crowd) else None
+
+    def _send_away(self, knock: Knock, why: str) -> None:
+        if hang_up(knock):
+            self.decided[why] += 1
+            self.last_refused = knock.peer[0]
 
     def close(self) -> None:
         """Stop answering; without an answer libzmq refuses every peer."""
         self._monitors.close()
+        if self._looking is not None:
+            self._looking.cancel()
         if self._socket is not None:
             asyncio.get_running_loop().remove_reader(self._socket.FD)
             self._socket.close()
@@ -103,9 +119,7 @@ class Gatekeeper:
                 return
             verdict = decide(request, self.table)
             self.decided[verdict.why] += 1
-            if verdict.allowed:
-                self.crowd.proved(verdict.address)
-            else:
+            if not verdict.allowed:
                 self.last_refused = verdict.address
             self._socket.send_multipart([peer, b"", *verdict.frames], NOW)
         asyncio.get_running_loop().call_soon(self._read)  # the descriptor is edge-triggered

@@ -8,6 +8,7 @@ import contextlib
 import inspect
 import ipaddress
 import socket
+from collections import Counter
 from collections.abc import AsyncIterator, Sequence
 from typing import Any, Final, NamedTuple
 
@@ -63,6 +64,8 @@ class Server:
         self._server: asyncio.Server | None = None
         self._tasks: set[asyncio.Task[Any]] = set()
         self._streams: set[asyncio.Task[Any]] = set()
+        self._unasked: dict[asyncio.Task[Any], str] = {}
+        """Connections whose head is not complete yet, the oldest first, with the address of the other end."""
         self._bodies = 0
 
     async def serve(self, hosts: str | Sequence[str], port: int) -> int:
@@ -94,6 +97,8 @@ class Server:
         task = asyncio.current_task()
         assert task is not None, "asyncio calls it in one"
         self._tasks.add(task)
+        if len(self._tasks) > CONNECTIONS_MAX:
+            self._make_room()
         try:
             if len(self._tasks) <= CONNECTIONS_MAX + TOLD_MAX:
                 await self._answer(reader, writer)
@@ -104,16 +109,34 @@ class Server:
             writer.transport.abort()
         finally:
             self._tasks.discard(task)
-            writer.close()
-            with contextlib.suppress(OSError, asyncio.CancelledError):
+            await self._leave(writer)
+
+    def _make_room(self) -> None:
+        """End the connection that has waited longest, of the address that has most of those without a head (SEC-053)."""
+        if self._unasked:
+            fullest = Counter(self._unasked.values()).most_common(1)[0][0]
+            task = next(task for task, address in self._unasked.items() if address == fullest)
+            del self._unasked[task]
+            self._tasks.discard(task)
+            task.cancel()
+
+    async def _leave(self, writer: asyncio.StreamWriter) -> None:
+        """Close a connection: at once, if the other end does not read the rest of its answer in time."""
+        writer.close()
+        try:
+            async with asyncio.timeout(PATIENCE_S):
                 await writer.wait_closed()
+        except TimeoutError:
+            self.refused += 1
+            writer.transport.abort()
+        except (OSError, asyncio.CancelledError):
+            pass  # it has ended
 
     async def _answer(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         parser = h11.Connection(h11.SERVER, max_incomplete_event_size=HEAD_BYTES_MAX)
         is_busy, has_body = len(self._tasks) > CONNECTIONS_MAX, True
         try:
-            async with asyncio.timeout(PATIENCE_S):
-                head = await next_event(parser, reader)
+            head = await self._head(parser, reader, writer)
             if not isinstance(head, h11.Request):
                 return
             has_body = head.method != b"HEAD"
@@ -129,6 +152,16 @@ class Server:
         writer.write(_bytes_of(parser, answer, has_body=has_body))
         async with asyncio.timeout(PATIENCE_S):
             await writer.drain()
+
+    async def _head(self, parser: h11.Connection, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> Any:
+        task = asyncio.current_task()
+        assert task is not None, "a connection is one"
+        self._unasked[task] = str((writer.get_extra_info("peername") or ("",))[0])
+        try:
+            async with asyncio.timeout(PATIENCE_S):
+                return await next_event(parser, reader)
+        finally:
+            self._unasked.pop(task, None)
 
     async def _answer_to(self, request: Request, exchange: "_Exchange") -> Answer:
         route = self.routes.get(request.path) or self.routes.get(f"{request.path.rpartition('/')[0]}/*")
