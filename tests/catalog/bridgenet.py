@@ -24,6 +24,7 @@ from weft.wire.catalog.messages import REPLY, Message, Publication, Taken
 WALL = 1_795_227_299 * SECOND
 TIME = bytes.fromhex("fd01d64e")
 DELAY_NS = 1_000_000
+ALL: dict[str, Any] = {"exports": ("*",), "imports": ("*",), "export_topics": ("*",), "import_topics": ("*",)}
 
 
 class Node:
@@ -152,11 +153,17 @@ class Bridged:
                 self._deliver(*self._wires.popleft()[1:])
             elif first[0] <= until:
                 self.now = first[0]
-                self.nodes[first[1]].core.wake(self.at())
-                self._pump(first[1])
+                self._wake(self.nodes[first[1]])
             else:
                 break
         self.now = until
+
+    def _wake(self, node: Node) -> None:
+        """At its deadline a broker does what is due, all of it: it wants to be woken later than now."""
+        node.core.wake(self.at())
+        due = node.core.deadline()
+        assert due is None or due > self.now, "it would be woken again at once"
+        self._pump(node.name)
 
     # What is done
 
@@ -224,3 +231,8 @@ class Bridged:
         said = Message(REPLY, TIME, body, call.envelope)
         self.nodes[name].core.receive(said, Source(CALLS, endpoint.encode()), self.at())
         self._pump(name)
+
+
+def pair(**more: Any) -> Bridged:
+    """`blue` dials `green`; all may cross."""
+    return Bridged(green={**ALL, **more}, blue={**ALL, "bridge_to": ("green",), **more})

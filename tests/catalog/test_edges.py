@@ -17,8 +17,8 @@ PLACE = {"ip": "127.0.0.1", "port": 7_000}
 SOMEBODY = Asker(b"somebody", "REQ", "127.0.0.1", (), b"")
 
 
-def subscribe(broker: Broker, topic: bytes) -> None:
-    broker.core.receive(Subscription(is_on=True, topic=topic), Source(EVENTS, b""), broker.now)
+def subscribe(broker: Broker, topic: bytes, *, is_on: bool = True) -> None:
+    broker.core.receive(Subscription(is_on=is_on, topic=topic), Source(EVENTS, b""), broker.now)
 
 
 # Whom it calls
@@ -168,6 +168,20 @@ def test_a_subscription_that_is_too_long_to_remember_is_served_all_the_same() ->
     broker.core.receive(Taken((topic, b"1")), Source(VALUES, tag), broker.now)
     said = [effect.message.topic for effect in broker.core.effects() if isinstance(effect, Send)]
     assert b"lcv/" + topic in said
+
+
+@pytest.mark.proves("CAT-081")
+def test_a_subscription_for_which_there_was_no_room_is_served_and_may_end(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(limits, "SUBSCRIBED_TOPICS_MAX", 1)
+    broker = Broker()
+    broker.req().say(b"UwU", {"name": "a", "id": "1", "interfaces": {"pub": PLACE}})
+    (tag,) = broker.core.sources.feeds
+    for topic in (b"lcv/one", b"lcv/second", b"lcv/three"):
+        subscribe(broker, topic)
+    subscribe(broker, b"lcv/second", is_on=False)
+    broker.core.receive(Taken((b"three", b"3")), Source(VALUES, tag), broker.now)
+    said = [effect.message.topic for effect in broker.core.effects() if isinstance(effect, Send)]
+    assert b"lcv/three" in said
 
 
 @pytest.mark.proves("CAT-081", "LVC-008")

@@ -9,7 +9,7 @@ import pytest
 from tests.house.mutants import known, rules
 from tests.house.requirements import ROOT
 
-KNOWN_MAX = 58
+KNOWN_MAX = 59
 """How many survivors are listed. It falls, and rises only when a place is walked for the first time."""
 
 RULES = [

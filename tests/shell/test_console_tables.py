@@ -13,8 +13,11 @@ from tests.chains.rig import Rig
 from tests.shell.test_console import at, console
 from tests.store.rig import Node as StoreNode
 from tests.store.rig import change
+from weft.base.chance import Chance
 from weft.cores.chains.messages import PlanFilters
 from weft.cores.chains.settings import parse_filters
+from weft.cores.configuration.core import Configuration
+from weft.cores.configuration.messages import ConfigurationSettings, TakeRoot, Write, WriteKeys
 from weft.shell.console.commands import Commands
 from weft.shell.console.feed import Feed
 from weft.shell.console.lake import Lake
@@ -51,7 +54,7 @@ def test_a_page_is_asked_for_by_its_name() -> None:
 def tables(page: str, **cores: Any) -> dict[str, Table]:
     """The tables of a page of a node with these cores, by title."""
     node: Any = SimpleNamespace(cores=cores)
-    status = {"cores": {key: {"n": 1} for key in cores}}
+    status: dict[str, Any] = {"cores": {key: {"n": 1} for key in cores}, "tree": []}
     return {made.title: made for made in PAGES[page](node, status, at(1))}
 
 
@@ -63,6 +66,19 @@ def test_entries_say_who_changed_them_before_and_conflicts_what_was_lost() -> No
     assert [("door", 1, "a:2", "", "b:2"), ("home.temp", 21, "a:1", "", "")] == sorted(made["Entries"].rows)
     assert [(1, "home.temp", "concurrent", 21, "a:1", "", 20, "b:1", "")] == made["Conflicts"].rows
     assert {} == tables("store")
+
+
+@pytest.mark.proves("CON-002", part="a page says whether there are more pairs")
+@pytest.mark.parametrize("pairs, more", [(2, 0), (3, 1), (4, 1)])
+def test_a_page_says_whether_there_are_more_pairs_than_it_shows(
+    pairs: int, more: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("weft.shell.console.tables.ROWS_MAX", 2)
+    core = Configuration(ConfigurationSettings(), bytes(16), Chance("pairs"))
+    core.command(TakeRoot(0), at(1))
+    core.command(WriteKeys(1, tuple(Write(f"/CONFIG/web/{number}", b"1s") for number in range(pairs)), "joe"), at(2))
+    shown = tables("configuration", configuration=core)["Pairs"]
+    assert ([("/CONFIG/web/0", "1s"), ("/CONFIG/web/1", "1s")], more) == (shown.rows, shown.more)
 
 
 @pytest.mark.proves("CON-002", part="who stands in which chain of a node, and what it did")

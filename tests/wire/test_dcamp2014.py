@@ -209,6 +209,8 @@ HOSTILE: dict[str, tuple[bytes, str]] = {
     "a class itself": (b"\x80\x03cuuid\nUUID\n.", "pickle"),
     "a class as a value": (b"\x80\x03]cuuid\nUUID\na.", "pickle"),
     "an object of too few fields": (b"\x80\x03cdcamp.types.specs\nEndpntSpec\n)\x81.", "pickle"),
+    "an object of too many fields": (b"\x80\x03cdcamp.types.specs\nThreshSpec\n(K\x01K\x02K\x03t\x81.", "pickle"),
+    "fields of one that is made empty": (b"\x80\x03cuuid\nUUID\nK\x01\x85\x81.", "pickle"),
     "a field that there is not": (b"\x80\x03cuuid\nUUID\n)\x81}X\x03\x00\x00\x00hexK\x01sb.", "pickle"),
     "a tuple as a key": (b"\x80\x03}(K\x01\x85K\x02u.", "pickle"),
     "nothing": (b"", "pickle"),

@@ -175,9 +175,7 @@ class _Machine:
         name = self.stack.pop()
         if type(name) is not _Name or type(given) is not tuple or name.kind == "datetime":
             raise _Wrong("what is made is no object")
-        if len(given) != len(name.fields or ()):
-            raise _Wrong(f"{name.kind} of {len(given)} fields")
-        self.push(Made(name.kind, dict(zip(name.fields or (), given, strict=True))))
+        self.push(Made(name.kind, dict(zip(name.fields or (), given, strict=True))))  # ValueError: too few, or too many
 
     def reduce(self) -> None:
         """An instant (REDUCE): ten bytes."""
