@@ -479,7 +479,7 @@ def test_a_document_is_made_again_from_a_lake(two: Typed, tmp_path: Path, monkey
         _, [line] = two.plainly("rebuild", "--from", str(tmp_path), "--session", "Hall 5", moment, "1", "--json")
         told = json.loads(line)
         assert (0, False) == (told["operations"], "check" in told)
-    with pytest.raises(UserError, match="different questions"):
+    with pytest.raises(UserError, match="exclude one another"):
         two.plainly("rebuild", "--from", str(tmp_path), *asked, "--at", "1")
     with pytest.raises(UserError, match="both say where"):
         two.plainly("replay", "--from-lake", str(tmp_path), "--log", "x")

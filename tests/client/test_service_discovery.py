@@ -10,7 +10,7 @@ from tests.client.node import in_loop, until
 from tests.client.servicebroker import EPOCH, FakeBroker
 from tests.shell.ports import free_port
 from weft.catalog import Found, Service, Unreachable, find_broker
-from weft.client.catalog.discovery import Ears
+from weft.client.catalog.discovery import BeaconListener
 from weft.wire.catalog import beacon as codec
 from weft.wire.catalog.messages import Beacon
 
@@ -112,7 +112,7 @@ async def test_nobody_is_said_to_be_nobody() -> None:
 async def test_several_hear_beacons_beside_each_other_and_count_what_is_none() -> None:
     port = free_port(socket.SOCK_DGRAM)
     heard: list[str] = []
-    both = [await Ears.open(port, lambda beacon, ip: heard.append(ip)) for _ in range(2)]
+    both = [await BeaconListener.open(port, lambda beacon, ip: heard.append(ip)) for _ in range(2)]
     with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as sender:
         sender.setsockopt(socket.SOL_SOCKET, socket.SO_BROADCAST, 1)
         for said in (b"SHALOM 5246", b"nothing"):

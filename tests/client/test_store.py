@@ -242,7 +242,7 @@ async def test_where_no_store_is_the_error_says_what_was_tried(monkeypatch: pyte
     async with FakeStore() as server:
         address = server.address
         server.greeting = None
-        assert "says nothing" in str(await _refusal(address))
+        assert "sends no greeting" in str(await _refusal(address))
         server.greeting = Greeting(seq=0, version=[0, 71, 40], node="n1", auth=["password"])
         assert "auth-failed" == (await _refusal(address)).code
     assert f"no store answers at {address}" in str(await _refusal(address))

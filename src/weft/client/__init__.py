@@ -1,7 +1,7 @@
 """The client libraries: what programs say in Python to the nodes and services of a fabric.
 
-They repeat what a node says, check none of it, and share no state. Start with `chain`, whose names are those of `weft`
-itself; the other three are built the same way, on what all have in common in `link`.
+They decide nothing that a node decides, and share no state. Start with `chain`, whose names are those of `weft` itself;
+the other three are built the same way. What all four have in common is in `link`.
 
 link     opening, keeping and reading a connection; finding nodes; errors; the form for scripts
 chain    messages that pass a node: `weft.chain_client`, `weft.chain_sync`

@@ -1,18 +1,28 @@
-"""The client library of the catalog: what programs say to a broker, and to the services that it names (docs/catalog.md).
+"""The client library of the catalog: for programs that look services up, and for services themselves (docs/catalog.md).
 
-It caches nothing unless it is asked to (`Client(cache=True)`). Start with `client.py`; a service's own end is `service.py`.
+It caches nothing unless it is asked to (`Client(cache=True)`). Start with `client.py`, or with `service.py`.
 
-errors.py       what can go wrong, one type per kind of refusal
-entries.py      what is told: services, values, log lines
-asking.py       requests and their answers: a DEALER that is made anew when it is silent (CAT-024)
-picking.py      one instance of several
+Looking up:
+errors.py       errors, one type per kind of refusal
+entries.py      services, values and changes as a program gets them
+asking.py       requests and their answers; a socket without an answer is replaced (CAT-024)
+picking.py      chooses one instance of several
 watch.py        changes of the catalog as they happen, none missed (CAT-043)
-following.py    how that is found out of what a broker publishes
+following.py    the logic of that, without sockets
 subscribing.py  what a service publishes, its last values first (LVC-006)
 tailing.py      log records as they come
+tapped.py       copies of a service's messages as they pass (MON-001)
 finding.py      which broker is meant; discovery.py: how it is found
 lines.py        one socket
 client.py       all of that as `weft.catalog.Client`
 sync.py         the same for scripts, as `weft.catalog.SyncClient`
-service.py      the other end: `weft.catalog.Service`
+
+Being a service:
+service.py      `weft.catalog.Service`
+driving.py      runs the core that registers it
+endpoints.py    its functions, and the calls they answer
+speaking.py     what it publishes
+handler.py      its log records
+tapping.py      copies its messages while somebody wants them
+sockets.py      its sockets
 """

@@ -1,8 +1,8 @@
 """Requests to a broker and calls to services, and their answers (CAT-024).
 
-Who is asked on a DEALER in the envelope of a number repeats that number before the answer, as a proxy's: so many requests
-are under way on one socket, and the broker counts it among those that it may say nothing to unasked (CAT-005, CAT-006).
-Existing brokers and services know no envelope: they are asked one by one.
+A request goes out on a DEALER, with a number in front of it as its envelope. The broker repeats the envelope before its
+answer, so many requests can be under way on one socket; and it sends nothing unasked to a peer with an envelope (CAT-005,
+CAT-006). Brokers and services of other makes may not repeat an envelope: they get one request at a time, without one.
 """
 
 import asyncio
@@ -34,6 +34,7 @@ from weft.wire.catalog.messages import DENIED, DENIED_TOO, PONG, REPLY, Message
 TIME: Final = "f32le"
 """The field that every broker understands; it has no effect (CAT-012)."""
 NUMBERS: Final = 1 << 32
+"""How many different envelopes there are: after the last number comes the first again."""
 
 
 class Asker:
@@ -42,7 +43,7 @@ class Asker:
     def __init__(self, place: Place, *, timeout_s: float = ANSWER_S, tries: int = TRIES) -> None:
         self._place, self._timeout_s, self._tries = place, timeout_s, tries
         self.is_plain = False
-        """An existing broker: no envelope, and one question at a time."""
+        """Whether to send no envelope, and one request at a time."""
         self._line: Line | None = None
         self._number = 0
         self._waiting: dict[bytes, asyncio.Future[Message]] = {}
@@ -96,7 +97,7 @@ class Asker:
         try:
             return Line(zmq.DEALER, self._place, self._hear)
         except BadEndpoint as error:
-            raise Unreachable(f"{self._shown} is no place to ask: {error.reason}") from None
+            raise Unreachable(f"{self._shown} is not a valid address: {error.reason}") from None
 
     def _next(self) -> bytes:
         self._number = (self._number + 1) % NUMBERS
@@ -106,7 +107,7 @@ class Asker:
         try:
             message = commands.decode(frames, FRAMES_MAX)
         except PeerError:
-            return  # it does not count as an answer
+            return  # as if nothing had come
         envelope = message.envelope[0] if message.envelope else b""
         answered = self._waiting.get(envelope)
         if answered is not None and not answered.done():
@@ -120,7 +121,7 @@ class Calls:
         self._idle: dict[Address, list[Asker]] = {}
 
     async def call(self, place: Address, command: bytes, body: Sequence[bytes], timeout_s: float) -> Message:
-        """The service's answer; it is asked once, so that nothing is done twice: CatalogTimeout if it says nothing."""
+        """The service's answer, or CatalogTimeout. The call is sent once, so that nothing is done twice."""
         idle = self._idle.pop(place, [])
         asker = idle.pop() if idle else Asker(place, tries=1)
         if idle:
@@ -131,7 +132,7 @@ class Calls:
         except CatalogTimeout:
             asker.close()
             raise CatalogTimeout(
-                f"no answer from {place} within {timeout_s:g} s; it may have been done, or be done still"
+                f"no answer from {place} within {timeout_s:g} s; the call may have been executed, or be executed still"
             ) from None
         except BaseException:
             asker.close()  # a late answer must not be taken for that of the next call
@@ -149,7 +150,7 @@ class Calls:
                 del self._idle[oldest]
 
     def close(self) -> None:
-        """Let go of all sockets."""
+        """Close all sockets."""
         for idle in self._idle.values():
             for asker in idle:
                 asker.close()

@@ -49,17 +49,17 @@ Payload = bytes | str | Sequence[bytes] | None
 Entries = builtins.list[Entry]
 Table = dict[str, Any]
 Tables = builtins.list[Table]
-G = TypeVar("G", Watch, Subscription, Tail, Tapped)
+F = TypeVar("F", Watch, Subscription, Tail, Tapped)
 
 
 class Client:
-    """Asks the catalog who is where: `async with weft.catalog.Client() as catalog: await catalog.get("thermo")`.
+    """Looks services up, calls them, and follows changes: `async with weft.catalog.Client() as catalog: …`.
 
-    `broker` is host:port, a port of this machine, several of these, or the state directory of a broker's node. Without
-    it: `WEFT_CATALOG`, else the broker of this machine, else the first whose beacon is heard, of network `net` if that
-    is given. Entering it raises Unreachable if there is none. Later it reconnects by itself: each request is sent up to
-    three times, `timeout` seconds apart. With `cache`, lookups are answered from a copy that follows the broker.
-    `keys`, or `WEFT_KEYS`: the directory that `weft join` left, for the broker of a closed fabric on another machine.
+    `broker` is host:port, a port of this machine, or several of these. Without it: `WEFT_CATALOG`, else the broker of this
+    machine, else the first whose beacon is heard, of network `net` if that is given. Entering it raises Unreachable if
+    there is none. Later it reconnects by itself: each request is sent up to three times, `timeout` seconds apart. With
+    `cache`, lookups are answered from a copy that follows the broker. `keys`, or `WEFT_KEYS`: the directory that
+    `weft join` wrote, for the broker of a closed fabric on another machine.
     """
 
     def __init__(  # tidy: each has a default that suits most programs
@@ -77,11 +77,11 @@ class Client:
         self._askers: dict[Target, Asker] = {}
         self._calls = Calls()
         self._picker = Picker(random.Random())  # noqa: S311  # it only spreads load
-        self._goers: WeakSet[Watch | Subscription | Tail | Tapped] = WeakSet()
+        self._feeds: WeakSet[Watch | Subscription | Tail | Tapped] = WeakSet()
         self._is_closed = False
 
     async def __aenter__(self) -> Self:
-        """Find the broker, and with `cache` copy what it has."""
+        """Find the broker, and with `cache` copy all its entries."""
         await self._place.found()
         if self._wants_copy:
             self._copy = Copy(self.watch())
@@ -100,8 +100,8 @@ class Client:
 
     def _close(self) -> None:
         self._is_closed = True
-        for goer in list(self._goers):
-            goer.close()
+        for feed in list(self._feeds):
+            feed.close()
         for asker in self._askers.values():
             asker.close()
         self._askers.clear()
@@ -116,11 +116,11 @@ class Client:
     # Reading
 
     async def get(self, name: str) -> Entry:
-        """The best instance of a service (CAT-030); NotFound says whether it left or never existed."""
+        """The best instance of a service (CAT-030); NotFound says whether it has left or never existed."""
         return (await self.instances(name))[0]
 
     async def instances(self, name: str) -> Entries:
-        """The usable instances of a service, best first (of more than 16 those that the broker names), or NotFound."""
+        """The usable instances of a service, best first; NotFound if there is none. A broker returns at most 16."""
         if self._copy is not None and (held := self._copy.of_name(name)):
             return held if self._copy.is_fresh else [msgspec.structs.replace(entry, is_stale=True) for entry in held]
         told = await self.told(name.encode())
@@ -141,8 +141,8 @@ class Client:
         return records_of(await self.told(b"dbp.query", _json({**(wanted or {}), **more})))
 
     def watch(self, wanted: Mapping[str, Any] | None = None, /, **more: Any) -> Watch:
-        """All that meets the conditions of `query`, and every change of that: `async for change in catalog.watch(): …`."""
-        return self._goes(Watch(self, {**(wanted or {}), **more}))
+        """The instances that meet the conditions of `query`, then every change: `async for change in catalog.watch(): …`."""
+        return self._added(Watch(self, {**(wanted or {}), **more}))
 
     async def pick(self, name: str, policy: Policy = "first") -> Entry:
         """One instance of a service by `first`, `random`, `round_robin` or `weighted`; NotFound if none can be used."""
@@ -179,48 +179,48 @@ class Client:
 
     async def _call(self, entry: Entry, command: bytes, body: tuple[bytes, ...], timeout_s: float) -> Message:
         if (place := entry.address) is None:
-            raise NotFound(f"{entry.name} {entry.instance} says no address where it is called", service=entry.name)
+            raise NotFound(f"{entry.name} {entry.instance} has no address for calls in its record", service=entry.name)
         return await self._calls.call(place, command, body, timeout_s)
 
     def subscribe(self, name: str, prefix: str = "", *, latest: bool = True) -> Subscription:
-        """What a service publishes under topics that begin so: `async for value in catalog.subscribe("thermo"): …`.
+        """What a service publishes under topics with this prefix: `async for value in catalog.subscribe("thermo"): …`.
 
-        With `latest` the last value of each topic comes first, unless a newer one was quicker (LVC-006).
+        With `latest` the broker's last value of each topic comes first, unless a newer one has arrived already (LVC-006).
         """
 
         async def cached(instance: str) -> builtins.list[Value]:
             values = await self.last_values(f"{prefix}*", publisher=name)
             return [value for value in values if value.instance == instance]
 
-        return self._goes(Subscription(self.watch(name=name), name, prefix, cached if latest else None))
+        return self._added(Subscription(self.watch(name=name), name, prefix, cached if latest else None))
 
     # Data that the broker has collected
 
     async def topics(self, prefix: str = "") -> Tables:
-        """Topics that were published, by whom, how often, and how long ago (LVC-004)."""
+        """Published topics: by whom, how often, and how long ago (LVC-004)."""
         told = await self.told(b"dbp.topics", _json({"prefix": prefix}))
         return _rows(told, "topics")
 
     async def last_values(self, topic: str, *, publisher: str = "") -> builtins.list[Value]:
-        """The last value of a topic, or with `*` at its end of all that begin so (LVC-003)."""
+        """The last value of a topic, or, with `*` at its end, of all topics with that prefix (LVC-003)."""
         wanted = (_json({"publisher": publisher}),) if publisher else ()
         answer = await self.asked(b"dbp.lcv", topic.encode(), *wanted)
         return values_of(answer)
 
     async def logs(self, wanted: Mapping[str, Any] | None = None, /, **more: Any) -> Tables:
-        """Log records of all services: `level` (that and above), `service`, `since`, `contains`, `limit` (LOG-005)."""
+        """Kept log records of all services: `level` (and above), `service`, `since`, `contains`, `limit` (LOG-005)."""
         return _rows(await self.told(b"dbp.logs", _json({**(wanted or {}), **more})), "logs")
 
     def follow_logs(self, wanted: Mapping[str, Any] | None = None, /, **more: Any) -> Tail:
         """The records of `logs`, and whatever comes after them: `async for record in catalog.follow_logs(): …`."""
-        return self._goes(Tail(self, {**(wanted or {}), **more}))
+        return self._added(Tail(self, {**(wanted or {}), **more}))
 
     def tap(self, name: str, wanted: Mapping[str, Any] | None = None, /, **more: Any) -> Tapped:
-        """Copies of what goes in and out of a service, without its help: `async for copy in catalog.tap("thermo"): …`.
+        """Copies of a service's messages, made by its library: `async for copy in catalog.tap("thermo"): …`.
 
         `instance`, `sockets` (`router`, `pub`), `dir` (`in`, `out`), `sample`, `max_frame`, `rate`, `seconds` (MON-001).
         """
-        return self._goes(Tapped(self, name, {**(wanted or {}), **more}))
+        return self._added(Tapped(self, name, {**(wanted or {}), **more}))
 
     async def taps(self) -> Tables:
         """The running taps, with their counts."""
@@ -239,7 +239,7 @@ class Client:
         return await self.told(b"dbp.status")
 
     async def liveness(self) -> Tables:
-        """How beats of each instance arrive (MON-008)."""
+        """How regularly the beats of each instance arrive (MON-008)."""
         rows: Tables = []
         after: Any = ""
         while after is not None:
@@ -249,7 +249,7 @@ class Client:
         return rows
 
     async def details(self, name: str) -> Entries:
-        """All instances of a service, also those that are gone, and how they are heard; NotFound if there is none."""
+        """All instances of a service, with those that are gone, and how their beats arrive; NotFound if there is none."""
         entries = records_of(await self.told(b"dbp.instances", name.encode()))
         if not entries:
             raise NotFound(f"there is no service {name!r}", service=name)
@@ -258,7 +258,7 @@ class Client:
     # Manual registration: a Service does this by itself
 
     async def register(self, name: str, record: Mapping[str, Any] | None = None, /, **more: Any) -> Table:
-        """Register a service; returns what the broker approved. The program has to send beats, or to answer pings."""
+        """Register a service; returns what the broker approved. Then the program must send beats, or answer pings."""
         answer = await self.said(REGISTRATION, _json({"name": name, **(record or {}), **more}))
         told = told_by(answer)
         if answer.command != APPROVED:
@@ -277,13 +277,13 @@ class Client:
         return (await self.said(HEARTBEAT, name.encode(), instance.encode())).command == AWK
 
     async def leave(self, name: str, instance: str = "") -> None:
-        """Report that this program's own instance leaves. The broker does not say whether it existed."""
+        """Report that this program's own instance leaves. The broker's answer does not say whether it existed."""
         await self.said(DISCONNECT, name.encode(), instance.encode())
 
     async def deregister(self, name: str, instance: str = "", *, state: str | None = None) -> Table:
-        """Remove an instance, whoever registered it: as the keeper of a broker of this machine, or by an operator's key.
+        """Remove an instance, whoever registered it: with an operator's key, or as the user that runs the broker (CAT-061).
 
-        `state`: the state directory of the broker's node, if several run here (CAT-061); else a client with keys asks its broker.
+        `state`: the state directory of the broker's node, if it runs here; a client without keys may leave it out.
         """
         frames = [b"dbp.deregister", *(word.encode() for word in ((name, instance) if instance else (name,)))]
         is_keeper = state is not None or not self._place.has_keys
@@ -299,7 +299,7 @@ class Client:
     # For the other modules of the library
 
     async def found(self) -> Found:
-        """The broker; it is searched for if it is not known."""
+        """The broker; if it is not known it is searched for."""
         return await self._place.found()
 
     async def told(self, *frames: bytes) -> Table:
@@ -307,14 +307,14 @@ class Client:
         return told_by(await self.asked(*frames))
 
     async def answered(self, *frames: bytes) -> Table:
-        """Like `told`, but a refusal is returned too."""
+        """Like `told`, but a refusal is returned, too."""
         return object_of(await self.asked(*frames))
 
     async def asked(self, *frames: bytes) -> Message:
         """The answer to a request for names, or to a query."""
         found = await self._place.found()
         if found.is_legacy and frames and frames[0].startswith(b"dbp."):
-            raise Unsupported(f"the broker at {self.broker} answers no queries: it is an existing one")
+            raise Unsupported(f"the broker at {self.broker} is not Weft's, and answers no queries")
         return await self.said(REQUEST, *(frames or (b"",)))
 
     async def said(self, command: bytes, *body: bytes) -> Message:
@@ -326,11 +326,11 @@ class Client:
         try:
             return await asker.ask(command, *body)
         except CatalogTimeout:
-            self._place.forget(found)  # it may have moved
+            self._place.forget(found)  # it may have moved: the next request searches again
             raise
 
     async def events(self, *, anew: bool = False) -> Target:
-        """The address of the broker's events; `anew` searches again, because the known one may be old."""
+        """The address where the broker publishes; `anew`: search for the broker again, it may have moved."""
         if anew:
             self._place.forget()
         found = await self._place.found()
@@ -346,11 +346,12 @@ class Client:
         asker.is_plain = found.is_legacy
         return asker
 
-    def _goes(self, goer: G) -> G:
+    def _added(self, feed: F) -> F:
+        """Remember a feed, so that closing the client ends it."""
         if self._is_closed:
             raise Closed("the client has been closed")
-        self._goers.add(goer)
-        return goer
+        self._feeds.add(feed)
+        return feed
 
 
 def records_of(told: Table) -> Entries:
@@ -363,12 +364,12 @@ def records_of(told: Table) -> Entries:
 
 
 def values_of(answer: Message) -> builtins.list[Value]:
-    """The values in an answer of `dbp.lcv`: their frames follow the JSON, value by value."""
+    """The values in an answer to `dbp.lcv`: their frames follow the JSON, value by value."""
     values, at = [], 1
     for row in _rows(told_by(answer), "values"):
         count = row.get("frames", 0)
         if not isinstance(count, int) or not 0 <= count <= len(answer.body) - at:
-            raise GarbledAnswer("the broker says more frames than it sent")
+            raise GarbledAnswer("the broker's answer names more frames than it has")
         frames, at = answer.body[at : at + count], at + count
         received = row.get("received", 0.0)
         values.append(
@@ -402,4 +403,4 @@ def _json(value: Table) -> bytes:
     try:
         return msgspec.json.encode(value)
     except (TypeError, UnicodeEncodeError) as error:
-        raise CatalogError(f"that is no JSON: {error}", "bad-json") from None
+        raise CatalogError(f"this cannot be sent as JSON: {error}", "bad-json") from None

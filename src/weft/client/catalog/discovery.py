@@ -1,7 +1,7 @@
 """Finds the broker: tries the given addresses in turn, otherwise listens for a beacon (BEA-003, BEA-004).
 
-Seeds need no broadcast: each is asked for its status, and any answer makes it valid. One that answers, but not like a
-broker of this kind, is a legacy broker: it has no status, no queries and no datagrams.
+A given address, a seed, needs no broadcast: it is asked for its status, and whatever answers is a broker. One that does not
+answer as Weft's broker does is a legacy broker, which has no status, no queries, no events and no datagrams.
 """
 
 import asyncio
@@ -58,10 +58,10 @@ async def find_broker(  # tidy: each restricts the search
     beacon_key: str = "",
     keyring: Keyring | None = None,
 ) -> Found:
-    """The broker: the first seed (`host:port`) that answers, or without seeds the first that is heard.
+    """The broker: the first seed (`host:port`) that answers, or without seeds the first whose beacon is heard.
 
-    net: only one of this network. beacon_key: only a beacon with the right code. keyring: elsewhere only one that has
-    one of these keys. Unreachable after `wait_s`.
+    net: only a broker of this network. beacon_key: only a beacon that is signed with it. keyring: the keys to expect; on
+    other machines only a broker with one of them. Unreachable after `wait_s` seconds.
     """
     try:
         async with asyncio.timeout(wait_s):
@@ -75,20 +75,20 @@ async def find_broker(  # tidy: each restricts the search
 
 
 class Choice(NamedTuple):
-    """Which beacons are accepted (BEA-005, BEA-007)."""
+    """Which beacons are accepted: empty means any (BEA-005, BEA-007)."""
 
     net: str = ""
     key: str = ""
 
     def counts(self, beacon: Beacon) -> bool:
-        """Whether this is an acceptable broker."""
+        """Whether this beacon is accepted."""
         if self.net and beacon.net != self.net:
             return False
         return not self.key or beacons.is_signed(beacon, beacons.secret_of(self.key))
 
 
 def of_beacon(beacon: Beacon, ip: str) -> Found:
-    """The broker that a beacon speaks of; it is where the beacon comes from.
+    """The broker that has sent a beacon, at the address from which the beacon came.
 
     >>> of_beacon(Beacon(5246), "0.0.0.0")
     Found(host='127.0.0.1', port=5246, hb=0, pub=0, epoch='', net='', caps=(), is_legacy=True, server='')
@@ -100,7 +100,7 @@ def of_beacon(beacon: Beacon, ip: str) -> Found:
 
 
 def of_status(seed: str, body: Sequence[bytes]) -> Found:
-    """The broker at a seed, by what it answered when it was asked for its status.
+    """The broker at a seed, from its answer to the request for its status.
 
     >>> of_status("a:5246", [b'{"dbp":1,"hb":5246,"pub":5247,"epoch":"0f","net":"","caps":["f64"]}']).hb
     5246
@@ -129,7 +129,7 @@ class _Status(msgspec.Struct):
 
 
 def seed_of(found: Found) -> str:
-    """The address of a seed, from user input."""
+    """A broker's address as a seed, `host:port`."""
     return endpoint_of(found.host, found.port)
 
 
@@ -149,12 +149,12 @@ def servers_of(keyring: Keyring | None, seed: str) -> tuple[str, ...]:
 
 
 def reached(endpoint: str, keyring: Keyring | None, server: str) -> Target:
-    """Where to connect, with that key if there is one."""
+    """Where to connect, expecting that key if there is one."""
     return Target(endpoint) if keyring is None else keyring.target(endpoint, server)
 
 
 async def _ask(seed: str, keyring: Keyring | None, server: str) -> Found | None:
-    """The broker at a seed; None if none answers within a second, or not with that key."""
+    """The broker at a seed; None if none with that key answers within a second."""
     heard: asyncio.Future[Sequence[bytes]] = asyncio.get_running_loop().create_future()
 
     def hear(frames: list[bytes]) -> None:
@@ -166,7 +166,7 @@ async def _ask(seed: str, keyring: Keyring | None, server: str) -> Found | None:
     try:
         line = Line(zmq.DEALER, reached(f"tcp://{seed}", keyring, server), hear)
     except BadEndpoint as error:
-        raise Unreachable(f"{seed!r} is no host:port: {error.reason}") from None
+        raise Unreachable(f"{seed!r} is not a valid host:port: {error.reason}") from None
     try:
         line.say(commands.encode(Message(REQUEST, times.write("f32le", time.time()), (STATUS,))))
         async with asyncio.timeout(limits.ANSWER_S):
@@ -184,15 +184,15 @@ async def _listen(choice: Choice, port: int) -> Found:
         if choice.counts(beacon) and not heard.done():
             heard.set_result(of_beacon(beacon, ip))
 
-    ears = await Ears.open(port, hear)
+    listener = await BeaconListener.open(port, hear)
     try:
         return await heard
     finally:
-        ears.close()
+        listener.close()
 
 
-class Ears(asyncio.DatagramProtocol):
-    """Receives every beacon of this machine's networks, together with all other listeners (BEA-003)."""
+class BeaconListener(asyncio.DatagramProtocol):
+    """Receives every beacon of this machine's networks; other programs here receive them, too (BEA-003)."""
 
     def __init__(self, hear: Callable[[Beacon, str], None]) -> None:
         self.ignored = 0
@@ -201,14 +201,14 @@ class Ears(asyncio.DatagramProtocol):
         self._transport: asyncio.BaseTransport | None = None
 
     @classmethod
-    async def open(cls, port: int, hear: Callable[[Beacon, str], None]) -> "Ears":
+    async def open(cls, port: int, hear: Callable[[Beacon, str], None]) -> "BeaconListener":
         """Start listening; Unreachable if another program has the port exclusively."""
         loop = asyncio.get_running_loop()
         try:
-            _, ears = await loop.create_datagram_endpoint(lambda: cls(hear), sock=ear(port))
+            _, listener = await loop.create_datagram_endpoint(lambda: cls(hear), sock=shared_socket(port))
         except OSError as error:
-            raise Unreachable(f"beacons cannot be heard: UDP port {port}: {error.strerror}") from None
-        return ears
+            raise Unreachable(f"beacons cannot be received: UDP port {port}: {error.strerror}") from None
+        return listener
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:  # tidy: asyncio calls it
         self._transport = transport
@@ -222,13 +222,13 @@ class Ears(asyncio.DatagramProtocol):
         self._hear(beacon, str(address[0]))
 
     def close(self) -> None:
-        """Listen no more."""
+        """Stop listening."""
         if self._transport is not None:
             self._transport.close()
 
 
-def ear(port: int) -> socket.socket:
-    """A UDP socket that receives broadcasts to a port, shared with all other listeners; OSError."""
+def shared_socket(port: int) -> socket.socket:
+    """A UDP socket that receives broadcasts to a port which other programs may have opened, too; OSError."""
     made = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
     try:
         made.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)

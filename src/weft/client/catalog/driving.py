@@ -1,4 +1,4 @@
-"""Runs the service core in a loop: sends its effects, and passes received messages to it (CAT-023)."""
+"""Runs the service core in an event loop: carries out its effects, and gives it what arrives (CAT-023)."""
 
 import asyncio
 import time
@@ -13,7 +13,7 @@ from weft.base.chance import Chance
 from weft.base.effects import Connect, Disconnect, Effect, Reply, Send, SendFailed, Source, Tell
 from weft.base.errors import PeerError
 from weft.base.now import Now
-from weft.client.catalog.discovery import Ears, reached, servers_of
+from weft.client.catalog.discovery import BeaconListener, reached, servers_of
 from weft.client.catalog.errors import CatalogError, error_of
 from weft.client.catalog.servicelimits import COPIES_MAX, FRAME_BYTES_MAX, LINGER_MS
 from weft.client.catalog.sockets import Datagrams, Plug
@@ -39,24 +39,30 @@ from weft.cores.service.messages import (
 from weft.wire.catalog import beats, commands, taps
 from weft.wire.catalog.messages import Beacon, Beat, Message
 
-Tale = Callable[[Any], None]
 MONITOR_BOUNDS: Final = Bounds(FRAME_BYTES_MAX, COPIES_MAX)
 
 
 class Driver:
-    """One service core and its sockets to the broker. `tell` is called with its events."""
+    """One service core and its sockets to the broker. `tell` is called with each of the core's events."""
 
-    def __init__(self, settings: ServiceSettings, context: Context, tell: Tale, keyring: Keyring | None = None) -> None:
+    def __init__(
+        self,
+        settings: ServiceSettings,
+        context: Context,
+        tell: Callable[[Any], None],
+        keyring: Keyring | None = None,
+    ) -> None:
         self.core = Core(settings, Chance(SystemRandom().getrandbits(64)))
         self._context, self._tell, self._keyring = context, tell, keyring
         self._server, self._calls = PLAIN, 0
-        """The key of the broker that is called now; of several that may be right each call takes the next."""
+        """The key expected at the current broker, and the number of connections so far: if several keys may be right, each
+        connection tries the next one."""
         self._loop = asyncio.get_running_loop()
         self._dealer: Plug | None = None
         self._monitors: dict[bytes, Plug] = {}
-        """By tap."""
+        """Sockets for copies of messages, by tap."""
         self._is_flushing = False
-        self._ears: Ears | None = None
+        self._beacons: BeaconListener | None = None
         self._beats = Datagrams(self._hear_beats)
         self._timer: asyncio.TimerHandle | None = None
         self._asked: dict[int, asyncio.Future[Updated]] = {}
@@ -64,38 +70,38 @@ class Driver:
         self._is_pumping = self._is_stopping = False
 
     async def start(self, beacon_port: int) -> None:
-        """Register from now on. `beacon_port` 0: beacons are not listened to.
+        """Begin to register. With `beacon_port` 0 no beacons are received.
 
-        Who has seeds can do without beacons; Unreachable if there are none, and nobody can be heard.
+        Unreachable if the port cannot be opened and the settings name no seeds; with seeds beacons are not needed.
         """
         if beacon_port:
             try:
-                self._ears = await Ears.open(beacon_port, self._hear_beacon)
+                self._beacons = await BeaconListener.open(beacon_port, self._hear_beacon)
             except CatalogError:
                 if not self.core.settings.seeds:
                     raise
         self.command(Start())
 
     def stop(self) -> None:
-        """Say goodbye; the message has `LINGER_MS` to leave."""
+        """Tell the broker that the service leaves; the message has `LINGER_MS` to leave."""
         self._is_stopping = True
         self.command(Stop())
         self._disconnect()
         for tag in list(self._monitors):
             self._close_monitor(tag)
-        if self._ears is not None:
-            self._ears.close()
+        if self._beacons is not None:
+            self._beacons.close()
         self._beats.close()
         if self._timer is not None:
             self._timer.cancel()
 
     def command(self, order: Any) -> None:
-        """Tell the core an order."""
+        """Give the core an order."""
         self.core.command(order, now())
         self._pump()
 
     def passed(self, passed: Passed, at: Now) -> None:
-        """A message passed the service; it is copied after everything that is done in this turn of the loop."""
+        """A message has passed the service; its copies are sent at the end of this turn of the loop."""
         if self.core.taps.note(passed, at) and not self._is_flushing:
             self._is_flushing = True
             self._loop.call_soon(self._flush)
@@ -115,7 +121,7 @@ class Driver:
         finally:
             self._asked.pop(self._tickets, None)
 
-    # What comes
+    # Input
 
     def _hear_broker(self, frames: list[bytes], tag: bytes) -> None:
         with suppress(PeerError):
@@ -218,7 +224,7 @@ class Driver:
     def _tell_event(self, effect: Tell) -> None:
         event = effect.event
         if isinstance(event, Registered) and not event.epoch and self._dealer is not None:
-            tag = self.core.tag  # an existing broker does not announce that it was restarted
+            tag = self.core.tag  # a legacy broker does not announce that it was restarted: its lost connection shows it
             self._dealer.on_lost(lambda: self.command(Lost(tag)))
         self._tell(event)
 
@@ -233,7 +239,7 @@ _PERFORMS: Final[dict[type[Effect], Callable[[Driver, Any], None]]] = {
 
 
 def now() -> Now:
-    """This instant by both clocks."""
+    """The current time by both clocks."""
     return Now(time.monotonic_ns(), time.time_ns())
 
 

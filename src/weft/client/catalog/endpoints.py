@@ -1,10 +1,10 @@
-"""The endpoints of a service: calls come in, coroutines answer them (CAT-070, CAT-071).
+"""The endpoints of a service: functions that answer calls (CAT-070, CAT-071).
 
     call    = peer *envelope "" endpoint time *payload
     answer  = peer *envelope "" "o_O" time 1*payload
     failure = peer *envelope "" "(O_O)" time {"Error","code"}       ; failed, unknown-endpoint, busy, or a code of its own
 
-Each call is answered once, whatever becomes of its coroutine.
+Each call is answered once, even if its function fails or is cancelled.
 """
 
 import asyncio
@@ -25,7 +25,7 @@ from weft.wire.catalog.messages import AWK, DENIED, DENIED_TOO, DISCONNECT, PING
 Function = Callable[..., Any]
 Say = Callable[[list[bytes]], Any]
 ANSWERS: Final = frozenset({REPLY, DENIED, DENIED_TOO, AWK, PONG, DISCONNECT})
-"""Never answered, because two services that call each other by mistake would do so for ever."""
+"""Commands that are never answered: two services that take each other's answers for calls would go on for ever."""
 FRAMES: Final = (bytes, bytearray, memoryview)
 
 
@@ -53,8 +53,8 @@ class Endpoint:
         begun = time.monotonic_ns()
         self.requests += 1
         try:
-            said = self.function(*payload)
-            return payload_of(await said if inspect.isawaitable(said) else said)
+            result = self.function(*payload)
+            return payload_of(await result if inspect.isawaitable(result) else result)
         except BaseException as error:
             self.errors += 1
             self.last_error = text_of(error)
@@ -64,7 +64,7 @@ class Endpoint:
 
 
 class Endpoints:
-    """All endpoints of a service. Built-ins are `dbp.…`, and cannot be replaced."""
+    """All endpoints of a service. Those named `dbp.…` are built in, and cannot be replaced."""
 
     def __init__(self, name: str) -> None:
         self.table: dict[str, Endpoint] = {}
@@ -72,20 +72,21 @@ class Endpoints:
         self._name = name.encode()
         self._builtins: dict[str, Callable[[tuple[bytes, ...]], Any]] = {"dbp.stats": self._stats}
         self._running: set[asyncio.Task[None]] = set()
-        self._say: Say = _nobody
+        self._say: Say = _discard
         self.tapping: Tapping | None = None
-        """Who is told of each message that passes; nobody, while the service does not run."""
+        """Gets each message that passes; None while nobody taps the service."""
 
     def add(self, function: Function, name: str = "") -> None:
-        """Register a function for calls of `name`, or of the function's own name.
+        """Register a function for calls of `name`, by default of the function's own name.
 
-        A coroutine may wait, others must not.
+        A coroutine may wait; a plain function must not, because it would delay all other calls. ValueError for a name that
+        is taken, too long, or the protocol's own.
         """
         name = name or getattr(function, "__name__", "")
         if not name or len(name.encode()) > commands.ENDPOINT_BYTES_MAX:
             raise ValueError(f"an endpoint needs a name of up to {commands.ENDPOINT_BYTES_MAX} bytes")
         if name.startswith("dbp.") or name.encode() in {*ANSWERS, PING}:
-            raise ValueError(f"{name!r} is no name for an endpoint: it is the protocol's own")
+            raise ValueError(f"no endpoint can have the name {name!r}: the protocol uses it itself")
         if name in self.table:
             raise ValueError(f"there is an endpoint {name!r} already")
         self.table[name] = Endpoint(name, function)
@@ -101,14 +102,14 @@ class Endpoints:
             endpoint.started = time.time()
 
     async def close(self) -> None:
-        """Give running calls a moment, then cancel them; all are answered, unless they ignore the cancellation."""
+        """Wait a moment for running calls, then cancel them. All are answered, except those that ignore the cancellation."""
         if self._running:
             await asyncio.wait(self._running, timeout=GRACE_S)
         for task in self._running:
             task.cancel()
         if self._running:
             await asyncio.wait(self._running, timeout=CANCEL_S)
-        self._say = _nobody
+        self._say = _discard
         self.tapping = None
 
     def hear(self, frames: list[bytes]) -> None:
@@ -176,32 +177,32 @@ class Endpoints:
         return {name: endpoint.stats() for name, endpoint in self.table.items()}
 
 
-def payload_of(said: Any) -> list[bytes]:
-    """What a function returned, as frames: bytes and text as they are, several of them as several frames, else JSON.
+def payload_of(result: Any) -> list[bytes]:
+    """A function's result as frames: bytes and text as they are, a tuple as several frames, anything else as JSON.
 
     >>> payload_of("21.5"), payload_of((b"a", "b")), payload_of(None), payload_of({"a": [1]})
     ([b'21.5'], [b'a', b'b'], [b''], [b'{"a":[1]}'])
     """
-    if said is None:
+    if result is None:
         return [b""]
-    if isinstance(said, FRAMES):
-        return [bytes(said)]
-    if isinstance(said, str):
-        return [said.encode()]
-    if isinstance(said, tuple):
-        return [frame for part in said for frame in payload_of(part)] or [b""]
-    return [msgspec.json.encode(said)]
+    if isinstance(result, FRAMES):
+        return [bytes(result)]
+    if isinstance(result, str):
+        return [result.encode()]
+    if isinstance(result, tuple):
+        return [frame for part in result for frame in payload_of(part)] or [b""]
+    return [msgspec.json.encode(result)]
 
 
 def text_of(error: BaseException) -> str:
-    """An error in one line: its kind and what it says.
+    """An error in one line: its type and its text.
 
     >>> text_of(KeyError("a"))
     "KeyError: 'a'"
     """
     try:
         return f"{type(error).__name__}: {error}".rstrip(": ")[:ERROR_CHARS_MAX]
-    except Exception:  # noqa: BLE001  # an exception whose text cannot be made
+    except Exception:  # noqa: BLE001  # the error's own `__str__` failed
         return type(error).__name__
 
 
@@ -209,5 +210,5 @@ def _text(command: bytes) -> str:
     return command.decode("utf-8", "replace")
 
 
-def _nobody(_: list[bytes]) -> None:
-    """Receives answers while the service does not run."""
+def _discard(_: list[bytes]) -> None:
+    """Drops answers while the service does not run."""

@@ -15,11 +15,11 @@ class Address(NamedTuple):
 
     @property
     def endpoint(self) -> str:
-        """In ZeroMQ's form."""
+        """As ZeroMQ's endpoint: `tcp://ip:port`."""
         return f"tcp://[{self.ip}]:{self.port}" if ":" in self.ip else f"tcp://{self.ip}:{self.port}"
 
     def __str__(self) -> str:
-        """In the form that people type."""
+        """As people type it: `ip:port`, with brackets around an IPv6 address."""
         return f"[{self.ip}]:{self.port}" if ":" in self.ip else f"{self.ip}:{self.port}"
 
 
@@ -29,15 +29,15 @@ class Entry(msgspec.Struct, frozen=True, kw_only=True):
     name: str
     instance: str = ""
     record: dict[str, Any] = {}
-    """The service's own record, without its name."""
+    """What the service has registered, without its name."""
     facts: dict[str, Any] = {}
-    """The broker's data about it: `_dbp`."""
+    """What the broker adds: the record's `_dbp`."""
     is_stale: bool = False
     """Whether it comes from a cache while the broker cannot be reached."""
 
     @property
     def address(self) -> Address | None:
-        """Where it is called: top-level `ip` and `port`, else `interfaces.router`, else its first interface."""
+        """The address for calls: top-level `ip` and `port`, else `interfaces.router`, else the first interface with one."""
         interfaces = _table(self.record.get("interfaces"))
         for place in (self.record, interfaces.get("router"), *interfaces.values()):
             if (found := _address(place)) is not None:
@@ -45,7 +45,7 @@ class Entry(msgspec.Struct, frozen=True, kw_only=True):
         return None
 
     def interface(self, kind: str) -> Address | None:
-        """One of its interfaces, `pub` for what it publishes."""
+        """The address of one of its interfaces, e.g. `pub`, where it publishes; None if it has none."""
         return _address(_table(self.record.get("interfaces")).get(kind))
 
     @property
@@ -66,7 +66,7 @@ class Entry(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def index(self) -> int:
-        """Index of its last change."""
+        """The broker's index of its last change; 0: unknown."""
         index = self.facts.get("index", 0)
         return index if isinstance(index, int) else 0
 
@@ -90,13 +90,13 @@ class Change(NamedTuple):
     instance: str
     entry: Entry | None
     """None on `remove`, `leave` and `resync`."""
-    index: int = 0  # type: ignore[assignment]  # nobody looks for a part of it
+    index: int = 0  # type: ignore[assignment]  # hides tuple.index, which nobody needs here
     at: float = 0.0
     """Unix seconds by the broker's clock; 0: unknown."""
 
 
 class Value(NamedTuple):
-    """Something that was published."""
+    """A published value."""
 
     topic: str
     frames: tuple[bytes, ...]
@@ -104,9 +104,9 @@ class Value(NamedTuple):
     publisher: str = ""
     instance: str = ""
     received: float | None = None
-    """Unix seconds when the broker got it; None: it came directly from the publisher."""
+    """Unix seconds when the broker received it; None: it came directly from the publisher."""
     is_stale: bool = False
-    """The publisher is gone; this was its last value (LVC-007)."""
+    """Whether the publisher is gone: this was its last value (LVC-007)."""
 
     @property
     def is_live(self) -> bool:

@@ -55,7 +55,7 @@ class BadRequest(Denied):
 
 
 class NameTaken(Denied):
-    """Another owner has that name and instance."""
+    """The name and instance belong to another owner."""
 
     code = "name-taken"
 
@@ -67,13 +67,13 @@ class NotRegistered(Denied):
 
 
 class NotOwner(Denied):
-    """It belongs to another owner."""
+    """The instance belongs to another owner."""
 
     code = "not-owner"
 
 
 class LimitReached(Denied):
-    """The broker accepts no more of it."""
+    """A limit of the broker is reached."""
 
     code = "limit"
 
@@ -103,7 +103,7 @@ BY_CODE: Final[dict[str, type[CatalogError]]] = {
 
 
 def error_of(told: dict[str, Any]) -> CatalogError:
-    """The error that a broker's JSON says: a refusal with its code, or the warning that there is nobody (CAT-033).
+    """The error in a broker's JSON answer: a refusal with its code, or NotFound for a warning (CAT-033).
 
     >>> error_of({"Error": "no", "code": "name-taken", "service": "A"}).code
     'name-taken'

@@ -1,7 +1,7 @@
-"""Decides which broker a program uses: host:port, several of them, the state directory of its node, or the one found.
+"""Decides which broker a program uses: one or several host:port, one of this machine, or the first one heard.
 
-A node with a catalog writes where its keepers knock into `<state directory>/catalog.endpoint`: a socket of mode 0600,
-whoever comes through it may order what others may not (CAT-061).
+A node with a catalog writes the endpoint of a local socket for administrators into `<state directory>/catalog.endpoint`.
+The socket has mode 0600; orders that come through it may do what others may not (CAT-061).
 """
 
 import asyncio
@@ -20,8 +20,8 @@ from weft.client.link.keyring import Given, Keyring
 from weft.client.link.opening import Target
 
 Broker = str | int | os.PathLike[str] | Sequence[str] | None
-"""host:port, a port of this machine, several of these, or the state directory of a broker's node; None: `WEFT_CATALOG`,
-else the broker of this machine, else the first one that is heard."""
+"""host:port, a port of this machine, or several of these; None: `WEFT_CATALOG`, else the broker of this machine, else the
+first one whose beacon is heard."""
 VARIABLE: Final = "WEFT_CATALOG"
 DOOR: Final = Door("catalog")
 PORT_MAX: Final = 65_535
@@ -29,9 +29,10 @@ LOCAL: Final = "127.0.0.1"
 
 
 async def found(broker: Broker = None, net: str = "", keyring: Keyring | None = None) -> Found:
-    """The broker that is meant, as it is now; Unreachable with what was tried.
+    """The broker that is meant; Unreachable says what was tried.
 
-    Nobody named one: that of this machine answers at once; else a beacon comes within a second or so (BEA-004).
+    If none is named: first the one of this machine, which would answer at once; then the first beacon of the next second
+    or so (BEA-004).
     """
     seeds = seeds_of(broker)
     if seeds:
@@ -48,7 +49,7 @@ async def found(broker: Broker = None, net: str = "", keyring: Keyring | None = 
 
 
 class Search(NamedTuple):
-    """The search for a broker, and the keys to use."""
+    """Where to search for a broker, and the keys to expect."""
 
     seeds: Sequence[str]
     net: str
@@ -81,7 +82,7 @@ def seeds_of(broker: Broker) -> tuple[str, ...]:
 
 
 def _seed(word: str) -> str:
-    """One broker from user input."""
+    """One broker's address as `host:port`, from user input; Unreachable `bad-broker` if it is none."""
     word = word.removeprefix("tcp://")
     if word.isascii() and word.isdecimal():
         word = f"{LOCAL}:{word}"
@@ -89,7 +90,7 @@ def _seed(word: str) -> str:
     if not colon or host.endswith(":") or word.endswith("]"):
         host, port = f"[{word}]" if ":" in word and not word.endswith("]") else word, str(PORT)
     if not host or os.sep in host or not (port.isascii() and port.isdecimal() and 0 < int(port) <= PORT_MAX):
-        raise Unreachable(f"{word!r} is no broker: host:port, or a port of this machine", "bad-broker")
+        raise Unreachable(f"{word!r} is not a broker's address: host:port, or a port of this machine", "bad-broker")
     return f"{host}:{port}"
 
 
@@ -136,11 +137,11 @@ class Place:
 
     @property
     def known(self) -> Found | None:
-        """What was found last."""
+        """The broker that was found last; None if it must be searched for."""
         return self._found
 
     async def found(self) -> Found:
-        """Its address; it is searched for if it is not known."""
+        """The broker; if it is not known it is searched for."""
         async with self._lock:
             if self._found is None:
                 self._found = await found(self._broker, self._net, self._keyring)
@@ -151,6 +152,6 @@ class Place:
         return reached(Address(found.host, port).endpoint, self._keyring, found.server)
 
     def forget(self, was: Found | None = None) -> None:
-        """It no longer answers there: search again next time."""
+        """Search again next time. With `was` only if that is still the known one."""
         if was is None or was is self._found:
             self._found = None

@@ -1,18 +1,19 @@
-"""How a watcher misses nothing (CAT-043), without sockets and clocks: what it hears and is answered goes in, what to do comes out.
+"""The logic by which a watch misses no change (CAT-043), without sockets and clocks.
 
-    follower = Follower(filter)              a dict as CAT-035 has it; {} or None: everything
-    follower.opened(now)                     a fresh SUB socket stands (after the first start and after each Reopen)
-    follower.heard(frames, now)              frames of that socket
-    follower.answered(ticket, told, now)     what a query was answered, as decoded JSON
+    follower = Follower(filter)              filter: a dict as in CAT-035; {} or None: everything
+    follower.opened(now)                     a new SUB socket is connected (at the start, and after each Reopen)
+    follower.heard(frames, now)              the frames of a message from that socket
+    follower.answered(ticket, told, now)     the answer to a query, as decoded JSON
     follower.failed(ticket, now)             a query got no answer
-    follower.wake(now) / deadline()          monotonic nanoseconds
-    follower.actions()                       Subscribe, Ask, Reopen: to be done in that order
-    follower.changes()                       what to tell: Change, oldest first
+    follower.wake(now) / deadline()          in monotonic nanoseconds
+    follower.actions()                       what to do, in order: Subscribe, Ask, Reopen
+    follower.changes()                       what to report: Change, oldest first
 
-It subscribes to its topic, then to `tick`. The first tick says that both subscriptions stand, so that the snapshot,
-asked for only then, and the events behind it are everything. After that an event whose `prev`, or a tick whose index,
-was not heard is a gap: the changes behind the last one known are asked for, and where they are not to be had, or too
-many, a new snapshot, which is told as `resync` and the differences to what was told before.
+It subscribes to its topic, then to `tick`. The first tick shows that the broker has both subscriptions. Only then it asks
+for a snapshot; so the snapshot and the events after it together are complete. From then on each event names the index of
+the event before it (`prev`), and each tick the latest index. An index that was not received means a gap: the follower asks
+for the changes after the last one it knows. If the broker no longer has them, or they are too many, it asks for a new
+snapshot, which is reported as `resync`, followed by the differences to what was reported before.
 """
 
 from collections.abc import Callable, Sequence
@@ -48,7 +49,7 @@ class Subscribe(NamedTuple):
 
 
 class Ask(NamedTuple):
-    """Ask the broker this query (`u_U` with these frames); then `answered` or `failed`, with this ticket."""
+    """Send the broker this query (`u_U` with these frames); then call `answered` or `failed` with this ticket."""
 
     ticket: int
     frames: tuple[bytes, ...]
@@ -64,9 +65,9 @@ Action = Subscribe | Ask | Reopen
 class Phase(Enum):
     SHUT = "no socket"
     JOINING = "subscribed, waits for a tick"
-    SNAPSHOT = "the snapshot is asked for, events wait"
-    CATCHING_UP = "changes that were missed are asked for, events wait"
-    LIVE = "events are told as they come"
+    SNAPSHOT = "waits for a snapshot; events are buffered"
+    CATCHING_UP = "waits for the missed changes; events are buffered"
+    LIVE = "events are reported as they come"
 
 
 class Answer(msgspec.Struct, frozen=True):
@@ -110,13 +111,13 @@ class Follower:
         self._is_of_all = not self._filter.given
         self.phase = Phase.SHUT
         self.entries: dict[Key, Entry] = {}
-        """What matches, as far as it was told."""
+        """The matching instances, as they were reported last."""
         self.epoch = ""
-        """Of the broker that was heard; empty: there was no snapshot yet."""
+        """The broker's epoch in the last snapshot; empty: there was no snapshot yet."""
         self.last = 0
         """Everything up to this index is in `entries`."""
         self.garbled = 0
-        """Frames and answers that could not be read."""
+        """How many frames and answers could not be decoded."""
         self._held: list[tuple[Heard, bytes]] = []
         self._ticket = 0
         self._tick_due = self._topic_due = 0
@@ -127,7 +128,7 @@ class Follower:
 
     @property
     def is_live(self) -> bool:
-        """Whether `entries` is the broker's current state, as far as known: a snapshot was taken, and ticks arrive."""
+        """Whether `entries` is the broker's current state, apart from events on their way."""
         return self.phase is Phase.LIVE
 
     def actions(self) -> list[Action]:
@@ -164,7 +165,7 @@ class Follower:
             self._hear(heard, frames[2] if len(frames) > 2 else b"", now)
 
     def answered(self, ticket: int, told: Any, now: int) -> None:
-        """A query was answered; raises CatalogError where the broker refuses a watch that has not begun yet."""
+        """A query was answered. Raises CatalogError if the broker refuses the first snapshot."""
         if ticket != self._ticket or self.phase not in (Phase.SNAPSHOT, Phase.CATCHING_UP):
             return
         if isinstance(told, dict) and "Error" in told and not self.epoch:
@@ -227,7 +228,7 @@ class Follower:
             self._held.append((heard, record))
 
     def _take(self, heard: Heard, record: bytes) -> None:
-        """An event of our topic while no query is pending: the next one, a known one, or one after a gap."""
+        """Handle an event of our topic while no query is pending: the next one, a known one, or one after a gap."""
         if heard.op == events.TICK:
             self._compare(heard, heard.last or 0)
         elif not self._compare(heard, heard.prev):
@@ -236,7 +237,7 @@ class Follower:
             self._apply(heard, record)
 
     def _compare(self, heard: Heard, before: int) -> bool:
-        """Whether everything up to `before` is known; missing changes are queried."""
+        """Whether everything up to the index `before` is known; if not, ask for it."""
         if heard.epoch != self.epoch:
             self._ask_snapshot()
         elif before > self.last:
@@ -257,7 +258,7 @@ class Follower:
         self._note(heard.op, key, entry, heard.index, heard.ts)
 
     def _note(self, op: str, key: Key, entry: Entry | None, index: int, ts: float) -> None:
-        """Report a change, and store its result. What enters a watch of everything has just been registered."""
+        """Report a change, and store its result. In a watch of everything, an instance that enters is a new registration."""
         if entry is None or op == "leave":
             self.entries.pop(key, None)
         else:
@@ -265,10 +266,10 @@ class Follower:
         told = "register" if op == "enter" and self._is_of_all else op
         self._changes.append(Change(told, *key, entry, index, ts))
 
-    # Questions
+    # Queries
 
     def _begin(self, phase: Phase) -> None:
-        """Start another phase: pending queries no longer matter."""
+        """Start another phase; answers to earlier queries are ignored from now on."""
         self.phase = phase
         self._ticket += 1
         self._retry_at = None
@@ -278,7 +279,7 @@ class Follower:
         self._actions.append(Ask(self._ticket, (b"dbp.watch", self._filter.canonical)))
 
     def _catch_up(self, index: int) -> None:
-        """Query what is missing up to an index, unless that is far more than the state itself."""
+        """Ask for the changes up to an index, or, if they are very many, for a snapshot instead."""
         if index - self.last > (CATCH_UP_MAX if self._is_of_all else CHANGES_LIST_MAX):
             self._ask_snapshot()
             return
@@ -287,7 +288,7 @@ class Follower:
         self._actions.append(Ask(self._ticket, (b"dbp.changes", since)))
 
     def _adopt(self, answer: Answer, now: int) -> None:
-        """A snapshot has arrived: report the differences to what was reported."""
+        """A snapshot has arrived: report the differences to the last reported state."""
         if answer.records is None:
             self.garbled += 1
             self.failed(self._ticket, now)
@@ -306,7 +307,7 @@ class Follower:
         self._go_on(answer.index, now)
 
     def _replay(self, answer: Answer, now: int) -> None:
-        """Missed changes have arrived: report them as if they came by the topic."""
+        """Missed changes have arrived: report them as if they had come as events."""
         if answer.changes is None or answer.epoch != self.epoch:
             self._ask_snapshot()
             return
@@ -330,9 +331,9 @@ class Follower:
             self._note(op, key, entry, missed.index, missed.ts)
 
     def _go_on(self, index: int, now: int) -> None:
-        """Everything up to here is reported; continue with the buffered events.
+        """Everything up to this index is reported; continue with the buffered events.
 
-        Events of another epoch are ignored: ticks will show it.
+        Those of another epoch are dropped: the next tick shows the new epoch.
         """
         held, self._held = self._held, []
         self._begin(Phase.LIVE)
@@ -358,7 +359,7 @@ def _entry(name: str, instance: str, told: dict[str, Any]) -> Entry:
 
 
 def _instance(entry: Entry) -> Instance:
-    """An instance of the broker, with the fields that filters use."""
+    """An entry as the broker's own type, with the fields that filters use."""
     instance = Instance(entry.name, entry.instance, "", "")
     instance.record = entry.record
     instance.state = filters.STATES.get(entry.state, State.NONE)
@@ -368,7 +369,7 @@ def _instance(entry: Entry) -> Instance:
 
 
 def _difference(was: Entry | None, entry: Entry) -> str | None:
-    """The op that leads from the reported state to the current one; None: they are equal."""
+    """The `op` of the change from the reported entry to the current one; None: they are equal."""
     if was is None:
         return "enter"
     if was == entry:

@@ -3,7 +3,7 @@
     service = Service("thermo")
     logging.getLogger().addHandler(weft.catalog.Handler(service))
 
-Nothing here waits for anybody, and nothing here raises: a program does not stop because it could not complain.
+Logging never blocks the program and never raises: records that cannot be written are dropped and counted.
 """
 
 import logging
@@ -34,11 +34,11 @@ SYSLOG: Final = "/dev/log"
 FILE_BYTES_MAX: Final = 4 << 20  # bytes; then a new file is begun
 FILES_MAX: Final = 3
 _PLAIN: Final = frozenset({*vars(logging.makeLogRecord({})), "message", "asctime", "taskName"})
-"""What every record has; the rest are fields that the program gave."""
+"""Attributes that every log record has; all others are fields that the program has added."""
 
 
 class Bus:
-    """Log records on their way to the broker: numbered, published, and kept for requests of missed ones."""
+    """Log records on their way to the broker: numbered, published, and kept so that missed ones can be sent again."""
 
     def __init__(self, service: str) -> None:
         self.service = service
@@ -46,7 +46,7 @@ class Bus:
         self.threshold = logging.WARNING
         """The lowest level that goes to the bus."""
         self.dropped = 0
-        """Records that were never numbered: more came than the loop could take."""
+        """Records that were dropped, without a number, because the loop could not keep up."""
         self._waiting: deque[dict[str, Any]] = deque()
         self._ring: deque[dict[str, Any]] = deque(maxlen=RING_MAX)
         self._seq = 0
@@ -59,11 +59,11 @@ class Bus:
             self.dropped += 1
             return
         self._waiting.append(told)
-        if len(self._waiting) == 1 and self._stir is not None:  # otherwise it has already been called
+        if len(self._waiting) == 1 and self._stir is not None:  # for further records it has been called already
             self._stir()
 
     def open(self, stir: Callable[[], None], publish: Callable[[list[bytes]], Any]) -> None:
-        """The service runs: `stir` has the loop call `flush`, which hands messages to `publish`."""
+        """The service runs: `stir` makes the loop call `flush`, which hands messages to `publish`."""
         self._stir, self._publish = stir, publish
         self.flush()
 
@@ -90,7 +90,7 @@ class Bus:
         publish([f"log.{self.service}.{told['level']}".encode(), msgspec.json.encode(told)])
 
     def again(self, payload: tuple[bytes, ...]) -> dict[str, Any]:
-        """`dbp.logs {"from","to"}`: those records that are still here, by number (LOG-006)."""
+        """Answer `dbp.logs {"from","to"}`: the records with these numbers that are still kept (LOG-006)."""
         try:
             span = msgspec.json.decode(payload[0] if payload else b"{}", type=_Span)
         except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
@@ -106,8 +106,8 @@ class _Span(msgspec.Struct):
 class Handler(logging.Handler):
     """Takes the log records of a program that is a service.
 
-    bus_level: from here on they go to the bus; changed later by `service.update(bus_level="INFO")`. local: where lower
-    ones go: syslog, else a file that is turned over, as "auto"; a handler of your own; or None, nowhere.
+    bus_level: records of this level and above go to the bus; `service.update(bus_level="INFO")` changes it later. local:
+    where lower ones go: "auto" for syslog, or, without one, a rotated file; a handler of your own; or None for nowhere.
     """
 
     def __init__(
@@ -140,14 +140,14 @@ class Handler(logging.Handler):
             self._bus.dropped += 1
 
     def close(self) -> None:
-        """Write nothing more to this machine's log."""
+        """Write what waits for this machine's log, and end."""
         if self._local is not None:
             self._local.close()
         super().close()
 
 
 class Local:
-    """Passes records to a handler that may block, in a thread that starts with the first record."""
+    """Passes records to a handler that may block, in a thread of its own that starts with the first record."""
 
     def __init__(self, make: Callable[[], logging.Handler]) -> None:
         self.dropped = 0
@@ -170,7 +170,7 @@ class Local:
             self._has_some.notify()
 
     def close(self) -> None:
-        """Write pending records, for a moment at most, and end."""
+        """Write pending records, for at most `CLOSE_S`, and end."""
         with self._has_some:
             self._is_closed = True
             self._has_some.notify()
@@ -195,11 +195,11 @@ class Local:
             return self._waiting.popleft() if self._waiting else None
 
 
-CLOSE_S: Final = 0.2  # records waiting for a slow disk are dropped
+CLOSE_S: Final = 0.2  # seconds; records that a slow disk has not taken by then are dropped
 
 
 def told_of(record: logging.LogRecord) -> dict[str, Any]:
-    """A record in the protocol's form, without what the service adds (LOG-003)."""
+    """A record in the protocol's form, without its service, instance and number (LOG-003)."""
     fields = {_text(key): _plain(value) for key, value in record.__dict__.items() if key not in _PLAIN}
     if record.exc_info and record.exc_info[0] is not None:
         fields["exception"] = _text(logging.Formatter().formatException(record.exc_info)[-MESSAGE_CHARS_MAX:])
@@ -213,7 +213,7 @@ def told_of(record: logging.LogRecord) -> dict[str, Any]:
 
 
 def name_of(level: int) -> str:
-    """The level's name on the bus: of one that nobody knows, the next one below.
+    """The level's name on the bus; for a level between the named ones, the name below it.
 
     >>> name_of(30), name_of(35), name_of(5)
     ('WARNING', 'WARNING', 'DEBUG')
@@ -222,7 +222,7 @@ def name_of(level: int) -> str:
 
 
 def level_of(level: int | str) -> int:
-    """A level by its name or number; ValueError for what is none.
+    """A level by its name or number; ValueError for an unknown name.
 
     >>> level_of("info"), level_of(30)
     (20, 30)
@@ -231,12 +231,12 @@ def level_of(level: int | str) -> int:
         return level
     number = logging.getLevelNamesMapping().get(level.upper())
     if number is None:
-        raise ValueError(f"{level!r} is no level: {', '.join(LEVELS)}")
+        raise ValueError(f"{level!r} is not a level: {', '.join(LEVELS)}")
     return number
 
 
 def local_handler(service: str) -> logging.Handler:
-    """Syslog, else a file below the user's state directory that is turned over when it is long."""
+    """Syslog, or, without one, a rotated file below the user's state directory."""
     form = logging.Formatter(f"{service}: %(levelname)s %(name)s %(message)s")
     if os.path.exists(SYSLOG):  # noqa: PTH110  # a socket
         handler: logging.Handler = logging.handlers.SysLogHandler(SYSLOG)
@@ -253,12 +253,12 @@ def local_handler(service: str) -> logging.Handler:
 def _message(record: logging.LogRecord) -> str:
     try:
         return _text(record.getMessage())
-    except Exception:  # noqa: BLE001  # arguments that do not fit the text: use the text alone
+    except Exception:  # noqa: BLE001  # the arguments do not fit the text: use the text alone
         return _text(record.msg)
 
 
 def _plain(value: Any) -> Any:
-    """A value as JSON can hold it: numbers, booleans, text; everything else as text."""
+    """A value that JSON can hold: None, booleans, numbers; everything else as text."""
     if value is None or isinstance(value, bool | float):
         return value
     return value if isinstance(value, int) and abs(value) < 1 << 63 else _text(value)

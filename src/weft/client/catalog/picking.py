@@ -1,4 +1,4 @@
-"""Which of several instances is used (CAT-072)."""
+"""Chooses one of several instances of a service (CAT-072)."""
 
 import random
 from collections.abc import Sequence
@@ -10,17 +10,17 @@ Policy = Literal["first", "random", "round_robin", "weighted"]
 
 
 class Picker:
-    """Picks one of the instances that are there; each name has its own turn."""
+    """Picks one of the usable instances. For `round_robin` it remembers the last one of each service."""
 
     def __init__(self, chance: random.Random | None = None) -> None:
         self._chance = chance or random.Random()  # noqa: S311  # it spreads load
         self._lasts: dict[str, str] = {}
 
     def pick(self, entries: Sequence[Entry], policy: Policy) -> Entry | None:
-        """One of them; None if none can be used. Those that are suspect only where no other is.
+        """One of them; None if none can be used. A suspect one is picked only if there is no active one.
 
-        first: the best one as the broker orders them. random: each alike. round_robin: one after the other, by their
-        ids. weighted: by their `weight`; one of weight 0 only if there is no other.
+        first: the best one, in the broker's order. random: all equally often. round_robin: one after the other, by id.
+        weighted: in proportion to `weight`; one of weight 0 only if all have weight 0.
         """
         usable = [entry for entry in entries if entry.is_usable]
         usable = [entry for entry in usable if entry.state == "active"] or usable

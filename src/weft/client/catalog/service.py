@@ -8,7 +8,7 @@
 
     asyncio.run(service.run())
 
-`Service` is what programs use; `_Running` is what exists between its start and its stop.
+`Service` is what programs use; `_Running` holds its sockets between start and stop.
 """
 
 import asyncio
@@ -37,19 +37,20 @@ F = TypeVar("F", bound=Function)
 ANYWHERE: Final = frozenset({"0.0.0.0", "::", "*", ""})  # noqa: S104  # a program decides where it listens
 LOCAL: Final = "127.0.0.1"
 CAPS: Final = ("tap",)
-"""Capabilities of a service of this library beyond the seed's (MON-002)."""
-STAYS: Final = frozenset({"name", "id", "instance", "ip", "port", "interfaces"})
-"""Identifies a service while it runs, and says where it is reached."""
+"""Capabilities of this library's services that the seed does not have (MON-002)."""
+FIXED: Final = frozenset({"name", "id", "instance", "ip", "port", "interfaces"})
+"""Keys of the record that cannot change while the service runs: its identity and addresses."""
 
 
 class Service:
     """One instance of a service.
 
-    topics: prefixes of what it publishes whose last values the catalog keeps; None: all. record: more keys of the
-    registration, as `weight` or `function`. host, port: where calls are taken, port 0: a free one; advertise: the address
-    that others are told, if it is another. broker: `host:port`, several of them, or None: `WEFT_CATALOG`, else whoever is
-    heard by beacon, of network `net` and signed with `beacon_key`, if these are given. keys, or `WEFT_KEYS`: the directory
-    that `weft join` left, for the broker of a closed fabric on another machine.
+    topics: prefixes of topics whose last values the catalog keeps; None: all. record: more keys of the registration, such
+    as `weight` or `function`. interval_s: seconds between two beats. host, port: where calls are received; port 0: a free
+    one. advertise: the address that others are told, if it is not `host`. broker: `host:port`, or several of them; None:
+    `WEFT_CATALOG`, else the first broker whose beacon is heard, of network `net` and signed with `beacon_key`, if these
+    are given. keys, or `WEFT_KEYS`: the directory that `weft join` wrote, for the broker of a closed fabric on another
+    machine.
     """
 
     def __init__(  # tidy: all but the name have a default that fits most
@@ -75,12 +76,12 @@ class Service:
         self.name, self.id, self.version = name, id, version
         self.metadata = dict(metadata or {})
         self.bus = Bus(name)
-        """Where `Handler` puts log records."""
+        """Takes log records from `Handler`."""
         self.endpoints = Endpoints(name)
         self.endpoints.build_in("dbp.info", lambda _: self.info())
         self.endpoints.build_in("dbp.logs", self.bus.again)
         self.address: tuple[str, int] | None = None
-        """Where it is called; None while it does not run."""
+        """IP and port for calls; None while it does not run."""
         self._record = {"tags": list(tags), "topics": None if topics is None else list(topics), **(record or {})}
         self._record["caps"] = [*dict.fromkeys([*self._record.get("caps", ()), *CAPS])]
         self._record |= {key: value for key, value in (("metadata", self.metadata), ("version", version)) if value}
@@ -88,7 +89,7 @@ class Service:
         self._place = (host, port, advertise or (LOCAL if host in ANYWHERE else host))
         self._broker, self._net, self._key, self._beacon_port = broker, net, beacon_key, beacon_port
         self.keyring = Keyring.of(keys)
-        """Whose keys it meets at a broker; None: it has none."""
+        """The keys for connections to brokers; None: it has none."""
         self._running: _Running | None = None
 
     @overload
@@ -101,8 +102,8 @@ class Service:
         """Decorator: the function answers calls of its own name, or of the given one.
 
         It gets the frames of a call as bytes, one argument each. Its result is the answer: bytes or text, a tuple of
-        these for several frames, None for an empty one; anything else is sent as JSON. An exception is answered as
-        `failed`, a CatalogError with its own code.
+        these for several frames, None for an empty one; anything else is sent as JSON. An exception is answered with the
+        code `failed`, a CatalogError with its own code.
         """
         if not isinstance(function, str):
             self.endpoints.add(function)
@@ -122,7 +123,7 @@ class Service:
 
     @property
     def is_registered(self) -> bool:
-        """Whether a broker has approved it since it was started. A lost registration is renewed automatically."""
+        """Whether a broker has approved it since its start. A registration that is lost later is renewed by itself."""
         return self._running is not None and self._running.is_registered
 
     def info(self) -> dict[str, Any]:
@@ -136,20 +137,20 @@ class Service:
         }
 
     def publish(self, topic: str | bytes, *frames: str | bytes) -> None:
-        """Publish to subscribers and to the catalog, where it is a topic whose last value is kept."""
+        """Publish to all subscribers; the catalog is one of them, for the topics whose last value it keeps."""
         if self._running is None:
-            raise Closed(f"{self.name} does not run")
+            raise Closed(f"{self.name} is not running")
         self._running.publish([part.encode() if isinstance(part, str) else part for part in (topic, *frames)])
 
     async def update(self, **changes: Any) -> None:
-        """Change keys of the record, None deletes (CAT-018). If the broker refuses: CatalogError; nothing has changed.
+        """Change keys of the record; None deletes a key (CAT-018). CatalogError if the broker refuses: nothing has changed.
 
-        `bus_level` is the lowest level of log records that go to the bus. Name, id and addresses cannot change:
+        `bus_level` is the lowest level of log records that go to the bus. Name, id and addresses cannot be changed:
         BadRequest.
         """
         if self._running is None:
-            raise Closed(f"{self.name} does not run")
-        if fixed := tuple(sorted(STAYS.intersection(changes))):
+            raise Closed(f"{self.name} is not running")
+        if fixed := tuple(sorted(FIXED.intersection(changes))):
             text = f"{', '.join(fixed)} cannot be changed while the service runs"
             raise BadRequest(text, "immutable-field", service=self.name, fields=fixed)
         level = level_of(changes["bus_level"]) if changes.get("bus_level") is not None else None
@@ -160,10 +161,10 @@ class Service:
     async def start(self, wait_s: float | None = REGISTER_S) -> None:
         """Listen, register, and return when a broker has approved; with `wait_s` None return at once.
 
-        CatalogError if it is refused, Unreachable if nobody approves within `wait_s`; then it has not started.
+        CatalogError if a broker refuses, Unreachable if none approves within `wait_s` seconds; then it is stopped again.
         """
         if self._running is not None:
-            raise CatalogError(f"{self.name} runs already", "running")
+            raise CatalogError(f"{self.name} is running already", "running")
         running = self._running = _Running(self)
         try:
             await running.open(self._settings, self._place, self._beacon_port)
@@ -174,15 +175,15 @@ class Service:
             raise
 
     async def stop(self) -> None:
-        """Say goodbye, end running calls, and close, all within half a second (CAT-023)."""
+        """Tell the broker, end running calls, and close, all within half a second (CAT-023)."""
         running, self._running, self.address = self._running, None, None
         if running is not None:
             await running.close()
 
     async def run(self) -> None:
-        """Serve until cancelled, or until the process is told to terminate; a broker may appear later.
+        """Serve until cancelled, or until the process gets SIGTERM. There need not be a broker at the start.
 
-        CatalogError if a broker refuses for good.
+        CatalogError if a broker refuses finally, so that trying again would not help.
         """
         await self.start(wait_s=None)
         running = self._running
@@ -227,17 +228,17 @@ class _Running:
         loop = asyncio.get_running_loop()
         self.is_registered = False
         self.ended: asyncio.Future[None] = loop.create_future()
-        """Done when it is over: by an order, or, with an error, since a broker refused for good."""
+        """Done when the service shall end; with an error if a broker has refused finally."""
         self._service, self._loop = service, loop
         self._context: Context = zmq.Context()
         self._router = Plug(self._context, zmq.ROUTER, service.endpoints.hear)
         self._speaker = Speaker(self._context)
         self._tapping: Tapping | None = None
-        """Who copies what passes; nobody, while nobody wants that."""
+        """Copies the service's messages; None while nobody taps it."""
         self._approved: asyncio.Future[None] = loop.create_future()
         self._begun = False
-        self._put_off: Denied | None = None
-        """Why a broker did not approve yet."""
+        self._last_refusal: Denied | None = None
+        """A broker's last refusal that is not final: the core tries again."""
 
     async def open(
         self, settings: Callable[[int, int], ServiceSettings], place: tuple[str, int, str], beacon_port: int
@@ -257,11 +258,11 @@ class _Running:
             async with asyncio.timeout(wait_s):
                 await self._approved
         except TimeoutError:
-            if self._put_off is not None:
-                raise refused(self._put_off) from None
+            if self._last_refusal is not None:
+                raise refused(self._last_refusal) from None
             seeds = self.driver.core.settings.seeds
             who = f"no broker at {', '.join(seeds)}" if seeds else "no broker that was heard by beacon"
-            raise Unreachable(f"{self._service.name}: {who} has approved within {wait_s:g} s") from None
+            raise Unreachable(f"{self._service.name}: {who} has approved it within {wait_s:g} s") from None
 
     def publish(self, frames: list[bytes]) -> None:
         """Publish to all subscribers."""
@@ -270,12 +271,12 @@ class _Running:
             self._tapping.published(frames)
 
     def end(self) -> None:
-        """Let `run` return."""
+        """Make `run` return."""
         if not self.ended.done():
             self.ended.set_result(None)
 
     async def close(self) -> None:
-        """Say goodbye to the broker, end calls, and let the last messages leave."""
+        """Tell the broker, end calls, and let the last messages leave."""
         if self._begun:
             self.driver.stop()
         await self._service.endpoints.close()
@@ -299,18 +300,18 @@ class _Running:
             self._tapping = (self._tapping or Tapping(self._router, self.driver)) if event.is_on else None
             self._service.endpoints.tapping = self._tapping
         elif isinstance(event, Denied) and not event.is_final:
-            self._put_off = event
+            self._last_refusal = event
         elif isinstance(event, Denied):
             for future in (self.ended, self._approved):
                 if not future.done():
                     future.set_exception(refused(event))
-                    future.exception()  # whoever waits gets the error; without anybody it is no fault
+                    future.exception()  # marks it as seen, so that asyncio does not complain if nobody waits
 
     def _stir(self) -> None:
         """A log record waits; called from any thread."""
         try:
             self._loop.call_soon_threadsafe(self._service.bus.flush)
-        except RuntimeError:  # the loop is closed: nobody is left to publish it
+        except RuntimeError:  # the loop is closed, and the record can no longer be published
             self._service.bus.dropped += 1
 
 

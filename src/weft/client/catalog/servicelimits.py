@@ -1,15 +1,15 @@
-"""Every number of a service and of looking for a broker, with its unit and its reason."""
+"""Every number of a service and of the search for a broker, with its unit and its reason."""
 
 from typing import Final
 
-BEACON_PORT: Final = 5_245  # where beacons are heard (BEA-002)
+BEACON_PORT: Final = 5_245  # UDP port to which beacons are sent (BEA-002)
 DISCOVERY_S: Final = 10.0  # how long a search for a broker lasts before it counts as failed
 REGISTER_S: Final = 10.0  # how long `async with service` waits
 DATAGRAM_BYTES_MAX: Final = 1_400
 
 CALLS_MAX: Final = 1_000  # at the same time; further calls are answered `busy` (CAT-070)
 CALLS_PER_TURN: Final = 64  # handled in one turn; then other tasks of the loop run
-FRAME_BYTES_MAX: Final = 1 << 20  # of a call; libzmq disconnects whoever sends more
+FRAME_BYTES_MAX: Final = 1 << 20  # of a call; libzmq disconnects a peer that sends a longer one
 FRAMES_MAX: Final = 64  # of a call
 QUEUE_MAX: Final = 10_000  # messages waiting in a socket
 ERROR_CHARS_MAX: Final = 1_024  # of the text of an error in an answer

@@ -1,6 +1,6 @@
-"""The sockets of a service: ZeroMQ sockets of a context of its own, and UDP for beats.
+"""The sockets of a service: ZeroMQ sockets, and UDP for beats.
 
-The context is the service's own, so that closing it waits for the service's last messages and for no others.
+Each service has a ZeroMQ context of its own, so that closing it waits for this service's last messages only.
 """
 
 import asyncio
@@ -28,7 +28,7 @@ class Plug(Channel):
 
     def __init__(self, context: Context, kind: int, hear: Hear, bounds: Bounds = BOUNDS) -> None:
         self.dropped = 0
-        """Messages that reached nobody."""
+        """Messages that could not be sent: no room, or no such peer."""
 
         def opener(on_ready: Callable[[], None], _: Callable[[], None]) -> Socket:
             made = self._socket = Socket(kind, bounds, on_ready, context)
@@ -52,20 +52,20 @@ class Plug(Channel):
             self.look()
 
     def dial(self, target: Target) -> None:
-        """Connect; the other end may come later, and an unknown name is like one that is silent."""
+        """Connect. The other end may start later; an invalid address is treated as one that never answers."""
         with suppress(BadEndpoint):
             self._socket.dial(target)
         self.look()
 
     def say(self, frames: list[bytes]) -> bool:  # type: ignore[override]  # a service never waits for a slow peer
-        """Send a message; False, and counted, if it reaches nobody."""
+        """Send a message now; False, and counted in `dropped`, if that is not possible."""
         is_sent = self.offer(frames)
         self.dropped += not is_sent
         return is_sent
 
     @property
     def heard_from(self) -> str:
-        """The address of the sender of the message that is being handled; empty: libzmq does not know it."""
+        """The address of the sender of the last message taken; empty: libzmq does not know it."""
         return self._socket.heard_from
 
     def on_lost(self, call: Callable[[], None]) -> None:
@@ -79,7 +79,7 @@ class Plug(Channel):
 
 
 class Datagrams(asyncio.DatagramProtocol):
-    """The UDP socket for beats. Names are resolved once; meanwhile nothing is sent."""
+    """The UDP sockets for beats. A host's name is resolved once; meanwhile nothing else is sent."""
 
     def __init__(self, hear: Callable[[bytes, str], None]) -> None:
         self._hear = hear
@@ -105,7 +105,7 @@ class Datagrams(asyncio.DatagramProtocol):
             task.add_done_callback(self._tasks.discard)
 
     async def _prepare(self, endpoint: str, host: str, port: int, data: bytes) -> None:
-        """Resolve the name, open the socket, and then send what waited."""
+        """Resolve the name, open the socket, and send the datagram."""
         with suppress(OSError, UnicodeError):
             found = await self._loop.getaddrinfo(host, port, type=socket.SOCK_DGRAM)
             family, _, _, _, address = found[0]
@@ -119,7 +119,7 @@ class Datagrams(asyncio.DatagramProtocol):
         self._hear(data, f"{address[0]}:{address[1]}")
 
     def error_received(self, error: Exception) -> None:  # tidy: asyncio calls it
-        """Nobody listens there: the broker's silence shows the same."""
+        """Ignore that nobody listens there: the missing answers show the same."""
 
     def close(self) -> None:
         """Close it; everything sent has left."""
@@ -132,7 +132,7 @@ class Datagrams(asyncio.DatagramProtocol):
 
 
 def _literal(host: str, port: int) -> tuple[Any, ...] | None:
-    """The address, unless the host is a name."""
+    """The address if the host is an IP address; None if it is a name."""
     try:
         ip_address(host)
     except ValueError:

@@ -1,4 +1,4 @@
-"""What a service publishes: values and log records, on a socket that learns who subscribes.
+"""Publishes a service's values and log records, on an XPUB socket, which learns who subscribes.
 
 The catalog subscribes after it has approved the service. Earlier publications would reach nobody, so the first ones
 wait briefly for the first subscriber.
@@ -21,7 +21,7 @@ class Speaker:
         self._plug = Plug(context, zmq.XPUB, self._hear)
         self._loop = asyncio.get_running_loop()
         self._held: deque[list[bytes]] | None = deque(maxlen=FIRST_WORDS_MAX)
-        """What waits for somebody to hear it; None: it is said at once."""
+        """First publications, which wait for a subscriber; None: publications are sent at once."""
         self._timer: asyncio.TimerHandle | None = None
 
     def bind(self, host: str) -> int:
@@ -45,7 +45,7 @@ class Speaker:
         self._plug.close(linger_ms)
 
     def _hear(self, _: list[bytes]) -> None:
-        """Somebody subscribes; his other subscriptions follow at once."""
+        """A subscription has arrived; a subscriber's other ones follow within `SETTLE_S`."""
         if self._held is not None:
             self._release_in(SETTLE_S)
 

@@ -1,9 +1,9 @@
 """Subscriptions to a service's values: last values first, and never an old value after a new one (LVC-006).
 
 Each instance has a feed: a SUB socket connected to its publisher. Once the publisher has sent its greeting, and enough
-time has passed for our subscription to arrive, the broker is asked for the last values. Everything published before is
-among them, and everything published later arrives on the socket. If a value of a topic arrived on the socket first, the
-broker's value is older or the same, and is left out.
+time has passed for our subscription to arrive, the broker is asked for the last values. Whatever was published before
+that is among them, and whatever is published later arrives on the socket. If a value of a topic has already arrived on
+the socket, the broker's value is older or the same, and is left out.
 """
 
 import asyncio
@@ -24,11 +24,11 @@ from weft.client.link.opening import BadEndpoint
 PUB: Final = "pub"
 Tell = Callable[[Value], None]
 Cached = Callable[[str], Awaitable[list[Value]]]
-"""Requests the last values of one instance from the broker."""
+"""Asks the broker for the last values of one instance."""
 
 
 class Latest:
-    """Decides which of the broker's values may still be reported: those of topics without a live value before."""
+    """Decides which of the broker's values are reported: those of topics without a live value before."""
 
     def __init__(self) -> None:
         self._seen: set[str] | None = set()
@@ -39,7 +39,7 @@ class Latest:
             self._seen.add(topic)
 
     def cached(self, values: list[Value]) -> list[Value]:
-        """The values of the broker to report; afterwards nothing is remembered."""
+        """Those of the broker's values that are to be reported. To be called once."""
         seen, self._seen = self._seen or set(), None
         return [value for value in values if value.topic not in seen]
 
@@ -49,13 +49,13 @@ class Feed:
 
     def __init__(self, entry: Entry, prefix: str, tell: Tell, cached: Cached | None) -> None:
         self.place = place_of(entry)
-        """Where it publishes; None: nowhere that could be reached now, only its last values are told."""
+        """Where it publishes; None: it cannot be reached now, and only its last values are reported."""
         self._name, self._instance = entry.name, entry.instance
         self._tell, self._cached, self._latest = tell, cached, Latest()
         self._greeted = asyncio.Event()
         self._line: Line | None = None
         if self.place is not None:
-            with suppress(BadEndpoint):  # whatever a service publishes, others must still be received
+            with suppress(BadEndpoint):  # one instance with an invalid address must not end the whole subscription
                 self._line = Line(zmq.SUB, self.place, self._heard, self._greeted.set)
                 self._line.subscribe(prefix.encode())
         self._work = asyncio.get_running_loop().create_task(self._tell_cached())
@@ -82,7 +82,7 @@ class Feed:
                 async with asyncio.timeout(CONNECT_S):
                     await self._greeted.wait()
             except TimeoutError:
-                pass  # it may be gone: its last values are still known
+                pass  # the publisher may be gone; the broker still has its last values
             else:
                 await asyncio.sleep(SHARED_S)
         if self._cached is None:
@@ -93,7 +93,7 @@ class Feed:
             self._tell(value)
 
     async def _asked(self, cached: Cached) -> list[Value]:
-        """Ask until it succeeds; a broker without last values has none."""
+        """Ask until the broker answers; a refusal counts as no values."""
         while True:
             try:
                 return await cached(self._instance)
@@ -117,7 +117,7 @@ class Subscription(ReadAhead[Value]):
         self._feeds: dict[str, Feed] = {}
 
     def close(self) -> None:
-        """End it; whoever waits for the next value gets StopAsyncIteration."""
+        """End it; a task that waits for the next value gets StopAsyncIteration."""
         self._is_closed = True
         self._watch.close()
         for feed in self._feeds.values():
@@ -135,7 +135,7 @@ class Subscription(ReadAhead[Value]):
                 await feed.ready()
 
     def _changed(self, change: Change) -> None:
-        """Instances come, move and leave."""
+        """An instance has come, moved or left."""
         if change.op == "resync":
             held = {entry.instance: entry for entry in self._watch.entries.values() if entry.name == self._name}
             for instance in [instance for instance in self._feeds if instance not in held]:
@@ -148,12 +148,12 @@ class Subscription(ReadAhead[Value]):
             self._feeds.pop(change.instance).close()
 
     def _follow(self, entry: Entry) -> None:
-        if entry.name != self._name:  # with `*` in its name it would match others, too
+        if entry.name != self._name:  # a name with `*` also matches other services
             return
         feed = self._feeds.get(entry.instance)
         if feed is not None:
             place = place_of(entry)
-            if place in (None, feed.place):  # an instance that is gone may come back at the same place
+            if place in (None, feed.place):  # keep the feed of an instance that is gone: it may come back there
                 return
             feed.close()
         self._feeds[entry.instance] = Feed(entry, self._prefix, self._inbox.put, self._cached)

@@ -1,6 +1,6 @@
-"""`weft.catalog.SyncClient`: the client of the catalog for scripts that wait (CAT-072).
+"""`weft.catalog.SyncClient`: the synchronous client of the catalog, for scripts (CAT-072).
 
-An event loop in a thread of its own speaks with the broker; a cache is kept up to date there while the script is busy.
+An event loop in a thread of its own talks to the broker; a cache is kept up to date there while the script is busy.
 """
 
 import builtins
@@ -20,7 +20,7 @@ Wanted = Mapping[str, Any] | None
 
 
 class SyncClient(Waiting):
-    """As `Client`, each call waits: `with weft.catalog.SyncClient() as catalog: catalog.get("thermo").address`."""
+    """As `Client`, but each call waits for its result: `with weft.catalog.SyncClient() as catalog: catalog.get("thermo")`."""
 
     def __init__(  # tidy: as `Client`
         self,
@@ -56,7 +56,7 @@ class SyncClient(Waiting):
         return self._do(self._client.query(wanted, **more))
 
     def watch(self, wanted: Wanted = None, /, **more: Any) -> Iterator[Change]:
-        """As `Client.watch`; it has begun when this returns. It ends when it is closed, or the body breaks off."""
+        """As `Client.watch`; it has begun when this returns, and ends when the iterator is closed or the loop is left."""
         return self._begun(self._client.watch, wanted, **more)
 
     def subscribe(self, name: str, prefix: str = "", *, latest: bool = True) -> Iterator[Value]:
@@ -148,7 +148,7 @@ class SyncClient(Waiting):
         return self._do(self._client.deregister(name, instance, state=state))
 
     def _begun(self, make: Any, *words: Any, **named: Any) -> Iterator[Any]:
-        """Made and begun in the loop, read here."""
+        """Make a feed and begin it in the loop; returns an iterator for the script."""
 
         async def begin() -> Any:
             return await make(*words, **named).__aenter__()

@@ -1,8 +1,8 @@
-"""Log records as they come, after those that the broker remembers (LOG-005).
+"""Follows log records: first those that the broker has kept, then each new one (LOG-005).
 
-Whenever the broker's publisher has sent its greeting, the broker is asked for the records since the last one reported.
-So no record that it still remembers is missed, however often the connection breaks. A record that arrives twice is
-reported once.
+After each greeting of the broker's publisher, the broker is asked for the records since the last one reported. So no
+record that the broker still has is missed, however often the connection breaks. A record that arrives twice is reported
+once.
 """
 
 import asyncio
@@ -19,15 +19,15 @@ from weft.cores.catalog.logforms import LEVELS
 
 TOPIC: Final = b"logs/"
 AT_ONCE: Final = 1_000
-"""Records missed that a broker returns in one answer."""
+"""Missed records that are asked for at once."""
 Record = dict[str, Any]
 
 
-class Teller(Protocol):
+class Asking(Protocol):
     """The part of the client that it needs."""
 
     async def logs(self, wanted: Record) -> list[Record]:
-        """The records that a broker remembers; CatalogError."""
+        """The records that the broker has kept; CatalogError."""
 
     async def events(self, *, anew: bool) -> Place:
         """Where the broker publishes its events; CatalogError."""
@@ -36,19 +36,19 @@ class Teller(Protocol):
 class Tail(ReadAhead[Record]):
     """Iterates over log records: `async for record in client.follow_logs(level="ERROR"): …`."""
 
-    def __init__(self, teller: Teller, wanted: Record) -> None:
+    def __init__(self, client: Asking, wanted: Record) -> None:
         super().__init__(VALUES_AHEAD_MAX)
-        self._teller, self._wanted = teller, wanted
+        self._client, self._wanted = client, wanted
         self._severity = LEVELS.get(str(wanted.get("level", "DEBUG")).upper(), 0)
         self._line: Line | None = None
         self._known: dict[tuple[Any, ...], None] = {}
         self._since = 0.0
         self._live: list[Record] | None = []
-        """What came while the broker is asked for what was before; None: it is told at once."""
+        """New records while the broker is asked for earlier ones; None: new ones are reported at once."""
         self._work: asyncio.Task[None] | None = None
 
     def close(self) -> None:
-        """End it; whoever waits for the next record gets StopAsyncIteration."""
+        """End it; a task that waits for the next record gets StopAsyncIteration."""
         self._is_closed = True
         if self._line is not None:
             self._line.close()
@@ -62,7 +62,7 @@ class Tail(ReadAhead[Record]):
             raise Closed("the client has been closed")
         if not self._has_begun:
             self._has_begun = True
-            place = await self._teller.events(anew=False)
+            place = await self._client.events(anew=False)
             self._line = Line(zmq.SUB, place, self._heard, self._greeted)
             self._line.subscribe(TOPIC)
 
@@ -73,12 +73,12 @@ class Tail(ReadAhead[Record]):
         self._work = asyncio.get_running_loop().create_task(self._catch_up())
 
     async def _catch_up(self) -> None:
-        """Fetch older records: the first time as many as requested, then those missed."""
+        """Fetch earlier records: the first time those requested, later those missed since the last one."""
         await asyncio.sleep(SHARED_S)
         wanted = {**self._wanted, "since": self._since, "limit": AT_ONCE} if self._since else self._wanted
         while True:
             try:
-                records = await self._teller.logs(wanted)
+                records = await self._client.logs(wanted)
                 break
             except CatalogTimeout:
                 continue

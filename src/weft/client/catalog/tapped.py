@@ -25,16 +25,16 @@ class Copied(NamedTuple):
     """One message that passed."""
 
     header: Table
-    """`service instance seq dir socket peer ts frames bytes cut`, of a call `word`, of its answer `took_us`."""
+    """`service instance seq dir socket peer ts frames bytes cut`; of a call also `word`, of its answer also `took_us`."""
     frames: tuple[bytes, ...]
-    """The frames, as far as they were copied; empty if only lengths are reported."""
+    """The frames, as far as they were copied; empty if the tap reports lengths only."""
 
 
-class Teller(Protocol):
+class Asking(Protocol):
     """The part of the client that it needs."""
 
     async def told(self, *frames: bytes) -> Table:
-        """The JSON that a request is answered; CatalogError."""
+        """The JSON object in the answer to a request; CatalogError."""
 
     async def events(self, *, anew: bool) -> Place:
         """Where the broker publishes; CatalogError."""
@@ -43,29 +43,29 @@ class Teller(Protocol):
 class Tapped(ReadAhead[Copied]):
     """Iterates over copies, until the tap ends or is closed."""
 
-    def __init__(self, teller: Teller, service: str, wanted: Mapping[str, Any]) -> None:
+    def __init__(self, client: Asking, service: str, wanted: Mapping[str, Any]) -> None:
         super().__init__(VALUES_AHEAD_MAX)
         self.id = secrets.token_hex(8)
-        """Of the tap; chosen here, so that whoever subscribes first misses nothing."""
+        """The tap's id. The client chooses it, to subscribe before the tap begins and miss nothing."""
         self.instances: list[str] = []
-        """Those that copy."""
+        """The ids of the instances that copy their messages."""
         self.accounts: Table = {}
-        """`seen copied dropped sampled`, of all instances, as they were reported last; `why` it ended, once it has."""
-        self._teller, self._service, self._wanted = teller, service, dict(wanted)
+        """`seen copied dropped sampled`, summed over all instances, as reported last; after the end also `why` it ended."""
+        self._client, self._service, self._wanted = client, service, dict(wanted)
         self._line: Line | None = None
         self._greeted = asyncio.Event()
         self._reports: dict[str, Table] = {}
 
     async def __aexit__(self, *words: object) -> None:
-        """End it, at the broker too."""
+        """End the tap at the broker, and stop reading."""
         await self.stop()
         self.close()
 
     async def stop(self) -> None:
-        """Ask the broker to end the tap, which then reports its counts; a tap that has already ended is no error."""
+        """Ask the broker to end the tap, which then reports its counts. A tap that has ended already is no error."""
         if self._has_begun and "why" not in self.accounts:
             with contextlib.suppress(CatalogError):
-                await self._teller.told(QUERY, msgspec.json.encode({"stop": self.id}))
+                await self._client.told(QUERY, msgspec.json.encode({"stop": self.id}))
 
     def close(self) -> None:
         """Stop reading; the tap itself continues until `stop`, or until its time is over."""
@@ -81,13 +81,13 @@ class Tapped(ReadAhead[Copied]):
         if self._is_closed:
             raise Closed("the client has been closed")
         self._has_begun = True
-        self._line = Line(zmq.SUB, await self._teller.events(anew=False), self._heard, self._greeted.set)
+        self._line = Line(zmq.SUB, await self._client.events(anew=False), self._heard, self._greeted.set)
         self._line.subscribe(TOPIC + self.id.encode())
         with contextlib.suppress(TimeoutError):
             await asyncio.wait_for(self._greeted.wait(), CONNECT_S)
         await asyncio.sleep(SHARED_S)
         asked = {"service": self._service, "id": self.id, **self._wanted}
-        told = await self._teller.told(QUERY, msgspec.json.encode(asked))
+        told = await self._client.told(QUERY, msgspec.json.encode(asked))
         self.instances = list(map(str, told.get("instances", ())))
 
     def _heard(self, frames: list[bytes]) -> None:
@@ -115,7 +115,7 @@ class Flow:
         self.took_us: list[int] = []
 
     def note(self, header: Table) -> None:
-        """One more copy."""
+        """Count one more copy."""
         at = float(header.get("ts") or 0)
         self.first_at = self.first_at if self.count else at
         self.count, self.last_at = self.count + 1, max(self.last_at, at)
@@ -125,12 +125,12 @@ class Flow:
 
     @property
     def rate(self) -> float:
-        """Messages in a second."""
+        """Messages per second."""
         span_s = self.last_at - self.first_at
         return (self.count - 1) / span_s if span_s > 0 else 0.0
 
     def quantile(self, share: float) -> float | None:
-        """Seconds within which that share of calls was answered; None: none is known.
+        """Seconds within which this share of the calls was answered; None: no answer was copied.
 
         >>> flow = Flow(); flow.took_us = [4_000_000, 1_000_000, 2_000_000]; flow.quantile(0.5)
         2.0
@@ -149,7 +149,7 @@ def flows_of(copies: Iterable[Copied]) -> dict[tuple[str, str, str, str], Flow]:
 
 
 def note_flow(flows: dict[tuple[str, str, str, str], Flow], copy: Copied) -> None:
-    """One more copy."""
+    """Count one more copy."""
     header = copy.header
     other = str(header.get("peer", "")).partition("/")[0] if header.get("peer") else "subscribers"
     word = str(header.get("word") or header.get("socket") or "")

@@ -1,7 +1,7 @@
-"""Copies of a service's messages at the place where they pass, while somebody wants them (MON-003, MON-004).
+"""Copies a service's messages while somebody taps it (MON-003, MON-004).
 
-A message is noted after it has passed; the copies of one turn of the loop are sent together. Beyond the rate of a tap,
-and between two samples of it, a message costs only a count (MON-009).
+A message is copied after it has passed, and the copies of one turn of the loop are sent together. Messages beyond a tap's
+rate, and between two of its samples, are only counted, so that they cost little (MON-009).
 """
 
 import asyncio
@@ -25,15 +25,15 @@ class Tapping:
         self._taps.settle = self._settle
         self._callers: dict[bytes, str] = {}
         self._begun: dict[int, int] = {}
-        """By call under way that was copied: when it came, by a clock of nanoseconds."""
+        """When each unanswered call came, by a monotonic clock in nanoseconds; the key is the `id` of its message."""
         self._skips = 0
-        """So many messages are only counted."""
+        """How many of the next messages are only counted."""
         self._came = self._went = self._published = 0
-        """What was only counted since the accounts were told."""
+        """Messages that were only counted, and not yet reported to the core: received, answered, published."""
         self._timer: asyncio.TimerHandle | None = None
 
     def heard(self, frames: list[bytes], call: Message | None) -> None:
-        """A message has arrived at the ROUTER; `call`: its decoded form."""
+        """A message has arrived at the ROUTER. `call`: its decoded form; None if it cannot be decoded."""
         if self._skips:
             self._skips -= 1
             self._came += 1
@@ -80,7 +80,7 @@ class Tapping:
         self._skips = 0
 
     def _settle(self) -> None:
-        """Report what was only counted."""
+        """Report the messages that were only counted to the core."""
         for way, socket, count in (
             ("in", "router", self._came),
             ("out", "router", self._went),
@@ -101,4 +101,4 @@ class Tapping:
 
 
 LONG_NS: Final = 3_600 * 10**9
-"""Longer than the window of any tap: such a decision holds until the next look."""
+"""Longer than any tap runs: for such a wait no timer is set."""

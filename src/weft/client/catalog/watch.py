@@ -1,4 +1,4 @@
-"""A watch of the catalog: every change, whatever becomes of the broker (CAT-043); and a copy that it keeps up to date.
+"""A watch of the catalog, which reports every change even if brokers restart (CAT-043), and a copy that it keeps current.
 
 following.py decides what to do and when; this module has the socket, the requests and the clock.
 """
@@ -22,11 +22,11 @@ from weft.client.link.inbox import Feed
 RESYNC: Final = Change("resync", "", "", None)
 
 
-class Teller(Protocol):
+class Asking(Protocol):
     """The part of the client that a watch needs."""
 
     async def answered(self, *frames: bytes) -> dict[str, Any]:
-        """The answer to a query, also if it is a refusal; CatalogError if there is none."""
+        """The JSON object in the answer to a query, even if it is a refusal; CatalogError if no answer comes."""
 
     async def events(self, *, anew: bool) -> Place:
         """Where the broker publishes its events; `anew`: search for it, because the known address may be old.
@@ -38,44 +38,44 @@ class Teller(Protocol):
 class Watch(Feed):
     """Iterates over changes: `async for op, name, instance, entry, *_ in client.watch(): …`.
 
-    It begins with the first step, or with `async with`: first everything that is there, then each change. A `resync`
-    means that changes could not be reported one by one, because the broker was away for long or the reader too slow:
-    the differences follow it. One task reads it.
+    It begins with the first step, or with `async with`: first come all existing instances, then each change. A `resync`
+    means that changes could not be reported one by one, because the broker was away for long or the reader was too slow;
+    the differences follow it. Only one task may read it.
     """
 
-    def __init__(self, teller: Teller, wanted: dict[str, Any]) -> None:
-        self._teller = teller
+    def __init__(self, client: Asking, wanted: dict[str, Any]) -> None:
+        self._client = client
         self._follower = Follower(wanted)
         self._line: Line | None = None
         self._told: deque[Change] = deque()
         self._latest: dict[tuple[str, str], Change] = {}
-        """What is told behind that, one change of each instance."""
+        """After `_told`: the newest change of each instance, once the reader is too slow."""
         self._has_begun = self._has_stood = self._is_closed = False
         self._error: Exception | None = None
         self._stirred = asyncio.Event()
         self._timer: asyncio.TimerHandle | None = None
         self._works: set[asyncio.Task[None]] = set()
         self.listener: Callable[[Change], None] | None = None
-        """Who is told each change at once; then there is nothing to iterate over."""
+        """Called with each change at once; then there is nothing to iterate over."""
 
     @property
     def is_live(self) -> bool:
-        """Whether it has the broker's complete state, as far as known."""
+        """Whether `entries` is the broker's current state, apart from changes on their way."""
         return self._follower.is_live and not self._is_closed
 
     @property
     def entries(self) -> dict[tuple[str, str], Entry]:
-        """What matches now, by name and instance."""
+        """The instances that match now, by name and instance."""
         return self._follower.entries
 
     async def __aenter__(self) -> Self:
-        """Begin; CatalogError if the broker refuses it, or is not there."""
+        """Begin, and wait for the first state; CatalogError if the broker refuses, or cannot be reached."""
         self._begin()
         await self.until_live()
         return self
 
     def close(self) -> None:
-        """End it; whoever waits for the next change gets StopAsyncIteration."""
+        """End it; a task that waits for the next change gets StopAsyncIteration."""
         self._is_closed = True
         if self._line is not None:
             self._line.close()
@@ -87,7 +87,7 @@ class Watch(Feed):
         self._stirred.set()
 
     async def until_live(self) -> None:
-        """Wait until the complete state has been reported once."""
+        """Wait until `is_live`."""
         while not self._follower.is_live:
             await self._stir()
             if self._is_closed:
@@ -104,7 +104,7 @@ class Watch(Feed):
         return self._told.popleft() if self._told else self._latest.pop(next(iter(self._latest)))
 
     async def _stir(self) -> None:
-        """Wait until something happens."""
+        """Wait until something has changed; raises a pending error."""
         if self._error is not None:
             error, self._error = self._error, None
             self.close()
@@ -140,11 +140,11 @@ class Watch(Feed):
         self._act()
 
     async def _found(self, *, anew: bool) -> Place:
-        """Where the broker publishes; if it was found before, keep searching for as long as it takes."""
+        """Where the broker publishes. If it was found once, it is searched for until it is found again."""
         back_off = BackOff(BACK_OFF_MIN_S, BACK_OFF_MAX_S)
         while True:
             try:
-                return await self._teller.events(anew=anew)
+                return await self._client.events(anew=anew)
             except CatalogTimeout:
                 if not self._has_stood:
                     raise
@@ -162,7 +162,7 @@ class Watch(Feed):
 
     async def _answer(self, ask: Ask) -> None:
         try:
-            told = await self._teller.answered(*ask.frames)
+            told = await self._client.answered(*ask.frames)
         except (CatalogTimeout, GarbledAnswer):
             self._follower.failed(ask.ticket, time.monotonic_ns())
         else:
@@ -210,7 +210,7 @@ class Watch(Feed):
             self._latest = {(one.name, one.instance): one for one in self._told if one.op != RESYNC.op}
             self._told.clear()
             self._told.append(RESYNC)
-        if change.op != RESYNC.op:  # it is already first
+        if change.op != RESYNC.op:  # a resync stands at the front already
             self._latest[change.name, change.instance] = change
 
     def _fail(self, error: CatalogError) -> None:
@@ -227,7 +227,7 @@ class Copy:
         watch.listener = self._hear
 
     async def open(self) -> None:
-        """Copy everything."""
+        """Copy all entries."""
         await self._watch.__aenter__()
 
     def close(self) -> None:
@@ -245,7 +245,7 @@ class Copy:
         return sorted(entries, key=_rank)
 
     def names(self) -> list[str]:
-        """All names that have such an instance."""
+        """All names with a usable instance."""
         return sorted(name for name, entries in self._by_name.items() if any(e.is_usable for e in entries.values()))
 
     def _hear(self, change: Change) -> None:

@@ -7,7 +7,7 @@ from typing import Any, Final
 from weft.client.chain.limits import NODE_BYTES_MAX
 
 Destination = tuple[Any, ...]
-"""`(kind, node or None, ttl)`; what is absent has its default."""
+"""`(kind, node or None, ttl)`; node and ttl may be left out, and the node then uses their defaults."""
 
 LOCAL: Final = "LOCAL"
 """The node that the program is attached to."""

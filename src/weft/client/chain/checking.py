@@ -1,4 +1,4 @@
-"""Checks requests before they are sent, because the node would only report that it cannot decode them."""
+"""Checks requests before they are sent: of an invalid one the node would only report that it cannot decode it."""
 
 from weft.base.errors import UserError
 from weft.client.chain.limits import NAME_CHARS_MAX, TIMEOUT_MS_MAX, WINDOW_MAX
@@ -11,13 +11,14 @@ FAILS = (None, "open", "closed", "drop", "wait")
 def check_name(name: str) -> None:
     """Raise UserError for a name that no client can have."""
     if not 1 <= len(name) <= NAME_CHARS_MAX:
-        raise UserError("bad-name", f"{name[:NAME_CHARS_MAX]!r} is no name of a client", f"1 to {NAME_CHARS_MAX} signs")
+        text = f"{name[:NAME_CHARS_MAX]!r} is not a valid name of a client"
+        raise UserError("bad-name", text, f"a name of 1 to {NAME_CHARS_MAX} characters")
 
 
 def check_registration(reg: clients.Reg, parallel: int) -> None:
     """Raise UserError for the first argument of a registration that no node would accept."""
     timeout_s = f"more than 0 and at most {TIMEOUT_MS_MAX // 1_000:,} seconds"
-    for is_right, said, mend in (
+    for is_right, argument, mend in (
         (reg.dir in WAYS, f"on={reg.dir!r}", 'on="in" or on="out"'),
         (reg.fail in FAILS, f"fail={reg.fail!r}", 'fail="open", "closed", "drop" or "wait"'),
         (1 <= reg.timeout <= TIMEOUT_MS_MAX, f"timeout={reg.timeout / 1_000:g}", f"timeout= {timeout_s}"),
@@ -26,4 +27,4 @@ def check_registration(reg: clients.Reg, parallel: int) -> None:
         (1 <= reg.window <= WINDOW_MAX, f"a window of {reg.window:,}", f"window= and parallel= up to {WINDOW_MAX:,}"),
     ):
         if not is_right:
-            raise UserError("bad-registration", f"nobody stands in a chain with {said}", mend)
+            raise UserError("bad-registration", f"no node accepts a registration with {argument}", mend)

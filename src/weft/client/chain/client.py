@@ -54,7 +54,7 @@ MENDS: Final = {
 class ChainClient:
     """A client of a node's chains, to be used with `async with`, in one event loop.
 
-    While the node is away, sends wait and registrations are kept; both are said again when it is back (CLI-022).
+    While the node is away, sends wait and registrations are kept; both are sent again when it is back (CLI-022).
     """
 
     def __init__(self, name: str, node: Node = None, curve: Given = None, *, record: str | Path | None = None) -> None:
@@ -62,11 +62,11 @@ class ChainClient:
         self._tape = None if record is None else Recording(record)
         self.name = name
         self.counts: Counter[str] = Counter()
-        """What went wrong and hurt nobody: `late answers`, `handlers failed`, `copies lost`, `connections lost` …"""
+        """How often something failed without ending the client: `late answers`, `handlers failed`, `copies lost`, …"""
         self.session: clients.Welcome | None = None
-        """The node as it introduced itself; None while it is away."""
+        """The node's welcome on the current connection; None while the node is away."""
         self.here: clients.Welcome
-        """Where the node stands: its name, address, level, parent and children; the last that was heard."""
+        """The node's name, address, level, parent and children, as it said them last."""
         self._node, self._curve = node, curve
         self.links: dict[int, Link] = {}
         self._sends, self._outgoing = Sends(), Outgoing()
@@ -96,7 +96,7 @@ class ChainClient:
     async def __aexit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        """Leave: queued messages are sent, held ones returned by their policy, open sends fail with `closing`."""
+        """Leave: queued messages are sent; for unanswered ones the node follows their `fail`; open sends fail, `closing`."""
         self.flush()
         links, self.links = list(self.links.values()), {}
         for link in links:
@@ -125,9 +125,10 @@ class ChainClient:
     ) -> "Future[Receipt]":
         """Send a message; await it for the Receipt, or SendFailed with the reason (CHN-030).
 
-        It is queued at once, in order, and leaves as soon as the node's credit allows. `want`: `spool`, `dest` or
-        `none`; `keep`: `disk` or `memory`; `expires`: nanoseconds since 1970. In a handler its cause is the handler's
-        message. Bytes, text, a tuple of frames or JSON values are a payload (`weft.client.chain.payloads`).
+        It is queued at once, in order, and leaves as soon as the node's credit allows. `want` says when the Receipt comes:
+        `spool` when this node has the message on disk, `dest` when the next node has it, `none` at once. `keep`: `disk` or
+        `memory`; `expires`: nanoseconds since 1970, 0 for never. The payload is bytes, text, a tuple of frames, or values
+        for JSON (`weft.client.chain.payloads`). Sent in a handler, it names the handler's message as its cause.
         """
         future: Future[Receipt] = self._loop.create_future()
         frames, fmt = to_frames(payload, fmt)
@@ -166,11 +167,12 @@ class ChainClient:
         noself: bool = False,
         away: float = AWAY_S,
     ) -> Decorator:
-        """Register a handler that is given copies.
+        """Register a handler that gets copies.
 
-        `confirm`: at least once: a message is confirmed when its handler has ended well (CHN-019). The node remembers
-        the reader by the client's name, and keeps what arrives while either is away; `away`: for so many seconds.
-        `parallel`: so many calls of an `async` handler at once.
+        With `confirm` it gets each message at least once: a message is confirmed when the handler has returned without an
+        error (CHN-019). The node remembers the reader by the client's name, and keeps what arrives while the program is
+        away, for `away` seconds. `parallel`: how many calls of an `async` handler may run at once. `window`: how many
+        messages the node offers before it waits for answers. `noself`: without this client's own messages.
         """
         reg = clients.Reg(
             reg=0,
@@ -199,8 +201,9 @@ class ChainClient:
     ) -> Decorator:
         """Register a handler through which every message of the type goes.
 
-        It returns the message, `message.replace(…)` or `weft.drop(why)`; anything else is a failure, as is raising,
-        and `fail` says what then becomes of the message. `timeout` is in seconds.
+        It returns the message, `message.replace(…)` or `weft.drop(why)`. Any other result, an exception, or no result
+        within `timeout` seconds is a failure; `fail` says what the node then does with the message. With `ordered`
+        messages leave in the order in which they came.
         """
         reg = clients.Reg(
             reg=0,
@@ -217,7 +220,7 @@ class ChainClient:
         return lambda handler: self._register(reg, handler, parallel)
 
     async def ready(self) -> None:
-        """Wait until the node has taken all registrations; UserError for one that it refused."""
+        """Wait until the node has accepted all registrations; UserError for one that it refused."""
         for link in list(self.links.values()):
             await link.standing
 
@@ -304,7 +307,7 @@ class ChainClient:
     def _end_with(self, error: UserError) -> None:
         if not self._end.done():
             self._end.set_exception(error)
-            self._end.exception()  # for programs that never call `run` it is in the log
+            self._end.exception()  # marks it as seen: a program that never calls `run` finds the error in the log
 
     def _take(self, rec: clients.Rec) -> None:
         link = self.links.get(rec.reg)
@@ -330,7 +333,7 @@ class ChainClient:
         self.here = replace(self.here, level=place.level, parent=place.parent, children=place.children)
 
     def _note_error(self, error: clients.Error) -> None:
-        """A late answer does no harm: its message continued according to the policy (CLI-022)."""
+        """An error of the node. A late answer is only counted: the node went on without it, as `fail` says (CLI-022)."""
         if error.why in LATE:
             self.counts["late answers"] += 1
             return
@@ -362,17 +365,15 @@ HEARD: Final[dict[type, Callable[[ChainClient, Any], None]]] = {
 def chain_client(name: str, node: Node = None, curve: Given = None, *, record: str | Path | None = None) -> ChainClient:
     """A client of the chains of a node: `async with weft.chain_client("tagger") as chain: …`.
 
-    `record`: a file that gets every multipart with its time; `weft chain replay` shows it to handlers again (CLI-025).
-    `node`: an endpoint, a state directory, a node's name, or None for the one that runs here (`WEFT_NODE` first).
+    `node`: an endpoint, a state directory, a node's name; None: `WEFT_NODE`, else the only node that runs here.
+    `curve`: the directory that `weft join` wrote, or keys; None: `WEFT_KEYS`, else no keys.
+    `record`: a file that gets every multipart with its time; `weft chain replay` gives it to handlers again (CLI-025).
     """
     return ChainClient(name, node, curve, record=record)
 
 
 def _opener(node: Node, keys: Given) -> Opener:
-    """How to connect to a node; UserError if it cannot be found.
-
-    It is located again for each connection, because it may have moved.
-    """
+    """How to connect to a node; UserError if it cannot be found. Each connection asks for its current endpoint."""
     if callable(node):
         return node
     place, keyring, tries = locate(node), Keyring.of(keys), count()
@@ -382,14 +383,14 @@ def _opener(node: Node, keys: Given) -> Opener:
         endpoint = endpoint_of(place)
         scheme, _, where = endpoint.partition("://")
         if keyring is None or (scheme != "tcp" and not isinstance(keys, Curve)):
-            return Target(endpoint)  # a local socket is protected by the kernel and needs no key
+            return Target(endpoint)  # a local socket needs no keys: the kernel decides who may open it
         return keyring.target(endpoint, keyring.turn(where, next(tries)))
 
     return lambda on_ready, on_end: dealer(target(), on_ready, on_end)
 
 
 def _refusal(type_: str, frames: tuple[bytes, ...], to: list[Any] | None) -> str | None:
-    """Why a message cannot be sent at all."""
+    """Why a message can never be sent; None if it can."""
     if to is None:
         return "bad-destination"
     if not frames:

@@ -1,7 +1,9 @@
 """A client's connection to its node: hello, beats, loss, and reconnecting with a new socket (CLI-005, CLI-022).
 
-APART nobody answers yet, or no more; after a pause, doubling from 0.1 s to 1 s, the next hello GREETING hello is said
-STANDING the node said welcome; either side says beat in silence, and gives the other up after `dead`
+apart     no connection; the next attempt follows after a pause, which doubles from 0.1 s to 1 s
+greeting  a new socket is connected, and hello was sent
+standing  the node has sent welcome. Each side sends a beat when it has nothing else to send, and ends the connection
+          when it has heard nothing for `dead` milliseconds
 """
 
 import asyncio
@@ -24,37 +26,42 @@ RETRIED: Final = frozenset({"busy"})
 """Refusals after which the client tries again later."""
 
 
-class Ear(Protocol):
-    """The receiver of a connection's events."""
+class Listener(Protocol):
+    """What a connection calls: the client."""
 
     def stand(self, welcome: clients.Welcome) -> None:
-        """The node has accepted the client, for the first time or again: send everything that is open now."""
+        """The node has accepted the client, for the first time or again: send everything that is open."""
 
     def hear(self, message: clients.Answered) -> None:
-        """A message of the node."""
+        """A message of the node has come."""
 
     def fall(self) -> None:
-        """The connection is lost; another one is attempted."""
+        """The connection is lost; the next attempt follows by itself."""
 
     def give_up(self, error: UserError) -> None:
         """The node refuses this client."""
 
     def flush(self) -> None:
-        """The turn is over: send what it produced."""
+        """The turn is over: send what the handlers have produced."""
 
     def is_busy(self) -> bool:
-        """Whether its handlers should run before more is read."""
+        """Whether handlers should run before more is read."""
 
 
 class Connection:
     """Keeps one connection open. Use it in a running loop."""
 
     def __init__(
-        self, opener: Opener, hello: clients.Hello, ear: Ear, counts: Counter[str], tape: Recording | None = None
+        self,
+        opener: Opener,
+        hello: clients.Hello,
+        listener: Listener,
+        counts: Counter[str],
+        tape: Recording | None = None,
     ) -> None:
         self.welcome: clients.Welcome | None = None
-        """What the node said of itself; None: the client does not stand."""
-        self._opener, self._hello, self._ear, self._counts = opener, hello, ear, counts
+        """What the node has said of itself; None while the node has not accepted the client."""
+        self._opener, self._hello, self._listener, self._counts = opener, hello, listener, counts
         self._tape = tape
         self._loop = asyncio.get_running_loop()
         self._channel: Channel | None = None
@@ -70,47 +77,47 @@ class Connection:
                 self._opener,
                 self._hear,
                 per_turn=MULTIPARTS_PER_TURN,
-                on_turn=self._ear.flush,
-                is_busy=self._ear.is_busy,
+                on_turn=self._listener.flush,
+                is_busy=self._listener.is_busy,
                 on_end=self._break,
             )
         except UserError as error:
             LOG.info("%s", error.text)
-            self._come_again()
+            self._reconnect_later()
             return
         self._heard_at = self._loop.time()
         self.say(clients.encode(self._hello))
         self._arm(self._tick_s, self._tick)
 
     def close(self, why: str = "") -> None:
-        """Say goodbye and end."""
+        """Send bye, and end."""
         if self.welcome is not None:
             self.say(clients.encode(clients.Bye(why)))
         self._is_closed = True
-        self._let_go()
+        self._disconnect()
         if self._timer is not None:
             self._timer.cancel()
 
     @property
     def _tick_s(self) -> float:
-        """How often to check for silence; a node that wants no pause between beats gets some."""
+        """Seconds between two checks for silence, at least `TICK_MIN_S` whatever the node asks for."""
         return max(self.welcome.beat / 2_000, TICK_MIN_S) if self.welcome else HELLO_S
 
     @property
     def is_clear(self) -> bool:
-        """Whether everything has left the queue."""
+        """Whether there is a connection, and everything has been handed to its socket."""
         return self.welcome is not None and self._channel is not None and self._channel.is_clear
 
     def say(self, frames: list[bytes]) -> None:
         """Send now, or when the queue has room."""
-        assert self._channel is not None, "nothing is said apart"
+        assert self._channel is not None, "nothing is sent without a connection"
         self._said_at = self._loop.time()
         if self._tape is not None:
             self._tape.write(SAID, frames)
         self._channel.say(frames)
 
     def work(self) -> None:
-        """One turn: read what has arrived, send what it produced, let other tasks run."""
+        """One turn: read what has arrived, send what that produced, let other tasks run."""
         if self._channel is not None:
             self._channel.work()
 
@@ -122,7 +129,7 @@ class Connection:
             message = clients.decode_answered(frames)
         except PeerError as error:
             self._counts[error.code] += 1
-            LOG.warning("the node said what cannot be read: %s", error)
+            LOG.warning("a message of the node cannot be read: %s", error)
             return
         kind = type(message)
         if kind is clients.Beat:
@@ -134,25 +141,25 @@ class Connection:
         elif isinstance(message, clients.Welcome):
             self._stand(message)
         elif self.welcome is not None:
-            self._ear.hear(message)
+            self._listener.hear(message)
 
     def _stand(self, welcome: clients.Welcome) -> None:
         self.welcome = welcome
         self._back_off.reset()
         self._arm(self._tick_s, self._tick)
-        self._ear.stand(welcome)
+        self._listener.stand(welcome)
 
     def _be_refused(self, refusal: clients.Refuse) -> None:
-        """A node that forgot this client refuses everything except hello."""
+        """A refusal after welcome means that the node has forgotten this client: greet it again."""
         if self.welcome is not None or refusal.why in RETRIED:
             self._break()
             return
         self.close()
         text = f"the node does not take {self._hello.name!r}: {refusal.why} {refusal.text}".rstrip()
-        self._ear.give_up(UserError(refusal.why, text, "weft status, and the log of the node"))
+        self._listener.give_up(UserError(refusal.why, text, "weft status, and the log of the node"))
 
     def _tick(self) -> None:
-        self.work()  # data waiting in the socket means that the node is not silent
+        self.work()  # read first: messages that wait in the socket show that the node is not silent
         welcome, now = self.welcome, self._loop.time()
         if self._channel is None:
             return
@@ -167,17 +174,17 @@ class Connection:
         if self._is_closed or self._channel is None:
             return
         self._counts["connections lost"] += self.welcome is not None
-        self._let_go()
-        self._ear.fall()
-        self._come_again()
+        self._disconnect()
+        self._listener.fall()
+        self._reconnect_later()
 
-    def _let_go(self) -> None:
+    def _disconnect(self) -> None:
         self.welcome = None
         if self._channel is not None:
             self._channel.close()
             self._channel = None
 
-    def _come_again(self) -> None:
+    def _reconnect_later(self) -> None:
         if not self._is_closed:
             self._arm(self._back_off.next_s(), self.open)
 

@@ -1,4 +1,4 @@
-"""Which node a program means for its chains: an endpoint, a state directory, a name, or the only one that runs here."""
+"""Finds the node whose chains a program uses: by endpoint, state directory or name, or the only one that runs here."""
 
 import os
 from collections.abc import Callable
@@ -18,13 +18,13 @@ MEND: Final = (
 
 
 def locate(node: str | os.PathLike[str] | None) -> str | Path:
-    """Which node is meant: an endpoint, or its state directory; UserError that names what was found and what to say."""
+    """The node that is meant, as an endpoint or its state directory; UserError says what was found, and what to type."""
     word = DOOR.said(node)
     return word if "://" in word else directory_of(word) or _only(list(DOOR.alive(word)), word)
 
 
 def endpoint_of(place: str | Path) -> str:
-    """The endpoint of a place that was located, as it is now; UserError if nothing is there."""
+    """The current endpoint of a node that `locate` found; UserError if the node has none."""
     if isinstance(place, str):
         return place
     found = DOOR.endpoint_in(place)

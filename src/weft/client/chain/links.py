@@ -1,8 +1,7 @@
 """Registrations and their handlers (CLI-021).
 
-A plain function is called where its message is read. An `async def` handler runs in tasks beside the reading: one
-message after the other, or `parallel` at once. There are as many tasks as there are busy handlers, and none per
-message.
+A plain function is called where its message is read. An `async def` handler runs in up to `parallel` tasks beside the
+reading; each task takes the next message when it has finished one. While no message waits there are no tasks.
 """
 
 import asyncio
@@ -33,8 +32,8 @@ CAUSE: Final[ContextVar[Message | None]] = ContextVar("CAUSE", default=None)
 Handler = Callable[[Message], Any]
 
 
-class Desk(Protocol):
-    """Where a registration delivers the answers of its handler."""
+class Answering(Protocol):
+    """What a registration needs of its client."""
 
     counts: Counter[str]
     session: Any
@@ -46,12 +45,12 @@ class Desk(Protocol):
 class Link:
     """One registration."""
 
-    def __init__(self, reg: Reg, handler: Handler, parallel: int, desk: Desk) -> None:
+    def __init__(self, reg: Reg, handler: Handler, parallel: int, client: Answering) -> None:
         self.reg = reg
         self.standing: Future[Done] = asyncio.get_running_loop().create_future()
-        """Where it stands in its chain; cancelled with the client."""
-        self._handler, self._parallel, self._desk = handler, parallel, desk
-        self._is_waiting = inspect.iscoroutinefunction(handler) or inspect.iscoroutinefunction(
+        """The node's answer: the place in the chain. Cancelled when the client ends."""
+        self._handler, self._parallel, self._client = handler, parallel, client
+        self._is_async = inspect.iscoroutinefunction(handler) or inspect.iscoroutinefunction(
             getattr(handler, "__call__", None)  # noqa: B004  # the method itself: an object may be asynchronous, too
         )
         self._answers = _rewritten if reg.access == "rw" else _confirmed if reg.confirm else _ignored
@@ -62,14 +61,14 @@ class Link:
 
     def take(self, rec: Rec) -> None:
         """Hand the messages of one multipart to the handler."""
-        direction, session, handler = self.reg.dir, self._desk.session, self._handler
-        deal = self._enqueue if self._is_waiting else self._call
+        direction, session, handler = self.reg.dir, self._client.session, self._handler
+        deal = self._enqueue if self._is_async else self._call
         at = 0
         for item in rec.m:
             end = at + item.n
             deal(handler, Message(item, rec.frames[at:end], direction, session))
             at = end
-        CAUSE.set(None)  # otherwise this name would keep the last message alive
+        CAUSE.set(None)  # else the variable would keep the last message in memory
 
     @property
     def is_busy(self) -> bool:
@@ -77,7 +76,7 @@ class Link:
         return len(self._queue) > BUSY
 
     def abandon(self) -> None:
-        """The connection is lost: the node gives held messages to others; copies stay with this client."""
+        """The connection is lost: the node hands unanswered messages to others; copies stay with this client."""
         if not self._is_copied:
             self._queue.clear()
             self._queued_bytes = 0
@@ -97,7 +96,7 @@ class Link:
         CAUSE.set(message)
         try:
             self._conclude(message, handler(message))
-        except Exception as error:  # noqa: BLE001  # whatever it raises: the message is returned, and it is logged
+        except Exception as error:  # noqa: BLE001  # any error of a handler is logged, and reported to the node
             self._fail(message, error)
 
     def _enqueue(self, _: Handler, message: Message) -> None:
@@ -109,7 +108,7 @@ class Link:
             oldest = self._queue.popleft()
             self._queued_bytes -= oldest.size
             self._lost += 1 + oldest.lost
-            self._desk.counts["copies lost"] += 1
+            self._client.counts["copies lost"] += 1
         if len(self._tasks) < self._parallel:
             task = asyncio.get_running_loop().create_task(self._work())
             self._tasks.add(task)
@@ -143,24 +142,24 @@ class Link:
 
     def _fail(self, message: Message, error: Exception) -> None:
         name = getattr(self._handler, "__qualname__", repr(self._handler))
-        self._desk.counts["handlers failed"] += 1
+        self._client.counts["handlers failed"] += 1
         LOG.error("%s failed with message %d, %s: %r", name, message.id, message.type, error, exc_info=error)
         if not self._is_copied:
             self._say(message, "fail", GiveUp(id=message.id, why=_shortened(f"{type(error).__name__}: {error}")), ())
 
     def _say(self, message: Message, op: str, item: Any, frames: tuple[bytes, ...]) -> None:
-        """Answer through the connection on which the message came: on a later one its number means another message."""
-        if message.session is self._desk.session:
-            self._desk.answer(op, self.reg.reg, item, frames)
+        """Answer on the connection on which the message came. If that is lost, the answer is only counted."""
+        if message.session is self._client.session:
+            self._client.answer(op, self.reg.reg, item, frames)
         else:
-            self._desk.counts["late answers"] += 1
+            self._client.counts["late answers"] += 1
 
 
 Said = tuple[str, Any, tuple[bytes, ...]]
 
 
 def _ignored(_: Message, answer: Any) -> Said | None:
-    """A reader's result is ignored, but a coroutine means that its handler never ran."""
+    """A reader's result is ignored. A coroutine is an error: a plain function has returned it, and nobody awaits it."""
     if inspect.iscoroutine(answer):
         answer.close()
         raise TypeError("a plain function returned a coroutine: write `async def`")
@@ -183,7 +182,7 @@ def _rewritten(message: Message, answer: Any) -> Said | None:
 
 def _handed_back(message: Message, answer: Message) -> Said:
     if answer.id != message.id or answer.session is not message.session:
-        raise ValueError(f"answered message {answer.id} where {message.id} was asked")
+        raise ValueError(f"the answer to message {message.id} is message {answer.id}")
     if not answer.is_changed:
         return "next", NextItem(id=message.id, to=answer.new_to), ()
     frames = answer.frames
@@ -193,5 +192,5 @@ def _handed_back(message: Message, answer: Message) -> Said:
 
 
 def _shortened(text: str) -> str:
-    """The beginning of a reason that fits into a header."""
+    """The beginning of a reason, as much as fits into a header."""
     return text.encode("utf-8", "replace")[:WHY_BYTES_MAX].decode("utf-8", "ignore")

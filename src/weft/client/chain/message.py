@@ -20,11 +20,11 @@ class SendFailed(LinkError):
 
 
 class Receipt(Struct, frozen=True):
-    """The outcome of a sent message: `spooled`, `local` or `delivered`; empty: the sender did not ask for it."""
+    """The outcome of a sent message. `why`: `spooled`, `local` or `delivered`; empty if it was sent with `want="none"`."""
 
     why: str
     count: int | None = None
-    """Nodes reached, where the destination may be several."""
+    """Number of nodes reached; None if the destination can only be one node."""
 
 
 class Dropped(NamedTuple):
@@ -39,7 +39,7 @@ def drop(why: str = "") -> Dropped:
 
 
 class Message:
-    """One message on its way down a chain; it never changes, `replace` makes another one of it."""
+    """One message on its way down a chain. It is immutable: `replace` returns a changed one."""
 
     __slots__ = ("_frames", "_item", "_to", "direction", "is_changed", "session")
 
@@ -49,9 +49,9 @@ class Message:
         """`in` or `out`."""
         self._to: list[Any] | None = None
         self.is_changed = False
-        """Whether the payload is another one than was offered."""
+        """Whether the payload differs from the one that the node offered."""
         self.session = session
-        """The connection by which it came: an answer through a later one would be about another message."""
+        """The connection on which it came. On a later connection its number would mean another message."""
 
     @property
     def id(self) -> int:
@@ -82,12 +82,12 @@ class Message:
 
     @property
     def fmt(self) -> str:
-        """How to read the first frame: `raw`, `text`, `json`, `msgpack`, `xml`."""
+        """The format of the first frame: `raw`, `text`, `json`, `msgpack`, `xml`, or a word of the sender's own."""
         return self._item.fmt
 
     @property
     def mid(self) -> tuple[Any, int | None, int]:
-        """Its identity: origin, era, sequence (CHN-004); the same at every node that it passes."""
+        """Its identity `(origin, era, sequence)` (CHN-004), the same at every node that it passes."""
         return self._item.mid
 
     @property
@@ -112,7 +112,7 @@ class Message:
 
     @property
     def depth(self) -> int:
-        """Length of the chain of messages that caused one another before this one."""
+        """How many messages precede it in the chain of causes: 0 if no message caused it."""
         return self._item.depth
 
     @property
@@ -141,10 +141,9 @@ class Message:
         return self._to
 
     def replace(self, payload: Any = None, to: Any = None) -> "Message":
-        """The same message with another payload, and on `out` another destination (CHN-006).
+        """The same message with another payload, and on `out` with another destination (CHN-006).
 
-        `fmt` is unchanged: values are encoded accordingly, everything else as in a send. ValueError for an invalid
-        destination.
+        The payload is converted as in a send, in the message's own `fmt`. ValueError for an invalid destination.
         """
         made = Message(self._item, self._frames, self.direction, self.session)
         made._to, made.is_changed = self._to, self.is_changed

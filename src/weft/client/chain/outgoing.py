@@ -1,7 +1,8 @@
-"""Collects messages for one multipart, at most 64 messages and 256 KiB; nothing waits for more to come (CLI-008).
+"""Packs what is sent in one turn of the loop into multiparts of at most 64 messages and 256 KiB (CLI-008).
 
-Sends go before answers, so that the node still knows the message that caused them. Answers of one registration keep
-their order where it matters: for messages that are handed back, and for failures.
+No message waits for later ones. New messages go before answers: after the answer to a message the node has forgotten it,
+and could not record it as their cause. Answers of one registration keep their order where it matters: for messages that
+are handed back, and for failures.
 """
 
 from collections.abc import Callable, Iterator
@@ -22,7 +23,7 @@ IN_ORDER: Final = frozenset({"next", "fail"})
 
 
 class Run:
-    """Messages that may leave together."""
+    """Messages of one kind and registration that leave in one multipart."""
 
     __slots__ = ("frames", "items", "op", "reg", "size")
 

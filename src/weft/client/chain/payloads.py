@@ -1,4 +1,4 @@
-"""Converts what a program gives as payload to frames, and back. The format is never guessed from the content."""
+"""Converts a program's payload to frames, and back. The format is never guessed from the content."""
 
 from typing import Any, Final
 
@@ -10,10 +10,11 @@ MSGPACK: Final = msgspec.msgpack.Encoder()
 
 
 def to_frames(payload: Any, fmt: str | None = None) -> tuple[Frames, str]:
-    r"""The frames of a payload, and its format for `fmt`.
+    r"""The frames of a payload, and its format.
 
-    Bytes are `raw`, text is `text`, a tuple of bytes is that many frames; everything else becomes JSON, or MessagePack
-    if `fmt` says so. A given `fmt` is kept: markup is text with `fmt="xml"`.
+    Bytes are one frame of format `raw`, text is one of format `text`, a tuple of bytes is that many `raw` frames;
+    everything else is encoded as JSON, or as MessagePack with `fmt="msgpack"`. A given `fmt` replaces these names, as in
+    `to_frames("<a/>", "xml")`.
 
     >>> to_frames("ö"), to_frames({"a": 1}), to_frames(b"<a/>", "xml"), to_frames((b"1", b"2"))[1]
     (((b'\xc3\xb6',), 'text'), ((b'{"a":1}',), 'json'), ((b'<a/>',), 'xml'), 'raw')

@@ -30,7 +30,7 @@ class Row(NamedTuple):
 
 
 class Line(msgspec.Struct, frozen=True, gc=False):
-    """A row in the form of the file."""
+    """A row as it is written into the file, with frames in hexadecimal."""
 
     direction: str
     frames: list[str]
@@ -49,7 +49,7 @@ def line_of(row: Row, number: int) -> bytes:
 
 
 class Recording:
-    """Writes a file that only its owner may read, because it contains all messages that the program gets."""
+    """Writes the file. Only its owner may read it, because it contains all messages of the program."""
 
     def __init__(self, path: str | Path) -> None:
         try:
@@ -58,7 +58,7 @@ class Recording:
             raise UserError("no-file", f"{path} cannot be written: {error.strerror}", "another record=") from None
         self._count = 0
         self.ended = ""
-        """Why nothing is written any more; empty: it is."""
+        """Why nothing is written any more; empty while the recording runs."""
 
     def write(self, direction: str, frames: list[bytes]) -> None:
         """Append one multipart; an error of the disk ends the recording, and nothing else."""
@@ -80,7 +80,7 @@ class Recording:
 
 
 def read_rows(path: Path) -> Iterator[Row]:
-    """The multiparts of a recording, or of a file of vectors; UserError with the number of a line that is neither."""
+    """The multiparts of a recording, or of a file of test vectors; UserError names the first line that is neither."""
     try:
         file = path.open("rb")
     except OSError as error:
@@ -90,8 +90,8 @@ def read_rows(path: Path) -> Iterator[Row]:
         while line := file.readline(LINE_BYTES_MAX):
             number += 1
             try:
-                said = _DECODER.decode(line)
-                yield Row(said.direction, list(map(bytes.fromhex, said.frames)), said.at)
-            except ValueError as error:  # also raised by msgspec
+                decoded = _DECODER.decode(line)
+                yield Row(decoded.direction, list(map(bytes.fromhex, decoded.frames)), decoded.at)
+            except ValueError as error:  # the errors of msgspec are ValueErrors, too
                 text = f"{path}, line {number}, is no recorded multipart: {error}"
                 raise UserError("bad-file", text, "a file that record= of weft.chain_client has written") from None

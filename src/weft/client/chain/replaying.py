@@ -23,7 +23,7 @@ WAIT_S: Final = 3_600.0
 """How long handlers may continue after the last multipart, in virtual time."""
 Attach = Callable[[ChainClient], Awaitable[None] | None]
 Answers = dict[tuple[int, int], tuple[str, Any, tuple[bytes, ...]]]
-"""By registration number of the recording and message: word, destination, frames."""
+"""By the recording's registration number and the message's number: kind of answer, destination, frames."""
 
 
 class Outcome(msgspec.Struct):
@@ -87,13 +87,14 @@ class Replay(ChainClient):
         self.outcome = Outcome()
         self.said: Answers = {}
         self._regs: dict[int, int] = {}
-        """Of the recording's registrations those that handlers stand for."""
-        self._back: dict[int, int] = {}
+        """By the number of a recorded registration: the number of the handler that gets its messages."""
+        self._recorded_regs: dict[int, int] = {}
+        """The reverse of `_regs`."""
         self._recorded: dict[int, clients.Reg] = {}
         self.recorded: Answers = {}
 
     async def play(self, rows: Iterable[Row], attach: Attach) -> Outcome:
-        """Replay all rows, at their times."""
+        """Replay all rows, each at its recorded time by the virtual clock."""
         self._loop = asyncio.get_running_loop()
         self._standing, self._end = self._loop.create_future(), self._loop.create_future()
         self._connection: Any = self
@@ -156,8 +157,8 @@ class Replay(ChainClient):
             _collect(message, self.recorded, lambda reg: reg)
 
     def _match(self, recorded: clients.Reg) -> None:
-        """The first handler for the same messages that belongs to no other registration."""
-        taken = self._back
+        """Give a recorded registration the first free handler for the same direction, type and access."""
+        taken = self._recorded_regs
         for number, link in self.links.items():
             mine = link.reg
             if number not in taken and (mine.dir, mine.type, mine.access) == (
@@ -173,16 +174,16 @@ class Replay(ChainClient):
     is_clear = True
 
     def say(self, frames: list[bytes]) -> None:
-        """Take the answers of handlers."""
+        """Collect the answers of the handlers."""
         message = clients.decode_asked(frames)
         if type(message) in OPS:
-            count = _collect(message, self.said, lambda reg: self._back.get(reg, reg))
+            count = _collect(message, self.said, lambda reg: self._recorded_regs.get(reg, reg))
             self.outcome.answers[OPS[type(message)]] += count
         elif isinstance(message, clients.Send):
             self.outcome.answers["send"] += len(message.m)
 
     def _judged(self) -> Outcome:
-        """The answers, with the recorded ones beside them where there are some."""
+        """The outcome, with each answer compared to the recorded one."""
         outcome = self.outcome
         for which, said in self.said.items():
             recorded = self.recorded.get(which)

@@ -1,4 +1,4 @@
-"""Messages without a final status, and messages that wait for the node's credit (CLI-007, CLI-022)."""
+"""A client's messages from sending to their final status, and how many the node's credit allows (CLI-007, CLI-022)."""
 
 from asyncio import Future
 from collections import deque
@@ -21,12 +21,12 @@ class Pending:
     def __init__(self, item: SendItem, frames: Frames, boot: int, future: "Future[Receipt]") -> None:
         self.item, self.frames, self.future = item, frames, future
         self.boot = boot
-        """The run of the node that knows the message which `cause` names."""
+        """The start of the node in which the number in `cause` was given; a later start numbers messages anew."""
         self.size = sum(map(len, frames))
 
 
 class Sends:
-    """All messages of one client that are not finished, in the order of their tags."""
+    """All messages of one client without a final status, in the order of their tags."""
 
     def __init__(self) -> None:
         self.credit = self.credit_bytes = 0
@@ -39,7 +39,7 @@ class Sends:
         self._waiting.append(pending)
 
     def ready(self) -> Iterator[Pending]:
-        """Messages that may be sent now. They stay open until their status, unless the program does not want it."""
+        """Messages that may be sent now. They stay open until their status comes, unless the program wants none."""
         while self._waiting:
             pending = self._waiting[0]
             if not pending.future.cancelled() and not self._has_credit(pending):
@@ -55,7 +55,7 @@ class Sends:
             yield pending
 
     def settle(self, status: StatusItem) -> bool:
-        """Set the final status of a message; False: it has one, or is unknown."""
+        """Set the final status of a message; False: no open message has this tag."""
         pending = self._open.pop(status.tag, None)
         if pending is None:
             return False
@@ -69,9 +69,9 @@ class Sends:
         return True
 
     def repeat(self, boot: int) -> None:
-        """Send everything open again, first and with its tag.
+        """Send all open messages again, with their tags, before those that were never sent.
 
-        If the node was restarted, it numbers messages anew: then causes are left out, as they would name other
+        If the node was restarted, it numbers messages anew: then causes are left out, because they would name other
         messages.
         """
         again = list(self._open.values())
@@ -82,7 +82,7 @@ class Sends:
                 pending.item = replace(pending.item, cause=None)
 
     def fail(self, error: WeftError) -> None:
-        """Let all of them fail: no status will come."""
+        """Let all of them fail with this error, because no status will come."""
         for pending in (*self._open.values(), *self._waiting):
             if not pending.future.done():
                 pending.future.set_exception(error)

@@ -21,7 +21,7 @@ WINDOW: Final = 64
 
 
 class Unanswered(Exception):
-    """A loop body ended without an answer to its message."""
+    """The body of a loop over `rewrites` ended without an answer to its message."""
 
 
 class Held(Message):
@@ -42,13 +42,13 @@ class Held(Message):
         self._answer(Dropped(why))
 
     def end(self) -> None:
-        """The loop body has ended: without an answer that is a failure."""
+        """The loop body has ended: if it gave no answer, report a failure."""
         if self._settle is not None:
             self._answer(Unanswered("no answer in the loop's body"))
 
     def _answer(self, answer: Any) -> None:
         if self._settle is None:
-            raise RuntimeError(f"message {self.id} has its answer")
+            raise RuntimeError(f"message {self.id} is already answered")
         settle, self._settle = self._settle, None
         settle(answer)
 
@@ -88,7 +88,7 @@ class SyncChain(Waiting):
         return self._do(send())
 
     def reads(self, type: str, **options: Any) -> Generator[Message, None, None]:  # noqa: A002  # the field's word
-        """Copies, one after the other, without end; with `confirm` each is confirmed when its body has ended."""
+        """Copies, one after the other, without end; with `confirm` each is confirmed when the loop body has ended."""
         return self._loop_over(self._chain.reads, type, options, lambda message, _: message)
 
     def rewrites(self, type: str, **options: Any) -> Generator[Held, None, None]:  # noqa: A002  # the field's word
@@ -108,13 +108,13 @@ class SyncChain(Waiting):
                 raise answer
             return answer
 
-        async def stand() -> int:
+        async def register_handler() -> int:
             register(of, **{"parallel": WINDOW, **options})(hand_over)
             await self._chain.ready()
             return max(self._chain.links)
 
         self._queues.add(came)
-        return self._answered(came, self._do(stand()), make)
+        return self._answered(came, self._do(register_handler()), make)
 
     def _answered(self, came: queue.SimpleQueue[Any], reg: int, make: Callable[..., Any]) -> Generator[Any, None, None]:
         try:
@@ -128,7 +128,7 @@ class SyncChain(Waiting):
             self._do(self._leave(reg))
 
     def _one(self, make: Callable[..., Any], message: Message, answered: "Future[Any]") -> Generator[Any, None, None]:
-        """Give the loop body its message; when the body ends or breaks off without an answer, answer for it."""
+        """Yield a message to the loop body; when the body has ended or was left without an answer, answer for it."""
 
         def settle(answer: Any) -> None:
             self._loop.call_soon_threadsafe(_settle, answered, answer)
@@ -143,7 +143,7 @@ class SyncChain(Waiting):
                 settle(None)
 
     async def _leave(self, reg: int) -> None:
-        """Send the answer of the last body before leaving."""
+        """Remove the registration, after the answer of the last loop body was sent."""
         await asyncio.sleep(0)
         self._chain.flush()
         if reg in self._chain.links:

@@ -1,14 +1,15 @@
-"""The client library of documents: what a program says in Python to a node that holds one (JAM-040).
+"""The client library of documents: how a Python program reads and edits a document that a node holds (JAM-040).
 
-It holds no document: the node does. Start with `client.py`.
+It keeps no copy of the document. Start with `client.py`.
 
-finding.py    which node: a state directory, a name, an endpoint, or the one that runs here
-errors.py     what can go wrong, one type per code
-values.py     what is told: operations, conflicts, changes, what became of an own entry; references as they are typed
-link.py       one connection: requests out, answers in, comes back by itself
-watching.py   changes as they come, however slow who reads them is
+finding.py    finds the node: by state directory, name or endpoint, or the one that runs here
+errors.py     the errors, one type per code
+values.py     operations, conflicts and changes as a program gets them; references as they are typed
+link.py       one connection, which is renewed when it breaks
+watching.py   changes as they come, for slow readers too
 client.py     all of that as `weft.doc.Client`
 sync.py       the same for scripts, as `weft.doc.SyncClient`
-logfile.py    a log as a file: written, read, checked (GSP-033)
-replaying.py  the document as it stood, from the log alone (GSP-032)
+logfile.py    a document's log as a file: written, read, checked (GSP-033)
+replaying.py  the document as it was at an instant, from the log alone (GSP-032)
+importing.py  files that become entries; exporting.py: documents as files (JAM-030)
 """

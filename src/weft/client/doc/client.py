@@ -1,4 +1,4 @@
-"""`weft.doc.Client`: a program's hand on a document that several people edit (JAM-040)."""
+"""`weft.doc.Client`: reads and edits a document that several people edit (JAM-040)."""
 
 import asyncio
 from collections.abc import AsyncIterator, Iterable, Mapping, Sequence
@@ -19,7 +19,7 @@ from weft.wire.document.messages import OPERATION_BYTES_MAX
 Side = Literal["first", "second", "seen"]
 READS = frozenset({"sessions", "status", "peers", "sources", "show", "log", "conflicts", "parked", "element", "digest"})
 READS_TOO = frozenset({"board", "import"})
-"""Orders that may be sent twice without a further effect."""
+"""Requests that are no reads, but have no further effect if they are sent twice."""
 
 
 class Client:
@@ -61,9 +61,9 @@ class Client:
                 return await call.answered
         except TimeoutError:
             if self._link.forget(number):
-                text = f"the node has been away for {self._timeout_s:g} s; this was not said"
+                text = f"the node has been away for {self._timeout_s:g} s; the request was not sent"
                 raise Unreachable(text, mend=MEND) from None
-            text = f"no answer within {self._timeout_s:g} s; it may have happened, or happen still"
+            text = f"no answer within {self._timeout_s:g} s; it may have been done, or be done still"
             raise Unanswered(text, mend=AFTER) from None
         finally:
             self._link.forget(number)
@@ -86,12 +86,12 @@ class Client:
         return told
 
     async def sources(self) -> list[dict[str, Any]]:
-        """All sources of entries, and up to which number each is known here."""
+        """All sources of entries, and up to which number this node has each of them."""
         told: list[dict[str, Any]] = (await self.ask("sources"))["sources"]
         return told
 
     async def digest(self) -> dict[str, Any]:
-        """`digest` of the document, `check` of the log: equal anywhere, equal everywhere (DOC-050)."""
+        """`digest` of the document, `check` of the log: two nodes where they are equal have the same (DOC-050)."""
         told: dict[str, Any] = await self.ask("digest")
         return told
 
@@ -104,7 +104,7 @@ class Client:
             while size < first["size"]:
                 told = await self._piece(args, first["of"], size)
                 if told is None:
-                    break  # it changed during the reading, and is read again
+                    break  # the document has changed meanwhile: read it again from the start
                 pieces.append(told["xml"])
                 size += len(told["xml"])
             else:
@@ -119,7 +119,7 @@ class Client:
             raise
 
     async def element(self, where: Reference) -> dict[str, Any]:
-        """One element: `xml`, `slot`, and `history`: who wrote what of it, when, and what was there before."""
+        """One element: `xml`, `slot`, and `history`: who wrote which part of it, when, and what was there before."""
         told: dict[str, Any] = await self.ask("element", reference=reference_of(where))
         return told
 
@@ -129,11 +129,11 @@ class Client:
         return msgspec.convert(told["conflicts"], list[Conflict])
 
     async def parked(self) -> list[Operation]:
-        """Entries that wait for their target (DOC-021)."""
+        """Entries whose target is not known here yet (DOC-021)."""
         return msgspec.convert((await self.ask("parked"))["parked"], list[Operation])
 
     async def log(self, *, start: int = 0, source: str = "") -> AsyncIterator[Operation]:
-        """Every operation that is known without a gap, in the order in which they became known here, from a position on."""
+        """The operations that are known without a gap, in the order in which this node got them, from position `start` on."""
         position = start
         while True:
             told = await self.ask("log", **{"from": position, "source": source})
@@ -144,7 +144,7 @@ class Client:
                 return
 
     async def tail(self, count: int) -> list[Operation]:
-        """The last operations that became known here, oldest first."""
+        """The last operations that this node got, oldest first."""
         told = await self.ask("log", tail=count)
         rows = msgspec.convert(told["operations"], list[Operation])
         if told["next"] < told["total"]:
@@ -152,19 +152,22 @@ class Client:
         return rows
 
     async def board(self, at: float | None = None) -> dict[str, Any]:
-        """`board`: what a scoreboard shows, now or at an instant of session time (JAM-010); and what `digest` answers."""
+        """`board`: what a scoreboard shows, now or at an instant of session time (JAM-010); also the keys of `digest`."""
         told: dict[str, Any] = await self.ask("board", **({} if at is None else {"at": at}))
         return told
 
     def watch(self, *, operations: bool = True, events: bool = True) -> Watch:
-        """What changes from now on: `async for change in doc.watch(): …`; without `operations` only what it did."""
+        """Every change from now on: `async for change in doc.watch(): …`.
+
+        Without `operations` only their effect on the document is reported; without `events` no events around it.
+        """
         watch = Watch(self._link, lambda: self._session, {"operations": operations, "events": events})
         self._watches.add(watch)
         return watch
 
     # Editing
 
-    async def add(  # tidy: each is a part of an operation of its own
+    async def add(  # tidy: each is a separate part of an operation
         self,
         where: Reference,
         xml: str = "",
@@ -211,26 +214,29 @@ class Client:
     ) -> Written:
         """Close a conflict for everybody (DOC-041): as the first or the second party wanted it, or with another value.
 
-        `seen`: leave everything as it is. What is possible hangs on the kind: docs/doc.md.
+        `seen`: leave everything as it is. Which of these is possible depends on the kind of conflict: docs/doc.md.
         """
         args = {"id": conflict, "choice": side or "", "value": value, "by": by}
         return msgspec.convert(await self.ask("resolve", **args), Written)
 
     async def edit(self, verb: str, words: Sequence[str], **more: Any) -> Written:
-        """An entry as people type it: `doc.edit("set", ["period=1", "jam=3", "duration=90"])` (docs/doc.md)."""
-        return await self._said({"verb": verb, "words": list(words), **more})
+        """Make an entry from words as people type them: `doc.edit("set", ["period=1", "jam=3", "duration=90"])`."""
+        return await self._entered({"verb": verb, "words": list(words), **more})
 
     async def chat(self, text: str) -> int:
         """Send a chat line to people at all other nodes; returns the number of nodes."""
         return int((await self.ask("chat", text=text))["told"])
 
     async def chats(self) -> list[dict[str, Any]]:
-        """What people have said since this node was started, oldest first: at, peer, text."""
+        """The chat lines since this node was started, oldest first: at, peer, text."""
         told: list[dict[str, Any]] = (await self.ask("chat"))["chats"]
         return told
 
     async def bring(self, bodies: Iterable[bytes]) -> dict[str, int]:
-        """Add operations of other sources to the log, e.g. from an exported one: how many were new, known, refused."""
+        """Add operations of other sources to the log, e.g. from an exported one.
+
+        Returns how many were new (`taken`), `known` already, and `refused`.
+        """
         counts = {"taken": 0, "known": 0, "refused": 0}
         for batch in batches(bodies):
             told = await self.ask("import", operations=batch)
@@ -239,10 +245,10 @@ class Client:
         return counts
 
     async def _edit(self, verb: str, where: Reference, **args: Any) -> Written:
-        return await self._said({"verb": verb, "reference": reference_of(where), **args})
+        return await self._entered({"verb": verb, "reference": reference_of(where), **args})
 
-    async def _said(self, args: dict[str, Any]) -> Written:
-        """Enter it; `force`: also if its target does not exist at this node yet."""
+    async def _entered(self, args: dict[str, Any]) -> Written:
+        """Send an entry to the node; TooLarge if it cannot fit into one operation."""
         size = len(msgspec.msgpack.encode(args))
         if size > ENTRY_BYTES:
             raise TooLarge(f"{size:,} bytes; an entry has at most {OPERATION_BYTES_MAX:,}", mend="enter it in parts")
@@ -250,7 +256,7 @@ class Client:
 
 
 def batches(bodies: Iterable[bytes]) -> Iterable[list[bytes]]:
-    """Pieces of what one request may carry.
+    """The operations in groups that fit into one request.
 
     >>> [len(batch) for batch in batches([b"x"] * 120)]
     [50, 50, 20]

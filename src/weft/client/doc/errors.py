@@ -31,7 +31,7 @@ class BadXml(DocError):
 
 
 class NoEffect(DocError):
-    """It would change nothing where it is entered (DOC-035); `code` says why: `fixed`, `bad-attribute`, `nothing-new`, …."""
+    """The entry would change nothing (DOC-035); `code` says why: `fixed`, `bad-attribute`, `nothing-new`, …."""
 
     code = "no-effect"
 
@@ -43,13 +43,13 @@ class NotFound(DocError):
 
 
 class NotAllowed(DocError):
-    """The person who enters this may not do so (GSP-054)."""
+    """This person may not make this entry (GSP-054)."""
 
     code = "not-allowed"
 
 
 class TooLarge(DocError):
-    """One operation has at most 65,536 bytes (GSP-013)."""
+    """The operation would have more than 65,536 bytes (GSP-013)."""
 
     code = "too-large"
 
@@ -67,7 +67,7 @@ class StorageFull(DocError):
 
 
 class BadFile(DocError):
-    """It is not a file of this kind, or its contents do not match its trailer (GSP-033)."""
+    """The file is of another kind, or its contents do not match its trailer (GSP-033)."""
 
     code = "bad-file"
 

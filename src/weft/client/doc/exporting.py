@@ -1,4 +1,4 @@
-"""Documents as files for others: DerbyXML without eids, DerbyJSON, a score sheet (JAM-030)."""
+"""Documents as files for other programs: DerbyXML without eids, DerbyJSON, a score sheet (JAM-030)."""
 
 import csv
 import io
@@ -11,27 +11,27 @@ from weft.wire.document.xml import EID, Tree, escaped_text, escaped_value
 
 INDENT: Final = "  "
 NUMBERS: Final = frozenset({"timestamp", "duration", "points", "end"})
-"""Attributes that are numbers in JSON, where they are."""
+"""Attributes that become numbers in JSON if their value is one."""
 NUMBER: Final = re.compile(r"-?[0-9]{1,15}(\.[0-9]{1,9})?")
 RUN: Final = ("=", "+", "-", "@", "\t", "\r")
-"""How a text begins that a spreadsheet would run."""
+"""First characters of texts that a spreadsheet would execute as a formula."""
 SHEET: Final = ("period", "jam", "team", "jammer", "points", "lead", "lost", "called", "starpass", "begin", "duration")
 
 
 def derbyxml(root: Tree) -> str:
-    """A file for people and other programs: indented, without eids; read in again it is the same document."""
+    """The document as an XML file, indented and without eids. Importing it gives the same document again."""
     return f'<?xml version="1.0" encoding="UTF-8"?>\n{pretty(root, eids=False)}\n'
 
 
 def pretty(root: Tree, *, eids: bool) -> str:
-    """Indented. Only elements without text are broken over lines: white space in front of a child would be text."""
+    """An element as indented XML. One with text stays on one line, because white space before a child would be text, too."""
     parts: list[str] = []
     _write(root, "", parts.append, eids=eids)
     return "".join(parts)
 
 
 def _write(node: Tree, indent: str | None, say: Callable[[str], None], *, eids: bool) -> None:
-    """Without indentation all on one line. A document is at most 256 elements deep."""
+    """Write an element; with `indent` None on one line. It recurses at most 256 deep, as documents do."""
     named = [(name, value) for name, value in node.attributes.items() if eids or name != EID]
     attributes = [f' {name}="{escaped_value(value)}"' for name, value in named]
     begin, text, children = f"<{node.tag}{''.join(attributes)}", escaped_text(node.text), node.children
@@ -48,7 +48,10 @@ def _write(node: Tree, indent: str | None, say: Callable[[str], None], *, eids: 
 
 
 def derbyjson(root: Tree) -> str:
-    """Teams with their people; periods, jams, events; others by their tag, or, where it means something, in `elements`."""
+    """The document as DerbyJSON: teams with their people, periods, jams, events.
+
+    Other elements are listed under their tag; if the tag is a key of DerbyJSON itself, under `elements`.
+    """
     told: dict[str, Any] = {"type": "game", "version": "0.2", **_attributes(root), "teams": {}, "periods": []}
     taken = {*told, "elements"}
     for child in root.children:
@@ -75,7 +78,7 @@ def _event(node: Tree) -> dict[str, Any]:
 
 
 def _plain(node: Tree) -> dict[str, Any]:
-    """An element with all that is in it."""
+    """An element with its attributes, text and children."""
     told = _attributes(node)
     if node.text:
         told["text"] = node.text
@@ -93,7 +96,7 @@ def _attributes(node: Tree, *but: str) -> dict[str, Any]:
 
 
 def _number(value: str) -> Any:
-    """A number as one, anything else as it is.
+    """The number that a text denotes; any other text as it is.
 
     >>> _number("4"), _number("1763800000.25"), _number("soon"), _number("nan")
     (4, 1763800000.25, 'soon', 'nan')
@@ -104,7 +107,7 @@ def _number(value: str) -> Any:
 
 
 def score_sheet(rows: list[dict[str, Any]]) -> str:
-    """A line for each jam and team, from the rows of a board (JAM-010)."""
+    """CSV with one line for each jam and team, from the rows of a board (JAM-010)."""
     out = io.StringIO()
     sheet = csv.writer(out, lineterminator="\n")
     sheet.writerow(SHEET)
@@ -116,7 +119,7 @@ def score_sheet(rows: list[dict[str, Any]]) -> str:
 
 
 def _cell(value: Any) -> Any:
-    """As a spreadsheet reads it, and never runs it.
+    """A value for a spreadsheet; a text that would be executed as a formula gets an apostrophe in front.
 
     >>> _cell(4), _cell(True), _cell(None), _cell("=1+1"), _cell("12")
     (4, 'yes', '', "'=1+1", '12')

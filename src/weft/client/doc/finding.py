@@ -1,6 +1,6 @@
 """Decides which node a program uses for documents.
 
-A node with sessions writes the endpoint of their programs into `<state directory>/doc.endpoint`.
+A node with documents writes the endpoint for programs into `<state directory>/doc.endpoint`.
 """
 
 import contextlib
@@ -20,7 +20,7 @@ MEND: Final = f"weft doc join SESSION starts one; --node NAME or DIRECTORY, or {
 
 
 def endpoint_of(node: Node) -> str:
-    """The node's current endpoint; Unreachable says what was found instead."""
+    """The node's current endpoint; Unreachable if it cannot be found, which says what was found instead."""
     word = DOOR.said(node)
     if "://" in word:
         return word
@@ -33,21 +33,22 @@ def endpoint_of(node: Node) -> str:
 
 
 def alive(name: str = "") -> dict[Path, str]:
-    """The nodes with documents that run here, by their state directories; `name`: those that are called so."""
+    """The nodes with documents that run here, by state directory; with `name` only those with that name."""
     return DOOR.alive(name, sorted(_elsewhere().glob("*")))
 
 
 def note(document: Mapping[str, Any]) -> None:
-    """Remember where a node with documents has its state, if it is found nowhere else: a link called as the node is.
+    """Make a node findable by name whose state directory is not among those of this user.
 
-    Links to what is gone are forgotten. Who cannot be remembered is found by its directory only.
+    This writes a symbolic link with the node's name, and removes links whose target is gone. If that fails, the node is
+    found by its directory only. `document`: the node's settings.
     """
     node = document.get("node", {})
     name, state = str(node.get("name", "")), node.get("state")
     if not (state and name) or not document.get("doc") or Path(name).name != name:
         return
     if Path(state).absolute().parent.parent == state_base():
-        return  # all nodes are searched there
+        return  # nodes there are found anyway
     link, aside = _elsewhere() / name, _elsewhere() / f".{name}.{os.getpid()}"
     with contextlib.suppress(OSError):
         _elsewhere().mkdir(parents=True, exist_ok=True)

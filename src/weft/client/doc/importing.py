@@ -1,8 +1,8 @@
 """Files that become entries: a document in XML, a roster in CSV (JAM-030).
 
-A document is entered in pieces: what a schema makes anyway (derby: teams and periods) gets its attributes, everything
-directly below the root, a team or a period is one `add`. So the file of one bout is some hundred entries, each with its
-own number in the log, and each mends itself if it is entered at two nodes.
+A document is entered in pieces. Elements that the schema creates by itself (derby: teams and periods) get their attributes;
+every other element directly below the root, a team or a period becomes one `add`. So the file of one bout is some hundred
+entries, each with its own number in the log; if a file is imported at two nodes, each entry is merged by itself.
 """
 
 import csv
@@ -30,15 +30,15 @@ class Enter(NamedTuple):
 
 
 def entries_of(xml: bytes | str, schema: Schema) -> Iterator[Enter]:
-    """The entries that turn an empty document of this schema into that of a file; BadFile if the file is invalid."""
+    """The entries that turn an empty document of this schema into the file's document; BadFile if the file is invalid."""
     try:
         root = tree_of(xml)
     except PeerError as error:
-        raise BadFile(f"it is no XML: {error.why}", mend="a DerbyXML file, as weft doc export writes it") from None
+        raise BadFile(f"it is not XML: {error.why}", mend="a DerbyXML file, as weft doc export writes it") from None
     try:
         refuse_mixed(root)
     except PeerError as error:
-        raise BadFile(error.why, mend="a tag round it: an element has its text before its first child") from None
+        raise BadFile(error.why, mend="put a tag around it: an element has its text before its first child") from None
     if root.tag != schema.root:
         text = f"its root is <{root.tag}>, and a document of schema {schema.name} is a <{schema.root}>"
         raise BadFile(text, mend="a session with --schema plain, or of your own")
@@ -57,7 +57,7 @@ def entries_of(xml: bytes | str, schema: Schema) -> Iterator[Enter]:
 
 
 def _container(node: Node, step: Chain, genesis: Sequence[Seed]) -> Iterator[Enter]:
-    """An element that the schema makes: its attributes, then its children, which create it if it does not exist."""
+    """An element that the schema can create: its attributes, then its children, which create it if it does not exist."""
     key = step.keys[0]
     is_made = any(seed.tag == node.tag and seed.attributes.get(key) == node.attributes[key] for seed in genesis)
     if set(node.attributes) - {key} or node.text or not (is_made or node.children):
@@ -75,17 +75,19 @@ def _pieces(node: Node, where: Mapping[str, str]) -> Iterator[Enter]:
     eid = node.attributes.get(EID) or str(uuid4())
     head = written([Node(node.tag, {**node.attributes, EID: eid}, node.text)])
     if len(head.encode()) > PIECE_BYTES:
-        text = f"<{node.tag}> has {len(head.encode()):,} bytes without what is in it, and one entry {PIECE_BYTES:,} at most"
-        raise BadFile(text, mend="several elements")
+        text = (
+            f"<{node.tag}> has {len(head.encode()):,} bytes without its children; one entry has at most {PIECE_BYTES:,}"
+        )
+        raise BadFile(text, mend="split it into several elements")
     yield Enter("add", dict(where), head)
     for child in node.children:
         yield from _pieces(child, {"eid": eid})
 
 
 def roster_of(lines: Iterable[str], document: Node) -> Iterator[Enter]:
-    """The entries by which a roster becomes true: people who are there with that number are changed, others added.
+    """The entries that bring a document up to a roster: a person with that team and number is changed, others are added.
 
-    Columns are team, number, name, and any others under a heading of their own; without a heading these three.
+    The lines are CSV. With a heading there may be columns besides team, number and name; without one there are these three.
     """
     rows = [[cell.strip() for cell in row] for row in csv.reader(lines)]
     rows = [row for row in rows if any(row)]
@@ -97,17 +99,17 @@ def roster_of(lines: Iterable[str], document: Node) -> Iterator[Enter]:
     for number, row in enumerate(rows[bool(heads) :], 1 + bool(heads)):
         if len(row) != len(columns):
             raise BadFile(f"row {number} has {len(row)} cells, not {len(columns)}", mend="team,number,name in each row")
-        said = {name: cell for name, cell in zip(columns, row, strict=True) if cell}
-        team = said.pop("team", "")
-        there = known.get((team, said.get("number", "")))
+        person = {name: cell for name, cell in zip(columns, row, strict=True) if cell}
+        team = person.pop("team", "")
+        there = known.get((team, person.get("number", "")))
         if there is None:
-            yield Enter("add", {"team": team}, written([Node("person", said)]))
-        elif news := {name: value for name, value in said.items() if there.get(name) != value}:
-            yield Enter("set", {"team": team, "person": said["number"]}, attributes=news)
+            yield Enter("add", {"team": team}, written([Node("person", person)]))
+        elif news := {name: value for name, value in person.items() if there.get(name) != value}:
+            yield Enter("set", {"team": team, "person": person["number"]}, attributes=news)
 
 
 def _people(document: Node) -> dict[tuple[str, str], dict[str, str]]:
-    """Everybody who has a number, by team and number."""
+    """The attributes of all people who have a number, by team and number."""
     return {
         (team.attributes["id"], person.attributes["number"]): person.attributes
         for team in document.children

@@ -1,10 +1,10 @@
-"""One connection to a node's documents: requests out, answers in; when it breaks it is made anew (JAM-040).
+"""One connection to a node's documents: requests out, answers in; when it breaks it is renewed (JAM-040).
 
     DOWN ──connect──▶ PROBING ──first answer──▶ UP
       ▲──────────────────┴────────the end────────┘
 
-Requests wait until it is UP, so what was never said is known not to have happened. When it breaks, what only reads is
-said again; of anything else it is not known what became of it: Unanswered.
+Requests wait until it is UP, so a request that failed before was certainly not carried out. When the connection breaks,
+reads are sent again; other requests may or may not have been carried out, and fail with Unanswered.
 """
 
 import asyncio
@@ -24,17 +24,17 @@ from weft.wire.document import programs
 from weft.wire.document.clients import Answer, Asked
 
 PROBE: Asked = Asked(b"\0", "sessions")
-"""The first request; a node that answers it is there."""
+"""The first request on a connection; its answer shows that a node is there."""
 
 
 class State(Enum):
-    DOWN = "nobody is there, or nobody has been looked for"
-    PROBING = "connected, and nobody has answered yet"
-    UP = "requests are said at once"
+    DOWN = "not connected"
+    PROBING = "connected, without an answer yet"
+    UP = "requests are sent at once"
 
 
 class Waiter:
-    """A request, and what waits for its answers."""
+    """What waits for the answers to a request."""
 
     repeats = True
     """Whether it may be sent twice."""
@@ -51,7 +51,7 @@ class Waiter:
 
 
 class Call(Waiter):
-    """One answer, or an error."""
+    """Waits for one answer, or an error."""
 
     def __init__(self, *, repeats: bool) -> None:
         self.repeats = repeats
@@ -70,22 +70,22 @@ class Call(Waiter):
 
     def lost(self) -> bool:
         if not self.repeats:
-            self.fall(Unanswered("the connection broke before the answer came; it may have happened", mend=AFTER))
+            self.fall(Unanswered("the connection broke before the answer came; it may have been done", mend=AFTER))
         return self.repeats
 
 
-AFTER = "weft doc log --tail 5: whether it is there"
+AFTER = "weft doc log --tail 5 shows whether it was entered"
 
 
 class Link:
-    """To be used in a running loop, between `open` and `close`."""
+    """The connection. Use it in a running loop, between `open` and `close`."""
 
     def __init__(self, node: Node) -> None:
         self.state = State.DOWN
         self._node = node
         self._channel: Channel | None = None
         self._open: dict[bytes, tuple[Asked, Waiter]] = {}
-        """Said, and not answered for good, by id."""
+        """Requests without a final answer, by id."""
         self._unsaid: deque[bytes] = deque()
         self._number = 0
         self._timer: asyncio.TimerHandle | None = None
@@ -111,7 +111,7 @@ class Link:
         self.state = State.DOWN
         if self._timer is not None:
             self._timer.cancel()
-        self._let_go()
+        self._disconnect()
         waiting, self._open = list(self._open.values()), {}
         for _, waiter in waiting:
             waiter.fall(Closed("the client has been closed"))
@@ -130,7 +130,7 @@ class Link:
         return asked.id
 
     def add(self, number: bytes, verb: str, session: str, args: dict[str, Any]) -> None:
-        """Send an addition to a request, provided the request is known to have arrived."""
+        """Send an addition to a request; it is dropped if the connection is not up or the request has ended."""
         if self.state is State.UP and number in self._open:
             self._say(Asked(number, verb, session, args))
 
@@ -159,7 +159,7 @@ class Link:
         try:
             answer = programs.decode_answer(frames)
         except PeerError:
-            return  # without an answer it is lost too
+            return  # as if no answer had come
         if self.state is State.PROBING:
             self._stand()
         asked = self._open.get(answer.id) if answer.more else self._open.pop(answer.id, None)
@@ -176,14 +176,14 @@ class Link:
                 self._say(self._open[number][0])
 
     def _end(self) -> None:
-        """The other end is gone, or was never there; everything it sent has been read."""
+        """The connection has ended, or could not be made; everything that came has been read."""
         was = self.state
-        self._let_go()
+        self._disconnect()
         if self._is_closed:
             return
         self.state = State.DOWN
         if was is State.PROBING and not self._standing.is_set():
-            self._why = Unreachable("nobody listens where the node should", mend=MEND)
+            self._why = Unreachable("no program listens at the node's endpoint", mend=MEND)
             self._standing.set()
             return
         unsaid = set(self._unsaid)
@@ -194,19 +194,19 @@ class Link:
                 self._unsaid.append(number)
             else:
                 self._open.pop(number, None)
-        self._come_again()
+        self._reconnect_later()
 
-    def _come_again(self) -> None:
+    def _reconnect_later(self) -> None:
         def again() -> None:
             try:
                 self._connect(self._target())
             except DocError:
-                self._come_again()
+                self._reconnect_later()
 
         if not self._is_closed:
             self._timer = asyncio.get_running_loop().call_later(self._back_off.next_s(), again)
 
-    def _let_go(self) -> None:
+    def _disconnect(self) -> None:
         if self._channel is not None:
             self._channel.close()
             self._channel = None

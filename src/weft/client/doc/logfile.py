@@ -1,11 +1,12 @@
-"""A log as a file that people carry: one object a line (GSP-033).
+"""A document's log as a file: one JSON object per line (GSP-033).
 
     {"format": "weft-log-1", "session": "Hall 5", "schema": "derby", "fold": 1, "genesis_sha256": "a66c…"}
     {"source": "a0…01", "sequence": 1, "eff": 1763800000.25, "received_at": 17638…, "received_from": "a0…01", "body": "<add …/>"}
     {"operations": 1, "check": "5ad5…", "document": "b482…"}
 
-Operations stand in the order in which they became known where the file was written; `received_at` is in Unix
-nanoseconds there. A body that is no UTF-8 stands in `base64` instead. The trailer says what the file must hold.
+The first line is the header, the last one the trailer, with which the file is checked. Operations stand in the order in
+which the writing node got them; `received_at` is its clock, in Unix nanoseconds. A body that is not UTF-8 stands in
+`base64` instead.
 """
 
 import base64
@@ -44,16 +45,16 @@ class Entry(NamedTuple):
 
 
 class Header(NamedTuple):
-    """Of which session, and by which schema; `schema_text` is that of one that does not ship with Weft."""
+    """The session and its schema; `schema_text` is the schema itself if it does not ship with Weft."""
 
     session: str
     schema: str
     schema_text: str = ""
 
     def load(self) -> Schema:
-        """The schema; BadFile if it is none."""
+        """The schema; BadFile if it is unknown or invalid."""
         if self.schema not in SHIPPED and not self.schema_text:
-            raise BadFile(f"its schema {self.schema!r} does not ship with Weft, and is not in it", mend=AGAIN)
+            raise BadFile(f"its schema {self.schema!r} neither ships with Weft nor is in the file", mend=AGAIN)
         try:
             return Schema.load(self.schema_text or self.schema)
         except UserError as error:
@@ -74,7 +75,7 @@ class LogFile(NamedTuple):
 
 
 class Tally:
-    """The evaluation of a log: effective times, gaps, and the check over all gapless prefixes (PEE-022, DOC-010)."""
+    """Evaluates a log: effective times, gaps, and the check over what is known without a gap (PEE-022, DOC-010)."""
 
     def __init__(self) -> None:
         self._sources: dict[bytes, Source] = {}
@@ -83,7 +84,7 @@ class Tally:
 
     @classmethod
     def of(cls, entries: Iterable[Entry]) -> Self:
-        """What a log comes to."""
+        """The tally of a log."""
         tally = cls()
         for entry in entries:
             tally.take(entry)
@@ -91,11 +92,11 @@ class Tally:
 
     @property
     def sources(self) -> int:
-        """How many have a prefix."""
+        """How many sources are known from number 1 on."""
         return sum(source.latest > 0 for source in self._sources.values())
 
     def take(self, entry: Entry) -> float | None:
-        """The effective time of an operation; None: it comes after a gap, or is a duplicate."""
+        """Add an operation, and return its effective time; None: it comes after a gap, or is a duplicate."""
         source, sequence = entry.pair
         there = self._sources.setdefault(source, Source(source, 0))
         if sequence != there.latest + 1:
@@ -108,24 +109,24 @@ class Tally:
 
     @property
     def check(self) -> str:
-        """The check, as in BEAT."""
+        """The check in hexadecimal, as peers send it in BEAT."""
         for source in self._sources.values():
             self._check ^= source.turn()
         return f"{self._check:08x}"
 
     def gaps(self) -> list[str]:
-        """Gaps before existing operations, one line each."""
+        """The missing numbers before later operations, one line for each source."""
         found = []
         for source, beyond in sorted(self._beyond.items()):
             after = self._sources[source].latest
             missing = list(islice((n for n in range(after + 1, max(beyond)) if n not in beyond), GAPS_SHOWN + 1))
             shown = ", ".join(map(str, missing[:GAPS_SHOWN])) + (" …" if missing[GAPS_SHOWN:] else "")
-            found.append(f"{uuid_text(source)}: {shown or 'the order of lines'}")
+            found.append(f"{uuid_text(source)}: {shown or 'none, but lines are out of order'}")
         return found
 
 
 def in_order(entries: Iterable[Entry]) -> list[Entry]:
-    """The operations in the document's order, so that none is late when entered; those after gaps come last."""
+    """The operations in the document's order, so that none is late when they are entered; those after gaps come last."""
     tally = Tally()
     keyed = [(tally.take(entry), entry) for entry in entries]
     return [entry for _, entry in sorted(keyed, key=lambda one: (one[0] is None, one[0] or 0, one[1].pair))]
@@ -140,7 +141,7 @@ def folded(log: LogFile) -> Engine:
 
 
 def lines_of(header: Header, entries: Iterable[Entry]) -> Iterator[str]:
-    """The lines of a file; only gapless prefixes."""
+    """The lines of a file; operations after a gap are left out."""
     schema, tally, kept = header.load(), Tally(), []
     head: dict[str, Any] = {"format": FORMAT, "session": header.session, "schema": header.schema, "fold": FOLD}
     if header.schema_text:
@@ -178,7 +179,10 @@ def _facts(entry: Entry, eff: float) -> dict[str, Any]:
 
 
 def read_log(lines: Iterable[str], *, partial: bool = False) -> LogFile:
-    """Read a file; BadFile if it is none, or not what its trailer says. `partial`: take what is there, and say what is not."""
+    """Read a file; BadFile if it is of another kind, or does not match its trailer.
+
+    With `partial` an incomplete file is read, too, and `faults` says what is missing or wrong.
+    """
     header: Header | None = None
     entries: list[Entry] = []
     trailer: dict[str, Any] | None = None
@@ -187,7 +191,7 @@ def read_log(lines: Iterable[str], *, partial: bool = False) -> LogFile:
         if not line.strip():
             continue
         if header is not None and trailer is not None:
-            raise BadFile(f"line {number}: something stands behind the trailer", mend="one log in a file")
+            raise BadFile(f"line {number}: there are lines after the trailer", mend="one log per file")
         told = _read(line, number, faults, partial=partial)
         if header is None:
             header = _header(told)
@@ -213,7 +217,7 @@ def _read(line: str, number: int, faults: list[str], *, partial: bool) -> dict[s
     if isinstance(told, dict):
         return told
     if not partial or number == 1:
-        raise BadFile(f"line {number} is no JSON object", mend=AGAIN if number > 1 else "a file of weft doc export")
+        raise BadFile(f"line {number} is not a JSON object", mend=AGAIN if number > 1 else "a file of weft doc export")
     faults.append(f"line {number} cannot be read")
     return {}
 
@@ -222,10 +226,12 @@ def _header(told: dict[str, Any]) -> Header:
     if told.get("format") != FORMAT:
         raise BadFile(f"its format is {told.get('format')!r}, not {FORMAT!r}", mend="a file of weft doc export")
     if told.get("fold") != FOLD:
-        raise BadFile(f"it is for fold version {told.get('fold')!r}, this is {FOLD}", mend="another version of Weft")
+        text = f"it is for version {told.get('fold')!r} of the folding rules; this program has version {FOLD}"
+        raise BadFile(text, mend="the version of Weft that has written it")
     header = Header(str(told.get("session", "")), str(told.get("schema", "")), str(told.get("schema_text", "")))
     if header.load().genesis_sha256 != told.get("genesis_sha256"):
-        raise BadFile(f"the schema {header.schema!r} means something else there", mend="the Weft that has written it")
+        text = f"the schema {header.schema!r} is another one where the file was written"
+        raise BadFile(text, mend="the version of Weft that has written it")
     return header
 
 
@@ -234,7 +240,7 @@ def _entry(told: dict[str, Any], number: int) -> Entry:
         body = base64.b64decode(told["base64"]) if "base64" in told else str(told["body"]).encode()
         operation = parse(body)
         if (operation.source, operation.sequence) != (uuid_of(str(told["source"])), told["sequence"]):
-            raise BadFile(f"line {number} says another source or sequence than its body", mend=AGAIN)
+            raise BadFile(f"line {number} has another source or sequence than its body", mend=AGAIN)
         return Entry(operation, body, int(told.get("received_at", 0)), str(told.get("received_from", "")))
     except (KeyError, ValueError, TypeError, OverflowError, PeerError) as error:
         raise BadFile(f"line {number} holds no operation: {error}", mend=AGAIN) from None
@@ -242,9 +248,9 @@ def _entry(told: dict[str, Any], number: int) -> Entry:
 
 def _faults(header: Header, entries: list[Entry], trailer: dict[str, Any] | None) -> list[str]:
     tally = Tally.of(entries)
-    faults = [f"missing of {gap}" for gap in tally.gaps()]
+    faults = [f"missing numbers of {gap}" for gap in tally.gaps()]
     if trailer is None:
-        return [*faults, "it has no trailer: it was cut off, and what came last is not known"]
+        return [*faults, "it has no trailer: its end is missing, and how much is not known"]
     if trailer.get("operations") != len(entries):
         faults.append(f"it has {len(entries):,} operations, and should have {trailer.get('operations')!s}")
     elif trailer.get("check") != tally.check:

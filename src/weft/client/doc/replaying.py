@@ -1,4 +1,4 @@
-"""The document as it stood, from the log alone (GSP-032): what was true at an instant, and what the screen showed then."""
+"""A former state of a document, from the log alone: what was true at an instant, or what the node showed then (GSP-032)."""
 
 import re
 import time
@@ -21,20 +21,20 @@ PLACE: Final = re.compile(r"([0-9A-Fa-f{][0-9A-Fa-f-]*}?)[:/#]([0-9]+)")
 
 
 class Moment(NamedTuple):
-    """Which state is wanted; nothing said: the present one."""
+    """Which state is wanted; without any of these the present one."""
 
     at: float | None = None
-    """What was true then: effective time, Unix seconds."""
+    """What was true at this effective time, in Unix seconds: operations that arrived later count, too."""
     as_seen: float | None = None
-    """What the screen of this node showed then."""
+    """What this node had at this time, in Unix seconds."""
     until: tuple[bytes, int] | None = None
-    """With that operation, and all before it in the document's order."""
+    """This operation, and all before it in the document's order."""
 
 
 def moment_of(at: str | None, as_seen: str | None, until: str | None, entries: Sequence[Entry]) -> Moment:
-    """A state as people ask for it; UserError if they ask for two, or in no words that are understood."""
+    """The state that people ask for on the command line; UserError if they ask for two, or it cannot be understood."""
     if sum(word is not None for word in (at, as_seen, until)) > 1:
-        raise UserError("usage", "--at, --as-seen and --until are different questions", "one of them")
+        raise UserError("usage", "--at, --as-seen and --until exclude one another", "use one of them")
     now = time.time()
     return Moment(
         at=None if at is None else instant_of(at, now),
@@ -44,7 +44,7 @@ def moment_of(at: str | None, as_seen: str | None, until: str | None, entries: S
 
 
 def replay(schema: Schema, entries: Sequence[Entry], moment: Moment) -> Engine:
-    """Fold what belongs to a moment."""
+    """The document at a moment, folded from the entries that belong to it."""
     if moment.as_seen is not None:
         seen_ns = round(moment.as_seen * SECOND)
         entries = [entry for entry in entries if entry.received_ns <= seen_ns]
@@ -55,7 +55,7 @@ def replay(schema: Schema, entries: Sequence[Entry], moment: Moment) -> Engine:
 
 
 def instant_of(text: str, now: float) -> float:
-    """An instant as people type it, Unix seconds: `20:15` of today, `-5m`, ISO 8601, or seconds.
+    """Unix seconds of an instant as people type it: `20:15` for today, `-5m`, ISO 8601, or Unix seconds.
 
     >>> instant_of("1763800000.5", 0.0), instant_of("2025-11-22T08:26:40+00:00", 0.0), instant_of("-5m", 1000.0)
     (1763800000.5, 1763800000.0, 700.0)
@@ -72,11 +72,11 @@ def instant_of(text: str, now: float) -> float:
     except ValueError:
         pass
     mend = "20:15, 20:15:30, -5m, 2026-11-22T20:15:00+01:00, or Unix seconds"
-    raise UserError("usage", f"{text!r} is no instant", mend)
+    raise UserError("usage", f"{text!r} is not an instant", mend)
 
 
 def place_of(text: str, entries: Sequence[Entry]) -> tuple[bytes, int]:
-    """An operation as people type it: SOURCE:NUMBER, where the beginning of the source is enough."""
+    """The operation that people mean by SOURCE:NUMBER; of the source the beginning is enough. UserError, NotFound."""
     found = PLACE.fullmatch(text.strip())
     if found is None:
         raise UserError("usage", f"{text!r} names no operation", "SOURCE:NUMBER as weft doc log shows, e.g. a0000000:7")
@@ -86,5 +86,5 @@ def place_of(text: str, entries: Sequence[Entry]) -> tuple[bytes, int]:
         return pairs.pop()
     if pairs:
         sources = ", ".join(sorted(uuid_text(source) for source, _ in pairs))
-        raise NotFound(f"several sources begin with {digits}: {sources}", mend="more of its beginning")
-    raise NotFound(f"there is no operation {text}", mend="weft doc log: what there is")
+        raise NotFound(f"several sources begin with {digits}: {sources}", mend="type more digits of the source")
+    raise NotFound(f"there is no operation {text}", mend="weft doc log lists all operations")

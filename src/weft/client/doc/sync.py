@@ -1,4 +1,4 @@
-"""`weft.doc.SyncClient`: the client of documents for scripts that wait."""
+"""`weft.doc.SyncClient`: the synchronous client of documents, for scripts."""
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
@@ -11,7 +11,7 @@ from weft.client.link.waiting import Waiting
 
 
 class SyncClient(Waiting):
-    """As `Client`, each call waits: `with weft.doc.SyncClient() as doc: doc.set("venue", text="Hall 5")`."""
+    """As `Client`, but each call waits for its result: `with weft.doc.SyncClient() as doc: doc.set("venue", text="Hall 5")`."""
 
     def __init__(self, node: Node = None, *, session: str = "", timeout: float = TIMEOUT_S) -> None:
         self._client = Client(node, session=session, timeout=timeout)
@@ -70,7 +70,7 @@ class SyncClient(Waiting):
         return self._do(self._client.board(at))
 
     def watch(self, *, operations: bool = True, events: bool = True) -> Iterator[Change]:
-        """As `Client.watch`; it has begun when this returns. It ends when it is closed, or the body breaks off."""
+        """As `Client.watch`; it has begun when this returns, and ends when the iterator is closed or the loop is left."""
         watch = self._client.watch(operations=operations, events=events)
         self._do(watch.__aenter__())
         return self._each(watch)

@@ -6,25 +6,26 @@ from typing import Any
 import msgspec
 
 Reference = str | Sequence[str] | Mapping[str, Any]
-"""Where: `"period=1 jam=3"`, the same words in a list, or `{"period": 1, "jam": 3}`; of a document without chains `path=…` and `eid=…` (DOC-020)."""
+"""A place in a document: `"period=1 jam=3"`, the same words in a list, or `{"period": 1, "jam": 3}`. Where the schema has no
+such keys: `path=…` or `eid=…` (DOC-020)."""
 
 
 class Written(msgspec.Struct, frozen=True, kw_only=True):
-    """The outcome of an own entry; it is durable, and on its way to all peers."""
+    """The outcome of an entry of this program. The entry is durable, and on its way to all peers."""
 
     source: str
     sequence: int
     outcome: str
-    """`applied`, `applied-but-hidden`, `parked` (its target is not there yet), or `inert:REASON` (DOC-035)."""
+    """`applied`, `applied-but-hidden`, `parked` (its target is not known yet), or `inert:REASON` (DOC-035)."""
     hidden_by: str = ""
-    """`SOURCE:N` of a later write that overrides it (GSP-003); `force=True` overrides that one."""
+    """`SOURCE:N` of a later write that overrides this one (GSP-003); with `force=True` this one overrides that."""
     hidden_value: str = ""
     undoes: str = ""
     """`SOURCE:N` of the entry that it undoes."""
     resolved: bool = False
     """Whether it closes a conflict."""
     eids: list[str] = []
-    """References to the elements that were added."""
+    """The eids of the elements that were added."""
 
     @property
     def is_applied(self) -> bool:
@@ -38,18 +39,18 @@ class Operation(msgspec.Struct, frozen=True, kw_only=True):
     source: str
     sequence: int
     eff: float
-    """The instant it counts as of, Unix seconds (DOC-010)."""
+    """Its effective time, which decides its place in the document's order, in Unix seconds (DOC-010)."""
     verb: str
     reference: str
-    """The place as it is typed: `period=1 jam=3`."""
+    """The place, as people type it: `period=1 jam=3`."""
     by: str = ""
     outcome: str
     received_at: int
     """Time of receipt here, Unix nanoseconds."""
     received_from: str
-    """The node it came from; `source` itself where it was entered here."""
+    """The node it came from; equal to `source` if it was entered here."""
     body: bytes
-    """The XML that its source made."""
+    """The XML, as its source has written it."""
 
 
 class Conflict(msgspec.Struct, frozen=True, kw_only=True):
@@ -65,36 +66,36 @@ class Conflict(msgspec.Struct, frozen=True, kw_only=True):
     second: tuple[str, int, str]
     open: bool
     where: str = ""
-    """The slot by the chains of the schema, if it has such a name: `period=1 jam=3`."""
+    """The slot as people type it, if the schema has keys for it: `period=1 jam=3`."""
     shown: tuple[str, str] = ("", "")
-    """What the values are, where these are eids: `lead team=home`."""
+    """If the values are eids: what these elements are, e.g. `lead team=home`."""
 
 
 class Change(msgspec.Struct, frozen=True, kw_only=True):
-    """What has changed since the one before: operations that became known, and what that did to the document.
+    """What has changed since the last report: new operations, and their effect on the document.
 
-    Who reads slowly gets several in one. `is_whole`: what came before is not told; read the document anew.
+    A slow reader gets several changes in one. `is_whole`: earlier changes were not reported; read the whole document.
     """
 
     check: str
     """Check of the log (PEE-022): equal checks mean equal documents."""
     operations: list[Operation] = []
-    """Operations known since; of very many only the number is given."""
+    """The new operations, or the first of them."""
     more: int = 0
-    """Number of further operations."""
+    """Number of further new operations."""
     added: list[str] = []
-    """Slots: `eid:…`, else a path such as `/period[1]/jam[3]`."""
+    """Slots, as in `removed` and `changed`: `eid:…`, or a path such as `/period[1]/jam[3]`."""
     removed: list[str] = []
     changed: list[str] = []
     events: list[dict[str, Any]] = []
-    """Events around the document: `peer.active`, `peer.gone`, `doc.conflict`, `chat`, …, each with its facts."""
+    """Events around the document, each with its fields: `peer.active`, `peer.gone`, `doc.conflict`, `chat`, …."""
     is_whole: bool = False
     catching_up: bool = False
-    """True while a long refold runs: the document shown is the last complete one (DOC-053)."""
+    """True while a long refold runs: until then the document is the last complete one (DOC-053)."""
 
 
 def reference_of(where: Reference) -> dict[str, str]:
-    """A reference as the node takes it.
+    """A reference in the form that the node expects.
 
     >>> reference_of("period=1 jam=3"), reference_of({"eid": "x"}), reference_of("venue")
     ({'period': '1', 'jam': '3'}, {'eid': 'x'}, {'path': 'venue'})

@@ -1,7 +1,7 @@
-"""A watch: what changes in a document, as it does, whatever becomes of the connection (DOC-054).
+"""A watch: every change of a document as it happens, across lost connections (DOC-054).
 
-The node says at most eight changes ahead of whoever reads; what happens meanwhile is put together into the next one,
-so a slow reader is told less often, and never of an old state last.
+The node sends at most eight changes ahead of the reader. Further ones are combined into the next, so a slow reader gets
+fewer, larger changes, and the last one always shows the current state.
 """
 
 import asyncio
@@ -18,7 +18,7 @@ from weft.client.link.inbox import Feed, Inbox
 from weft.wire.document.clients import Answer
 
 LOST = object()
-"""The connection broke: changes made meanwhile are not reported one by one."""
+"""In the queue of changes: the connection broke here, and changes made meanwhile are not reported one by one."""
 
 
 class Watch(Feed, Waiter):
@@ -47,7 +47,7 @@ class Watch(Feed, Waiter):
         if not self._number:
             await self.__aenter__()
         while True:
-            told = await self._told()
+            told = await self._take()
             if told is LOST:
                 self._is_whole = True
                 continue
@@ -60,7 +60,7 @@ class Watch(Feed, Waiter):
                 self._is_whole = False
             return change
 
-    async def _told(self) -> Any:
+    async def _take(self) -> Any:
         try:
             return await self._heard.take()
         except DocError:
@@ -68,7 +68,7 @@ class Watch(Feed, Waiter):
             raise
 
     def close(self) -> None:
-        """End it; whoever waits for the next change is told that there is none."""
+        """End it; a task that waits for the next change gets StopAsyncIteration."""
         if self._is_closed:
             return
         self._is_closed = True
@@ -83,7 +83,7 @@ class Watch(Feed, Waiter):
         """As `close`."""
         self.close()
 
-    # What the link says
+    # Called by the link
 
     def hear(self, answer: Answer) -> None:
         self._begun.set()
@@ -103,6 +103,6 @@ class Watch(Feed, Waiter):
         return not self._is_closed
 
     def _later(self) -> None:
-        """Send a sign of life from time to time, because the node does not notice when a program dies."""
+        """Send a sign of life every `BEAT_S`: the node notices the death of a program only by its silence."""
         self._link.add(self._number, "heard", self._session(), {})
         self._beat = asyncio.get_running_loop().call_later(BEAT_S, self._later)

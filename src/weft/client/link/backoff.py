@@ -7,7 +7,7 @@ from weft.client.link.limits import BACK_OFF_SPREAD
 
 
 class BackOff:
-    """Of one connection, or one that is looked for. Seconds."""
+    """The waits of one connection, in seconds."""
 
     def __init__(self, least_s: float, most_s: float) -> None:
         self._least_s, self._most_s = least_s, most_s
@@ -19,7 +19,7 @@ class BackOff:
         return now_s * random.uniform(1 - BACK_OFF_SPREAD, 1 + BACK_OFF_SPREAD)  # noqa: S311  # it only spreads load
 
     async def wait(self) -> None:
-        """Wait for so long."""
+        """Sleep for the next wait."""
         await asyncio.sleep(self.next_s())
 
     def reset(self) -> None:

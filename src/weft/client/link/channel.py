@@ -1,6 +1,7 @@
 """Reads messages from a wire, a few per turn of the loop, and sends messages in order.
 
-Readiness is edge-triggered: after each turn and each send the channel itself checks for more.
+Readiness is edge-triggered: the loop is told once that messages have arrived, not as long as some are unread. So after
+each turn and each send the channel itself checks for more.
 """
 
 import asyncio
@@ -26,9 +27,10 @@ class Channel:
         is_busy: Callable[[], bool] | None = None,
         on_end: Callable[[], None] | None = None,
     ) -> None:
-        """`hear` is called for each multipart, `per_turn` at most, fewer if `is_busy` says so; then `on_turn`.
+        """`hear` is called for each multipart, at most `per_turn` times in a turn; then `on_turn` is called.
 
-        `on_end` is called once, when the other end is gone and what it said before has been heard.
+        While `is_busy` is true only one is read per turn. `on_end` is called once: when the connection has ended, and
+        everything that came before has been read.
         """
         self.is_closed = False
         self._hear, self._per_turn = hear, per_turn
@@ -57,7 +59,7 @@ class Channel:
         return is_sent
 
     def look(self) -> None:
-        """Call after the socket was used: messages that came meanwhile are read in the next turn."""
+        """To be called after each use of the socket: messages that came meanwhile are read in the next turn."""
         if not self.is_closed and not self._is_due and (self._has_ended or self._wire.is_ready()):
             self._is_due = True
             self._loop.call_soon(self.work)
@@ -101,6 +103,6 @@ class Channel:
         return False
 
     def _end(self) -> None:
-        """The other end is gone: what it sent before is still read."""
+        """The connection has ended; what came before is still read."""
         self._has_ended = True
         self.work()

@@ -1,4 +1,4 @@
-"""How programs of a node's chains and documents connect: a DEALER that is never used for a second one (CLI-002)."""
+"""How programs connect to a node's chains and documents: each connection is a new DEALER socket (CLI-002)."""
 
 import os
 from collections.abc import Callable
@@ -15,7 +15,7 @@ BOUNDS: Final = Bounds(FRAME_BYTES_MAX, SOCKET_QUEUE, LINGER_MS, MULTIPART_FRAME
 
 
 def dealer(target: Target, on_ready: Callable[[], None], on_end: Callable[[], None]) -> Socket:
-    """Open one, which ends where the connection ends; BadEndpoint."""
+    """Open a socket that never reconnects; `on_end` is called when its connection has ended. Raises BadEndpoint."""
     made = Socket(zmq.DEALER, BOUNDS, on_ready)
     made.set(zmq.RECONNECT_IVL, NEVER_MS)
     made.set(zmq.ROUTING_ID, b"\x01" + os.urandom(15))

@@ -42,5 +42,5 @@ K = TypeVar("K", bound=type[LinkError])
 
 
 def by_code(*kinds: K) -> dict[str, K]:
-    """The error types by the other end's code."""
+    """The error types by the code that a server sends."""
     return {kind.code: kind for kind in kinds}

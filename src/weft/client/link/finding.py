@@ -1,7 +1,8 @@
 """Finds nodes of this machine: by a name from the caller or the environment, or by the state directories of this user.
 
-A node writes the endpoint of each of its doors into `<state directory>/<door>.endpoint`: a socket whose path would be
-too long for the kernel stands elsewhere. Without that file the door is the socket `<door>.sock`, if there is one.
+A door is a socket of a node for programs: `chains`, `store`, `catalog` or `doc`. A node writes the endpoint of each into
+`<state directory>/<door>.endpoint`, because a socket whose path would be too long for the kernel is in another
+directory. Without that file the door is the socket `<door>.sock`, if there is one.
 """
 
 import os
@@ -13,7 +14,8 @@ from typing import Final, NamedTuple
 from weft.client.link.limits import LIVE_S, SOCKET_PATH_BYTES_MAX
 
 VARIABLE: Final = "WEFT_NODE"
-"""Says which node is meant, for everything: an endpoint of its chains, a state directory, or a name."""
+"""The environment variable that names the node for all commands and clients: an endpoint of its chains, a state directory,
+or a name."""
 
 
 class Door(NamedTuple):
@@ -21,7 +23,7 @@ class Door(NamedTuple):
 
     name: str
     variable: str = VARIABLE
-    """The environment variable for this door alone; it goes before `WEFT_NODE`."""
+    """The environment variable for this door alone; it has precedence over `WEFT_NODE`."""
 
     def said(self, node: str | os.PathLike[str] | None) -> str:
         """The name from the caller or the environment; empty: neither names a node."""
@@ -30,7 +32,7 @@ class Door(NamedTuple):
         word = os.environ.get(VARIABLE, "")
         if self.variable == VARIABLE:
             return word
-        # an endpoint there belongs to another door
+        # an endpoint in WEFT_NODE is that of the chains, so no other door can use it
         return os.environ.get(self.variable, "") or ("" if "://" in word else word)
 
     def endpoint_in(self, directory: Path) -> str | None:
@@ -38,9 +40,9 @@ class Door(NamedTuple):
         return endpoint_in(directory, self.name)
 
     def noted(self, name: str = "", beside: Iterable[Path] = ()) -> dict[Path, str]:
-        """The endpoints that nodes have noted, by state directory; `name`: only of nodes called so.
+        """The endpoints that nodes have written, by state directory; with `name` only of nodes with that name.
 
-        Besides the state directories of this user it looks into those of `beside`.
+        `beside`: further state directories to look into, besides those of this user.
         """
         places = [*sorted(state_base().glob("*/*")), *beside]
         found = {path: self.endpoint_in(path) for path in places if path.is_dir() and name in ("", path.name)}
@@ -52,19 +54,19 @@ class Door(NamedTuple):
 
 
 def directory_of(word: str) -> Path | None:
-    """The directory that a name means; None if it is not a path."""
+    """The state directory, if the word is a path or names an existing directory; else None."""
     return Path(word).absolute() if word and (os.sep in word or Path(word).is_dir()) else None
 
 
 def shortest(directories: Iterable[Path]) -> str:
-    """The shortest name that identifies the first of several nodes: its name, or else its state directory."""
+    """What to type for the first of several nodes: its name, or its state directory if another has the same name."""
     found = list(directories)
     names = [path.name for path in found]
     return names[0] if names.count(names[0]) == 1 else str(found[0])
 
 
 def endpoint_in(directory: Path, door: str) -> str | None:
-    """What a state directory says of one of its node's doors, as the shell calls it; None: it says nothing."""
+    """The endpoint of a door, from a node's state directory; None if there is none."""
     try:
         written = (directory / f"{door}.endpoint").read_text("utf-8").strip()
     except (OSError, UnicodeDecodeError):

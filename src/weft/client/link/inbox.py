@@ -1,4 +1,4 @@
-"""The base of objects that are read with `async for` and ended with `async with`, and the queue of unread items."""
+"""Base classes of objects that are read with `async for` and closed by `async with`, and their queue of unread items."""
 
 import asyncio
 from abc import abstractmethod
@@ -10,11 +10,11 @@ T = TypeVar("T")
 
 
 class Feed:
-    """Begun by `__aenter__` of who derives from this, ended by `close`."""
+    """An asynchronous iterator with an end. A subclass begins it in `__aenter__`; leaving `async with` closes it."""
 
     @abstractmethod
     def close(self) -> None:
-        """End it; whoever waits for more is told that there is none."""
+        """End it; a task that waits for the next item gets StopAsyncIteration."""
 
     async def __aexit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
@@ -32,7 +32,7 @@ class Inbox(Generic[T]):
 
     def __init__(self, most: int | None = None) -> None:
         self.dropped = 0
-        """What was not read in time: beyond `most` the oldest is left out."""
+        """Number of unread items that were dropped: beyond `most` the oldest goes."""
         self._waiting: deque[T] = deque()
         self._most = most
         self._error: Exception | None = None
@@ -42,21 +42,21 @@ class Inbox(Generic[T]):
     def __len__(self) -> int:
         return len(self._waiting)
 
-    def put(self, told: T) -> None:
+    def put(self, item: T) -> None:
         """Add an item."""
         if self._most is not None and len(self._waiting) >= self._most:
             self._waiting.popleft()
             self.dropped += 1
-        self._waiting.append(told)
+        self._waiting.append(item)
         self._stirred.set()
 
-    def put_back(self, told: T) -> None:
+    def put_back(self, item: T) -> None:
         """Put an item back, to be read next."""
-        self._waiting.appendleft(told)
+        self._waiting.appendleft(item)
         self._stirred.set()
 
     def end(self, error: Exception | None = None) -> None:
-        """No more items come; after the last one `error` is raised, at each read. Only the first call counts."""
+        """No more items come. Every read after the last item raises `error`. Only the first call counts."""
         if not self._has_ended:
             self._has_ended, self._error = True, error
         self._stirred.set()
@@ -72,7 +72,7 @@ class Inbox(Generic[T]):
 
 
 class ReadAhead(Feed, Generic[T]):
-    """Reads at most `most` items ahead. It begins with the first step, or with `async with`."""
+    """A feed with a queue of at most `most` unread items. It begins with the first step, or with `async with`."""
 
     def __init__(self, most: int) -> None:
         self._inbox: Inbox[T] = Inbox(most)
@@ -84,16 +84,16 @@ class ReadAhead(Feed, Generic[T]):
         return self._inbox.dropped
 
     async def __aenter__(self) -> Self:
-        """Begin; raises the protocol's error if it cannot."""
+        """Begin; raises the client's error if it cannot."""
         await self._begin()
         return self
 
     async def __anext__(self) -> T:
-        """The next."""
+        """The next item."""
         if not self._has_begun:
             await self._begin()
         return await self._inbox.take()
 
     @abstractmethod
     async def _begin(self) -> None:
-        """Request it once, and set `_has_begun`; raises an error if it is closed."""
+        """Send the request, only once, and set `_has_begun`; raises an error if the feed is closed."""

@@ -1,8 +1,8 @@
 """The keys of a program on a closed fabric, and which key to expect where (SEC-013, CAT-060).
 
-`weft join TOKEN`, with an invitation for the role `service` or `reader`, leaves a directory: the program's own key
-pair, and the nodes that the root told it about. On other machines a program talks to those nodes only, and never
-without keys. On loopback, where foreign protocols have no keys, an end without keys is accepted, too.
+`weft join TOKEN`, with an invitation for the role `service` or `reader`, writes a directory with the program's own key
+pair and the keys of the nodes that the root told it about. On other machines a program talks to those nodes only, and
+never without keys. On loopback, where foreign protocols have no keys, a server without keys is accepted, too.
 """
 
 import os
@@ -21,18 +21,18 @@ from weft.client.link.opening import Curve, Target
 VARIABLE: Final = "WEFT_KEYS"
 """The environment variable with the directory of keys, if the program does not name one."""
 PLAIN: Final = ""
-"""In place of a key: without."""
+"""Stands in place of a key: connect without keys."""
 FOLDER: Final = "keys"
 SECRET: Final = "node.key_secret"  # noqa: S105  # a name of a file
 KNOWN: Final = "known.json"
-OTHERS: Final = 0o077  # permissions that only the owner may have
+OTHERS: Final = 0o077  # permission bits that must not be set: those of everybody but the owner
 AGAIN: Final = "weft join with a token of weft invite --role service, at the root"
 Given = str | os.PathLike[str] | Curve | None
-"""The directory that `weft join` left, or the three keys themselves; None: `WEFT_KEYS`, else no keys."""
+"""The directory that `weft join` wrote, or the three keys themselves; None: `WEFT_KEYS`, else no keys."""
 
 
 class Keyring:
-    """A key pair, and the keys to expect at each host; at an unknown host those of the root and its heirs."""
+    """A key pair, and the keys to expect at each host; at an unknown host those of the root and its possible successors."""
 
     def __init__(self, pair: Keys, hosts: Mapping[str, Sequence[str]], elsewhere: Sequence[str]) -> None:
         self._pair, self._hosts, self._elsewhere = pair, hosts, elsewhere
@@ -51,7 +51,7 @@ class Keyring:
 
     @classmethod
     def read(cls, directory: Path) -> Self:
-        """The keys in a directory that `weft join` left; UserError `no-keys`, `open-keys`, `bad-keys`."""
+        """The keys in a directory that `weft join` wrote; UserError `no-keys`, `open-keys`, `bad-keys`."""
         folder = directory if directory.name == FOLDER else directory / FOLDER
         pair = pair_of(_private_text(folder / SECRET))
         if pair is None:
@@ -63,7 +63,7 @@ class Keyring:
         return cls(pair, _by_host(trust), _leaders(trust, pair))
 
     def servers(self, place: str) -> tuple[str, ...]:
-        """The public keys to expect at `host:port`, the likeliest first; `PLAIN` is among them on loopback only."""
+        """The public keys to expect at `host:port`, the likeliest first; on loopback `PLAIN` goes before them."""
         host = host_of(place)
         keyed = tuple(self._hosts.get(host) or self._elsewhere)[:SERVERS_MAX]
         return (PLAIN, *keyed) if self._plain_hosts(host) else keyed
@@ -74,19 +74,19 @@ class Keyring:
         return servers[number % len(servers)] if servers else PLAIN
 
     def target(self, endpoint: str, server: str) -> Target:
-        """The target to connect to, with our key pair, and with that key only."""
+        """The target to connect to, with our key pair; only a server with that key is accepted."""
         pair = self._pair
         curve = Curve(server.encode(), pair.public.encode(), pair.secret.encode()) if server else None
         return Target(endpoint, curve)
 
 
 def _nowhere(_: str) -> bool:
-    """No host is met without a key: a key that was given is required on loopback, too."""
+    """No host may be without keys, loopback included: the caller has said which key the server has."""
     return False
 
 
 def _by_host(trust: Trust) -> dict[str, tuple[str, ...]]:
-    """The keys to expect at a host: of nodes known to be there, and of nodes that named it when they joined."""
+    """The keys to expect at each host: of nodes known to be there, and of nodes that named the host when they joined."""
     found: dict[str, dict[str, None]] = {}
     placed = [(host_of(place), trust.bindings.get(uuid)) for place, uuid in trust.places.items()]
     for host, binding in (*placed, *((each.host, each) for each in trust.bindings.values())):
@@ -102,7 +102,7 @@ def _leaders(trust: Trust, own: Keys) -> tuple[str, ...]:
 
 
 def _private_text(path: Path) -> str:
-    """A file that only its owner may access, in a directory of the same kind."""
+    """The text of a file; UserError unless only its owner may access it and its directory."""
     try:
         modes = path.parent.stat().st_mode, path.stat().st_mode
         with path.open(encoding="utf-8") as file:

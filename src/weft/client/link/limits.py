@@ -10,12 +10,13 @@ PROBES_MAX: Final = 3  # checks without an answer after which the connection cou
 SOCKET_PATH_BYTES_MAX: Final = 107  # of a Unix socket
 LIVE_S: Final = 0.5  # seconds to find out whether anybody listens at a socket
 
-LINGER_MS: Final = 1_000  # for the last words
+LINGER_MS: Final = 1_000  # how long messages may still leave after the socket was closed
 
 NEVER_MS: Final = 86_400_000
-"""Until libzmq dials again by itself: a node that came back knows no routing id of before. Its own `never` (-1) throws
-away what has come already, and a message that is half read ends the process."""
+"""One day until libzmq reconnects by itself, which means never: after a restart the node does not know the old routing id,
+so the client opens a new socket. The value -1, libzmq's own `never`, must not be used: with it libzmq drops messages that
+have arrived, and a half-read message aborts the process."""
 SOCKET_QUEUE: Final = 1_000  # multiparts, either way
 KEY_FILE_BYTES_MAX: Final = 4 << 20  # a thousand bindings, and what each may say
-SERVERS_MAX: Final = 8  # keys that are tried at one place
+SERVERS_MAX: Final = 8  # keys that are tried for one address
 FRAME_BYTES_MAX: Final = (1 << 20) + (1 << 16)  # CLI-002

@@ -1,6 +1,6 @@
 """Opens connections: the only module of the client libraries that connects (HSE-003).
 
-Credentials are applied here and nowhere else, whether ZeroMQ or TCP carries the protocol.
+Keys are applied here and nowhere else. The protocols over plain TCP have none.
 """
 
 import asyncio
@@ -33,10 +33,10 @@ class Curve(NamedTuple):
 
 
 class Target(NamedTuple):
-    """The other end of a connection, and who we are there."""
+    """An address to connect to, and the keys to use there."""
 
     endpoint: str
-    """As ZeroMQ has it: `tcp://host:port` or `ipc:///path`."""
+    """In ZeroMQ's form: `tcp://host:port` or `ipc:///path`."""
     curve: Curve | None = None
     """None: the connection is not encrypted and not authenticated."""
 
@@ -50,7 +50,7 @@ class BadEndpoint(UserError):
 
 
 def dial(opened: "zmq.Socket[Any]", target: Target) -> None:
-    """Connect a ZeroMQ socket, with the credentials of the target; whoever is not there may come later. BadEndpoint."""
+    """Connect a ZeroMQ socket, with the keys of the target. The other end may start later. Raises BadEndpoint."""
     if target.endpoint.startswith("tcp://["):
         opened.setsockopt(zmq.IPV6, 1)
     if target.curve is not None:
@@ -62,7 +62,7 @@ def dial(opened: "zmq.Socket[Any]", target: Target) -> None:
 
 
 def listen(opened: "zmq.Socket[Any]", host: str, port: int) -> int:
-    """Let others connect to a ZeroMQ socket; the port that it is, where `port` is 0. zmq.ZMQError if it cannot be bound."""
+    """Bind a ZeroMQ socket, and return its port; with `port` 0 a free one is chosen. zmq.ZMQError if it cannot be bound."""
     if ":" in host:
         opened.setsockopt(zmq.IPV6, 1)
         host = f"[{host}]"
@@ -72,7 +72,7 @@ def listen(opened: "zmq.Socket[Any]", host: str, port: int) -> int:
 
 
 async def open_stream(protocol: Callable[[], P], target: Target) -> P:
-    """Connect by TCP, with the credentials of the target; OSError if nobody listens there."""
+    """Connect by TCP, without keys; OSError if nobody listens there."""
     host, _, port = target.endpoint.removeprefix("tcp://").rpartition(":")
     loop = asyncio.get_running_loop()
     transport, made = await loop.create_connection(protocol, host.strip("[]"), int(port))
@@ -81,10 +81,10 @@ async def open_stream(protocol: Callable[[], P], target: Target) -> P:
 
 
 def _keep_alive(opened: socket.socket | None) -> None:
-    """Let the kernel detect a machine that has lost its power, because that sends nothing."""
+    """Let the kernel probe a silent connection: a machine that has lost power does not close it."""
     if opened is None or opened.family not in (socket.AF_INET, socket.AF_INET6):
         return
     opened.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
     for name, value in KEEP_ALIVE:
-        if hasattr(socket, name):  # each system has its own
+        if hasattr(socket, name):  # not every system has all of them
             opened.setsockopt(socket.IPPROTO_TCP, getattr(socket, name), value)

@@ -1,7 +1,7 @@
-"""A ZeroMQ socket in the running loop, and what else a channel may be made of.
+"""A ZeroMQ socket in the running loop, and the protocol `Wire` of whatever a channel reads and writes.
 
-libzmq's descriptor becomes readable once per change, not as long as something waits, and sending resets it too.
-So whoever has used a socket must ask `is_ready` before waiting for `on_ready`; channel.py does.
+libzmq's descriptor becomes readable once per change, not as long as messages wait, and sending resets it, too.
+So after each use of a socket `is_ready` must be checked before waiting for `on_ready`; channel.py does that.
 """
 
 import asyncio
@@ -20,33 +20,34 @@ NOW: Final = int(zmq.NOBLOCK)
 NOW_AND_MORE: Final = int(zmq.NOBLOCK | zmq.SNDMORE)
 READABLE: Final = int(zmq.POLLIN)
 GREETED: Final = int(zmq.EVENT_HANDSHAKE_SUCCEEDED)
+"""Event: both ends have exchanged the greeting of ZMTP."""
 LOST: Final = int(zmq.EVENT_DISCONNECTED)
 """Event: an open connection has ended."""
 ENDED: Final = int(zmq.EVENT_DISCONNECTED | zmq.EVENT_CLOSED)
-"""Events: the same, or a connection could not be made."""
+"""Events: an open connection has ended, or a connection could not be made."""
 NOT_NOW: Final = frozenset({zmq.EAGAIN, zmq.EHOSTUNREACH})
 """Errors: the queue is full, or no peer has that routing id."""
 Context = zmq.Context[zmq.Socket[bytes]]
 
 
 class Wire(Protocol):
-    """A connection, whatever it is made of."""
+    """A connection that carries multiparts."""
 
     def send(self, frames: list[bytes]) -> bool:
-        """Send a multipart; False: not now, try again when called."""
+        """Send a multipart; False: there is no room now, try again in the next turn."""
 
     def take(self) -> list[bytes] | None:
         """The next multipart; None if there is none now."""
 
     def is_ready(self) -> bool:
-        """Whether `take` may have something that nobody was called for."""
+        """Whether `take` may return a multipart although no callback has announced it."""
 
     def close(self) -> None:
-        """Close; messages already handed over still leave."""
+        """Close; messages that `send` accepted still leave."""
 
 
 Opener = Callable[[Callable[[], None], Callable[[], None]], Wire]
-"""Opens a connection, given what to call when it is readable or writable, and when it broke."""
+"""Opens a connection. Its arguments are called when the connection is readable or writable, and when it has ended."""
 
 
 class Bounds(NamedTuple):
@@ -55,17 +56,17 @@ class Bounds(NamedTuple):
     frame_bytes: int
     """Bytes; libzmq ends the connection of a peer that sends more."""
     queue: int
-    """Multiparts, either way."""
+    """Multiparts that wait in each direction."""
     linger_ms: int = 0
-    """Milliseconds that the last messages have to leave."""
+    """Milliseconds that unsent messages have to leave after closing."""
     frames: int | None = None
-    """Frames of a multipart: further ones are dropped, so that no decoder reads them. None: any number."""
+    """Frames of a multipart that is read: further ones are dropped before any decoder sees them. None: any number."""
     bytes: int | None = None
-    """As `frames`."""
+    """Bytes of all frames of a multipart that is read: further frames are dropped. None: any number."""
 
 
 class Socket:
-    """One ZeroMQ socket. To be used in a running loop."""
+    """One ZeroMQ socket. Use it in a running loop."""
 
     def __init__(
         self, kind: int, bounds: Bounds, on_ready: Callable[[], None] | None, context: Context | None = None
@@ -112,13 +113,13 @@ class Socket:
             raise
 
     def redial(self, target: Target) -> None:
-        """Connect again: libzmq never does after a ZMTP error, such as altered bytes in a greeting."""
+        """Connect again: after a ZMTP error, such as altered bytes in a greeting, libzmq does not do so itself."""
         with suppress(zmq.ZMQError):  # libzmq may have dropped the endpoint already
             self.raw.disconnect(target.endpoint)
         self.dial(target)
 
     def watch(self, calls: dict[int, Callable[[], None]]) -> None:
-        """Call the functions at these events whenever one happens. Before `dial`, or the first ones are missed."""
+        """Call a function whenever one of its events happens. To be called before `dial`, else the first events are missed."""
         monitor = self._monitor = self.raw.get_monitor_socket(reduce(or_, calls))
 
         def look() -> None:
@@ -167,11 +168,11 @@ class Socket:
         return frames
 
     def is_ready(self) -> bool:
-        """Whether a message waits for which `on_ready` may not be called."""
+        """Whether a message waits; `on_ready` may not have been called for it."""
         return not self.raw.closed and bool(int(self.raw.get(zmq.EVENTS)) & READABLE)
 
     def close(self, linger_ms: int | None = None) -> None:
-        """Close it; last words have `linger_ms` to leave, or what the bounds say."""
+        """Close it; unsent messages have `linger_ms` to leave, by default as long as the bounds say."""
         if self.raw.closed:
             return
         if self._monitor is not None:

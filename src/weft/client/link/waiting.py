@@ -13,10 +13,10 @@ _END = object()
 
 
 class Waiting:
-    """Begun by `with`; an asynchronous client lives in its loop, and whoever derives from this asks that one."""
+    """Base of the synchronous clients: `with` starts a thread with a loop, and the asynchronous client runs in that."""
 
     def __init__(self, client: AbstractAsyncContextManager[Any], name: str) -> None:
-        self._lives = client
+        self._async_client = client
         self._loop = asyncio.new_event_loop()
         self._thread = threading.Thread(target=self._loop.run_forever, name=name, daemon=True)
 
@@ -33,23 +33,23 @@ class Waiting:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        """Let go."""
+        """Disconnect, and end the thread."""
         self._do(self._left(kind, error, trace))
         self._stop()
 
     async def _entered(self) -> None:
-        await self._lives.__aenter__()
+        await self._async_client.__aenter__()
 
     async def _left(self, *why: Any) -> None:
-        await self._lives.__aexit__(*why)
+        await self._async_client.__aexit__(*why)
 
     def _each(self, source: AsyncIterator[Any]) -> Iterator[Any]:
-        """Step by step; the source is closed with the iteration."""
+        """Iterate over an asynchronous iterator. When the iteration ends or is abandoned, the iterator is closed."""
         try:
-            while (told := self._do(_step(source))) is not _END:
-                yield told
+            while (item := self._do(_step(source))) is not _END:
+                yield item
         finally:
-            if not self._loop.is_closed():  # otherwise the client was left before the iteration, and has ended it
+            if not self._loop.is_closed():  # a closed loop means that leaving the client has closed the iterator
                 self._do(_close(source))
 
     def _do(self, work: Coroutine[Any, Any, T]) -> T:
@@ -70,7 +70,7 @@ async def _close(source: Any) -> None:
 
 
 def _wait(asked: "Future[T]") -> T:
-    """Wait for the result; interrupting the script cancels the work too."""
+    """Wait for the result. An interrupt of the script cancels the work, too."""
     try:
         return asked.result()
     except BaseException:

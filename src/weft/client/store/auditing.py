@@ -1,8 +1,8 @@
-"""Whether two stores have the same (STO-017): live entries by path, last change and value; deletions as what is not there.
+"""Compares two stores (STO-017): they are equal if the same paths have values, with the same last change and value.
 
-here, there = await told(client), await told(other)      await told(client, "home"): of a subtree
-here.digest == there.digest                        nothing differs
-differing(here, there)                             else: in which entries
+here, there = await told(client), await told(other)      await told(client, "home") reads only a subtree
+here.digest == there.digest                              true if nothing differs
+differing(here, there)                                   else the entries that differ
 """
 
 from hashlib import sha256
@@ -18,16 +18,18 @@ if TYPE_CHECKING:
 
 
 class Told(NamedTuple):
-    """All live entries of a store, by key of the path."""
+    """The entries of a store, or of a subtree."""
 
     entries: dict[bytes, Event]
+    """Those that have a value, by the key of the path."""
     digest: str
+    """SHA-256 over paths, last changes and values, in hexadecimal."""
     deleted: frozenset[Path] = frozenset()
-    """What was deleted, as far as the store remembers."""
+    """Paths whose value was deleted, as far as the store remembers."""
 
 
 class Differing(NamedTuple):
-    """An entry that differs between two stores; None: there is no value."""
+    """An entry that differs between two stores; None: that store has no value at this path."""
 
     path: Path
     here: Event | None
@@ -38,26 +40,24 @@ async def told(client: "Client", under: "Where" = ()) -> Told:
     """The entries of a store at and below a path; raises StoreError."""
     events = [event async for event in client.events(under, deleted=True)]
     entries = {key_of(event.path): event for event in events if event.value is not None}
-    made = sha256()
+    digest = sha256()
     for key in sorted(entries):
         event = entries[key]
         for part in (key, f"{event.node}:{event.tick}".encode(), canonical(event.value or b"")):
-            made.update(b"%d:" % len(part) + part)
-    return Told(entries, made.hexdigest(), frozenset(event.path for event in events if event.value is None))
+            digest.update(b"%d:" % len(part) + part)
+    return Told(entries, digest.hexdigest(), frozenset(event.path for event in events if event.value is None))
 
 
 def differing(here: Told, there: Told) -> list[Differing]:
     """The entries in which two stores differ, by path."""
-    found = [
-        Differing((one or other or _nobody()).path, one, other)
-        for key in here.entries.keys() | there.entries.keys()
-        if not _is_same(one := here.entries.get(key), other := there.entries.get(key))
-    ]
+    found: list[Differing] = []
+    for key in here.entries.keys() | there.entries.keys():
+        one, other = here.entries.get(key), there.entries.get(key)
+        event = one or other
+        assert event is not None, "each key is of one of the two"
+        if not _is_same(one, other):
+            found.append(Differing(event.path, one, other))
     return sorted(found, key=lambda each: text_of(each.path))
-
-
-def _nobody() -> Event:
-    raise AssertionError("an entry of neither")
 
 
 def _is_same(one: Event | None, other: Event | None) -> bool:

@@ -1,7 +1,7 @@
-"""Requests and their answers, over a connection that is made again whenever it breaks (CLN-030).
+"""Requests and their answers, over a connection that is renewed whenever it breaks (CLN-030).
 
-A request that was said and not answered when the connection broke is said again if saying it twice is saying it once:
-reads, `idem`, conditional writes. Every other one fails with `Unanswered`. What was not said yet waits.
+When a connection breaks, sent requests without an answer are sent again if doing them twice has the effect of doing
+them once: reads, `idem`, conditional writes. Every other one fails with `Unanswered`. Requests not sent yet wait.
 """
 
 import asyncio
@@ -45,28 +45,28 @@ class Caller:
 
     def __init__(self, node: Node | Grouped, timeout_s: float) -> None:
         self.greeting: clients.Greeting | None = None
-        """What the server said of itself, when it was last heard."""
+        """The server's greeting on the last connection; None before the first."""
         self._node, self._timeout_s = node, timeout_s
         self._link: Link | None = None
         self._sequence = 0
         self._said: dict[int, Asked] = {}
         self._unsaid: deque[Asked] = deque()
         self._sweeper: asyncio.TimerHandle | None = None
-        self._returning: asyncio.Task[None] | None = None
+        self._reconnecting: asyncio.Task[None] | None = None
         self._is_closed = False
 
     async def open(self) -> None:
-        """Connect now; Unreachable if no server is there. Later losses are repaired without an error."""
+        """Connect now; Unreachable if no server is there. A connection that is lost later is renewed without an error."""
         self._loop = asyncio.get_running_loop()
         self._stand(await connect(self._node, self._hear, self._fall))
 
     async def close(self) -> None:
         """Close; pending requests fail."""
         self._is_closed = True
-        if self._returning is not None:
-            self._returning.cancel()
+        if self._reconnecting is not None:
+            self._reconnecting.cancel()
             with contextlib.suppress(asyncio.CancelledError):
-                await self._returning
+                await self._reconnecting
         if self._sweeper is not None:
             self._sweeper.cancel()
         if self._link is not None:
@@ -81,7 +81,7 @@ class Caller:
         return self._link is not None
 
     def ask(self, request: clients.Request, *, repeats: bool) -> "asyncio.Future[clients.Answer]":
-        """Send now, or when the connection is up; returns the answer, or raises StoreError."""
+        """Send now, or when the connection is up; the future gets the answer, or a StoreError."""
         if self._is_closed:
             raise Closed("the client has been closed")
         asked = Asked(request, self._loop.create_future(), self._loop.time() + self._timeout_s, repeats=repeats)
@@ -133,29 +133,29 @@ class Caller:
                 asked.is_repeated = True
                 self._unsaid.appendleft(asked)
             else:
-                asked.fail(Unanswered(f"the connection broke before the answer came ({why}); it may have happened"))
-        if not self._is_closed and self._returning is None:
-            self._returning = self._loop.create_task(self._return())
+                asked.fail(Unanswered(f"the connection broke before the answer came ({why}); it may have been done"))
+        if not self._is_closed and self._reconnecting is None:
+            self._reconnecting = self._loop.create_task(self._reconnect())
 
-    async def _return(self) -> None:
+    async def _reconnect(self) -> None:
         back_off = BackOff(BACK_OFF_MIN_S, BACK_OFF_MAX_S)
         while True:
             await back_off.wait()
             with contextlib.suppress(StoreError):
                 link = await connect(self._node, self._hear, self._fall)
                 break
-        self._returning = None
+        self._reconnecting = None
         self._stand(link)
 
-    # Patience
+    # Timeouts
 
     def _sweep(self) -> None:
-        """Fail requests that have waited too long; a connection that was silent meanwhile counts as broken."""
+        """Fail requests that have waited too long; if nothing at all came meanwhile, the connection counts as broken."""
         self._sweeper = None
         now = self._loop.time()
         late = [asked for asked in self._said.values() if asked.due <= now]
         for asked in late:
-            asked.fail(Unanswered(f"no answer within {self._timeout_s:g} s; it may have happened, or happen still"))
+            asked.fail(Unanswered(f"no answer within {self._timeout_s:g} s; it may have been done, or be done still"))
         while self._unsaid and self._unsaid[0].due <= now:
             self._unsaid.popleft().fail(self._unsaid_error())
         link = self._link
@@ -166,8 +166,9 @@ class Caller:
 
     def _unsaid_error(self) -> StoreError:
         if self._link is None:
-            return Unreachable(f"the store has been away for {self._timeout_s:g} s; this was not said")
-        return Unreachable(f"{REQUESTS_OPEN_MAX} requests waited before this one for {self._timeout_s:g} s")
+            return Unreachable(f"the store has been away for {self._timeout_s:g} s; the request was not sent")
+        text = f"{REQUESTS_OPEN_MAX} earlier requests had no answer for {self._timeout_s:g} s; this one was not sent"
+        return Unreachable(text)
 
 
 def _error(answer: clients.Answer, asked: Asked) -> StoreError:

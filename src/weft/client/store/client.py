@@ -22,10 +22,12 @@ from weft.wire.store import clients
 from weft.wire.store.pack import pack
 
 Seen = Chain | Link | Missing | None
-"""The change that must be the last: a chain, or node and tick; None: no value may exist; MISSING: no condition."""
+"""The condition of a write: the last change must be this one, as a chain, or node and tick. None: there must be no value.
+MISSING: no condition."""
 Ack = Literal["local", "one", "majority"] | int
 """How many members must have a write: this one; one other; more than half; or a number, including this one."""
 ALL: Final = -1
+"""In `nchain`: the server returns whole chains."""
 BATCH: Final = "batch"
 """A capability in `weft.caps`: the server accepts several writes at once."""
 STATES: Final = ("nodes", "known", "superseded", "deleted", "missing", "remote_missing", "present", "node_drop")
@@ -35,8 +37,8 @@ class Client:
     """Reads and writes the store at one node: `async with weft.store.Client() as store: …`.
 
     `node` is host:port, a state directory, a node's name, or a port of this machine; without it `WEFT_STORE`, else the
-    node that runs here, else 127.0.0.1:27505. Entering it raises Unreachable if nobody is there. Later it comes back by
-    itself: requests wait for that, at most `timeout` seconds.
+    node that runs here, else 127.0.0.1:27505. Entering it raises Unreachable if no server is there. Later it reconnects by
+    itself, and requests wait for that, at most `timeout` seconds.
     """
 
     def __init__(self, node: Node = None, *, timeout: float = TIMEOUT_S, group: str = "") -> None:
@@ -54,7 +56,7 @@ class Client:
     async def __aexit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        """Let go: watches end, requests without an answer fail with Closed."""
+        """Disconnect: watches end, requests without an answer fail with Closed."""
         for watch in list(self._watches):
             watch.close()
         await self._caller.close()
@@ -77,7 +79,7 @@ class Client:
         return value_of(answer.value) if bytes(answer.value) else default
 
     async def entry(self, path: Where) -> Entry:
-        """The entry at a path, with its chain; `is_deleted` tells a deletion from a path that never had a value."""
+        """The entry at a path, with its chain; `is_deleted` distinguishes a deleted one from a path that never had a value."""
         at = path_of(path)
         answer = await self._caller.ask(clients.Request(action="get_value", path=at, nchain=ALL), repeats=True)
         return Entry(
@@ -85,14 +87,13 @@ class Client:
         )
 
     async def list(self, path: Where = (), *, deleted: bool = False) -> list[Any]:
-        """The elements that stand directly below a path, whether or not they have a value themselves.
+        """The path elements directly below a path, whether or not they have a value themselves.
 
-        With `deleted` also those that have none any more; a MoaT-KV server always tells these, too.
+        With `deleted` also those below which every value was deleted; a MoaT-KV server always lists these, too.
         """
         greeting = self._caller.greeting
-        is_foreign = (
-            greeting is None or greeting.weft is UNSET
-        )  # its listing hides elements without a value, whatever is below them
+        # without `empty` a MoaT-KV server leaves out elements that have no value but have entries below them
+        is_foreign = greeting is None or greeting.weft is UNSET
         request = clients.Request(action="enum", path=path_of(path), with_data=False, empty=deleted or is_foreign)
         try:
             answer = await self._caller.ask(request, repeats=True)
@@ -109,9 +110,9 @@ class Client:
         deleted: bool = False,
         chains: bool = True,
     ) -> AsyncIterator[Entry]:
-        """All entries at and below a path, parents before children; with `deleted` also those without value.
+        """All entries at and below a path, parents before children; with `deleted` also those without a value.
 
-        They come over a connection of their own. When it breaks, so does the iteration: read again.
+        They come over a connection of their own. When it breaks, the iteration raises StoreError: read again.
         """
         base = path_of(path)
         request = clients.Request(
@@ -135,7 +136,7 @@ class Client:
             stream.close()
 
     async def events(self, path: Where = (), *, deleted: bool = False) -> AsyncIterator[Event]:
-        """As `tree`, as the store keeps it: values are packed, and None where there is none. For files of a store."""
+        """As `tree`, but in the store's own form: values are packed, and None where there is none. For files of a store."""
         base = path_of(path)
         request = clients.Request(seq=1, action="get_tree", path=base, nchain=ALL, empty=deleted or UNSET)
         stream, expander = Stream(self._node, request, self._timeout_s), clients.PathExpander()
@@ -166,8 +167,8 @@ class Client:
     ) -> Watch:
         """Every change at and below a path from now on, in order: `async for change in store.watch("home"): …`.
 
-        fetch: what is there already is told first (`is_old`). since: go on behind the `position` of a change, also of
-        an earlier program. mode `latest`: who is behind is told only the newest of each entry. marks: also `Mark`s.
+        fetch: existing entries come first (`is_old`). since: continue after the `position` of a change, even one that an
+        earlier program saw. mode `latest`: a slow reader gets only the newest change of each entry. marks: also `Mark`s.
         """
         wanted = Wanted(path_of(path), fetch=fetch, mode=mode, since=since, depths=(min_depth, max_depth))
         watch = Watch(self._node, wanted, self._timeout_s, marks=marks)
@@ -179,7 +180,7 @@ class Client:
         return Mirror(self.watch(path, fetch=True, marks=True))
 
     async def state(self, *what: str) -> dict[str, Any]:
-        """Which of each node's changes the node has, as ranges: any of `STATES`; by default all."""
+        """Which changes of each node this node has, as ranges of ticks: any of `STATES`, by default all."""
         wanted = what or STATES
         if unknown := [word for word in wanted if word not in STATES]:
             raise BadRequest(f"{unknown[0]!r} is none of {', '.join(STATES)}")
@@ -201,19 +202,19 @@ class Client:
         ttl: float | None = None,
         ack: Ack = "local",
     ) -> Written:
-        """Write a value; durable at the node when it returns. Conditions are those of this node (STO-036).
+        """Write a value; it is durable at the node when this returns. Conditions are checked at this node only (STO-036).
 
         chain: only if that was the last change (`entry.chain`), else ChainMismatch. prev: only if the value equals that,
-        else ValueMismatch. new: only if there is no value, else Exists. idem: writes nothing if it is so already.
-        ttl: the entry ends by itself after so many seconds, unless somebody changes it before. ack: how many members
-        have it when this returns: "local", "one" other, a "majority", or a number, this node included; Unconfirmed if
-        that is not so after 5 s, and then it is written all the same.
+        else ValueMismatch. new: only if there is no value, else Exists. idem: write nothing if the value is equal already.
+        ttl: the entry expires after so many seconds, unless somebody changes it before. ack: how many members must have
+        the write when this returns: "local", "one" other, a "majority", or a number, this node included; Unconfirmed if
+        they do not have it within 5 s, and the write stands nevertheless.
         """
         condition = _Condition(chain, prev, new, idem)
         return await self._write("set_value", path, _packed(value), condition, ttl=ttl, ack=ack)
 
     async def delete(self, path: Where, *, chain: Seen = MISSING, prev: Any = MISSING, ack: Ack = "local") -> Written:
-        """Delete the value at a path, under conditions as `set`; `is_changed` is false if there was none."""
+        """Delete the value at a path, with the conditions of `set`; `is_changed` is false if there was none."""
         return await self._write("delete_value", path, b"", _Condition(chain, prev), ack=ack)
 
     async def delete_tree(self, path: Where) -> int:
@@ -223,9 +224,9 @@ class Client:
         return answer.changed if isinstance(answer.changed, int) else 0
 
     async def write_all(self, ops: Sequence[clients.Op]) -> Sequence[bool]:
-        """Make several writes, all or none, as one batch; returns whether each changed anything.
+        """Make several writes as one batch, all or none; returns for each whether it changed anything.
 
-        A server without batches gets them one by one.
+        A server without batches gets them one by one: then those before a refused one stay.
         """
         weft = self._caller.greeting.weft if self._caller.greeting is not None else UNSET
         if weft is not UNSET and BATCH in weft.get("caps", ()):
@@ -237,7 +238,7 @@ class Client:
 
     async def _write_one(self, op: clients.Op) -> bool:
         action = "set_value" if bytes(op.value) else "delete_value"
-        said = clients.Request(
+        request = clients.Request(
             action=action,
             path=op.path,
             value=op.value,
@@ -248,7 +249,7 @@ class Client:
             until=op.until,
             nchain=0,
         )
-        return bool((await self._caller.ask(said, repeats=_repeats([op]))).changed)
+        return bool((await self._caller.ask(request, repeats=_repeats([op]))).changed)
 
     async def _write(  # tidy: common options of writing and deleting
         self,
@@ -294,7 +295,7 @@ class _Condition:
 
     @property
     def is_any(self) -> bool:
-        """Whether there is a condition: then the write may be sent twice."""
+        """Whether there is any condition: such a write may be sent twice, because the second one has no effect."""
         return self.idem or self.links is not UNSET or bool(bytes(self.prev))
 
 
@@ -302,7 +303,7 @@ def _packed(value: Any) -> bytes:
     try:
         return pack(value)
     except PeerError as error:
-        raise error_of(error.code, f"no value of the store: {error.why}") from None
+        raise error_of(error.code, f"the store cannot hold this value: {error.why}") from None
 
 
 def _links(chain: Seen) -> Any:
@@ -320,4 +321,4 @@ def _chain(answer: clients.Answer) -> Chain | None:
     try:
         return clients.chain_of(answer.chain)
     except PeerError as error:
-        raise StoreError(f"the server said a chain that cannot be read: {error}", error.code) from None
+        raise StoreError(f"a chain in the server's answer cannot be read: {error}", error.code) from None

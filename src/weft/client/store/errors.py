@@ -36,17 +36,17 @@ class NotFound(StoreError):
 
 
 class ConditionFailed(StoreError):
-    """The entry is not as the caller thought; nothing was written.
+    """The condition of a write is not met; nothing was written.
 
-    With `may_be_own` the request had been said once before, over a connection that broke: then it may have been
-    this very write that changed the entry. Reading it tells.
+    `may_be_own`: the request was sent a second time, because the connection broke before the first answer. Then the
+    first one may have written the value, and so made the condition false. Read the entry to find out.
     """
 
     may_be_own = False
 
 
 class Exists(ConditionFailed):
-    """The entry was to be new, but already exists."""
+    """There is a value already, and `new` was requested."""
 
     code = "exists"
 
@@ -100,7 +100,7 @@ class Busy(StoreError):
 
 
 class StorageFull(StoreError):
-    """The node's disk or journal is full: it can be read but not written."""
+    """The node's disk or journal is full: the store can be read but not written."""
 
     code = "storage-full"
 
@@ -118,7 +118,7 @@ class NotReady(StoreError):
 
 
 class TickExhausted(StoreError):
-    """The node has used up its numbers."""
+    """The node has used up its ticks, and cannot write any more."""
 
     code = "tick-exhausted"
 
@@ -144,7 +144,7 @@ class Unreachable(errors.Unreachable, StoreError):
 class Unanswered(errors.Unanswered, StoreError):
     """The request was sent, but no answer came: it may have been carried out, or may still be."""
 
-    mend = "read it, or the chain of the entry: whether it happened"
+    mend = "read the entry: its value, or its chain, shows whether it was written"
 
 
 class Closed(errors.Closed, StoreError):
@@ -181,10 +181,10 @@ FOREIGN: Final = (
     ("NoAuth", AuthFailed),
     ("ACLError", NotAuthorised),
 )
-"""Beginnings of error texts of servers that know no codes."""
+"""How error texts begin at servers without codes, such as MoaT-KV, and the type of each."""
 
 WRAPPED: Final = re.compile(r"""\w+Error\((["'])(.*)\1\)""", re.DOTALL)
-"""The form of their errors around the sentence."""
+"""The form of such a server's error; the second group is the sentence."""
 
 
 def error_of(code: str, text: str) -> StoreError:

@@ -1,9 +1,9 @@
-"""Files of a store, read and written by a client: as real MoaT-KV servers save and log theirs (ADM-012, ADM-013).
+"""Files of a store, read and written by a client, in the format of MoaT-KV's saves and logs (ADM-012, ADM-013).
 
-events = list(read_file(path))                      states left out, in the order of the file
-loaded = await load_new(client, events, told)       as changes of the node that is asked, in batches
-differences = await compare(client, events)         what loading would change, and what only the store has
-saved = await save(client, path)                    everything the node has, the hidden tree and deletions too
+events = list(read_file(path))                   the entries of a file, in its order
+loaded = await load_new(client, events, told)    writes them as new changes of the node, in batches
+differences = await compare(client, events)      what loading would change, and what only the store has
+saved = await save(client, path)                 writes everything the node has, with deletions and the hidden tree
 """
 
 import asyncio
@@ -34,10 +34,10 @@ if TYPE_CHECKING:
 CHUNK_BYTES: Final = 1 << 20
 OPS_MAX: Final = 1_000  # of one batch (ADM-013)
 OPS_BYTES_MAX: Final = 512 << 10
-BATCHES_OPEN: Final = 4  # batches in progress, so that the node works while the file is read
+BATCHES_OPEN: Final = 4  # batches in progress, so that the node is busy while the file is read
 NOBODYS: Final = ("node", "dropped", "hostmap", "actor")
-"""The part of the hidden tree about one store's own nodes, which other stores cannot use."""
-REFUSED_MAX: Final = 100  # entries that are listed; all are counted
+"""Subtrees of the hidden tree about the nodes of one store; another store cannot use them."""
+REFUSED_MAX: Final = 100  # refused entries that are listed; all are counted
 MEND: Final = "a file of weft store save, or of a real MoaT-KV server's save or log"
 
 
@@ -52,9 +52,9 @@ def split_file(path: File) -> Iterator[bytes]:
     except OSError as error:
         raise UserError("bad-file", f"{path} cannot be read: {error.strerror}", MEND) from None
     except (ValueError, msgpack.UnpackException) as error:
-        raise UserError("bad-file", f"{path} is no file of a store: {error}", MEND) from None
+        raise UserError("bad-file", f"{path} is not a file of a store: {error}", MEND) from None
     if frames.rest:
-        raise UserError("bad-file", f"{path} ends in the midst of a record: {frames.rest} bytes are left", MEND)
+        raise UserError("bad-file", f"{path} ends within a record: {frames.rest} bytes are left", MEND)
 
 
 def read_file(path: File) -> Iterator[Event]:
@@ -62,15 +62,15 @@ def read_file(path: File) -> Iterator[Event]:
     reader = Reader()
     for number, record in enumerate(split_file(path), 1):
         try:
-            said = reader.read(record)
+            decoded = reader.read(record)
         except PeerError as error:
             why = error.why or error.code
-            raise UserError("bad-file", f"{path}, record {number}: that is no entry of a store: {why}", MEND) from None
-        if isinstance(said, Event):
-            yield said
+            raise UserError("bad-file", f"{path}, record {number} is not an entry of a store: {why}", MEND) from None
+        if isinstance(decoded, Event):
+            yield decoded
 
 
-# Out
+# Saving
 
 
 class Saved(NamedTuple):
@@ -82,9 +82,9 @@ class Saved(NamedTuple):
 
 
 async def save(client: "Client", path: File) -> Saved:
-    """Everything that the node has into a file; it is there when it is whole and on the disk. OSError, StoreError.
+    """Write everything that the node has into a file, which appears only when it is complete and durable.
 
-    Deletions stand behind the entries with a value, where real servers do not stumble over them.
+    Deletions come after the entries with a value, because a MoaT-KV server expects them there. OSError, StoreError.
     """
     fresh = path.with_name(path.name + ".tmp")
     try:
@@ -92,7 +92,7 @@ async def save(client: "Client", path: File) -> Saved:
             saved = await _write(client, file)
             file.flush()
             os.fsync(file.fileno())
-        os.replace(fresh, path)  # noqa: PTH105  # says that it replaces
+        os.replace(fresh, path)  # noqa: PTH105  # its name says that it replaces
     finally:
         fresh.unlink(missing_ok=True)
     _sync_directory(path)
@@ -115,7 +115,7 @@ async def _write(client: "Client", file: BinaryIO) -> Saved:
 
 
 async def _state(client: "Client", deleted: list[Event]) -> State:
-    """What is known; as in files of real servers, the ticks of deletions that still stand count as deleted."""
+    """The node's state. As in files of MoaT-KV, the ticks of deletions that are still remembered count as deleted."""
     told = await client.state("nodes", "known", "deleted")
     gone = ticks_of_wire(told.get("deleted", {}))
     for event in deleted:
@@ -132,7 +132,7 @@ def _sync_directory(path: File) -> None:
         os.close(folder)
 
 
-# In
+# Loading
 
 
 class Loaded(NamedTuple):
@@ -146,9 +146,9 @@ class Loaded(NamedTuple):
 
 
 def wanted(events: Iterable[Event]) -> Iterator[Event]:
-    """What another store can use of a file: the types and codecs of the hidden tree last, its nodes not at all.
+    """The entries of a file that another store can use: types and codecs of the hidden tree last, its nodes not at all.
 
-    What has ended by itself while the file lay there is left out: nothing is said of it.
+    Entries that have expired since the file was written are left out.
     """
     hidden: list[Event] = []
     for event in events:
@@ -162,10 +162,9 @@ def wanted(events: Iterable[Event]) -> Iterator[Event]:
 
 
 async def load_new(client: "Client", events: Iterable[Event], told: Callable[[int], None]) -> Loaded:
-    """Write the entries as new changes of this node, deletions too, in batches; `told` how many more are done.
+    """Write the entries as new changes of this node, deletions too, in batches; `told` gets the size of each one done.
 
-    What is so already is not written again: a load that broke off goes on where it was when it is begun once more.
-    StoreError if the store went away.
+    Equal values are not written again, so a load that broke off can simply be repeated. StoreError if the store went away.
     """
     loading = _Loading(client, told)
     for event in wanted(events):
@@ -174,7 +173,7 @@ async def load_new(client: "Client", events: Iterable[Event], told: Callable[[in
 
 
 class _Loading:
-    """Batches, some of them under way at a time; each entry once in a batch, and batches of one entry in order."""
+    """Sends batches, several at a time. A batch has each path once, and batches with the same path go one after another."""
 
     def __init__(self, client: "Client", told: Callable[[int], None]) -> None:
         self._client, self._told = client, told
@@ -182,7 +181,7 @@ class _Loading:
         self._bytes = 0
         self._open: list[asyncio.Task[None]] = []
         self._busy: set[bytes] = set()
-        """Entries of the batches that are under way."""
+        """Paths in batches that have no answer yet."""
         self._changed = self._same = self._refused = 0
         self._why: list[tuple[str, str]] = []
 
@@ -227,7 +226,7 @@ class _Loading:
         self._told(len(ops))
 
     async def _one(self, op: clients.Op) -> bool | None:
-        """A batch was refused because of one write: find it by sending each write alone; None: this one."""
+        """Send one write of a refused batch alone, to find the one that is refused; None: it is this one."""
         try:
             return (await self._client.write_all([op]))[0]
         except (Unreachable, Unanswered):
@@ -242,7 +241,7 @@ class _Loading:
 
 
 LASTING: Final = ("storage-full", "read-only", "not-ready", "not-authorised", "closed")
-"""Errors that every further write would get too."""
+"""Codes of errors that every further write would get, too."""
 
 
 class Difference(NamedTuple):
@@ -252,11 +251,11 @@ class Difference(NamedTuple):
     file: bytes | None
     store: bytes | None
     is_known: bool
-    """Whether the file contains it: otherwise loading leaves it unchanged."""
+    """Whether the file has the path; if not, loading leaves the store's value as it is."""
 
 
 async def compare(client: "Client", events: Iterable[Event]) -> list[Difference]:
-    """In which entries the file and the store differ, by path. StoreError."""
+    """The entries that differ between the file and the store, sorted by path. StoreError."""
     filed = {key_of(event.path): event for event in wanted(events)}
     found: list[Difference] = []
     async for event in client.events():
@@ -267,11 +266,11 @@ async def compare(client: "Client", events: Iterable[Event]) -> list[Difference]
         if other is None or value is None or canonical(value) != canonical(event.value or b""):
             found.append(Difference(event.path, value, event.value, other is not None))
     found += [
-        Difference(event.path, event.value, None, True) for event in filed.values() if event.value is not None
-    ]  # a tuple's field
+        Difference(event.path, event.value, None, is_known=True) for event in filed.values() if event.value is not None
+    ]
     return sorted(found, key=lambda one: text_of(one.path))
 
 
 def counted(events: Iterable[Event]) -> int:
-    """How many entries another store can use of a file."""
+    """How many entries of a file another store can use."""
     return sum(1 for _ in wanted(events))

@@ -1,6 +1,6 @@
-"""Decides which store a program uses: host:port, a state directory, a node's name, or the one that runs here.
+"""Finds the store that a program uses: by host:port, state directory or node's name, or the one that runs here.
 
-A node that holds the store writes the endpoint of its clients into `<state directory>/store.endpoint`.
+A node with the store writes the endpoint for clients into `<state directory>/store.endpoint`.
 """
 
 import os
@@ -16,7 +16,7 @@ Node = str | os.PathLike[str] | int | None
 
 
 class Grouped(NamedTuple):
-    """A node, asked as a user of a group with codecs of its own."""
+    """A node, and the group whose codecs it uses for this client."""
 
     node: Node
     group: str
@@ -30,7 +30,7 @@ DEFAULT: Final = f"127.0.0.1:{PORT}"
 
 
 def address_of(node: Node) -> tuple[str, int]:
-    """Host and port of the store that is meant, as it is now; Unreachable where nothing is found by that name.
+    """The store's current host and port; Unreachable if no store of that name is found.
 
     >>> address_of("10.0.0.7:27505"), address_of(27515)
     (('10.0.0.7', 27505), ('127.0.0.1', 27515))
@@ -40,7 +40,7 @@ def address_of(node: Node) -> tuple[str, int]:
 
 
 def endpoint_of(node: Node) -> str:
-    """As `address_of`, in one text."""
+    """As `address_of`, as `host:port`."""
     word = (str(node) if isinstance(node, int) else DOOR.said(node)).removeprefix("tcp://")
     if not word:
         return _only_one() or DEFAULT
@@ -69,12 +69,12 @@ def _by_name(name: str) -> str:
     if alive:
         raise Unreachable(f"several nodes are called {name!r}: {', '.join(alive)}")
     if PORT_AT_END.search(name):
-        raise Unreachable(f"{name!r} is no host:port: a port is a number from 1 to {PORT_MAX}")
+        raise Unreachable(f"{name!r} is not a valid host:port: a port is a number from 1 to {PORT_MAX}")
     raise Unreachable(f"no node called {name!r} has a [store] below {state_base()}")
 
 
 def _only_one() -> str | None:
-    """The store of the only node that runs here."""
+    """The store of the only node that runs here; None if the default port, or more than one, is in use."""
     found = _noted()
     if DEFAULT in found or not found:
         return None

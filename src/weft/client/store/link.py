@@ -1,6 +1,6 @@
 """One connection to the client port of a store: the server's greeting, requests out, answers in (CLN-001).
 
-Requests of one turn of the loop leave in one write. Nothing is sent before the greeting has arrived.
+Requests of one turn of the loop leave in one write. No request is sent before the greeting has arrived.
 """
 
 import asyncio
@@ -22,7 +22,7 @@ WATCH_SINCE: Final = "watch.since"
 
 
 class Frames:
-    """Cuts a stream of bytes into MessagePack objects, without reading them. O(bytes)."""
+    """Cuts a stream of bytes into MessagePack objects, without decoding them. O(bytes)."""
 
     def __init__(self) -> None:
         self._walker = msgpack.Unpacker(max_buffer_size=2 * FRAME_BYTES_MAX)
@@ -31,11 +31,11 @@ class Frames:
 
     @property
     def rest(self) -> int:
-        """How many bytes of an object that is not complete yet are held."""
+        """Bytes of the object that is not complete yet."""
         return len(self._held)
 
     def feed(self, data: bytes) -> list[bytes]:
-        """The objects that are complete with `data`; ValueError for what is no MessagePack, or too long."""
+        """The objects that `data` completes; ValueError for bytes that are not MessagePack, or an object that is too long."""
         self._held += data
         if len(self._held) > 2 * FRAME_BYTES_MAX:
             raise ValueError(f"an answer of more than {FRAME_BYTES_MAX:,} bytes")
@@ -54,14 +54,14 @@ class Frames:
 
 
 class Link(asyncio.Protocol):
-    """An open connection. `hear` is called with each answer, and `fall` when the connection has ended."""
+    """An open connection. `hear` is called with each answer; after `stand`, `fall` is called when it has ended."""
 
     def __init__(self, hear: Callable[[clients.Answer], None]) -> None:
         self.greeting: clients.Greeting | None = None
         self.heard_at = 0.0
-        """When anything came last, by the clock of the loop."""
+        """When anything came last, in seconds by the clock of the loop."""
         self._hear = hear
-        self._fall: Callable[[str], None] = _nobody
+        self._fall: Callable[[str], None] = _ignore
         self._loop = asyncio.get_running_loop()
         self._greeted: asyncio.Future[clients.Greeting] = self._loop.create_future()
         self._frames = Frames()
@@ -71,34 +71,36 @@ class Link(asyncio.Protocol):
 
     @property
     def can_resume(self) -> bool:
-        """Whether watches go on by position here."""
+        """Whether the server can continue a watch at a position."""
         weft = self.greeting.weft if self.greeting is not None else UNSET
         return weft is not UNSET and WATCH_SINCE in weft.get("caps", ())
 
     async def greet(self) -> None:
-        """Wait for the greeting; Unreachable if it does not come, AuthFailed if the server wants to know who we are."""
+        """Wait for the greeting; Unreachable if it does not come, AuthFailed if the server demands a login."""
         try:
             async with asyncio.timeout(GREETING_S):
                 greeting = await asyncio.shield(self._greeted)
         except TimeoutError:
-            raise Unreachable("something listens there, but says nothing: it is no store, or its node hangs") from None
+            raise Unreachable(
+                "something listens there but sends no greeting: it is no store, or its node hangs"
+            ) from None
         if greeting.auth is not UNSET and greeting.auth and greeting.auth[0] is not None:
-            raise AuthFailed(f"this store wants a login ({greeting.auth[0]}), and logins are not there yet")
+            raise AuthFailed(f"this store demands a login ({greeting.auth[0]}), which this client does not support")
 
     def stand(self, fall: Callable[[str], None]) -> None:
-        """From now on its end is reported; Unreachable if it has already ended."""
+        """Call `fall` with the reason when the connection ends; Unreachable if it has ended already."""
         if self._transport is None:
             raise Unreachable("the server has ended the connection")
         self._fall = fall
 
     def say(self, request: bytes) -> None:
-        """Send at the end of this turn, together with all other requests."""
+        """Send an encoded request at the end of this turn, together with all others."""
         if not self._unsaid:
             self._loop.call_soon(self._flush)
         self._unsaid.append(request)
 
     def hold(self) -> None:
-        """Stop reading until `read_on`: the server must wait."""
+        """Stop reading until `read_on`; TCP makes the server wait."""
         if self._transport is not None and not self._is_held:
             self._is_held = True
             self._transport.pause_reading()
@@ -110,19 +112,19 @@ class Link(asyncio.Protocol):
             self._transport.resume_reading()
 
     def close(self) -> None:
-        """Close; nothing is reported."""
-        self._fall = _nobody
+        """Send what is unsent, and close; `fall` is not called."""
+        self._fall = _ignore
         if self._transport is not None:
             self._flush()
             self._transport.close()
 
     def abandon(self) -> None:
-        """Like `close`, in the next turn of the loop; may be called from any thread."""
+        """Like `close`, but in the next turn of the loop; may be called from any thread."""
         if not self._loop.is_closed():
             self._loop.call_soon_threadsafe(self.close)
 
     def abort(self, why: str) -> None:
-        """Close as broken: `fall` is called."""
+        """Close a connection that does not work any more; `fall` is called."""
         transport, self._transport = self._transport, None
         if transport is not None:
             transport.abort()
@@ -142,8 +144,8 @@ class Link(asyncio.Protocol):
             for frame in self._frames.feed(data):
                 self._take(frame)
         except (PeerError, ValueError, msgpack.UnpackException) as error:
-            who = "what listens there is no store" if self.greeting is None else "the server said what cannot be read"
-            self.abort(f"{who}: {error}")
+            what = "what listens there is no store" if self.greeting is None else "an answer cannot be read"
+            self.abort(f"{what}: {error}")
 
     def _take(self, frame: bytes) -> None:
         answer = clients.decode_answer(frame)
@@ -168,15 +170,15 @@ class Link(asyncio.Protocol):
 
     def _refuse(self, error: StoreError) -> None:
         self._greeted.set_exception(error)
-        self._greeted.exception()  # whoever waits is told; if nobody does, that is no fault
+        self._greeted.exception()  # marks it as seen, so that asyncio does not complain if nobody waits
 
 
-def _nobody(_: Any) -> None:
-    pass
+def _ignore(_: Any) -> None:
+    """In place of `fall` while nobody wants to know of the end."""
 
 
 async def connect(node: Node | Grouped, hear: Callable[[clients.Answer], None], fall: Callable[[str], None]) -> Link:
-    """An open, greeted connection to the store that is meant; Unreachable with what was tried."""
+    """A connection to the store that is meant, with its greeting; Unreachable says what was tried."""
     node, group = node if isinstance(node, Grouped) else (node, "")
     host, port = address_of(node)
     try:

@@ -18,15 +18,16 @@ from weft.wire.store.path import pack_path, text_of
 class Mirror(Mapping[Where, Any]):
     """`async with client.mirror("home") as home`: complete as soon as it is entered; keys are whole paths.
 
-    While the node is away it holds what it had (`is_fresh` is false), and goes on when the node is back.
+    While the node is away it keeps the last values (`is_fresh` is false); when the node is back it is updated again.
     """
 
     def __init__(self, watch: Watch) -> None:
         self.is_fresh = False
-        """Whether it has everything that the node has, as far as it was told."""
+        """Whether it has everything that the node has, apart from changes on their way."""
         self._watch = watch
         self._entries: dict[bytes, Entry] = {}
         self._unconfirmed: set[bytes] | None = None
+        """After a gap: keys that the new snapshot has not named yet. None: no snapshot is under way."""
         self._callbacks: list[Callable[[Change], None]] = []
         self._readers: list[_Reader] = []
         self._waits: list[tuple[Callable[[Mirror], bool], asyncio.Future[None]]] = []
@@ -59,7 +60,7 @@ class Mirror(Mapping[Where, Any]):
         """All values by their paths as text."""
         return {text_of(entry.path): entry.value for entry in list(self._entries.values())}
 
-    # Being told
+    # Changes
 
     def on_change(self, call: Callable[[Change], None]) -> Callable[[Change], None]:
         """Call a function with every change from now on, after the copy has it; also as a decorator."""
@@ -77,7 +78,7 @@ class Mirror(Mapping[Where, Any]):
             self._readers.remove(reader)
 
     async def until(self, holds: Callable[["Mirror"], bool]) -> None:
-        """Wait until something holds of the copy: `await home.until(lambda home: home.get("home.ready"))`."""
+        """Wait until a condition holds: `await home.until(lambda home: home.get("home.ready"))`."""
         if self._error is not None:
             raise self._error
         if holds(self):
@@ -92,7 +93,7 @@ class Mirror(Mapping[Where, Any]):
     # Following
 
     async def __aenter__(self) -> Self:
-        """Copy everything; Unreachable if nobody is there."""
+        """Copy everything; Unreachable if no server is there."""
         await self._watch.__aenter__()
         self._follower = asyncio.get_running_loop().create_task(self._follow())
         try:
@@ -130,7 +131,7 @@ class Mirror(Mapping[Where, Any]):
             self._stir()
 
     def _stir(self) -> None:
-        """Wake all tasks that wait for a condition."""
+        """Let all `until` return whose condition holds now."""
         for holds, wait in self._waits:
             if wait.done():
                 continue

@@ -30,7 +30,7 @@ class Stream:
     def __init__(self, node: Node | Grouped, request: clients.Request, timeout_s: float) -> None:
         self.can_resume = False
         self.position: Any = None
-        """Where a watch stands at its start, if the server says it."""
+        """The position of a watch at its start; None if the server does not say it."""
         self._node, self._request, self._timeout_s = node, request, timeout_s
         self._link: Link | None = None
         self._inbox: Inbox[clients.Answer] = Inbox()
@@ -50,7 +50,7 @@ class Stream:
             self.close()
             raise
         if first.state != "start":
-            self._inbox.put_back(first)  # a server that answers at once
+            self._inbox.put_back(first)  # the server has begun without announcing it
         elif first.position is not UNSET:
             self.position = first.position
 
@@ -64,14 +64,14 @@ class Stream:
         return answer
 
     def close(self) -> None:
-        """Let go; the server notices."""
+        """Close the connection, which ends the stream at the server, too."""
         if self._link is not None:
             self._link.close()
             self._link = None
         self._inbox.end(Broken("the stream has been closed"))
 
     def abandon(self) -> None:
-        """Close in the next turn of its loop; may be called from any thread."""
+        """As `close`, but in the next turn of the loop; may be called from any thread."""
         if self._link is not None:
             self._link.abandon()
 
@@ -93,27 +93,27 @@ class Items:
         self._expander = clients.PathExpander()
 
     def entry(self, item: clients.Answer) -> Entry:
-        """The entry of an item; StoreError for what cannot be read."""
+        """The entry of an item; StoreError if it cannot be read."""
         return Entry(**self.fields(item))
 
     def fields(self, item: clients.Answer) -> dict[str, Any]:
-        """As `entry`, by name."""
+        """The fields of the entry, by name."""
         told = item.path if item.path is not UNSET else ()
         try:
             path = (*self._base, *self._expander.full(item.depth if item.depth is not UNSET else 0, told))
             chain = clients.chain_of(item.chain) if isinstance(item.chain, clients.Links) else None
             until = clients.until_of(item)
         except PeerError as error:
-            raise StoreError(f"the server said an item that cannot be read: {error}", error.code) from None
+            raise StoreError(f"an item in the server's answer cannot be read: {error}", error.code) from None
         return {"path": path, "value": value_of(item.value), "chain": chain, "tock": item.tock, "until": until}
 
 
 def value_of(raw: Any) -> Any:
-    """A value of an answer; `MISSING` if there is none. StoreError for what cannot be read."""
+    """A value of an answer; `MISSING` if there is none, StoreError if it cannot be read."""
     packed = bytes(raw)
     if not packed:
         return MISSING
     try:
         return unpack(packed)
     except PeerError as error:
-        raise StoreError(f"the server said a value that cannot be read: {error}", error.code) from None
+        raise StoreError(f"a value in the server's answer cannot be read: {error}", error.code) from None

@@ -1,6 +1,6 @@
-"""`weft.store.SyncClient`: the client of the store for scripts that wait (CLN-030).
+"""`weft.store.SyncClient`: the synchronous client of the store, for scripts (CLN-030).
 
-An event loop in a thread of its own speaks with the node; mirrors are kept up to date there while the script is busy.
+An event loop in a thread of its own talks to the node; mirrors are kept up to date there while the script is busy.
 """
 
 from collections.abc import Callable, Coroutine, Iterator, Mapping
@@ -17,7 +17,7 @@ from weft.client.store.values import MISSING, Change, Entry, Where, Written
 
 
 class SyncClient(Waiting):
-    """As `Client`, each call waits: `with weft.store.SyncClient() as store: store.set("a.b", 1)`."""
+    """As `Client`, but each call waits for its result: `with weft.store.SyncClient() as store: store.set("a.b", 1)`."""
 
     def __init__(self, node: Node = None, *, timeout: float = TIMEOUT_S) -> None:
         self._client = Client(node, timeout=timeout)
@@ -45,7 +45,7 @@ class SyncClient(Waiting):
         return self._each(self._client.tree(path, **how))
 
     def watch(self, path: Where = (), **how: Any) -> Iterator[Change]:
-        """As `Client.watch`; it has begun when this returns. It ends when it is closed, or the body breaks off."""
+        """As `Client.watch`; it has begun when this returns, and ends when the iterator is closed or the loop is left."""
         watch = self._client.watch(path, **how)
         self._do(watch.__aenter__())
         return self._each(watch)
@@ -83,7 +83,7 @@ class SyncClient(Waiting):
 
 
 class SyncMirror(Mapping[Where, Any]):
-    """As `Mirror`; read from the script's thread, kept up to date in another one."""
+    """As `Mirror`: read in the script's thread, kept up to date in another one."""
 
     def __init__(self, mirror: Mirror, do: Callable[[Coroutine[Any, Any, Any]], Any]) -> None:
         self._mirror, self._do = mirror, do
@@ -96,7 +96,7 @@ class SyncMirror(Mapping[Where, Any]):
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        """Follow no more."""
+        """Stop updating; the copy can still be read."""
         self._do(self._mirror.__aexit__(kind, error, trace))
 
     def __getitem__(self, where: Where) -> Any:

@@ -23,18 +23,18 @@ class Missing(Enum):
     MISSING = "MISSING"
 
     def __bool__(self) -> bool:
-        """It counts as nothing."""
+        """False: it is no value."""
         return False
 
     def __repr__(self) -> str:
-        """As it is imported."""
+        """The name by which it is imported."""
         return "MISSING"
 
     __str__ = __repr__
 
 
 MISSING: Final = Missing.MISSING
-"""No value: there is none, or it was deleted. `None` is a value like others (R1)."""
+"""No value: there is none, or it was deleted. `None` is a value like any other (R1)."""
 
 
 class Entry(msgspec.Struct, frozen=True):
@@ -44,9 +44,9 @@ class Entry(msgspec.Struct, frozen=True):
     value: Any = MISSING
     """`MISSING`: the entry was deleted, or never existed."""
     chain: Chain | None = None
-    """Its last change; None: never existed, or not requested. For use in `set(…, chain=)`."""
+    """Its last change, for `set(…, chain=)`; None: it never existed, or the chain was not requested."""
     tock: int = 0
-    """When it was changed, by the store's clock; 0: unknown."""
+    """The tock of its last change, by which the later of two changes is decided; 0: unknown."""
     until: float | None = None
     """When it expires, in seconds since 1970; None: never."""
 
@@ -62,7 +62,7 @@ class Entry(msgspec.Struct, frozen=True):
 
     @property
     def is_deleted(self) -> bool:
-        """Whether it had a value, as far as the node remembers."""
+        """Whether it had a value that was deleted, as far as the node remembers."""
         return self.value is MISSING and self.chain is not None
 
 
@@ -76,10 +76,10 @@ class Change(Entry, frozen=True):
 
 
 class Mark(msgspec.Struct, frozen=True):
-    """Something that a watch with `marks` tells besides changes.
+    """What a watch with `marks` reports besides changes.
 
-    `uptodate`: what was there before has been told; `gap`: changes are lost to this watch, and all that is there now
-    follows up to `uptodate`; `lost`: the node is away; `back`: it is there again, and with `why` a gap comes next.
+    `uptodate`: all existing entries have been reported; `gap`: changes were missed, and all existing entries follow, up to
+    `uptodate`; `lost`: the node is away; `back`: the node is back, and if `why` is not empty, a gap follows.
     """
 
     what: str
@@ -90,7 +90,7 @@ class Written(msgspec.Struct, frozen=True):
     """The result of a write."""
 
     is_changed: bool
-    """Whether anything was written; deleting a missing value writes nothing (DEL-001)."""
+    """Whether anything was written; deleting where there is no value writes nothing (DEL-001)."""
     chain: Chain | None = None
     tock: int = 0
     before: Any = MISSING

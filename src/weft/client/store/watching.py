@@ -1,4 +1,4 @@
-"""A watch: every change below a path, in order, whatever becomes of the connection (CLN-010, CLN-011)."""
+"""A watch: every change below a path, in order, across lost connections (CLN-010, CLN-011)."""
 
 from typing import Any, Final, Literal, Self
 
@@ -15,8 +15,8 @@ from weft.client.store.values import Change, Mark
 from weft.wire.store import clients
 
 Mode = Literal["all", "latest"]
-PASSING: Final = (Unreachable, Unanswered, NotReady)
-"""Temporary errors: the watch tries again."""
+TEMPORARY: Final = (Unreachable, Unanswered, NotReady)
+"""Errors after which the watch tries again."""
 
 
 class Wanted:
@@ -29,9 +29,9 @@ class Wanted:
 class Watch(Feed):
     """Iterates over changes: `async for change in client.watch("home")`.
 
-    It begins with the first step, or with `async with`: after that everything that is written is told. When the
-    connection breaks it goes on behind the last change as soon as the node is back; where the server cannot do that,
-    or has forgotten so much, all that is there now is told once more (`is_old`).
+    It begins with the first step, or with `async with`: everything written after that is reported. When the connection
+    breaks it continues after the last change as soon as the node is back. If the server cannot do that, or no longer has
+    the changes, all existing entries are reported again (`is_old`).
     """
 
     def __init__(self, node: Node | Grouped, wanted: Wanted, timeout_s: float, *, marks: bool) -> None:
@@ -44,22 +44,22 @@ class Watch(Feed):
 
     @property
     def position(self) -> Any:
-        """The position after the last reported change; for `since` of another watch. None: unknown."""
+        """The position after the last reported change, for `since` of another watch; None: unknown."""
         return self._position
 
     async def __aenter__(self) -> Self:
-        """Begin; Unreachable if nobody is there."""
+        """Begin; Unreachable if no server is there."""
         await self._begin()
         return self
 
     def close(self) -> None:
-        """End it; whoever waits for the next change is told that there is none."""
+        """End it; a task that waits for the next change gets StopAsyncIteration."""
         self._is_closed = True
         if self._stream is not None:
             self._stream.close()
 
     def __del__(self) -> None:
-        """A loop that was abandoned has no task that could close it."""
+        """An `async for` that was left has not closed it: end the connection."""
         if self._stream is not None:
             self._stream.abandon()
 
@@ -82,10 +82,10 @@ class Watch(Feed):
                 return await self._come_back()
             try:
                 item = await self._stream.take()
-            except PASSING as error:
+            except TEMPORARY as error:
                 self._stream.close()
                 self._stream = None
-                return Mark("lost", error.text)  # or there is no reader any more
+                return Mark("lost", error.text)
             if (told := self._read(item)) is not None:
                 return told
             if item.state == "end":
@@ -94,7 +94,7 @@ class Watch(Feed):
         return None
 
     def _read(self, item: clients.Answer) -> Change | Mark | None:
-        """What an item tells."""
+        """The change or mark in an item; None if it has neither."""
         if item.state in ("start", "end"):
             return None
         told: Change | Mark
@@ -118,7 +118,7 @@ class Watch(Feed):
         stream = await self._open(since=self._position, fetch=self._wanted.fetch and self._position is None)
         if self._position is not None and not stream.can_resume:
             stream.close()
-            raise Unsupported("this server knows no positions: a watch begins now, or with all that is there")
+            raise Unsupported("this server knows no positions: start the watch without since=, with or without fetch=")
         self._follow(stream)
         self._has_begun = True
 
@@ -146,14 +146,14 @@ class Watch(Feed):
             self._position = stream.position
 
     async def _come_back(self) -> Mark | None:
-        """Wait for the node to return; continue after the last change, or if that fails with the complete state."""
+        """Wait for the node to return; continue after the last change, or, if that fails, with all existing entries."""
         is_whole = self._position is None or self._is_old  # a snapshot cannot be resumed in the middle
         back_off = BackOff(BACK_OFF_MIN_S, BACK_OFF_MAX_S)
         while not self._is_closed:
             await back_off.wait()
             try:
                 stream = await self._open(since=None if is_whole else self._position, fetch=is_whole)
-            except PASSING:
+            except TEMPORARY:
                 self._is_old = is_whole
                 continue
             if not is_whole and not stream.can_resume:
@@ -163,5 +163,5 @@ class Watch(Feed):
             self._follow(stream)
             if is_whole:
                 self._unread.append(Mark("gap"))
-            return Mark("back", "all that is there is told anew" if is_whole else "")
+            return Mark("back", "all existing entries follow" if is_whole else "")
         return None
