@@ -153,3 +153,24 @@ def test_a_mark_outside_of_its_commit_would_fold_twice_and_is_caught(ground: Gro
     ground.job.fold()
     assert [(6,)] == ground.rows("gold.rollup_1m", "n", order=())
     assert [(3,)] == ground.rows("gold.rollup_1h", "n", order=())
+
+
+@pytest.mark.proves(
+    "PIP-045", part="batches come between the tables of a fold, which ends with the rows that it began with"
+)
+def test_a_batch_waits_for_one_table_of_a_fold_and_not_for_all(ground: Ground) -> None:
+    ground.take(taken(1, [(MEM, 7, None)] * 3))
+    ground.job.fold_on()
+    ground.take(taken(4, [(MEM, 8, None)] * 2))
+    assert [(3,)] == ground.rows("gold.rollup_1m", "n", order=())
+    assert [] == ground.rows("gold.rollup_1d", "n", order=())
+    pieces = 1
+    while ground.job.fold_upto < 0:
+        ground.job.fold_on()
+        pieces += 1
+    assert 0 == ground.job.fold_upto
+    assert 5 <= pieces <= 8
+    assert [(3,)] == ground.rows("gold.rollup_1d", "n", order=())
+    ground.job.fold()
+    assert [(5,)] == ground.rows("gold.rollup_1d", "n", order=())
+    assert [(5,)] == ground.rows("gold.rollup_1m", "n", order=())

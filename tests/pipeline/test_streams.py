@@ -130,3 +130,17 @@ def takes(end: threading.Event) -> None:
 def test_what_fails_a_batch_is_raised_where_the_driver_was_called(tmp_path: Path) -> None:
     with pytest.raises(ZeroDivisionError):
         Runner(lake_of(tmp_path / "lake"), lambda _: None)._follow(Mock(), Mock(side_effect=ZeroDivisionError))
+
+
+@pytest.mark.proves(
+    "PIP-045", part="upkeep changes nothing that a fold under way has read, and runs again when it has ended"
+)
+def test_upkeep_waits_for_the_end_of_a_fold(tmp_path: Path) -> None:
+    runner = Runner(lake_of(tmp_path / "lake"), lambda _: None)
+    upkeep = runner._upkeep = Mock()
+    runner._jobs = {"samples": Mock(is_folding=True), "events": Mock(is_folding=False)}
+    runner._between_batches([])
+    upkeep.turn.assert_not_called()
+    runner._jobs["samples"] = Mock(is_folding=False)
+    runner._between_batches([])
+    upkeep.turn.assert_called_once()

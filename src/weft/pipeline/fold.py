@@ -5,7 +5,7 @@ crash finds this mark and adds nothing twice. Batches not folded yet are in ever
 the rows of silver after the mark.
 """
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, NamedTuple
@@ -95,35 +95,36 @@ class Fold:
     def __init__(self, tables: Tables, about: Mapping[str, str]) -> None:
         self.tables, self.about = tables, about
 
-    def all(self, upto: int) -> None:
-        """Fold every gold table, up to and including batch `upto`."""
-        self.rollups(upto)
+    def pieces(self, upto: int) -> Iterator[None]:
+        """Fold every gold table, up to and including batch `upto`; yields after each commit, where batches may come."""
+        yield from self.rollups(upto)
         Late(self.tables, self.about, upto).count()
+        yield
         self.latest(upto)
+        yield
 
-    def rollups(self, upto: int) -> None:
+    def rollups(self, upto: int) -> Iterator[None]:
         """Fold roll-ups of all widths: files touched by new values are replaced.
 
         A fold that was interrupted between its corrections and its hourly windows is finished with the same batches.
         """
         begun = self.tables.committed(CORRECTIONS)
         if self.tables.committed(ROLLUP_1H) < begun < upto:
-            self.rollups(begun)
+            yield from self.rollups(begun)
         behind: dict[int, list[Table]] = {}
         for table in ROLLUPS:
             behind.setdefault(self.tables.committed(table), []).append(table)
         for mark, same in behind.items():
             if mark < upto:
-                self._roll_up(same, self._of_values(mark, upto), upto)
+                yield from self._roll_up(same, self._of_values(mark, upto), upto)
 
-    def _roll_up(self, behind: list[Table], fresh: "Fresh", upto: int) -> None:
+    def _roll_up(self, behind: list[Table], fresh: "Fresh", upto: int) -> Iterator[None]:
         parts = counted(parts_of(fresh.rows), ROLLUP_1M).persist()
-        try:
-            hours = [row[0] for row in parts.select(file_of(ROLLUP_1M)).distinct().collect()]
-            for table in behind:
-                self._rollup(table, fresh._replace(rows=parts), hours, upto)
-        finally:
-            parts.unpersist()
+        hours = [row[0] for row in parts.select(file_of(ROLLUP_1M)).distinct().collect()]
+        for table in behind:
+            self._rollup(table, fresh._replace(rows=parts), hours, upto)
+            yield
+        parts.unpersist()
 
     def _rollup(self, table: Table, parts: "Fresh", hours: list[str], upto: int) -> None:
         old = self._files_between(table, hours)

@@ -13,8 +13,9 @@ needed.
 
 import json
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from datetime import UTC, datetime
+from itertools import chain
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from weft import __version__
@@ -48,6 +49,7 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 GOLD_EVERY_S: Final = 60.0
+_FOLDED: Final = object()
 USUAL: Final = Limits(ROWS_MAX, SEGMENTS_MAX, is_whole=True)
 """Limit of a batch. Whole segments become files of bronze without a copy."""
 
@@ -118,6 +120,9 @@ class Job:
         self.checkpoint.prove(self.record, self._carried())
         self._folded_at = time.monotonic()
         self.fold_upto = -1
+        """The last batch that is in all gold tables, as far as this driver has folded."""
+        self._folding: Iterator[None] | None = None
+        """The rest of a fold that has begun."""
 
     def _carried(self) -> Carried:
         """How far the tables are, for the comparison with the checkpoint."""
@@ -233,26 +238,62 @@ class Job:
         """Do what is due after a batch that is in all its tables."""
         if self.is_fold_due(time.monotonic()):
             with steps("fold"):
-                self.fold()
+                self.fold_on()
 
     def fold(self) -> None:
-        """Bring the gold tables up to the last batch (PIP-045, PIP-060)."""
-        if self.last_number >= 0:
-            coverage = self._behind(self.last_number)
-            self._coverage = (self.last_number, coverage)
-            self._fold(coverage, max(self.options.clock(), coverage.now))
-        self._folded_at = time.monotonic()
-        self.fold_upto = self.last_number
+        """Bring the gold tables up to the last batch (PIP-045, PIP-060); a fold under way is finished first."""
+        for _ in chain(self._folding or (), self._pieces()):
+            pass
+        self._folding = None
 
-    def _fold(self, coverage: Coverage, now: int) -> None:
-        about = {"weft.version": __version__, "weft.offset": coverage.offset}
-        Counting(self.kind, self.tables, about).bring(coverage, self.last_number, now)
+    def fold_on(self) -> None:
+        """Fold one more gold table: so a batch waits for one table, and not for all."""
+        if self._folding is None:
+            self._folding = self._pieces()
+        if next(self._folding, _FOLDED) is _FOLDED:
+            self._folding = None
+
+    @property
+    def is_folding(self) -> bool:
+        """Whether a fold has begun and not ended: what it has read must stay as it is."""
+        return self._folding is not None
+
+    def _pieces(self) -> Iterator[None]:
+        """Fold up to the last batch as of now, a table each time."""
+        upto = self.last_number
+        if upto >= 0:
+            yield from self._fold(upto)
+            self._count()
+        self._folded_at = time.monotonic()
+        self.fold_upto = upto
+
+    def _fold(self, _upto: int) -> Iterator[None]:
+        """Fold the gold tables that this stream alone has."""
+        yield from ()
+
+    def _count(self) -> None:
+        """Bring `gold.completeness` up to the last batch: only its ranges are known."""
+        coverage = self._now()
+        now = max(self.options.clock(), coverage.now)
+        Counting(self.kind, self.tables, self._folded_as(coverage)).bring(coverage, self.last_number, now)
+
+    def _now(self) -> Coverage:
+        """What is covered by the last batch."""
+        coverage = self._behind(self.last_number)
+        self._coverage = (self.last_number, coverage)
+        return coverage
+
+    def _folded_as(self, coverage: Coverage) -> dict[str, str]:
+        """The properties of every commit of a fold."""
+        return {"weft.version": __version__, "weft.offset": coverage.offset}
 
     def is_fold_due(self, now: float) -> bool:
-        """Whether a fold is due; `now` is monotonic, in seconds.
+        """Whether a fold is due or under way; `now` is monotonic, in seconds.
 
         Without a new batch a fold only updates the age of holes.
         """
+        if self.is_folding:
+            return True
         every_s = self.options.gold_every_s
         if self.fold_upto == self.last_number:
             every_s = max(every_s, GOLD_EVERY_S)
@@ -300,22 +341,18 @@ class SamplesJob(Job):
     def _steps_of(self, number: int, about: Mapping[str, str]) -> Batch:
         return SampleBatch(self.known, number, about, self.rules)
 
-    def _fold(self, coverage: Coverage, now: int) -> None:
-        about = {"weft.version": __version__, "weft.offset": coverage.offset}
-        Fold(self.tables, about).all(self.last_number)
-        super()._fold(coverage, now)
+    def _fold(self, upto: int) -> Iterator[None]:
+        about = self._folded_as(self._now())
+        yield from Fold(self.tables, about).pieces(upto)
         if time.monotonic() - self._judged_at >= JUDGED_EVERY_S:
-            Anomalies(self.tables, about, self.options.mutes).bring(self.last_number)
+            Anomalies(self.tables, about, self.options.mutes).bring(upto)
             self._judged_at = time.monotonic()
 
     def judge(self, since: datetime | None = None) -> None:
         """Look for anomalies in folded values: in fresh ones, or in all since a day (PIP-055)."""
         if self.last_number < 0:
             return
-        coverage = self._behind(self.last_number)
-        self._coverage = (self.last_number, coverage)
-        about = {"weft.version": __version__, "weft.offset": coverage.offset}
-        judge = Anomalies(self.tables, about, self.options.mutes)
+        judge = Anomalies(self.tables, self._folded_as(self._now()), self.options.mutes)
         if since is None:
             judge.bring(self.last_number)
         else:

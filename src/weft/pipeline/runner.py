@@ -3,7 +3,7 @@
 One thread takes batches, stream after stream, on this machine, on a cluster, or through Spark Connect. The job of the
 samples starts at once, with a small batch; the job of another stream starts when the samples have had their first batch
 and its first segment exists. Each stream has its own offsets, so a new stream does not affect the others; one lease
-covers all of them. Gold tables are folded and files are joined between batches. The thread that called `run` takes no
+covers all of them. Between batches one gold table is folded, or files are joined. The thread that called `run` takes no
 batch. It checks that a cluster has executors, and that a batch running at the end does not exceed its time; a batch cut
 off is repeated at the next start.
 """
@@ -186,10 +186,10 @@ class Runner:
         while not self._ending.is_set():
             for name in [name for name in streams if name not in self._jobs and self.lake.drains(name).is_dir()]:
                 self._begin(name, spark, epoch)
-            have_taken = [self._take(job, limits, once=once) for job in self._jobs.values()]
-            self._between_batches()
+            idle = [job for job in self._jobs.values() if not self._take(job, limits, once=once)]
+            self._between_batches(idle)
             is_first, streams, limits = streams != wanted, wanted, USUAL
-            if not (is_first or any(have_taken)) and (once or self._ending.wait(POLL_S)):
+            if not is_first and len(idle) == len(self._jobs) and (once or self._ending.wait(POLL_S)):
                 break
 
     def _take_down_ends(self, wanted: tuple[str, ...]) -> tuple[str, ...]:
@@ -214,12 +214,12 @@ class Runner:
         self.on_batch(done)
         return True
 
-    def _between_batches(self) -> None:
-        """Fold gold tables if nothing arrives any more or a hole has become overdue; then let upkeep run."""
-        for job in self._jobs.values():
+    def _between_batches(self, idle: list[Job]) -> None:
+        """Fold a gold table of each stream that had no batch; then let upkeep run, which never changes what a fold reads."""
+        for job in idle:
             if job.is_fold_due(time.monotonic()):
-                job.fold()
-        if self._upkeep is not None:
+                job.fold_on()
+        if self._upkeep is not None and not any(job.is_folding for job in self._jobs.values()):
             self._upkeep.turn()
 
 
