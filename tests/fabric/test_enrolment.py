@@ -2,6 +2,7 @@
 
 import json
 import os
+import shlex
 import subprocess
 import sys
 import time
@@ -14,6 +15,8 @@ import pytest
 
 from tests.fabric.fabric import FIRST_PORT, FLEET
 from tests.patience import PATIENCE_S
+from weft.base.errors import UserError
+from weft.cli import join, service
 from weft.cli.asking import try_status
 from weft.shell.blocks import free_blocks
 from weft.shell.identity import identity_in
@@ -120,8 +123,7 @@ def written(place: Path) -> Iterator[tuple[str, bytes]]:
             yield str(path.relative_to(place)), path.read_bytes()
 
 
-@pytest.mark.proves("SEC-022", "SEC-023", "SEC-047")
-@pytest.mark.proves("SEC-020", part="weft invite and weft join")
+@pytest.mark.proves("SEC-020", "SEC-022", "SEC-023", "SEC-047")
 def test_two_commands_bring_a_machine_in_and_nothing_that_they_write_holds_a_secret(site: Site) -> None:
     line = site.invite()["token"]
     site.join(line, "a", 0)
@@ -172,3 +174,61 @@ def test_a_root_on_loopback_says_what_to_type_before_it_invites(site: Site) -> N
     assert "weft invite --listen" in said
     said = site.run("invite", "--listen", "192.0.2.7", "--port", str(site.port), expects=4)
     assert "no address of this machine" in said
+
+
+@pytest.mark.prove("a third story of enrolment")
+@pytest.mark.proves("SEC-020", part="`--service`: the unit is installed, enabled and started; its words run the node")
+def test_a_machine_joins_as_a_service_by_one_command(
+    site: Site, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    _as_systemd(tmp_path, monkeypatch)
+    line = str(site.invite()["token"])
+    port = site.others[0]
+    with pytest.raises(UserError, match="--stay"):
+        join.join(line, name="m2", listen="127.0.0.1", port=port, service=True, stay=True)
+    assert 0 == join.join(line, name="m2", listen="127.0.0.1", port=port, service=True)
+    assert "weft-m2.service runs" in capsys.readouterr().out
+    asked = [f"--user {each}" for each in ("daemon-reload", "enable weft-m2.service", "restart weft-m2.service")]
+    assert asked == (tmp_path / "asked").read_text().splitlines()
+    (unit,) = (tmp_path / "config").rglob("weft-m2.service")
+    started = next(line for line in unit.read_text().splitlines() if line.startswith("ExecStart="))
+    site.running.append(subprocess.Popen(shlex.split(started.removeprefix("ExecStart=")), cwd=tmp_path))
+    site.until(lambda: "m2" in site.names(), "the node of the service stands in the tree")
+    assert (tmp_path / "own" / "weft" / "m2" / "keys").is_dir()
+
+
+def test_a_machine_without_systemd_or_a_key_of_a_program_joins_as_no_service(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It is asked before the token is used, which would else be lost."""
+    _as_systemd(tmp_path, monkeypatch)
+    made = {role: token.encode(_token(role)) for role in ("sensor", "reader")}
+    with pytest.raises(UserError, match="reader, which runs no node"):
+        join.join(made["reader"], service=True)
+    monkeypatch.setattr(service, "BOOTED", tmp_path / "none")
+    with pytest.raises(UserError, match="systemd does not run"):
+        join.join(made["sensor"], service=True)
+
+
+def _token(role: str) -> token.Token:
+    return token.Token(
+        role=role,
+        ident=bytes(8),
+        secret=bytes(16),
+        server_key=bytes(32),
+        expires_minutes=1 << 30,
+        endpoints=("127.0.0.1:1",),
+    )
+
+
+def _as_systemd(place: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A user of a machine where systemd runs; what it is asked is written down."""
+    programs = place / "programs"
+    programs.mkdir()
+    (programs / "systemctl").write_text(f'#!/bin/sh\necho "$@" >> {place}/asked\n')
+    (programs / "systemctl").chmod(0o755)
+    monkeypatch.setattr(service, "BOOTED", place)
+    monkeypatch.setattr(os, "geteuid", lambda: 1_000)
+    monkeypatch.setenv("PATH", f"{programs}:{os.environ['PATH']}")
+    monkeypatch.setenv("XDG_CONFIG_HOME", str(place / "config"))
+    monkeypatch.setenv("XDG_STATE_HOME", str(place / "own"))

@@ -13,6 +13,7 @@ from weft import __version__
 from weft.base.endpoints import endpoint_of, host_of, port_of
 from weft.base.errors import PeerError, UserError
 from weft.base.settings import is_plain_name
+from weft.cli import service as service_commands
 from weft.cli.kit.options import Flag
 from weft.cli.up import become, read_schemas, text_of
 from weft.shell.blocks import free_blocks
@@ -40,6 +41,7 @@ def join(  # tidy: each is an option of the command line
     port: int | None = None,
     state: Path | None = None,
     stay: Flag = False,
+    service: Flag = False,
 ) -> int:
     """Bring this machine into a fabric: makes its keys, joins, writes its file and runs the node until Ctrl-C.
 
@@ -55,10 +57,13 @@ def join(  # tidy: each is an option of the command line
         port: first of its ten ports; default: 27500, or the next block that is free.
         state: directory of keys, journal and identity (~/.local/state/weft/joined/NAME).
         stay: join, and start nothing.
+        service: let systemd run the node, now and after each start of the machine: as weft service install does, for root as a
+            service of the system with its state in /var/lib/weft, for others as one of the user.
     """
     read = token_of(token)
     called = name if name is not None else own_name()
-    place = (state or default_state(called)).absolute()
+    places = _service_places(read, has_more=stay or state is not None) if service else None
+    place = (state or (places.state / called if places else default_state(called))).absolute()
     document = _document_of(file)
     host = listen if listen is not None else _address_towards(read)
     welcome = _enrol(read, called, place, host)
@@ -79,13 +84,23 @@ def join(  # tidy: each is an option of the command line
     _overlay(document, "security", {"mode": "curve"})
     _place(document, host, welcome.parents)
     path = _write_file(place, document)
-    print(
-        f"joined {welcome.fabric} as {called} at {endpoint_of(host, first)}; from now on: weft up {path}",
-        file=sys.stderr,
-    )
+    then = "" if places else f"; from now on: weft up {path}"
+    print(f"joined {welcome.fabric} as {called} at {endpoint_of(host, first)}{then}", file=sys.stderr)
+    if places:
+        return service_commands.install(path, mine=places.is_mine)
     if not stay:
         become(document)
     return 0
+
+
+def _service_places(token: Token, *, has_more: bool) -> service_commands.Places:
+    """Where systemd finds the service of whoever types this; asked before the token is used. UserError."""
+    if has_more:
+        text = "--service starts the node, with its state where services have it"
+        raise UserError("usage", text, "without --stay and --state; or weft service install FILE later")
+    if token.role not in NODES:
+        raise UserError("usage", f"this token is for a {token.role}, which runs no node", "the same without --service")
+    return service_commands.own_places()
 
 
 def init(*, name: str | None = None, state: Path | None = None, fleet: str = "weft", json: Flag = False) -> int:

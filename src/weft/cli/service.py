@@ -62,6 +62,13 @@ def places_of(stage: Path | None, *, is_mine: bool) -> Places:
     return Places(units, settings, state, is_mine=False, is_staged=stage is not None)
 
 
+def own_places() -> Places:
+    """Where a service of whoever types this goes: for root into the system, else among his own. UserError if systemd runs none here."""
+    places = places_of(None, is_mine=bool(os.geteuid()))
+    _ready(places)
+    return places
+
+
 @app.command
 def install(  # tidy: each is an option of the command line
     file: Path | None = None,
