@@ -22,7 +22,7 @@ from weft.base.records import Stream, StreamRecord
 from weft.lake.layout import Layout
 from weft.lake.segments import append_segment, open_lake
 from weft.pipeline.check import Check
-from weft.pipeline.delta import PARQUET, made_by_us, named
+from weft.pipeline.delta import PARQUET, data_file, made_by_us
 from weft.pipeline.logdigests import note_commits
 from weft.pipeline.tables import BRONZE_MESSAGES
 
@@ -50,7 +50,7 @@ def filled(root: Path) -> Layout:
     actions: list[AddAction | RemoveAction] = []
     for number, part in enumerate(rows):
         pq.write_table(part, table / f"{number}.parquet", **PARQUET)
-        told = named(table, BRONZE_MESSAGES, table / f"{number}.parquet")
+        told = data_file(table, BRONZE_MESSAGES, table / f"{number}.parquet")
         actions.append(AddAction(told.path, told.size, {}, 1, True, told.statistics))
     delta.create_write_transaction(actions, "append", delta.schema(), [], commit_properties=made_by_us())
     note_commits(lake, BRONZE_MESSAGES, -1)

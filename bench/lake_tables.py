@@ -26,7 +26,7 @@ from deltalake.transaction import AddAction, RemoveAction
 
 from weft.lake.layout import Layout
 from weft.lake.segments import open_lake
-from weft.pipeline.delta import configuration_of, named
+from weft.pipeline.delta import configuration_of, data_file
 from weft.pipeline.tables import SAMPLES
 from weft.pipeline.upkeep import compact
 from weft.pipeline.upkeep.log import exchange, live_files, opened
@@ -70,7 +70,7 @@ class Ours:
     def append(self, batch: int, rows: pa.Table) -> None:
         path = self.root / f"day={DAY}" / f"b{batch:010d}-x-0000.parquet"
         pq.write_table(rows.drop_columns("day"), path, compression="zstd", compression_level=1, store_schema=False)
-        file = named(self.root, SAMPLES, path)
+        file = data_file(self.root, SAMPLES, path)
         add = AddAction(file.path, file.size, file.partition, 1, True, stats=file.statistics)
         self._transact([add], batch)
 

@@ -81,7 +81,7 @@ class BronzeJob(Job):
 class SilverBatch(SampleBatch):
     """A batch that ends behind silver."""
 
-    def _beyond(self, *_: object) -> int:
+    def _after_silver(self, *_: object) -> int:
         return 0
 
 

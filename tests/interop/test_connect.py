@@ -127,7 +127,7 @@ def test_a_server_that_goes_away_ends_the_driver_and_nothing_is_doubled(server: 
     server.process.send_signal(signal.SIGKILL)
     _, told = driver.communicate(timeout=PATIENCE_S)
     assert 3 == driver.returncode, told[-3000:]
-    assert b"answers no more" in told
+    assert b"does not answer any more" in told
     done(run(tmp_path, lake.root))
     verdict = Check(lake).run()
     assert ("equal", ROWS) == (verdict.state, verdict.rows["silver.samples"])

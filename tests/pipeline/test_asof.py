@@ -128,7 +128,7 @@ def test_a_node_is_found_by_the_name_that_the_tree_gives_it(tmp_path: Path) -> N
     said = [applied(A, 2.5, 2), applied(B, 3.5, 3, origin=B), applied("c" * 32, 5.5, 5, origin="c" * 32, start=9)]
     lake = made(tmp_path, tree, said)
     assert [2, 3, 5, 2] == [at(lake, *asked)[0] for asked in ((5, "web-1"), (5, "top"), (6, "web-1"), (6, A))]
-    assert "said for the first time" in refused(tmp_path, 2, "web-1").text
+    assert "first reported" in refused(tmp_path, 2, "web-1").text
     assert refused(tmp_path, 6, "web").try_this.endswith("it knows of: web-1, top")
 
 
@@ -156,7 +156,7 @@ def test_what_cannot_be_answered_is_said_in_words(tmp_path: Path) -> None:
     early = refused(tmp_path, 0.5)
     first = instant(1).isoformat()
     assert ("too-early", f"--at {first}") == (early.code, early.try_this)
-    assert f"the first write that the lake has was made at {first}" in early.text
+    assert f"the first write in the lake was made at {first}" in early.text
     assert "has events" in refused(tmp_path, node="s1").text
     put(lake, EVENTS, *SAID)
     early = refused(tmp_path, 1.1, "s1")

@@ -139,7 +139,7 @@ def test_a_process_of_sparks_that_is_gone_is_a_sentence(monkeypatch: pytest.Monk
     monkeypatch.setattr(runner, "answers", lambda _: False)
     remote = runner._lost(session, Options(remote="sc://h:1"))
     assert remote is not None
-    assert "sc://h:1 answers no more" == remote.text
+    assert "sc://h:1 does not answer any more" == remote.text
 
 
 def test_what_is_leashed_ends_with_its_parent(tmp_path: Path) -> None:

@@ -16,7 +16,7 @@ from weft.base.errors import OurFault, UserError
 from weft.lake.layout import Layout
 from weft.pipeline import batch, sampled
 from weft.pipeline.delta import LeaseLost, Tables
-from weft.pipeline.marks import said
+from weft.pipeline.marks import commits_of
 from weft.pipeline.runner import refuse_odd
 from weft.pipeline.tables import BRONZE_SAMPLES, EDGES, SAMPLES, VALUES
 from weft.pipeline.transforms.samples import to_samples
@@ -36,7 +36,7 @@ def test_a_batch_is_one_transaction_per_table_that_says_what_it_is(ground: Groun
         (commit, *_) = handle.history(1)
         assert ("0", "3", "1") == (commit["weft.batch"], commit["weft.rows"], commit["weft.lease"])
         assert {"at", "vec", "o", "v"} <= json.loads(commit["weft.offset"]).keys()
-        assert ground.job._behind(0).covered.digest() == commit["weft.vec"]
+        assert ground.job._state_after(0).covered.digest() == commit["weft.vec"]
         assert 0 == tables.committed(table)
         assert 1 == handle.transaction_version("weft.lease/samples")
         assert (1, 2) == handle.protocol()[:2]
@@ -190,7 +190,7 @@ def test_a_lake_in_a_directory_with_a_name_of_its_own(spark: SparkSession, tmp_p
     assert [(2, 3), (3, 4), (4, 5)] == ground.pairs()
     assert 3 == sum(n for (n,) in ground.rows("gold.rollup_1d", "n"))
     handle = DeltaTable(ground.lake.table("silver", "samples"))
-    assert [1, 0] == [one.batch for one in said(handle) if one.batch is not None]
+    assert [1, 0] == [one.batch for one in commits_of(handle) if one.batch is not None]
 
 
 @pytest.mark.parametrize("name", ["a[b]", "50%", "a*", "a{b}", "what?", "no. #1", "a\nb"])

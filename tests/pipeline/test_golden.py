@@ -17,7 +17,7 @@ from weft.lake.segments import append_segment
 from weft.pipeline.check import Check
 from weft.pipeline.job import Done, Job, SamplesJob
 from weft.pipeline.kinds import KINDS
-from weft.pipeline.marks import said
+from weft.pipeline.marks import commits_of
 from weft.pipeline.mending.repair import repair
 from weft.pipeline.tables import ALL
 
@@ -91,4 +91,4 @@ def one_commit_for_new_columns(lake: Layout, name: str) -> None:
     if DeltaTable.is_deltatable(str(lake.table(table.layer, table.name))):
         handle = DeltaTable(lake.table(table.layer, table.name))
         assert {field.name for field in handle.schema().fields} == set(table.schema.names)
-        assert 1 >= sum(entry.what == "ADD COLUMN" for entry in said(handle))
+        assert 1 >= sum(entry.what == "ADD COLUMN" for entry in commits_of(handle))

@@ -294,7 +294,7 @@ def contradicted_samples_not_told(patch: pytest.MonkeyPatch) -> None:
 
 
 def replaced_values_added(patch: pytest.MonkeyPatch) -> None:
-    patch.setattr(Recomputed, "kept", lambda _, windows: windows)
+    patch.setattr(Recomputed, "other_windows", lambda _, windows: windows)
 
 
 BUGS = (natural_duplicates_kept, divided_pairs_kept, contradicted_samples_not_told, replaced_values_added)

@@ -135,7 +135,7 @@ def goes_on(ground: Ground) -> None:
 
 @pytest.mark.proves("PIP-025")
 def test_a_lost_checkpoint_is_begun_anew_where_the_tables_stand(later: Ground) -> None:
-    known = later.work._behind(1)
+    known = later.work._state_after(1)
     killed_after(later, "silver")
     forget_all(later)
     with pytest.raises(UserError) as refused:
@@ -144,7 +144,7 @@ def test_a_lost_checkpoint_is_begun_anew_where_the_tables_stand(later: Ground) -
     done = repaired(later)
     assert (1, {"bronze.samples": 2, "silver.samples": 2}) == (done.batch, done.taken_back)
     assert 2 == later.work.record.base
-    again = later.work._behind(1)
+    again = later.work._state_after(1)
     assert (known.covered, known.known, known.hollow, known.ends, known.offset) == (
         again.covered, again.known, again.hollow, again.ends, again.offset,
     )  # fmt: skip

@@ -88,8 +88,8 @@ def test_numbers_are_taken_from_the_tables_where_manifests_say_others(
     kind = KINDS["samples"]
     before = known(lake, kind, 1)
     mending = Repair(lake, kind, 9, 1)
-    real = mending._behind
-    monkeypatch.setattr(mending, "_behind", lambda asked: real(asked)._replace(vec="0" * 32))
+    real = mending._last_common
+    monkeypatch.setattr(mending, "_last_common", lambda asked: real(asked)._replace(vec="0" * 32))
     assert 1 == mending.run("to see").batch
     after = known(lake, kind, 1)
     assert (before.covered, before.known) == (after.covered, after.known)

@@ -104,7 +104,7 @@ def test_a_view_of_which_nothing_is_made_yet_says_what_makes_it(tmp_path: Path) 
     put(lake, SERIES, *SERIES_ROWS)
     with pytest.raises(UserError) as refused:
         asked(lake, "SELECT * FROM hourly")
-    assert f"weft lake run --lake {lake.root}; it makes gold.rollup_1h, of which gold.hourly is made" == (
+    assert f"weft lake run --lake {lake.root}; it makes gold.rollup_1h, from which gold.hourly is computed" == (
         refused.value.try_this
     )
 

@@ -41,7 +41,7 @@ def test_a_file_becomes_rules(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("lines", "told"),
     [
-        ('name = "a b"\nwhen = "true"', "or it is none"),
+        ('name = "a b"\nwhen = "true"', "or it is not a name"),
         ('name = "hot"\nwhen = "true"', "two rules have this name"),
         ('name = "x"\nwhen = "true"\nstream = "sample"', "there is no stream 'sample'"),
         ('name = "x"\nwhen = "true"\nstream = "events"\nthen = "flag"', "only samples carry flags"),
@@ -62,14 +62,14 @@ REFUSED = {
     "value_long": "FILTER_NOT_BOOLEAN",
     "sum(value_long) > 1": "invalid expressions: sum",
     "row_number() over (order by lsn) = 1": "WINDOW_FUNCTION",
-    "rand() > 0.5": "tomorrow",
-    "uuid() = 'a'": "tomorrow",
-    "at_ns > 1000000000 * unix_timestamp()": "CurrentTimestamp may say something else",
-    "current_date() > '2026-01-01'": "CurrentDate may say",
-    "current_user() = 'joe'": "CurrentUser may say",
-    "value_long > (select max(id) from range(3))": "ScalarSubquery may say",
-    "reflect('java.lang.Math', 'abs', 1) = '1'": "tomorrow",
-    "input_file_name() = 'a'": "tomorrow",
+    "rand() > 0.5": "for the same row later",
+    "uuid() = 'a'": "for the same row later",
+    "at_ns > 1000000000 * unix_timestamp()": "CurrentTimestamp may give another result",
+    "current_date() > '2026-01-01'": "CurrentDate may give",
+    "current_user() = 'joe'": "CurrentUser may give",
+    "value_long > (select max(id) from range(3))": "ScalarSubquery may give",
+    "reflect('java.lang.Math', 'abs', 1) = '1'": "for the same row later",
+    "input_file_name() = 'a'": "for the same row later",
 }
 
 
@@ -90,7 +90,7 @@ def test_spark_reads_every_rule_before_the_first_row(spark: SparkSession, tmp_pa
     assert "true" == spark.conf.get("spark.sql.ansi.enabled")
     runner = Runner(Layout(tmp_path), lambda _: None)
     runner.options = runner.options._replace(rules=Rules((Rule("mine", "rand() > 0.5"),)))
-    with pytest.raises(UserError, match="tomorrow"):
+    with pytest.raises(UserError, match="for the same row later"):
         runner._run(spark, 1, once=True)
 
 

@@ -10,7 +10,7 @@ spark = weft.session()                                    # or a session of your
 weft.table(spark, "./lake", "silver.samples", since="2026-11-01").groupBy("node").count().show()
 weft.arrow("./lake", "completeness").to_pandas()          # the same without Spark and Java
 weft.ask("./lake", "SELECT node, missing FROM completeness", as_of="2026-11-21T12:00Z")   # what `weft sql` answers
-weft.segments(spark, "./lake", "samples", since="2026-11-21T12:00Z")   # what is not in tables yet, too
+weft.segments(spark, "./lake", "samples", since="2026-11-21T12:00Z")   # as received, also what is in no table yet
 ```
 """
 

@@ -1,4 +1,4 @@
-"""Which records of which machine are not in the lake, since when and why (PIP-060..062): out of `gold.completeness`.
+"""Which records of which machine are not in the lake, since when and why (PIP-060..062), read from `gold.completeness`.
 
 A machine is identified by its UUID; its name comes from the fleet's configuration, if the lake has that. Records that
 are drained but not yet in the tables are counted too, because they may be the missing ones.
@@ -22,7 +22,7 @@ FROM gold.completeness ORDER BY stream, node, origin, era
 """
 OPEN: Final = ("filling", "missing")
 """States in which records are still expected, or overdue."""
-SHOWN: Final = 8  # ranges listed in one sentence
+SHOWN: Final = 8  # ranges in one sentence; of more, it says that there are more
 
 
 class Account(NamedTuple):
@@ -52,25 +52,25 @@ class Account(NamedTuple):
         """The machine, the stream, and the start (era)."""
         which = "" if self.era is None else f" (epoch {self.era})"
         if self.era is not None and self.stream != "configuration":
-            which = f" (start of {_told(_instant(self.era))})"
+            which = f" (start of {_stamp(_instant(self.era))})"
         return f"{self.name} {self.stream}{which}"
 
     def sentences(self) -> list[str]:
         """The report about it in sentences; empty if it is complete."""
-        told = []
+        sentences = []
         if self.missing_ranges:
             count = f"{_ranges(self.missing_ranges)} ({self.missing:,} of {self.expected:,})"
-            told.append(f"{self.who} {'waits for' if self.state == 'filling' else 'lacks'} {count}{self._since()}")
-        told += [f"{self.who} has lost {_span(first, last)}: {why}" for first, last, why in self.lost_ranges]
+            sentences.append(f"{self.who} {'waits for' if self.state == 'filling' else 'lacks'} {count}{self._since()}")
+        sentences += [f"{self.who} has lost {_span(first, last)}: {why}" for first, last, why in self.lost_ranges]
         if self.state == "silent" and self.last_received is not None:
-            last = _told(self.last_received)
-            told.append(
+            last = _stamp(self.last_received)
+            sentences.append(
                 f"{self.who} is silent since {last}: what it has made since then, if anything, nobody here can know"
             )
-        return told
+        return sentences
 
     def _since(self) -> str:
-        since = _told(min(since for _, _, since in self.missing_ranges))
+        since = _stamp(min(since for _, _, since in self.missing_ranges))
         if self.closed:
             return ": that start is over and did not bring them, and nobody has announced a loss"
         return f", since {since}, when later ones were here; nobody has announced a loss"
@@ -93,8 +93,8 @@ class Accounts(NamedTuple):
 def accounts(lake: Path | str, *, node: str | None = None, stream: str | None = None) -> Accounts:
     """What is missing from a lake: of one machine (name or UUID) or all, in one stream or all.
 
-    UserError `no-lake`, `no-stream`, `no-completeness` if no job has counted yet, `no-node`, whose text names some
-    nodes.
+    UserError `no-lake`; `no-stream`; `no-completeness` if no job has counted yet; `no-node`, which names nodes that the
+    lake knows.
     """
     if stream is not None and stream not in STAGES:
         raise UserError("no-stream", f"there is no stream {stream!r}", f"--stream: {', '.join(STAGES)}")
@@ -120,8 +120,8 @@ def _account(row: dict[str, Any], names: dict[str, str]) -> Account:
     name = names.get(origin, node)
     holes = [(hole["first"], hole["last"], hole["since"]) for hole in row.pop("missing_ranges")]
     losses = [(loss["first"], loss["last"], loss["why"]) for loss in row.pop("lost_ranges")]
-    meant = [loss for loss in losses if loss[2] != ERASED and not loss[2].startswith(FILTERED)]
-    return Account(name=name, missing_ranges=holes, lost_ranges=meant, **row)
+    unwanted = [loss for loss in losses if loss[2] != ERASED and not loss[2].startswith(FILTERED)]
+    return Account(name=name, missing_ranges=holes, lost_ranges=unwanted, **row)
 
 
 def _span(first: int, last: int) -> str:
@@ -142,5 +142,5 @@ def _instant(microseconds: int) -> datetime:
     return datetime(1970, 1, 1, tzinfo=UTC) + timedelta(microseconds=microseconds)
 
 
-def _told(instant: datetime) -> str:
+def _stamp(instant: datetime) -> str:
     return f"{instant.astimezone(UTC):%Y-%m-%dT%H:%M:%SZ}"

@@ -1,11 +1,11 @@
 """Adopts segments as files of bronze without copying a byte (LAK-040, PIP-101).
 
 A segment has all columns of bronze except two: the day, which is part of the table's path, and the batch, which was
-unknown when it was drained. It gets a second name (a hard link) below the table, with batch and digest, and a
-transaction names it like any other file. When retention deletes the segment, the table's name stays.
+unknown when it was drained. The file gets a second name (a hard link) in the table, with batch and digest, and a
+transaction adds it like any other file. When retention deletes the segment, the table's name stays.
 
-`batch` is null in such a file, and its bounds in the log are those of its batch. Readers in this package take it from
-the file's name (`batch_in_name`), until compaction writes it into the rows. Spark copies what cannot be adopted: a
+`batch` is null in the rows of such a file; the statistics in the log state it all the same. Readers in this package take
+it from the file's name (`batch_in_name`), until compaction writes it into the rows. Spark copies what cannot be adopted: a
 segment of an earlier version, one that is taken only in part, one whose rows arrived on several days, and every segment
 if the lake's file system has no hard links.
 """
@@ -30,21 +30,21 @@ ARRIVED: Final = "received_ns"
 
 
 def adopted(tables: Tables, table: Table, slices: Sequence[Slice], batch: int) -> tuple[list[DataFile], list[Slice]]:
-    """The files of bronze made from segments, not committed yet, and the slices that must be copied. Raises OSError."""
+    """The adopted segments as files that are not committed yet, and the slices that must be copied. Raises OSError."""
     attempt = f"b{batch:010d}-{uuid.uuid4().hex}"
     files: list[DataFile] = []
-    left: list[Slice] = []
+    to_copy: list[Slice] = []
     for number, piece in enumerate(slices):
         file = _adopt(tables.path(table), table, piece, batch, f"{attempt}-{number:04d}") if piece.is_whole else None
         if file is None:
-            left.append(piece)
+            to_copy.append(piece)
         else:
             files.append(file)
-    return files, left
+    return files, to_copy
 
 
 def _adopt(root: Path, table: Table, piece: Slice, batch: int, name: str) -> DataFile | None:
-    """Link one segment below the table; None if that is impossible."""
+    """Link one segment into the table; None if that is impossible."""
     import pyarrow.parquet as pq
 
     footer = pq.read_metadata(piece.path)
@@ -54,21 +54,20 @@ def _adopt(root: Path, table: Table, piece: Slice, batch: int, name: str) -> Dat
     path = f"{table.partition}={day}/{name}.{piece.sha256[:DIGITS]}.parquet"
     (root / path).parent.mkdir(exist_ok=True)
     try:
-        os.utime(
-            piece.path
-        )  # otherwise vacuum would delete it as old: the file was drained long ago, and no version names it yet
+        # Until the commit no version names the file, and vacuum deletes such files if they are old: make it new.
+        os.utime(piece.path)
         os.link(piece.path, root / path)
     except OSError:
         return None
-    told = statistics_of(footer, table.statistics())
-    told["minValues"]["batch"] = told["maxValues"]["batch"] = batch
-    return DataFile(path, piece.bytes, {str(table.partition): str(day)}, footer.num_rows, json.dumps(told))
+    statistics = statistics_of(footer, table.statistics())
+    statistics["minValues"]["batch"] = statistics["maxValues"]["batch"] = batch
+    return DataFile(path, piece.bytes, {str(table.partition): str(day)}, footer.num_rows, json.dumps(statistics))
 
 
 def _day_of(footer: Any) -> date | None:
-    """The UTC day on which all rows of a segment arrived.
+    """The UTC day on which all rows of a segment arrived; None if there are several days.
 
-    None if there are several, or if it lacks columns of bronze.
+    None, too, if the segment lacks columns of bronze: then it cannot be adopted.
     """
     columns = [footer.schema.column(place).name for place in range(footer.num_columns)]
     if not {column.name for column in PLACES} <= set(columns):

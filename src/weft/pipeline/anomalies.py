@@ -1,8 +1,8 @@
 """Writes `gold.anomalies` (PIP-055): hours with fresh values are judged again, at most every ten minutes.
 
 `weft.pipeline.transforms.anomalies` says what an hour is compared with. Of the last six hours, those with values of new
-batches and their neighbours are judged, because an anomaly can begin in one hour and end in the next; their rows are
-replaced. Values that arrive later, and older hours whose usual values have changed since, are judged by `weft lake
+batches and the hours beside them are judged, because an anomaly can begin in one hour and end in the next. Their rows in
+the table are replaced. Values that arrive later, and older hours whose usual values have changed since, are judged by `weft lake
 anomalies --judge --since DAY`.
 """
 
@@ -29,17 +29,20 @@ from weft.pipeline.transforms.anomalies import (
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame
 
-EVERY_S: Final = 600.0
+EVERY_S: Final = 600.0  # between two judgements
 HOUR: Final = timedelta(hours=1)
-BACK: Final = timedelta(hours=6)  # an hour is compared with its week: 2,000 means of each series
-COMPARED: Final = timedelta(days=7)
+BACK: Final = timedelta(hours=6)  # older hours cost as much each: they are compared with 2,000 means of each series
+COMPARED: Final = timedelta(days=7)  # time before an hour that says what is usual
 DAY: Final = timedelta(days=1)
 _BACK_SQL: Final = f"interval {BACK // HOUR} hours"
 _EVER_SQL: Final = "interval 100000 days"
 
 
 class Anomalies:
-    """Judges hours. Roll-ups and `gold.latest` must already be folded up to the requested batch."""
+    """Judges hours. Roll-ups and `gold.latest` must already be folded up to the requested batch.
+
+    `about` is written into each commit.
+    """
 
     def __init__(self, tables: Tables, about: Mapping[str, str], mutes: Sequence[MuteTable] = ()) -> None:
         self.tables, self.about, self.mutes = tables, about, mutes
@@ -65,7 +68,7 @@ class Anomalies:
             day += DAY
 
     def _judge(self, hours: "DataFrame", number: int) -> None:
-        """Replace the table's rows for these hours; its mark is then `number`."""
+        """Replace the table's rows for these hours; the commit carries the batch `number`."""
         judged = hours.coalesce(1).persist()
         try:
             first, last = judged.agg(F.min("hour"), F.max("hour")).collect()[0]
@@ -73,12 +76,12 @@ class Anomalies:
                 self.tables.mark(ANOMALIES, number, self.about)
                 return
             start, end = first.astimezone(UTC), last.astimezone(UTC) + HOUR
-            found = anomalies(self._found(judged, (start, end)), judged, number)
+            found = anomalies(self._find(judged, (start, end)), judged, number)
             self._replace(heard(found, self.tables.read(SERIES), self._is_muted()), judged, (start, end), number)
         finally:
             judged.unpersist()
 
-    def _found(self, judged: "DataFrame", when: tuple[datetime, datetime]) -> "DataFrame":
+    def _find(self, judged: "DataFrame", when: tuple[datetime, datetime]) -> "DataFrame":
         before = (when[0] - COMPARED, when[1])
         minutes, hours = (self._between(table, "window_start", before) for table in (ROLLUP_1M, ROLLUP_1H))
         rows = stretches(minutes.where(F.col("window_start") >= F.lit(when[0])), bands(minutes, judged))
@@ -116,7 +119,7 @@ class Anomalies:
 
 
 def muted_by(mute: MuteTable) -> "Column":
-    """Whether the user has muted anomalies of this row, judged by its config_name and the labels of its series."""
+    """A condition: the row is muted. It compares node, config_name and kind, and the labels of the series."""
     wanted = {"node": mute.node, "config_name": mute.config_name, "kind": mute.kind}
     fits = [F.col(name) == value for name, value in wanted.items() if value]
     fits += [F.col("labels")[name] == value for name, value in mute.labels.items()]

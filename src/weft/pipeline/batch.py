@@ -6,9 +6,9 @@ quarantine   what silver refuses, with the reason
 silver       each number once
 ```
 
-Each step is one Delta transaction that names the batch; a step whose table has the batch already is skipped. So what is
-repeated after a crash ends in the same tables: its inputs are segments (immutable) and the coverage before the batch
-(kept). What differs from stream to stream stands in `kinds`; batches of samples do more (`sampled`).
+Each step is one Delta transaction that names the batch; a step is skipped if its table already has the batch. So a batch
+that is repeated after a crash makes the same tables: its inputs are segments (immutable) and the coverage before the batch
+(saved). What differs from stream to stream stands in `kinds`; batches of samples do more (`sampled`).
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -44,11 +44,12 @@ from weft.pipeline.transforms.quality import explained, judged, ruled
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
-ROWS_PER_TASK: Final = 250_000  # rows; a smaller batch is one task, and each table gets one file
-SMALL_ROWS_MAX: Final = 50_000  # rows; up to this size the fixed cost of a Spark job exceeds the cost of its rows
-SHIFTS: Final = (62, 20, 12, 8)  # possible widths of number buckets, widest first
-RANGES_PER_BUCKET_MAX: Final = 16
-BUCKETS_MAX: Final = 200_000
+ROWS_PER_TASK: Final = 250_000  # a smaller batch is one task, and each table gets one file
+SMALL_ROWS_MAX: Final = 50_000  # up to this size the fixed cost of a Spark job exceeds the cost of its rows
+# A join finds the ranges that contain a number by its bucket, which is `number >> shift`. These are the possible shifts.
+SHIFTS: Final = (62, 20, 12, 8)
+RANGES_PER_BUCKET_MAX: Final = 16  # of one origin; a row is compared with each of them
+BUCKETS_MAX: Final = 200_000  # rows of the smaller side of that join
 
 
 class Counts(NamedTuple):
@@ -57,9 +58,9 @@ class Counts(NamedTuple):
     rows: int
     refused: int
     spread: int
-    """Error rows that represent several numbers."""
+    """Error rows that stand for several numbers each."""
     new: int = 0
-    """Rows of series whose definition is unknown."""
+    """Rows of series whose definition is not in `silver.series` yet."""
 
 
 class Outcome(NamedTuple):
@@ -82,9 +83,9 @@ class Batch:
         self.mark = batch_mark(number)
         self._persisted: list[DataFrame] = []
         self.is_plain = True
-        """Whether a row becomes a row of silver by itself."""
-        self._tried: list[DataFile] | None = None
-        """What silver takes, already written by the pass that counted; None: something else has come out."""
+        """True: a row of silver depends on its own row of bronze alone. False if the batch has rows of datasets."""
+        self._silver_files: list[DataFile] | None = None
+        """The files for silver, if the pass that counted has written them already; else None."""
 
     def run(self, intake: Intake, plan: Plan, coverage: Coverage, steps: Steps) -> Outcome:
         """Do all steps between coverage and progress of the batch, and add the refused numbers to `coverage`.
@@ -95,7 +96,7 @@ class Batch:
         self.is_small = intake.rows <= SMALL_ROWS_MAX
         try:
             if not intake.rows:
-                return Outcome(0, 0, 0, 0, self._beyond(None, plan, coverage, steps))
+                return Outcome(0, 0, 0, 0, self._after_silver(None, plan, coverage, steps))
             return self._run_rows(intake, plan, coverage, steps)
         finally:
             for frame in self._persisted:
@@ -109,14 +110,14 @@ class Batch:
             repeated = 0 if duplicates is None else duplicates.count()
             refused = fresh.where("reason is not null") if counts.refused else None
             accepted = fresh.where("reason is null") if counts.refused else fresh
-            odd = None if duplicates is None else self._changed(duplicates, accepted, plan)
-            quarantined, changed = self._quarantine(refused, odd, coverage)
-        accepted, again = self._told_before(accepted, steps)
-        repeated += again
+            contradicting = None if duplicates is None else self._changed(duplicates, accepted, plan)
+            quarantined, changed = self._quarantine(refused, contradicting, coverage)
+        accepted, twins = self._without_twins(accepted, steps)
+        repeated += twins
         with steps("silver"):
-            made = self._made(accepted, plan)
+            made = self._to_silver(accepted, plan)
             silver, made = self._silver(made, counts.rows - quarantined - (repeated - changed))
-        values = self._beyond(made, plan, coverage, steps)
+        values = self._after_silver(made, plan, coverage, steps)
         return Outcome(counts.rows, silver, repeated - changed, quarantined, values)
 
     # Bronze, and what one pass over its rows counts.
@@ -170,7 +171,7 @@ class Batch:
             return counted(rows)
         seen = Observation()
         good = rows.observe(seen, *_counters(is_new="is_new" in rows.columns)).where("reason is null")
-        self._tried = self._write(self.kind.silver, self._made(good, plan))
+        self._silver_files = self._write(self.kind.silver, self._to_silver(good, plan))
         return Counts(**seen.get)
 
     # Deduplication: each number is kept once.
@@ -181,7 +182,7 @@ class Batch:
         """Fresh rows and duplicates; None in place of duplicates if the ranges prove that there are none."""
         if intake.is_disjoint and not plan.repeated and not counts.spread:
             return rows, None
-        self._tried = None
+        self._silver_files = None
         numbered = self._keep(dedup.numbered(rows))
         first, copies = numbered.where("copy = 1"), numbered.where("copy > 1")
         if not plan.repeated:
@@ -202,12 +203,14 @@ class Batch:
             )
             before = self.tables.read(self.kind.silver, files).where(F.col("batch") < self.number)
             held = held.unionByName(dedup.within(before, ranges, shift))
-        odd = dedup.changed(duplicates, held, self.kind.said(), self.kind.kept())
-        return odd.withColumn("reason", F.lit("changed"))
+        contradicting = dedup.changed(duplicates, held, self.kind.bronze_hash(), self.kind.silver_hash())
+        return contradicting.withColumn("reason", F.lit("changed"))
 
-    def _quarantine(self, refused: "DataFrame | None", odd: "DataFrame | None", coverage: Coverage) -> tuple[int, int]:
+    def _quarantine(
+        self, refused: "DataFrame | None", contradicting: "DataFrame | None", coverage: Coverage
+    ) -> tuple[int, int]:
         """Write the quarantine; returns how many rows it got, and how many of these are only `changed`."""
-        both = [frame for frame in (refused, odd) if frame is not None]
+        both = [frame for frame in (refused, contradicting) if frame is not None]
         if not both:
             return 0, 0
         rows = both[0] if len(both) == 1 else both[0].unionByName(both[1])
@@ -218,11 +221,11 @@ class Batch:
 
     # Silver.
 
-    def _told_before(self, accepted: "DataFrame", _: Steps) -> "tuple[DataFrame, int]":
-        """The rows that silver takes, and how many rows silver already has under other numbers."""
+    def _without_twins(self, accepted: "DataFrame", _: Steps) -> "tuple[DataFrame, int]":
+        """The rows without those whose content silver already has under another number; and how many those are."""
         return accepted, 0
 
-    def _made(self, accepted: "DataFrame", _: Plan) -> "DataFrame":
+    def _to_silver(self, accepted: "DataFrame", _: Plan) -> "DataFrame":
         """The rows in silver's columns."""
         return self.kind.to_silver(accepted)
 
@@ -230,34 +233,34 @@ class Batch:
         """Write silver; returns the number of rows and the rows. Rows of a large batch are read back from silver."""
         if self._is_done(self.kind.silver):
             return self.tables.rows_of_batch(self.kind.silver, self.number), samples
-        files = self._write(self.kind.silver, samples) if self._tried is None else self._tried
+        files = self._write(self.kind.silver, samples) if self._silver_files is None else self._silver_files
         made = sum(file.rows for file in files)
         self._check(made == expected, f"{expected} rows left for silver, {made} written")
-        also = self._corrected()
-        self.tables.commit(self.kind.silver, self.number, [*files, *also.add], self.about, remove=also.remove)
+        replaced = self._corrected()
+        self.tables.commit(self.kind.silver, self.number, [*files, *replaced.add], self.about, remove=replaced.remove)
         if self.is_small or not self.is_plain:
             return made, samples
         root = self.tables.path(self.kind.silver)
         return made, self.tables.read(self.kind.silver, [str(root / file.path) for file in files])
 
     def _corrected(self) -> Replaced:
-        """Rows of silver from earlier batches that this batch changes."""
+        """Files of silver with rows of earlier batches that this batch changes, rewritten."""
         return UNCHANGED
 
-    def _beyond(self, _made: "DataFrame | None", _plan: Plan, _coverage: Coverage, _steps: Steps) -> int:
-        """Write the tables made from silver; returns the number of values."""
+    def _after_silver(self, _made: "DataFrame | None", _plan: Plan, _coverage: Coverage, _steps: Steps) -> int:
+        """Write the tables that are made from silver rows; returns the number of values."""
         return 0
 
     # Small data frames.
 
     def _frame(self, rows: Sequence[Any], names: tuple[str, ...]) -> "DataFrame":
-        """Pieces or moves as a data frame."""
+        """Rows that begin with an `Origin` as a data frame: origin, era, then the other columns by `names`."""
         import pyarrow as pa
 
-        whole = [pa.field(name, pa.int64()) for name in ("era", *names)]
+        numbers = [pa.field(name, pa.int64()) for name in ("era", *names)]
         values = [[name_of(row[0].node) for row in rows], [row[0].era for row in rows]]
         values += [[row[place] for row in rows] for place in range(1, len(names) + 1)]
-        schema = pa.schema([pa.field("origin", pa.string()), *whole])
+        schema = pa.schema([pa.field("origin", pa.string()), *numbers])
         return self.spark.createDataFrame(pa.table(values, schema=schema))
 
     def _ranges(self, pairs: Sequence[tuple[Origin, Range]]) -> "tuple[DataFrame, int]":
@@ -276,8 +279,8 @@ class Batch:
         if self._is_done(table):
             return self.tables.rows_of_batch(table, self.number)
         files = self._write(table, rows)
-        beside = also()
-        self.tables.commit(table, self.number, [*files, *beside.add], self.about, remove=beside.remove)
+        replaced = also()
+        self.tables.commit(table, self.number, [*files, *replaced.add], self.about, remove=replaced.remove)
         return sum(file.rows for file in files)
 
     def _write(self, table: Table, rows: "DataFrame") -> list[DataFile]:
@@ -288,13 +291,13 @@ class Batch:
         self._persisted.append(frame.persist())
         return frame
 
-    def _check(self, holds: bool, what: str) -> None:  # noqa: FBT001  # an assertion with words
+    def _check(self, holds: bool, what: str) -> None:  # noqa: FBT001  # an assertion with a text
         if not holds:
             raise OurFault(f"conservation: batch {self.number}: {what}")
 
 
 def shift_for(pairs: Sequence[tuple[Origin, Range]]) -> int:
-    """The width of number buckets: the widest at which few ranges of one origin share a bucket."""
+    """The shift of number buckets (`SHIFTS`): the greatest at which few ranges of one origin share a bucket."""
     for shift in SHIFTS:
         per_bucket: dict[tuple[Origin, int], int] = {}
         buckets = 0

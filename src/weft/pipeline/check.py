@@ -1,6 +1,6 @@
-"""Whether every table holds what the drains wrote, stream by stream (PIP-063).
+"""Checks that every table holds what the drains wrote, stream by stream (PIP-063).
 
-Four sets of numbers are compared as ranges: what the manifests say (their chain is proved on the way), what bronze
+Four sets of numbers are compared as ranges: what the manifests say (their chain is verified on the way), what bronze
 holds, what silver and quarantine hold together, and what was announced lost. Rows removed on purpose count as present:
 their removal is recorded with table and number of rows (LAK-037). What the pipeline has not taken yet is *behind*;
 every other difference is a hole or a contradiction, and is reported.
@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 
 EXIT: Final = {"equal": 0, "behind": 1, "broken": 2, "unproved": 3}
 SHOWN_RANGES: Final = 100
-TOLD: Final = (
+DUPLICATES: Final = (
     "SELECT coalesce(sum(rows_duplicate), 0)::BIGINT FROM meta.progress WHERE job = '{job}' AND batch <= {upto}"
 )
 
@@ -51,12 +51,12 @@ class Verdict(NamedTuple):
     """The result of the comparison."""
 
     state: str
-    """`equal`, `behind` or `broken`; `unproved`: some files have no digest, and all else is right."""
+    """`equal`, `behind` or `broken`; `unproved`: some files have no digest, and nothing else is wrong."""
     segments: int
     waiting: int
     """Number of segments that are not in all tables yet."""
     rows: dict[str, int]
-    """Rows by table, and of the manifests."""
+    """Rows by table; under `manifests` the rows that the manifests state."""
     differences: list[Difference]
     forgotten: dict[str, int] = {}
     """Rows that were removed on purpose, by table."""
@@ -143,7 +143,7 @@ class Check:
         with Lake(self.layout.root) as asked:
             for table in asked.tables():
                 self._look_at_files(table)
-            if self.differences:  # what is gone or cannot be read has no numbers to compare
+            if self.differences:  # numbers in files that are gone or unreadable cannot be compared
                 return Verdict("broken", 0, 0, {}, self.differences)
             for stream in STAGES:
                 stage = _Stream(asked, self.layout, stream, accounted)
@@ -166,7 +166,7 @@ class Check:
         for path, size, rows in _named_files(DeltaTable(root)):
             file = root / path
             if not file.exists():
-                self.differences.append(Difference(f"{table.full_name} names {path}, which is gone", {}))
+                self.differences.append(Difference(f"the log of {table.full_name} names {path}, which is gone", {}))
             elif file.stat().st_size != size or _rows_in(file) != rows:
                 self.differences.append(Difference(f"{table.full_name}: {path} is not what its log says", {}))
 
@@ -190,7 +190,7 @@ class _Stream:
         return segments
 
     def compare(self) -> dict[str, int]:
-        """Compare rows of the tables with those of the manifests that they hold; `differences` gets what is wrong."""
+        """Compare the tables with the manifests of the segments that they took; adds to `differences`. Returns row counts."""
         if self.upto < 0:
             return {}
         written = VersionVector()
@@ -219,17 +219,19 @@ class _Stream:
         return numbers
 
     def _count(self, held: Mapping[Table, TableNumbers], rows: int, *, is_cut: bool) -> dict[str, int]:
-        """Compare the row counts of the tables with one another."""
+        """Compare the row counts of the tables with one another; returns them by table."""
         there = self.asked.tables()
         counts = {table.full_name: held[table].rows for table in self.stages if table in there}
-        told = _one(self.asked, TOLD.format(job=self.stream, upto=self.upto))
+        duplicates = _one(self.asked, DUPLICATES.format(job=self.stream, upto=self.upto))
         bronze, refused, silver = (
             counts.get(table.full_name, 0) + self.gone[table.full_name].rows for table in self.stages
         )
         if repeated := held[self.stages.silver].repeated:
             self._say(f"{repeated} rows of silver repeat a number")
-        if bronze != silver + refused + told:
-            self._say(f"{bronze} rows in bronze, but {silver} in silver, {refused} in quarantine, {told} duplicates")
+        if bronze != silver + refused + duplicates:
+            self._say(
+                f"{bronze} rows in bronze, but {silver} in silver, {refused} in quarantine, {duplicates} duplicates"
+            )
         if not is_cut and bronze != rows:
             self._say(f"{rows} rows in segments that are taken, {bronze} in bronze")
         return counts

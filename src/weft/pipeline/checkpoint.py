@@ -1,8 +1,8 @@
-"""What a job keeps beside its tables: its identity, and the coverage and offset of the last batches (PIP-021).
+"""What a job saves beside its tables: its identity, and the coverage and offset of the last batches (PIP-021).
 
 A checkpoint and its tables belong together. If the checkpoint is lost, incomplete or an older copy, the job would plan
-a new batch under a number that tables already have; its rows would reach only some of the tables. So a job first
-compares both (`fault`) and refuses a mismatch: `weft lake repair` makes a new checkpoint from the tables (PIP-025).
+a new batch under a number that some tables already have; its rows would reach only the others. So a job first compares
+both (`fault`) and refuses a mismatch: `weft lake repair` makes a new checkpoint from the tables (PIP-025).
 """
 
 import uuid
@@ -33,7 +33,7 @@ class Record(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Carried(NamedTuple):
-    """How far the tables of a job are."""
+    """How far the tables of a job have come, according to their logs."""
 
     last: int
     """The last batch that all of them have, -1 before the first."""
@@ -44,7 +44,7 @@ class Carried(NamedTuple):
 
 
 class Checkpoint:
-    """The directory of one job."""
+    """The directory of one job. `is_dense` and `runs_on` are those of its `Coverage`."""
 
     def __init__(self, lake: Layout, job: str, *, is_dense: bool = True, runs_on: bool = False) -> None:
         self.lake, self.job = lake, job
@@ -68,9 +68,9 @@ class Checkpoint:
 
     def _refuse_newer(self) -> None:
         path = self.lake.lake_json
-        told = msgspec.json.decode(path.read_bytes(), type=LakeJson) if path.exists() else None
-        if told is not None and told.format > FORMAT:
-            text = f"{self.lake.root} is a lake of format {told.format}, this program knows format {FORMAT}"
+        known = msgspec.json.decode(path.read_bytes(), type=LakeJson) if path.exists() else None
+        if known is not None and known.format > FORMAT:
+            text = f"{self.lake.root} is a lake of format {known.format}, this program knows format {FORMAT}"
             raise UserError("newer-lake", text, "upgrade weft on this machine")
 
     def begin(self, record: Record) -> None:
@@ -85,10 +85,10 @@ class Checkpoint:
     def fault(self, record: Record, carried: Carried) -> str | None:
         """The reason why the tables do not fit this checkpoint, as text; None if they do."""
         if carried.checkpoint not in (None, record.id):
-            return f"the tables of the job {self.job!r} were written under another checkpoint than is there"
+            return f"the tables of the job {self.job!r} were written under another checkpoint than the one in the lake"
         states = {number for number in (carried.last, carried.highest) if number >= 0}
         if not all(self.lake.coverage(self.job, number).exists() for number in states):
-            return f"what the job {self.job!r} knew behind its last batch is gone from its checkpoint"
+            return f"the checkpoint of the job {self.job!r} lacks the state after its last batch"
         return None
 
     def start(self) -> str:
@@ -136,7 +136,7 @@ class Checkpoint:
 
 
 def _missing(why: str) -> UserError:
-    return UserError("checkpoint-missing", why, "weft lake repair, which begins a new one where the tables stand")
+    return UserError("checkpoint-missing", why, "weft lake repair, which makes a new checkpoint from the tables")
 
 
 def read_record(path: Path) -> Record:

@@ -1,7 +1,7 @@
-"""Classes of Spark's that Java finds ready when it starts: reading them is a large part of a start (PIP-104).
+"""An archive of Spark's classes, which Java loads at its start instead of reading them from jars (PIP-104).
 
-They stand in one file below the state directory, if `weft lake tune` was asked to make it (`tuning`). It is never needed: Java
-looks whether the file is of its own version and of these very jars, and else starts as without.
+`weft lake tune` makes it, as one file in the state directory (`tuning`); a start then takes much less time. It is optional:
+Java ignores an archive that was made by another version or from other jars.
 """
 
 from importlib.metadata import version
@@ -11,22 +11,22 @@ from typing import Final
 from weft.pipeline.java import Java
 
 QUIET: Final = ("-Xlog:disable", "-Xlog:all=warning:stderr")
-"""What Java has to say of a file that does not fit goes where its other words go, not among a driver's rows."""
+"""Java's warnings about an archive that does not fit go to standard error, because standard output has a driver's rows."""
 
 
 def archive(state: Path, java: Java) -> Path:
-    """Where the archive for this Java and this Spark is, or would be."""
+    """The path of the archive for this Java and this Spark, whether it exists or not."""
     return state / f"classes-java{java.version}-spark{version('pyspark')}.jsa"
 
 
 def options(state: Path, java: Java) -> tuple[str, ...]:
-    """Options of a JVM that finds its classes in the archive; none if there is no archive."""
-    kept = archive(state, java)
-    return (f"-XX:SharedArchiveFile={kept}", *QUIET) if kept.is_file() else ()
+    """Options with which a JVM uses the archive; none if there is no archive."""
+    file = archive(state, java)
+    return (f"-XX:SharedArchiveFile={file}", *QUIET) if file.is_file() else ()
 
 
 def drop(state: Path) -> int:
-    """Delete every archive, those of earlier versions too; how many there were."""
+    """Delete all archives, also of earlier versions; returns how many."""
     found = list(state.glob("classes-*.jsa"))
     for path in found:
         path.unlink()

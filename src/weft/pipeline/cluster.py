@@ -6,7 +6,7 @@
                        work/         logs and files of executors
 ```
 
-Spark's own programs run, in the Java that the jobs run in. Only programs that know the secret can join. The secret goes
+The cluster consists of Spark's own programs, in the Java that the jobs use. Only programs that know the secret can join. The secret goes
 from the file into a process's environment, never into its arguments, which every user of a machine can read. All ports
 are on loopback. Jobs cannot be submitted by HTTP; the web pages are read-only.
 """
@@ -28,7 +28,7 @@ from weft.pipeline.session import AUTH_ENVIRONMENT, LAUNCHER_OPTIONS, LOG_SETTIN
 
 SECRET_BYTES: Final = 32
 DAEMON_MB: Final = 192  # heap of a master or worker: they only start and supervise executors
-ASK_S: Final = 2.0
+ASK_S: Final = 2.0  # to wait for an answer of the master's web page
 MASTER: Final = re.compile(r"spark://([^:,/]+):(\d{1,5})")
 CONF: Final = {
     "spark.authenticate": "true",
@@ -98,19 +98,19 @@ def master_command(plan: Plan) -> list[str]:
 
 
 def worker_command(plan: Plan) -> list[str]:
-    """The same for a worker."""
-    room = ("--cores", str(plan.cores), "--memory", f"{plan.memory_mb}m", "--work-dir", str(plan.place / "work"))
-    return _spark_class(plan, "worker.Worker", "--host", LOOPBACK, "--webui-port", "0", *room, last=plan.url)
+    """Arguments for this Python that start a worker; it ends when its parent ends."""
+    limits = ("--cores", str(plan.cores), "--memory", f"{plan.memory_mb}m", "--work-dir", str(plan.place / "work"))
+    return _spark_class(plan, "worker.Worker", "--host", LOOPBACK, "--webui-port", "0", *limits, last=plan.url)
 
 
 def alive_workers(plan: Plan) -> int:
     """How many live workers the master reports; -1 if it does not answer."""
     try:
         with urllib.request.urlopen(f"http://{LOOPBACK}:{plan.port + 1}/json/", timeout=ASK_S) as answer:
-            told: dict[str, Any] = json.load(answer)
+            state: dict[str, Any] = json.load(answer)
     except (OSError, ValueError):
         return -1
-    return int(told.get("aliveworkers", 0))
+    return int(state.get("aliveworkers", 0))
 
 
 def secret_of(master: str, state: Path) -> Path | None:

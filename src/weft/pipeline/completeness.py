@@ -1,7 +1,7 @@
-"""What is missing, by number (PIP-060..062): computed from ranges on the driver, at most once a minute.
+"""Computes which numbers are missing (PIP-060..062), from ranges on the driver, at most once a minute.
 
-A hole is `filling` until it is overdue, then `missing`; in a closed era it is missing at once, because everything on
-the way arrives before the record that closes the era. It returns to `complete` at any time.
+A hole is `filling` until it is overdue, then `missing`; in a closed era it is missing at once, because all records of an
+era arrive before the record that closes it. When the numbers arrive after all, the state is `complete` again.
 
 Samples dropped by a filter are announced like losses, but count as delivered (MEA-011). Such numbers are *forgotten*,
 and an era that lacks only them is complete; so are numbers whose rows were removed on purpose (LAK-037). A stream that
@@ -24,7 +24,7 @@ ERASED: Final = "forgotten"
 """Reason for a number whose row was removed on purpose."""
 SPARSE: Final = "sparse"
 """State of streams that have holes by nature."""
-OVERDUE_NS: Final = 15 * 60 * 1_000_000_000
+OVERDUE_NS: Final = 15 * 60 * 1_000_000_000  # from then on a hole is missing, and an open era silent
 SHOWN_MAX: Final = 1_000  # missing ranges per row
 EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
 T = TypeVar("T")
@@ -56,14 +56,14 @@ class Tally(NamedTuple):
             rows=self.rows + other.rows,
             silver=self.silver + other.silver,
             quarantined=self.quarantined + other.quarantined,
-            node=max(_there(self.node, other.node), default=None),
-            first_at=min(_there(self.first_at, other.first_at), default=None),
-            last_at=max(_there(self.last_at, other.last_at), default=None),
-            last_received=max(_there(self.last_received, other.last_received), default=None),
+            node=max(_known(self.node, other.node), default=None),
+            first_at=min(_known(self.first_at, other.first_at), default=None),
+            last_at=max(_known(self.last_at, other.last_at), default=None),
+            last_received=max(_known(self.last_received, other.last_received), default=None),
         )
 
 
-def _there(*values: T | None) -> list[T]:
+def _known(*values: T | None) -> list[T]:
     return [value for value in values if value is not None]
 
 
@@ -110,7 +110,7 @@ def rows_of(coverage: Coverage, stream: str, when: Instant) -> Iterator[dict[str
 def _row(coverage: Coverage, origin: Origin, when: Instant) -> dict[str, Any]:
     covered, known, losses = coverage.covered[origin], coverage.known[origin], coverage.losses_of(origin)
     erased = [(*pair, ERASED) for pair in covered & when.erased[origin]]
-    taken = sum(last - first + 1 for first, last, _ in erased)
+    erased_count = sum(last - first + 1 for first, last, _ in erased)
     highest, first = coverage.highest_known(origin), coverage.first_of(origin)
     holes = coverage.holes.get(origin, [])
     received, missing = covered.count, sum(hole.last - hole.first + 1 for hole in holes)
@@ -129,9 +129,9 @@ def _row(coverage: Coverage, origin: Origin, when: Instant) -> dict[str, Any]:
         "highest_known": highest,
         "known_by": "received" if highest == covered.highest else "era-link" if highest > known.highest else "lost",
         "expected": expected,
-        "received": received - taken,
+        "received": received - erased_count,
         "lost": gone,
-        "forgotten": filtered + taken,
+        "forgotten": filtered + erased_count,
         "missing": missing,
         "missing_ranges": [(hole.first, hole.last, instant_of(hole.since)) for hole in holes[:SHOWN_MAX]],
         "lost_ranges": sorted(losses + erased)[:SHOWN_MAX],

@@ -60,11 +60,11 @@ REFUSED: Final = "SELECT count(*) AS count FROM quarantine.configuration"
 
 
 class Setting(NamedTuple):
-    """The value of a key after the wanted write."""
+    """A key and the value that it had in the wanted state."""
 
     key: str
     number: int
-    """Number of that write."""
+    """Number of the write that set it."""
     value: str
     """The value as JSON; `{"$b": base64}` if it is not valid JSON."""
     by: str | None
@@ -81,7 +81,7 @@ class State(NamedTuple):
     settings: list[Setting]
     """The keys that had a value then."""
     missing: int
-    """How many of the writes up to it the lake lacks. Keys that they changed show their earlier value."""
+    """How many writes up to it the lake lacks. Keys that those changed show their earlier value."""
     refused: int
     """Number of writes in quarantine, of all times."""
 
@@ -107,18 +107,18 @@ def _need(asked: Lake, table: Table, what: str) -> None:
 
 
 def _written(asked: Lake, upto: int) -> int:
-    """The number of the last write until an instant."""
+    """The number of the last write up to an instant, in microseconds since 1970."""
     (last,) = asked.query(LAST.format(writes=WRITES, upto=upto)).to_pylist()
     if last["number"] is not None:
         return int(last["number"])
     (first,) = asked.query(FIRST).to_pylist()
     if first["first"] is None:
         raise UserError("no-configuration", "the lake has no write of the configuration yet", "weft lake check")
-    raise _too_early("the first write that the lake has was made", first["first"])
+    raise _too_early("the first write in the lake was made", first["first"])
 
 
 def _applied(asked: Lake, node: str, upto: int) -> int:
-    """The number that a node ran at an instant."""
+    """The number of the configuration that a node ran at an instant, in microseconds since 1970."""
     _need(asked, EVENTS, "events, so nobody knows what a node ran")
     origins = [node, *(origin for origin, name in names_in(asked, node) if name == node)]
     named = {"node": quoted(node), "origins": ", ".join(quoted(origin) for origin in origins)}
@@ -127,7 +127,7 @@ def _applied(asked: Lake, node: str, upto: int) -> int:
         return int(found[0]["number"])
     nodes = asked.query(NODES).to_pylist()
     if firsts := [row["first"] for row in nodes if row["node"] == node or row["origin"] in origins]:
-        raise _too_early(f"{node} said for the first time what it runs", min(firsts))
+        raise _too_early(f"{node} first reported what it runs", min(firsts))
     names = dict(names_in(asked))
     known = (
         ", ".join(list(dict.fromkeys(names.get(row["origin"], row["node"]) for row in nodes))[:NODES_SHOWN]) or "none"
@@ -136,7 +136,7 @@ def _applied(asked: Lake, node: str, upto: int) -> int:
 
 
 def names_in(asked: Lake, part: str = "") -> Iterator[tuple[str, str]]:
-    """Nodes (32 hex) and every name that the fleet tree ever gave them; only records that contain `having`.
+    """Nodes (32 hex) and every name that the fleet tree ever gave them; only records that contain the text `part`.
 
     The newest name of a node comes last. Empty if the lake has no configuration.
     """

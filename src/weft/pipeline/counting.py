@@ -1,9 +1,9 @@
-"""`gold.completeness`, kept up with the batches of one job (PIP-060..062).
+"""Updates `gold.completeness` with the batches of one job (PIP-060..062).
 
-The driver's ranges give the numbers; the rows of batches since the last fold give the counts. Each job has its own rows
-in its own files: a fold replaces these and no others. The commit that counts a batch also records its number in the
-table's log, so nothing is counted twice. A hole becomes overdue, and an origin silent, as time passes. The rows show
-whether that has happened; an unchanged table is not written again.
+The numbers come from the driver's ranges, the counts from the rows of batches since the last fold. Each job has its own
+rows in its own files: a fold replaces these and no others. The commit that counts a batch also records its number in the
+table's log, so nothing is counted twice. As time passes a hole may become overdue, and an origin silent, without any
+new batch: then the rows are written again, else not.
 """
 
 from collections.abc import Mapping
@@ -34,7 +34,7 @@ class Counting:
         self.kind, self.tables, self.about = kind, tables, about
 
     def bring(self, coverage: "Coverage", upto: int, now: int) -> None:
-        """Bring the rows up to and including batch `upto`; `coverage` is its state, `now` in wall-clock nanoseconds."""
+        """Update the rows to include batch `upto`; `coverage` is the state after it, `now` wall-clock nanoseconds."""
         import pyarrow.dataset as ds
 
         mark, erased = self.tables.committed(COMPLETENESS), numbers(self.tables.lake, self.kind.stream)
@@ -83,12 +83,12 @@ def _has_aged(coverage: "Coverage", rows: "Dataset", now: int) -> bool:
     """Whether a hole has become overdue, or an origin silent, since the rows were written."""
     import pyarrow.compute as pc
 
-    def some(state: str, condition: Any) -> bool:
+    def has_row(state: str, condition: Any) -> bool:
         return bool(rows.count_rows(filter=(pc.field("state") == state) & condition))
 
     is_overdue = any(now - hole.since > OVERDUE_NS for holes in coverage.holes.values() for hole in holes)
     is_late = ~pc.field("closed") & (pc.field("last_received") < instant_of(now - OVERDUE_NS))
-    return (is_overdue and some("filling", pc.scalar(True))) or some("complete", is_late)
+    return (is_overdue and has_row("filling", pc.scalar(True))) or has_row("complete", is_late)
 
 
 def released_since(tables: "Tables", kind: "Kind", mark: int, upto: int) -> dict[tuple[str, int | None], int]:
@@ -97,10 +97,10 @@ def released_since(tables: "Tables", kind: "Kind", mark: int, upto: int) -> dict
     import pyarrow.dataset as ds
 
     of_job = (pc.field("job") == kind.stream) & (pc.field("rows_quarantine") < 0)
-    news = ds.dataset(tables.files(PROGRESS, f"batch > {mark} AND batch <= {upto}"), schema=PROGRESS.schema.arrow())
+    progress = ds.dataset(tables.files(PROGRESS, f"batch > {mark} AND batch <= {upto}"), schema=PROGRESS.schema.arrow())
     is_new = (pc.field("batch") > mark) & (pc.field("batch") <= upto)
     found: dict[tuple[str, int | None], int] = {}
-    for number in news.to_table(columns=["batch"], filter=of_job & is_new)["batch"].to_pylist():
+    for number in progress.to_table(columns=["batch"], filter=of_job & is_new)["batch"].to_pylist():
         rows = ds.dataset(tables.files(kind.silver, f"batch = {number}"), schema=kind.silver.schema.arrow())
         back = rows.to_table(columns=["origin", "era"], filter=pc.field("batch") == number)
         for entry in back.group_by(["origin", "era"]).aggregate([([], "count_all")]).to_pylist():

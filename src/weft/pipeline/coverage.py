@@ -1,11 +1,16 @@
-"""The driver's knowledge of every origin, before and after each micro-batch (PIP-021, PIP-030, PIP-043).
+"""What the driver knows of every origin, before and after each micro-batch (PIP-021, PIP-030, PIP-043).
 
-Four sets of numbers per origin and era, all as ranges: what silver and quarantine *cover*; what was announced *lost*
-before it came; what is *hollow*, covered or lost but without a sample (pairs of samples span it); what is *known*,
-covered or lost. Contiguous ranges of known numbers are *islands*: two samples of one island are neighbours if only
-hollow numbers lie between them. The plan of a batch follows from these sets without reading a row: which numbers are
-fresh, to which island they belong, which islands have merged. Usually (each origin continues where it stopped) that is
-one range per origin and no further step in Spark.
+For each origin and era there are four sets of numbers, kept as ranges:
+
+- *covered*: silver or quarantine has a row with this number;
+- *lost*: announced lost before it came;
+- *known*: covered or lost;
+- *hollow*: known, but silver has no sample for it (it was lost or refused), so pairs of samples span it.
+
+A contiguous range of known numbers is an *island*. Two samples of one island are neighbours if only hollow numbers lie
+between them. The plan of a batch follows from these sets without reading a row: which numbers are fresh, to which island
+they belong, which islands have merged. Usually each origin continues where it stopped; then the plan is one range per
+origin, and Spark has no further step to do.
 """
 
 from bisect import bisect_right
@@ -22,7 +27,7 @@ from weft.lake.files import put_here
 from weft.lake.manifest import name_of, origin_of
 from weft.pipeline.intake import Intake, Loss
 
-BATCHES_KEPT: Final = 3  # states; Spark repeats at most the last batch; one more, for people
+BATCHES_KEPT: Final = 3  # states on disk: that before and that after the last batch are needed; one more is for people
 
 
 class Piece(NamedTuple):
@@ -34,7 +39,7 @@ class Piece(NamedTuple):
     island: int
     """First number of the island that they belong to now."""
     lost: int
-    """Count of hollow numbers of that island before `first`."""
+    """How many hollow numbers that island has before `first`."""
 
 
 class Move(NamedTuple):
@@ -44,9 +49,9 @@ class Move(NamedTuple):
     was: int
     """Its former first number."""
     island: int
-    """First number of the island it belongs to now."""
+    """First number of the island that it belongs to now."""
     shift: int
-    """Count of hollow numbers that now precede its first."""
+    """How many hollow numbers of the new island come before its former first number."""
 
 
 class Hole(NamedTuple):
@@ -66,16 +71,17 @@ class Plan(NamedTuple):
     repeated: VersionVector
     """Its numbers that were covered before: all rows with them are duplicates."""
     late: VersionVector
-    """Fresh numbers that had been announced lost: samples without a pair."""
+    """Fresh numbers that had been announced lost. Their samples form no pairs."""
     touched: tuple[Origin, ...]
+    """Origins of which the batch brings numbers, losses or an end."""
     finished: tuple[Origin, ...]
     """Eras that are closed and complete as of this batch: no more neighbours can arrive."""
     before: dict[Origin, RangeSet]
-    """Islands of the affected origins before the batch."""
+    """The islands of the touched origins before the batch."""
 
 
 class Kept(msgspec.Struct, frozen=True):
-    """The part of the state that WV1 cannot express, as JSON."""
+    """The part of the state that a version vector cannot express, as JSON."""
 
     now: int
     offset: str
@@ -84,16 +90,15 @@ class Kept(msgspec.Struct, frozen=True):
     losses: dict[str, bytes] = {}
     """Lost numbers by reason, as WV1: a filter may leave as many ranges as there are batches."""
     lost: list[tuple[str, int | None, int, int, str]] = []
-    """The same in the older form: read, but no longer written."""
+    """The same as an older version wrote it. It is still read."""
 
 
 class Coverage:
     """The state after a batch; `advance` turns it into the state after the next one.
 
-    `is_dense`: numbers have no holes by nature. If they do (messages that were not forwarded are absent), holes are not
-    searched for, and nothing is ever missing. `runs_on`: numbering continues from era to era (as writes of the
-    configuration do from root to root), so numbers between the last of all earlier eras and the first of an era are
-    missing.
+    `is_dense`: every number of an origin is expected, so an absent one is missing. False for messages, of which only
+    forwarded ones arrive: then nothing is ever missing. `runs_on`: numbers continue from era to era, as writes of the
+    configuration do from root to root. So an era should begin where the earlier ones ended, not with 1.
     """
 
     def __init__(self, *, is_dense: bool = True, runs_on: bool = False) -> None:
@@ -102,14 +107,14 @@ class Coverage:
         self.known = VersionVector()
         self.hollow = VersionVector()
         self.lost: dict[str, VersionVector] = {}
-        """Numbers announced lost before they came, by why."""
+        """Numbers announced lost before they came, by reason."""
         self.ends: dict[Origin, int] = {}
         self.holes: dict[Origin, list[Hole]] = {}
         self.now = 0
         self.offset = ""
 
     def advance(self, intake: Intake, now: int) -> Plan:
-        """Add what a batch brings; `now` is the time recorded for the batch, wall-clock nanoseconds."""
+        """Add what a batch brings, and return its plan; `now` is the time of the batch, wall-clock nanoseconds."""
         self.now = now
         touched = _touched(intake)
         before = {origin: self.known[origin].copy() for origin in touched}
@@ -170,7 +175,7 @@ class Coverage:
         return [origin for origin, _ in self.known if origin.node in nodes]
 
     def first_of(self, origin: Origin) -> int:
-        """The first number that an era must have."""
+        """The number with which an era should begin."""
         if not self.runs_on:
             return 1
         before = [
@@ -189,7 +194,7 @@ class Coverage:
         starts = [hole.first for hole in old]
         self.holes[origin] = [Hole(first, last, _age(old, starts, first, self.now)) for first, last in gaps]
 
-    # For Spark.
+    # Input of Spark jobs.
 
     def pieces(self, plan: Plan) -> Iterator[Piece]:
         """The fresh numbers whose samples can have neighbours: without late and refused ones."""
@@ -197,12 +202,14 @@ class Coverage:
             islands = list(self.known[origin])
             starts = [first for first, _ in islands]
             hollow = self.hollow[origin]
-            at, before = 0, 0  # hollow numbers of the island that begins there, below the last piece
-            upto = 0
+            # the island of the piece before, how many of its numbers up to `counted` are hollow
+            current, before, counted = 0, 0, 0
             for first, last in _outside(hollow, ranges):
                 island = starts[bisect_right(starts, first) - 1]
-                at, before, upto = (at, before, upto) if at == island else (island, 0, island - 1)
-                before, upto = before + _count(hollow, upto + 1, first - 1), last
+                if island != current:
+                    current, before, counted = island, 0, island - 1
+                before += _count(hollow, counted + 1, first - 1)
+                counted = last
                 yield Piece(origin, first, last, island, before)
 
     def moves(self, plan: Plan) -> Iterator[Move]:
@@ -216,7 +223,7 @@ class Coverage:
                 if island != was:
                     yield Move(origin, was, island, _count(hollow, island, was - 1))
 
-    # On disk.
+    # Saving and loading.
 
     def save(self, path: Path) -> None:
         """Save the state after a batch: the vector as WV1 at `path`, the rest beside it; the vector last."""
@@ -251,7 +258,7 @@ class Coverage:
 
 
 def forget_before(directory: Path, batch: int) -> None:
-    """Delete the states that no repetition can need any more."""
+    """Delete the states that no repetition of batch `batch` can need."""
     for old in directory.glob("*.*"):
         if old.stem.lstrip("-").isdigit() and int(old.stem) <= batch - BATCHES_KEPT:
             old.unlink(missing_ok=True)
@@ -275,17 +282,17 @@ def _put(vector: VersionVector, origin: Origin, ranges: Iterable[Range]) -> None
 
 
 def _outside(taken: RangeSet, ranges: Iterable[Range]) -> Iterator[Range]:
-    """The parts of some ranges that are not taken. The cost depends on the span, not on how many are taken."""
+    """The parts of some ranges that are not in `taken`. The cost depends on how many ranges of `taken` lie in them."""
     for first, last in ranges:
         yield from taken.gaps(last, first)
 
 
 def _count(ranges: RangeSet, first: int, last: int) -> int:
-    """How many numbers of `first..last` are in."""
+    """How many numbers of `first..last` are in `ranges`."""
     return sum(b - a + 1 for a, b in ranges.overlap(first, last)) if first <= last else 0
 
 
 def _age(old: list[Hole], starts: list[int], first: int, now: int) -> int:
-    """When a gap that begins at `first` was first seen."""
+    """When a gap that begins at `first` was first seen: if an old hole had that number, when that was."""
     index = bisect_right(starts, first) - 1
     return old[index].since if index >= 0 and first <= old[index].last else now

@@ -14,7 +14,7 @@ ATTRIBUTE: Final = "dataset"
 
 
 def proven(claims: Iterable[tuple[str, str | None]]) -> dict[str, str]:
-    """Those drains that are datasets, from pairs of a drain and the name in its rows.
+    """The drains that are datasets, with their names; from pairs of a drain and the name in its rows.
 
     >>> proven([("d1" * 16, "attic"), ("d2" * 16, None)])
     {}
@@ -29,12 +29,12 @@ class Datasets:
         self._known: dict[str, str | None] = {}
 
     def among(self, slices: Iterable[Slice]) -> dict[str, str]:
-        """The dataset drains among those of some slices of sample segments, with their names."""
-        some = {piece.drain: piece.path for piece in slices if piece.rows}
-        for drain, path in some.items():
+        """The drains of some slices of sample segments that are datasets, with their names."""
+        paths = {piece.drain: piece.path for piece in slices if piece.rows}
+        for drain, path in paths.items():
             if drain not in self._known:
                 self._known[drain] = proven([(drain, _claimed(path))]).get(drain)
-        return {drain: name for drain in some if (name := self._known[drain]) is not None}
+        return {drain: name for drain in paths if (name := self._known[drain]) is not None}
 
 
 def _claimed(path: str) -> str | None:

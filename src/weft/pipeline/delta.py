@@ -36,8 +36,8 @@ if TYPE_CHECKING:
     from deltalake import CommitProperties, DeltaTable
     from pyspark.sql import DataFrame, SparkSession
 
-RETRIES: Final = 10  # attempts of a commit that conflicts with another (section 9)
-CHECKPOINT_COMMITS: Final = 100
+RETRIES: Final = 10  # attempts of a commit that conflicts with another
+CHECKPOINT_COMMITS: Final = 100  # after as many the log gets a checkpoint
 LOG_KEPT: Final = "interval 7 days"
 TEXT_STATISTICS_MAX: Final = 256  # characters; the log keeps no range of longer texts
 NO_PARTITION: Final = "__HIVE_DEFAULT_PARTITION__"
@@ -55,13 +55,13 @@ SKIPPING: Final = "delta.dataSkippingStatsColumns"
 A number of leading columns would not include `batch`, and every search for new rows would read all files of the table.
 """
 RANGED: Final = ("string", "bigint", "double", "timestamp", "date")
-"""Types for which the log has minimum and maximum."""
+"""Types of which the log states minimum and maximum."""
 CONFLICT: Final = "Concurrent transaction failed"
 """The text of deltalake's error when another process committed under our app id."""
 
 
 class LeaseLost(WeftError):
-    """Another driver has taken over; nothing was committed (PIP-023). Ends the process with 76."""
+    """Another driver has taken over; nothing was committed (PIP-023). The process then ends with exit code 76."""
 
     code = "lost-lease"
 
@@ -85,11 +85,11 @@ class Tables:
     """
 
     def __init__(self, lake: Layout, spark: "SparkSession", writer: Writer | None = None) -> None:
-        # the real path, as in the log: with another one, the files that a commit replaces would not be found
+        # The real path, without symbolic links, because the log has it: else a commit would not find files to replace.
         self.lake, self.spark, self.writer = Layout(lake.root.resolve()), spark, writer
         self._open: dict[str, DeltaTable] = {}
         self._proved: set[str] = set()
-        """Files that this process has written, or read whole and found to be what their digests say."""
+        """Files that this process has written, or has read and found to match their digests."""
         self.commit_s = 0.0
         """Seconds spent in transactions so far."""
 
@@ -97,7 +97,7 @@ class Tables:
         return self.lake.table(table.layer, table.name)
 
     def handle(self, table: Table) -> "DeltaTable":
-        """The table at its newest version; made first if it does not exist."""
+        """The table at its newest version. If it does not exist, it is created."""
         known = self._open.get(table.full_name)
         if known is not None:
             known.update_incremental()
@@ -106,7 +106,7 @@ class Tables:
         return opened
 
     def committed(self, table: Table) -> int:
-        """The last batch of this writer that the table holds, -1 before the first."""
+        """The last batch of this writer that the table has, -1 before the first."""
         assert self.writer is not None
         version = self.handle(table).transaction_version(self.writer.app(table))
         return -1 if version is None else version
@@ -114,11 +114,11 @@ class Tables:
     def write(
         self, table: Table, frame: "DataFrame", batch: int, *, split: str | None = None, is_small: bool = False
     ) -> list[DataFile]:
-        """Write rows as files of the table that belong to no version yet.
+        """Write rows as files in the table's directory, which belong to no version until `commit` names them.
 
-        `split` names a column by which files are separated (an hour of a day) and which they do not contain.
-        `is_small`: at most some ten thousand rows; these are collected and written here, because that costs less than a
-        write job in Spark.
+        `split` names one more column: rows with different values of it get different files, and it is not written.
+        `is_small`: at most some ten thousand rows. They are collected and written by the driver, because that costs
+        less than a write job in Spark.
         """
         attempt = f"b{batch:010d}-{uuid.uuid4().hex}"
         partitions = [name for name in (table.partition, split) if name]
@@ -137,7 +137,7 @@ class Tables:
             shutil.rmtree(staging)
 
     def write_rows(self, table: Table, rows: "pa.Table", batch: int) -> list[DataFile]:
-        """Write rows made by the driver itself as files of the table that belong to no version yet."""
+        """Like `write`, for rows that the driver itself has made."""
         partitions = [table.partition] if table.partition else []
         return self._write_here(table, rows.select(table.schema.names), partitions, f"b{batch:010d}-{uuid.uuid4().hex}")
 
@@ -157,15 +157,15 @@ class Tables:
             pq.write_table(part, sink, **PARQUET)
             target.write_bytes(sink.getvalue())
             footer = pq.read_metadata(pa.BufferReader(sink.getvalue()))
-            written.append(named(self.path(table), table, target, footer))
+            written.append(data_file(self.path(table), table, target, footer))
         return written
 
     def commit(
         self, table: Table, batch: int, add: Sequence[DataFile], about: Mapping[str, str], remove: Iterable[str] = ()
     ) -> None:
-        """One transaction: add these files, remove those, mark this batch done (LAK-031, LAK-035).
+        """One transaction: add these files, remove those, record that the table has this batch (LAK-031, LAK-035).
 
-        If there is nothing to do, no commit is made. Raises LeaseLost if another driver holds the lease, or has
+        `about`: more properties of the commit. Without files to add or remove, no commit is made. Raises LeaseLost if another driver holds the lease, or has
         committed since.
         """
         from deltalake.transaction import AddAction, RemoveAction
@@ -188,7 +188,7 @@ class Tables:
         self._transact(table, [], self._properties(table, batch, about))
 
     def _transact(self, table: Table, actions: list[Any], properties: "CommitProperties") -> None:
-        """One transaction. The lease is checked against the same version that the transaction builds on."""
+        """One transaction. The lease is checked in the same version of the table from which the transaction starts."""
         from deltalake.exceptions import CommitFailedError
 
         handle = self.handle(table)
@@ -230,13 +230,13 @@ class Tables:
     def rows_of_batch(self, table: Table, batch: int) -> int:
         """How many rows a batch wrote, according to the log.
 
-        Files have the batch in their name until they are compacted.
+        Only for a recent batch: its files are found by their names, which have the batch until they are compacted.
         """
-        named = self.told(table, "num_records")
-        return sum(rows for path, rows in named if path.rpartition("/")[2].startswith(f"b{batch:010d}-"))
+        files = self.statistics(table, "num_records")
+        return sum(rows for path, rows in files if path.rpartition("/")[2].startswith(f"b{batch:010d}-"))
 
-    def told(self, table: Table, *names: str) -> Iterator[tuple[Any, ...]]:
-        """For each file of a table: its path in the log, then these statistics (`max.batch`) or None."""
+    def statistics(self, table: Table, *names: str) -> Iterator[tuple[Any, ...]]:
+        """For each file of a table its path in the log, then the data_file statistics (like `max.batch`), None if absent."""
         import pyarrow as pa
 
         actions = pa.table(self.handle(table).get_add_actions(flatten=True))
@@ -247,8 +247,8 @@ class Tables:
     def read(self, table: Table, files: Sequence[str] | None = None) -> "DataFrame":
         """The rows of a table, or of some of its files, through Spark's own Parquet reader (PIP-092).
 
-        The first time this process meets a file, it verifies the whole file (FLD-030): UserError `damaged`. Spark
-        checks the checksums of pages each time.
+        When this process reads a file for the first time, it verifies the whole file (FLD-030): UserError `damaged`.
+        Spark verifies the checksums of pages each time.
         """
         chosen = self.files(table) if files is None else list(files)
         if not chosen:
@@ -273,7 +273,7 @@ class Tables:
         return not (DeltaTable.is_deltatable(str(path)) and DeltaTable(path).file_uris())
 
     def sweep(self, table: Table) -> None:
-        """Delete files of lost attempts from the staging directory; only the holder of the lease may call it."""
+        """Delete what lost attempts left in the staging directory. Only the holder of the lease may call it."""
         shutil.rmtree(self.path(table) / STAGING, ignore_errors=True)
 
     def _open_or_create(self, table: Table) -> "DeltaTable":
@@ -310,7 +310,9 @@ class Tables:
         assert self.writer is not None
         seen = handle.transaction_version(self.writer.lease_app)
         if seen is not None and seen > self.writer.epoch:
-            raise LeaseLost(f"the lease of {self.writer.job} has passed on: epoch {seen}, ours is {self.writer.epoch}")
+            raise LeaseLost(
+                f"another driver holds the lease of {self.writer.job}: its epoch is {seen}, ours is {self.writer.epoch}"
+            )
 
     def _properties(self, table: Table, batch: int, about: Mapping[str, str]) -> "CommitProperties":
         from deltalake import CommitProperties, Transaction
@@ -342,7 +344,7 @@ class Tables:
             place.mkdir(exist_ok=True)
         target = place / name
         file.rename(target)
-        return named(root, table, target, footer)
+        return data_file(root, table, target, footer)
 
 
 def made_by_us() -> "CommitProperties":
@@ -353,7 +355,7 @@ def made_by_us() -> "CommitProperties":
 
 
 def configuration_of(table: Table) -> dict[str, str | None]:
-    """The properties that a table is made with."""
+    """The Delta properties with which a table is created."""
     ranged = [
         column.name for column in table.schema.columns if column.type in RANGED and column.name in table.statistics()
     ]
@@ -364,8 +366,8 @@ def configuration_of(table: Table) -> dict[str, str | None]:
     }
 
 
-def named(root: Path, table: Table, file: Path, footer: Any = None) -> DataFile:
-    """Rename a finished Parquet file so that its name has its digest, and describe it for a transaction.
+def data_file(root: Path, table: Table, file: Path, footer: Any = None) -> DataFile:
+    """Add the digest of a finished Parquet file to its name, and describe it for a transaction.
 
     `footer` can be given if it was already read.
     """
@@ -379,7 +381,7 @@ def named(root: Path, table: Table, file: Path, footer: Any = None) -> DataFile:
 
 
 def _partitioned(rows: "pa.Table", partitions: list[str]) -> "Iterator[tuple[Any, pa.Table]]":
-    """The rows of each combination of partition values, without the partition columns, with the value of the first."""
+    """For each combination of values of the columns `partitions`: the value of the first, and the rows without them."""
     import pyarrow.compute as pc
 
     if not partitions:
@@ -425,13 +427,16 @@ def statistics_of(footer: "Any", columns: frozenset[str]) -> dict[str, Any]:
             if found.has_min_max:
                 low[name] = min(low.get(name, found.min), found.min)
                 high[name] = max(high.get(name, found.max), found.max)
-    spoken_low = {name: text for name, value in low.items() if (text := _spoken(value, is_max=False)) is not None}
-    spoken_high = {name: text for name, value in high.items() if (text := _spoken(value, is_max=True)) is not None}
-    return {"numRecords": footer.num_rows, "minValues": spoken_low, "maxValues": spoken_high, "nullCount": nulls}
+    minimums = {name: bound for name, value in low.items() if (bound := _bound(value, is_max=False)) is not None}
+    maximums = {name: bound for name, value in high.items() if (bound := _bound(value, is_max=True)) is not None}
+    return {"numRecords": footer.num_rows, "minValues": minimums, "maxValues": maximums, "nullCount": nulls}
 
 
-def _spoken(value: object, *, is_max: bool) -> object:
-    """A bound as JSON can hold it; instants are widened to whole milliseconds, as the protocol requires."""
+def _bound(value: object, *, is_max: bool) -> object:
+    """A minimum or maximum in the form of the log; None if the log cannot have it.
+
+    The log has instants in milliseconds: a minimum is rounded down and a maximum up, so that they stay bounds.
+    """
     if isinstance(value, datetime):
         cut = value.replace(microsecond=value.microsecond // 1000 * 1000)
         if is_max and cut < value:
@@ -445,9 +450,9 @@ def _spoken(value: object, *, is_max: bool) -> object:
 
 
 def _writer_of(handle: "DeltaTable") -> str:
-    """The version of Weft in the newest commit that states one."""
-    told = (commit.get("weft.version") for commit in handle.history())
-    return next((f"version {version}" for version in told if version), "another program")
+    """Who wrote the table last, as text: the version of Weft in the newest commit that states one."""
+    versions = (commit.get("weft.version") for commit in handle.history())
+    return next((f"version {version}" for version in versions if version), "another program")
 
 
 def _evolve(handle: "DeltaTable", table: Table, wanted: Any) -> None:
@@ -467,6 +472,6 @@ def _evolve(handle: "DeltaTable", table: Table, wanted: Any) -> None:
         handle.update_incremental()
     wanted_properties = configuration_of(table)
     if handle.metadata().configuration.get(SKIPPING) != wanted_properties[SKIPPING]:
-        wish = {SKIPPING: wanted_properties[SKIPPING] or ""}
-        handle.alter.set_table_properties(wish, commit_properties=made_by_us())
+        properties = {SKIPPING: wanted_properties[SKIPPING] or ""}
+        handle.alter.set_table_properties(properties, commit_properties=made_by_us())
         handle.update_incremental()

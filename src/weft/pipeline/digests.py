@@ -1,10 +1,9 @@
-"""Verifies the bytes of a table's files (FLD-030) with a digest in the file name that the log has.
+"""Verifies the bytes of a table's files (FLD-030) with a digest that is part of their names.
 
-The log itself is verified with lists of digests (`logdigests.py`).
+The files of the log are verified with lists of digests (`logdigests.py`).
 
-A file is written, read back, and gets the first half of its SHA-256 into its name, before a transaction names it. So
-the log itself says what a file must hold, also after a copy, compaction or rebuild, and no second place must be kept in
-step. Files committed by another program or an earlier version have no digest until somebody adopts them as they are;
+A file is written, read back, and renamed so that its name has the first half of its SHA-256; then a transaction names
+it. So the log itself says what a file must contain, also after a copy, compaction or rebuild. Files committed by another program or an earlier version have no digest until somebody adopts them as they are;
 then their digests are in a list in the lake. Files without a digest are reported and never count as verified.
 """
 
@@ -31,7 +30,7 @@ DIGITS: Final = 32
 PIECE_BYTES: Final = 1 << 20
 """Bytes read at once: more is not faster, and each thread holds one such block."""
 THREADS_MAX: Final = 4
-_NAMED: Final = re.compile(rf"\.([0-9a-f]{{{DIGITS}}})\.parquet$")
+_DIGEST: Final = re.compile(rf"\.([0-9a-f]{{{DIGITS}}})\.parquet$")
 
 
 class Proof(NamedTuple):
@@ -45,7 +44,7 @@ class Proof(NamedTuple):
 
 
 def unreadable(path: str, error: OSError) -> Proof:
-    """The disk refuses to read a file."""
+    """The result for a file that the disk cannot read."""
     return Proof(path, 0, f"unreadable: {error.strerror}")
 
 
@@ -78,12 +77,12 @@ def digest_in(path: str) -> str | None:
     '00112233445566778899aabbccddeeff'
     >>> digest_in("day=2026-11-21/b0000000007-0a-0000.parquet")
     """
-    found = _NAMED.search(path)
+    found = _DIGEST.search(path)
     return found[1] if found else None
 
 
 def adopted(layout: Layout, table: Table) -> dict[str, str]:
-    """The digests of adopted files, by their path in the log."""
+    """The digests of files that somebody has adopted (see above), by their path in the log."""
     try:
         return msgspec.json.decode(layout.adopted(table.full_name).read_bytes(), type=dict[str, str])
     except FileNotFoundError:
@@ -104,14 +103,14 @@ def adopt(layout: Layout, table: Table, paths: Iterable[str]) -> int:
 def refuse_damaged(root: Path, table: Table, paths: Iterable[str], known: Mapping[str, str] | None = None) -> None:
     """Raise UserError `damaged` if one of these files (paths as in the log) does not match its digest.
 
-    Files without a digest pass. Call this before new files are made from old ones, otherwise a flipped bit would get a
+    `known`: digests of files whose names have none. Files without a digest pass. Call this before new files are made from old ones, otherwise a flipped bit would get a
     valid digest.
     """
     for path in paths:
         wanted = digest_in(path) or (known or {}).get(path)
         if wanted and (root / path).exists() and digest_of(root / path) != wanted:
-            mend = "weft lake check --deep names all; weft lake rebuild makes the table anew"
-            raise UserError("damaged", f"{table.full_name}: {path} is changed", mend)
+            mend = "weft lake check --deep, which names all such files; weft lake rebuild makes the table anew"
+            raise UserError("damaged", f"{table.full_name}: {path} does not match its digest", mend)
 
 
 def proofs(layout: Layout, table: Table, handle: "DeltaTable") -> Iterator[Proof]:

@@ -1,7 +1,7 @@
 """Checks one by one what the jobs of a lake need (PIP-084).
 
 Each finding says what was found and, if something is wrong, the command that mends it. Checks that need no Java come
-first; if a check fails on which all others depend, those are not run.
+first; Spark is only tried if all of them have passed.
 """
 
 import os
@@ -28,13 +28,12 @@ PACKAGES: Final[dict[str, tuple[Version, Version | None]]] = {
     "deltalake": ((1, 6), (2,)),
     "duckdb": ((1, 4), (3,)),
 }
-"""The packages of the extra `lake`: the version required, and the version that is too new."""
+"""The packages of the extra `lake`: the lowest version that works, and the first one that is too new."""
 INSTALL: Final = "pip install 'weft[lake]'"
-ROWS: Final = 1000
-FREE_WARN: Final = 2 << 30
-FREE_MIN: Final = 256 << 20
-# seconds of tolerance: a file's date comes from the file system's clock, which may be that of another machine
-AHEAD_S: Final = 5.0
+ROWS: Final = 1000  # of the table that is written as a test
+FREE_WARN: Final = 2 << 30  # bytes
+FREE_MIN: Final = 256 << 20  # bytes
+AHEAD_S: Final = 5.0  # tolerance: a file's date may come from the clock of another machine
 OLDEST_S: Final = 1_750_000_000  # mid 2025: a clock before the program was written is wrong
 
 
@@ -56,18 +55,18 @@ class Doctor:
         self.state, self.lake = state, lake
 
     def findings(self, *, with_spark: bool) -> Iterator[Finding]:
-        """All findings, as they are made. Writes only below the state directory, and deletes that again."""
+        """All findings, one by one. Writes only below the state directory, and deletes that again."""
         place = self.lake or Layout(self.state)
-        looks: list[Callable[[], Finding]] = [partial(package, name) for name in PACKAGES]
-        looks += [partial(java, self.state), partial(space, place), partial(clock, place)]
+        checks: list[Callable[[], Finding]] = [partial(package, name) for name in PACKAGES]
+        checks += [partial(java, self.state), partial(space, place), partial(clock, place)]
         if self.lake is not None:
-            looks += [partial(there, place), partial(lease, place), partial(settings, place)]
-        is_able = True
-        for look in looks:
-            found = look()
-            is_able &= found.state != BROKEN
+            checks += [partial(there, place), partial(lease, place), partial(settings, place)]
+        is_sound = True
+        for check in checks:
+            found = check()
+            is_sound &= found.state != BROKEN
             yield found
-        if with_spark and is_able:
+        if with_spark and is_sound:
             yield from spark(self.state)
 
 
@@ -111,13 +110,15 @@ def space(place: Layout) -> Finding:
 def clock(place: Layout, now: Callable[[], float] = time.time) -> Finding:
     """Whether this machine's clock is plausible: not years off, and not behind what the lake already contains."""
     mend = "timedatectl set-ntp true"
-    told = now()
-    if told < OLDEST_S:
-        return Finding("clock", BROKEN, f"it says {time.strftime('%Y-%m-%d %H:%M', time.gmtime(told))} UTC", mend)
+    wall = now()
+    if wall < OLDEST_S:
+        return Finding("clock", BROKEN, f"it says {time.strftime('%Y-%m-%d %H:%M', time.gmtime(wall))} UTC", mend)
     latest = max((file.stat().st_mtime for file in place.consumers().glob("*.json")), default=0.0)
-    if latest > told + AHEAD_S:
-        return Finding("clock", WARNING, f"it is {latest - told:.0f} s behind what the lake was told last", mend)
-    return Finding("clock", FINE, time.strftime("%Y-%m-%d %H:%M:%S UTC", time.gmtime(told)))
+    if latest > wall + AHEAD_S:
+        return Finding(
+            "clock", WARNING, f"it is {latest - wall:.0f} s behind the newest file of the lake's consumers", mend
+        )
+    return Finding("clock", FINE, time.strftime("%Y-%m-%d %H:%M:%S UTC", time.gmtime(wall)))
 
 
 def there(place: Layout) -> Finding:
@@ -141,10 +142,10 @@ def lease(place: Layout) -> Finding:
 def settings(place: Layout) -> Finding:
     """Whether `lake.toml` can be read and its values are allowed."""
     from weft.pipeline.session import Options, settings_of
-    from weft.pipeline.settings import settings_of as told
+    from weft.pipeline.settings import settings_of as lake_settings
 
     try:
-        settings_of(Options(settings=told(place).spark_texts))
+        settings_of(Options(settings=lake_settings(place).spark_texts))
     except UserError as error:
         return Finding("settings", BROKEN, error.text, error.try_this)
     return Finding("settings", FINE, "as usual" if not (place.root / "lake.toml").exists() else "lake.toml is in order")
@@ -160,8 +161,8 @@ def spark(state: Path) -> Iterator[Finding]:
     try:
         running = session(Options(master="local[1]", state=state, log=state / "doctor.log"))
         yield Finding("spark", FINE, f"{running.version} started in {time.monotonic() - began:.1f} s")
-        yield _tried("source", partial(source, running, place))
-        yield _tried("commit", partial(commit, running, place))
+        yield _guarded("source", partial(source, running, place))
+        yield _guarded("commit", partial(commit, running, place))
         running.stop()
     except UserError as error:
         yield Finding("spark", BROKEN, error.text, "weft doctor --no-spark, and mend what that finds")
@@ -202,10 +203,10 @@ def commit(running: "SparkSession", place: Path) -> Finding:
     )
 
 
-def _tried(what: str, look: Callable[[], Finding]) -> Finding:
+def _guarded(what: str, check: Callable[[], Finding]) -> Finding:
     """The finding of a check; an exception of Spark or the disk becomes a finding too."""
     try:
-        return look()
+        return check()
     except Exception as error:  # noqa: BLE001  # the check exists to find such errors
         why = str(error).partition("\n")[0][:400]
         return Finding(what, BROKEN, f"{type(error).__name__}: {why}", f"{INSTALL} --force-reinstall")

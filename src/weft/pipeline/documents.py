@@ -1,7 +1,7 @@
 """Reads the operations of documents from the lake (GSP-034, PIP-053), without Spark or Java.
 
-Silver has the body that the first node delivered. If two bodies have the same number, all nodes use the one with the
-smaller SHA-256 (GSP-011); so does this module, if both have reached the lake.
+Silver has the body that the first node delivered. If two bodies have the same number (a fork), all nodes use the one with
+the smaller SHA-256 (GSP-011); so does this module, if both have reached the lake.
 """
 
 from collections.abc import Iterator
@@ -15,8 +15,7 @@ from weft.pipeline.tables import DOCUMENTS, QUARANTINE_DOCUMENTS
 from weft.pipeline.views.documents import PREFIX
 from weft.wire.document.sums import rank
 
-# bodies in memory as Python objects at a time; one has at most 256 KiB, most have 150 bytes
-ROWS_AT_ONCE: Final = 10_000
+ROWS_AT_ONCE: Final = 10_000  # in memory as Python objects; a body has at most 256 KiB, most have 150 bytes
 MICROSECOND: Final = 1_000
 FOR_EVER: Final = (1 << 63) - 1
 
@@ -40,7 +39,7 @@ class Stored(NamedTuple):
     body: bytes
     received_ns: int
     received_from: bytes | None
-    """The sender; the node itself if it was made there. None: not stated."""
+    """The peer that sent it; the node itself if it was made there; None if the record does not say."""
 
 
 class Session(NamedTuple):
@@ -49,10 +48,10 @@ class Session(NamedTuple):
     name: str
     schema: str | None
     operations: int
-    """Number of operations before which nothing is missing."""
+    """How many operations have no missing number before them."""
     sources: int
     beyond: int
-    """Number of operations that come after a missing number."""
+    """How many come after a missing number."""
 
 
 def sessions_in(lake: Path | str) -> list[Session]:
@@ -62,16 +61,16 @@ def sessions_in(lake: Path | str) -> list[Session]:
 
 
 def operations_of(lake: Path | str, session: str, *, as_seen_ns: int | None = None) -> Iterator[Stored]:
-    """The operations of a session before which nothing is missing, in the order in which they are folded.
+    """The operations of a session that have no missing number before them, in the order in which they are folded.
 
-    `as_seen_ns`: only operations received until then (GSP-032), by the clock of the node that first delivered each. If
-    a fork changed which body counts, the order stays that of the first body; a fold does not depend on it. Raises
-    UserError `no-lake`, `no-documents`, or `no-session`, which names those that are there.
+    `as_seen_ns`: only operations received until then (GSP-032), by the clock of the node that first delivered each. For
+    a fork the order is that of the body in silver, even if another body counts; the result of a fold does not depend on
+    it. Raises UserError `no-lake`, `no-documents`, or `no-session`, which names the sessions of the lake.
     """
     with _opened(lake) as asked:
-        there = [each.name for each in _sessions(asked)]
-        if session not in there:
-            mend = f"--session NAME; it has: {', '.join(there) or 'none'}"
+        known = [each.name for each in _sessions(asked)]
+        if session not in known:
+            mend = f"--session NAME; it has: {', '.join(known) or 'none'}"
             raise UserError("no-session", f"the lake has no session {session!r}", mend)
         forks = _forks(asked, session)
         upto = FOR_EVER if as_seen_ns is None else as_seen_ns // MICROSECOND
@@ -93,7 +92,7 @@ def _sessions(asked: Lake) -> list[Session]:
 
 
 def _forks(asked: Lake, session: str) -> dict[tuple[str, int], list[bytes]]:
-    """The other bodies of numbers that silver has."""
+    """Bodies in quarantine whose numbers silver has with another body, by source and number."""
     found: dict[tuple[str, int], list[bytes]] = {}
     if QUARANTINE_DOCUMENTS not in asked.tables():
         return found

@@ -1,9 +1,9 @@
 """The events of a pipeline, one JSON line each, in `_weft/runs/events.jsonl` of its lake (PIP-089).
 
-The holder of the lease and upkeep append lines. Each line is one write to a file opened for appending, so lines of two
-processes do not mix. A large file is moved aside; one older file is kept. A driver's `Lookout` sees each batch and
-reports only changes: rows begin to be refused, numbers are missing or have arrived, tables are far behind or have
-caught up.
+The driver and commands of upkeep append lines. Each line is one write to a file opened for appending, so lines of two
+processes do not mix. When the file is large it is renamed to `events.1.jsonl`, which replaces the older one. A driver's
+`Lookout` gets each batch and reports only changes: rows begin to be refused, numbers are missing or have arrived, tables
+are far behind or have caught up.
 """
 
 import errno
@@ -20,9 +20,10 @@ from weft.lake.layout import Layout
 
 FILE: Final = "events.jsonl"
 OLDER: Final = "events.1.jsonl"
-BYTES_MAX: Final = 8 << 20
-BEHIND_MS: Final = 5 * 60_000  # older arrivals that are not in the tables are reported (PIP-089)
+BYTES_MAX: Final = 8 << 20  # a larger file is renamed
+BEHIND_MS: Final = 5 * 60_000  # tables that lack older arrivals are reported as behind (PIP-089)
 QUIET_CODES: Final = frozenset({"lease-held", "bad-rule", "bad-settings", "no-java", "port-taken"})
+"""Errors of a driver that never held the lease: they say nothing about the lake, and are not events."""
 QUIET_S: Final = 15 * 60.0  # seconds without a refused row, after which the next one is reported again
 NAMES: Final = {
     "run-began": "info",
@@ -49,7 +50,7 @@ def note(lake: Layout, name: str, /, **fields: Any) -> dict[str, Any]:
     If the log cannot be written, nothing is raised.
     """
     stamp = datetime.now(UTC).isoformat(timespec="milliseconds")
-    said = {"at": stamp, "level": NAMES[name], "event": name} | fields
+    event = {"at": stamp, "level": NAMES[name], "event": name} | fields
     path = lake.runs() / FILE
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
@@ -57,16 +58,16 @@ def note(lake: Layout, name: str, /, **fields: Any) -> dict[str, Any]:
             path.rename(path.with_name(OLDER))
         log = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o600)
         try:
-            os.write(log, msgspec.json.encode(said, enc_hook=str) + b"\n")
+            os.write(log, msgspec.json.encode(event, enc_hook=str) + b"\n")
         finally:
             os.close(log)
     except OSError:
-        pass  # a full disk is what some of these lines report
-    return said
+        pass  # the disk is full, for example: the driver must still report that in other ways
+    return event
 
 
 class Lookout:
-    """Reports changes in the batches of a driver; `told` is called with each event."""
+    """Reports changes from batch to batch of a driver; `told` is called with each event."""
 
     def __init__(self, lake: Layout, told: Callable[[dict[str, Any]], None] = lambda _: None) -> None:
         self.lake, self.told = lake, told
@@ -94,7 +95,7 @@ class Lookout:
         self._look_at_age(done)
 
     def failed(self, error: BaseException) -> None:
-        """Report the error that ended the driver. A driver that never had the lease reports nothing here."""
+        """Report the error that ended the driver, unless it is one of `QUIET_CODES`."""
         code = getattr(error, "code", type(error).__name__)
         if code in QUIET_CODES:
             return

@@ -1,7 +1,8 @@
 """Exports tables, or parts of them, as Parquet, Arrow's IPC format, CSV or OpenMetrics (PIP-098).
 
-Rows are queried as by `weft sql`, so views and rows that are not folded yet are included; they arrive batch by batch. A
-range of time applies to the time column of the table. A file appears only when it is complete.
+Rows are queried as `weft sql` does, so views can be exported, and rows that are not folded yet are included. They are
+read and written batch by batch. A range of time applies to the time column of the table. The file appears only when it is
+complete.
 """
 
 import os
@@ -70,8 +71,10 @@ def expose(lake: Lake, wish: Wish, path: Path) -> Exported:
     UserError `bad-format` for any other table, or OSError; the old file is then unchanged.
     """
     if wish.table.full_name not in _EXPOSED:
-        mend = "--format parquet, arrow or csv; or export samples, or values"
-        raise UserError("bad-format", f"{wish.table.full_name} holds no samples, which OpenMetrics is made of", mend)
+        mend = "--format parquet, arrow or csv; or export samples or values"
+        raise UserError(
+            "bad-format", f"{wish.table.full_name} cannot be written as OpenMetrics, which has samples only", mend
+        )
     query = _EXPOSED[wish.table.full_name].format(columns=", ".join(COLUMNS), where=_where(wish), order=ORDER)
     text = Exposition()
     fresh = path.with_name(path.name + UNFINISHED)
@@ -97,13 +100,13 @@ def _where(wish: Wish) -> str:
     if not bounds:
         return ""
     names = wish.table.schema.names
-    about = next((name for name in TIMES if name in names), None)
-    if about is not None:
-        return " WHERE " + " AND ".join(f"\"{about}\" {sign} TIMESTAMPTZ '{at.isoformat()}'" for sign, at in bounds)
+    column = next((name for name in TIMES if name in names), None)
+    if column is not None:
+        return " WHERE " + " AND ".join(f"\"{column}\" {sign} TIMESTAMPTZ '{at.isoformat()}'" for sign, at in bounds)
     if "at_ns" in names:
         return " WHERE " + " AND ".join(
             f"at_ns {sign} {(at - EPOCH) // timedelta(microseconds=1)}000" for sign, at in bounds
         )
     raise UserError(
-        "no-time", f"{wish.table.full_name} is not about time", "the whole table: without --since and --until"
+        "no-time", f"{wish.table.full_name} has no time column", "export the whole table: without --since and --until"
     )

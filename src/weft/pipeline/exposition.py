@@ -8,9 +8,9 @@ cpu_total{instance="n1",cpu="total",weft_name="cpu",weft_detail="CPU",weft_type=
 ```
 
 The node is the label `instance`. What OpenMetrics cannot express is written as labels that begin with `weft_`, only
-where needed: the name in the configuration, detail, type and param of the series, labels whose names the format does
-not allow. The bases of a series come before its values, as a metric of their own. A text value, a second sample of a
-series at one instant, and a name with control characters cannot be expressed; these samples are counted and left out.
+where needed: the name in the configuration, detail, type and param of the series, and labels whose names the format does
+not allow. The bases of a series come before its values, with the label `weft_part="base"`. A text value, a second sample
+of a series at one instant, and a name with control characters cannot be expressed; these samples are counted and left out.
 """
 
 import json
@@ -26,10 +26,10 @@ COLUMNS: Final = (
     "base_long",
 )  # fmt: skip
 ORDER: Final = "config_name, type, node, series, at_ns, era, sequence"
-"""The order in which `written` needs its rows."""
+"""The order of rows that `Exposition.lines` needs."""
 COUNTERS: Final = frozenset({"delta", "rate", "average", "percent"})
-_SAID: Final = {"counter": "rate", "gauge": "basic"}
-"""The series type that an import gives to a metric family."""
+_DEFAULT_TYPE: Final = {"counter": "rate", "gauge": "basic"}
+"""The series type that an import gives to a metric family, unless a label says another."""
 _LEGAL: Final = re.compile(r"[a-zA-Z_][a-zA-Z0-9_]*")
 _CONTROL: Final = re.compile(r"[\x00-\x09\x0b-\x1f\x7f]")  # characters that are not allowed; LF has an escape
 _ESCAPES: Final = str.maketrans({"\\": "\\\\", '"': '\\"', "\n": "\\n"})
@@ -44,12 +44,12 @@ class Exposition:
         self._families: set[str] = set()
 
     def lines(self, rows: Iterable[Row]) -> Iterator[str]:
-        """The whole text, line by line, of rows in `ORDER`. Memory: one series."""
+        """The whole text, line by line; the rows come in `ORDER`. Holds one series in memory."""
         for (name, kind), family in groupby(rows, key=lambda row: (row["config_name"], row["type"])):
             stem, sample = self._named(name, kind)
             yield f"# TYPE {stem} {_type(kind)}\n"
             for _, series in groupby(family, key=lambda row: (row["node"], row["series"])):
-                yield from self._series(sample, list(self._sayable(series)))
+                yield from self._series(sample, list(self._expressible(series)))
         yield "# EOF\n"
 
     def _named(self, name: str, kind: str) -> tuple[str, str]:
@@ -63,7 +63,7 @@ class Exposition:
         self._families.add(stem)
         return stem, stem + ending
 
-    def _sayable(self, rows: Iterable[Row]) -> Iterator[Row]:
+    def _expressible(self, rows: Iterable[Row]) -> Iterator[Row]:
         """The samples of a series that the text can express."""
         before = None
         for row in rows:
@@ -92,13 +92,13 @@ class Exposition:
 def labels_of(row: Row, sample: str) -> dict[str, str]:
     """The labels of a series, in the order in which they are written; `sample` is its name in the text."""
     own = {"name": row["config_name"], "detail": row["detail"], "type": row["type"], "param": row["param"]}
-    plain = {"name": sample, "detail": "", "type": _SAID[_type(row["type"])], "param": ""}
+    default = {"name": sample, "detail": "", "type": _DEFAULT_TYPE[_type(row["type"])], "param": ""}
     labels = dict(row["labels"])
-    odd = {name: text for name, text in labels.items() if not _is_plain(name, text)}
-    said = {f"weft_{name}": text for name, text in own.items() if text != plain[name]}
-    if odd:
-        said["weft_labels"] = json.dumps(odd, sort_keys=True)
-    return {"instance": row["node"]} | {name: text for name, text in labels.items() if name not in odd} | said
+    others = {name: text for name, text in labels.items() if not _is_plain(name, text)}
+    extra = {f"weft_{name}": text for name, text in own.items() if text != default[name]}
+    if others:
+        extra["weft_labels"] = json.dumps(others, sort_keys=True)
+    return {"instance": row["node"]} | {name: text for name, text in labels.items() if name not in others} | extra
 
 
 def braced(labels: dict[str, str]) -> str:
@@ -134,12 +134,13 @@ def _type(kind: str) -> str:
 
 
 def _is_plain(name: str, text: str) -> bool:
-    """Whether a label can be written as it is and cannot be confused with another."""
-    is_taken = name == "instance" or name.startswith(("weft_", "__"))
-    return not is_taken and _LEGAL.fullmatch(name) is not None and _CONTROL.search(text) is None
+    """Whether a label can be written as it is: its name is allowed and not reserved, its text has no control characters."""
+    is_reserved = name == "instance" or name.startswith(("weft_", "__"))
+    return not is_reserved and _LEGAL.fullmatch(name) is not None and _CONTROL.search(text) is None
 
 
 def _why_not(row: Row, before: int | None) -> str:
+    """Why a sample cannot be expressed; empty if it can. `before`: the instant of the sample before it in its series."""
     if row["value"] is None:
         return "text"
     if any(_CONTROL.search(row[name]) for name in ("node", "config_name", "detail", "type", "param")):

@@ -19,13 +19,15 @@ UNFINISHED: Final = ".tmp"
 def refuse_inside(lake: Path, out: Path) -> None:
     """Raise UserError `bad-place` for a file inside the lake, where it could replace one of the lake's files."""
     if out.resolve().is_relative_to(lake.resolve()):
-        raise UserError("bad-place", f"{out} lies in the lake", "name a file elsewhere")
+        raise UserError(
+            "bad-place", f"{out} is inside the lake, where it could replace a file", "name a file elsewhere"
+        )
 
 
 def file_rows(batches: "Iterator[pa.RecordBatch | pa.Schema]", *, parquet: Path | None, arrow: Path | None) -> int:
-    """Write a schema and its rows to the named file, which is replaced; returns how many rows.
+    """Write a schema and its rows to the one of the two files that is named; returns how many rows.
 
-    On OSError the old file is unchanged.
+    A file that exists is replaced; on OSError it is unchanged.
     """
     target = parquet or arrow
     assert target is not None

@@ -1,7 +1,7 @@
-"""Gold tables are folded, not appended (PIP-045, PIP-050): a commit replaces old rows by old and new values together.
+"""Folds new values into the gold tables (PIP-045, PIP-050): a commit replaces rows by rows that have old and new values.
 
-The commit also records in the table's log, as its app transaction, the last batch folded. So a fold repeated after a
-crash finds this mark and adds nothing twice. Batches not folded yet are in every answer all the same: `weft sql` adds
+The commit also records the last batch that was folded (the *mark*), as an app transaction in the table's log. So a fold
+that is repeated after a crash adds nothing twice. Answers of `weft sql` include batches that are not folded yet: it adds
 the rows of silver after the mark.
 """
 
@@ -38,13 +38,13 @@ from weft.pipeline.transforms.rollup import (
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
-RECOMPUTED_SMALL_BYTES_MAX: Final = 8 << 20  # bytes of values; up to this size their days are one task's work
+RECOMPUTED_SMALL_BYTES_MAX: Final = 8 << 20  # of Parquet; up to this size one task computes the days
 FRESH: Final = "dataset IS NOT NULL AND batch > {mark} AND batch <= {upto}"
 """A condition on Delta's log: files with fresh values of datasets."""
 
 
 class Recomputed(NamedTuple):
-    """Days of roll-ups that are computed anew from all their values, because an import replaced some (PIP-099).
+    """Days of roll-ups that are computed anew from all their values, because an import changed some (PIP-099).
 
     Samples of nodes are only added, so a roll-up is its old rows plus the new values. An import of a dataset may bring
     a sample between two others. The value of the later one is then replaced, and the old value cannot be removed from a
@@ -60,16 +60,16 @@ class Recomputed(NamedTuple):
     is_small: bool
 
     def all_of(self, fresh: "DataFrame") -> "DataFrame":
-        """Fresh values, plus old values of the days that are computed anew, each once."""
+        """The fresh values of other days, and all values of the days that are computed anew."""
         return outside_days(fresh, self.days, F.col("r.day")).unionByName(self.values)
 
-    def kept(self, windows: "DataFrame") -> "DataFrame":
-        """Old windows of the other days."""
+    def other_windows(self, windows: "DataFrame") -> "DataFrame":
+        """The old windows of the other days."""
         return outside_days(windows, self.days, F.to_date("r.window_start"))
 
 
 def recomputed_since(tables: Tables, mark: int, upto: int) -> Recomputed | None:
-    """The days that batches `mark + 1` to `upto` require to be computed anew; None as long as nothing was imported."""
+    """The days that must be computed anew because of batches `mark + 1` to `upto`; None if these imported nothing."""
     files = tables.files(VALUES, FRESH.format(mark=mark, upto=upto))
     if not files:
         return None
@@ -84,8 +84,8 @@ def recomputed_since(tables: Tables, mark: int, upto: int) -> Recomputed | None:
 
 
 ROLLUPS: Final = (ROLLUP_1M, ROLLUP_1H, ROLLUP_1D)
-SPANS_MAX: Final = 24  # touched time ranges that are named one by one; more are merged into one
-SMALL_BYTES_MAX: Final = 2 << 20  # bytes of Parquet, some 200,000 rows; up to this size one task is faster than several
+SPANS_MAX: Final = 24  # time ranges in a search for files; more are merged into one
+SMALL_BYTES_MAX: Final = 2 << 20  # of Parquet, some 200,000 rows; up to this size one task is faster than several
 _SPLIT: Final = "_file"
 
 
@@ -96,7 +96,7 @@ class Fold:
         self.tables, self.about = tables, about
 
     def pieces(self, upto: int) -> Iterator[None]:
-        """Fold every gold table, up to and including batch `upto`; yields after each commit, where batches may come."""
+        """Fold every gold table, up to and including batch `upto`; yields after each commit, so that batches may be done in between."""
         yield from self.rollups(upto)
         Late(self.tables, self.about, upto).count()
         yield
@@ -104,9 +104,10 @@ class Fold:
         yield
 
     def rollups(self, upto: int) -> Iterator[None]:
-        """Fold roll-ups of all widths: files touched by new values are replaced.
+        """Fold roll-ups of all widths: files that new values concern are replaced.
 
-        A fold that was interrupted between its corrections and its hourly windows is finished with the same batches.
+        If a fold was interrupted after its corrections and before its hourly windows, it is finished first, up to the
+        same batch: else the corrections would not fit the windows.
         """
         begun = self.tables.committed(CORRECTIONS)
         if self.tables.committed(ROLLUP_1H) < begun < upto:
@@ -122,17 +123,17 @@ class Fold:
         parts = counted(parts_of(fresh.rows), ROLLUP_1M).persist()
         hours = [row[0] for row in parts.select(file_of(ROLLUP_1M)).distinct().collect()]
         for table in behind:
-            self._rollup(table, fresh._replace(rows=parts), hours, upto)
+            self._replace_windows(table, fresh._replace(rows=parts), hours, upto)
             yield
         parts.unpersist()
 
-    def _rollup(self, table: Table, parts: "Fresh", hours: list[str], upto: int) -> None:
+    def _replace_windows(self, table: Table, parts: "Fresh", hours: list[str], upto: int) -> None:
         old = self._files_between(table, hours)
         is_small = parts.is_small and bytes_of(old) < SMALL_BYTES_MAX
         rows = windows_of(parts.rows.coalesce(1) if is_small else parts.rows, table)
         if old:
             held = self.tables.read(table, old).select(*table.file_columns())
-            rows = rows.unionByName(held if parts.recomputed is None else parts.recomputed.kept(held))
+            rows = rows.unionByName(held if parts.recomputed is None else parts.recomputed.other_windows(held))
         folded = merged(rows.coalesce(1) if is_small else rows, table).withColumn(_SPLIT, file_of(table))
         added = self.tables.write(table, folded.coalesce(1), upto, split=_SPLIT, is_small=is_small)
         if table is ROLLUP_1H:
@@ -181,7 +182,7 @@ class Fresh(NamedTuple):
     rows: "DataFrame"
     is_small: bool
     recomputed: Recomputed | None = None
-    """Which windows are computed anew from `rows`: their old rows do not count."""
+    """The days whose windows are computed from `rows` alone, without the old windows; None: no such days."""
 
 
 def fresh_of(tables: Tables, table: Table, mark: int, upto: int) -> Fresh:
@@ -197,11 +198,12 @@ def fresh_of(tables: Tables, table: Table, mark: int, upto: int) -> Fresh:
 def _hold_only(tables: Tables, table: Table, files: list[str], batches: range) -> bool:
     """Whether the log proves that all rows of these files belong to these batches. Then rows need no filter by batch.
 
-    A filter would contain other numbers each time, and Spark would generate and compile its code again.
+    That saves time: a filter would have different numbers in each batch, and Spark would generate and compile code for
+    each.
     """
-    told = {path: (low, high) for path, low, high in tables.told(table, "min.batch", "max.batch")}
+    bounds = {path: (low, high) for path, low, high in tables.statistics(table, "min.batch", "max.batch")}
     unknown = (None, None)
-    return all(bound in batches for path in tables.relative(table, files) for bound in told.get(path, unknown))
+    return all(bound in batches for path in tables.relative(table, files) for bound in bounds.get(path, unknown))
 
 
 def bytes_of(files: list[str]) -> int:
@@ -210,7 +212,7 @@ def bytes_of(files: list[str]) -> int:
 
 
 def _spans(hours: Iterable[str], width: str) -> list[tuple[datetime, datetime]]:
-    """The time ranges of a width that contain these hours. Neighbours are joined; too many are merged into one."""
+    """The time ranges of a width that contain these hours; adjacent ones are joined, and too many are merged into one."""
     starts = {_floor(datetime.strptime(hour, "%Y%m%d%H").replace(tzinfo=UTC), width) for hour in hours}
     spans: list[tuple[datetime, datetime]] = []
     for start in sorted(starts):
@@ -229,7 +231,7 @@ def _floor(hour: datetime, width: str) -> datetime:
 
 
 def _after(start: datetime, width: str) -> datetime:
-    """The end of the time range that contains an hour."""
+    """The end of the time range that begins at `start`."""
     if width == "hour":
         return start + timedelta(hours=1)
     if width == "day":

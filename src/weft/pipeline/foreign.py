@@ -2,12 +2,12 @@
 
 Foreign logs are ordered by file, not by time, and several files may have the same sample. So their rows are compared
 with silver's rows of the same sources and days, and values are calculated in time order over all samples that silver
-has of the affected series. Committed rows may change: a sample that another line contradicts becomes `ambiguous`, and a
-pair of samples is divided if a new sample lies between them. Both are replaced in the commit that adds the batch's own
-rows.
+has of these series. Rows of earlier batches may change: a sample that another line contradicts becomes `ambiguous`, and
+a pair of samples is divided if a new sample lies between them. Both changes are part of the commits that add the
+batch's own rows.
 
-Costs: reads the batch's days of silver for the comparison, and all samples of its sources for the values. Batches
-without a dataset skip all of this.
+Cost: the comparison reads the batch's days of silver, the values read all samples of its sources. Batches without a
+dataset skip all of this.
 """
 
 from collections.abc import Sequence
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     import pyarrow as pa
     from pyspark.sql import Column, DataFrame
 
-NAMED_MAX: Final = 1_000  # sources named one by one in a filter
+NAMED_MAX: Final = 1_000  # sources that a filter lists; of more, only the range of their ids is used
 
 
 class Foreign:
@@ -36,8 +36,8 @@ class Foreign:
     def __init__(self, tables: Tables, number: int, accepted: "DataFrame") -> None:
         self.tables, self.number = tables, number
         self.rows = accepted.where("dataset is not null")
-        self.told: DataFrame | None = None
-        """`compared`, computed once."""
+        self.twins: DataFrame | None = None
+        """The rows of `compared`, once the batch has computed and kept them."""
         day = day_of("at_ns")
         bounds = self.rows.agg(F.collect_set("origin"), F.min(day), F.max(day)).collect()[0]
         self.origins: frozenset[str] = frozenset(bounds[0])
@@ -52,17 +52,14 @@ class Foreign:
 
     def doubted(self) -> Replaced:
         """Files of silver whose samples these rows contradict, rewritten with the flag."""
-        assert self.told is not None
-        return rewritten(self.tables, SAMPLES, _places(imported.doubted(self.told)), _flagged)
+        assert self.twins is not None
+        return rewritten(self.tables, SAMPLES, _places(imported.doubted(self.twins)), _flagged)
 
     def pairs(self, samples: "DataFrame", batch: "Column") -> "DataFrame":
-        """The pairs that `samples` (of the batch) form within all samples of their series.
-
-        Silver must already have them.
-        """
-        of = imported.lines(samples)
+        """The pairs that `samples` (of the batch) form within all samples of their series. Silver must already have them."""
+        lines = imported.lines(samples)
         held = self._of_ours(SAMPLES, [f"batch <= {self.number}"]).where(F.col("batch") <= self.number)
-        return imported.in_time_order(held, of, batch, self.number - 1)
+        return imported.in_time_order(held, lines, batch, self.number - 1)
 
     def divided(self, pairs: "DataFrame") -> Replaced:
         """Files of values, rewritten without the pairs that a new sample divides."""
@@ -97,15 +94,17 @@ def _places(rows: "DataFrame") -> dict[str, list[int]]:
 
 
 def _flagged(rows: "pa.Table", mask: "pa.Array") -> "pa.Table":
+    """The rows; those in the mask have one more flag, `ambiguous`."""
     import pyarrow as pa
 
     column = rows.schema.get_field_index("flags")
-    told = zip(rows.column(column).to_pylist(), mask.to_pylist(), strict=True)
-    flags = [[*(flags or ()), imported.AMBIGUOUS] if is_meant else flags for flags, is_meant in told]
+    marked = zip(rows.column(column).to_pylist(), mask.to_pylist(), strict=True)
+    flags = [[*(flags or ()), imported.AMBIGUOUS] if is_chosen else flags for flags, is_chosen in marked]
     return rows.set_column(column, rows.schema.field(column), pa.array(flags, rows.schema.field(column).type))
 
 
 def _without(rows: "pa.Table", mask: "pa.Array") -> "pa.Table":
+    """The rows that are not in the mask."""
     import pyarrow.compute as pc
 
     return rows.filter(pc.invert(mask))

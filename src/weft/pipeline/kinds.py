@@ -27,14 +27,14 @@ class Kind(NamedTuple):
     quarantine: Table
     silver: Table
     more: tuple[Table, ...]
-    """Other tables that only its job writes."""
+    """More tables that only its job writes."""
     to_silver: "Callable[[DataFrame], DataFrame]"
-    said: "Callable[[], Column]"
-    """A hash of the content of a bronze row: equal for a repeated row, whatever way it came."""
-    kept: "Callable[[], Column]"
-    """The same hash for a row of silver."""
+    bronze_hash: "Callable[[], Column]"
+    """A hash of the content of a bronze row: equal for a repeated row, by whatever way it came."""
+    silver_hash: "Callable[[], Column]"
+    """The same hash, computed from a row of silver."""
     is_dense: bool = True
-    """True: its numbers have no holes by nature, so an absent number is missing."""
+    """True: every number is expected, so an absent one is missing."""
     runs_on: bool = False
     """True: its numbers continue from era to era, and only the first era begins with 1."""
     seen: tuple[str, str, str] = ("node", "at", "received")
@@ -68,8 +68,8 @@ MESSAGES: Final = Kind(
     *tables.STAGES["messages"],
     (),
     messages.to_messages,
-    messages.said,
-    messages.kept,
+    messages.bronze_hash,
+    messages.silver_hash,
     is_dense=False,
 )
 EVENTS: Final = Kind(
@@ -77,24 +77,24 @@ EVENTS: Final = Kind(
     *tables.STAGES["events"],
     (),
     events.to_events,
-    events.said,
-    events.kept,
+    events.bronze_hash,
+    events.silver_hash,
 )
 STORE: Final = Kind(
     "store",
     *tables.STAGES["store"],
     (),
     store.to_store,
-    store.said,
-    store.kept,
+    store.bronze_hash,
+    store.silver_hash,
 )
 CATALOG: Final = Kind(
     "catalog",
     *tables.STAGES["catalog"],
     (),
     catalog.to_catalog,
-    catalog.said,
-    catalog.kept,
+    catalog.bronze_hash,
+    catalog.silver_hash,
     seen=("broker", "at", "received"),
 )
 LOGS: Final = Kind(
@@ -102,8 +102,8 @@ LOGS: Final = Kind(
     *tables.STAGES["logs"],
     (),
     logs.to_logs,
-    logs.said,
-    logs.kept,
+    logs.bronze_hash,
+    logs.silver_hash,
     seen=("broker", "at", "received"),
 )
 DOCUMENTS: Final = Kind(
@@ -111,8 +111,8 @@ DOCUMENTS: Final = Kind(
     *tables.STAGES["documents"],
     (),
     documents.to_documents,
-    documents.said,
-    documents.kept,
+    documents.bronze_hash,
+    documents.silver_hash,
     seen=("origin", f"if(eff between 0 and {LATEST_S}, timestamp_micros(bigint(eff * 1e6)), null)", "received_at"),
 )
 CONFIGURATION: Final = Kind(
@@ -120,8 +120,8 @@ CONFIGURATION: Final = Kind(
     *tables.STAGES["configuration"],
     (),
     configuration.to_configuration,
-    configuration.said,
-    configuration.kept,
+    configuration.bronze_hash,
+    configuration.silver_hash,
     runs_on=True,
     seen=("origin", "at", "at"),
 )

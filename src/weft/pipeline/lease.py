@@ -1,9 +1,9 @@
 """One driver per job (PIP-023): a lease file names the holder, and the kernel releases a lock when the holder ends.
 
-The JVM inherits the lock. So the lock is free only when both have ended, and no other driver can start while the JVM of
-a killed driver still finishes a step. A holder that does not renew its lease, because somebody has stopped it or its
-machine stands still, is ended by whoever asked to take over. Every holder gets a higher epoch, which every commit contains;
-`weft.pipeline.delta` refuses to commit with a lower epoch than it has seen.
+The JVM inherits the lock. So the lock is free only when both processes have ended, and no other driver can start while
+the JVM of a killed driver still finishes a step. A holder that hangs does not renew its lease; a driver that was started
+to take over then kills it. Every holder gets a higher epoch, which every commit contains; `weft.pipeline.delta` refuses to
+commit with a lower epoch than it has seen.
 """
 
 import contextlib
@@ -23,25 +23,25 @@ from weft.base.errors import UserError
 from weft.lake.files import LocalFiles, put_here
 from weft.lake.layout import Layout
 
-VALID_S: Final = 30.0
-RENEW_S: Final = 5.0
-DYING_S: Final = 10.0  # seconds in which the JVM of a dead driver should end
-PROBE_S: Final = 0.1
+VALID_S: Final = 30.0  # a holder that has not renewed its lease for so long may be taken over
+RENEW_S: Final = 5.0  # between two renewals
+DYING_S: Final = 10.0  # the JVM of a dead driver should have ended by then
+PROBE_S: Final = 0.1  # between two tries to get the lock
 PROCESSES: Final = Path("/proc")
 LOCKS: Final = PROCESSES / "locks"
 MARK: Final = "\nlock:\t"
-"""In what the kernel says of an open file (`/proc/PID/fdinfo`) on which a lock stands; who only waits has none."""
+"""Part of `/proc/PID/fdinfo/FD` if the process holds a lock on that file. A process that waits for the lock lacks it."""
 
 
 def held(lake: Layout, job: str) -> str | None:
-    """Who runs a job, as text; None if nobody does. Only reads, so nobody is disturbed."""
+    """Who runs a job, as a sentence; None if nobody does. It does not touch the lock, so it disturbs no driver."""
     lock = lake.lease(job).with_suffix(".lock")
     try:
         inode = lock.stat().st_ino
     except OSError:
         return None
-    places = [line.split() for line in LOCKS.read_text("utf-8").splitlines()]
-    if not any(words[1] == "FLOCK" and words[5].rpartition(":")[2] == str(inode) for words in places if len(words) > 5):
+    locks = [line.split() for line in LOCKS.read_text("utf-8").splitlines()]
+    if not any(words[1] == "FLOCK" and words[5].rpartition(":")[2] == str(inode) for words in locks if len(words) > 5):
         return None
     lease = Lease(lake, job)
     return lease.refusal()
@@ -59,9 +59,10 @@ class Lease:
         *,
         takes_over: bool = False,
     ) -> None:
-        """`wait_s`: how long to wait for another holder; setting `ending` stops the wait.
+        """`wait_s`: how many seconds to wait for another holder to end; setting `ending` stops the wait.
 
-        `takes_over`: kill a holder on this machine that has not renewed its lease for 30 s; that long is waited at least.
+        `takes_over`: kill a holder on this machine that has not renewed its lease for 30 s. The wait is then at least
+        40 s, whatever `wait_s`.
         """
         self.path = lake.lease(job)
         self.job = job
@@ -115,14 +116,14 @@ class Lease:
                 now = time.monotonic()
                 if self._takes_over and silence.seconds(now) >= VALID_S:
                     end_holders(self.path.with_suffix(".lock"))
-                    silence = Silence(self.path, now)  # a spare that is quicker has its own time
+                    silence = Silence(self.path, now)  # another spare may get the lock first, and has its own 30 s
                 if now - began >= self._patience_s() or self._ending.wait(PROBE_S):
                     return False
             else:
                 return True
 
     def _patience_s(self) -> float:
-        """How long to wait for the lock in all, after what is known of its holder now."""
+        """How many seconds to wait for the lock in all, by what is known of its holder now."""
         if self._takes_over:
             return max(VALID_S + DYING_S, self._wait_s)
         return self._wait_s if self._is_holder_alive() else max(DYING_S, self._wait_s)
@@ -140,7 +141,7 @@ class Lease:
         return True
 
     def refusal(self) -> str:
-        """The refusal, with the holder and its time from the lease file."""
+        """Who holds the lease, and for how long, as a sentence from the lease file."""
         held = self._read()
         who = f"process {held.get('pid', '?')} on {held.get('host', '?')}"
         since = max(0.0, time.time() - float(held.get("since", time.time())))
@@ -148,18 +149,18 @@ class Lease:
 
     def _renew(self) -> None:
         while not self._stop.wait(RENEW_S):
-            with contextlib.suppress(OSError):  # a full disk does not end a lease: the lock guards it
+            with contextlib.suppress(OSError):  # a full disk does not end the lease: the lock guards it
                 self._write(time.time() + VALID_S)
 
     def _read(self) -> dict[str, Any]:
         try:
-            told = json.loads(self.path.read_bytes())
+            lease = json.loads(self.path.read_bytes())
         except (OSError, ValueError):
             return {}
-        return told if isinstance(told, dict) else {}
+        return lease if isinstance(lease, dict) else {}
 
     def _write(self, until: float) -> None:
-        told = {
+        lease = {
             "epoch": self.epoch,
             "holder": f"{socket.gethostname()}:{os.getpid()}",
             "host": socket.gethostname(),
@@ -167,18 +168,18 @@ class Lease:
             "since": self._since,
             "until": until,
         }
-        put_here(self.path, json.dumps(told, sort_keys=True).encode() + b"\n")
+        put_here(self.path, json.dumps(lease, sort_keys=True).encode() + b"\n")
 
 
 class Silence:
-    """For how long a lease has not been renewed, by this process's own clock: that of the holder may be another."""
+    """Measures for how long a lease has not been renewed, by this process's clock: the holder's may differ."""
 
     def __init__(self, path: Path, now: float) -> None:
         self.path = path
         self._seen, self._since = self._look(), now
 
     def seconds(self, now: float) -> float:
-        """Since when the file is as it is; `now` is monotonic, in seconds."""
+        """For how many seconds the lease file has not changed; `now` is monotonic, in seconds."""
         if (seen := self._look()) != self._seen:
             self._seen, self._since = seen, now
         return now - self._since
@@ -197,7 +198,7 @@ def end_holders(lock: Path) -> list[int]:
     """
     ended = []
     for process in _processes():
-        with contextlib.suppress(OSError):  # it may end while it is looked at, or belong to somebody else
+        with contextlib.suppress(OSError):  # it may end just now, or belong to another user
             if _end(process, lock):
                 ended.append(process)
     return ended
@@ -210,7 +211,7 @@ def _processes() -> Iterator[int]:
 
 
 def _end(process: int, lock: Path) -> bool:
-    descriptor = os.pidfd_open(process)  # so that a later process with the same number is not meant
+    descriptor = os.pidfd_open(process)  # a later process with the same number is not killed by mistake
     try:
         if not _holds(process, lock):
             return False

@@ -1,7 +1,7 @@
-"""`python -m weft.pipeline.leash COMMAND…`: becomes that command, and ends when the process that started it ends.
+"""`python -m weft.pipeline.leash COMMAND…`: replaces itself by that command, which ends when its parent process ends.
 
-For foreign programs that would survive the death of their parent. The kernel sends the signal (`PR_SET_PDEATHSIG`),
-also after `exec`, so a shell script that replaces itself by a JVM ends too.
+For foreign programs that would otherwise go on after the death of their parent. The kernel sends them SIGTERM then
+(`PR_SET_PDEATHSIG`); this survives `exec`, so a shell script that replaces itself by a JVM ends too.
 """
 
 import ctypes

@@ -4,9 +4,9 @@
 <lake>/_weft/digests/silver.samples/00000007.sha256   of versions 7000 to 7999: digest, two spaces, name
 ```
 
-A commit is followed by its line (`note_commits`), for commits that carry this program's mark, and for checkpoints of
-the log made with them. A driver that was killed in between adds the line at its next start. The last line of a name
-counts. Commits of other programs and earlier versions have no line until somebody adopts them as they are; they are
+After each commit of this program a line is added (`note_commits`), and one for a checkpoint of the log that was made with
+it. If the driver is killed in between, the next one adds the line when it starts. Of several lines for one name the last
+counts. Commits of other programs and of earlier versions have no line until somebody adopts them as they are; they are
 reported and never count as verified.
 """
 
@@ -26,9 +26,10 @@ from weft.pipeline.digests import THREADS_MAX, Proof, sha256_of, unreadable
 from weft.pipeline.tables import Table
 
 MARK: Final = b'"weft.'
-"""The property that marks the commits of this program."""
+"""The beginning of a property that all commits of this program have."""
 VERSIONS_PER_LIST: Final = 1_000
 HINT: Final = "_last_checkpoint"
+"""The file that says which checkpoint of the log is the newest."""
 LOG: Final = "_delta_log"
 _FILE: Final = re.compile(r"(\d{20})\.(?:json|checkpoint\.parquet)")
 _LINE: Final = re.compile(r"([0-9a-f]{64})  (\S+)")
@@ -61,7 +62,7 @@ def refuse_changed(layout: Layout, table: Table) -> None:
     newest = max((_version(file.name) for file in log.glob("*.checkpoint.parquet")), default=0)
     for proof in log_proofs(layout, table, newest):
         if proof.fault == "changed":
-            mend = "weft lake check --deep names all; put this file back from a copy, or weft lake rebuild"
+            mend = "weft lake check --deep, which names all such files; put this one back from a copy, or weft lake rebuild"
             raise UserError("damaged", f"{table.full_name}: {proof.path} is {proof.fault}", mend)
 
 
@@ -90,7 +91,7 @@ def log_proofs(layout: Layout, table: Table, first: int = 0) -> Iterator[Proof]:
         try:
             size, found = (log / name).stat().st_size, sha256_of(log / name)
         except FileNotFoundError:
-            return None  # the log forgets old versions
+            return None  # an old version of the log was deleted just now
         except OSError as error:
             return unreadable(f"{LOG}/{name}", error)
         fault = "" if known.get(name) == found else _fault(log, name, known)
@@ -101,7 +102,10 @@ def log_proofs(layout: Layout, table: Table, first: int = 0) -> Iterator[Proof]:
 
 
 def _fault(log: Path, name: str, known: Mapping[str, str]) -> str:
-    """`unproved` for files without a digest; also for a checkpoint hint that another program has written since."""
+    """What is wrong with a file whose digest is not the listed one: `unproved` or `changed`.
+
+    `unproved`: it has no digest; or it is the hint, and names a checkpoint that another program has made.
+    """
     if name not in known:
         return "unproved"
     if name != HINT:
@@ -114,7 +118,7 @@ def _fault(log: Path, name: str, known: Mapping[str, str]) -> str:
 
 
 def _append(layout: Layout, table: Table, names: Iterable[str]) -> None:
-    """Append one line each, with one write per list, because two processes may do so at once."""
+    """Append one line for each name, with one write per list, because two processes may do so at once."""
     log, directory = _log_of(layout, table), layout.log_digests(table.full_name)
     lines: defaultdict[int, str] = defaultdict(str)
     for name in names:

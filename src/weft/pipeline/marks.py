@@ -1,8 +1,8 @@
 """Reads from a table's log which jobs wrote it, under which checkpoint and up to which batch (LAK-031, LAK-035).
 
 Each commit of a job carries an app transaction `weft/<job>/<checkpoint>/<table>` = batch. With the checkpoint's id
-Delta can return that number; this module finds it without the id: the newest commit counts, because a new checkpoint
-commits after the old one. Needs no Spark, and works even if the checkpoint is lost.
+Delta returns that number; this module finds it without the id, so also if the checkpoint is lost: the newest commit
+counts, because a new checkpoint commits after the old one. Needs no Spark.
 """
 
 import json
@@ -27,7 +27,7 @@ class Mark(NamedTuple):
     batch: int
 
 
-class Said(NamedTuple):
+class Commit(NamedTuple):
     """What a commit says about itself."""
 
     version: int
@@ -35,8 +35,9 @@ class Said(NamedTuple):
     """The job whose batch it is; None for other work: columns added, files joined, rows removed."""
     batch: int | None
     what: str
-    """Delta's name for the operation, or that of upkeep, or `rebuild`."""
+    """The operation: its name in upkeep, `rebuild`, or Delta's name for it."""
     changed_data: bool
+    """Whether it added or removed rows, and not only files."""
 
 
 def newest_mark(table: Path, job: str) -> Mark | None:
@@ -46,33 +47,36 @@ def newest_mark(table: Path, job: str) -> Mark | None:
     """
     log = table / "_delta_log"
     last = _last_checkpoint(log)
-    for commit in reversed(_behind(log, last)):
+    for commit in reversed(_commits_after(log, last)):
         for action in _actions(commit):
             if (mark := _mark(action.get("txn"), job)) is not None:
                 return mark
     return None if last < 0 else _in_checkpoint(log, last, job)
 
 
-def said(table: "DeltaTable") -> Iterator[Said]:
+def commits_of(table: "DeltaTable") -> Iterator[Commit]:
     """The commits of a table, newest first, as far back as the log goes."""
     seen, limit = 0, AT_ONCE
     while seen < limit:
-        told = table.history(limit)
-        yield from (_said(table, commit) for commit in told[seen:])
-        if len(told) < limit:
+        history = table.history(limit)
+        yield from (_commit(table, commit) for commit in history[seen:])
+        if len(history) < limit:
             return
         seen, limit = limit, 10 * limit
 
 
 def added_by(table: "DeltaTable", job: str, after: int) -> list[str] | None:
-    """The files that batches of a job added after a version, if they did nothing else and all files still exist."""
+    """The files that batches of a job added after a version.
+
+    None if such a batch also removed files, or if a file is not in the newest version any more.
+    """
     added: list[str] = []
-    for entry in said(table):
+    for entry in commits_of(table):
         if entry.version <= after:
             break
         if entry.job != job or entry.batch is None:
             continue
-        for action in _actions(_file(table, entry.version)):
+        for action in _actions(_commit_file(table, entry.version)):
             if "remove" in action:
                 return None
             added += [action["add"]["path"]] if "add" in action else []
@@ -86,25 +90,25 @@ def _live(table: "DeltaTable") -> list[str]:
     return paths
 
 
-def _said(table: "DeltaTable", commit: dict[str, Any]) -> Said:
+def _commit(table: "DeltaTable", commit: dict[str, Any]) -> Commit:
     batch, job, version = commit.get("weft.batch"), commit.get("weft.job"), int(commit["version"])
     what = commit.get("weft.upkeep") or (REBUILD if "weft.rebuilt" in commit else commit.get("operation", ""))
-    return Said(
+    return Commit(
         version,
         None if job is None or what == REBUILD else str(job),
         None if batch is None or what == REBUILD else int(batch),
         str(what),
-        any(_changes(action) for action in _actions(_file(table, version))),
+        any(_changes(action) for action in _actions(_commit_file(table, version))),
     )
 
 
 def _last_checkpoint(log: Path) -> int:
     """The version of the log's last checkpoint; -1: it has none."""
-    place = log / LAST
-    return int(json.loads(place.read_bytes())["version"]) if place.exists() else -1
+    file = log / LAST
+    return int(json.loads(file.read_bytes())["version"]) if file.exists() else -1
 
 
-def _behind(log: Path, version: int) -> list[Path]:
+def _commits_after(log: Path, version: int) -> list[Path]:
     """The commits after a version, in order."""
     found: list[Path] = []
     while (commit := log / f"{version + 1 + len(found):020d}.json").exists():
@@ -112,7 +116,7 @@ def _behind(log: Path, version: int) -> list[Path]:
     return found
 
 
-def _file(table: "DeltaTable", version: int) -> Path:
+def _commit_file(table: "DeltaTable", version: int) -> Path:
     return Path(unquote(table.table_uri.removeprefix("file://"))) / "_delta_log" / f"{version:020d}.json"
 
 
@@ -133,9 +137,9 @@ def _mark(transaction: dict[str, Any] | None, job: str) -> Mark | None:
 
 
 def _in_checkpoint(log: Path, version: int, job: str) -> Mark | None:
-    """Marks from a checkpoint of the log, which has all transactions and their times."""
+    """The newest mark of a job in a checkpoint of the log, which has all transactions and their times."""
     import pyarrow.parquet as pq
 
-    told = pq.read_table(log / f"{version:020d}.checkpoint.parquet", columns=["txn"]).column("txn").to_pylist()
-    found = [(row["lastUpdated"] or 0, mark) for row in told if row and (mark := _mark(row, job)) is not None]
+    transactions = pq.read_table(log / f"{version:020d}.checkpoint.parquet", columns=["txn"]).column("txn").to_pylist()
+    found = [(row["lastUpdated"] or 0, mark) for row in transactions if row and (mark := _mark(row, job)) is not None]
     return max(found)[1] if found else None

@@ -1,7 +1,7 @@
-"""What a driver counts, as OpenMetrics for whoever scrapes it (PIP-089): `weft lake run --metrics PORT`.
+"""The counters of a driver as OpenMetrics, for a Prometheus that scrapes them (PIP-089): `weft lake run --metrics PORT`.
 
-Counters run from the start of the driver. How many rows wait is looked up when somebody asks: it is in the manifests of
-the segments behind the position that the job has committed.
+Counters start at zero with the driver. How many rows wait is looked up at each scrape, in the manifests of the segments
+after the position that the job has committed.
 """
 
 from collections.abc import Iterator
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 HOST: Final = "127.0.0.1"
 SECONDS: Final = (0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60, 300)
-WAITING_MAX: Final = 4_096  # segments whose manifests one scrape looks into
+WAITING_MAX: Final = 4_096  # segments whose manifests one scrape reads
 
 
 class Meter:
@@ -28,23 +28,25 @@ class Meter:
         from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram
 
         self.lake = lake
-        self.registry = found = CollectorRegistry(auto_describe=False)
+        self.registry = registry = CollectorRegistry(auto_describe=False)
         stream = ("stream",)
         name = "weft_lake_{}".format
-        self._rows = Counter(name("rows"), "rows by the step that took them", ("stream", "step"), registry=found)
-        self._segments = Counter(name("segments"), "segments, whole or in part", stream, registry=found)
-        self._bytes = Counter(name("bytes"), "bytes of whole segments", stream, registry=found)
-        self._refused = Counter(name("quarantined"), "rows refused", ("stream", "reason"), registry=found)
-        self._duplicates = Counter(name("duplicates"), "rows that were there", stream, registry=found)
-        self._batch = Histogram(name("batch_seconds"), "of a batch", stream, registry=found, buckets=SECONDS)
-        self._commit = Histogram(name("commit_seconds"), "of its transactions", stream, registry=found, buckets=SECONDS)
-        self._freshness = Gauge(name("freshness_seconds"), "from arrival to tables", stream, registry=found)
-        self._missing = Gauge(name("missing"), "numbers missing", stream, registry=found)
-        self._epoch = Gauge(name("lease_epoch"), "of the driver's lease", registry=found)
-        found.register(_Waiting(lake))
+        self._rows = Counter(name("rows"), "rows by the step that took them", ("stream", "step"), registry=registry)
+        self._segments = Counter(name("segments"), "segments, whole or in part", stream, registry=registry)
+        self._bytes = Counter(name("bytes"), "bytes of whole segments", stream, registry=registry)
+        self._refused = Counter(name("quarantined"), "rows refused", ("stream", "reason"), registry=registry)
+        self._duplicates = Counter(name("duplicates"), "rows that were there", stream, registry=registry)
+        self._batch = Histogram(name("batch_seconds"), "of a batch", stream, registry=registry, buckets=SECONDS)
+        self._commit = Histogram(
+            name("commit_seconds"), "of its transactions", stream, registry=registry, buckets=SECONDS
+        )
+        self._freshness = Gauge(name("freshness_seconds"), "from arrival to tables", stream, registry=registry)
+        self._missing = Gauge(name("missing"), "numbers missing", stream, registry=registry)
+        self._epoch = Gauge(name("lease_epoch"), "of the driver's lease", registry=registry)
+        registry.register(_Waiting(lake))
 
     def hear(self, done: Any) -> None:
-        """A batch (`weft.pipeline.job.Done`) is in the tables."""
+        """Count a batch (`weft.pipeline.job.Done`) that is in the tables."""
         job, outcome = done.job, done.outcome
         for step, rows in (("in", outcome.rows), ("silver", outcome.silver), ("values", outcome.values)):
             self._rows.labels(job, step).inc(max(rows, 0))
@@ -62,7 +64,7 @@ class Meter:
         self._epoch.set(done.run)
 
     def _reasons(self, done: Any) -> dict[str, int]:
-        """Refused rows by reason; without them, where the table cannot be read just now, all under one."""
+        """Refused rows by reason; all under an empty reason if the table cannot be read just now."""
         from deltalake.exceptions import DeltaError
 
         try:
@@ -86,7 +88,7 @@ class Meter:
 
 
 class _Waiting:
-    """Counts the rows that wait, at each scrape."""
+    """Counts, at each scrape, the rows that are not in the tables yet."""
 
     def __init__(self, lake: Layout) -> None:
         self.lake = lake
@@ -102,7 +104,10 @@ class _Waiting:
 
 
 def waiting_rows(lake: Layout, stream: str, most: int | None = WAITING_MAX) -> int:
-    """Rows in the segments after what the job of a stream has committed, in the first `most` of them; None: in all."""
+    """How many rows the segments have that the job of a stream has not committed.
+
+    Only the first `most` of these segments are counted; None: all.
+    """
     source = Source(lake, stream)
     position = next((each.offset.at for each in consumers(lake, stream) if each.name == stream), {})
     rows = 0

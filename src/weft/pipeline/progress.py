@@ -1,4 +1,4 @@
-"""How far the tables are behind the segments, as any process can find out (PIP-063)."""
+"""How far the tables are behind the segments (PIP-063). Reads only, so any process may ask."""
 
 from typing import Final
 
@@ -20,7 +20,7 @@ def reached(asked: Lake, stream: str) -> tuple[At, int]:
 
 
 def waiting(lake: Layout, *streams: str) -> int:
-    """How many segments exist that are not in all tables yet: of these streams, or of all that have a job."""
+    """How many segments are not in all tables yet: of these streams, or of all streams that have a job."""
     count = 0
     with Lake(lake.root) as asked:
         for stream in streams or STAGES:

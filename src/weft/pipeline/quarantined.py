@@ -1,4 +1,4 @@
-"""Finds which numbers went to quarantine: their neighbours form pairs across them (PIP-043)."""
+"""Finds which numbers went to quarantine. Coverage needs them: pairs of samples span them (PIP-043)."""
 
 from collections.abc import Iterable
 from typing import NamedTuple
@@ -16,7 +16,7 @@ CHANGED = "changed"
 
 
 class Refused(NamedTuple):
-    """The contents of some rows of quarantine."""
+    """What some rows of quarantine stand for."""
 
     numbers: VersionVector
     """Numbers without a sample in silver."""
@@ -25,7 +25,7 @@ class Refused(NamedTuple):
 
 
 def refused_in(files: Iterable[str], first: int = 0, last: int = LONG_MAX) -> Refused:
-    """What the rows of batches `first` to `last` in these quarantine files contain."""
+    """The numbers and the count of `changed` rows of batches `first` to `last` in these files of quarantine."""
     import pyarrow.parquet as pq
 
     numbers, changed = VersionVector(), 0

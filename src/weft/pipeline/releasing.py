@@ -1,21 +1,20 @@
-"""Rows that are released from quarantine (PIP-033).
+"""Releases rows from quarantine (PIP-033): those that the current program and rules no longer refuse go to silver.
 
-Rows that the current program and rules no longer refuse go to silver. This is a batch with the next number that takes
-no segment: its offset equals the one before, and a file in the checkpoint lists the numbers to release. A driver that
-finds such a batch unfinished finishes it.
+A release is a batch with the next number that takes no segment: its offset equals that of the batch before, and a file in
+the checkpoint lists the numbers to release. If a driver finds such a batch unfinished, it finishes it.
 
 ```
-coverage     the numbers stay hollow: neighbours have reached across them, and nothing published is retracted (PIP-043)
-series       what new keys stand for
-silver       the rows, samples flagged `after-lost`
-values       of samples that need no neighbour
-quarantine   without them, in one commit
-progress     nothing in, so many into silver, as many out of quarantine
+coverage     the numbers stay hollow: pairs already span them, and no published value is withdrawn (PIP-043)
+series       gets the definitions of new keys
+silver       gets the rows; samples have the flag `after-lost`
+values       gets values of samples that need no neighbour
+quarantine   loses the rows, in one commit
+progress     states no rows in, so many more in silver, as many fewer in quarantine
 ```
 
-Bronze keeps the rows as received, and the log of quarantine keeps what has left it. Never released are rows that repeat
-a number of silver with other content, and rows of imported datasets, whose lines can be imported again as a separate
-dataset. Rows that the recorder could not read keep its error: bytes are not decoded again.
+Bronze keeps the rows as received, and earlier versions of quarantine still have them. Two kinds of rows are never
+released: those that repeat a number of silver with other content, and those of imported datasets, whose lines can be
+imported again as a separate dataset. Rows that the recorder could not decode stay refused: they are not decoded again.
 """
 
 from pathlib import Path
@@ -51,16 +50,21 @@ if TYPE_CHECKING:
     from weft.pipeline.steps import Steps
 
 RETURNED: Final = "returned"
-"""Why released numbers are hollow: an announced loss of covered numbers, which does not count as a loss."""
+"""The reason under which coverage saves released numbers, so that they stay hollow.
+
+They are kept like announced losses, but are covered, and so do not count as lost.
+"""
 FILE: Final = "returning.json"
 AGAIN: Final = "weft lake run --once, and then again"
 
 
 class Wanted(msgspec.Struct, frozen=True):
-    """The numbers that a release is to bring back."""
+    """The numbers that a release moves to silver."""
 
     number: int
+    """That of the batch."""
     reason: str
+    """Why they were refused."""
     numbers: bytes
     """The numbers, as WV1."""
 
@@ -72,7 +76,7 @@ class Found(NamedTuple):
     """What was found in quarantine."""
 
     held: int
-    """Number of rows with that reason."""
+    """How many rows have that reason."""
     passing: VersionVector
     """The numbers of the rows that would be accepted now."""
     reasons: dict[str, int]
@@ -89,10 +93,10 @@ def wanted_of(checkpoint: "Checkpoint", number: int) -> Wanted | None:
 
 
 def look(job: "Job", reason: str) -> Found:
-    """Judge the rows of a reason again; changes nothing. UserError `no-retry` for a reason that is final."""
+    """Judge the rows of a reason again; changes nothing. UserError `no-retry` for `changed`, whose rows stay refused."""
     if reason == CHANGED:
         raise UserError(
-            "no-retry", "their numbers have rows in silver, which stay", "weft lake quarantine show changed"
+            "no-retry", "silver has other rows with their numbers, and keeps them", "weft lake quarantine show changed"
         )
     kind, tables = job.kind, job.tables
     rows = _judged(tables.read(kind.quarantine).where(_is(reason)), job, job.options.rules)
@@ -117,21 +121,21 @@ def plan(job: "Job", reason: str, passing: VersionVector) -> None:
     number = job.last_number + 1
     if job.last_number < 0 or job.checkpoint.begun(number) is not None:
         raise UserError("behind", f"a batch of {job.kind.stream} is not done yet", AGAIN)
-    job.fold()  # so that released rows were counted as refused before they are counted as released
+    job.fold()  # counts them as refused first: the next fold subtracts them
     put_here(_path(job.checkpoint), msgspec.json.encode(Wanted(number, reason, passing.encode())))
 
 
 def note_released(coverage: "Coverage", numbers: VersionVector) -> None:
-    """Released numbers stay hollow."""
+    """Record in the coverage that these numbers were released: they stay hollow."""
     coverage.lost.setdefault(RETURNED, VersionVector()).update(numbers)
     coverage.hollow.update(numbers)
 
 
 class Releasing(Batch):
-    """The batch that releases rows; repeating it changes nothing."""
+    """The steps of a batch that releases rows; repeating them changes nothing."""
 
     def take(self, job: "Job", wanted: Wanted, steps: "Steps") -> Outcome:
-        """Do all steps after the coverage."""
+        """Do all steps between coverage and progress."""
         known: Known | None = getattr(job, "known", None)
         numbers = wanted.vector()
         self.tasks, self.is_small = 1, sum(ranges.count for _, ranges in numbers) <= SMALL_ROWS_MAX
@@ -166,7 +170,7 @@ class Releasing(Batch):
         return self.kind.to_silver(rows)
 
     def _leave(self, reason: str, count: int) -> None:
-        """Remove from quarantine what silver has now; days without such rows stay as they are."""
+        """Remove from quarantine the rows that silver has now."""
         table, silver = self.kind.quarantine, self.kind.silver
         if self._is_done(table) or not count:
             return
@@ -174,11 +178,11 @@ class Releasing(Batch):
         back = here.where(F.col("batch") == self.number).select("origin", "era", "sequence")
         old = self.tables.files(table)
         rows = self._keep(self.tables.read(table, old))
-        going = F.broadcast(back.withColumn("_reason", F.lit(reason))).alias("s")
-        is_gone = _same("q", "s") & (F.col("q.reason") == F.col("s._reason")) & _is_own("q.attributes")
-        files = self._write(table, rows.alias("q").join(going, is_gone, "left_anti"))
-        left = rows.count() - sum(file.rows for file in files)
-        self._check(left == count, f"{count} rows of quarantine in silver, {left} taken out")
+        released = F.broadcast(back.withColumn("_reason", F.lit(reason))).alias("s")
+        is_released = _same("q", "s") & (F.col("q.reason") == F.col("s._reason")) & _is_own("q.attributes")
+        files = self._write(table, rows.alias("q").join(released, is_released, "left_anti"))
+        removed = rows.count() - sum(file.rows for file in files)
+        self._check(removed == count, f"{count} rows of quarantine went to silver, {removed} were removed")
         self.tables.commit(table, self.number, files, self.about, remove=self.tables.relative(table, old))
 
 

@@ -1,8 +1,8 @@
-"""Sessions of Spark Connect: the jobs run here, Spark in a server (PIP-081).
+"""Sessions of Spark Connect: the driver runs here, Spark in a server (PIP-081).
 
-The server opens the lake by the same path as the driver. Settings that a session may have are set as usual; those that
-only the server's start can set are read, and refused if they break a promise. Tables, transactions and the lease are
-the driver's work, as in every mode.
+The server opens the lake by the same path as the driver. Settings that a session can have are set as usual. The others
+are those with which the server was started; `spark.speculation` is read, and refused if it is on. The driver writes tables,
+commits, and holds the lease, as in every mode.
 """
 
 import socket
@@ -17,23 +17,26 @@ if TYPE_CHECKING:
 
 EXTRA: Final = "pip install grpcio grpcio-status googleapis-common-protos"
 PORT: Final = 15_002  # default port of such a server
-KNOCK_S: Final = 5.0
+KNOCK_S: Final = 5.0  # to wait for a connection
 RETRIES: Final = 6  # waits of 0.05, 0.2, 0.8, 3.2, 5 and 5 s
 BACKOFF_MAX_MS: Final = 5_000
 HADOOP: Final = "spark.hadoop."
 SETTABLE: Final = ("spark.sql.", HADOOP)
+"""Prefixes of settings that a session can have, except `STATIC`."""
 STATIC: Final = ("spark.sql.warehouse.dir", "spark.sql.ui.", "spark.sql.codegen.cache.")
-"""Settings that look like those of a session, but belong to the server."""
+"""Prefixes of settings that only the start of the server can set."""
 
 
 def connected(url: str, settings: Mapping[str, str]) -> "SparkSession":
-    """A session of the server at `sc://HOST:PORT`, with those of the settings that a session can have.
+    """A session of the server at `sc://HOST:PORT`, with the settings that a session can have.
 
-    UserError `bad-option` for another address, `no-connect` without the packages, `unavailable` (3) if nobody answers,
-    `refused-setting` if the server speculates.
+    UserError `bad-option` if the address has another form, `no-connect` if a package is missing, `unavailable` (3) if no
+    server answers, `refused-setting` if the server has `spark.speculation` on.
     """
     if not url.startswith("sc://"):
-        raise UserError("bad-option", f"{url!r} is no server of Spark Connect", "--remote sc://HOST:15002")
+        raise UserError(
+            "bad-option", f"{url!r} is not the address of a Spark Connect server", "--remote sc://HOST:15002"
+        )
     try:
         import pyspark.sql.connect.session  # noqa: F401  # checks that all required packages are there
     except ImportError as error:
@@ -41,10 +44,10 @@ def connected(url: str, settings: Mapping[str, str]) -> "SparkSession":
     from pyspark.errors import PySparkException
     from pyspark.sql import SparkSession
 
-    _knock(url)
+    _try_connection(url)
     try:
         spark = SparkSession.builder.remote(url).getOrCreate()
-        _be_impatient(spark)
+        _limit_retries(spark)
         for key, value in settings.items():
             if is_settable(key):
                 spark.conf.set(key.removeprefix(HADOOP), value)
@@ -53,7 +56,9 @@ def connected(url: str, settings: Mapping[str, str]) -> "SparkSession":
         raise _unavailable(url, str(error).partition("\n")[0]) from error
     if speculates != "false":
         why = "a speculative task writes its rows twice"
-        raise UserError("refused-setting", f"the server has spark.speculation: {why}", "start it without")
+        raise UserError(
+            "refused-setting", f"the server has spark.speculation on: {why}", "start it without that setting"
+        )
     return spark
 
 
@@ -82,14 +87,14 @@ def parallelism(spark: "SparkSession") -> int:
     return int(spark.sparkContext.defaultParallelism)
 
 
-def _be_impatient(spark: Any) -> None:
+def _limit_retries(spark: Any) -> None:
     """Give up an unresponsive server after fifteen seconds instead of ten minutes."""
     from pyspark.sql.connect.client.retries import DefaultPolicy
 
     spark.client.set_retry_policies([DefaultPolicy(max_retries=RETRIES, max_backoff=BACKOFF_MAX_MS)])
 
 
-def _knock(url: str) -> None:
+def _try_connection(url: str) -> None:
     """Check that a server listens: Spark itself would retry for ten minutes."""
     place = urlsplit(url)
     try:
@@ -100,4 +105,4 @@ def _knock(url: str) -> None:
 
 def _unavailable(url: str, why: str) -> UserError:
     what = f"no server of Spark Connect answers at {url}: {why}"
-    return UserError("unavailable", what, "start one there; or --master local[*]")
+    return UserError("unavailable", what, "start one there; or run without --remote, with --master local[*]")

@@ -1,7 +1,7 @@
-"""Changes committed rows: their files are replaced, in the commit of the caller.
+"""Changes committed rows: writes new files in place of the old ones, which the caller then replaces in a commit.
 
-A new file has the rows of the old one, in their order and with their batches, and its name except for the attempt. So
-queries for the rows of a batch, or of later batches, have the same answer as before.
+A new file has the rows of the old one in the same order, with their batches, and a name that begins with the same batch.
+So the rows of a batch are found as before.
 """
 
 import uuid
@@ -9,18 +9,18 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, NamedTuple
 
-from weft.pipeline.delta import PARQUET, DataFile, Tables, named
+from weft.pipeline.delta import PARQUET, DataFile, Tables, data_file
 from weft.pipeline.tables import Table
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
 Change = Callable[["pa.Table", "pa.Array"], "pa.Table"]
-"""Takes the rows of a file and which of them to change; returns the rows as they shall be."""
+"""A function of the rows of a file, and a mask of those to change; returns the new rows."""
 
 
 class Replaced(NamedTuple):
-    """Files that replace others."""
+    """New files, and the files that they replace."""
 
     add: Sequence[DataFile] = ()
     remove: Sequence[str] = ()
@@ -31,14 +31,14 @@ UNCHANGED: Final = Replaced()
 
 
 def rewritten(tables: Tables, table: Table, places: Mapping[str, Sequence[int]], change: Change) -> Replaced:
-    """The files of these names with the rows of these numbers changed; the new files belong to no version yet."""
+    """Change rows of a table. `places`: row numbers by file name. The new files belong to no version yet."""
     if not places:
         return UNCHANGED
     files = {Path(file).name: Path(file) for file in tables.files(table)}
     old = [files[name] for name in places]
     fresh = [_rewrite(file, places[file.name], change) for file in old]
     root = tables.path(table)
-    add = [named(root, table, file) for file in fresh if file is not None]
+    add = [data_file(root, table, file) for file in fresh if file is not None]
     return Replaced(add, tables.relative(table, map(str, old)))
 
 

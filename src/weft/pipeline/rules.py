@@ -1,11 +1,11 @@
-"""Rules of a lake's owner that refuse or flag rows; they are checked before the first row is read (PIP-034).
+"""The user's rules that refuse or flag rows; they are checked before the first row is read (PIP-034).
 
 `[[lake.rule]]` in `lake.toml` names a stream, and a Spark SQL expression over the columns of its bronze selects the
 rows to quarantine or flag. A driver refuses a rule at its start if the text cannot be parsed, names an unknown column,
 is not boolean, or could give another result for the same row later: random numbers, clocks, the current user, other
 tables, functions that run foreign code. No row can fail a batch. A rule that cannot be computed for a row (a division
-by zero, a text that is no number) does not apply to it; so rules are the one place where Spark's ANSI mode is off
-(`lenient`).
+by zero, a text that is not a number) does not apply to it. For that, Spark's ANSI mode is off for rules, and only for
+them (`lenient`).
 """
 
 import logging
@@ -23,9 +23,10 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
 ANSI: Final = "spark.sql.ansi.enabled"
-TALKATIVE: Final = "SQLQueryContextLogger"
+CONTEXT_LOGGER: Final = "SQLQueryContextLogger"
+"""PySpark's logger, which prints an error of Spark with its whole cause."""
 TEXT_MAX: Final = 4_096  # characters in a rule's expression
-INCONSTANT: Final = frozenset(
+VARIABLE: Final = frozenset(
     {
         "CurrentTimestamp", "Now", "LocalTimestamp", "CurrentDate", "CurrentTime", "CurrentBatchTimestamp",
         "CurrentUser", "CurrentTimeZone", "CurrentDatabase", "CurrentCatalog",
@@ -40,13 +41,17 @@ def rules_of(settings: LakeTable) -> Rules:
     seen: set[tuple[str, str]] = set()
     for rule in settings.rule:
         if rule.stream not in STAGES:
-            raise _refused(rule.name, f"there is no stream {rule.stream!r}", ", ".join(STAGES))
+            raise _refused(rule.name, f"there is no stream {rule.stream!r}", f"one of {', '.join(STAGES)}")
         if rule.then == "flag" and rule.stream != "samples":
             raise _refused(rule.name, "only samples carry flags", 'then = "quarantine"')
         if not is_name(rule.name) or (rule.stream, rule.name) in seen:
-            raise _refused(rule.name, "two rules have this name, or it is none", "letters, digits and hyphens")
+            raise _refused(
+                rule.name,
+                "two rules have this name, or it is not a name",
+                "another one, of letters, digits and hyphens",
+            )
         if len(rule.when) > TEXT_MAX:
-            raise _refused(rule.name, f"it is longer than {TEXT_MAX} characters", "several rules")
+            raise _refused(rule.name, f"it is longer than {TEXT_MAX} characters", "divide it into several rules")
         seen.add((rule.stream, rule.name))
     return Rules(
         tuple(Rule(rule.name, rule.when, rule.then, rule.stream) for rule in settings.rule), settings.known_nodes
@@ -55,10 +60,10 @@ def rules_of(settings: LakeTable) -> Rules:
 
 def verify(spark: "SparkSession", rules: Rules) -> None:
     """Let Spark check every rule against the columns of its stream; reads no row. UserError `bad-rule`."""
-    logging.getLogger(TALKATIVE).disabled = True  # the error is reported in one sentence, without the cause
+    logging.getLogger(CONTEXT_LOGGER).disabled = True  # `_verify` reports the error in one sentence
     with lenient(spark):
         for rule in rules.user:
-            _look_at(spark, rule)
+            _verify(spark, rule)
 
 
 @contextmanager
@@ -71,7 +76,7 @@ def lenient(spark: "SparkSession") -> Iterator[None]:
         spark.conf.set(ANSI, "true")
 
 
-def _look_at(spark: "SparkSession", rule: Rule) -> None:
+def _verify(spark: "SparkSession", rule: Rule) -> None:
     from pyspark.errors import PySparkException
     from pyspark.sql import functions as F
 
@@ -81,20 +86,24 @@ def _look_at(spark: "SparkSession", rule: Rule) -> None:
         chosen = rows.where(F.expr(rule.when))
         chosen.schema  # noqa: B018  # resolves it, also on a server
     except PySparkException as error:
-        said = next((line for line in str(error).splitlines() if line), "").partition(" SQLSTATE")[0][:300]
-        raise _refused(rule.name, said, f"weft lake schema {bronze.full_name} has the columns") from None
-    if why := _fickle(chosen):
-        raise _refused(rule.name, f"{why} may say something else of the same row tomorrow", "a rule over columns alone")
+        first = next((line for line in str(error).splitlines() if line), "").partition(" SQLSTATE")[0][:300]
+        raise _refused(rule.name, first, f"weft lake schema {bronze.full_name} lists the columns") from None
+    if why := _variable_part(chosen):
+        raise _refused(
+            rule.name,
+            f"{why} may give another result for the same row later",
+            "a rule that uses only columns of the row",
+        )
 
 
-def _fickle(chosen: "DataFrame") -> str:
-    """What in a condition depends on more than its row; empty if nothing does."""
+def _variable_part(chosen: "DataFrame") -> str:
+    """The part of a condition that depends on more than its row; empty if there is none."""
     if not hasattr(chosen, "_jdf"):
-        return ""  # a server does not show its expressions
+        return ""  # a server of Spark Connect does not show its expressions
     condition = chosen._jdf.queryExecution().analyzed().condition()
     if not condition.deterministic():
         return str(condition.sql())
-    return next((name for name in _names(condition) if name in INCONSTANT), "")
+    return next((name for name in _names(condition) if name in VARIABLE), "")
 
 
 def _names(expression: Any) -> Iterator[str]:

@@ -1,10 +1,10 @@
-"""Criteria for rows besides their own content: rules of the lake's owner, and who may send (PIP-034)."""
+"""What decides about rows besides the built-in checks: the user's rules, and which nodes may send (PIP-034)."""
 
 from typing import NamedTuple
 
 
 class Rule(NamedTuple):
-    """A rule of the user's, `[[lake.rule]]`."""
+    """One rule of the user, `[[lake.rule]]`."""
 
     name: str
     when: str
@@ -16,12 +16,12 @@ class Rule(NamedTuple):
 
 
 class Rules(NamedTuple):
-    """The criteria for rows besides their own content."""
+    """The user's rules, and which nodes may send."""
 
     user: tuple[Rule, ...] = ()
     known_nodes: tuple[str, ...] | None = None
     """Origins that may send; None: all may."""
 
     def of(self, stream: str, then: str) -> tuple[Rule, ...]:
-        """The user's rules for one stream, of one kind, in their order."""
+        """The user's rules for one stream that have this consequence, in their order."""
         return tuple(rule for rule in self.user if (rule.stream, rule.then) == (stream, then))

@@ -2,10 +2,10 @@
 
 One thread takes batches, stream after stream, on this machine, on a cluster, or through Spark Connect. The job of the
 samples starts at once, with a small batch; the job of another stream starts when the samples have had their first batch
-and its first segment exists. Each stream has its own offsets, so a new stream does not affect the others; one lease
-covers all of them. Between batches one gold table is folded, or files are joined. The thread that called `run` takes no
-batch. It checks that a cluster has executors, and that a batch running at the end does not exceed its time; a batch cut
-off is repeated at the next start.
+and a segment of that stream exists. Each stream has its own offsets, so a new stream does not affect the others; one
+lease covers all of them. Between batches one gold table is folded, or files are joined. The thread that called `run`
+takes no batch. It checks that a cluster has executors, and after `stop` it waits at most 30 s for the batch; a batch that
+is broken off is repeated at the next start.
 """
 
 import threading
@@ -33,16 +33,17 @@ from weft.pipeline.upkeep.keeper import Upkeep
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-EVERY_S: Final = 2.0
-# seconds; a worker that died has an executor again within seconds, on a busy machine within thirty
-PATIENCE_S: Final = 60.0
+EVERY_S: Final = 2.0  # between two looks at the executors
+PATIENCE_S: Final = (
+    60.0  # without executors; a worker that died has one again within seconds, or 30 s on a busy machine
+)
 
 
 class Executors:
     """Watches whether a driver on a cluster has executors (PIP-081).
 
-    If a cluster is gone or full, Spark waits for ever without an error. A driver without executors for a minute ends
-    with an error; the next start repeats the batch, as after any crash.
+    If a cluster is gone or full, Spark waits for ever without an error. So a driver that has no executors for a minute
+    ends with an error; the next start repeats the batch, as after any crash.
     """
 
     def __init__(self, spark: "SparkSession", master: str) -> None:
@@ -59,8 +60,8 @@ class Executors:
         if now - self._seen_at > PATIENCE_S:
             raise UserError(
                 "unavailable",
-                f"nobody works for this driver at {self.master}: no executor for {PATIENCE_S:.0f} s",
-                "look whether the cluster is there and has free cores; then weft lake run again",
+                f"the cluster at {self.master} has given this driver no executor for {PATIENCE_S:.0f} s",
+                "check that the cluster runs and has free cores; then weft lake run again",
             )
 
     def _count(self) -> int:
@@ -72,20 +73,19 @@ LEASE: Final = "samples"
 """The name of the lease: one driver runs all jobs of a lake."""
 FIRST: Final = Limits(20_000, SEGMENTS_MAX, is_whole=True)
 """Limit of the first batch of samples: its rows can be queried before everything else is compiled and started."""
-# seconds from the start of a batch to that of the next of its stream, unless the batch takes longer
-TURN_S: Final = 1.0
-POLL_S: Final = 0.25
-AGAIN: Final = "weft lake run again, it goes on where it was; why it ended may stand in {}"
+TURN_S: Final = 1.0  # from the start of a batch to that of the next of its stream, unless the batch takes longer
+POLL_S: Final = 0.25  # between two looks for new segments
+AGAIN: Final = "weft lake run again, which continues where it was; why Java ended may be in {}"
 GONE_AGAIN: Final = (
     "weft lake check, and put the segment back from a copy,"
     " or give it up: weft lake skip DRAIN:N --stream S --reason TEXT"
 )
-REMOTE_AGAIN: Final = "look whether the server runs; then weft lake run again, it goes on where it was"
-ENDING_S: Final = 2.0  # seconds; a killed process closes its sockets some time before it has ended
-TOLD_S: Final = 15.0  # seconds; one that is told to end runs its hooks before
+REMOTE_AGAIN: Final = "check that the server runs; then weft lake run again, which continues where it was"
+ENDING_S: Final = 2.0  # wait for Java's end: a killed process closes its sockets some time before it has ended
+STOPPING_S: Final = 15.0  # the same if Java may have been stopped by a signal: then it runs its hooks first
 ODD: Final = frozenset("[]{}*?%#\\\n\r\t")
-"""Characters that Spark takes as patterns, or Delta as parts of a URL."""
-FINISH_S: Final = 30.0  # seconds that a running batch gets to finish
+"""Characters in a path that Spark takes for a pattern, or Delta for a part of a URL."""
+FINISH_S: Final = 30.0  # time of a running batch to finish after `stop`
 
 
 class Runner:
@@ -99,7 +99,7 @@ class Runner:
         """Whether a batch that took too long to end was broken off; the next driver repeats it."""
         self._jobs: dict[str, Job] = {}
         self._until: dict[str, At] = {}
-        """Where each stream ends, for a driver that takes what was there when it began."""
+        """With `once`: the end of each stream when the driver began; nothing after it is taken."""
         self._due: dict[str, float] = {}
         """When a stream may have its next batch, monotonic seconds."""
         self._upkeep: Upkeep | None = None
@@ -109,9 +109,9 @@ class Runner:
         self._ending.set()
 
     def run(self, spark_options: Options, *, once: bool = False, wait_s: float = 0.0, takes_over: bool = False) -> None:
-        """Run until stopped; with `once` until everything that existed when Spark had started is done.
+        """Run until stopped; with `once`, until everything is done that existed when Spark had started.
 
-        `wait_s`: how long to wait for another driver to end. `takes_over`: kill one that stands still (`Lease`).
+        `wait_s`: how many seconds to wait for another driver to end. `takes_over`: kill one that hangs (`Lease`).
 
         UserError `bad-directory`, `lease-held` (75), `lost-lease` (76), `no-java` (78), `checkpoint-missing`,
         `segment-gone`, `segment-changed`, `offset-mismatch`, `newer-lake`, `unavailable` (3; Spark's Java has ended, or
@@ -128,10 +128,10 @@ class Runner:
             except UserError:
                 raise
             except Exception as error:
-                is_told = self._ending.is_set()
-                if (why := _lost(spark, spark_options, TOLD_S if is_told else ENDING_S)) is None:
+                is_stopping = self._ending.is_set()
+                if (why := _lost(spark, spark_options, STOPPING_S if is_stopping else ENDING_S)) is None:
                     raise
-                if not is_told:  # else its Java was told to end with it, which is as safe as a batch that is cut off
+                if not is_stopping:  # else the signal that stopped this driver also ended its Java: not an error
                     raise why from error
             finally:
                 if self._upkeep is not None:
@@ -148,7 +148,7 @@ class Runner:
         for job in self._jobs.values():
             job.fold_if_behind()
         if is_remote(spark):
-            spark.stop()  # its session in the server; if the server is gone there is none
+            spark.stop()  # ends the session in the server
 
     def _follow(self, spark: "SparkSession", take: Callable[[], None]) -> None:
         """Let a thread take batches until it ends; the error that ended it is raised here."""
@@ -163,15 +163,15 @@ class Runner:
         thread = threading.Thread(target=taking, name="batches", daemon=True)
         thread.start()
         executors = None if is_remote(spark) else Executors(spark, str(spark.sparkContext.master))
-        told_at: float | None = None
+        stopped_at: float | None = None
         while thread.is_alive():
             thread.join(POLL_S)
             now = time.monotonic()
             if executors is not None:
                 executors.look(now)
             if self._ending.is_set():
-                told_at = now if told_at is None else told_at
-                if now - told_at >= FINISH_S and thread.is_alive():
+                stopped_at = now if stopped_at is None else stopped_at
+                if now - stopped_at >= FINISH_S and thread.is_alive():
                     self._is_cut = True
                     return
         if failures:
@@ -181,7 +181,7 @@ class Runner:
         """Batch after batch, the streams one after the other."""
         wanted = self.options.streams or tuple(KINDS)
         if once:
-            wanted = self._take_down_ends(wanted)
+            wanted = self._note_ends(wanted)
         streams, limits = [name for name in wanted if name == LEASE] or wanted, FIRST
         while not self._ending.is_set():
             for name in [name for name in streams if name not in self._jobs and self.lake.drains(name).is_dir()]:
@@ -192,8 +192,8 @@ class Runner:
             if not is_first and len(idle) == len(self._jobs) and (once or self._ending.wait(POLL_S)):
                 break
 
-    def _take_down_ends(self, wanted: tuple[str, ...]) -> tuple[str, ...]:
-        """Note where each stream ends now, so that what comes meanwhile is not taken; returns those that exist."""
+    def _note_ends(self, wanted: tuple[str, ...]) -> tuple[str, ...]:
+        """Note where each stream ends now: what comes later is not taken. Returns the streams that exist."""
         drained = tuple(name for name in wanted if self.lake.drains(name).is_dir())
         self._until = {name: Source(self.lake, name).latest() for name in drained}
         return drained
@@ -215,7 +215,7 @@ class Runner:
         return True
 
     def _between_batches(self, idle: list[Job]) -> None:
-        """Fold a gold table of each stream that had no batch; then let upkeep run, which never changes what a fold reads."""
+        """Fold one gold table of each stream that had no batch; then let upkeep run, but never while a fold has begun."""
         for job in idle:
             if job.is_fold_due(time.monotonic()):
                 job.fold_on()
@@ -224,7 +224,7 @@ class Runner:
 
 
 def refuse_odd(lake: Layout) -> None:
-    """UserError `bad-directory` for a lake whose path has characters that Spark or Delta interpret as patterns."""
+    """UserError `bad-directory` for a lake whose path has characters of `ODD`."""
     root = str(lake.root.absolute())
     if odd := sorted(set(root) & ODD):
         raise UserError(
@@ -235,9 +235,9 @@ def refuse_odd(lake: Layout) -> None:
 
 
 def _lost(spark: "SparkSession", options: Options, patience_s: float = ENDING_S) -> UserError | None:
-    """Which Spark process is gone, or is within that time, if that ended the driver; None if something else did."""
+    """The error to report if Spark's process has ended, or does within `patience_s` seconds; None if it has not."""
     if options.remote is not None:
-        gone = UserError("unavailable", f"{options.remote} answers no more", REMOTE_AGAIN)
+        gone = UserError("unavailable", f"{options.remote} does not answer any more", REMOTE_AGAIN)
         return None if answers(spark) else gone
     if not is_running(patience_s):
         return UserError("unavailable", "Spark's Java process has ended", AGAIN.format(options.log))

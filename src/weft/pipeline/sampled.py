@@ -2,15 +2,16 @@
 
 ```
 bronze       everything, as received
-series       what new keys stand for
+series       the definitions of new keys
 quarantine   what silver refuses, with the reason
-twins        rows of datasets that tell of one sample again
+twins        rows of datasets that repeat a sample of another file or line
 silver       samples, each number once
-values       pairs that have become possible, and values that need no pair
-edges        what later neighbours will need: the state, so it comes after all that was computed with it
+values       values of new pairs, and of samples that need no pair
+edges        the samples with which later ones will form pairs; written last, because the steps above read them
 ```
 
-A repetition finds the same inputs: the edges stay those before the batch as long as any step is missing.
+So a batch that is repeated after a crash has the same inputs: the edges are those before the batch until all other steps
+are done.
 """
 
 from collections.abc import Mapping, Sequence
@@ -39,7 +40,7 @@ from weft.pipeline.transforms.series import definitions, recognised
 
 
 class Known:
-    """The definitions of series keys, as a small data frame that every batch is joined with."""
+    """The definitions of all series, as a small data frame with which every batch is joined."""
 
     def __init__(self, tables: Tables) -> None:
         self.tables = tables
@@ -63,11 +64,11 @@ class SampleBatch(Batch):
         super().__init__(KIND, known.tables, number, about, rules)
         self.known = known
         self.drains: dict[str, str] = {}
-        """Those of datasets in this batch, and what they are called."""
+        """The drains of this batch that are datasets, with their names."""
         self.foreign: Foreign | None = None
 
     def run(self, intake: Intake, plan: Plan, coverage: Coverage, steps: Steps) -> Outcome:
-        """Like every batch; rows of datasets are compared and calculated separately (PIP-097, PIP-099)."""
+        """Do all steps of the batch. Rows of datasets are compared and calculated separately (PIP-097, PIP-099)."""
         self.drains = self.known.datasets.among(intake.slices)
         self.is_plain = not self.drains
         return super().run(intake, plan, coverage, steps)
@@ -76,17 +77,17 @@ class SampleBatch(Batch):
         rows, counts = super()._received(intake, plan, steps)
         with steps("series"):
             if counts.new:
-                is_told = self._define(rows)
+                is_unambiguous = self._define(rows)
                 self.known.load()
                 rows = self._rows(intake)
-                if is_told:
+                if is_unambiguous:
                     counts = counts._replace(new=0)
                 else:
-                    self._tried, counts = None, counted(rows)
+                    self._silver_files, counts = None, counted(rows)
         return rows, counts
 
     def _define(self, rows: DataFrame) -> bool:
-        """Store the definitions of new keys; returns whether no row with such a key can have another definition."""
+        """Store the definitions of new keys; returns True if it is certain that each key has one definition."""
         if self._is_done(SERIES):
             return False
         seen = Observation()
@@ -98,14 +99,14 @@ class SampleBatch(Batch):
         return imported.marked(rows, sorted(self.drains)) if self.drains else rows
 
     def _changed(self, duplicates: DataFrame, accepted: DataFrame, plan: Plan) -> DataFrame:
-        odd = super()._changed(duplicates, accepted, plan)
+        changed = super()._changed(duplicates, accepted, plan)
         if not (self.drains and plan.repeated):
-            return odd
-        again = self.tables.read(TWINS).where(F.col("batch") < self.number)
-        others = dedup.changed(duplicates, again, self.kind.said(), F.col("said"))
-        return odd.unionByName(others.withColumn("reason", F.lit("changed")))
+            return changed
+        known = self.tables.read(TWINS).where(F.col("batch") < self.number)
+        others = dedup.changed(duplicates, known, self.kind.bronze_hash(), F.col("said"))
+        return changed.unionByName(others.withColumn("reason", F.lit("changed")))
 
-    def _told_before(self, accepted: DataFrame, steps: Steps) -> tuple[DataFrame, int]:
+    def _without_twins(self, accepted: DataFrame, steps: Steps) -> tuple[DataFrame, int]:
         """The rows without those datasets' rows that repeat a sample from another file or line."""
         if not self.drains:
             return accepted, 0
@@ -114,15 +115,15 @@ class SampleBatch(Batch):
             if not foreign.origins:
                 return accepted, 0
             self.foreign = foreign
-            told = foreign.told = self._keep(foreign.compared())
-            count = self._append(TWINS, imported.told_again(told, self.mark))
-            own = accepted.where("dataset is null").withColumn("is_ambiguous", F.lit(False))  # a value
-            return own.unionByName(imported.told_first(told)), count
+            twins = foreign.twins = self._keep(foreign.compared())
+            count = self._append(TWINS, imported.told_again(twins, self.mark))
+            own = accepted.where("dataset is null").withColumn("is_ambiguous", F.lit(False))
+            return own.unionByName(imported.told_first(twins)), count
 
     def _corrected(self) -> Replaced:
         return UNCHANGED if self.foreign is None else self.foreign.doubted()
 
-    def _made(self, accepted: DataFrame, plan: Plan) -> DataFrame:
+    def _to_silver(self, accepted: DataFrame, plan: Plan) -> DataFrame:
         """The samples; those that had been announced lost get a flag."""
         flags = flags_of(self.rules)
         if self.foreign is not None:
@@ -133,7 +134,7 @@ class SampleBatch(Batch):
         on_time = to_samples(dedup.outside(accepted, ranges, shift), flags)
         return on_time.unionByName(to_samples(dedup.within(accepted, ranges, shift), flags, is_late=True))
 
-    def _beyond(self, samples: DataFrame | None, plan: Plan, coverage: Coverage, steps: Steps) -> int:
+    def _after_silver(self, samples: DataFrame | None, plan: Plan, coverage: Coverage, steps: Steps) -> int:
         """Write the values of the batch, then the edges after it; returns how many values."""
         if self._is_done(EDGES):
             return self.tables.rows_of_batch(VALUES, self.number)
@@ -150,7 +151,7 @@ class SampleBatch(Batch):
         return count
 
     def _values(self, made: list[DataFrame], samples: DataFrame | None) -> int:
-        """Commit the values; for datasets also the new pairs, which replace those that they divide."""
+        """Commit the values; for datasets also new pairs, and without the old pairs that a new sample divides."""
         foreign = self.foreign
         if foreign is None or samples is None:
             return self._append(VALUES, reduce(_both, made)) if made else 0
@@ -159,7 +160,7 @@ class SampleBatch(Batch):
         return self._append(VALUES, rows, lambda: foreign.divided(pairs))
 
     def _unfinished(self, edges: DataFrame, plan: Plan) -> DataFrame:
-        """The rows without those of closed eras, whose last pair is made in this batch."""
+        """The edges without those of eras that are closed and complete: no more neighbours can arrive."""
         if not plan.finished:
             return edges
         return edges.join(F.broadcast(self._origins(plan.finished)), ["origin", "era"], "left_anti").select(
@@ -167,9 +168,9 @@ class SampleBatch(Batch):
         )
 
     def _points(self, samples: DataFrame | None, plan: Plan, coverage: Coverage) -> DataFrame | None:
-        """Fresh samples and edges, each with its neighbour; None if no pair can arise and no edge can change."""
-        theirs = frozenset() if self.foreign is None else self.foreign.origins
-        pieces = [piece for piece in coverage.pieces(plan) if name_of(piece.origin.node) not in theirs]
+        """Fresh samples and edges, each with its neighbour; None if there can be no new pair and no changed edge."""
+        foreign = frozenset() if self.foreign is None else self.foreign.origins
+        pieces = [piece for piece in coverage.pieces(plan) if name_of(piece.origin.node) not in foreign]
         moves = list(coverage.moves(plan))
         if not (pieces or moves or plan.finished):
             return None

@@ -1,8 +1,8 @@
-"""Reads a Delta table with plain DuckDB: the Parquet files that a version's log names (PIP-090).
+"""Makes a SELECT by which DuckDB reads a version of a Delta table: the Parquet files that its log names (PIP-090).
 
-Columns have the names, types and order of the log, whatever a file has: a column missing in a file is null, and a
-widened type is the wide one. Filters and projections are pushed down to the files; for days that cannot match, only the
-footers are read.
+Columns have the names, types and order of the log, whatever a file has: a column that a file lacks is null, and a narrow
+type is widened. DuckDB pushes filters and projections down to the files; of days that cannot match it reads only the
+footers.
 """
 
 import glob
@@ -18,16 +18,16 @@ if TYPE_CHECKING:
     from deltalake import DeltaTable
 
 MISSING: Final = ("No such file", "No files found")
-"""DuckDB's error text when a file named in the log does not exist."""
+"""Parts of DuckDB's error text when a file that the log names does not exist."""
 
 ADOPTED: Final = "bronze."
 BATCH: Final = "coalesce({own}, try_cast(substr(parse_filename(filename), 2, 10) AS BIGINT))"
-"""The batch of a bronze row; an adopted segment has it only in its file name."""
+"""The batch of a row of bronze: an adopted segment has it only in its file name."""
 ROWS: Final = "SELECT {columns} FROM {source}"
 
 
 def scan(connection: "duckdb.DuckDBPyConnection", handle: "DeltaTable") -> str:
-    """The SELECT of all rows of a table. Errors: duckdb.IOException with a text of `MISSING`, UserError `bad-place`."""
+    """The SELECT of all rows of a table. Raises UserError `bad-place`; duckdb.IOException with `MISSING` if a file is gone."""
     import pyarrow as pa
 
     schema = pa.schema(handle.schema())
@@ -45,9 +45,9 @@ def scan(connection: "duckdb.DuckDBPyConnection", handle: "DeltaTable") -> str:
 
 
 def typed(connection: "duckdb.DuckDBPyConnection", schema: "pa.Schema", made: dict[str, str]) -> str:
-    """The columns of a schema in their types: an expression of `made`, else the column of that name."""
-    told = connection.from_arrow(schema.empty_table())
-    every = zip(told.types, told.columns, strict=True)
+    """The columns of a schema as SQL, cast to their types. `made`: expressions for columns that the files lack."""
+    empty = connection.from_arrow(schema.empty_table())
+    every = zip(empty.types, empty.columns, strict=True)
     return ", ".join(f'CAST({made.get(name, _column(name))} AS {kind}) AS "{name}"' for kind, name in every)
 
 
@@ -56,10 +56,10 @@ def _column(name: str) -> str:
 
 
 def _source(files: list[str], partitions: list[str], *, is_named: bool) -> str:
-    """The files, on request with the file name in each row. The partition column is a date, from the path."""
+    """The files as a source of rows. `is_named`: each row has its file name. Partition columns are dates, from the path."""
     for name in partitions:
         if sum(part.startswith(f"{name}=") for part in Path(files[0]).parts) > 1:
-            why = f"the lake lies in a folder {name}=…, whose name would be taken for the {name} of its rows"
+            why = f"the lake is in a folder {name}=…, and that would be read as the {name} of all its rows"
             raise UserError("bad-place", why, "move the lake, or rename the folder")
     names = ", ".join(quoted(glob.escape(file)) for file in files)
     types = ", ".join(f"{name}: DATE" for name in partitions)

@@ -1,7 +1,7 @@
-"""The Spark session that Weft's jobs and notebooks run in (PIP-083).
+"""The Spark session in which Weft's jobs and notebooks run (PIP-083).
 
-It runs in the machine's own Java (or the wheel's), binds loopback only, uses UTC, logs only errors, and has the
-settings on which the promises of the tables rest. Settings that would break one (speculation, ANSI off, other timestamp
+It runs in the machine's own Java (or the wheel's), binds loopback only, uses UTC, logs only errors, and has settings
+that the promises of the tables depend on. Settings that would break a promise (speculation, ANSI off, other timestamp
 types) are refused with the reason.
 
 On a cluster (any master but `local[…]`) the driver stays here: it plans, commits, and keeps the lease. Executors read
@@ -55,7 +55,7 @@ SETTINGS: Final[dict[str, str]] = {
     "spark.eventLog.enabled": "false",
     "spark.ui.enabled": "false",
     "spark.ui.showConsoleProgress": "false",
-    # the tables promise these
+    # the promises of the tables depend on these
     "spark.sql.session.timeZone": "UTC",
     "spark.sql.ansi.enabled": "true",
     "spark.sql.timestampType": "TIMESTAMP_LTZ",
@@ -100,8 +100,8 @@ ON_A_CLUSTER: Final[dict[str, str]] = {
     "spark.network.timeout": "60s",
     "spark.executor.heartbeatInterval": "5s",
 }
-"""Settings that differ if tasks run in other processes than the driver."""
-OFTEN: Final = ("PythonUtils", "PythonSQLUtils", "functions", "org.apache.spark.sql.functions")
+"""Settings that are different if tasks run in other processes than the driver."""
+CACHED: Final = ("PythonUtils", "PythonSQLUtils", "functions", "org.apache.spark.sql.functions")
 """Classes that PySpark looks up at each use, which searches all jars; cached here, they are found once."""
 REFUSED: Final[dict[str, tuple[str, str]]] = {
     "spark.speculation": ("false", "a speculative task writes its rows twice"),
@@ -110,7 +110,7 @@ REFUSED: Final[dict[str, tuple[str, str]]] = {
     "spark.sql.parquet.outputTimestampType": ("TIMESTAMP_MICROS", "the tables keep microseconds"),
     "spark.sql.session.timeZone": ("UTC", "days of the tables are days in UTC"),
 }
-"""Settings on which a promise rests: the only allowed value, and the reason."""
+"""Settings that a promise depends on: the only allowed value, and the reason."""
 
 
 class Options(NamedTuple):
@@ -167,7 +167,7 @@ def session(options: Options | None = None) -> "SparkSession":
         if is_local(options.master):
             raise
         what = f"{options.master} does not answer, or does not know this driver's secret"
-        raise UserError("unavailable", what, "look whether the cluster runs; --secret FILE, if it has one") from error
+        raise UserError("unavailable", what, "check that the cluster runs; --secret FILE, if it has one") from error
 
 
 def settings_of(options: Options) -> dict[str, str]:
@@ -188,7 +188,7 @@ def settings_of(options: Options) -> dict[str, str]:
         PARTITIONS: str(options.partitions or default_partitions(options.master)),
         **({} if is_local(options.master) and options.remote is None else ON_A_CLUSTER),
         **({} if options.secret is None else {AUTH: "true"}),
-        **{key: _spoken(value) for key, value in options.settings.items()},
+        **{key: _text(value) for key, value in options.settings.items()},
     }
 
 
@@ -216,10 +216,12 @@ def read_secret(file: Path) -> str:
     """The secret of a cluster. UserError `no-secret` if it cannot be read, or if other users can read it."""
     try:
         if file.stat().st_mode & 0o077:
-            raise UserError("no-secret", f"others may read {file}", f"chmod 600 {file}, after making a new secret")
+            raise UserError("no-secret", f"other users may read {file}", f"make a new secret, then chmod 600 {file}")
         return file.read_text("utf-8").strip()
     except OSError as error:
-        raise UserError("no-secret", f"{file}: {error.strerror}", "weft lake cluster writes one") from None
+        raise UserError(
+            "no-secret", f"{file}: {error.strerror}", "--secret FILE; weft lake cluster writes one"
+        ) from None
 
 
 def default_state() -> Path:
@@ -229,7 +231,7 @@ def default_state() -> Path:
 
 
 def is_running(patience_s: float = 0.0) -> bool:
-    """Whether the JVM of the session is alive, and still is after `patience_s` seconds; without it every call to Spark fails."""
+    """Whether the JVM of the session is alive, and still is after `patience_s` seconds. If not, every call to Spark fails."""
     from pyspark import SparkContext
 
     gateway: Any = SparkContext._gateway  # only PySpark's gateway knows the process
@@ -247,22 +249,22 @@ def _prepare_environment(java: Java) -> None:
     os.environ.setdefault("SPARK_LAUNCHER_OPTS", LAUNCHER_OPTIONS)
 
 
-def _spoken(value: object) -> str:
+def _text(value: object) -> str:
     return str(value).lower() if isinstance(value, bool) else str(value)
 
 
-def _knowing(found: Any) -> Any:
-    """A Java class whose methods are looked up once: Java copies all of them for every answer."""
+def _caching(found: Any) -> Any:
+    """A Java class that looks up each method once: for every look-up Java copies the list of all methods."""
     from py4j.java_gateway import JavaClass, JavaMember
 
-    class Knowing(JavaClass):  # type: ignore[misc]  # it has no types
+    class Caching(JavaClass):  # type: ignore[misc]  # it has no types
         def __getattr__(self, name: str) -> Any:
             member = super().__getattr__(name)
             if isinstance(member, JavaMember):
                 self.__dict__[name] = member
             return member
 
-    return Knowing(found._fqn, found._gateway_client)
+    return Caching(found._fqn, found._gateway_client)
 
 
 def _start(settings: Mapping[str, str], options: Options) -> None:
@@ -283,13 +285,13 @@ def _start(settings: Mapping[str, str], options: Options) -> None:
             with options.log.open("ab") as log:
                 gateway = launch(conf, {**process, "stderr": log})
     except PySparkRuntimeError as error:
-        where = options.log or "what it said above"
-        raise UserError("no-java", f"Java ended before Spark began; see {where}", "weft doctor") from error
-    if options.secret is not None:  # set only now: the JVM's start options are visible in the process list
+        where = options.log or "its messages above"
+        raise UserError("no-java", f"Java ended before Spark had started; see {where}", "weft doctor") from error
+    if options.secret is not None:  # only now, because the options at the JVM's start are visible in the process list
         conf.set(f"{AUTH}.secret", os.environ[AUTH_ENVIRONMENT])
     SparkContext(conf=conf, gateway=gateway)
-    # A checksum file for each Parquet file would cost two processes, and nobody reads it.
     jvm = gateway.jvm
-    for name in OFTEN:
-        setattr(jvm, name, _knowing(getattr(jvm, name)))
+    for name in CACHED:
+        setattr(jvm, name, _caching(getattr(jvm, name)))
+    # Hadoop would start two processes to write a checksum file beside each Parquet file, and nobody reads it.
     jvm.org.apache.hadoop.fs.FileSystem.getLocal(jvm.org.apache.hadoop.conf.Configuration()).setWriteChecksum(False)

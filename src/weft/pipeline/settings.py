@@ -88,4 +88,4 @@ def settings_of(layout: Layout, file: Path | None = None) -> LakeTable:
     try:
         return msgspec.toml.decode(path.read_bytes(), type=_File).lake
     except (OSError, msgspec.MsgspecError, ValueError) as error:
-        raise UserError("bad-settings", f"{path}: {error}", "docs/lake.md has all of its words") from None
+        raise UserError("bad-settings", f"{path}: {error}", "docs/lake.md lists all settings") from None

@@ -1,7 +1,7 @@
 """Makes, merges and queries sketches in Spark with column expressions only (PIP-047).
 
-`weft.pipeline.views.sketch` explains sketches. While values are counted, a bucket is one integer, so that Spark can
-group by it: 0 for zero, index plus offset for positive values, the same negated for negative ones. These integers sort
+`weft.pipeline.views.sketch` says what a sketch is. While values are counted, a bucket is one integer, so that Spark can
+group by it: 0 for zero, index + `OFFSET` for positive values, -(index + `OFFSET`) for negative ones. These integers sort
 in the order of the values.
 """
 
@@ -14,7 +14,7 @@ from pyspark.sql import functions as F
 from weft.pipeline.schemas.table import SKETCH
 from weft.pipeline.views.sketch import BUCKETS_MAX, GAMMA, LN_GAMMA, SHARE, VALUE_MAX, ZERO_BELOW
 
-OFFSET: Final = 2_000  # 1e-9, the smallest magnitude that is not counted as zero, has index -1036
+OFFSET: Final = 2_000  # makes every index positive: that of 1e-9, the smallest magnitude that is not zero, is -1036
 
 
 def bucket_of(value: Column) -> Column:
@@ -31,7 +31,7 @@ def sketch_of(counts: Column) -> Column:
 
 
 def sketches_of(sketch: Column) -> Column:
-    """All sketches of a group as an array, for `sketch_merge`. Null ones stay in it, unlike with `collect_list`."""
+    """All sketches of a group as an array, for `sketch_merge`. Unlike with `collect_list` alone, nulls stay in it."""
     return F.collect_list(F.struct(sketch.alias("sketch")))["sketch"]
 
 
@@ -45,18 +45,18 @@ def sketch_merge(sketches: Column) -> Column:
 
 
 def sketch_quantile(sketch: Column, q: Column | float) -> Column:
-    """The value at rank `q * (n - 1)`, from 0, of n; at most 1 % off. Null if there is none, and for a q beyond 0..1."""
+    """The value at rank `q * (n - 1)` of n values, counted from 0; at most 1 % off. Null without values, or if q is not in 0..1."""
     share = q if isinstance(q, Column) else F.lit(float(q))
     return F.when(share.between(0.0, 1.0), _let(_points(sketch), lambda points: _ranked(points, share)))
 
 
 def _let(value: Column, then: Callable[[Column], Column]) -> Column:
-    """An expression over a value that is computed once, however often the expression uses it."""
+    """The expression `then` of a value, which is computed once however often `then` uses it."""
     return F.get(F.transform(F.array(value), then), F.lit(0))
 
 
 def _sides(buckets: Column) -> tuple[Column, Column, Column]:
-    """Zero, positive and negative part of sorted counts."""
+    """The zero, positive and negative parts of counted buckets that are sorted."""
     zero = F.filter(buckets, lambda one: one["bucket"] == 0)
     above = F.filter(buckets, lambda one: one["bucket"] > 0)
     below = F.reverse(F.filter(buckets, lambda one: one["bucket"] < 0))
@@ -80,22 +80,24 @@ def _added(sketches: Column, side: str) -> Column:
 def _starts(buckets: Column) -> Column:
     """The positions at which the index changes in sorted buckets, from 1; at the end one past the last."""
     places = F.sequence(F.lit(1), F.size(buckets) + 1)
-    is_other = F.filter(
+    starts = F.filter(
         places,
         lambda at: (
             (at == 1) | (at > F.size(buckets)) | (F.get(buckets, at - 1)["index"] != F.get(buckets, at - 2)["index"])
         ),
     )
-    return F.when(F.size(buckets) > 0, is_other).otherwise(F.array().cast("array<int>"))
+    return F.when(F.size(buckets) > 0, starts).otherwise(F.array().cast("array<int>"))
 
 
 def _grouped(buckets: Column, starts: Column) -> Column:
-    def one(at: Column, place: Column) -> Column:
-        some = F.slice(buckets, at, F.get(starts, place + 1) - at)
-        return _bucket(F.get(buckets, at - 1)["index"], _total(some))
+    """Sorted buckets with equal ones added up; `starts` are those of `_starts`."""
 
-    begun = F.slice(starts, F.lit(1), F.greatest(F.size(starts) - 1, F.lit(0)))
-    return F.transform(begun, one)
+    def one(at: Column, place: Column) -> Column:
+        equal = F.slice(buckets, at, F.get(starts, place + 1) - at)
+        return _bucket(F.get(buckets, at - 1)["index"], _total(equal))
+
+    firsts = F.slice(starts, F.lit(1), F.greatest(F.size(starts) - 1, F.lit(0)))
+    return F.transform(firsts, one)
 
 
 def _total(buckets: Column) -> Column:
@@ -103,6 +105,7 @@ def _total(buckets: Column) -> Column:
 
 
 def _united(zero: Column, positive: Column, negative: Column, collapsed: Column) -> Column:
+    """A sketch from its parts; a side with too many buckets is cut, and `collapsed` says so."""
     sides = F.struct(positive.alias("positive"), negative.alias("negative"))
 
     def cut(both: Column) -> Column:
@@ -118,7 +121,7 @@ def _united(zero: Column, positive: Column, negative: Column, collapsed: Column)
 
 
 def _cut(buckets: Column) -> Column:
-    """At most this many buckets: those of smallest magnitude are merged into the smallest that stays."""
+    """At most `BUCKETS_MAX` buckets: those of smallest magnitude are merged into one."""
     joined = F.size(buckets) - (BUCKETS_MAX - 1)
     least = _bucket(F.get(buckets, joined - 1)["index"], _total(F.slice(buckets, F.lit(1), joined)))
     kept = F.concat(F.array(least), F.slice(buckets, joined + 1, F.lit(BUCKETS_MAX - 1)))
@@ -126,7 +129,7 @@ def _cut(buckets: Column) -> Column:
 
 
 def _points(sketch: Column) -> Column:
-    """Estimates and counts in the order of values."""
+    """The buckets of a sketch as estimated values and counts, in the order of values."""
     zero = F.struct(F.lit(0.0).alias("v"), sketch["zero"].alias("n"))
     below = F.transform(F.reverse(sketch["negative"]), lambda one: _point(-_estimate(one), one))
     return F.concat(below, F.array(zero), F.transform(sketch["positive"], lambda one: _point(_estimate(one), one)))
@@ -141,7 +144,7 @@ def _estimate(bucket: Column) -> Column:
 
 
 def _ranked(points: Column, share: Column) -> Column:
-    """The value of the first point behind which more than `share * (n - 1)` values lie."""
+    """The value of the first point up to which, itself included, there are more than `share * (n - 1)` values."""
     nothing = F.struct(F.lit(None).cast("double").alias("v"), F.lit(0).cast("bigint").alias("n"))
     total = F.aggregate(points, F.lit(0).cast("bigint"), lambda sum_, point: sum_ + point["n"])
 

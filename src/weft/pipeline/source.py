@@ -1,7 +1,6 @@
-"""Reads the rows of a batch (PIP-012).
+"""Reads the rows of a batch (PIP-012): through Spark's own Parquet reader, or through the source `weft`.
 
-The stream `weft` gives the offsets; the segments between two of them can be read by Spark's own Parquet reader or by
-the source `weft`. The line `rows_of` chooses one of them for the jobs; a comment there has the measurements.
+`rows_of` is the one that the jobs use.
 """
 # tidy: this is the only place where the reader is chosen
 
@@ -33,7 +32,7 @@ def by_files(spark: "SparkSession", stream: str, slices: Sequence[Slice]) -> "Da
 
 
 def by_source(spark: "SparkSession", stream: str, slices: Sequence[Slice]) -> "DataFrame":
-    """The same rows through the source `weft`, whose readers are Python processes."""
+    """The same rows as `by_files`, through the source `weft`, whose readers are Python processes."""
     from pyspark_weft.options import slices_option
 
     root = Path(slices[0].path).parents[4]  # <lake>/drain/<stream>/<drain>/<block>/<number>.parquet (LAK-008)
@@ -42,4 +41,4 @@ def by_source(spark: "SparkSession", stream: str, slices: Sequence[Slice]) -> "D
 
 
 rows_of = by_files
-"""The faster reader, end to end, by `bench/pipeline_source.py`; bench/README.md has the figures."""
+"""The reader of the jobs: the faster one, as `bench/pipeline_source.py` measures; bench/README.md has the figures."""

@@ -1,13 +1,13 @@
 """Queries the lake with SQL: DuckDB reads the files that the Delta logs name, without Java or network (PIP-090).
 
 Each table in a query is opened from its log, and DuckDB reads its files (`weft.pipeline.scan`). Roll-ups and last
-values are folded about every minute; their views add the rows of silver after the last fold, so an answer is current to
-the last batch. A query cannot write, load an extension, or open a file outside the lake.
+values are folded about every minute; a query adds the rows of silver after the last fold, so an answer includes the last
+batch. A query cannot write, load an extension, or open a file outside the lake.
 
-One version per table is chosen at its first use and kept for all queries of a `Lake`: so the two sides of a join fit
-together, and so do a folded table and the rows that complete it. With `as_of` all tables are those of that instant. A
-`fresh` lake also reads segments that no commit names yet (see `weft.pipeline.bridge`); `freshness` then says where the
-rows came from.
+The version of a table is chosen when it is first used, and kept for all queries of a `Lake`: so the two sides of a join
+fit together, and so do a folded table and the rows that complete it. With `as_of` all tables are those of that instant. A
+`fresh` lake also reads drained rows that are not in the tables yet (see `weft.pipeline.bridge`); `freshness` then says how
+current each table is.
 """
 
 import glob
@@ -49,9 +49,9 @@ SETTINGS: Final[dict[str, str | bool | int | float | list[str]]] = {
 
 FOLDED: Final = (*WIDTHS, LATEST)
 """Tables that a view completes with the rows after their last fold."""
-BATCH_ROWS: Final = 50_000
+BATCH_ROWS: Final = 50_000  # in a batch of a result
 SKETCH: Final = "sketch_"
-"""Prefixes of the names of all functions over sketches."""
+"""The beginning of the names of all functions over sketches."""
 HINTS: Final = "Candidate bindings"  # a hint in DuckDB's error text
 
 _QUALIFIED: Final = re.compile(r"(\w+)\s*\.\s*(\w+)")
@@ -64,26 +64,23 @@ NEAREST: Final = 3  # tables suggested for a misspelt name
 _UNQUOTED: Final = re.compile(
     r"""(?<!["'.\w])(at|(?<!group )(?<!order )(?<!partition )by|group(?!\s+(?:by|all)))(?!["'\w])""", re.IGNORECASE
 )
-"""Columns whose names are SQL keywords."""
+"""Finds unquoted columns whose names are keywords of SQL."""
 
 
 class Lake:
-    """A lake that can be queried.
-
-    Open it with `with`. Each instance keeps the version that a table had at its first use.
-    """
+    """A lake that can be queried; use it with `with`. It keeps the version that a table has when it is first used."""
 
     def __init__(
         self, root: Path | str, as_of: AsOf | None = None, *, verify: bool = False, fresh: bool = False
     ) -> None:
-        """`as_of`: that version of every table used, or the state of all tables at an instant.
+        """`as_of`: a number, that version of every table in a query; or an instant, the state of all tables then.
 
-        The rows that complete a folded table are of the same instant. A table made later counts as empty. UserError
-        `no-lake` if there is none.
+        The rows that complete a folded table are of the same instant. A table that was made later counts as empty.
+        UserError `no-lake` if there is none.
 
-        `verify`: every file of the tables used is first read and verified; UserError `damaged` or `unproved` if that
-        fails. `fresh`: the answer includes drained rows that no commit names yet (PIP-102); no effect together with
-        `as_of`.
+        `verify`: first read and verify every file of the tables in a query; UserError `damaged` or `unproved` if that
+        fails. `fresh`: the answer includes drained rows that are not in the tables yet (PIP-102); no effect together
+        with `as_of`.
         """
         self.layout, self.as_of, self.verify = Layout(root), as_of, verify
         self.fresh = fresh and as_of is None
@@ -101,7 +98,7 @@ class Lake:
         for name, value in self._settings():
             self._connection.execute(f"SET {name} = {value}")
         if self.fresh:
-            # costs a tenth of the start-up time of a query that needs it
+            # imported only here: it takes a tenth of the time in which a query starts
             from weft.pipeline.bridge.bridge import Bridge
 
             self._bridge = Bridge(self.layout, self._connection, self)
@@ -111,12 +108,12 @@ class Lake:
         return self
 
     def _settings(self) -> "Iterator[tuple[str, str]]":
-        """Set in this order, because the last setting forbids changes."""
+        """DuckDB's settings, in order: after the last one no setting can be changed."""
         yield "TimeZone", quoted("UTC")
-        yield "parquet_metadata_cache", "true"  # the files of a table are read more than once
-        rooms = [self.layout.tables().resolve()]
-        rooms += [self.layout.root.resolve() / "drain"] if self.fresh else []
-        allowed = [quoted(form(str(room))) for room in rooms for form in (str, glob.escape)]
+        yield "parquet_metadata_cache", "true"  # a query may read a file more than once
+        directories = [self.layout.tables().resolve()]
+        directories += [self.layout.root.resolve() / "drain"] if self.fresh else []
+        allowed = [quoted(form(str(directory))) for directory in directories for form in (str, glob.escape)]
         yield "allowed_directories", f"[{', '.join(allowed)}]"
         yield "enable_external_access", "false"
 
@@ -128,8 +125,8 @@ class Lake:
     def query(self, sql: str, limit: int | None = None) -> "pa.Table":
         """The rows of one SELECT, at most `limit`.
 
-        UserError `bad-sql` names the mistake and the tables there are; `no-version`: a table has no such version;
-        `no-files`: files of that version are deleted.
+        UserError `bad-sql` names the mistake and the tables; `no-version`: a table has no such version; `no-files`: files
+        of that version were deleted; `storage-failed`: a file cannot be read.
         """
         with self._asking(sql):
             answer = self._relation(sql).to_arrow_table()
@@ -149,13 +146,15 @@ class Lake:
         if _TABLES.fullmatch(sql):
             return self._listing()
         if _LISTING.search(sql):
-            raise UserError("bad-sql", "of SHOW a lake knows SHOW TABLES", "SHOW TABLES, DESCRIBE TABLE")
-        self._know_sketches(sql)
+            raise UserError(
+                "bad-sql", "SHOW TABLES is the only SHOW that a lake answers", "SHOW TABLES, or DESCRIBE TABLE"
+            )
+        self._define_sketches(sql)
         for table in self._named_in(sql):
             self._register(table)
         (statement,) = connection.extract_statements(sql)
         if statement.type not in (duckdb.StatementType.SELECT, duckdb.StatementType.EXPLAIN):
-            raise UserError("bad-sql", "a lake is only read", "SELECT, WITH, DESCRIBE or EXPLAIN")
+            raise UserError("bad-sql", "a query cannot change a lake", "SELECT, WITH, DESCRIBE or EXPLAIN")
         return connection.sql(sql)
 
     def _listing(self) -> "duckdb.DuckDBPyRelation":
@@ -174,27 +173,27 @@ class Lake:
         try:
             yield
         except ValueError:
-            raise UserError("bad-sql", "exactly one statement can be asked at a time", "weft sql 'SELECT …'") from None
+            raise UserError("bad-sql", "a query must be exactly one statement", "weft sql 'SELECT …'") from None
         except duckdb.Error as error:
             why, *more = str(error).splitlines()
             why = " ".join((why, *(line for line in more if line.startswith(HINTS))))
             if any(word in str(error) for word in MISSING):
-                mend = "a later instant; how long old files stay is [lake.keep] unreferenced"
-                raise UserError("no-files", f"files of a table are deleted: {why}", mend) from None
+                mend = "ask for a later instant; [lake.keep] unreferenced says for how many days old files stay"
+                raise UserError("no-files", f"files of a table were deleted: {why}", mend) from None
             if isinstance(error, duckdb.IOException):
-                raise UserError("storage-failed", why, "weft lake check --deep names all that cannot be read") from None
+                raise UserError("storage-failed", why, "weft lake check --deep, which names all such files") from None
             is_grammar = isinstance(error, duckdb.ParserException)
             raise UserError("bad-sql", why, self._mend(sql, why, is_grammar=is_grammar)) from None
 
     def _mend(self, sql: str, why: str, *, is_grammar: bool) -> str:
-        """The mend for a query that DuckDB does not understand."""
+        """What to try instead of a query that DuckDB does not understand."""
         if is_grammar and (word := _UNQUOTED.search(sql)):
             return f'{word[1]} is also a word of SQL: write "{word[1]}" in double quotes'
         known = {table.full_name for table in self.known()}
         for view in VIEWS.values():
             if view.table.full_name not in known and view.table.name in _BARE.findall(sql):
                 source = view.over[0].full_name
-                return f"weft lake run --lake {self.layout.root}; it makes {source}, of which {view.table.full_name} is made"
+                return f"weft lake run --lake {self.layout.root}; it makes {source}, from which {view.table.full_name} is computed"
         if (missing := _NO_TABLE.search(why)) and known:
             return f"{', '.join(_nearest(missing[1], known))}; SHOW TABLES lists all"
         if _NO_COLUMN.search(why) and (named := self._named_in(sql)):
@@ -218,8 +217,8 @@ class Lake:
         return there + [view.table for view in VIEWS.values() if view.over[0] in there]
 
     def freshness(self) -> "list[Freshness]":
-        """How fresh each of the tables used so far is; empty for a lake that is not `fresh`."""
-        return [] if self._bridge is None else list(self._bridge.told.values())
+        """How current each table is that was used so far; empty for a lake that is not `fresh`."""
+        return [] if self._bridge is None else list(self._bridge.freshness.values())
 
     def _named_in(self, sql: str) -> list[Table]:
         """The tables that a query may mean: `layer.name`, or for a bare name the first layer that has it."""
@@ -234,18 +233,19 @@ class Lake:
         if table.full_name in self._registered:
             return
         self._registered.add(table.full_name)
-        shown = self._shown(table)
-        self._know_sketches(shown)
-        self._open.execute(f"CREATE VIEW {table.full_name} AS {shown}")
+        select = self._select(table)
+        self._define_sketches(select)
+        self._open.execute(f"CREATE VIEW {table.full_name} AS {select}")
 
-    def _know_sketches(self, sql: str) -> None:
-        """Define the functions over sketches if the query names one: defining them costs more than a small query."""
+    def _define_sketches(self, sql: str) -> None:
+        """Define the functions over sketches, but only if the query names one: that takes longer than a small query."""
         if SKETCH in sql.lower() and SKETCH not in self._registered:
             self._registered.add(SKETCH)
             for macro in MACROS:
                 self._open.execute(f"CREATE MACRO {macro}")
 
-    def _shown(self, table: Table) -> str:
+    def _select(self, table: Table) -> str:
+        """The SELECT of the rows that a query sees under the name of a table or view."""
         view = VIEWS.get(table.full_name)
         if view is None:
             return self._completed(table) if table in FOLDED else f"FROM {self._dataset(table, self.as_of)}"
@@ -271,7 +271,7 @@ class Lake:
         return name
 
     def _rows(self, table: Table, wish: AsOf | None) -> str:
-        """Register the rows that a table's log names; returns their name in DuckDB."""
+        """Register the committed rows of a table; returns their name in DuckDB."""
         name = f"raw_{table.layer}_{table.name}"
         if wish != self.as_of:
             name += "_then"
@@ -287,8 +287,8 @@ class Lake:
         return name
 
     def pending(self, table: Table, since: date | None = None) -> "pa.Table | None":
-        """For a fresh lake: the rows that `handle` lacks; None if there are none. `since`: no earlier UTC days."""
-        assert self._bridge is not None, "a fresh lake"
+        """For a fresh lake: drained rows that the version of `handle` lacks; None if there are none. `since`: first UTC day."""
+        assert self._bridge is not None, "only for a fresh lake"
         rows = self._bridge.select(table)
         if rows is None:
             return None
@@ -298,7 +298,7 @@ class Lake:
     # Called by the bridge.
 
     def handle(self, table: Table) -> "DeltaTable | None":
-        """The version that is read; None if the table does not exist."""
+        """The version of a table that is read; None if the table does not exist."""
         return self._handle(table, None)
 
     def reopen(self, table: Table) -> None:
@@ -307,7 +307,7 @@ class Lake:
         self._handles.pop((table.full_name, None), None)
 
     def committed(self, table: Table) -> str:
-        """The name in DuckDB for the committed rows."""
+        """The name in DuckDB of the committed rows of a table."""
         return self._rows(table, None)
 
     def _prove(self, table: Table, handle: "DeltaTable") -> None:
@@ -331,7 +331,7 @@ class Lake:
         return self.layout.table(table.layer, table.name)
 
     def _completed(self, table: Table) -> str:
-        """A folded table and the later rows, of the newest version or of the time when its version was made."""
+        """The SELECT of a folded table and the rows after its last fold, of the wanted version and of the same instant."""
         raw, wish = self._dataset(table, self.as_of), self.as_of
         if isinstance(wish, int):
             wish = made_at(self._path(table), wish)
@@ -345,12 +345,12 @@ class Lake:
         return ROLLUP_VIEW.format(folded=raw, values=values, mark=mark, width=WIDTHS[table])
 
     def _mark(self, table: Table) -> int:
-        """The last batch that is folded into a table, from the same version as its rows."""
+        """The last batch that is folded into a table, in the version that is read."""
         from weft.pipeline.checkpoint import read_record  # imports half of the pipeline, which most queries do not need
 
         checkpoint = self.layout.checkpoint_id(JOB)
         if not checkpoint.exists():
-            return 1 << 62  # only the driver's machine has the checkpoint; elsewhere only folded rows are shown
+            return 1 << 62  # without the checkpoint nobody knows the mark: show folded rows only
         writer = Writer(JOB, read_record(checkpoint).id, 0)
         handle = self._handle(table, self.as_of)
         version = None if handle is None else handle.transaction_version(writer.app(table))
@@ -365,7 +365,7 @@ def _nearest(word: str, names: Iterable[str]) -> list[str]:
 
 
 def _has_datasets(values: "DeltaTable | None", mark: int) -> bool:
-    """Whether values of a dataset exist after a mark, according to the log (PIP-099)."""
+    """Whether there may be values of a dataset after the batch `mark`, according to the log (PIP-099)."""
     if values is None or "dataset" not in [field.name for field in values.schema().fields]:
         return False
     return bool(values.file_uris(file_pruning_predicate=ANY.format(mark=mark)))

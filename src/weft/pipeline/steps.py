@@ -1,4 +1,4 @@
-"""Runs the steps of a batch: measures their time, and lets a watcher observe or interrupt them."""
+"""Measures the steps of a batch, and tells a watcher before and after each: tests interrupt batches there."""
 
 import time
 from collections.abc import Callable, Iterator
@@ -8,11 +8,11 @@ Watcher = Callable[[str, str], None]
 """Called with `before` or `after`, and the name of the step."""
 
 
-def _look_away(_when: str, _step: str) -> None:
+def _ignore(_when: str, _step: str) -> None:
     """The default watcher, which does nothing."""
 
 
-NOBODY: Watcher = _look_away
+NOBODY: Watcher = _ignore
 
 
 class Steps:

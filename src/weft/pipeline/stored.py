@@ -1,8 +1,8 @@
 """Reads past entries of the store from the lake (PIP-051), without Spark or Java, however long ago.
 
-There are two kinds of instants. `at`: the state at that time by today's knowledge, which is the greatest of all changes
-made by then. `as_seen`: only with changes received by then. The time of a change is that of its node's clock, which may
-be wrong; the order of two changes never depends on a clock.
+There are two kinds of instants. `at`: the state at that time by what is known today, that is the greatest of all changes
+made by then. `as_seen`: only changes that a node had received by then count. The time of a change is that of its node's
+clock, which may be wrong; the order of two changes never depends on a clock.
 """
 
 import json
@@ -75,7 +75,7 @@ def entry_at(lake: Path | str, path: str, *, at_ns: int | None = None, as_seen_n
 def history_of(lake: Path | str, path: str, *, limit: int, as_seen_ns: int | None = None) -> list[Version]:
     """The newest versions of an entry, the greatest first, including those that were never in force.
 
-    Errors as `entry_at`.
+    Raises what `entry_at` raises.
     """
     with _opened(lake) as asked:
         rows = asked.query(HISTORY.format(seen=_seen(path, as_seen_ns), limit=limit)).to_pylist()
@@ -95,24 +95,24 @@ def _opened(lake: Path | str) -> Lake:
 
 
 def _plain(value: Any) -> Any:
-    """Undo the one-tag maps that stand for what JSON cannot express."""
+    """Replace maps with one tag (`_TAGS`) by the values that they stand for, which JSON cannot express."""
     if isinstance(value, list):
         return [_plain(item) for item in value]
     if not isinstance(value, dict):
         return value
-    (tag, said), *more = value.items() if value else [("", None)]
+    (tag, text), *more = value.items() if value else [("", None)]
     if not more and tag in _TAGS:
         try:
-            return _TAGS[tag](said)
+            return _TAGS[tag](text)
         except (ValueError, TypeError, PeerError):
             pass  # a user's own map that looks like a tag
     return {key: _plain(item) for key, item in value.items()}
 
 
 _TAGS: Final[dict[str, Callable[[Any], Any]]] = {
-    "$b": lambda said: b64decode(said, validate=True),
+    "$b": lambda text: b64decode(text, validate=True),
     "$i": int,
     "$f": float,
-    "$p": lambda said: PathValue(parse(said)),
-    "$x": lambda said: msgspec.msgpack.Ext(said[0], b64decode(said[1], validate=True)),
+    "$p": lambda text: PathValue(parse(text)),
+    "$x": lambda pair: msgspec.msgpack.Ext(pair[0], b64decode(pair[1], validate=True)),
 }

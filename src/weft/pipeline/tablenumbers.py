@@ -1,7 +1,7 @@
-"""Finds the numbers in tables with one pass over three columns (PIP-063).
+"""Finds out which numbers a table holds, in one pass over three columns (PIP-063).
 
 Numbers of an origin are mostly dense, so they are not sorted but marked in bitmaps of 1,024 numbers each: 100 million
-rows need as many bits. Only buckets with holes are examined number by number.
+rows need as many bits. Only bitmaps with holes are examined number by number.
 """
 
 import re
@@ -14,7 +14,7 @@ from weft.pipeline.intake import SPREAD
 from weft.pipeline.sql import Lake
 from weft.pipeline.tables import TWINS, Table
 
-SHIFT: Final = 10
+SHIFT: Final = 10  # 2^10 numbers in a bitmap
 MASK: Final = (1 << SHIFT) - 1
 BUCKETS: Final = """
 WITH ids AS (
@@ -31,7 +31,7 @@ SELECT
     CASE WHEN bit_count(ticks) < last - first + 1 THEN ticks::VARCHAR END AS holed
 FROM buckets ORDER BY origin, era, bucket
 """
-"""Marks the numbers of each bucket in a bitmap. Rows without a number that could be missing have no bucket."""
+"""Marks the numbers of each bucket of 2^SHIFT in a bitmap. Rows without a valid number are counted without a bucket."""
 SPREAD_ROWS: Final = """
 SELECT origin, era, sequence AS first, sequence + attributes['{spread}']::BIGINT - 1 AS last FROM {table}
 WHERE error IS NOT NULL AND attributes['{spread}'] IS NOT NULL
@@ -39,7 +39,7 @@ WHERE error IS NOT NULL AND attributes['{spread}'] IS NOT NULL
 """
 RUNS: Final = re.compile("1+")
 TWINS_OF: Final = {"samples": (TWINS,)}
-"""The table with numbers that silver has under another number."""
+"""The table with the numbers of rows that silver has under another number, by stream."""
 
 
 class TableNumbers(NamedTuple):
@@ -47,28 +47,28 @@ class TableNumbers(NamedTuple):
 
     rows: int
     repeated: int
-    """Number of rows whose number another row has too."""
+    """Rows whose number an earlier row has too."""
     numbers: VersionVector
 
 
 def numbers_in(asked: Lake, table: Table, upto: int) -> TableNumbers:
-    """The numbers in a table up to a batch; empty if there is no such table. One row may represent several numbers."""
+    """The numbers in a table up to a batch; empty if there is no such table. An error row may stand for several numbers."""
     vector, rows, repeated = VersionVector(), 0, 0
-    about = {"table": table.full_name, "upto": upto, "shift": SHIFT, "mask": MASK, "spread": SPREAD}
+    words = {"table": table.full_name, "upto": upto, "shift": SHIFT, "mask": MASK, "spread": SPREAD}
     if table not in asked.tables():
         return TableNumbers(rows, repeated, vector)
-    for bucket in asked.query(BUCKETS.format_map(about)).to_pylist():
+    for bucket in asked.query(BUCKETS.format_map(words)).to_pylist():
         rows += bucket["rows"]
         if bucket["bucket"] is not None:
             repeated += bucket["rows"] - bucket["numbers"]
             _add(vector, bucket)
     if "error" in table.schema.names:
-        vector.update(ranges_in(asked, SPREAD_ROWS.format_map(about)))
+        vector.update(ranges_in(asked, SPREAD_ROWS.format_map(words)))
     return TableNumbers(rows, repeated, vector)
 
 
 def ranges_in(asked: Lake, sql: str) -> VersionVector:
-    """The numbers of rows that contain ranges: origin, era, first and last."""
+    """The union of the ranges that a query returns: origin, era, first and last."""
     numbers = VersionVector()
     for row in asked.query(sql).to_pylist():
         numbers.add(origin_of(row["origin"], row["era"]), row["first"], row["last"])

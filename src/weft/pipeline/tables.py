@@ -117,14 +117,14 @@ ALL: Final[dict[str, Table]] = {
 
 VIEWS: Final[dict[str, View]] = {
     view.table.full_name: view
-    for room in (store, documents, configuration, availability, conflicts, runs, people)
-    for view in room.VIEWS
+    for module in (store, documents, configuration, availability, conflicts, runs, people)
+    for view in module.VIEWS
 }
 """Views: they are queried like tables but have no files."""
 
 
 ADOPTING: Final = "bronze"
-"""The layer whose files may be adopted segments; in these only the file name has the batch."""
+"""The layer whose files may be adopted segments; of such a file, only the name has the batch."""
 
 
 class Stages(NamedTuple):

@@ -1,8 +1,8 @@
-"""`weft lake tune`: the classes that a driver's start loads, kept in one file (PIP-104).
+"""`weft lake tune`: makes the archive of classes with which a driver starts faster (PIP-104; `classes`).
 
-A driver makes the tables of a few samples once, Java notes which classes it loads meanwhile, and keeps the first of them. The
-order is that of loading, so what a start needs first is kept, and what comes later is left out where the file would be
-larger than `BYTES_MAX`.
+A driver makes the tables of a few samples, and Java lists the classes that it loads meanwhile, in order. Then Java writes
+the first of them into the archive: those that a start needs first. Classes at the end of the list are left out if the
+file would be larger than `BYTES_MAX`.
 """
 
 import subprocess
@@ -26,12 +26,12 @@ from weft.pipeline.runner import Runner
 from weft.pipeline.session import Options
 from weft.wire import samples
 
-BYTES_MAX: Final = 100_000_000
+BYTES_MAX: Final = 100_000_000  # of the archive
 CLASSES_MAX: Final = 7_400
-"""Of Java 17 these are 95 MB. Where they are more, a second attempt takes as many fewer."""
-SPARE: Final = 0.95
-PATIENCE_S: Final = 1800.0  # half a minute on a quiet machine
-ROWS: Final = 1_000
+"""In a first attempt: 95 MB with Java 17. If the archive is too large, a second attempt takes fewer classes."""
+SPARE: Final = 0.95  # the second attempt aims at this share of `BYTES_MAX`
+PATIENCE_S: Final = 1800.0  # for one program; it takes half a minute on a quiet machine
+ROWS: Final = 1_000  # samples that the driver takes
 SERIES: Final = (
     samples.Series("cpu", "CPU", "percent", {"cpu": "total"}),
     samples.Series("mem", "MEMORY", "basic", {}),
@@ -40,24 +40,25 @@ ORIGIN: Final = bytes(16)
 ERA: Final = 1_795_000_000_000_000
 AT_MS: Final = ERA // 1_000
 WARM: Final = "import sys, pathlib; from weft.pipeline.tuning import warm; warm(pathlib.Path(sys.argv[1]))"
-REINSTALL: Final = "weft doctor"
+DIAGNOSE: Final = "weft doctor"
 
 
 class Kept(NamedTuple):
-    """An archive that was made."""
+    """The archive that was made."""
 
     path: Path
     size: int
     classes: int
-    """How many were kept, of `loaded`."""
+    """How many classes are in it."""
     loaded: int
+    """How many classes the start had loaded."""
     seconds: float
 
 
 def keep(state: Path) -> Kept:
-    """Make the archive, in the place of any earlier one.
+    """Make the archive; it replaces any earlier one.
 
-    UserError `no-java` (exit 78), `no-archive` if this Java makes none of these classes, or a larger one than `BYTES_MAX`.
+    UserError `no-java` (exit 78); `no-archive` if a program fails, or if the archive is empty or too large.
     """
     began = time.monotonic()
     java = choose(state)
@@ -71,7 +72,8 @@ def keep(state: Path) -> Kept:
             chosen = chosen[: int(len(chosen) * SPARE * BYTES_MAX / size)]
             size = _dump(java, chosen, path, fresh)
         if not 0 < size <= BYTES_MAX:
-            raise UserError("no-archive", f"Java {java.version} has made an archive of {size:,} bytes", REINSTALL)
+            what = f"Java {java.version} has made an archive of {size:,} bytes, where 1 to {BYTES_MAX:,} are expected"
+            raise UserError("no-archive", what, DIAGNOSE)
         drop(state)
         kept = archive(state, java)
         fresh.chmod(0o600)
@@ -80,14 +82,14 @@ def keep(state: Path) -> Kept:
 
 
 def _loaded(place: Path) -> tuple[list[str], str]:
-    """What a start loads, first to last, and the path of classes on which it found them."""
-    # in a process of its own: the JVM of this one, if there is any, has long loaded what it needs
+    """The classes that a start loads, in order, and the class path on which it found them."""
+    # in another process, because the JVM of this one, if there is one, has loaded its classes already
     _run([sys.executable, "-c", WARM, str(place)])
     return (place / "listed").read_text("utf-8").splitlines(keepends=True), (place / "path").read_text("utf-8")
 
 
 def _dump(java: Java, chosen: Sequence[str], path: str, fresh: Path) -> int:
-    """Let Java keep these classes of this path; the bytes that they take, 0 if it has made no file."""
+    """Let Java write an archive of these classes; returns its size in bytes, 0 if Java has written none."""
     listed = fresh.with_name("chosen")
     listed.write_text("".join(chosen), "utf-8")
     fresh.unlink(missing_ok=True)
@@ -97,14 +99,14 @@ def _dump(java: Java, chosen: Sequence[str], path: str, fresh: Path) -> int:
 
 
 def warm(place: Path) -> None:
-    """A driver's first rows; `listed` and `path` below `place` then say what Java has loaded, and from where."""
+    """Run a driver for a few rows; leaves the list of loaded classes in `place/listed` and the class path in `place/path`."""
     from pyspark import SparkContext
 
     _fill(lake := Layout(place / "lake"))
     runner = Runner(lake, lambda _: None, JobOptions(gold_every_s=float("inf")))
     watched = (f"-XX:DumpLoadedClassList={place / 'listed'}",)
     runner.run(Options(master="local[1]", state=place / "state", log=place / "java.log", jvm=watched), once=True)
-    gateway: Any = SparkContext._gateway  # PySpark tells nobody else
+    gateway: Any = SparkContext._gateway  # PySpark has no public name for it
     (place / "path").write_text(gateway.jvm.java.lang.System.getProperty("java.class.path"), "utf-8")
     gateway.shutdown()
     gateway.proc.stdin.close()
@@ -112,7 +114,7 @@ def warm(place: Path) -> None:
 
 
 def _fill(lake: Layout) -> None:
-    """A lake with one segment of samples."""
+    """Make a lake with one segment of samples."""
     open_lake(lake, "00" * 16, time.time_ns())
     rows = [samples.Row(n % len(SERIES), n, float(n), n if n % len(SERIES) == 0 else None) for n in range(ROWS)]
     body = samples.encode(samples.SampleBatch(AT_MS, SERIES, rows))
@@ -122,8 +124,8 @@ def _fill(lake: Layout) -> None:
 
 
 def _run(words: Sequence[str]) -> None:
-    """UserError `no-archive` with the last that a program said, if it fails."""
+    """Run a program. UserError `no-archive` with its last line if it fails."""
     done = subprocess.run(words, capture_output=True, text=True, timeout=PATIENCE_S, check=False)
     if done.returncode:
-        said = (done.stderr or done.stdout).strip().rpartition("\n")[2][:400]
-        raise UserError("no-archive", f"what a start loads could not be noted or kept: {said}", REINSTALL)
+        last = (done.stderr or done.stdout).strip().rpartition("\n")[2][:400]
+        raise UserError("no-archive", f"no archive of classes could be made: {last}", DIAGNOSE)

@@ -1,8 +1,8 @@
 """Finds a version of a table: the newest, one by its number, or the one at an instant (PIP-090).
 
-Each commit of a Delta table has its time in its file of the log, and commits are in order, so the last one up to an
-instant is found by binary search. Version numbers count the commits of one table, but an instant means the same for all
-tables. So a query over several tables should use an instant.
+The log has a file for each commit, with its time, and commits are in order; so the last one up to an instant is found by
+binary search. Version numbers count the commits of one table, but an instant means the same for all tables. So a query
+over several tables should use an instant.
 """
 
 from bisect import bisect_right
@@ -27,13 +27,13 @@ ENDING: Final = ".json"
 _DIGITS: Final = 20  # digits of a version in the name of its commit
 
 
-class _Told(msgspec.Struct):
+class _CommitInfo(msgspec.Struct):
     timestamp: int
     """Milliseconds since 1970."""
 
 
 class _Line(msgspec.Struct):
-    commitInfo: _Told | None = None  # noqa: N815  # the word of the Delta log
+    commitInfo: _CommitInfo | None = None  # noqa: N815  # the name in the Delta log
 
 
 def as_of(text: str) -> AsOf:
@@ -47,22 +47,22 @@ def as_of(text: str) -> AsOf:
     return int(text) if text.isascii() and text.isdigit() else instant(text)
 
 
-def instant(said: str | date | datetime) -> datetime:
+def instant(given: str | date | datetime) -> datetime:
     """A time from ISO 8601, UTC if it has no zone; a date is its midnight. UserError `bad-time`."""
-    if isinstance(said, str):
+    if isinstance(given, str):
         try:
-            said = datetime.fromisoformat(said)
+            given = datetime.fromisoformat(given)
         except ValueError:
-            raise UserError("bad-time", f"{said!r} is neither a version nor a time", "2026-01-31T12:00:00Z") from None
-    if not isinstance(said, datetime):
-        said = datetime(said.year, said.month, said.day, tzinfo=UTC)
-    return said if said.tzinfo else said.replace(tzinfo=UTC)
+            raise UserError("bad-time", f"{given!r} is neither a version nor a time", "2026-01-31T12:00:00Z") from None
+    if not isinstance(given, datetime):
+        given = datetime(given.year, given.month, given.day, tzinfo=UTC)
+    return given if given.tzinfo else given.replace(tzinfo=UTC)
 
 
 def opened(path: Path, name: str, wish: AsOf | None) -> "DeltaTable | None":
-    """The table at a version; None if it had none yet.
+    """The table at a version; None if the table did not exist then.
 
-    UserError `no-version` for a number not reached yet, or whose log is deleted.
+    UserError `no-version` for a number that was not reached yet, or a version that the log does not have any more.
     """
     from deltalake import DeltaTable
 
@@ -83,7 +83,7 @@ def opened(path: Path, name: str, wish: AsOf | None) -> "DeltaTable | None":
 
 
 def paths_of(uris: Iterable[str]) -> list[str]:
-    """Files as paths: deltalake URL-encodes paths that contain a space or an umlaut.
+    """Paths from URIs of deltalake, which URL-encodes characters like a space or an umlaut.
 
     >>> paths_of(["/my%20lake/silver/samples/b0000000007-0a-0000.parquet"])
     ['/my lake/silver/samples/b0000000007-0a-0000.parquet']
@@ -97,7 +97,7 @@ def made_at(path: Path, version: int) -> datetime:
 
 
 def _version_at(path: Path, name: str, wish: datetime) -> int:
-    """The last version up to an instant; -1 if the table was made later."""
+    """The last version up to an instant; -1 if the table was made later. UserError `no-version`."""
     commits = sorted(file for file in (path / LOG).glob("*" + ENDING) if _is_commit(file.name))
     place = bisect_right(commits, (wish - EPOCH) // timedelta(milliseconds=1), key=_made_at)
     if place == 0 and _number(commits[0]) > 0:
@@ -114,13 +114,13 @@ def _number(commit: Path) -> int:
 
 
 def _made_at(commit: Path) -> int:
-    """Milliseconds since 1970."""
+    """When a commit was made, milliseconds since 1970: as it says, else the date of its file."""
     for line in commit.read_bytes().splitlines():
-        told = msgspec.json.decode(line, type=_Line).commitInfo
-        if told is not None:
-            return told.timestamp
+        info = msgspec.json.decode(line, type=_Line).commitInfo
+        if info is not None:
+            return info.timestamp
     return round(commit.stat().st_mtime * 1000)
 
 
-def _gone(name: str, what: str, there: str) -> UserError:
-    return UserError("no-version", f"{name} has no version as of {what}: {there}", f"weft lake history {name}")
+def _gone(name: str, what: str, available: str) -> UserError:
+    return UserError("no-version", f"{name} has no version as of {what}: {available}", f"weft lake history {name}")

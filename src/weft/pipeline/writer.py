@@ -1,4 +1,4 @@
-"""The identity of a committer: the app ids under which tables remember batches and leases (LAK-031, PIP-023)."""
+"""The app ids under which a table's log has the last batch of a job and its lease (LAK-031, PIP-023)."""
 
 from typing import NamedTuple
 
@@ -6,7 +6,7 @@ from weft.pipeline.tables import Table
 
 
 class Writer(NamedTuple):
-    """The identity of a committer: a job, its checkpoint, its lease."""
+    """Who commits: a job, under its checkpoint and its lease."""
 
     job: str
     checkpoint: str
@@ -15,9 +15,10 @@ class Writer(NamedTuple):
     """Epoch of the lease."""
 
     def app(self, table: Table) -> str:
-        """The app id under which a table keeps the last batch of this job."""
+        """The app id whose version in a table's log is the last batch of this job."""
         return f"weft/{self.job}/{self.checkpoint}/{table.full_name}"
 
     @property
     def lease_app(self) -> str:
+        """The app id whose version is the epoch of the lease."""
         return f"weft.lease/{self.job}"

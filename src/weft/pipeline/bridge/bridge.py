@@ -1,4 +1,6 @@
-"""The bridge: rows of drained segments beside the tables, so that an answer does not wait for the driver (PIP-102).
+"""The bridge: adds drained rows to an answer before the driver has put them into the tables (PIP-102).
+
+Such rows are *pending*. DuckDB reads them from the segments:
 
 ```
 bronze.<stream>    every pending row, as received
@@ -6,13 +8,13 @@ silver.<stream>    pending rows, each number once, typed; without those that sil
 silver.series      definitions of keys of pending samples that no batch has seen yet
 ```
 
-Views over these tables, and the newest raw value in `latest`, see the pending rows too. Everything else is as of its
-last commit, because its rules are not row by row: calculated values and roll-ups need neighbours and edges,
-`completeness` and `anomalies` need time, quarantine needs what silver says of the same number. `Freshness` says which
-tables are bridged.
+Views over these tables, and the newest raw value in `latest`, include pending rows too. Every other table is as of its
+last commit, because its rows cannot be computed one by one: calculated values and roll-ups need neighbours and edges,
+`completeness` and `anomalies` depend on time, quarantine needs the row of silver with the same number. `Freshness` says
+which tables are bridged.
 
-Not bridged either: imported logs (their rows are compared with one another), and silver of a stream for which
-`lake.toml` has rules, since these are Spark SQL. Rows of several pending batches are judged as one batch. If two drains
+Not bridged either: imported logs, whose rows must be compared with one another; and silver of a stream for which
+`lake.toml` has rules, which are Spark SQL. Rows of several pending batches are judged as one batch. If two drains
 deliver different content under one number, or two definitions of one key, the choice between them may change until the
 driver commits.
 """
@@ -44,7 +46,7 @@ if TYPE_CHECKING:
     from deltalake import DeltaTable
 
 TRIES: Final = 5
-"""At most this many versions of a table are opened while the driver goes on; then pending rows are left out."""
+"""How often a table is opened anew because the driver has committed meanwhile; then pending rows are left out."""
 OPEN_MAX: Final = 256  # open segments at a time: each costs DuckDB 0.2 MB
 NO_ERA: Final = -1 << 63
 """Replaces a missing era where two eras are compared."""
@@ -67,10 +69,10 @@ SELECT r.*, coalesce(r.sequence <= g.last, false) AS {{name}} FROM ({{rows}}) r
 ASOF LEFT JOIN {{ranges}} g
 ON r.origin = g.origin AND coalesce(r.era, {NO_ERA}) = g.era AND r.sequence >= g.first
 """
-"""Whether a row's number lies in a range. Ranges of one origin do not overlap."""
+"""Adds a column that says whether a row's number lies in a range. Ranges of one origin do not overlap."""
 DEFINED: Final = "defined_series"
 SAID: Final = "{'config_name': config_name, 'detail': detail, 'type': type, 'param': param, 'labels': list_sort(map_entries(labels))}"
-"""The definition of a series key, as one value."""
+"""The definition of a series, as one value."""
 DEFINITIONS: Final = f"""
 CREATE TEMP TABLE {DEFINED} AS
 WITH told AS (
@@ -85,7 +87,7 @@ SELECT series, said, about.*, row_number() OVER w AS turn, known IS NULL AS is_n
        coalesce(known, first_value(said) OVER w) = said AS is_one
 FROM told LEFT JOIN known USING (series) WINDOW w AS (PARTITION BY series ORDER BY place)
 """
-"""Per key and thing that it stands for: which is the first, whether it is committed, whether it counts."""
+"""One row per key and definition: `turn` 1 is the first of its key; `is_new`: no batch has the key; `is_one`: it counts."""
 UNCOLLIDED: Final = f"""
 SELECT rows.* FROM ({{rows}}) rows
 ANTI JOIN (SELECT series, said FROM {DEFINED} WHERE NOT is_one) other
@@ -105,17 +107,17 @@ class Freshness(NamedTuple):
     For a table that is not bridged: its last commit.
     """
     rows: int = 0
-    """Number of drained rows that were read in addition to the table, as received."""
+    """How many drained rows were read besides the table, as received."""
     segments: int = 0
-    """Number of segments with these rows."""
+    """How many segments have these rows."""
     left: int = 0
     """Drained segments that were not read, because too many wait for the driver."""
     why: str = ""
-    """What is only as of the last commit, and why."""
+    """Why rows are missing that are drained; empty if none are."""
 
 
 class Tables(Protocol):
-    """What the bridge needs from the `Lake` that it completes."""
+    """The methods of `Lake` that the bridge uses."""
 
     def handle(self, table: Table) -> "DeltaTable | None":
         """The version that is read; None if the table does not exist."""
@@ -128,15 +130,12 @@ class Tables(Protocol):
 
 
 class Bridge:
-    """The rows that the tables of one query do not have yet.
-
-    Each stream is examined once, at the first use of one of its tables.
-    """
+    """The pending rows for the queries of one `Lake`. Each stream is examined once, when one of its tables is first used."""
 
     def __init__(self, layout: Layout, connection: "duckdb.DuckDBPyConnection", tables: Tables) -> None:
         self.layout, self.connection, self.tables = Layout(layout.root.resolve()), connection, tables
-        self.told: dict[str, Freshness] = {}
-        """By table."""
+        self.freshness: dict[str, Freshness] = {}
+        """How current each table is that was selected, by its full name."""
         self._streams: dict[str, Stream] = {}
         self._selected: dict[str, str | None] = {}
         self._read: dict[tuple[str, tuple[Slice, ...]], str] = {}
@@ -160,18 +159,19 @@ class Bridge:
                 self._selected[name] = self._series() if table is SERIES else self._of_stream(table)
             except (SegmentFault, Unknown, UserError) as fault:
                 self._selected[name] = None
-                self.told[name] = self._as_committed(table, str(fault).partition("\n")[0])
+                self.freshness[name] = self._as_committed(table, str(fault).partition("\n")[0])
         return self._selected[name]
 
     def _of_stream(self, table: Table) -> str | None:
+        """`select` for a table of bronze or silver. Raises Unknown if its rows cannot be bridged."""
         stream = next((name for name, stages in STAGES.items() if table in (stages.bronze, stages.silver)), None)
         if stream is None:
-            raise Unknown("only the driver makes it")
+            raise Unknown("only the driver can compute it")
         if not self.layout.drains(stream).is_dir():
             return None
         if table.layer == "silver" and any(rule.stream == stream for rule in self._lake_toml().rule):
             raise Unknown("lake.toml has rules for it, which only the driver can apply")
-        return self._completed(table, stream, self._pending(table, stream))
+        return self._selected_from(table, stream, self._pending(table, stream))
 
     def _pending(self, table: Table, stream: str) -> Pending:
         if stream not in self._streams:
@@ -184,7 +184,7 @@ class Bridge:
                 return found.pending(batch, partial(self._offset, table, stream, batch))
             except Moved:
                 self.tables.reopen(table)
-        raise Unknown("the driver goes on faster than the table can be opened")
+        raise Unknown("the driver commits faster than the table can be opened")
 
     def _batch(self, table: Table, stream: Stream) -> int | None:
         """The last batch that the opened version has from the current job."""
@@ -192,29 +192,30 @@ class Bridge:
         if handle is None:
             return None
         if record is None:
-            raise Unknown("the checkpoint of its job is not here")
+            raise Unknown("the checkpoint of its job is not in this lake")
         return handle.transaction_version(Writer(stream.stream, record.id, 0).app(table))
 
     def _offset(self, table: Table, stream: str, batch: int | None) -> str | None:
         """The offset at which a batch ended, from its commit to the table; None if the log does not have it."""
         handle = self.tables.handle(table)
         commits = [] if handle is None else handle.history()
-        whose = [c for c in commits if (c.get("weft.job"), c.get("weft.batch")) == (stream, str(batch))]
-        return next((commit["weft.offset"] for commit in whose if "weft.offset" in commit), None)
+        of_batch = [c for c in commits if (c.get("weft.job"), c.get("weft.batch")) == (stream, str(batch))]
+        return next((commit["weft.offset"] for commit in of_batch if "weft.offset" in commit), None)
 
-    def _completed(self, table: Table, stream: str, pending: Pending) -> str | None:
+    def _selected_from(self, table: Table, stream: str, pending: Pending) -> str | None:
+        """The SELECT of pending rows in the table's columns; None without rows. Also records the table's freshness."""
         imported = Datasets().among(pending.slices) if table is SAMPLES else {}
         slices = tuple(piece for piece in pending.slices if piece.drain not in imported)
         wait = f"imported rows wait for the driver: {', '.join(sorted(imported.values()))}" if imported else ""
-        self.told[table.full_name] = Freshness(
+        self.freshness[table.full_name] = Freshness(
             table.full_name, True, _instant(pending.newest), _rows(slices), len(slices), pending.left, wait
         )
         if not slices:
             return None
         received = self._received(slices, stream)
         if table.layer == "bronze":
-            return self._shaped(table, {"batch": "NULL", "day": day_of("received_ns")}, received)
-        return self._shaped(table, columns_of(table), self._accepted(table, stream, pending, received))
+            return self._typed(table, {"batch": "NULL", "day": day_of("received_ns")}, received)
+        return self._typed(table, columns_of(table), self._accepted(table, stream, pending, received))
 
     def _received(self, slices: tuple[Slice, ...], stream: str) -> str:
         """The rows of some slices in bronze's columns: the name of the DuckDB table into which they are read once."""
@@ -222,16 +223,18 @@ class Bridge:
             name = self._read[stream, slices] = f"received_{len(self._read)}"
             for first in range(0, len(slices), OPEN_MAX):
                 begin = f"INSERT INTO {name}" if first else f"CREATE TEMP TABLE {name} AS"
-                self.connection.execute(f"{begin} {self._reading(slices[first : first + OPEN_MAX], stream)}")
+                self.connection.execute(f"{begin} {self._select_from_files(slices[first : first + OPEN_MAX], stream)}")
         return self._read[stream, slices]
 
-    def _reading(self, slices: tuple[Slice, ...], stream: str) -> str:
+    def _select_from_files(self, slices: tuple[Slice, ...], stream: str) -> str:
         source = FILES.format(files=", ".join(quoted(glob.escape(piece.path)) for piece in slices))
         schema = SEGMENTS[stream].arrow()
-        there = (
-            self.connection.sql(f"FROM {source} LIMIT 0").columns if self._are_older(slices, stream) else schema.names
+        present = (
+            self.connection.sql(f"FROM {source} LIMIT 0").columns
+            if self._may_lack_columns(slices, stream)
+            else schema.names
         )
-        columns = typed(self.connection, schema, {name: "NULL" for name in schema.names if name not in there})
+        columns = typed(self.connection, schema, {name: "NULL" for name in schema.names if name not in present})
         cut = [
             f"(filename <> {quoted(piece.path)} OR file_row_number BETWEEN {piece.first} AND {piece.last - 1})"
             for piece in slices
@@ -239,7 +242,7 @@ class Bridge:
         ]
         return RECEIVED.format(columns=columns, source=source, cut=" AND ".join(["true", *cut]))
 
-    def _are_older(self, slices: tuple[Slice, ...], stream: str) -> bool:
+    def _may_lack_columns(self, slices: tuple[Slice, ...], stream: str) -> bool:
         """Whether a segment may lack a column that was added later (LAK-021)."""
         drains = self._streams[stream].source.drains()
         manifests = (drains[piece.drain].manifest(piece.number) for piece in slices)
@@ -273,24 +276,24 @@ class Bridge:
         return self._any(f"FROM {DEFINED} WHERE NOT is_one")
 
     def _series(self) -> str | None:
-        """Series keys that no batch has seen yet."""
+        """The SELECT of definitions of keys that no batch has seen yet; None if samples have no pending rows."""
         if self.select(SAMPLES) is None:
             return None
-        told = self.told[SAMPLES.full_name]
-        self.told[SERIES.full_name] = told._replace(table=SERIES.full_name)
+        samples = self.freshness[SAMPLES.full_name]
+        self.freshness[SERIES.full_name] = samples._replace(table=SERIES.full_name)
         made = {"batch": "NULL", "definition": "NULL"}
-        return self._shaped(SERIES, made, f"SELECT * FROM {DEFINED} WHERE is_new AND turn = 1")
+        return self._typed(SERIES, made, f"SELECT * FROM {DEFINED} WHERE is_new AND turn = 1")
 
-    # Small parts.
+    # Used by the above.
 
-    def _shaped(self, table: Table, made: dict[str, str], rows: str) -> str:
+    def _typed(self, table: Table, made: dict[str, str], rows: str) -> str:
         return f"SELECT {typed(self.connection, table.schema.arrow(), made)} FROM ({rows})"
 
     def _any(self, rows: str) -> bool:
         return bool(self.connection.execute(f"SELECT 1 {rows} LIMIT 1").fetchall())
 
     def _ranges(self, name: str, numbers: VersionVector) -> str:
-        """A small table of ranges; returns its name."""
+        """Register ranges as a small table in DuckDB; returns its name."""
         import pyarrow as pa
 
         rows = [
@@ -313,13 +316,14 @@ class Bridge:
         return self._settings
 
     def _as_committed(self, table: Table, why: str) -> Freshness:
+        """The freshness of a table that is not bridged."""
         handle = self.tables.handle(table)
         if handle is None:
             return Freshness(table.full_name, False, None, why=why)
         path = self.layout.table(table.layer, table.name)
         try:
             return Freshness(table.full_name, False, made_at(path, handle.version()), why=why)
-        except OSError:  # the log has been compacted into a checkpoint since
+        except OSError:  # the log does not have that commit any more, only a checkpoint
             return Freshness(table.full_name, False, None, why=why)
 
 

@@ -1,9 +1,9 @@
 """Finds the rows of a stream that are in segments but not yet in a table (PIP-102).
 
-The opened version of the table names its last batch; the checkpoint has the offset and the coverage after that batch.
-Everything from there to the last segment is *pending*. It is planned with the driver's own `intake_between` and
-`Coverage.advance`, as one more batch. A commit that happens meanwhile changes nothing: the segments belong to the
-version that was opened first.
+The log of the table names its last batch; the checkpoint has the offset and the coverage after that batch. Everything
+from there to the last segment is *pending*. It is planned by the driver's own functions, `intake_between` and
+`Coverage.advance`, as if it were the next batch. A commit that happens meanwhile makes no difference, because the version
+of the table is chosen first and kept.
 
 Nothing is written. In a lake without tables and checkpoint, everything drained is pending.
 """
@@ -23,19 +23,19 @@ from weft.pipeline.coverage import Coverage
 from weft.pipeline.intake import intake_between
 
 ROWS_MAX: Final = 1_000_000
-"""Rows of one stream that are read besides a table, as many as a driver's batch may have; about 400 MB in memory."""
+"""Rows of one stream that are read besides a table: as many as a batch of the driver, about 400 MB in memory."""
 SEGMENTS_MAX: Final = 2_048
-"""Segments of one stream; opening one costs 0.7 ms, whatever its size."""
+"""Segments of one stream that are read; opening one takes 0.7 ms, whatever its size."""
 BYTES_MAX: Final = 64 << 20
-"""Bytes of those segments on disk, because payloads may be long."""
+"""Bytes of those segments on disk; payloads may be long."""
 
 
 class Moved(Exception):
-    """The driver has advanced, and its state after the batch of this version is deleted: open the table again."""
+    """The driver has gone on and has deleted its state after the batch of this version: open the table again."""
 
 
 class Unknown(Exception):
-    """It cannot be determined which segments the table holds. The text says why."""
+    """Pending rows of a table cannot be determined. The text says why."""
 
 
 class Pending(NamedTuple):
@@ -47,11 +47,11 @@ class Pending(NamedTuple):
     late: VersionVector
     """Numbers that were announced lost before they arrived."""
     is_disjoint: bool
-    """True: no row repeats another, unless an error row represents several numbers."""
+    """True: no row repeats a number, unless an error row stands for several."""
     left: int
-    """Number of segments beyond the limits, which are not read."""
+    """How many segments are beyond the limits and are not read."""
     newest: int | None
-    """When the newest row of table and pending rows was received, wall-clock nanoseconds; None if there is no row."""
+    """When the newest row, of the table or pending, was received, wall-clock nanoseconds; None without a row."""
 
     @property
     def rows(self) -> int:
@@ -60,12 +60,12 @@ class Pending(NamedTuple):
 
 
 class Stream:
-    """One stream of a lake. All its tables are completed up to the same segment: the last one at the first use."""
+    """One stream of a lake. Pending rows of all its tables end at the same segment: the last one when this object was made."""
 
     def __init__(self, layout: Layout, stream: str) -> None:
         self.layout, self.stream = layout, stream
         self.source = Source(layout, stream)
-        self.checkpoint = Checkpoint(layout, stream, is_dense=False)  # holes are not searched for here
+        self.checkpoint = Checkpoint(layout, stream, is_dense=False)  # so that no time is spent on finding holes
         self.end = self.source.latest()
 
     def record(self) -> Record | None:
@@ -78,21 +78,21 @@ class Stream:
         """The pending rows after a batch.
 
         `batch` is the last one that the table has from the job of `record`, None before its first; `offset` looks up in
-        the table's log where it ended. Raises `Moved`, `Unknown`, and SegmentFault if a segment is gone or altered: the
-        driver would refuse it too.
+        the table's log where that batch ended. Raises Moved, Unknown, and SegmentFault if a segment is gone or changed,
+        which the driver would refuse too.
         """
         with _readable():
-            coverage = self._behind(batch, offset)
+            coverage = self._state_after(batch, offset)
         start = parse(coverage.offset).at if coverage.offset else self._start()
         reached = self._reached(start)
         intake = intake_between(self.source, start, reached)
         plan = coverage.advance(intake, 0)
         return Pending(
-            intake.slices, plan.repeated, plan.late, intake.is_disjoint, self._beyond(reached), self._newest(reached)
+            intake.slices, plan.repeated, plan.late, intake.is_disjoint, self._left(reached), self._newest(reached)
         )
 
     def _reached(self, start: At) -> At:
-        """The position that the limits allow."""
+        """How far the limits allow to read."""
         segments = SEGMENTS_MAX
         while True:
             reached = self.source.advance(start, Limits(ROWS_MAX, segments), self.end)
@@ -104,7 +104,7 @@ class Stream:
     def _start(self) -> At:
         return position(self.source, self.checkpoint.start())
 
-    def _behind(self, batch: int | None, offset: Callable[[], str | None]) -> Coverage:
+    def _state_after(self, batch: int | None, offset: Callable[[], str | None]) -> Coverage:
         """The driver's coverage after a batch."""
         record = self.record()
         if record is None:
@@ -113,25 +113,26 @@ class Stream:
         try:
             return self.checkpoint.coverage(number)
         except FileNotFoundError:
-            return self._later(number, offset())
+            return self._later_state(number, offset())
 
-    def _later(self, number: int, offset: str | None) -> Coverage:
-        """The state after the next batch that is kept, provided no batch in between has brought a row."""
+    def _later_state(self, number: int, offset: str | None) -> Coverage:
+        """The oldest saved state after a batch whose own state is deleted, if no batch in between has brought a row."""
         home = self.layout.coverage(self.stream, max(number, 0)).parent
-        kept = sorted(int(path.stem) for path in home.glob("*.wv"))
-        later = next((one for one in kept if one > number), None)
+        saved = sorted(int(path.stem) for path in home.glob("*.wv"))
+        later = next((batch for batch in saved if batch > number), None)
         if later is None or offset is None:
-            raise Unknown("its checkpoint is older than the table, or not whole: weft lake check")
+            raise Unknown("its checkpoint is older than the table, or incomplete: weft lake run says what to do")
         coverage = self.checkpoint.coverage(later)
         if self.source.slices(parse(offset).at, parse(coverage.offset).at):
             raise Moved
         return coverage
 
-    def _beyond(self, reached: At) -> int:
+    def _left(self, reached: At) -> int:
+        """How many segments are after a position."""
         return sum(tip - reached.get(drain, (1, 0))[0] for drain, (tip, _) in self.end.items())
 
     def _newest(self, reached: At) -> int | None:
-        """The last segment of each drain that is read, in whole or in part."""
+        """When the newest row up to a position was received, from the last segment of each drain."""
         stamps = []
         for drain, (number, row) in reached.items():
             last = number if row else number - 1
@@ -142,7 +143,7 @@ class Stream:
 
 @contextmanager
 def _readable() -> Iterator[None]:
-    """The record, or None: a checkpoint with content that a driver never writes counts as missing."""
+    """Within this block, a file of the checkpoint that cannot be decoded raises Unknown."""
     try:
         yield
     except (MsgspecError, ValueError) as error:

@@ -1,7 +1,7 @@
-"""Turns received rows into silver with DuckDB: the columns of `transforms.samples` and its siblings (PIP-102).
+"""Turns received rows into rows of silver with DuckDB, as the modules of `transforms` do with Spark (PIP-102).
 
-This repeats Spark's column expressions in SQL; `tests/pipeline/test_bridge.py` compares the two. A column that is not
-named here is copied by its name; `batch` is null, because no batch has taken the row.
+The SQL here repeats Spark's column expressions; `tests/pipeline/test_bridge.py` compares the two. A column that is not
+named here is copied; `batch` is null, because no batch has taken the row.
 """
 
 from typing import Final
@@ -22,7 +22,7 @@ def day_of(nanoseconds: str) -> str:
 
 
 def columns_of(table: Table) -> dict[str, str]:
-    """Each column of a table of silver, with the expression that makes it from an accepted row."""
+    """For each column of a table of silver, the expression that computes it from an accepted row."""
     made = {"batch": "NULL", **MADE[table.name]}
     return {name: made.get(name, f'"{name}"') for name in table.schema.names}
 
@@ -31,13 +31,13 @@ def _instant(nanoseconds: str) -> str:
     return f"make_timestamptz({nanoseconds} // 1000)"
 
 
-def _said(name: str) -> str:
+def _nonempty(name: str) -> str:
     """An attribute; null if it is empty."""
     return f"nullif({attribute(name)}, '')"
 
 
 def _json(text: str, form: str) -> str:
-    """Text in a JSON value of some form; null if it is no text."""
+    """Text parsed as JSON of a type, like `["VARCHAR"]`; null if the text is not valid JSON."""
     return f"CASE WHEN json_valid({text}) THEN from_json({text}, '{form}') END"
 
 
@@ -76,7 +76,7 @@ _MESSAGES: Final = {
 
 
 def _field(*names: str) -> str:
-    """The first of some fields of a body that exists, as text."""
+    """The first of these fields that a body has, as text."""
     found = ", ".join(f"json_extract_string(body, '$.{name}')" for name in names)
     return f"coalesce({found})"
 
@@ -101,7 +101,7 @@ _STORE: Final = {
     "path_text": "key",
     "deleted": f"{attribute('deleted')} = 'true'",
     "tock": long_of(attribute("tock")),
-    "by": _said("by"),
+    "by": _nonempty("by"),
     "value": "body",
     "path": _json(attribute("path"), '["VARCHAR"]'),
     "chain": f"list_transform({_CHAIN}, lambda link: {_LINK})",
@@ -116,7 +116,7 @@ _CATALOG: Final = {
     "metadata": "TRY_CAST(json_extract(body, '$.metadata') AS MAP(VARCHAR, VARCHAR))",
     "record": "body",
     **{name: attribute(name) for name in judging.OF_CHANGES},
-    **{name: _said(name) for name in ("reason", "health", "owner", "observed_ip", "net")},
+    **{name: _nonempty(name) for name in ("reason", "health", "owner", "observed_ip", "net")},
 }
 
 
@@ -124,8 +124,8 @@ def _text(name: str) -> str:
     return f"json_extract_string(body, '$.{name}')"
 
 
-def _whole(path: str) -> str:
-    """An integer of a body; digits in a text do not count."""
+def _integer(path: str) -> str:
+    """An integer field of a body; null for a text of digits."""
     is_whole = f"json_type(body, '$.{path}') IN ('BIGINT', 'UBIGINT')"
     return f"CASE WHEN {is_whole} THEN TRY_CAST(json_extract_string(body, '$.{path}') AS BIGINT) END"
 
@@ -138,13 +138,13 @@ _LOGS: Final = {
     **STAMPED,
     "broker": "origin",
     **{name: _text(name) for name in (*judging.OF_LOGS, "logger", "net", "fields")},
-    "seq": _whole("seq"),
-    "repeated": _whole("repeated"),
+    "seq": _integer("seq"),
+    "repeated": _integer("repeated"),
     "ts": f"make_timestamptz(TRY_CAST(trunc(({_TS}) * 1000000) AS BIGINT))",
-    "lost_from": _whole("lost.from"),
-    "lost_to": _whole("lost.to"),
+    "lost_from": _integer("lost.from"),
+    "lost_to": _integer("lost.to"),
 }
-_INERT: Final = _said("inert")
+_INERT: Final = _nonempty("inert")
 _DOCUMENTS: Final = {
     "session": "left(origin, length(origin) - 33)",
     "source": "right(origin, 32)",
@@ -152,7 +152,7 @@ _DOCUMENTS: Final = {
     "timestamp_raw": f"coalesce({attribute('ts')}, '')",
     "verb": "key",
     "reference": f"coalesce({attribute('ref')}, '')",
-    "by": _said("by"),
+    "by": _nonempty("by"),
     "origsource": attribute("osource"),
     "origsequence": long_of(attribute("oseq")),
     "inert_reason": _INERT,
@@ -168,7 +168,7 @@ _CONFIGURATION: Final = {
     "epoch": "era",
     "counter": "sequence",
     "value": f"CASE WHEN NOT coalesce({attribute('deleted')} = 'true', false) THEN body END",
-    "by": _said("who"),
+    "by": _nonempty("who"),
     "at": _instant("at_ns"),
     "day": day_of("at_ns"),
 }
@@ -182,4 +182,4 @@ MADE: Final[dict[str, dict[str, str]]] = {
     "documents": _DOCUMENTS,
     "configuration": _CONFIGURATION,
 }
-"""By stream: the columns that are made, and their expressions."""
+"""By stream: the columns that are not copied, and their expressions."""

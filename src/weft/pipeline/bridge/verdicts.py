@@ -1,8 +1,8 @@
 """Which rows silver refuses, as SQL of DuckDB: the same table of reasons as `transforms.quality` (PIP-031, PIP-102).
 
-This is a second form of Spark's column expressions, because `weft sql` has no Spark. Limits and words are shared
+This repeats Spark's column expressions, because `weft sql` has no Spark. Limits and names are shared
 (`weft.pipeline.judging`); `tests/pipeline/test_bridge.py` compares both forms over generated rows of every stream.
-User's rules are Spark SQL and are not here: a stream that has some is not bridged beyond bronze.
+The user's rules are Spark SQL and are not here: of a stream that has rules, only bronze is bridged.
 """
 
 from collections.abc import Callable
@@ -26,22 +26,22 @@ def verdict(stream: str, known_nodes: tuple[str, ...] | None) -> str:
         conditions.append(("unknown-node", f"origin NOT IN ({known})" if known else "origin IS NOT NULL"))
     words = ", ".join(map(quoted, judging.FROM_RECORDER))
     code = "split_part(error, ':', 1)"
-    told = f"WHEN error IS NOT NULL THEN CASE WHEN {code} IN ({words}) THEN {code} ELSE 'undecodable' END"
-    return f"CASE {told} {' '.join(f'WHEN {when} THEN {quoted(reason)}' for reason, when in conditions)} END"
+    from_recorder = f"WHEN error IS NOT NULL THEN CASE WHEN {code} IN ({words}) THEN {code} ELSE 'undecodable' END"
+    return f"CASE {from_recorder} {' '.join(f'WHEN {when} THEN {quoted(reason)}' for reason, when in conditions)} END"
 
 
 def attribute(name: str) -> str:
-    """An attribute of a record as text, null if it has none of that name."""
+    """An attribute of a record as text; null if the record lacks it."""
     return f"attributes['{name}']"
 
 
 def long_of(text: str) -> str:
-    """A whole number of 64 bits out of text, null if the text is none."""
+    """Text as an integer of 64 bits; null if it is not one."""
     return f"CASE WHEN regexp_full_match({text}, '{LONG}') THEN TRY_CAST({text} AS BIGINT) END"
 
 
 def double_of(text: str) -> str:
-    """A number out of text, null if the text is none."""
+    """Text as a double; null if it is not a number."""
     plain = rf"regexp_replace({text}, '[dDfF]?\s*$', '')"
     return f"CASE WHEN regexp_full_match({text}, '{DOUBLE}') THEN TRY_CAST({plain} AS DOUBLE) END"
 
@@ -93,7 +93,7 @@ def _is_too_long() -> str:
     return " OR ".join([*texts, label, f"cardinality(labels) > {judging.LABELS_MAX}", LONG_ORIGIN])
 
 
-# Additional columns that some streams need.
+# Additional reasons of some streams.
 
 
 def _of_catalog() -> list[Reason]:

@@ -1,19 +1,19 @@
 """Makes a table anew from its source tables, in one commit that replaces the old rows (PIP-026).
 
 ```
-silver.<stream>   of bronze, by the present program and rules; quarantine.<stream> with it
-silver.values     of silver.samples, with the edges that later neighbours need
-gold.rollup_*     of silver.values
-gold.latest       of both
+silver.<stream>   from bronze, by the present program and rules; quarantine.<stream> with it
+silver.values     from silver.samples, with the edges that later neighbours need
+gold.rollup_*     from silver.values
+gold.latest       from samples and values
 ```
 
 The tables that depend on a rebuilt one are rebuilt too, in this order, so that all agree. A reader sees each table
 either before or after; after a crash the rebuild is repeated. A rebuild loses no rows: if bronze (which is kept for a
-month) lacks rows that silver has, it is refused before anything is written. Values and windows older than their source
-stay as they are, and so do samples and values of imported logs. `--since DAY` leaves earlier days alone.
+month) lacks rows that silver has, it is refused before anything is written. Values and windows stay as they are if their
+source is gone because of its age; so do samples and values of imported logs. `--since DAY` leaves earlier days alone.
 
-It works between batches: all tables stand at the last one, and stay there. `batch` of a calculated pair is then that
-last batch, which the roll-ups have already folded.
+It works between batches: all tables have the last batch, and no other. Column `batch` of a calculated value is then that
+batch, which the roll-ups have already folded.
 """
 
 from collections.abc import Iterator, Sequence
@@ -52,13 +52,13 @@ if TYPE_CHECKING:
 
 DAY: Final = timedelta(days=1)
 _SPLIT: Final = "_file"
-BEHIND: Final = {
+DEPENDENT: Final = {
     tables.VALUES.full_name: (*ROLLUPS, tables.LATEST),
     tables.SAMPLES.full_name: (tables.VALUES, *ROLLUPS, tables.LATEST),
 }
 """The tables that depend on a table, in order."""
 SOURCE: Final = {tables.VALUES.full_name: tables.SAMPLES} | {table.full_name: tables.VALUES for table in ROLLUPS}
-"""The source of a table, if its days can begin earlier than the table's."""
+"""The source of a table, for tables that may have older days than their source."""
 
 
 class Wish(NamedTuple):
@@ -68,7 +68,7 @@ class Wish(NamedTuple):
     since: date | None = None
     """The first day that may change; None: all days."""
     may_lose: bool = False
-    """True: rows that cannot be made again may be lost."""
+    """True: rows that bronze does not have any more may be lost."""
 
 
 class Rebuilt(NamedTuple):
@@ -76,8 +76,9 @@ class Rebuilt(NamedTuple):
 
     table: str
     before: int
-    """Number of rows that were replaced."""
+    """How many rows were replaced."""
     after: int
+    """How many rows replace them."""
 
 
 class Made(NamedTuple):
@@ -86,6 +87,7 @@ class Made(NamedTuple):
     table: Table
     rows: "DataFrame"
     split: str | None = None
+    """A column by which rows are divided into files (`Tables.write`)."""
 
 
 class Rebuild:
@@ -96,21 +98,21 @@ class Rebuild:
         self.tables: Tables = job.tables
         self.about = {"weft.version": __version__, "weft.rebuilt": wish.table.full_name}
         self.cut = rows_by_table(retired(accounts(job.lake)))
-        """Rows that were removed for their age, by table; what was made of rows that were forgotten has gone with them."""
+        """Rows that were removed for their age, by table. (Rows that were forgotten are gone from dependent tables too.)"""
         self._persisted: list[DataFrame] = []
 
     def run(self) -> Iterator[Rebuilt]:
-        """Yield each table when it is done.
+        """Rebuild the table and those that depend on it; yields each when it is committed.
 
         UserError `no-rebuild`, `half-done`, `would-lose`; then nothing has changed.
         """
         self._refuse()
         self.job.fold()
         try:
-            for table in (self.wish.table, *BEHIND.get(self.wish.table.full_name, ())):
-                made = self._made(table)
+            for table in (self.wish.table, *DEPENDENT.get(self.wish.table.full_name, ())):
+                made = self._contents(table)
                 before = [self._rows(part.table) for part in made]
-                self._keep_what_nobody_can_make(table, made)
+                self._refuse_loss(table, made)
                 for part, old in zip(made, before, strict=True):
                     yield Rebuilt(part.table.full_name, old, self._replace(part))
         finally:
@@ -126,7 +128,8 @@ class Rebuild:
 
     # The new contents of a table.
 
-    def _made(self, table: Table) -> list[Made]:
+    def _contents(self, table: Table) -> list[Made]:
+        """The new rows of a table, and of tables that are made in the same step."""
         if table == self.job.kind.silver:
             return self._silver()
         if table == tables.VALUES:
@@ -143,13 +146,13 @@ class Rebuild:
         """Silver and quarantine."""
         kind, coverage = self.job.kind, self._coverage()
         batch, imports = _batch_of(self.job, self.upto, self.about), self._imports()
-        rows = self._kept(_first_come(self._judged(batch, imports)))
+        rows = self._kept(_numbered(self._judged(batch, imports)))
         fresh, copies = rows.where("copy = 1").drop("copy"), rows.where("copy > 1").drop("copy")
         accepted, refused = fresh.where("reason is null"), fresh.where("reason is not null")
-        silver = batch._made(accepted, _everything(coverage))
-        odd = dedup.changed(copies, kind.to_silver(accepted), kind.said(), kind.kept())
-        kept_aside = explained(refused.unionByName(odd.withColumn("reason", F.lit("changed"))))
-        made = [self._without_forgotten(silver), self._without_forgotten(kept_aside)]
+        silver = batch._to_silver(accepted, _everything(coverage))
+        changed = dedup.changed(copies, kind.to_silver(accepted), kind.bronze_hash(), kind.silver_hash())
+        quarantined = explained(refused.unionByName(changed.withColumn("reason", F.lit("changed"))))
+        made = [self._without_forgotten(silver), self._without_forgotten(quarantined)]
         if imports:
             made[0] = _beside(made[0], self.tables.read(kind.silver).where("dataset is not null"))
             made[1] = _beside(made[1], self.tables.read(kind.quarantine).where(F.col("drain").isin(imports)))
@@ -160,8 +163,8 @@ class Rebuild:
         if self.job.kind.stream != "samples":
             return []
         claims = self.tables.read(tables.BRONZE_SAMPLES).select("drain", F.col("attributes")[ATTRIBUTE].alias("name"))
-        told = claims.where("name is not null").distinct().collect()
-        return sorted(proven((row["drain"], row["name"]) for row in told))
+        named = claims.where("name is not null").distinct().collect()
+        return sorted(proven((row["drain"], row["name"]) for row in named))
 
     def _judged(self, batch: Batch, imports: Sequence[str]) -> "DataFrame":
         kind = self.job.kind
@@ -193,9 +196,9 @@ class Rebuild:
         assert isinstance(batch, SampleBatch)
         finished = tuple(origin for origin in coverage.ends if coverage._is_finished(origin))
         edges = batch._unfinished(values.edges_of(points), _everything(coverage)._replace(finished=finished))
-        theirs = self.tables.read(tables.VALUES).where("dataset is not null")
+        imported = self.tables.read(tables.VALUES).where("dataset is not null")
         own = pairs.unionByName(values.alone(samples))
-        return [Made(tables.VALUES, _beside(own, theirs)), Made(tables.EDGES, edges)]
+        return [Made(tables.VALUES, _beside(own, imported)), Made(tables.EDGES, edges)]
 
     def _coverage(self) -> Coverage:
         """What is covered, lost and refused after the last batch, according to the current quarantine."""
@@ -203,38 +206,39 @@ class Rebuild:
         coverage.refuse(refused_before(self.tables, self.job.kind.quarantine, self.upto + 1))
         return coverage
 
-    # What may be lost.
+    # Refused if rows would be lost.
 
-    def _keep_what_nobody_can_make(self, table: Table, made: Sequence[Made]) -> None:
+    def _refuse_loss(self, table: Table, made: Sequence[Made]) -> None:
         """Raise UserError `would-lose` if numbers would be lost that bronze no longer has."""
         if self.wish.may_lose or table != self.job.kind.silver:
             return
-        old = _numbers([self._concerned(part.table) for part in made]).alias("o")
+        old = _numbers([self._old_rows(part.table) for part in made]).alias("o")
         new = _numbers([self._chosen(part.table, part.rows) for part in made]).alias("n")
         lost = old.join(new, same_origin("o", "n") & (F.col("o.sequence") == F.col("n.sequence")), "left_anti").count()
         if not lost and self._is_cut(self.job.kind.bronze):
-            lost = self._usurped(made)
+            lost = self._newly_first(made)
         if lost:
             raise UserError(
                 "would-lose",
-                f"{lost:,} numbers of {table.full_name} cannot be made again: bronze does not hold them any more",
-                "--since a later DAY, or --yes if they may go",
+                f"{lost:,} numbers of {table.full_name} cannot be made again: bronze does not have them any more",
+                "--since DAY, a later one; or --yes, if they may be lost",
             )
 
-    def _usurped(self, made: Sequence[Made]) -> int:
-        """Numbers that a row would get which was refused since it says something else, for bronze has lost the first."""
+    def _newly_first(self, made: Sequence[Made]) -> int:
+        """Numbers for which silver would get a row that was refused as `changed`: bronze has lost the row that came first."""
         old, new = (
             part.where(F.col("reason") == CHANGED).select("origin", "era", "sequence").distinct()
-            for part in (self._concerned(made[1].table), self._chosen(made[1].table, made[1].rows))
+            for part in (self._old_rows(made[1].table), self._chosen(made[1].table, made[1].rows))
         )
         same = same_origin("o", "n") & (F.col("o.sequence") == F.col("n.sequence"))
         return old.alias("o").join(new.alias("n"), same, "left_anti").count()
 
     def _is_cut(self, table: Table) -> bool:
+        """Whether a table has lost rows because of their age."""
         return self.cut.get(table.full_name, 0) > 0
 
     def _since(self, table: Table) -> date | None:
-        """The first day that changes: not before its source begins, nor that first day if it may be incomplete."""
+        """The first day to replace; None: all. If the source is cut: the day after its first, which may be incomplete."""
         since, source = self.wish.since, SOURCE.get(table.full_name)
         if table in (tables.EDGES, tables.LATEST):
             return None
@@ -244,10 +248,10 @@ class Rebuild:
         first = min((date.fromisoformat(day) for day in days if day), default=date.max - DAY) + DAY
         return max(since or first, first)
 
-    # What is replaced.
+    # The rows to replace.
 
     def _is_chosen(self, table: Table) -> "Column":
-        """A condition for the rows to replace; null counts as no."""
+        """A condition: the row is one of those to replace."""
         since = self._since(table)
         if since is None:
             return F.lit(True)
@@ -257,7 +261,7 @@ class Rebuild:
         return rows.where(self._is_chosen(table))
 
     def _files(self, table: Table) -> list[str]:
-        """The files that hold rows to replace, possibly with others."""
+        """The files with rows to replace, and perhaps other rows."""
         since = self._since(table)
         if since is None:
             return self.tables.files(table)
@@ -265,25 +269,26 @@ class Rebuild:
             since = since.replace(day=1)
         return self.tables.files(table, [(str(table.partition), ">=", since.isoformat())])
 
-    def _concerned(self, table: Table) -> "DataFrame":
+    def _old_rows(self, table: Table) -> "DataFrame":
+        """The rows of a table that are to be replaced."""
         return self._chosen(table, self.tables.read(table, self._files(table)))
 
     def _rows(self, table: Table) -> int:
-        return self._concerned(table).count()
+        return self._old_rows(table).count()
 
     def _replace(self, made: Made) -> int:
         """One commit: add the new rows, remove the files of the old ones. Returns the number of new rows."""
         table, old = made.table, self._files(made.table)
         rows = self._chosen(table, made.rows)
-        kept = self.tables.read(table, old).where(~self._is_chosen(table))
-        rest = kept.withColumn(_SPLIT, file_of(table)) if made.split else kept
+        others = self.tables.read(table, old).where(~self._is_chosen(table))
+        rest = others.withColumn(_SPLIT, file_of(table)) if made.split else others
         columns = [*table.schema.names, *([made.split] if made.split else [])]
         added = self.tables.write(
             table, rows.select(*columns).unionByName(rest.select(*columns)), self.upto, split=made.split
         )
-        passed_on = kept.count() if self._since(table) is not None else 0
+        copied = others.count() if self._since(table) is not None else 0
         self.tables.commit(table, self.upto, added, self.about, remove=self.tables.relative(table, old))
-        return sum(file.rows for file in added) - passed_on
+        return sum(file.rows for file in added) - copied
 
     def _kept(self, frame: "DataFrame") -> "DataFrame":
         self._persisted.append(frame.persist())
@@ -292,22 +297,22 @@ class Rebuild:
 
 def refuse_what_has_no_source(kind: Kind, table: Table) -> None:
     """Raise UserError `no-rebuild` for a table that is not made from other tables."""
-    able = (kind.silver, *BEHIND.get(kind.silver.full_name, ()))
+    able = (kind.silver, *DEPENDENT.get(kind.silver.full_name, ()))
     if table not in able:
         raise UserError(
             "no-rebuild",
-            f"{table.full_name} is made of nothing that the lake still holds",
-            ", ".join(each.full_name for each in able),
+            f"{table.full_name} cannot be rebuilt: it is not made from other tables",
+            f"one of {', '.join(each.full_name for each in able)}",
         )
 
 
 def _batch_of(job: Job, number: int, about: dict[str, str]) -> Batch:
-    """The steps of a batch of this job."""
+    """The steps of a batch of the job, to use some of them here."""
     return job._steps_of(number, about)
 
 
 def _everything(coverage: Coverage) -> Plan:
-    """Everything covered, as the input of a single batch."""
+    """A plan as if everything covered had come in a single batch."""
     late = VersionVector()
     for lost in coverage.lost.values():
         for origin, ranges in lost:
@@ -316,14 +321,15 @@ def _everything(coverage: Coverage) -> Plan:
     return Plan(coverage.covered, VersionVector(), late, (), (), {})
 
 
-def _first_come(rows: "DataFrame") -> "DataFrame":
+def _numbered(rows: "DataFrame") -> "DataFrame":
+    """Rows of bronze with `copy`, which is 1 for the row of each number that counts."""
     numbered = rebuilt.in_order(rows)
     return rebuilt.hidden(numbered, rebuilt.spreads(numbered)) if counted(rows).spread else numbered
 
 
-def _beside(own: "DataFrame", theirs: "DataFrame") -> "DataFrame":
-    """The new rows together with rows of imported logs, which stay as they are."""
-    return own.select(*theirs.columns).unionByName(theirs)
+def _beside(own: "DataFrame", imported: "DataFrame") -> "DataFrame":
+    """New rows together with rows of imported logs, which stay as they are."""
+    return own.select(*imported.columns).unionByName(imported)
 
 
 def _numbers(parts: "list[DataFrame]") -> "DataFrame":

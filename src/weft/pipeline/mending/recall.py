@@ -1,10 +1,10 @@
 """Reconstructs a job's state after a batch from manifests and tables (PIP-025).
 
-The received numbers follow from the manifests below the offset, which are kept for ever; the digest of the vector in
-the batch's record verifies them. If it does not match (tables that began after the first segment), the tables are used:
-silver, quarantine, samples under another number, rows removed on purpose. Announced losses and ends of eras are in
-manifests only; a flag marks samples that came after their number was announced lost; `gold.completeness` has the age of
-holes.
+The received numbers follow from the manifests before the offset, which are kept for ever. The batch's row in
+`meta.progress` has a digest that verifies them. If it does not match, because the tables began after the first segment,
+the numbers are taken from the tables: silver, quarantine, rows that silver has under another number, rows removed on
+purpose. Announced losses and ends of eras are in manifests only; samples that came after their number was announced lost
+have a flag; `gold.completeness` has the age of holes.
 """
 
 from typing import Final, NamedTuple, Protocol
@@ -25,7 +25,7 @@ from weft.pipeline.tables import COMPLETENESS
 from weft.pipeline.upkeep import forgotten
 
 RETURNED: Final = "returned"
-"""Reason for a lost number whose sample is in silver: it came after it was given up, and has no pair."""
+"""Reason of a lost number whose sample is in silver: it came after the loss was announced, and has no pair."""
 LATE: Final = """
 SELECT origin, era, sequence AS first, sequence AS last FROM silver.samples WHERE list_contains(flags, 'after-lost')
 """
@@ -52,8 +52,8 @@ class Place(Protocol):
     def at(self) -> At: ...
 
 
-class Told(NamedTuple):
-    """What the manifests say about everything below a position."""
+class Summary(NamedTuple):
+    """What the manifests say about everything before a position."""
 
     received: VersionVector
     lost: tuple[Loss, ...]
@@ -61,24 +61,24 @@ class Told(NamedTuple):
 
 
 def recalled(asked: Lake, lake: Layout, kind: Kind, place: Place, now: int) -> Coverage:
-    """The state after the batch; `now` in wall-clock nanoseconds. SegmentFault for a broken chain."""
-    told = _told(Source(lake, kind.stream), place.at)
-    received = told.received
+    """The state of a job after the batch at `place`; `now` in wall-clock nanoseconds. SegmentFault for a broken chain."""
+    summary = _summary(Source(lake, kind.stream), place.at)
+    received = summary.received
     if received.digest() != place.vec:
-        received = _held(asked, kind, place.number)
+        received = _numbers_in_tables(asked, kind, place.number)
     state = Coverage(is_dense=kind.is_dense, runs_on=kind.runs_on)
     late = _late(asked) if kind is SAMPLES else VersionVector()
     if late:
         state.lost[RETURNED] = late
         state.hollow.update(late)
     state.holes = _holes(asked, kind.stream)
-    state.advance(Intake((), received, told.lost, told.ends, is_disjoint=True, newest=None), now)
+    state.advance(Intake((), received, summary.lost, summary.ends, is_disjoint=True, newest=None), now)
     state.holes = {origin: holes for origin, holes in state.holes.items() if origin in state.known}
     state.offset = place.offset
     return state
 
 
-def _told(source: Source, at: At) -> Told:
+def _summary(source: Source, at: At) -> Summary:
     received, lost, ends = VersionVector(), list[Loss](), list[tuple[Origin, int]]()
     for manifest in source.manifests({}, at):
         received.update(received_of(manifest))
@@ -86,20 +86,20 @@ def _told(source: Source, at: At) -> Told:
         ends += ends_of(manifest)
     for drain, (number, row) in at.items():
         if row:
-            received.update(_begun(source, drain, number, row))
-    return Told(received, tuple(lost), tuple(ends))
+            received.update(_first_rows(source, drain, number, row))
+    return Summary(received, tuple(lost), tuple(ends))
 
 
-def _begun(source: Source, drain: str, number: int, row: int) -> VersionVector:
-    """The first rows of a segment that the batch took in part; empty if they are gone."""
+def _first_rows(source: Source, drain: str, number: int, row: int) -> VersionVector:
+    """The numbers of the first `row` rows of a segment that the batch took in part; empty if the rows are gone."""
     try:
         return intake_between(source, {drain: (number, 0)}, {drain: (number, row)}).received
     except (SegmentFault, FileNotFoundError):
         return VersionVector()
 
 
-def _held(asked: Lake, kind: Kind, upto: int) -> VersionVector:
-    """What the tables hold."""
+def _numbers_in_tables(asked: Lake, kind: Kind, upto: int) -> VersionVector:
+    """The numbers that the tables have up to a batch, or had until they were removed on purpose."""
     holding = (kind.silver, kind.quarantine, *TWINS_OF.get(kind.stream, ()))
     numbers = union(numbers_in(asked, table, upto) for table in holding)
     numbers.update(forgotten.numbers(asked.layout, kind.stream))

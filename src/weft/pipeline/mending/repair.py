@@ -1,14 +1,14 @@
 """Makes a new checkpoint for the tables (PIP-025), if the old one is lost, incomplete or an older copy.
 
-The lake has everything needed. `meta.progress` says which batches are in all tables, and at which offset each ended.
-Tables ahead of the last of these (a driver was killed between two steps) go back to it, as a new version. The job's
-state after it follows from manifests and tables (`recall`). The new checkpoint has a new id: under the old id, tables
-keep the old batch numbers for ever and would treat the next batch as done.
+All that is needed is in the lake. `meta.progress` says which batches are in all tables, and at which offset each ended.
+Tables that are ahead of the last of these, because a driver was killed between two steps, go back to it, as a new
+version. The job's state after that batch follows from manifests and tables (`recall`). The new checkpoint has a new id:
+under the old id tables keep the old batch numbers for ever, and would treat the next batch as done.
 
 ```
-every table      back to the batch if it is ahead, and its mark under the new id: one commit
-<job>            aside, to <job>.before-<new id>: what is left of the old checkpoint
-weft/coverage    what is covered, lost and missing behind the batch
+every table      goes back to the batch if it is ahead, and gets its mark under the new id: one commit
+<job>            the old checkpoint is renamed to <job>.before-<new id>
+weft/coverage    what is covered, lost and missing after the batch
 weft/id          last: from here on there is a checkpoint
 ```
 
@@ -38,7 +38,7 @@ from weft.pipeline.delta import partition_of
 from weft.pipeline.digests import adopt
 from weft.pipeline.kinds import Kind
 from weft.pipeline.logdigests import note_commits
-from weft.pipeline.marks import Mark, added_by, newest_mark, said
+from weft.pipeline.marks import Mark, added_by, commits_of, newest_mark
 from weft.pipeline.mending.recall import recalled
 from weft.pipeline.sql import Lake
 from weft.pipeline.tables import COMPLETENESS, PROGRESS, VALUES, Table
@@ -50,7 +50,7 @@ if TYPE_CHECKING:
     from weft.pipeline.coverage import Coverage
 
 COUNTED_AGAIN: Final = frozenset({COMPLETENESS})
-"""Folded tables that several jobs write. A job without a mark there counts from the beginning."""
+"""Folded tables that several jobs write. They get no mark, so the job counts from the beginning."""
 DONE_AGAIN: Final = frozenset({"retain", "compact"})
 """Operations that upkeep repeats by itself if going back has undone them."""
 BATCHES: Final = """
@@ -59,13 +59,13 @@ FROM meta.progress WHERE job = '{job}' ORDER BY batch
 """
 
 
-class Behind(NamedTuple):
+class Common(NamedTuple):
     """The last batch that all tables of a job have."""
 
     number: int
     """-1 if there is none."""
     offset: str
-    """Spark's offset after it; empty without a batch."""
+    """The offset after it; empty without a batch."""
     vec: str
     """Digest of the coverage after it."""
 
@@ -102,14 +102,14 @@ class Repair:
         }
 
     def fault(self) -> str | None:
-        """What is wrong, as text; None if the job can continue, or has never committed anything."""
+        """What is wrong, as a sentence; None if the job can continue, or has never committed anything."""
         if not self.marks:
             return None
         path = self.lake.checkpoint_id(self.kind.stream)
         if not path.exists():
             return f"the checkpoint of the job {self.kind.stream!r} is gone"
         if self._is_overtaken():
-            return f"the lease of the job {self.kind.stream!r} was lost, and has begun to count anew"
+            return f"the lease file of the job {self.kind.stream!r} was lost, and its epochs have begun anew"
         last = self.marks.get(PROGRESS, Mark("", -1)).batch
         highest = max(mark.batch for mark in self.marks.values())
         record = read_record(path)
@@ -123,71 +123,75 @@ class Repair:
         return max(seen, default=0) > self.epoch
 
     def run(self, why: str) -> Repaired:
-        """Repair.
+        """Make a new checkpoint; `why` is what was wrong, for the result.
 
-        UserError `segment-gone`, `repair-undoes` or `version-gone`; after the first two nothing has changed.
+        UserError `segment-gone`, `repair-undoes`: nothing has changed. UserError `version-gone`: some tables may already
+        have gone back.
         """
         with Lake(self.lake.root) as asked:
-            behind = self._behind(asked)
-            self._refuse_gaps(behind)
-            backward = {table: self._version_before(table, behind) for table in self._ahead(behind)}
-            record = self._record(behind)
+            common = self._last_common(asked)
+            self._refuse_gaps(common)
+            backward = {table: self._version_before(table, common) for table in self._ahead(common)}
+            record = self._record(common)
         for table in self.marks:
-            self._mark(table, record, behind, backward.get(table))
+            self._mark(table, record, common, backward.get(table))
         for table in COUNTED_AGAIN.intersection(self.tables):
             self._commit_nothing(table, self._properties(record, None, table))
-        coverage = self._recalled(behind)
-        self._begin(record, behind, coverage)
+        coverage = self._recalled(common)
+        self._begin(record, common, coverage)
         ahead = {table.full_name: self.marks[table].batch for table in backward}
-        return Repaired(self.kind.stream, why, behind.number, ahead, coverage.missing)
+        return Repaired(self.kind.stream, why, common.number, ahead, coverage.missing)
 
-    # How far the tables are.
+    # How far the tables have come.
 
-    def _behind(self, asked: Lake) -> Behind:
+    def _last_common(self, asked: Lake) -> Common:
         """The last batch of `meta.progress` that is complete in all tables."""
         if PROGRESS not in self.marks:
-            return Behind(-1, "", "")
+            return Common(-1, "", "")
         batches = asked.query(BATCHES.format(job=self.kind.stream)).to_pylist()
-        upto = min([self._carries(table, column, batches) for table, column in self._counted()])
-        held = [row for row in batches if row["batch"] <= upto]
-        return Behind(held[-1]["batch"], held[-1]["offset"], held[-1]["vec"]) if held else Behind(-1, "", "")
+        upto = min([self._complete_upto(table, column, batches) for table, column in self._counted()])
+        complete = [row for row in batches if row["batch"] <= upto]
+        if not complete:
+            return Common(-1, "", "")
+        last = complete[-1]
+        return Common(last["batch"], last["offset"], last["vec"])
 
     def _counted(self) -> list[tuple[Table, str]]:
-        """Tables, and the column of the progress that counts their rows."""
+        """Tables, and the column of `meta.progress` that counts their rows."""
         stages = [(self.kind.bronze, "rows_in"), (self.kind.silver, "rows_silver")]
         stages.append((self.kind.quarantine, "rows_quarantine"))
         return [*stages, (VALUES, "rows_values")] if VALUES in self.kind.more else stages
 
-    def _carries(self, table: Table, column: str, batches: list[dict[str, Any]]) -> int:
+    def _complete_upto(self, table: Table, column: str, batches: list[dict[str, Any]]) -> int:
         """The batch up to which a table is complete; a batch without rows leaves no mark in it."""
         mark = self.marks[table].batch if table in self.marks else -1
         lacking = [row["batch"] for row in batches if row["batch"] > mark and row[column] > 0]
         return min(lacking, default=batches[-1]["batch"] + 1 if batches else 0) - 1
 
-    def _refuse_gaps(self, behind: Behind) -> None:
-        """Check that the input after the batch still exists, if tables were restored from an older copy."""
+    def _refuse_gaps(self, common: Common) -> None:
+        """Check that the segments after the batch still exist: if tables are an older copy, they may be deleted. UserError."""
         source = Source(self.lake, self.kind.stream)
         try:
-            source.slices(behind.at or source.earliest(), source.latest())
+            source.slices(common.at or source.earliest(), source.latest())
         except SegmentFault as fault:
             raise UserError(
                 fault.code,
-                f"the tables would go back to batch {behind.number}, and what came after it is gone: {fault}",
+                f"the tables would go back to batch {common.number}, and what came after it is gone: {fault}",
                 "put the table that is too old, or that segment, back from a copy",
             ) from fault
 
-    def _ahead(self, behind: Behind) -> Iterator[Table]:
-        return (table for table, mark in self.marks.items() if mark.batch > behind.number)
+    def _ahead(self, common: Common) -> Iterator[Table]:
+        return (table for table, mark in self.marks.items() if mark.batch > common.number)
 
-    def _version_before(self, table: Table, behind: Behind) -> int:
-        """The last version of a table before the job's commits after the batch.
+    def _version_before(self, table: Table, common: Common) -> int:
+        """The last version of a table before the first commit that the job made after the batch.
 
-        UserError `repair-undoes` if rows were removed or rebuilt since, which going back would undo.
+        UserError `repair-undoes` if rows were removed or rebuilt since: going back would undo that.
         """
         first, others = -1, []
-        for entry in said(DeltaTable(self._path(table))):
+        for entry in commits_of(DeltaTable(self._path(table))):
             is_batch = entry.job == self.kind.stream and entry.batch is not None
-            if is_batch and entry.batch is not None and entry.batch <= behind.number:
+            if is_batch and entry.batch is not None and entry.batch <= common.number:
                 break
             first = entry.version if is_batch else first
             is_undone = entry.changed_data and not is_batch and entry.what not in DONE_AGAIN
@@ -195,77 +199,74 @@ class Repair:
         if table != PROGRESS and (undone := [entry for entry in others if entry.version > first]):
             raise UserError(
                 "repair-undoes",
-                f"{table.full_name} was changed after batch {behind.number + 1} had begun: "
+                f"{table.full_name} was changed after batch {common.number + 1} had begun: "
                 f"{undone[0].what} in version {undone[0].version}",
                 f"weft lake history {table.full_name}; put the checkpoint back from a copy",
             )
         assert first > 0, table.full_name
         return first - 1
 
-    # What is written.
+    # Writing.
 
-    def _record(self, behind: Behind) -> Record:
+    def _record(self, common: Common) -> Record:
         old = Record(id=uuid.uuid4().hex)
         partitions = self.checkpoint.partitions() or old.partitions
-        start = behind.offset or old.start
-        return msgspec.structs.replace(old, base=behind.number + 1, start=start, partitions=partitions)
+        start = common.offset or old.start
+        return msgspec.structs.replace(old, base=common.number + 1, start=start, partitions=partitions)
 
-    def _mark(self, table: Table, record: Record, behind: Behind, version: int | None) -> None:
+    def _mark(self, table: Table, record: Record, common: Common, version: int | None) -> None:
         """One commit: go back to a version, if one is given, and set the table's mark under the new id."""
-        batch = min(self.marks[table].batch, behind.number)
+        batch = min(self.marks[table].batch, common.number)
         handle = DeltaTable(self._path(table))
         before = handle.version()
-        told = self._properties(record, batch, table)
+        properties = self._properties(record, batch, table)
         if version is None:
-            self._commit_nothing(table, told)
+            self._commit_nothing(table, properties)
         elif table == PROGRESS:
-            self._delete(table, handle, f"job = '{self.kind.stream}' AND batch > {batch}", told)
+            self._delete(table, handle, f"job = '{self.kind.stream}' AND batch > {batch}", properties)
         else:
-            self._go_back(table, version, told)
+            self._go_back(table, version, properties)
         note_commits(self.lake, table, before)
 
-    def _delete(self, table: Table, handle: DeltaTable, rows: str, told: CommitProperties) -> None:
-        """Delete rows in one commit.
-
-        Files that deltalake writes for the remaining rows have no digest in their names.
-        """
+    def _delete(self, table: Table, handle: DeltaTable, rows: str, properties: CommitProperties) -> None:
+        """Delete rows in one commit. deltalake writes the remaining rows to files without digests, so these are adopted."""
         before = set(handle.file_uris())
-        handle.delete(rows, commit_properties=told)
+        handle.delete(rows, commit_properties=properties)
         root = self._path(table).resolve()
         fresh = paths_of(uri for uri in handle.file_uris() if uri not in before)
         adopt(self.lake, table, [Path(file).relative_to(root).as_posix() for file in fresh])
 
-    def _go_back(self, table: Table, version: int, told: CommitProperties) -> None:
+    def _go_back(self, table: Table, version: int, properties: CommitProperties) -> None:
         """Undo what batches have done since a version.
 
-        UserError `version-gone` if that needs files that were vacuumed. If they only added files, these are removed:
-        then days removed since stay removed, and no older file is needed.
+        If they only added files, these are removed; then no older file is needed, and days that were removed since stay
+        removed. Otherwise the old version is restored: UserError `version-gone` if that needs files that were vacuumed.
         """
         handle = DeltaTable(self._path(table))
         added = added_by(handle, self.kind.stream, version)
         if added is not None:
             now_ms = self.now // 1_000_000
-            out: list[Any] = [RemoveAction(path, True, now_ms, None, partition_of(path)) for path in added]
+            removals: list[Any] = [RemoveAction(path, True, now_ms, None, partition_of(path)) for path in added]
             parts = [table.partition] if table.partition else []
-            handle.create_write_transaction(out, "append", handle.schema(), parts, commit_properties=told)
+            handle.create_write_transaction(removals, "append", handle.schema(), parts, commit_properties=properties)
             return
         try:
-            handle.restore(version, commit_properties=told)
+            handle.restore(version, commit_properties=properties)
         except DeltaError as error:
             raise UserError(
                 "version-gone",
-                f"{table.full_name} would go back to version {version}, of which files were vacuumed: {error}",
+                f"{table.full_name} must go back to version {version}, whose files were vacuumed: {error}",
                 "put that table back from a copy",
             ) from error
 
-    def _commit_nothing(self, table: Table, told: CommitProperties) -> None:
-        """A commit with properties that changes no row."""
+    def _commit_nothing(self, table: Table, properties: CommitProperties) -> None:
+        """Make a commit that has these properties and changes no row."""
         handle = DeltaTable(self._path(table))
         parts = [table.partition] if table.partition else []
-        handle.create_write_transaction([], "append", handle.schema(), parts, commit_properties=told)
+        handle.create_write_transaction([], "append", handle.schema(), parts, commit_properties=properties)
 
     def _properties(self, record: Record, batch: int | None, table: Table) -> CommitProperties:
-        """The committer, its lease, and the last batch of the table, if it has one."""
+        """The properties of a commit: the job, its lease, and the last batch of the table, if it has one."""
         writer = Writer(self.kind.stream, record.id, self.epoch)
         now_ms = self.now // 1_000_000
         metadata = {
@@ -280,18 +281,18 @@ class Repair:
             marks.append(Transaction(writer.app(table), batch, now_ms))
         return CommitProperties(custom_metadata=metadata, app_transactions=marks)
 
-    def _recalled(self, behind: Behind) -> "Coverage":
+    def _recalled(self, common: Common) -> "Coverage":
         with Lake(self.lake.root) as asked:  # the tables as they are now
-            return recalled(asked, self.lake, self.kind, behind, self.now)
+            return recalled(asked, self.lake, self.kind, common, self.now)
 
-    def _begin(self, record: Record, behind: Behind, coverage: "Coverage") -> None:
+    def _begin(self, record: Record, common: Common, coverage: "Coverage") -> None:
         """Write the new checkpoint, its record last."""
         old = self.checkpoint.directory
         if old.exists():
             old.rename(old.with_name(f"{old.name}.before-{record.id[:8]}"))
-        if behind.number >= 0:
-            self.checkpoint.save(behind.number, coverage)
-            offset = parse(behind.offset)
+        if common.number >= 0:
+            self.checkpoint.save(common.number, coverage)
+            offset = parse(common.offset)
             commit(self.lake, self.kind.stream, self.kind.stream, offset, self.now)
         self.checkpoint.begin(record)
 
@@ -300,30 +301,30 @@ class Repair:
 
 
 def repair(lake: Layout, kinds: Iterable[Kind], epoch: int, *, is_forced: bool = False) -> Iterator[Repaired]:
-    """Make a new checkpoint for each job that needs one, or for all of `jobs`; the caller holds the lease of `epoch`.
+    """Make a new checkpoint for each job that needs one, or if `is_forced` for all that have committed something.
 
-    UserError `segment-gone`, `repair-undoes` for a job that cannot be repaired; it stays unchanged.
+    The caller holds the lease of `epoch`. UserError as in `Repair.run`.
     """
     for table in there(lake):
-        _let_go(lake, table, epoch)
+        _lower_epoch(lake, table, epoch)
     for kind in kinds:
         now = int(datetime.now(UTC).timestamp() * 1_000_000) * 1_000
-        mending = Repair(lake, kind, epoch, now)
-        why = mending.fault() or ("it was asked for" if is_forced and mending.marks else None)
+        work = Repair(lake, kind, epoch, now)
+        why = work.fault() or ("it was asked for" if is_forced and work.marks else None)
         if why is not None:
-            yield mending.run(why)
+            yield work.run(why)
 
 
-def _let_go(lake: Layout, table: Table, epoch: int) -> None:
-    """Remove upkeep's epoch from a table if that lease was lost: otherwise upkeep could never commit again."""
+def _lower_epoch(lake: Layout, table: Table, epoch: int) -> None:
+    """Set upkeep's epoch in a table to the current one if it is higher: else upkeep could not commit there."""
     delta = opened(lake, table)
     if delta is None or (delta.transaction_version(APP) or 0) <= epoch:
         return
-    told = CommitProperties(
+    properties = CommitProperties(
         custom_metadata={"weft.lease": str(epoch), "weft.version": __version__},
         app_transactions=[Transaction(APP, epoch, int(datetime.now(UTC).timestamp() * 1000))],
     )
     parts = [table.partition] if table.partition else []
     before = delta.version()
-    delta.create_write_transaction([], "append", delta.schema(), parts, commit_properties=told)
+    delta.create_write_transaction([], "append", delta.schema(), parts, commit_properties=properties)
     note_commits(lake, table, before)

@@ -1,8 +1,9 @@
 """Gives up a segment whose rows were lost before they were read (PIP-008).
 
-A job never skips a segment by itself, because nobody would know of the hole. A person decides it, with a reason, and
-the manifest records it: it keeps its ranges and its place in the chain, and all its numbers count as lost, for that
-reason, in `gold.completeness` (a copy from another drain is still accepted). Other readers of the lake skip it too.
+A job never skips a segment by itself, because nobody would know of the hole. A person decides it and gives a reason.
+The manifest records that: it keeps its ranges and its place in the chain, and in `gold.completeness` all its numbers are
+lost, for that reason. If another drain delivers them, they are still accepted. Other readers of the lake skip the segment
+too.
 """
 
 from typing import Final, NamedTuple
@@ -39,7 +40,7 @@ class Skipped(NamedTuple):
     number: int
     rows: int
     numbers: int
-    """Numbers of all origins that it held."""
+    """How many numbers it held, of all origins."""
     reason: str
 
 
@@ -54,8 +55,8 @@ def skip(lake: Layout, place: Place, reason: str) -> Skipped:
         )
     manifest, digest = _manifest(lake, place)
     if not manifest.skipped:
-        _refuse_what_is_there(lake, manifest)
-        _refuse_what_is_taken(lake, place)
+        _refuse_readable(lake, manifest)
+        _refuse_taken(lake, place)
         files, path = LocalFiles(), lake.manifest(*place)
         files.make_directories(path.parent)
         files.put(path, skipped_of(manifest, digest, reason.strip()).line())
@@ -64,11 +65,11 @@ def skip(lake: Layout, place: Place, reason: str) -> Skipped:
 
 
 def _manifest(lake: Layout, place: Place) -> tuple[Manifest, str]:
-    """The manifest and its digest; if it is lost too, a replacement."""
+    """The manifest and its digest; if the manifest is lost too, a replacement and the digest of the lost one."""
     source = Source(lake, place.stream)
-    there = {drain: follower.tip for drain, follower in source.drains().items()}
-    if not 1 <= place.number <= there.get(place.drain, 0):
-        known = ", ".join(f"{drain}:1-{tip}" for drain, tip in there.items()) or "none"
+    tips = {drain: follower.tip for drain, follower in source.drains().items()}
+    if not 1 <= place.number <= tips.get(place.drain, 0):
+        known = ", ".join(f"{drain}:1-{tip}" for drain, tip in tips.items()) or "none"
         raise UserError("no-segment", f"{place.stream} has no segment {place.drain}:{place.number}", f"one of {known}")
     try:
         link = decode(read_manifest(lake, *place), place.drain, place.number)
@@ -80,10 +81,9 @@ def _manifest(lake: Layout, place: Place) -> tuple[Manifest, str]:
 
 
 def _stand_in(lake: Layout, place: Place) -> Link:
-    """A replacement manifest: the next manifest has the digest of the lost one.
+    """A replacement for a lost manifest, whose digest the next manifest has.
 
-    Its numbers are known if the drain has published a vector since; otherwise they are unknown, and absent numbers are
-    missing.
+    Its numbers are known if the drain has published a vector since; otherwise it has none, and they count as missing.
     """
     stream, drain, number = place
     before = decode(read_manifest(lake, stream, drain, number - 1), drain, number - 1) if number > 1 else None
@@ -109,7 +109,7 @@ def _stand_in(lake: Layout, place: Place) -> Link:
 
 
 def _published(lake: Layout, place: Place) -> VersionVector:
-    """The numbers in the first vector from the segment on that no other segment below it has."""
+    """The numbers of the segment, from the first vector that includes it: those that no other segment before has."""
     stream, drain, number = place
     last = number + -number % EVERY
     if not lake.vector(stream, drain, last).exists():
@@ -120,29 +120,29 @@ def _published(lake: Layout, place: Place) -> VersionVector:
     return vector_at(lake, stream, drain, last) - others
 
 
-def _refuse_what_is_there(lake: Layout, manifest: Manifest) -> None:
-    """Refuse to give up rows that can be read, or that retention has deleted after they were read."""
+def _refuse_readable(lake: Layout, manifest: Manifest) -> None:
+    """UserError for rows that can be read, or that retention has deleted after all consumers had read them."""
     name = f"{manifest.drain}:{manifest.number}"
     if manifest.gone:
-        raise UserError("segment-taken", f"{name} was deleted by retention, behind all its readers", "weft lake check")
+        raise UserError(
+            "segment-taken", f"retention has deleted {name} after all consumers had read it", "weft lake check"
+        )
     path = lake.parquet(manifest.stream, manifest.drain, manifest.number)
     if path.exists() and manifest.describes(path.read_bytes()):
-        raise UserError(
-            "segment-whole", f"{name} is there, and what its manifest says", "weft lake run, which takes it"
-        )
+        raise UserError("segment-whole", f"{name} is intact", "weft lake run, which takes it")
 
 
-def _refuse_what_is_taken(lake: Layout, place: Place) -> None:
-    """Refuse to give up rows that tables already have."""
+def _refuse_taken(lake: Layout, place: Place) -> None:
+    """UserError for rows that tables already have."""
     with Lake(lake.root) as asked:
         at, upto = reached(asked, place.stream)
         is_behind = upto >= 0 and at.get(place.drain, (1, 0))[0] > place.number
         bronze = STAGES[place.stream].bronze
         rows = asked.query(HELD.format(**place._asdict())).to_pylist() if bronze in asked.tables() else [{"n": 0}]
     if is_behind:
-        raise UserError("segment-taken", f"the tables hold {place.drain}:{place.number} already", "weft lake check")
+        raise UserError("segment-taken", f"the tables already have {place.drain}:{place.number}", "weft lake check")
     if rows[0]["n"] and at.get(place.drain, (1, 0)) <= (place.number, 0):
         text = (
-            f"bronze.{place.stream} holds {rows[0]['n']} rows of {place.drain}:{place.number}, from a batch half done"
+            f"bronze.{place.stream} has {rows[0]['n']} rows of {place.drain}:{place.number}, from an unfinished batch"
         )
         raise UserError("segment-taken", text, "put the segment back from a copy, so that the batch can be finished")

@@ -18,12 +18,12 @@ def to_configuration(rows: DataFrame) -> DataFrame:
     return rows.select(*_writes())
 
 
-def said() -> Column:
+def bronze_hash() -> Column:
     """The columns of a bronze row that make up a write."""
     return F.xxhash64("key", _value(), _who(), "at_ns")
 
 
-def kept() -> Column:
+def silver_hash() -> Column:
     """The same columns of a row of silver."""
     return F.xxhash64("key", "value", "by", "at_ns")
 

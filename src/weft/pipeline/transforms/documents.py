@@ -18,12 +18,12 @@ def to_documents(rows: DataFrame) -> DataFrame:
     return rows.select(*_operations())
 
 
-def said() -> Column:
+def bronze_hash() -> Column:
     """The content of an operation: its bytes. The time of receipt and the sender differ from node to node."""
     return F.xxhash64("raw")
 
 
-def kept() -> Column:
+def silver_hash() -> Column:
     """The same column of a row of silver."""
     return F.xxhash64("body")
 

@@ -17,12 +17,12 @@ def to_events(rows: DataFrame) -> DataFrame:
     return rows.select(*_events())
 
 
-def said() -> Column:
+def bronze_hash() -> Column:
     """The content of an event."""
     return F.xxhash64("key", "body", "at_ns")
 
 
-def kept() -> Column:
+def silver_hash() -> Column:
     """The same columns of a row of silver."""
     return F.xxhash64("event", "fields", "at_ns")
 

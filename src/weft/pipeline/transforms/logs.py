@@ -25,13 +25,13 @@ def to_logs(rows: DataFrame) -> DataFrame:
     return rows.select(*_records())
 
 
-def said() -> Column:
+def bronze_hash() -> Column:
     """The columns of a bronze row that make up a record."""
     form = _form()
     return F.xxhash64(*[form[name] for name in HASHED], "at_ns")
 
 
-def kept() -> Column:
+def silver_hash() -> Column:
     """The same columns of a row of silver."""
     return F.xxhash64(*HASHED, "at_ns")
 

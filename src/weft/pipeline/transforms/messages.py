@@ -18,12 +18,12 @@ def to_messages(rows: DataFrame) -> DataFrame:
     return rows.select(*_messages())
 
 
-def said() -> Column:
+def bronze_hash() -> Column:
     """The content of a message, without the way it came and how often it was forwarded."""
     return F.xxhash64(F.col("key"), _format(), F.col("raw"), F.col("at_ns"))
 
 
-def kept() -> Column:
+def silver_hash() -> Column:
     """The same columns of a row of silver."""
     return F.xxhash64("type", "fmt", "payload", "at_ns")
 

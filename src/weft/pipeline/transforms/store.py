@@ -17,7 +17,7 @@ def to_store(rows: DataFrame) -> DataFrame:
     return rows.select(*_changes())
 
 
-def said() -> Column:
+def bronze_hash() -> Column:
     """The content of a change, without its time and its chain.
 
     Changes of foreign servers are reported by every node that receives them, each with its own clock, and with the tock
@@ -26,7 +26,7 @@ def said() -> Column:
     return F.xxhash64(F.col("key"), _is_deletion(), F.col("body"))
 
 
-def kept() -> Column:
+def silver_hash() -> Column:
     """The same columns of a row of silver."""
     return F.xxhash64("path_text", "deleted", "value")
 

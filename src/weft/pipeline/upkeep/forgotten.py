@@ -28,7 +28,7 @@ from weft.base.vectors import VersionVector
 from weft.lake.files import LocalFiles
 from weft.lake.layout import Layout
 from weft.lake.manifest import origin_of
-from weft.pipeline.delta import PARQUET, configuration_of, made_by_us, named
+from weft.pipeline.delta import PARQUET, configuration_of, data_file, made_by_us
 from weft.pipeline.intake import SPREAD
 from weft.pipeline.logdigests import note_commits
 from weft.pipeline.quarantined import CHANGED
@@ -252,7 +252,7 @@ def _append(layout: Layout, note: Note, epoch: int) -> None:
     )
     file = path / f"a{note.number:010d}-{uuid.uuid4().hex}-0000.parquet"
     pq.write_table(_table(note), file, **PARQUET)
-    told = named(path, FORGOTTEN, file)
+    told = data_file(path, FORGOTTEN, file)
     added = AddAction(told.path, told.size, told.partition, now_ms, data_change=True, stats=told.statistics)
     delta = DeltaTable(path)
     before = delta.version()

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from weft.lake.layout import Layout
-from weft.pipeline.delta import NO_PARTITION, PARQUET, DataFile, named
+from weft.pipeline.delta import NO_PARTITION, PARQUET, DataFile, data_file
 from weft.pipeline.digests import adopted, refuse_damaged
 from weft.pipeline.tables import ADOPTING, Table
 from weft.pipeline.upkeep.log import LiveFile, absolute, opened
@@ -158,7 +158,7 @@ def rewritten(
             target.unlink(missing_ok=True)
             raise
     if count:
-        return named(root, table, target)
+        return data_file(root, table, target)
     target.unlink()
     return None
 

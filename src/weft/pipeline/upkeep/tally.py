@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, Final
 from weft.base.vectors import VersionVector
 from weft.lake.layout import Layout
 from weft.lake.manifest import name_of, origin_of
-from weft.pipeline.delta import PARQUET, DataFile, named
+from weft.pipeline.delta import PARQUET, DataFile, data_file
 from weft.pipeline.tables import COMPLETENESS, STAGES
 from weft.pipeline.upkeep.forgotten import COUNTED, accounts
 from weft.pipeline.upkeep.log import Exchange, LiveFile, exchange, live_files, opened
@@ -96,4 +96,4 @@ def _written(rows: "pa.Table", root: Path, target: Path) -> DataFile:
     import pyarrow.parquet as pq
 
     pq.write_table(rows, target, **PARQUET)
-    return named(root, COMPLETENESS, target)
+    return data_file(root, COMPLETENESS, target)
