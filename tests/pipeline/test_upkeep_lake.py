@@ -348,7 +348,7 @@ def test_it_wants_to_be_told_what_and_refuses_a_lake_in_the_middle_of_a_batch(
     with pytest.raises(UserError) as refused:
         forgot(lake, Choice(stream="samples"))
     assert "nothing-chosen" == refused.value.code
-    with pytest.raises(UserError, match="gold tables are behind: samples") as refused:
+    with pytest.raises(UserError, match="completeness does not include all batches yet: samples") as refused:
         forgot(filled.ground.lake, Choice(origin=A))
     assert "unfinished-batch" == refused.value.code
     monkeypatch.setattr(forget, "unfinished", lambda _: [SAMPLES])

@@ -51,7 +51,7 @@ def compact(*, lake: Where = None, dry_run: Flag = False, json: Flag = False) ->
             wanted = compacting.joined(layout, bundle)
             exchange(layout, wanted, lease.epoch)
             line = "{table}: {files:,} files to one, {rows:,} rows, {bytes_before:,} to {bytes_after:,} bytes"
-            _tell(compacting.told(wanted)._asdict(), line, as_json=json)
+            _tell(compacting.result_of(wanted)._asdict(), line, as_json=json)
     _say_if_none(len(bundles), "no small files to join", as_json=json)
 
 
@@ -71,7 +71,7 @@ def retain(*, lake: Where = None, dry_run: Flag = False, json: Flag = False) -> 
     from weft.pipeline.upkeep import remove
     from weft.pipeline.upkeep import retain as retaining
     from weft.pipeline.upkeep.marks import is_uneven
-    from weft.pipeline.upkeep.tally import take_down
+    from weft.pipeline.upkeep.tally import subtract_removals
 
     layout = open_whole(lake)
     keep = settings_of(layout).keep
@@ -94,7 +94,7 @@ def retain(*, lake: Where = None, dry_run: Flag = False, json: Flag = False) -> 
             if old.files and not is_uneven(layout, old.table):
                 remove.whole(layout, old.table, old.files, old.reason, lease.epoch)
             _tell(told(old), line, as_json=json)
-        take_down(layout, lease.epoch)
+        subtract_removals(layout, lease.epoch)
     _say_if_none(len(due), "no day is older than lake.toml allows", as_json=json)
 
 

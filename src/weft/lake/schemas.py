@@ -69,14 +69,14 @@ class Schema(NamedTuple):
 
 
 COMMON: Final[tuple[Column, ...]] = (
-    Column("origin", "string", "who numbered it: node UUID as 32 hex, or a name"),
+    Column("origin", "string", "who numbered it: UUID of the node as 32 hex, or a name"),
     Column("era", "bigint", "start of the origin, microseconds since 1970", optional=True),
     Column("sequence", "bigint", "number within origin and era, from 1, without holes"),
-    Column("at_ns", "bigint", "the origin's stamp, nanoseconds since 1970 UTC"),
-    Column("received_ns", "bigint", "stamp of the first node that received it"),
+    Column("at_ns", "bigint", "time stamp of the origin, nanoseconds since 1970 UTC"),
+    Column("received_ns", "bigint", "when the first node received it, nanoseconds since 1970 UTC"),
     Column("lsn", "bigint", "number of the record in the drain's journal"),
     Column("error", "string", "why the row could not be read; null in good rows", optional=True),
-    Column("raw", "binary", "the bytes as they came; in samples only beside an error", optional=True),
+    Column("raw", "binary", "the payload as it came; in samples only if there is an error", optional=True),
 )
 SAMPLES: Final = Schema(
     "samples",
@@ -85,7 +85,7 @@ SAMPLES: Final = Schema(
         Column("series", "bigint", "key of the series: BLAKE2b-64 of its definition (LAK-019)"),
         Column("config_name", "string", "name of the metric in the configuration"),
         Column("detail", "string", "what is measured"),
-        Column("type", "string", "how two samples calculate: basic, delta, rate, average, percent"),
+        Column("type", "string", "how a value is calculated: basic, delta, rate, average or percent"),
         Column("param", "string", "parameter of the metric, often empty"),
         Column("labels", "map<string,string>", "labels of the series"),
         Column("value_long", "bigint", "the value if it is an integer", optional=True),
@@ -94,14 +94,14 @@ SAMPLES: Final = Schema(
         Column("base_long", "bigint", "the base if it is an integer", optional=True),
         Column("base_double", "double", "the base if it is not", optional=True),
         Column("config_number", "bigint", "number of the configuration that asked for it", optional=True),
-        Column("attributes", "map<string,string>", "step, volatile, mid, n and others of the record"),
+        Column("attributes", "map<string,string>", "other attributes of the record, such as step, volatile, mid and n"),
     ),
 )
 _OTHER: Final[tuple[Column, ...]] = (
     *COMMON,
     Column("key", "string", "key, path or type of the record"),
     Column("body", "string", "the payload as canonical JSON; null if it is raw bytes or empty", optional=True),
-    Column("attributes", "map<string,string>", "attributes of the record, values other than text as JSON"),
+    Column("attributes", "map<string,string>", "attributes of the record; values that are not text as JSON"),
 )
 SEGMENTS: Final[dict[str, Schema]] = {
     stream: SAMPLES if stream == "samples" else Schema(stream, _OTHER) for stream in STREAMS
@@ -109,9 +109,9 @@ SEGMENTS: Final[dict[str, Schema]] = {
 """The schema of the segments of each stream."""
 
 PLACES: Final = (
-    Column("drain", "string", "who wrote the segment, 32 hex"),
+    Column("drain", "string", "the drain that wrote the segment, 32 hex"),
     Column("segment", "bigint", "number of the segment"),
-    Column("row", "bigint", "row in the segment, from 0"),
+    Column("row", "bigint", "number of the row in the segment, from 0"),
 )
 """The place of a row.
 
@@ -122,8 +122,8 @@ BRONZE: Final[dict[str, Schema]] = {
     stream: segment.plus(
         f"bronze.{stream}",
         *PLACES,
-        Column("batch", "bigint", "micro-batch that took it"),
-        Column("day", "date", "UTC day of received"),
+        Column("batch", "bigint", "micro-batch that took the row"),
+        Column("day", "date", "UTC day of `received_ns`"),
     )
     for stream, segment in SEGMENTS.items()
 }

@@ -19,10 +19,10 @@ from weft.pipeline.tables import ANOMALIES, LATEST, ROLLUP_1H, ROLLUP_1M, SERIES
 from weft.pipeline.transforms.anomalies import (
     anomalies,
     bands,
-    heard,
     hours_of,
     odd_hours,
     stretches,
+    unmuted,
     usual_hours,
 )
 
@@ -77,7 +77,7 @@ class Anomalies:
                 return
             start, end = first.astimezone(UTC), last.astimezone(UTC) + HOUR
             found = anomalies(self._find(judged, (start, end)), judged, number)
-            self._replace(heard(found, self.tables.read(SERIES), self._is_muted()), judged, (start, end), number)
+            self._replace(unmuted(found, self.tables.read(SERIES), self._is_muted()), judged, (start, end), number)
         finally:
             judged.unpersist()
 

@@ -116,9 +116,9 @@ class SampleBatch(Batch):
                 return accepted, 0
             self.foreign = foreign
             twins = foreign.twins = self._keep(foreign.compared())
-            count = self._append(TWINS, imported.told_again(twins, self.mark))
+            count = self._append(TWINS, imported.duplicates_of(twins, self.mark))
             own = accepted.where("dataset is null").withColumn("is_ambiguous", F.lit(False))
-            return own.unionByName(imported.told_first(twins)), count
+            return own.unionByName(imported.samples_of(twins)), count
 
     def _corrected(self) -> Replaced:
         return UNCHANGED if self.foreign is None else self.foreign.doubted()

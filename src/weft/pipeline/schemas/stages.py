@@ -7,18 +7,18 @@ from weft.pipeline.schemas.table import Table, table_of
 
 
 def _bronze(stream: str) -> Table:
-    grain = "A row as it was received; duplicates and bad rows included."
+    grain = "A row as it was received; duplicates and bad rows are included."
     return Table("bronze", stream, BRONZE[stream], grain, "day")
 
 
 def _quarantine(stream: str) -> Table:
-    *kept, day = BRONZE[stream].columns
+    *others, day = BRONZE[stream].columns
     return table_of(
         f"quarantine.{stream}",
-        "A row that silver refused, with the reason; everything of bronze is kept.",
+        "A row that silver refused: all columns of bronze, and the reason.",
         (
-            *kept,
-            Column("reason", "string", "why it is here (PIP-031)"),
+            *others,
+            Column("reason", "string", "why silver refused it (PIP-031)"),
             Column("because", "string", "the reason with the numbers of this row"),
             day,
         ),

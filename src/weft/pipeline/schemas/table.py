@@ -1,4 +1,4 @@
-"""The definition of a table: columns, partition, and the meaning of a row (section 4.1); and columns that many share.
+"""The definition of a table: columns, partition, and what a row means; and columns that many tables have.
 
 A table's schema is data: Spark's and Delta's schemas, documentation and the views of `weft sql` are made from it.
 Columns are only ever added, nullable, at the end (LAK-036).
@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from pyspark.sql.types import StructType
 
 STATISTICS_COLUMNS: Final = 12
-"""Number of leading columns with min, max and null count in the Delta log (LAK-031)."""
+"""How many leading columns have minimum, maximum and null count in the Delta log (LAK-031)."""
 
 
 class Table(NamedTuple):
@@ -29,7 +29,7 @@ class Table(NamedTuple):
 
     @property
     def full_name(self) -> str:
-        """As people write it: `silver.samples`."""
+        """The name in queries: `silver.samples`."""
         return f"{self.layer}.{self.name}"
 
     def spark(self) -> "StructType":
@@ -41,7 +41,7 @@ class Table(NamedTuple):
         return tuple(name for name in self.schema.names if name != self.partition)
 
     def statistics(self) -> frozenset[str]:
-        """Columns whose range is in the Delta log: the leading ones, and those by which folds find new rows."""
+        """Columns with statistics in the Delta log: the leading ones, and those by which folds find new rows."""
         return frozenset((*self.file_columns()[:STATISTICS_COLUMNS], "batch", "dataset"))
 
 
@@ -61,24 +61,26 @@ def table_of(full_name: str, grain: str, columns: tuple[Column, ...], partition:
 
 
 ID: Final = (
-    Column("origin", "string", "who numbered it: node UUID as 32 hex, or a name"),
+    Column("origin", "string", "who numbered it: UUID of the node as 32 hex, or a name"),
     Column("era", "bigint", "start of the origin, microseconds since 1970", optional=True),
     Column("sequence", "bigint", "number within origin and era, from 1, without holes"),
 )
 WHO: Final = (
-    Column("node", "string", "name of the node; its origin where no name was said"),
+    Column("node", "string", "name of the node; its origin if it has no name"),
     Column("group", "string", "group of the node", optional=True),
 )
 DEFINITION: Final = (
     Column("config_name", "string", "name of the metric in the configuration"),
     Column("detail", "string", "what is measured"),
-    Column("type", "string", "how two samples calculate: basic, delta, rate, average, percent"),
+    Column("type", "string", "how a value is calculated: basic, delta, rate, average or percent"),
     Column("param", "string", "parameter of the metric, often empty"),
     Column("labels", "map<string,string>", "labels of the series"),
 )
-BATCH: Final = Column("batch", "bigint", "micro-batch that wrote it")
+BATCH: Final = Column("batch", "bigint", "micro-batch that wrote the row")
 DAY: Final = Column("day", "date", "UTC day of `at`")
-DATASET: Final = Column("dataset", "string", "with which it was imported; null: it was measured here", optional=True)
+DATASET: Final = Column(
+    "dataset", "string", "dataset with which it was imported; null: it was measured by a node", optional=True
+)
 POINT: Final = "struct<at:timestamp,era:bigint,sequence:bigint,value:double>"
 _BUCKETS: Final = "array<struct<index:int,count:bigint>>"
 SKETCH: Final = f"struct<zero:bigint,positive:{_BUCKETS},negative:{_BUCKETS},collapsed:boolean>"

@@ -1,9 +1,10 @@
 """Finds anomalies (PIP-055): compares each series on a node with its own last 24 hours and the same hour of 7 days.
 
 An hour is judged by roll-ups alone, without a model, so anybody can repeat the judgement. A value is usual if it lies
-within 6 deviations of the median of the 24 hours before, or of the same hour of the 7 days before; the deviation is
-1.4826 times the median absolute deviation (MAD), which for a normal distribution is its standard deviation. For very
-steady series, a difference of 1 % of the median or of the smallest step it ever made is usual too.
+within 6 deviations of the median of the 24 hours before, or of the same hour of the 7 days before. The deviation is
+1.4826 times the median absolute deviation (MAD); for a normal distribution that is its standard deviation. In a very
+steady series a value is also usual if it differs from the median by at most 1 %, or by the smallest difference that
+occurred.
 """
 
 from functools import cache
@@ -14,39 +15,39 @@ from pyspark.sql import functions as F
 
 from weft.pipeline.tables import ANOMALIES
 
-EDGE: Final = 6.0
-DEVIATION: Final = 1.4826
-FLOOR: Final = 0.01
+EDGE: Final = 6.0  # deviations from the median within which a value is usual
+DEVIATION: Final = 1.4826  # times the MAD
+FLOOR: Final = 0.01  # share of the median within which a value is usual in any case
 LONG: Final = 3  # consecutive windows of a minute that make an anomaly
-MINUTES_MIN: Final = 20  # windows of a minute; with fewer, no value is called usual
-HOURS_MIN: Final = 3  # windows of an hour; with fewer, no count is called usual
+MINUTES_MIN: Final = 20  # windows of a minute to compare with; with fewer, nothing is judged
+HOURS_MIN: Final = 3  # windows of an hour to compare with; with fewer, nothing is judged
 SHARE_MIN: Final = 0.9  # share of the usual count; below it values are missing
 _KEY: Final = ("node", "series", "hour")
 
 
 def hours_of(touched: DataFrame, newest: DataFrame, back: str) -> DataFrame:
-    """The hours to judge: those of some time stamps, and their neighbours, which may share an anomaly with them.
+    """The hours to judge: those of some time stamps, and up to two hours on each side, which may share an anomaly.
 
-    Grain and key: (node, hour). Columns: node, hour, is_over (whether the hour has ended), is_kept (false: only a
-    neighbour's neighbour, whose own neighbours are not examined). `touched` has node and `at`, `newest` the newest
-    stamp of each node; what lies `back` (a SQL interval) behind it is left out.
+    Grain and key: (node, hour). Columns: node, hour, is_over (whether the hour has ended), is_kept (false: the hour is
+    two hours away; it is judged to find whole stretches, but its rows in the table stay). `touched` has node and `at`,
+    `newest` the newest time stamp of each node; older hours than `back` (a SQL interval) before it are left out.
     """
     near = F.explode(F.sequence(F.lit(-2), F.lit(2))).alias("near")
     hours = touched.select("node", F.date_trunc("hour", "at").alias("hour")).distinct().select("node", "hour", near)
     moved = hours.select("node", F.expr("hour + make_interval(0, 0, 0, 0, near)").alias("hour"), "near")
     both = moved.groupBy("node", "hour").agg(F.min(F.abs("near")).alias("near")).join(F.broadcast(newest), "node")
     upto, oldest = F.col("newest"), F.col("newest") - F.expr(back)
-    is_there = (F.col("hour") <= upto) & (F.col("hour") > oldest - F.expr("interval 2 hours"))
+    is_in_time = (F.col("hour") <= upto) & (F.col("hour") > oldest - F.expr("interval 2 hours"))
     is_over = F.col("hour") + F.expr("interval 1 hour") <= upto
     is_kept = (F.col("near") <= 1) & (F.col("hour") > oldest)
-    return both.where(is_there).select("node", "hour", is_over.alias("is_over"), is_kept.alias("is_kept"))
+    return both.where(is_in_time).select("node", "hour", is_over.alias("is_over"), is_kept.alias("is_kept"))
 
 
 def bands(minutes: DataFrame, judged: DataFrame) -> DataFrame:
     """The range of usual means of a minute, for each judged hour.
 
-    Grain and key: (node, series, hour). Columns: those, then low, high, and one struct for `day` and one for `same`:
-    median and mad, null if there are too few windows. `minutes` is `gold.rollup_1m`.
+    Grain and key: (node, series, hour). Columns: those, then low and high; and structs with median and mad: `day` of the
+    24 hours before, `same` of the same hour of 7 days, null if there are too few windows. `minutes` is `gold.rollup_1m`.
     """
     before = _before(minutes.where("n > 0"), judged).withColumn("mean", F.col("sum") / F.col("n"))
     means = before.groupBy(*_KEY).agg(
@@ -81,7 +82,7 @@ def stretches(minutes: DataFrame, usual: DataFrame) -> DataFrame:
         whole.where((F.col("side") != 0) & (F.col("length") >= LONG))
         .groupBy(*_KEY, "run")
         .agg(*_stretch())
-        .select(*_SAID)
+        .select(*_COLUMNS)
     )
 
 
@@ -108,7 +109,7 @@ def usual_hours(hours: DataFrame, judged: DataFrame) -> DataFrame:
 
 
 def odd_hours(hours: DataFrame, usual: DataFrame) -> DataFrame:
-    """Hours that are unusually flat, that have ended and lack values, or that have resets.
+    """Hours that are flat, that have ended and lack values, or that have more resets than usual.
 
     An hour without any data from the node is not reported per series: `gold.completeness` has it. Grain and key: (node,
     series, hour, kind). Columns: `gold.anomalies` but batch and day. `usual` is `usual_hours`.
@@ -124,7 +125,7 @@ def odd_hours(hours: DataFrame, usual: DataFrame) -> DataFrame:
         (F.col("hour") + F.expr("interval 1 hour")).alias("until"),
         F.lit(60).cast("bigint").alias("windows"),
         "observed", "expected_low", "expected_high", "score", "because",
-    ).select(*_SAID)  # fmt: skip
+    ).select(*_COLUMNS)  # fmt: skip
 
 
 def anomalies(found: DataFrame, judged: DataFrame, batch: int) -> DataFrame:
@@ -132,13 +133,13 @@ def anomalies(found: DataFrame, judged: DataFrame, batch: int) -> DataFrame:
 
     Grain and key: (node, series, hour, kind, start). Columns: `gold.anomalies`.
     """
-    kept = found.join(F.broadcast(judged.where("is_kept").select("node", "hour")), ["node", "hour"])
-    marked = kept.withColumn("batch", F.lit(batch).cast("bigint")).withColumn("day", F.to_date("hour"))
+    rows = found.join(F.broadcast(judged.where("is_kept").select("node", "hour")), ["node", "hour"])
+    marked = rows.withColumn("batch", F.lit(batch).cast("bigint")).withColumn("day", F.to_date("hour"))
     return marked.select(*ANOMALIES.schema.names)
 
 
-def heard(found: DataFrame, definitions: DataFrame, is_muted: Column) -> DataFrame:
-    """The anomalies that are not muted; the condition sees `gold.anomalies`, and config_name and labels of the series.
+def unmuted(found: DataFrame, definitions: DataFrame, is_muted: Column) -> DataFrame:
+    """The anomalies that are not muted. `is_muted` may use columns of `gold.anomalies`, config_name and labels.
 
     Grain, key and columns: as `found`.
     """
@@ -147,7 +148,7 @@ def heard(found: DataFrame, definitions: DataFrame, is_muted: Column) -> DataFra
     return both.where(~F.coalesce(is_muted, F.lit(False))).select(*found.columns)
 
 
-_SAID: Final = tuple(name for name in ANOMALIES.schema.names if name not in ("batch", "day"))
+_COLUMNS: Final = tuple(name for name in ANOMALIES.schema.names if name not in ("batch", "day"))
 
 
 def _before(windows: DataFrame, judged: DataFrame) -> DataFrame:
@@ -170,19 +171,20 @@ def _middle(sorted_: Column) -> Column:
 
 @cache
 def _spread(name: str) -> Column:
-    """Median, MAD and half the width of the usual range, of a sorted array of means; null if there are too few."""
+    """A struct for a sorted array of means: median, MAD and half the width of the usual range; null if there are too few."""
 
     def of(median: Column) -> Column:
-        off = F.array_sort(F.transform(F.col(name), lambda mean: F.abs(mean - median)))
-        return F.get(F.transform(F.array(off), lambda sorted_: _band(median, sorted_)), F.lit(0))
+        distances = F.array_sort(F.transform(F.col(name), lambda mean: F.abs(mean - median)))
+        return F.get(F.transform(F.array(distances), lambda sorted_: _band(median, sorted_)), F.lit(0))
 
     known = F.get(F.transform(F.array(_middle(F.col(name))), of), F.lit(0))
     return F.when(F.size(name) >= MINUTES_MIN, known)
 
 
-def _band(median: Column, off: Column) -> Column:
-    mad = _middle(off)
-    step = F.coalesce(F.get(F.filter(off, lambda one: one > 0), F.lit(0)), F.lit(0.0))
+def _band(median: Column, distances: Column) -> Column:
+    """The struct of `_spread`, from the sorted distances of all means to their median."""
+    mad = _middle(distances)
+    step = F.coalesce(F.get(F.filter(distances, lambda one: one > 0), F.lit(0)), F.lit(0.0))
     half = F.greatest(mad * (EDGE * DEVIATION), F.abs(median) * FLOOR, step)
     return F.struct(median.alias("median"), mad.alias("mad"), half.alias("half"))
 
@@ -206,13 +208,14 @@ def _stretch() -> tuple[Column, ...]:
         _score(worst, low, high).alias("score"),
         F.concat(
             F.format_string("mean %.4g in %d windows, where %.4g to %.4g is usual", worst, length, low, high),
-            F.coalesce(_told("day", "; the 24 hours before: median %.4g, MAD %.4g"), F.lit("")),
-            F.coalesce(_told("same", "; this hour of 7 days: median %.4g, MAD %.4g"), F.lit("")),
+            F.coalesce(_with_numbers("day", "; the 24 hours before: median %.4g, MAD %.4g"), F.lit("")),
+            F.coalesce(_with_numbers("same", "; this hour of 7 days: median %.4g, MAD %.4g"), F.lit("")),
         ).alias("because"),
     )
 
 
-def _told(name: str, words: str) -> Column:
+def _with_numbers(name: str, words: str) -> Column:
+    """A text with median and MAD of a struct; null if that is null."""
     known = F.first(name)
     return F.when(known.isNotNull(), F.format_string(words, known["median"], known["mad"]))
 
@@ -223,7 +226,7 @@ def _score(observed: Column, low: Column, high: Column) -> Column:
 
 
 def _odd(kind: str, when: Column, because: Column, **numbers: Column) -> Column:
-    """One kind of odd hour, if the hour is one; numbers that are not given are null."""
+    """A struct for an hour if the condition `when` holds, else null; numbers that are not given are null."""
     named = ("observed", "expected_low", "expected_high", "score")
     doubles = [numbers.get(name, F.lit(None)).cast("double").alias(name) for name in named]
     return F.when(when, F.struct(F.lit(kind).alias("kind"), *doubles, because.alias("because")))
@@ -238,7 +241,7 @@ def _flat() -> Column:
 
 @cache
 def _missing() -> Column:
-    """At least two missing values: the hour boundary can shift one sample to a neighbour."""
+    """Hours that lack values, at least two: one sample can fall into the hour beside it."""
     n, usual = F.col("n"), F.col("n_usual")
     is_missing = F.col("is_over") & (n < usual * SHARE_MIN) & (usual - n >= 2)
     words = F.format_string("%d values, where %.0f are usual", n, usual)

@@ -1,4 +1,4 @@
-"""Turns segments into bronze: rows as received, and the place they came from."""
+"""Turns segments into bronze: rows as received, with the place of each in its segment."""
 
 from functools import cache, lru_cache
 
@@ -24,8 +24,8 @@ def to_bronze(rows: DataFrame, stream: str, batch: Column) -> DataFrame:
 
     Grain and key as `located`. Columns: `bronze.<stream>`.
     """
-    *kept, _, _ = BRONZE[stream].names
-    return rows.select(*columns(*kept), batch.alias("batch"), _day())
+    *others, _, _ = BRONZE[stream].names
+    return rows.select(*columns(*others), batch.alias("batch"), _day())
 
 
 @lru_cache
@@ -35,7 +35,9 @@ def _located(stream: str, drain: str | None) -> tuple[Column, ...]:
     return (
         *columns(*SEGMENTS[stream].names),
         (from_path if drain is None else F.lit(drain)).alias("drain"),
-        F.conv("_metadata.file_name", 16, 10).cast("bigint").alias("segment"),  # if it is a number
+        F.conv("_metadata.file_name", 16, 10)
+        .cast("bigint")
+        .alias("segment"),  # `conv` reads up to the first character that is not a digit
         F.col("_metadata.row_index").alias("row"),
     )
 

@@ -19,13 +19,13 @@ def to_catalog(rows: DataFrame) -> DataFrame:
 
 
 def bronze_hash() -> Column:
-    """The columns of a bronze row that make up a change."""
+    """A hash of the columns of a bronze row that make up a change."""
     attribute = F.col("attributes")
     return F.xxhash64(F.col("key"), F.col("body"), *[attribute[name] for name in OF_CHANGES], F.col("at_ns"))
 
 
 def silver_hash() -> Column:
-    """The same columns of a row of silver."""
+    """The same hash, from a row of silver."""
     return F.xxhash64("name", "record", *OF_CHANGES, "at_ns")
 
 

@@ -1,7 +1,7 @@
 """Column expressions that several transformations share: instants, identities, contents.
 
-Each node of an expression costs a call into the JVM; a few hundred calls are most of the cost of a small batch. So
-lists of expressions that every batch uses are built once and cached.
+Each part of an expression costs a call into the JVM, and a few hundred calls are most of the time of a small batch. So
+expressions that every batch uses are built once and cached.
 """
 
 from collections.abc import Iterable, Sequence
@@ -28,10 +28,10 @@ def with_others(names: Iterable[str], **made: Column) -> tuple[Column, ...]:
 
 
 def batch_mark(number: int) -> Column:
-    """The number of a batch as a column that is not a constant for Spark's code generator.
+    """The number of a batch as a column that Spark's code generator does not take for a constant.
 
-    A constant would be part of the generated code, so every batch would compile its own classes. Instead an array is
-    passed, and each row selects an element of it.
+    A constant would be part of the generated code, so Spark would compile classes for every batch. Instead the number is
+    in an array of two equal elements, and each row selects one by a condition that Spark cannot compute in advance.
     """
     here = F.lit(number).cast("bigint")
     return F.get(F.array(here, here), F.isnull("origin").cast("int"))
@@ -39,38 +39,38 @@ def batch_mark(number: int) -> Column:
 
 @cache
 def batch_in_name() -> Column:
-    """The batch of a bronze row: its own, or for an adopted segment the one in the file's name."""
+    """The batch of a row of bronze: column `batch`, or for an adopted segment the batch in the file's name."""
     return F.coalesce("batch", F.expr("try_cast(substring(_metadata.file_name, 2, 10) as bigint)"))
 
 
 def day_of(nanoseconds: str) -> Column:
-    """UTC day of an instant; uses floor division, which cannot overflow."""
+    """UTC day of an instant in nanoseconds, also before 1970 (rounded down)."""
     whole = F.expr(f"{nanoseconds} div {DAY_NS} - if({nanoseconds} % {DAY_NS} < 0, 1, 0)")
     return F.date_from_unix_date(whole.cast("int"))
 
 
 def instant_of(nanoseconds: str) -> Column:
-    """An instant in microseconds."""
+    """A timestamp, in microseconds, from an instant in nanoseconds."""
     return F.timestamp_micros(F.expr(f"{nanoseconds} div 1000"))
 
 
 def milliseconds(nanoseconds: str) -> Column:
-    """An instant in whole milliseconds."""
+    """Milliseconds, as an integer, from an instant in nanoseconds."""
     return F.expr(f"{nanoseconds} div 1000000")
 
 
 def hashed(rows: DataFrame, key: Sequence[Column | str], added: Sequence[Column]) -> DataFrame:
-    """Rows summed by key with a hash map, without sorting.
+    """Rows aggregated by key with a hash map, without sorting.
 
-    Grain: one group. Key: `key`. Columns: those of the key, then `added`. If only text and structs are aggregated,
-    Spark sorts all rows by key. With a list among the aggregates it does not; so an empty list is added.
+    Grain: one group. Key: `key`. Columns: those of the key, then `added`. Aggregates of text and structs would make Spark
+    sort all rows by key; with a list among them it uses a hash map. So a list that stays empty is added and dropped.
     """
     made = rows.groupBy(*key).agg(*added, F.collect_list(F.lit(None)).alias("_nothing"))
     return made.where(F.size("_nothing") == 0).select(*made.columns[:-1])
 
 
 def is_paired() -> Column:
-    """Whether a sample's value is calculated with the neighbour before."""
+    """A condition: the value of the sample is calculated from it and its earlier neighbour."""
     return F.col("type").isin(*PAIRED)
 
 
@@ -81,7 +81,7 @@ def definition_hash() -> Column:
 
 
 def content_hash(value: Column | str = "value", base: Column | str = "base") -> Column:
-    """A hash of a sample's content: equal for a repeated row, whatever way it came."""
+    """A hash of a sample's content: equal for a repeated row, by whatever way it came."""
     return F.xxhash64("series", "at_ns", value, "value_long", base, "base_long", "text")
 
 
@@ -91,7 +91,7 @@ def value_of(name: str) -> Column:
 
 
 def same_origin(left: str, right: str) -> Column:
-    """Join condition on (origin, era); a name without era equals itself."""
+    """Join condition: equal (origin, era). An era that is null equals null."""
     return (F.col(f"{left}.origin") == F.col(f"{right}.origin")) & F.col(f"{left}.era").eqNullSafe(
         F.col(f"{right}.era")
     )

@@ -7,7 +7,7 @@ TALLY = ("rows", "silver", "quarantined", "node", "first_at", "last_at", "last_r
 
 
 def tallies(bronze: DataFrame, silver: DataFrame, quarantine: DataFrame, seen: tuple[str, str, str]) -> DataFrame:
-    """The number of rows of some batches in each table, and their first and last time stamps.
+    """How many rows of some batches are in each table, and their first and last time stamps.
 
     Grain and key: (origin, era). Columns: origin, era, then `TALLY`. `seen` has the SQL for a row's owner, time stamp
     and arrival in silver.

@@ -19,12 +19,12 @@ def to_configuration(rows: DataFrame) -> DataFrame:
 
 
 def bronze_hash() -> Column:
-    """The columns of a bronze row that make up a write."""
+    """A hash of the columns of a bronze row that make up a write."""
     return F.xxhash64("key", _value(), _who(), "at_ns")
 
 
 def silver_hash() -> Column:
-    """The same columns of a row of silver."""
+    """The same hash, from a row of silver."""
     return F.xxhash64("key", "value", "by", "at_ns")
 
 
@@ -38,7 +38,7 @@ def misfits() -> list[tuple[str, Column]]:
 
 
 def _value() -> Column:
-    """A deletion has no value, whatever its payload is."""
+    """The value of a write; null for a deletion, whatever its payload is."""
     is_deleted = F.coalesce(F.col("attributes")["deleted"] == "true", F.lit(False))
     return F.when(~is_deleted, F.col("body"))
 

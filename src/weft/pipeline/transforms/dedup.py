@@ -1,8 +1,8 @@
-"""Each number once: against everything before the batch, and within it (PIP-030).
+"""Finds numbers that were there before the batch, or that occur twice within it (PIP-030).
 
-Whether a number was there before is known as ranges, by origin. A broadcast hash join on origin, era and bucket
-(`sequence >> shift`) finds the ranges for a row: only a few are compared, nothing is sorted, and memory is O(ranges).
-Usually nothing repeats in a batch, and this code does not run.
+The numbers from before are known as ranges, by origin. A broadcast hash join on origin, era and bucket (`sequence >>
+shift`) finds the ranges for a row: each row is compared with a few ranges, nothing is sorted, and memory is O(ranges).
+Usually no number repeats, and then this code does not run.
 """
 
 from pyspark.sql import Column, DataFrame, Window
@@ -33,14 +33,14 @@ def in_range(rows: str, ranges: str, shift: int) -> Column:
 
 def within(rows: DataFrame, ranges: DataFrame, shift: int) -> DataFrame:
     """The rows whose number lies in a range. Grain, key and columns of `rows`."""
-    reached = F.broadcast(bucketed(ranges, shift)).alias("g")
-    return rows.alias("r").join(reached, in_range("r", "g", shift), "left_semi").select("r.*")
+    pieces = F.broadcast(bucketed(ranges, shift)).alias("g")
+    return rows.alias("r").join(pieces, in_range("r", "g", shift), "left_semi").select("r.*")
 
 
 def outside(rows: DataFrame, ranges: DataFrame, shift: int) -> DataFrame:
-    """The rows whose number lies in no range, those without a number included. Grain, key and columns of `rows`."""
-    reached = F.broadcast(bucketed(ranges, shift)).alias("g")
-    return rows.alias("r").join(reached, in_range("r", "g", shift), "left_anti").select("r.*")
+    """The rows whose number lies in no range, and those without a number. Grain, key and columns of `rows`."""
+    pieces = F.broadcast(bucketed(ranges, shift)).alias("g")
+    return rows.alias("r").join(pieces, in_range("r", "g", shift), "left_anti").select("r.*")
 
 
 def numbered(rows: DataFrame) -> DataFrame:
@@ -54,14 +54,14 @@ def numbered(rows: DataFrame) -> DataFrame:
     return rows.select("*", copy.alias("copy"))
 
 
-def changed(duplicates: DataFrame, held: DataFrame, said: Column, kept: Column) -> DataFrame:
+def changed(duplicates: DataFrame, held: DataFrame, bronze_hash: Column, silver_hash: Column) -> DataFrame:
     """The duplicates whose content differs from silver's row with the same number.
 
-    Grain, key and columns of `duplicates` (bronze); `held` are rows of silver. `said` and `kept` are hashes of the
-    content of a row of either. A duplicate of a row in quarantine has nothing to be compared with.
+    Grain, key and columns of `duplicates` (bronze); `held` are rows of silver. The hashes are those of the content of a
+    row of bronze and of silver. If the first row with the number is in quarantine, a duplicate is not compared.
     """
     columns = duplicates.columns
-    told = duplicates.withColumn("_said", said).alias("d")
-    there = held.withColumn("_kept", kept).select("origin", "era", "sequence", "_kept").alias("h")
+    here = duplicates.withColumn("_bronze", bronze_hash).alias("d")
+    there = held.withColumn("_silver", silver_hash).select("origin", "era", "sequence", "_silver").alias("h")
     same = same_origin("d", "h") & (F.col("d.sequence") == F.col("h.sequence"))
-    return told.join(there, same & (F.col("_said") != F.col("_kept"))).select(*[f"d.{name}" for name in columns])
+    return here.join(there, same & (F.col("_bronze") != F.col("_silver"))).select(*[f"d.{name}" for name in columns])

@@ -19,12 +19,12 @@ def to_documents(rows: DataFrame) -> DataFrame:
 
 
 def bronze_hash() -> Column:
-    """The content of an operation: its bytes. The time of receipt and the sender differ from node to node."""
+    """A hash of the bytes of an operation, from a row of bronze: time of receipt and sender differ from node to node."""
     return F.xxhash64("raw")
 
 
 def silver_hash() -> Column:
-    """The same column of a row of silver."""
+    """The same hash, from a row of silver."""
     return F.xxhash64("body")
 
 

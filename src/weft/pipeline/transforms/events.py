@@ -18,12 +18,12 @@ def to_events(rows: DataFrame) -> DataFrame:
 
 
 def bronze_hash() -> Column:
-    """The content of an event."""
+    """A hash of the content of an event, from a row of bronze."""
     return F.xxhash64("key", "body", "at_ns")
 
 
 def silver_hash() -> Column:
-    """The same columns of a row of silver."""
+    """The same hash, from a row of silver."""
     return F.xxhash64("event", "fields", "at_ns")
 
 

@@ -16,7 +16,7 @@ from weft.pipeline.transforms import values
 from weft.pipeline.transforms.columns import columns, content_hash, is_paired, same_origin, value_of, with_others
 
 AMBIGUOUS = "ambiguous"
-EXACT_MAX = 1 << 53
+EXACT_MAX = 1 << 53  # below it a double holds every integer exactly
 _BEFORE = ("era", "sequence", "at_ns", "value", "value_long", "base", "base_long", "lost", "was", "is_new")
 _ID = ("origin", "era", "sequence")
 
@@ -38,11 +38,11 @@ def held(samples: DataFrame) -> DataFrame:
 
 
 def twins(rows: DataFrame, before: DataFrame | None = None) -> DataFrame:
-    """Good rows of datasets beside silver's rows of the same origins and days: which are the same sample, which differ.
+    """Compares good rows of datasets with silver's rows of the same origins and days: which are the same sample?
 
-    Grain and key: a row of either, its id (`before` as of `held`; `file` is null in `rows`). Columns: those of `rows`,
-    flags, file, place, `twin` (1: this one counts), `of` (id of the row that counts), `is_ambiguous`: others have
-    another value or base.
+    Grain and key: a row of either, its id. `before` is made by `held`; rows that are not from there have null in `file`.
+    Columns: those of `rows`, flags, file, place, `twin` (1: this row counts), `of` (id of the row that counts),
+    `is_ambiguous` (true: another row of the sample has another value or base).
     """
     none = {"flags": "array<string>", "file": "string", "place": "bigint"}
     fresh = rows.select("*", *[F.lit(None).cast(kind).alias(name) for name, kind in none.items()])
@@ -50,18 +50,18 @@ def twins(rows: DataFrame, before: DataFrame | None = None) -> DataFrame:
     return both.select("*", *_twins())
 
 
-def told_again(rows: DataFrame, batch: Column) -> DataFrame:
-    """The rows of `twins` that are duplicates. Grain and key: one row, its id. Columns: `meta.twins`."""
+def duplicates_of(rows: DataFrame, batch: Column) -> DataFrame:
+    """The new rows of `twins` that are duplicates. Grain and key: one row, its id. Columns: `meta.twins`."""
     of_era, of_sequence = F.col("of.era").alias("of_era"), F.col("of.sequence").alias("of_sequence")
-    said = content_hash(value_of("value"), value_of("base")).alias("said")
+    content = content_hash(value_of("value"), value_of("base")).alias("said")
     again = rows.where("file is null and twin > 1")
-    return again.select(*columns(*_ID), of_era, of_sequence, said, batch.alias("batch")).select(*TWINS.schema.names)
+    return again.select(*columns(*_ID), of_era, of_sequence, content, batch.alias("batch")).select(*TWINS.schema.names)
 
 
-def told_first(rows: DataFrame) -> DataFrame:
-    """The rows of `twins` that are samples. Grain and key: one row, its id. Columns: those of `rows` and `is_ambiguous`."""
-    kept = [name for name in rows.columns if name not in ("flags", "file", "place", "twin", "of")]
-    return rows.where("file is null and twin = 1").select(*kept)
+def samples_of(rows: DataFrame) -> DataFrame:
+    """The new rows of `twins` that count. Grain and key: one row, its id. Columns: those of `rows` and `is_ambiguous`."""
+    names = [name for name in rows.columns if name not in ("flags", "file", "place", "twin", "of")]
+    return rows.where("file is null and twin = 1").select(*names)
 
 
 def doubted(rows: DataFrame) -> DataFrame:
@@ -69,28 +69,28 @@ def doubted(rows: DataFrame) -> DataFrame:
 
     Grain and key: one sample. Columns: its file and place.
     """
-    is_told = F.array_contains("flags", AMBIGUOUS)
-    return rows.where(F.col("file").isNotNull() & F.col("is_ambiguous") & ~is_told).select("file", "place")
+    is_flagged = F.array_contains("flags", AMBIGUOUS)
+    return rows.where(F.col("file").isNotNull() & F.col("is_ambiguous") & ~is_flagged).select("file", "place")
 
 
 def lines(samples: DataFrame) -> DataFrame:
     """The series of some samples. Grain and key: (origin, line). Columns: those, and the dataset.
 
-    `line` is a hash: two series may share one.
+    `line` is a hash of the series. Two series may have the same; then more samples are read than needed.
     """
     return samples.select("origin", _line().alias("line"), "dataset").distinct().select("origin", "line", "dataset")
 
 
-def in_time_order(samples: DataFrame, of: DataFrame, batch: Column, since: int = -1) -> DataFrame:
-    """Pairs of imported series, neighbours by time across files, that batches after `since` have changed.
+def in_time_order(samples: DataFrame, series: DataFrame, batch: Column, since: int = -1) -> DataFrame:
+    """Pairs of samples of imported series, in the order of time and across files, as far as batches after `since` change them.
 
     Grain: one pair. Key: id of the later sample. Columns: `silver.values`, then `is_new`: the later sample itself came
-    after `since`, so it had no value before. `samples` are all samples of the series that `of` (`lines`) names.
+    after `since`, so it had no value before. `samples` are all samples of the series in `series` (`lines`).
     """
     named = samples.drop("dataset").withColumn("line", _line()).alias("s")
     same = (F.col("s.origin") == F.col("l.origin")) & (F.col("s.line") == F.col("l.line"))
-    chosen = named.where(is_paired()).join(F.broadcast(of).alias("l"), same).select("s.*", "l.dataset")
-    points = chosen.select("*", (F.col("batch") > since).alias("is_new"), *_nowhere())
+    chosen = named.where(is_paired()).join(F.broadcast(series).alias("l"), same).select("s.*", "l.dataset")
+    points = chosen.select("*", (F.col("batch") > since).alias("is_new"), *_no_island())
     pairs = points.select("*", _before()).where("before is not null and (is_new or before.is_new)")
     more = {"from_era": F.col("before.era"), "dataset": F.col("dataset"), "is_new": F.col("is_new")}
     return values.paired(pairs, batch, **more).select(*columns(*VALUES.schema.names, "is_new"))
@@ -151,7 +151,7 @@ def _held() -> tuple[Column, ...]:
 
 
 def _number(name: str) -> Column:
-    """A number as one text, so that 5 and 5.0 are equal."""
+    """A number as text, in which 5 and 5.0 are equal."""
     real = value_of(name)
     is_whole = (F.abs(real) < EXACT_MAX) & (F.floor(real) == real)
     whole = F.coalesce(f"{name}_long", F.when(is_whole, real.cast("bigint")))
@@ -160,19 +160,19 @@ def _number(name: str) -> Column:
 
 @cache
 def _twins() -> tuple[Column, ...]:
-    said = F.xxhash64(_number("value"), _number("base"), "text")
-    natural = Window.partitionBy(*_key())
-    equal = Window.partitionBy(*_key(), said).orderBy("lsn", "era", "sequence")
+    content = F.xxhash64(_number("value"), _number("base"), "text")
+    sample = Window.partitionBy(*_key())
+    equal = Window.partitionBy(*_key(), content).orderBy("lsn", "era", "sequence")
     return (
         F.row_number().over(equal).alias("twin"),
         F.first(F.struct("era", "sequence")).over(equal).alias("of"),
-        (F.min(said).over(natural) != F.max(said).over(natural)).alias("is_ambiguous"),
+        (F.min(content).over(sample) != F.max(content).over(sample)).alias("is_ambiguous"),
     )
 
 
 @cache
-def _nowhere() -> tuple[Column, ...]:
-    """The place of a sample in islands is null: numbers do not count here."""
+def _no_island() -> tuple[Column, ...]:
+    """Columns of `values.paired` about islands, which imported samples do not have."""
     return F.lit(0).cast("bigint").alias("lost"), F.lit(None).cast("bigint").alias("was")
 
 

@@ -1,4 +1,4 @@
-"""Late data (PIP-046): rows over an hour behind the newest of their node, and the published windows they changed."""
+"""Late data (PIP-046): rows over an hour older than the newest of their node, and published windows that they changed."""
 
 from typing import Final
 
@@ -10,14 +10,14 @@ from weft.pipeline.tables import CORRECTIONS, LATE
 BEHIND: Final = "interval 1 hour"
 KEY: Final = ("node", "series", "window_start")
 CHANGED: Final = "n_before <> n_after or abs(mean_after - mean_before) > 1e-9 * abs(mean_after)"
-"""Fields to compare.
+"""A condition: the window has changed.
 
-On days that are computed anew, most windows are unchanged, but sums of doubles may differ by rounding.
+If a day is computed anew, most windows stay the same, but sums of doubles may differ by rounding; that does not count.
 """
 
 
 def stamps(samples: DataFrame, values: DataFrame) -> DataFrame:
-    """The newest time stamp of a node in each batch, of a sample or of a newly calculated value.
+    """The newest time stamp of each node in each batch, among samples and newly calculated values.
 
     Grain and key: (node, batch). Columns: node, batch, newest.
     """
@@ -25,13 +25,13 @@ def stamps(samples: DataFrame, values: DataFrame) -> DataFrame:
     return both.groupBy("node", "batch").agg(F.max("at").alias("newest")).select("node", "batch", "newest")
 
 
-def newest_as_of(latest: DataFrame, brought: DataFrame) -> DataFrame:
-    """The newest time stamp of a node up to and including each batch, starting from `gold.latest`.
+def newest_as_of(latest: DataFrame, fresh: DataFrame) -> DataFrame:
+    """The newest time stamp of each node up to and including each batch, starting from `gold.latest`.
 
     Grain and key: (node, batch). Columns: node, batch, newest.
     """
     known = latest.groupBy("node").agg(F.lit(-1).cast("bigint").alias("batch"), F.max("at").alias("newest"))
-    both = brought.unionByName(known)
+    both = fresh.unionByName(known)
     so_far = Window.partitionBy("node").orderBy("batch").rangeBetween(Window.unboundedPreceding, Window.currentRow)
     return both.select("node", "batch", F.max("newest").over(so_far).alias("newest"))
 
@@ -62,10 +62,10 @@ def late_windows(values: DataFrame, newest: DataFrame) -> DataFrame:
 
 
 def corrections(before: DataFrame, after: DataFrame, late: DataFrame, published: Column) -> DataFrame:
-    """The published contents of these windows and the current ones, where they differ.
+    """The published and the current contents of windows with late values, if these differ.
 
-    Windows after `published` were never published. Grain and key: (node, series, window_start). Columns:
-    `gold.corrections`. Both first frames are `gold.rollup_1h`.
+    `published` is the latest published window; later ones are left out. Grain and key: (node, series, window_start). Columns:
+    `gold.corrections`. `before` and `after` are rows of `gold.rollup_1h`.
     """
     was = before.select(*KEY, F.col("n").alias("n_before"), _mean().alias("mean_before"))
     now = after.select(*KEY, "group", F.col("n").alias("n_after"), _mean().alias("mean_after"))

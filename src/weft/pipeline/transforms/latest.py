@@ -8,19 +8,18 @@ from weft.pipeline.transforms.columns import hashed
 
 _SAMPLE = ("at", "era", "sequence", "origin", "received", "value", "base", "text")
 _RESULT = ("at", "era", "sequence", "turn", "result")
-"""`turn` decides between two results of one sample: in a dataset the later result has replaced the earlier one."""
+"""The order of results. `turn` decides between two of one sample: in a dataset the fresh one replaces the old one."""
 
 
 def newest(samples: DataFrame, values: DataFrame) -> DataFrame:
     """The newest sample and the newest value by (at, era, sequence), for each series in them.
 
-    Grain: a series on a node, once with its sample and once with its outcome. Key: (node, series, which of both is
-    null). Columns: node, group, series, sample, outcome (each a struct, or null).
+    Grain: a series on a node, once with `sample` and once with `outcome`. Key: (node, series, which of the two is null). Columns: node, group, series, sample, outcome (each a struct, or null).
     """
     nothing = F.lit(None)
     sample = F.struct(*_SAMPLE).alias("sample")
-    said = F.struct(*_RESULT[:3], F.lit(1).alias("turn"), "result")
-    outcome = F.when(F.col("result").isNotNull(), said).alias("outcome")
+    value = F.struct(*_RESULT[:3], F.lit(1).alias("turn"), "result")
+    outcome = F.when(F.col("result").isNotNull(), value).alias("outcome")
     sampled = _greatest(samples.select("node", "group", "series", sample, nothing.alias("outcome")))
     calculated = _greatest(values.select("node", "group", "series", nothing.alias("sample"), outcome))
     return sampled.unionByName(calculated).select("node", "group", "series", "sample", "outcome")

@@ -26,13 +26,13 @@ def to_logs(rows: DataFrame) -> DataFrame:
 
 
 def bronze_hash() -> Column:
-    """The columns of a bronze row that make up a record."""
+    """A hash of the fields of a bronze row that make up a record."""
     form = _form()
     return F.xxhash64(*[form[name] for name in HASHED], "at_ns")
 
 
 def silver_hash() -> Column:
-    """The same columns of a row of silver."""
+    """The same hash, from a row of silver."""
     return F.xxhash64(*HASHED, "at_ns")
 
 
@@ -51,7 +51,7 @@ def _form() -> Column:
 @cache
 def _records() -> tuple[Column, ...]:
     form = _form()
-    said = {name: form[name] for name in (*OF_LOGS, "seq", "logger", "net", "fields", "repeated")}
+    fields = {name: form[name] for name in (*OF_LOGS, "seq", "logger", "net", "fields", "repeated")}
     return with_others(
         LOGS.schema.names,
         broker=F.col("origin"),
@@ -61,5 +61,5 @@ def _records() -> tuple[Column, ...]:
         lost_from=form["lost"]["from"],
         lost_to=form["lost"]["to"],
         day=day_of("at_ns"),
-        **said,
+        **fields,
     )

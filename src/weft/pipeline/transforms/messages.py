@@ -19,12 +19,12 @@ def to_messages(rows: DataFrame) -> DataFrame:
 
 
 def bronze_hash() -> Column:
-    """The content of a message, without the way it came and how often it was forwarded."""
+    """A hash of the content of a message, from a row of bronze: not of its way and how often it was forwarded."""
     return F.xxhash64(F.col("key"), _format(), F.col("raw"), F.col("at_ns"))
 
 
 def silver_hash() -> Column:
-    """The same columns of a row of silver."""
+    """The same hash, from a row of silver."""
     return F.xxhash64("type", "fmt", "payload", "at_ns")
 
 
@@ -35,7 +35,7 @@ def _format() -> Column:
 @cache
 def _messages() -> tuple[Column, ...]:
     attribute = F.col("attributes")
-    # A node may write anything into attributes: what is not a number or a list is left out, and never an error.
+    # A node may write anything into attributes: what is not a number or a list becomes null, never an error.
     depth = F.expr("try_cast(attributes['depth'] AS bigint)")
     is_text = _format().isin("text", "xml")
     return with_others(

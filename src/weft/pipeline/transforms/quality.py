@@ -47,10 +47,10 @@ def ruled(rows: DataFrame, rules: Rules, stream: str) -> DataFrame:
 def judged(rows: DataFrame, rules: Rules, stream: str) -> DataFrame:
     """Every row of a stream with the reason why silver refuses it, null if it does not.
 
-    Grain and key unchanged. Columns: those of the input, then `reason`. Rows that have been `ruled` are refused by rules.
+    Grain and key unchanged. Columns: those of the input, then `reason`. The user's rules count if `rows` come from `ruled`.
     """
-    given = [name for name in rows.columns if name != "reason"]
-    return rows.select(*columns(*given), _verdict(rules, stream, is_ruled="rule" in given).alias("reason"))
+    names = [name for name in rows.columns if name != "reason"]
+    return rows.select(*columns(*names), _verdict(rules, stream, is_ruled="rule" in names).alias("reason"))
 
 
 def explained(rows: DataFrame) -> DataFrame:
@@ -70,13 +70,13 @@ def explained(rows: DataFrame) -> DataFrame:
         numbers = (F.lit("value"), F.col("value_double"), F.lit("base"), F.col("base_double"))
         words["bad-number"] = F.concat_ws(" ", *numbers)
         words["series-collision"] = F.concat(F.lit("key "), F.col("series"), F.lit(" stands for another definition"))
-    said = F.coalesce(*[F.when(F.col("reason") == reason, text) for reason, text in words.items()], F.col("error"))
-    return rows.select("*", F.coalesce(said, F.col("reason")).alias("because"))
+    sentence = F.coalesce(*[F.when(F.col("reason") == reason, text) for reason, text in words.items()], F.col("error"))
+    return rows.select("*", F.coalesce(sentence, F.col("reason")).alias("because"))
 
 
 @cache
 def flags_of(rules: Rules) -> tuple[Column, ...]:
-    """One flag, or null, per rule that only flags samples; for rows that have been `ruled`."""
+    """One flag, or null, per rule that only flags samples; for rows that come from `ruled`."""
     return tuple(F.get("marks", F.lit(place)) for place, _ in enumerate(rules.of("samples", "flag")))
 
 
@@ -100,14 +100,14 @@ def _verdict(rules: Rules, stream: str, *, is_ruled: bool) -> Column:
 
 
 def _from_recorder() -> Column:
-    """The recorder's reason; an error outside the closed list counts as undecodable."""
+    """The error that the recorder has stored, as a reason; an error outside the closed list becomes `undecodable`."""
     code = F.substring_index("error", ":", 1)
     known = F.when(code.isin(*FROM_RECORDER), code).otherwise(F.lit("undecodable"))
     return F.when(F.col("error").isNotNull(), known)
 
 
 def _of_samples() -> list[tuple[str, Column]]:
-    """Reason and condition, first match first."""
+    """Reasons and their conditions, tried in this order."""
     numbers = F.expr("int(value_long is not null) + int(value_double is not null) + int(text is not null)")
     return [
         ("no-sequence", _has_no_sequence()),
@@ -120,7 +120,7 @@ def _of_samples() -> list[tuple[str, Column]]:
 
 
 def _of_others(stream: str) -> list[tuple[str, Column]]:
-    """The same for rows that have a key and a payload."""
+    """The same for streams other than samples."""
     is_cut = F.col("attributes")["raw_bytes"].isNotNull()
     is_long = F.length("key") > KEY_MAX.get(stream, TEXT_MAX)
     long_ones = [is_cut, is_long, F.octet_length("origin") > ORIGIN_BYTES_MAX]
@@ -138,7 +138,7 @@ def _has_no_sequence() -> Column:
 
 
 def _is_absent(*names: str) -> Column:
-    """Whether any of what every row needs, or of these columns, is null."""
+    """Whether one of these columns, or of those that every row needs, is null."""
     return F.greatest(*[F.col(name).isNull() for name in ("origin", "at_ns", "received_ns", *names)])
 
 

@@ -1,4 +1,4 @@
-"""Rebuilds silver from all of bronze at once; batch, drain, segment and row decide which row is first (PIP-026)."""
+"""Decides which row of bronze counts for each number, for all of bronze at once (PIP-026)."""
 
 from pyspark.sql import DataFrame, Window
 from pyspark.sql import functions as F
@@ -8,10 +8,10 @@ from weft.pipeline.transforms.columns import same_origin
 
 
 def in_order(rows: DataFrame) -> DataFrame:
-    """Rows of bronze with `copy`: 1 for the first that brought its number, then 2, 3 and on.
+    """Rows of bronze with `copy`: 1 for the first row with its number, then 2, 3 and on.
 
     Grain and key as bronze. Columns: those of the input, then `copy`. Rows without a number are all 1. Rows are ordered
-    by batch first: a number in a later batch is the duplicate.
+    by batch, then by drain, segment and row: so of two batches the later one has the duplicate.
     """
     same = Window.partitionBy("origin", "era", "sequence").orderBy("batch", "drain", "segment", "row")
     has_number = F.coalesce(F.col("sequence") >= 1, F.lit(False)) & F.col("origin").isNotNull()
@@ -30,13 +30,13 @@ def spreads(rows: DataFrame) -> DataFrame:
 
 
 def hidden(rows: DataFrame, wide: DataFrame) -> DataFrame:
-    """Rows of bronze; a row whose number a bad row of an earlier batch represents does not count as first.
+    """Rows of bronze, in which a row is a duplicate if a bad row of an earlier batch stands for its number.
 
-    Grain and key as bronze. Columns: those of the input; `copy` of such a row is at least 2. `wide` as `spreads`.
+    Grain and key as bronze. Columns: those of the input; `copy` of such a row is at least 2. `wide` is made by `spreads`.
     """
     number = F.col("r.sequence")
     is_in = number.between(F.col("w.first"), F.col("w.last")) & (F.col("r.batch") > F.col("w.batch"))
     marked = rows.alias("r").join(F.broadcast(wide.alias("w")), same_origin("r", "w") & is_in, "left")
     copy = F.when(F.col("w.first").isNull(), F.col("r.copy")).otherwise(F.greatest("r.copy", F.lit(2)))
-    kept = [f"r.{name}" for name in rows.columns if name != "copy"]
-    return marked.dropDuplicates(["drain", "segment", "row"]).select(*kept, copy.alias("copy"))
+    names = [f"r.{name}" for name in rows.columns if name != "copy"]
+    return marked.dropDuplicates(["drain", "segment", "row"]).select(*names, copy.alias("copy"))

@@ -1,9 +1,9 @@
 """Windows of calculated values (PIP-044, PIP-045, PIP-047): partial aggregates that add up in any order.
 
-Every field is a commutative monoid: n, sum, sum_sq, min, max, first and last by (at, era, sequence), resets, and the
-sketch, whose counts are added bucket by bucket. So late data is added like all other data, and folding is merging. A
-sketch is made in two steps: values are counted by (key, bucket), then the counts of a key become its sketch. No step
-needs a costly count of distinct values (PIP-048).
+Every field of a window can be merged in any order: n, sum, sum_sq, min, max, first and last by (at, era, sequence),
+resets, and the sketch, whose counts are added bucket by bucket. So late data is added like all other data, and a fold only
+merges old and new windows. A sketch is made in two steps: values are counted by (key, bucket), then the counts of a key
+become its sketch. No step needs a costly count of distinct values (PIP-048).
 """
 
 from functools import cache
@@ -18,6 +18,7 @@ from weft.pipeline.transforms.columns import hashed
 
 KEY: Final = ("node", "series", "window_start")
 RESETS: Final = ("reset", "base-reset")
+"""Reasons of values without a result that count as resets."""
 WIDTHS: Final[dict[str, str]] = {
     ROLLUP_1M.full_name: "minute",
     ROLLUP_1H.full_name: "hour",
@@ -58,7 +59,7 @@ def parts_of(values: DataFrame) -> DataFrame:
 
 
 def counted(parts: DataFrame, table: Table) -> DataFrame:
-    """Sums of parts: per window everything except buckets, per bucket only its count.
+    """Parts added up: one row per window with all fields but the sketch, and one row per bucket with its count.
 
     Grain: one window, or one bucket of one. Key: (node, series, window_start, bucket). Columns: those of `parts_of`.
     """
@@ -73,9 +74,9 @@ def windows_of(counts: DataFrame, table: Table) -> DataFrame:
 
     Grain: one window. Key: (node, series, window_start). Columns: those of the table but its partition.
     """
-    alike = counts if table is ROLLUP_1M else counted(counts, table)
+    by_window = counts if table is ROLLUP_1M else counted(counts, table)
     bucket = F.when(F.col("bucket").isNotNull(), F.struct("bucket", "count"))
-    made = alike.groupBy(*KEY).agg(*_added(), F.collect_list(bucket).alias("buckets"))
+    made = by_window.groupBy(*KEY).agg(*_added(), F.collect_list(bucket).alias("buckets"))
     return made.withColumn("sketch", _made()).select(*table.file_columns())
 
 
@@ -111,14 +112,14 @@ def _made() -> Column:
 
 @cache
 def _united() -> Column:
-    """The sketch of an unchanged window, or all merged; null if one is null, because its values were not counted."""
+    """The sketch of a window: its only one, or all merged. Null if one is null, because its values were never counted."""
     alone = F.col("sketches")[0]["sketch"]
     return F.when(F.size("sketches") == 1, alone).otherwise(sketch_merge(F.col("sketches.sketch")))
 
 
 @cache
 def _added() -> tuple[Column, ...]:
-    """How the fields of a window are added, without the sketch."""
+    """The aggregates that merge the fields of windows, without the sketch."""
     return (
         F.max("group").alias("group"),
         F.sum("n").alias("n"),

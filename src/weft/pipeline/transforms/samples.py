@@ -13,7 +13,7 @@ def to_samples(rows: DataFrame, flags: tuple[Column, ...] = (), *, is_late: bool
     """Accepted rows of bronze as samples.
 
     Grain: one sample. Key: (origin, era, sequence). Columns: `silver.samples`. `is_late`: their numbers had been
-    announced lost. `flags` are more flags, null where they do not apply. `dataset` is null if `rows` has none.
+    announced lost. `flags` are more flags, null if they do not apply. If `rows` lacks `dataset`, it is null.
     """
     if "dataset" in rows.columns:
         return rows.select(*with_others(SAMPLES.schema.names, **_samples(flags, is_late=is_late)))
@@ -21,7 +21,7 @@ def to_samples(rows: DataFrame, flags: tuple[Column, ...] = (), *, is_late: bool
 
 
 @cache
-def _unflagged(is_late: bool) -> tuple[Column, ...]:  # noqa: FBT001  # part of the cache key
+def _unflagged(is_late: bool) -> tuple[Column, ...]:  # noqa: FBT001  # a key of the cache
     return _measured(_samples((), is_late=is_late))
 
 
@@ -32,7 +32,7 @@ def _measured(made: dict[str, Column]) -> tuple[Column, ...]:
 
 def _samples(flags: tuple[Column, ...], *, is_late: bool) -> dict[str, Column]:
     attribute = F.col("attributes")
-    said = [
+    all_flags = [
         F.when(attribute["volatile"] == "true", F.lit("volatile")),
         F.when(attribute["step"].isNotNull(), F.lit("step")),
         *([F.lit("after-lost")] if is_late else []),
@@ -46,6 +46,6 @@ def _samples(flags: tuple[Column, ...], *, is_late: bool) -> dict[str, Column]:
         "at": instant_of("at_ns"),
         "received": instant_of("received_ns"),
         "delay_ms": milliseconds("received_ns") - milliseconds("at_ns"),
-        "flags": F.array_compact(F.array(*said)),
+        "flags": F.array_compact(F.array(*all_flags)),
         "day": day_of("at_ns"),
     }

@@ -1,4 +1,4 @@
-"""The definitions of series keys, and rows that use a key for another definition (LAK-019)."""
+"""The definitions of series keys, and rows whose definition differs from that of their key (LAK-019)."""
 
 from functools import cache
 
@@ -10,9 +10,9 @@ from weft.pipeline.transforms.columns import definition_hash, with_others
 
 
 def definitions(rows: DataFrame) -> DataFrame:
-    """The definition of each new key, from its lowest (drain, segment, row).
+    """The definition of each key in some rows, from the row with the lowest (drain, segment, row).
 
-    Grain and key: series. Columns: `silver.series`, then `is_one`: whether all rows agree.
+    Grain and key: series. Columns: `silver.series`, then `is_one`: all rows with the key have the same definition.
     """
     definition = definition_hash()
     about = F.struct("config_name", "detail", "type", "param", "labels", definition.alias("definition"))
@@ -27,10 +27,10 @@ def definitions(rows: DataFrame) -> DataFrame:
 
 
 def recognised(rows: DataFrame, known: DataFrame | None) -> DataFrame:
-    """Judged rows with their series key looked up: `reason` is series-collision if the key has another definition.
+    """Judged rows, compared with known definitions: `reason` is series-collision if the key has another definition.
 
-    Grain and key unchanged. Columns: those of the input, then `is_new`: no definition is known yet. `known` has series
-    and definition; None: nothing is known.
+    Grain and key unchanged. Columns: those of the input, then `is_new`: the row is good and its key is not known yet.
+    `known` has series and definition; None: no key is known.
     """
     if known is None:
         return rows.select("*", F.col("reason").isNull().alias("is_new"))

@@ -18,7 +18,7 @@ def to_store(rows: DataFrame) -> DataFrame:
 
 
 def bronze_hash() -> Column:
-    """The content of a change, without its time and its chain.
+    """A hash of the content of a change, from a row of bronze: not of its time and its chain.
 
     Changes of foreign servers are reported by every node that receives them, each with its own clock, and with the tock
     and the part of the chain that reached it (STO-016).
@@ -27,7 +27,7 @@ def bronze_hash() -> Column:
 
 
 def silver_hash() -> Column:
-    """The same columns of a row of silver."""
+    """The same hash, from a row of silver."""
     return F.xxhash64("path_text", "deleted", "value")
 
 

@@ -1,9 +1,10 @@
 """Calculated values (PIP-040..043): each pair of neighbours exactly once, in whatever order its samples arrive.
 
-Two samples of one series are neighbours when every number between them is known (covered, or announced lost). A later
-arrival can need from the past only the *edges*: the first and last sample of each series in each island of its origin.
-So a batch joins its fresh samples with the edges, and one window in sequence order per island yields all pairs; a pair
-whose samples were in one island before was already made, and is left out.
+Two samples of one series are neighbours if every number between them is known (covered, or announced lost) and none of
+them is a sample of that series. Samples that arrive later can only form pairs with *edges*: the first and last sample of
+each series in each island of its origin. So a batch takes its fresh samples and the edges, and orders those of an island
+by sequence; each sample forms a pair with the one before. A pair whose samples were in one island before was made then,
+and is left out.
 """
 
 from functools import cache
@@ -15,12 +16,12 @@ from weft.pipeline.tables import EDGES, VALUES
 from weft.pipeline.transforms.columns import columns, day_of, instant_of, is_paired, same_origin, with_others
 from weft.pipeline.transforms.dedup import bucketed, in_range
 
-_KEPT = tuple(name for name in EDGES.schema.names if name not in ("island", "lost"))
+_SAMPLE = tuple(name for name in EDGES.schema.names if name not in ("island", "lost"))
 _POINT = ("sequence", "at_ns", "value", "value_long", "base", "base_long", "lost", "was")
 
 
 def placed(samples: DataFrame, pieces: DataFrame, shift: int) -> DataFrame:
-    """Samples that need a neighbour, with their island; samples in no piece (late ones) are left out.
+    """Samples that need a neighbour, with their island; samples that are in no piece, which are late, are left out.
 
     Grain: one sample. Key: (origin, era, sequence). Columns: `meta.edges`, then `was`, null because the sample is new.
     """
@@ -39,7 +40,7 @@ def moved(edges: DataFrame, moves: DataFrame | None) -> DataFrame:
         F.broadcast(moves).alias("m"), same_origin("e", "m") & (F.col("e.island") == F.col("m.was")), "left"
     )
     return joined.select(
-        *[f"e.{name}" for name in _KEPT],
+        *[f"e.{name}" for name in _SAMPLE],
         F.coalesce("m.island", "e.island").alias("island"),
         (F.col("e.lost") + F.coalesce("m.shift", F.lit(0))).alias("lost"),
         F.col("e.island").alias("was"),
@@ -47,18 +48,18 @@ def moved(edges: DataFrame, moves: DataFrame | None) -> DataFrame:
 
 
 def neighbours(points: DataFrame) -> DataFrame:
-    """Fresh samples and edges, each with the one `before` it in its island, if any, and whether it `is_last`.
+    """Fresh samples and edges, each with the one before it in its island (`before`, or null), and whether it `is_last`.
 
-    Grain and key as the input, which has the columns of `placed`. Columns: those, then these two.
+    Grain and key as the input, which has the columns of `placed`. Columns: those, then `before` and `is_last`.
     """
     return points.select("*", *_beside())
 
 
 def edges_of(points: DataFrame) -> DataFrame:
-    """First and last sample of each series in each island, if a neighbour may still arrive.
+    """First and last sample of each series in each island.
 
-    Grain: an edge. Key: (origin, era, sequence). Columns: `meta.edges`. Nothing comes before an island that begins at
-    1.
+    Grain: an edge. Key: (origin, era, sequence). Columns: `meta.edges`. The first sample of an island that begins at 1 is
+    left out: no sample can come before it.
     """
     return points.where("before is null and island > 1 or is_last").select(*columns(*EDGES.schema.names))
 
@@ -87,8 +88,8 @@ def _is_paired() -> Column:
 
 @cache
 def _placed() -> tuple[Column, ...]:
-    kept = (F.col(f"r.{name}") for name in _KEPT)
-    return (*kept, F.col("g.island"), F.col("g.lost"), F.lit(None).cast("bigint").alias("was"))
+    sample = (F.col(f"r.{name}") for name in _SAMPLE)
+    return (*sample, F.col("g.island"), F.col("g.lost"), F.lit(None).cast("bigint").alias("was"))
 
 
 @cache
@@ -142,7 +143,7 @@ def _alone() -> tuple[Column, ...]:
 
 
 def _step(name: str) -> Column:
-    """Later minus earlier: as integers if both are and it fits, else as doubles."""
+    """Later value minus earlier value: exact if both are integers and the result fits 64 bits, else as doubles."""
     exact = F.expr(f"try_subtract({name}_long, before.{name}_long)").cast("double")
     return F.coalesce(exact, F.col(name) - F.col(f"before.{name}"))
 
@@ -165,7 +166,7 @@ def _refusal(span_ms: Column) -> Column:
 
 
 def _result() -> Column:
-    """The value of a pair that has one, by type (MEA-001). No branch divides by zero, which ANSI would refuse."""
+    """The value of a pair that has one, by type (MEA-001). No branch divides by zero: in ANSI mode that is an error."""
     step, base = _step("value"), _step("base")
     average = F.when(base == 0, F.lit(0.0)).otherwise(F.try_divide(step, base))
     return (

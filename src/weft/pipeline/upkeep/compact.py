@@ -1,8 +1,8 @@
 """Joins many small files into few sorted ones (LAK-038).
 
-A driver writes a file per table and second. Files of one partition under 32 MiB are joined to one of up to 256 MiB, as
-soon as there are two of them in a day that has ended, or eight in one that still grows. The rows stay the same and
-carry their `batch` where that is needed: readers see the same table before and after, and a driver that appends
+A driver writes about one file per table and second. Files of one partition under 32 MiB are joined to one of up to 256
+MiB, as soon as there are two of them in a day that has ended, or eight in one that still grows. The rows stay the same,
+and rows of adopted segments get their `batch`: readers see the same table before and after, and a driver that appends
 meanwhile is not affected. Tables that a driver replaces as a whole (edges, last values, completeness) have one file and
 are left alone.
 """
@@ -22,16 +22,15 @@ from weft.pipeline.upkeep.rewrite import Asking, goes_on, rewritten
 
 MIB: Final = 1 << 20
 SMALL_BYTES: Final = 32 * MIB
-# bytes of input; sorted rows compress better: the result has 128 to 256 MiB, or is all there is
-TARGET_BYTES: Final = 192 * MIB
+TARGET_BYTES: Final = 192 * MIB  # of input; sorted rows compress differently, so the result has up to 256 MiB
 JOINED_MIN: Final = 2  # small files that make a join worthwhile in a partition that has ended
 GROWING_MIN: Final = 8  # the same in a partition that still grows: it will be examined again
 LAYERS: Final = ("bronze", "silver", "quarantine", "meta")
 REPLACED: Final = (EDGES, LATEST, COMPLETENESS)
 FOLDED: Final = (ROLLUP_1M, ROLLUP_1H, ROLLUP_1D)
-"""Tables whose files are replaced piece by piece while their day or month lasts, and rarely after that."""
+"""Tables of which folds replace single files, mostly in the current day or month: only earlier ones are joined."""
 
-assert SMALL_BYTES < TARGET_BYTES, "else what was joined would be joined again"
+assert SMALL_BYTES < TARGET_BYTES, "else a file that was joined would be joined again"
 
 
 class Bundle(NamedTuple):
@@ -64,22 +63,22 @@ def due(layout: Layout, today: date) -> Iterator[Bundle]:
 
 
 def bundles(table: Table, files: Iterable[LiveFile], marks: Marks | None, today: date) -> Iterator[Bundle]:
-    """Which of these files to join. Without `marks` no file is skipped because of its batch."""
+    """Which of these files to join. If `marks` is None, files are joined whatever their batches are."""
     small = [file for file in files if file.size < SMALL_BYTES and _is_done(file, marks)]
     small.sort(key=lambda file: (file.partition or "", _side(file, marks), file.first_batch or 0, file.path))
-    for (partition, _), beside in groupby(small, lambda file: (file.partition or "", _side(file, marks))):
+    for (partition, _), together in groupby(small, lambda file: (file.partition or "", _side(file, marks))):
         is_over = bool(partition) and partition < _current(table, today)
         if is_over or table not in FOLDED:
-            yield from _packed(table, beside, JOINED_MIN if is_over else GROWING_MIN)
+            yield from _packed(table, together, JOINED_MIN if is_over else GROWING_MIN)
 
 
 def _is_done(file: LiveFile, marks: Marks | None) -> bool:
-    """Whether nobody needs the rows of the file by their batch any more."""
+    """Whether the file has only batches before the last one, which could be repeated."""
     return marks is None or file.last_batch is None or file.last_batch < marks.done
 
 
 def _side(file: LiveFile, marks: Marks | None) -> int:
-    """How many marks the file is after: files on different sides of a mark are not joined."""
+    """How many marks are before the file. Only files with the same number are joined, so none spans a mark."""
     if marks is None or file.last_batch is None:
         return 0
     return sum(file.last_batch > mark for mark in marks.folded)
@@ -91,18 +90,19 @@ def _current(table: Table, today: date) -> str:
 
 
 def _packed(table: Table, files: Iterable[LiveFile], least: int) -> Iterator[Bundle]:
-    kept: list[LiveFile] = []
+    """Bundles of up to `TARGET_BYTES`; the last one must have at least `least` files."""
+    gathered: list[LiveFile] = []
     for file in files:
-        if kept and sum(one.size for one in kept) + file.size > TARGET_BYTES:
-            yield from _worth(table, kept, JOINED_MIN)
-            kept = []
-        kept.append(file)
-    yield from _worth(table, kept, least)
+        if gathered and sum(one.size for one in gathered) + file.size > TARGET_BYTES:
+            yield from _bundle_if_enough(table, gathered, JOINED_MIN)
+            gathered = []
+        gathered.append(file)
+    yield from _bundle_if_enough(table, gathered, least)
 
 
-def _worth(table: Table, kept: list[LiveFile], least: int) -> Iterator[Bundle]:
-    if len(kept) >= least:
-        yield Bundle(table, tuple(kept))
+def _bundle_if_enough(table: Table, gathered: list[LiveFile], least: int) -> Iterator[Bundle]:
+    if len(gathered) >= least:
+        yield Bundle(table, tuple(gathered))
 
 
 def joined(layout: Layout, bundle: Bundle, is_wanted: Callable[[], bool] = goes_on) -> Exchange:
@@ -127,8 +127,8 @@ class Compacted(NamedTuple):
     bytes_after: int
 
 
-def told(wanted: Exchange) -> Compacted:
-    """The numbers of a transaction of `joined`."""
+def result_of(wanted: Exchange) -> Compacted:
+    """The numbers of a transaction that `joined` has made."""
     before = sum(file.size for file in wanted.remove)
     after: list[DataFile] = list(wanted.add)
     return Compacted(

@@ -1,10 +1,10 @@
 """Removes data on request (LAK-037): of an origin, a series, a time, or a combination.
 
-Each table with columns for the choice loses its rows in its own transaction, with an entry in `meta.forgotten`. An
-interrupted removal is finished by repeating it: a finished table has no rows left to remove. Roll-ups have nodes but no
-origins, so rows of the origin's nodes are removed; if two origins used one name, a rebuild restores the rows of the
-other from the remaining values. The numbers stay covered: data that arrives again is not accepted. Segments hold the
-rows until retention takes them, and older versions of the tables until `weft lake vacuum` does.
+Each table that has the columns of the choice loses its rows in its own transaction, with an entry in `meta.forgotten`. If
+a removal is interrupted, repeating it finishes it: tables that are done have no such rows any more. Roll-ups have nodes
+but no origins, so rows of the origin's nodes are removed; if two origins used one name, a rebuild restores the rows of
+the other from its values. The numbers stay covered: if the data arrives again, it is not accepted. Segments have the rows
+until retention deletes them, and older versions of the tables until `weft lake vacuum` does.
 """
 
 from collections.abc import Iterator
@@ -18,17 +18,17 @@ from weft.pipeline.upkeep.forgotten import Reason, settle, stream_of, whoever
 from weft.pipeline.upkeep.log import opened, there
 from weft.pipeline.upkeep.marks import unfinished, unfolded
 from weft.pipeline.upkeep.remove import Removed, holding, some
-from weft.pipeline.upkeep.tally import take_down
+from weft.pipeline.upkeep.tally import subtract_removals
 
 if TYPE_CHECKING:
     from pyarrow.compute import Expression
 
 ACCOUNTS: Final = (COMPLETENESS, FORGOTTEN, PROGRESS, TWINS)
-"""Tables that only say which numbers existed, and nothing of their contents."""
+"""Tables that only say which numbers existed; they keep their rows."""
 TIMES: Final = ("at", "at_ns", "window_start", "start")
 """Columns with a time, in the order in which they are tried."""
 LATE: Final = {stages.bronze: 2 for stages in STAGES.values()} | {stages.silver: 1 for stages in STAGES.values()}
-"""Tables that tell which nodes an origin has; so they lose their rows last."""
+"""Tables from which an interrupted removal learns the nodes of an origin: they lose their rows last."""
 
 
 class Choice(NamedTuple):
@@ -39,15 +39,15 @@ class Choice(NamedTuple):
     series: int | None = None
     """Key of a series."""
     before: date | None = None
-    """Everything stamped before this UTC day."""
+    """Only rows with a time stamp before this UTC day."""
     stream: str | None = None
     """Only data of this stream."""
 
     @property
     def words(self) -> str:
         """The choice as options of the command."""
-        said = {name: value for name, value in self._asdict().items() if value is not None}
-        return " ".join(f"--{name} {value}" for name, value in said.items())
+        given = {name: value for name, value in self._asdict().items() if value is not None}
+        return " ".join(f"--{name} {value}" for name, value in given.items())
 
 
 class Wanted(NamedTuple):
@@ -60,7 +60,7 @@ class Wanted(NamedTuple):
 def wanted(layout: Layout, choice: Choice) -> list[Wanted]:
     """The rows to remove, by table; reads no row yet. UserError `nothing-chosen`."""
     if (choice.origin, choice.series, choice.before) == (None, None, None):
-        raise UserError("nothing-chosen", "nobody said what is to be forgotten", "--origin, --series or --before")
+        raise UserError("nothing-chosen", "no rows were chosen", "--origin, --series or --before")
     nodes = _nodes(layout, choice.origin) if choice.origin else []
     chosen = [
         Wanted(table, only)
@@ -77,22 +77,28 @@ def found(layout: Layout, choice: Choice) -> list[Removed]:
 
 
 def forget(layout: Layout, choice: Choice, why: str, epoch: int) -> Iterator[Removed]:
-    """Remove it, table by table. The caller holds the lease of `epoch`.
+    """Remove the chosen rows, table by table. The caller holds the lease of `epoch`.
 
     Raises UserError `nothing-chosen`, `unfinished-batch`, and what `remove.some` raises.
     """
     if behind := unfinished(layout):
         names = ", ".join(table.full_name for table in behind)
-        raise UserError("unfinished-batch", f"a batch was cut short: {names} hold rows of it", "weft lake run --once")
+        raise UserError(
+            "unfinished-batch", f"a batch is not finished, and {names} have rows of it", "weft lake run --once"
+        )
     if late := unfolded(layout):
-        raise UserError("unfinished-batch", f"gold tables are behind: {', '.join(late)}", "weft lake run --once")
+        raise UserError(
+            "unfinished-batch",
+            f"completeness does not include all batches yet: {', '.join(late)}",
+            "weft lake run --once",
+        )
     settle(layout, epoch)
     reason = Reason(choice.words, why, whoever())
     for table, only in wanted(layout, choice):
         removed = some(layout, table, only, reason, epoch)
         if removed.rows:
             yield removed
-    take_down(layout, epoch)
+    subtract_removals(layout, epoch)
 
 
 def _is_asked(table: Table, choice: Choice) -> bool:

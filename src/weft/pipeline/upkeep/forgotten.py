@@ -4,15 +4,15 @@ Two tables must agree: the one that loses rows, and `meta.forgotten`, which list
 note is written before the first and deleted after the second:
 
 ```
-_weft/removal.json      number n, table, rows of meta.forgotten        durable, by rename
-the table               files out, in; app transaction weft.forgotten = n
-meta.forgotten          its rows;      app transaction weft.forgotten = n
-_weft/removal.json      deleted
+1  _weft/removal.json      is written: number n, table, rows for meta.forgotten
+2  the table               loses the rows, in a commit with the app transaction weft.forgotten = n
+3  meta.forgotten          gets the rows, in a commit with the app transaction weft.forgotten = n
+4  _weft/removal.json      is deleted
 ```
 
-If the table does not carry the note's number, the removal has not happened. If it does, the note counts as part of
-`meta.forgotten`, even if its rows are not there yet. So readers see the truth whenever a crash happens, and the next
-holder of the lease completes the table.
+If the table's log does not have the number of the note, the removal has not happened. If it has, readers count the rows of
+the note as part of `meta.forgotten`, even if they are not there yet. So the result is right whenever a crash happens, and
+the next holder of the lease does the missing steps.
 """
 
 import getpass
@@ -41,9 +41,9 @@ if TYPE_CHECKING:
     from pyarrow.compute import Expression
 
 COUNTED: Final = "weft.forgotten"
-"""App id under which a table stores the number of its last removal."""
+"""App id whose version in a table's log is the number of its last removal."""
 KEEP: Final = "[lake.keep]"
-"""Prefix of the reason of rows removed for their age."""
+"""Beginning of `Reason.what` for rows that are removed because of their age."""
 COUNT: Final = "SELECT count(*) AS rows FROM held"
 RANGES: Final = """
 WITH gone AS MATERIALIZED (SELECT origin, era, {number} AS sequence, {width} AS width FROM held),
@@ -60,9 +60,9 @@ SELECT origin, era, sequence, sequence + width - 1, copies FROM numbers WHERE wi
 UNION ALL
 SELECT origin, era, NULL, NULL, count(*) FROM gone WHERE origin IS NULL OR coalesce(sequence, 0) < 1 GROUP BY ALL
 """
-"""Ranges of the numbers of some rows. A row may represent several numbers; rows without a number are counted."""
+"""The numbers of some rows as ranges. A row may stand for several numbers; rows without a number are only counted."""
 NUMBER: Final = f"CASE WHEN reason = '{CHANGED}' THEN NULL ELSE sequence END"
-"""For quarantine: a number that also has a row in silver does not count as one of quarantine."""
+"""For quarantine: a row that is `changed` counts as one without a number, because silver has a row with that number."""
 WIDTH: Final = f"CASE WHEN error IS NULL THEN 1 ELSE coalesce(try_cast(attributes['{SPREAD}'] AS BIGINT), 1) END"
 NUMBERED: Final = ("origin", "era", "sequence", "error", "attributes", "reason")
 
@@ -71,13 +71,14 @@ class Reason(NamedTuple):
     """Why rows are removed."""
 
     what: str
-    """The choice in words."""
+    """Which rows, as options of the command, or the setting of `[lake.keep]`."""
     why: str
     by: str
+    """Who removes them."""
 
 
 class Note(msgspec.Struct, frozen=True, kw_only=True):
-    """A removal in progress."""
+    """A removal that is not finished: the content of `removal.json`."""
 
     number: int
     table: str
@@ -86,12 +87,12 @@ class Note(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def whoever() -> str:
-    """The user of this process, for people to read."""
+    """User and host of this process, for people to read."""
     return f"{getpass.getuser()}@{socket.gethostname()}"
 
 
 def stream_of(table: Table) -> str | None:
-    """The stream of a table's rows, if they have numbers; None for other tables."""
+    """The stream of a table of bronze, silver or quarantine; None for tables whose rows have no numbers."""
     return next((stream for stream, stages in STAGES.items() if table in stages), None)
 
 
@@ -141,15 +142,15 @@ def settle(layout: Layout, epoch: int) -> None:
 
 
 def accounts(layout: Layout) -> "pa.Table":
-    """Everything ever removed on purpose: rows of `meta.forgotten`."""
+    """Everything that was ever removed on purpose: rows of `meta.forgotten`, and of an unfinished removal."""
     import pyarrow as pa
 
     delta = opened(layout, FORGOTTEN)
-    kept = _empty() if delta is None else delta.to_pyarrow_table()
+    recorded = _empty() if delta is None else delta.to_pyarrow_table()
     note = _note(layout)
     if note is None or _counted(layout, FORGOTTEN) >= note.number or _counted(layout, ALL[note.table]) < note.number:
-        return kept
-    return pa.concat_tables([kept, _table(note)])
+        return recorded
+    return pa.concat_tables([recorded, _table(note)])
 
 
 class Gone(NamedTuple):
@@ -179,14 +180,14 @@ def rows_by_table(accounted: "pa.Table") -> dict[str, int]:
 
 
 def retired(accounted: "pa.Table") -> "pa.Table":
-    """The part of the record about rows removed for their age, in all tables made from them."""
+    """The part of the record about rows that were removed because of their age."""
     import pyarrow.compute as pc
 
     return accounted.filter(pc.starts_with(accounted.column("what"), KEEP))
 
 
 def numbers(layout: Layout, stream: str) -> VersionVector:
-    """Numbers of a stream that were in silver or quarantine and were removed on purpose: covered, but without a row."""
+    """Numbers of a stream whose rows in silver or quarantine were removed on purpose. They stay covered."""
     if opened(layout, FORGOTTEN) is None and _note(layout) is None:
         return VersionVector()
     stages = STAGES[stream]
@@ -194,7 +195,7 @@ def numbers(layout: Layout, stream: str) -> VersionVector:
 
 
 def refused(layout: Layout, stream: str) -> VersionVector:
-    """Numbers of a stream that were in quarantine and were removed on purpose: pairs still span them."""
+    """Numbers of a stream whose rows in quarantine were removed on purpose. Pairs of samples still span them."""
     return gone_from(accounts(layout), STAGES[stream].quarantine).numbers
 
 
@@ -222,12 +223,13 @@ def _note(layout: Layout) -> Note | None:
 
 
 def _counted(layout: Layout, table: Table) -> int:
-    """The number of the last removal that a table carries, 0 before the first."""
+    """The number of the last removal in a table's log, 0 before the first."""
     delta = opened(layout, table)
     return 0 if delta is None else delta.transaction_version(COUNTED) or 0
 
 
 def _append(layout: Layout, note: Note, epoch: int) -> None:
+    """Add the rows of a removal to `meta.forgotten`, which is created first if it does not exist."""
     import pyarrow.parquet as pq
     from deltalake import CommitProperties, DeltaTable, Transaction
     from deltalake.transaction import AddAction
@@ -252,8 +254,8 @@ def _append(layout: Layout, note: Note, epoch: int) -> None:
     )
     file = path / f"a{note.number:010d}-{uuid.uuid4().hex}-0000.parquet"
     pq.write_table(_table(note), file, **PARQUET)
-    told = data_file(path, FORGOTTEN, file)
-    added = AddAction(told.path, told.size, told.partition, now_ms, data_change=True, stats=told.statistics)
+    new = data_file(path, FORGOTTEN, file)
+    added = AddAction(new.path, new.size, new.partition, now_ms, data_change=True, stats=new.statistics)
     delta = DeltaTable(path)
     before = delta.version()
     delta.create_write_transaction([added], "append", delta.schema(), [], commit_properties=properties)

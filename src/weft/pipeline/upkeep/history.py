@@ -22,17 +22,22 @@ class Version(NamedTuple):
 
 
 def versions(layout: Layout, name: str, limit: int) -> Iterator[Version]:
-    """The newest first. UserError `no-table`."""
+    """The newest versions of a table, at most `limit`, the newest first. UserError `no-table`."""
     delta = opened(layout, ALL[name]) if name in ALL else None
     if delta is None:
         names = ", ".join(table.full_name for table in there(layout))
-        raise UserError("no-table", f"there is no table {name!r} in this lake", names or "weft lake run makes them")
+        raise UserError(
+            "no-table",
+            f"there is no table {name!r} in this lake",
+            f"one of {names}" if names else "weft lake run, which makes the tables",
+        )
     for commit in delta.history(limit):
         about = {key: value for key, value in commit.items() if key.startswith("weft.")}
         yield Version(commit["version"], commit["timestamp"], _what(commit, about), about)
 
 
 def _what(commit: dict[str, Any], about: dict[str, Any]) -> str:
+    """The operation of a commit, in a few words."""
     if APP in about:
         return str(about[APP])
     if "weft.batch" in about:

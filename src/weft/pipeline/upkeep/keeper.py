@@ -1,9 +1,9 @@
 """Maintains the tables while the driver runs: compaction, retention, vacuum (LAK-037, LAK-038).
 
-Everything slow (reading, sorting, listing) runs in a separate thread with the lowest priority and at most one core,
-which changes no table. The driver's own thread commits the results between two batches, in some tens of milliseconds.
-So upkeep waits for batches, and batches hardly wait for upkeep. A turn without work only reads a clock. An error on the
-way (disk full, a file that another step has replaced) ends the round, not the driver; the next round starts again.
+Everything slow (reading, sorting, listing) runs in a separate thread with the lowest priority and on at most one core;
+that thread changes no table. The driver's own thread commits the results between two batches, in some tens of
+milliseconds. So upkeep waits for batches, and batches hardly wait for upkeep. A turn without work only reads a clock. An
+error (disk full, a file that another step has replaced) ends the round, not the driver; the next round starts again.
 """
 
 import contextlib
@@ -22,14 +22,14 @@ from weft.pipeline.upkeep.forgotten import facts, remove, settle
 from weft.pipeline.upkeep.log import Exchange, Overtaken, exchange
 from weft.pipeline.upkeep.marks import is_uneven
 from weft.pipeline.upkeep.rewrite import Stopped
-from weft.pipeline.upkeep.tally import take_down
+from weft.pipeline.upkeep.tally import subtract_removals
 
-FIRST_S: Final = 120.0  # seconds after the start of a driver, which has more urgent work first
-EVERY_S: Final = 900.0  # seconds; by then a table has some 900 more files, which does not slow its commits yet
-NICE: Final = 19
+FIRST_S: Final = 120.0  # after the start of a driver, which has more urgent work first
+EVERY_S: Final = 900.0  # between two rounds; a table gets some 900 files meanwhile, which does not slow its commits yet
+NICE: Final = 19  # the lowest priority
 HOURS_PER_DAY: Final = 24
 
-WHY_MAX: Final = 500  # characters
+WHY_MAX: Final = 500  # characters of an error in an event
 
 Step = Callable[[], dict[str, Any] | None]
 """A step that is ready to be committed; returns its report."""
@@ -48,7 +48,7 @@ USUAL: Final = Timing()
 
 
 class Upkeep:
-    """The upkeep of one lake by the driver that holds its lease of `epoch`. One thread calls `turn` and `close`."""
+    """The upkeep of one lake. The driver holds the lease of `epoch`; one of its threads calls `turn` and `close`."""
 
     def __init__(self, layout: Layout, epoch: int, keep: KeepTable, timing: Timing = USUAL) -> None:
         self.layout, self.epoch, self.keep, self.timing = layout, epoch, keep, timing
@@ -61,7 +61,7 @@ class Upkeep:
         self._vacuumed: date | None = None
 
     def turn(self) -> None:
-        """Commit what is ready and due; the driver calls it between two batches.
+        """Commit a step that is ready, or begin to prepare the next one; the driver calls this between two batches.
 
         Raises LeaseLost if another driver has taken over, and OurFault.
         """
@@ -88,8 +88,8 @@ class Upkeep:
             self._round = self._steps()
         steps = self._round
 
-        def look() -> None:
-            with contextlib.suppress(OSError):  # if its priority cannot be lowered, it works all the same
+        def prepare() -> None:
+            with contextlib.suppress(OSError):  # without a lower priority it works, too
                 os.setpriority(os.PRIO_PROCESS, threading.get_native_id(), NICE)
             try:
                 self._ready = next(steps, None)
@@ -98,7 +98,7 @@ class Upkeep:
             except BaseException as error:  # noqa: BLE001  # passed to the driver's thread, which judges it
                 self._trouble = error
 
-        self._thread = threading.Thread(target=look, name="upkeep", daemon=True)
+        self._thread = threading.Thread(target=prepare, name="upkeep", daemon=True)
         self._thread.start()
 
     def _finish(self) -> None:
@@ -108,25 +108,25 @@ class Upkeep:
         step, self._ready = self._ready, None
         assert step is not None
         try:
-            told = step()
-            if told is not None:
-                note(self.layout, told.pop("event"), **told)
+            event = step()
+            if event is not None:
+                note(self.layout, event.pop("event"), **event)
         except Exception as error:
-            if not is_nobodys_fault(error):
+            if not may_pass(error):
                 raise
             self._trouble = error
 
     def _give_up(self) -> None:
-        """End the round. An error that is nobody's fault is retried in the next round."""
+        """End the round. Raises the error that ended it, unless it may be gone in the next round (`may_pass`)."""
         trouble, self._trouble = self._trouble, None
         self._finish()
         assert trouble is not None
-        if not is_nobodys_fault(trouble):
+        if not may_pass(trouble):
             raise trouble
         if not isinstance(trouble, Stopped | Overtaken):
             note(self.layout, "upkeep-failed", why=str(trouble)[:WHY_MAX])
 
-    # The steps of a round. Their slow part runs in the thread, their commit in the driver's thread.
+    # The steps of a round. The generator runs in the thread; each step that it yields is called by the driver's thread.
 
     def _steps(self) -> Iterator[Step]:
         today = datetime.fromtimestamp(self.timing.wall_ns() / 1e9, UTC).date()
@@ -145,7 +145,7 @@ class Upkeep:
 
     def _settle(self) -> None:
         settle(self.layout, self.epoch)
-        take_down(self.layout, self.epoch)
+        subtract_removals(self.layout, self.epoch)
 
     def _retention(self, old: retain.Old) -> Step:
         found = facts(self.layout, old.table, old.files)
@@ -155,7 +155,7 @@ class Upkeep:
             if is_uneven(self.layout, old.table):
                 return None
             rows = remove(self.layout, wanted, found, old.reason, self.epoch)
-            take_down(self.layout, self.epoch)
+            subtract_removals(self.layout, self.epoch)
             return {"event": "forgotten", "table": old.table.full_name, "rows": rows, "why": old.reason.why}
 
         return step
@@ -163,12 +163,12 @@ class Upkeep:
     def _compaction(self, wanted: Exchange) -> Step:
         def step() -> dict[str, Any]:
             exchange(self.layout, wanted, self.epoch)
-            return {"event": "compacted"} | compact.told(wanted)._asdict()
+            return {"event": "compacted"} | compact.result_of(wanted)._asdict()
 
         return step
 
 
-def is_nobodys_fault(trouble: BaseException) -> bool:
+def may_pass(trouble: BaseException) -> bool:
     """Whether an error may be gone in the next round: no disk space, no memory, a file that is gone or unreadable."""
     import duckdb
     import pyarrow as pa

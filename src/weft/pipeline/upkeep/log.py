@@ -1,11 +1,11 @@
 """Reads the files of a table from its log, and exchanges some of them in one transaction (LAK-037, LAK-038).
 
-A transaction of upkeep has no batch: it is no progress of a job, and searches for the last batch of a table skip it.
-Instead it names its operation (`weft.upkeep`) and, as app transaction `weft.upkeep`, the epoch of the lease; so a
+A transaction of upkeep has no batch: it is not progress of a job, and searches for the last batch of a table skip it. It
+has the name of its operation (property `weft.upkeep`) and the epoch of the lease (app transaction `weft.upkeep`); so a
 process whose lease was taken over cannot commit. Files to remove are looked up in the same version on which the commit
-is based, because the log accepts the removal of a file that is already gone, and its rows would then exist twice. If a
-commit in between removes one of these files, ours fails; if it only appends, ours succeeds. Files written for a failed
-commit stay, unnamed, until they are vacuumed: the error may be wrong, so they are not deleted at once.
+is based: the log accepts the removal of a file that is already removed, and its rows would then exist twice. If another
+commit removes one of these files meanwhile, this one fails; if it only appends, this one succeeds. Files that were written
+for a failed commit stay until they are vacuumed, because the commit may have succeeded in spite of the error.
 """
 
 from collections.abc import Mapping, Sequence
@@ -22,11 +22,11 @@ if TYPE_CHECKING:
     from deltalake import DeltaTable
 
 APP: Final = "weft.upkeep"
-"""App id under which tables store the epoch of the lease; also the property that names a commit's operation."""
+"""App id whose version is the epoch of the lease; also the property with the name of a commit's operation."""
 
 
 class Overtaken(Exception):
-    """Files to exchange are no longer in the table: nothing was committed, and nothing is wrong."""
+    """Files to remove are not in the table any more. Nothing was committed; the caller starts again."""
 
 
 class LiveFile(NamedTuple):
@@ -37,10 +37,11 @@ class LiveFile(NamedTuple):
     size: int
     rows: int
     partition: str | None
-    """Value of the partition column; null for tables without one."""
+    """Value of the partition column; None for tables without one."""
     first_batch: int | None
-    """Lowest batch of its rows; null if its rows have none."""
+    """Lowest batch of its rows; None if its rows have no batch."""
     last_batch: int | None
+    """Highest batch of its rows."""
 
 
 class Exchange(NamedTuple):
@@ -52,7 +53,7 @@ class Exchange(NamedTuple):
     what: str
     """`compact`, `retain` or `forget`."""
     is_rearranged: bool
-    """True: the rows stay the same, so readers of the table's change feed can skip the commit."""
+    """True: the rows stay the same, so readers that follow the table's changes can skip the commit."""
     apps: Mapping[str, int] = {}
     """Additional app transactions."""
 
@@ -84,9 +85,9 @@ def live_files(delta: "DeltaTable", table: Table) -> list[LiveFile]:
 
 
 def exchange(layout: Layout, wanted: Exchange, epoch: int) -> int:
-    """Commit it; returns the version.
+    """Commit the exchange; returns the new version.
 
-    The new files must be in their place. Raises Overtaken if a file to remove is not in the table or is removed
+    The new files must already be in their place. Raises Overtaken if a file to remove is not in the table or is removed
     concurrently; LeaseLost if another process has the lease now.
     """
     from deltalake import CommitProperties, Transaction
@@ -119,7 +120,7 @@ def exchange(layout: Layout, wanted: Exchange, epoch: int) -> int:
 def _refuse_if_overtaken(delta: "DeltaTable", wanted: Exchange, epoch: int) -> None:
     held = delta.transaction_version(APP)
     if held is not None and held > epoch:
-        raise LeaseLost(f"the lease has passed on: epoch {held}, ours is {epoch}")
+        raise LeaseLost(f"another process holds the lease: its epoch is {held}, ours is {epoch}")
     live = {file.path for file in live_files(delta, wanted.table)}
     gone = [file.path for file in wanted.remove if file.path not in live]
     if gone:

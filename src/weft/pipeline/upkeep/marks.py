@@ -1,8 +1,8 @@
-"""How far the jobs of a lake are, so that upkeep knows which files are still looked up by batch.
+"""How far the jobs of a lake have come, so that upkeep knows which files are still searched by batch.
 
-There are three such look-ups: a repeated batch counts what it wrote (only the last batch can be repeated); a fold reads
-rows after its mark; `weft sql` adds the same rows. So upkeep leaves the last batch alone, and never puts rows from both
-sides of a mark into one file.
+There are three such searches: a batch that is repeated counts the rows that it wrote (only the last batch can be
+repeated); a fold reads the rows after its mark; `weft sql` reads the same rows. So upkeep leaves the last batch alone,
+and never puts rows from both sides of a mark into one file.
 """
 
 from collections.abc import Callable
@@ -22,7 +22,7 @@ FOLDS: Final = (ROLLUP_1M, ROLLUP_1H, ROLLUP_1D, LATEST, COMPLETENESS)
 
 
 class Marks(NamedTuple):
-    """How far a job is."""
+    """How far a job has come."""
 
     done: int = NONE
     """The last batch that is in all tables; -1 before the first."""
@@ -31,22 +31,22 @@ class Marks(NamedTuple):
 
     @property
     def settled(self) -> int:
-        """The last batch that nobody looks up by its number any more."""
+        """The last batch that no search needs any more: all up to it are folded, and cannot be repeated."""
         return min(self.done - 1, *self.folded) if self.folded else self.done - 1
 
 
 LookUp = Callable[[Table], Marks | None]
-"""Returns how far the job of a table is; None if several jobs write it."""
+"""A function that returns the marks of the job that writes a table; None if several jobs write it."""
 
 
 def marks_of(layout: Layout, job: str) -> Marks:
-    """How far a job is. Without a checkpoint: as before its first batch."""
+    """How far a job has come. Without a checkpoint: as before its first batch."""
     folds = [table for table in FOLDS if table in KINDS[job].tables]
     return Marks(_committed(layout, job, PROGRESS), tuple(_committed(layout, job, table) for table in folds))
 
 
 def looked_up(layout: Layout) -> LookUp:
-    """Marks by table; each job is examined once, at first use."""
+    """A `LookUp` that examines each job once, when it is first needed."""
     known = cache(partial(marks_of, layout))
 
     def of(table: Table) -> Marks | None:
@@ -83,12 +83,12 @@ def is_uneven(layout: Layout, table: Table, marks: LookUp | None = None) -> bool
 
 
 def unfinished(layout: Layout) -> list[Table]:
-    """Tables with rows of an unfinished batch: a driver died, and no other has continued yet."""
+    """Tables with rows of a batch that is not in all tables: a driver died, and no other has continued yet."""
     marks = looked_up(layout)
     return [table for stages in STAGES.values() for table in stages if is_uneven(layout, table, marks)]
 
 
 def unfolded(layout: Layout) -> list[str]:
-    """Jobs whose rows in `gold.completeness` do not count everything in their tables."""
+    """Jobs whose rows in `gold.completeness` do not include all batches in their tables."""
     marks = {job: (_committed(layout, job, COMPLETENESS), _committed(layout, job, PROGRESS)) for job in KINDS}
     return [job for job, (counted, done) in marks.items() if NONE < counted < done]

@@ -1,4 +1,4 @@
-"""Removes rows: finds their files, and replaces or deletes these (LAK-037)."""
+"""Removes rows of a table: finds the files that have them, and rewrites or removes these (LAK-037)."""
 
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, NamedTuple
@@ -20,7 +20,7 @@ class Removed(NamedTuple):
     table: str
     rows: int
     files: int
-    """Files that had such rows: deleted, or rewritten without them."""
+    """How many files had such rows. They were removed, or rewritten without these rows."""
 
 
 def whole(layout: Layout, table: Table, files: Sequence[LiveFile], reason: Reason, epoch: int) -> Removed:
@@ -40,16 +40,16 @@ def some(layout: Layout, table: Table, only: "Expression", reason: Reason, epoch
     if not files:
         return Removed(table.full_name, 0, 0)
     found = facts(layout, table, files, only)
-    others = Asking(~pc.coalesce(only, pa.scalar(False)))  # unknown does not count as true
+    others = Asking(~pc.coalesce(only, pa.scalar(False)))  # rows for which it is null stay
     rest = [
         made
         for file, gone in held
         if gone < file.rows and (made := rewritten(layout, table, [file], _prefix(file), others)) is not None
     ]
     wanted = Exchange(table, tuple(files), tuple(rest), "forget", is_rearranged=False)
-    going = sum(file.rows for file in files) - sum(file.rows for file in rest)
-    if going != sum(row["rows"] for row in found) or going != sum(gone for _, gone in held):
-        raise OurFault(f"{table.full_name}: {going} rows would go, {found} were found")
+    fewer = sum(file.rows for file in files) - sum(file.rows for file in rest)
+    if fewer != sum(row["rows"] for row in found) or fewer != sum(gone for _, gone in held):
+        raise OurFault(f"{table.full_name}: {fewer} rows would be removed, {found} were found")
     return Removed(table.full_name, remove(layout, wanted, found, reason, epoch), len(files))
 
 
@@ -64,5 +64,5 @@ def holding(layout: Layout, table: Table, only: "Expression") -> list[tuple[Live
 
 
 def _prefix(file: LiveFile) -> str:
-    """The part of a file's name that tells its batches; the rewritten file keeps it."""
+    """The beginning of a file's name, with its batch; a rewritten file keeps it."""
     return file.path.rpartition("/")[2].partition("-")[0]

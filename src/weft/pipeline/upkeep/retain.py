@@ -1,8 +1,8 @@
-"""Removes old days, layer by layer (LAK-037): whole partitions, in one transaction per table, which is recorded.
+"""Finds old days to remove (LAK-037): whole partitions, in one transaction per table, which is recorded.
 
-`[lake.keep]` in lake.toml says how many days are kept. Bronze counts by the day of arrival, silver and quarantine by
-the time stamp; roll-ups of hours and days are removed by month. A file stays, however old, until the gold tables have
-folded its rows and its batch cannot be repeated any more.
+`[lake.keep]` in lake.toml says for how many days each layer is kept. The age of rows in bronze is that of their arrival,
+in silver and quarantine that of their time stamp; roll-ups of hours and days are removed by month. However old a file is,
+it stays until the gold tables have folded its rows and its batch cannot be repeated any more.
 """
 
 from collections.abc import Iterable, Iterator
@@ -37,10 +37,10 @@ class Old(NamedTuple):
 
 
 def due(layout: Layout, keep: KeepTable, today: date) -> Iterator[Old]:
-    """What is too old now, table by table; reads each log once."""
+    """The files that are too old now, table by table; reads each log once."""
     marks = looked_up(layout)
     for table in there(layout):
-        days = _kept(keep, table)
+        days = _days_kept(keep, table)
         delta = opened(layout, table) if days else None
         if delta is None:
             continue
@@ -51,7 +51,7 @@ def due(layout: Layout, keep: KeepTable, today: date) -> Iterator[Old]:
             yield Old(table, tuple(ready), days, len(old) - len(ready))
 
 
-def _kept(keep: KeepTable, table: Table) -> int:
+def _days_kept(keep: KeepTable, table: Table) -> int:
     """For how many days rows of a table are kept; 0: for ever."""
     is_by_day = table.layer in LAYERS and table.partition is not None
     return int(getattr(keep, table.layer)) if is_by_day else 0
@@ -67,6 +67,7 @@ def _is_before(file: LiveFile, partition: str) -> bool:
 
 
 def _ready(files: Iterable[LiveFile], marks: Marks | None) -> Iterator[LiveFile]:
+    """The files that need not wait for a fold."""
     for file in files:
         if marks is None or file.last_batch is None or file.last_batch <= marks.settled:
             yield file

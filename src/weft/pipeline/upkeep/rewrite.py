@@ -1,7 +1,7 @@
 """Writes new files from old rows: joined and sorted, or without the rows to remove (LAK-034, LAK-038).
 
-DuckDB sorts in one thread with limited memory, and on disk beyond that. It returns Arrow batches with exactly the types
-of the table; columns that old files lack are null. So large days and old schemas need no special care.
+DuckDB sorts in one thread with limited memory, and uses the disk if that is not enough. The result has exactly the types
+of the table; columns that old files lack are null. So large days and files of an old schema need no special care.
 """
 
 import shutil
@@ -23,15 +23,19 @@ if TYPE_CHECKING:
     from pyarrow.compute import Expression
     from pyarrow.dataset import Dataset
 
-MEMORY: Final = "256MB"
-BATCH_ROWS: Final = 65_536  # rows; also the size of a row group: readers skip by series and time
+MEMORY: Final = "256MB"  # of DuckDB, while it sorts
+BATCH_ROWS: Final = 65_536  # also the size of a row group, by whose ranges of series and time readers skip rows
 IN_PIECES: Final[dict[str, Any]] = {"use_threads": False, "batch_size": BATCH_ROWS, "batch_readahead": 1}
-LINES: Final = (("series", "origin", "job", "node"), ("at", "at_ns", "window_start"), ("era", "sequence", "batch"))
-"""The sort order in files: of each line the first column that the table has, of the last line all (LAK-034)."""
+SORT_COLUMNS: Final = (
+    ("series", "origin", "job", "node"),
+    ("at", "at_ns", "window_start"),
+    ("era", "sequence", "batch"),
+)
+"""The sort order in files (LAK-034): of the first two groups the first column that a table has, of the last group all."""
 
 
 class Stopped(Exception):
-    """The caller has cancelled the work; nothing of it is left."""
+    """The caller has cancelled the work; unfinished files were deleted."""
 
 
 def goes_on() -> bool:
@@ -45,8 +49,8 @@ def order_of(names: Sequence[str]) -> list[str]:
     >>> order_of(["origin", "era", "sequence", "series", "at"])
     ['series', 'at', 'era', 'sequence']
     """
-    who, when, number = LINES
-    first = [next((name for name in line if name in names), None) for line in (who, when)]
+    who, when, number = SORT_COLUMNS
+    first = [next((name for name in group if name in names), None) for group in (who, when)]
     return [name for name in first if name] + [name for name in number if name in names]
 
 
@@ -75,20 +79,20 @@ def held_by(layout: Layout, table: Table, files: Sequence[LiveFile]) -> "Dataset
     if table.layer != ADOPTING:
         return ds.dataset(paths, schema=schema, format="parquet")
     form, disk = ds.ParquetFileFormat(), LocalFileSystem()
-    pieces = [form.make_fragment(path, disk, _told_by(file)) for path, file in zip(paths, files, strict=True)]
+    pieces = [form.make_fragment(path, disk, _guarantee(file)) for path, file in zip(paths, files, strict=True)]
     return ds.FileSystemDataset(pieces, schema, form, disk)
 
 
-def _told_by(file: LiveFile) -> "Expression":
-    """What is true for all rows of a bronze file: in one written by a batch, its number, which a segment lacks."""
+def _guarantee(file: LiveFile) -> "Expression":
+    """A condition that is true for all rows of a file of bronze: their batch, which rows of an adopted segment lack."""
     import pyarrow.compute as pc
 
-    is_of_one = file.path.rpartition("/")[2].startswith("b") and file.first_batch == file.last_batch
-    return pc.field("batch") == file.first_batch if is_of_one and file.first_batch is not None else pc.scalar(True)
+    has_one_batch = file.path.rpartition("/")[2].startswith("b") and file.first_batch == file.last_batch
+    return pc.field("batch") == file.first_batch if has_one_batch and file.first_batch is not None else pc.scalar(True)
 
 
 def counted(layout: Layout, table: Table, files: Sequence[LiveFile], only: "Expression") -> list[int]:
-    """How many rows of each file are selected."""
+    """For each file, how many of its rows match `only`."""
     rows = held_by(layout, table, files)
     return [part.scanner(rows.schema, filter=only, **IN_PIECES).count_rows() for part in rows.get_fragments()]
 
@@ -101,9 +105,9 @@ def asked(
     columns: Sequence[str] | None = None,
     only: "Expression | None" = None,
 ) -> "Iterator[duckdb.DuckDBPyConnection]":
-    """DuckDB with the rows of some files as `held`, to be read once.
+    """A DuckDB connection in which table `held` has the rows of some files; it can be read once.
 
-    Data that exceeds the memory goes to disk. `columns` restricts the columns, `only` the rows.
+    Data that exceeds the memory goes to disk. `columns`: only these; `only`: only rows that match.
     """
     import duckdb
 
@@ -132,7 +136,7 @@ class Asking(NamedTuple):
     only: "Expression | None" = None
     """A condition for the rows to keep; None: all."""
     is_wanted: Callable[[], bool] = goes_on
-    """Called repeatedly; false means that the file is no longer wanted."""
+    """Called repeatedly; if it returns false, the work is cancelled: Stopped."""
 
 
 ALL_ROWS: Final = Asking()
@@ -141,9 +145,9 @@ ALL_ROWS: Final = Asking()
 def rewritten(
     layout: Layout, table: Table, files: Sequence[LiveFile], name: str, asking: Asking = ALL_ROWS
 ) -> DataFile | None:
-    """One new file with the rows of these, all of one partition; None if there are none.
+    """Write one new file with the rows of these files, which are of one partition; None if no row is left.
 
-    It lies beside them as `<name>-<uuid>-0000.parquet` and belongs to no version yet. Raises Stopped, OSError.
+    It is in the same directory as `<name>-<uuid>-0000.parquet` and belongs to no version yet. Raises Stopped, OSError.
     """
     schema = file_schema(layout, table)
     columns = ", ".join(map(quoted, schema.names))

@@ -1,8 +1,8 @@
 """Subtracts removed rows from the counts in `gold.completeness`, exactly once (LAK-037, PIP-061).
 
-The commit that subtracts a removal also stores its number in the table. The counts of silver and quarantine decrease;
-the numbers were received and are now forgotten. A fold that counts anew has the same result. Only counted rows may be
-removed; retention and `weft lake forget` check that.
+The commit that subtracts a removal also has the number of that removal. The counts of rows in silver and quarantine
+decrease; the numbers count as forgotten instead of received. A fold that counts everything anew has the same result. Rows
+may be removed only after they were counted; retention and `weft lake forget` check that.
 """
 
 import uuid
@@ -23,25 +23,25 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
 Key = tuple[str, str, int | None]
-"""Key: stream, origin and era."""
+"""Stream, origin and era."""
 COLUMNS: Final = {stages.silver.full_name: "silver_rows" for stages in STAGES.values()} | {
     stages.quarantine.full_name: "quarantined" for stages in STAGES.values()
 }
 """The column that counts the rows of each table."""
 Changes = dict[str, Counter[Key]]
-"""How much to subtract, by column and key."""
+"""How much to subtract from each column, by key."""
 
 
-def take_down(layout: Layout, epoch: int) -> None:
-    """Subtract the removals that the table does not include yet. The caller holds the lease."""
+def subtract_removals(layout: Layout, epoch: int) -> None:
+    """Subtract the removals that were not subtracted yet. The caller holds the lease."""
     delta = opened(layout, COMPLETENESS)
     if delta is None:
         return
     known = delta.transaction_version(COUNTED) or 0
-    told = [row for row in accounts(layout).to_pylist() if row["table"] in COLUMNS]
-    if not any(row["number"] > known for row in told):
+    removals = [row for row in accounts(layout).to_pylist() if row["table"] in COLUMNS]
+    if not any(row["number"] > known for row in removals):
         return
-    changes = _changes(told, known)
+    changes = _changes(removals, known)
     pairs = [(file, _lowered(layout, file, changes)) for file in live_files(delta, COMPLETENESS)]
     change = Exchange(
         COMPLETENESS,
@@ -49,28 +49,28 @@ def take_down(layout: Layout, epoch: int) -> None:
         tuple(made for _, made in pairs if made is not None),
         "forget",
         is_rearranged=False,
-        apps={COUNTED: max(row["number"] for row in told)},
+        apps={COUNTED: max(row["number"] for row in removals)},
     )
     exchange(layout, change, epoch)
 
 
-def _changes(told: list[dict[str, Any]], known: int) -> Changes:
-    """What the removals after number `known` have removed."""
+def _changes(removals: list[dict[str, Any]], known: int) -> Changes:
+    """What the removals after number `known` change."""
     changes: Changes = {"silver_rows": Counter(), "quarantined": Counter(), "received": Counter()}
-    for row in told:
+    for row in removals:
         if row["number"] > known:
             changes[COLUMNS[row["table"]]][row["stream"], row["origin"], row["era"]] += row["rows"]
-    for stream in {row["stream"] for row in told}:
-        now = _numbers(row for row in told if row["stream"] == stream)
-        before = _numbers(row for row in told if row["stream"] == stream and row["number"] <= known)
+    for stream in {row["stream"] for row in removals}:
+        now = _numbers(row for row in removals if row["stream"] == stream)
+        before = _numbers(row for row in removals if row["stream"] == stream and row["number"] <= known)
         for origin, ranges in now - before:
             changes["received"][stream, name_of(origin.node), origin.era] += ranges.count
     return changes | {"forgotten": Counter({key: -count for key, count in changes["received"].items()})}
 
 
-def _numbers(told: Iterable[dict[str, Any]]) -> VersionVector:
+def _numbers(removals: Iterable[dict[str, Any]]) -> VersionVector:
     numbers = VersionVector()
-    for row in told:
+    for row in removals:
         if row["first"] is not None:
             numbers.add(origin_of(row["origin"], row["era"]), row["first"], row["last"])
     return numbers

@@ -1,9 +1,9 @@
 """Deletes files that no version of a table needs any more (LAK-037): those of lost attempts and of old versions.
 
-The library says which: a file is deleted if the newest version does not name it, if nothing has written to it for the given time, and if no
-version younger than that time names it. So a reader that started within that time can finish, and versions of that time
-stay readable. A driver writes files some seconds before it commits them. The minimum time is an hour, and the caller
-holds the lease, so no file is taken from a driver that was paused before its commit.
+`deltalake` decides which: those that were not changed within the given time, and that neither the newest version nor any
+version of that time names. So a reader that started within that time can finish, and versions of that time stay readable.
+A driver writes files some seconds before it commits them. The time is at least an hour, and the caller holds the lease, so
+no file is deleted that a paused driver is about to commit.
 """
 
 import shutil
@@ -16,7 +16,7 @@ from weft.base.errors import UserError
 from weft.lake.layout import Layout
 from weft.pipeline.upkeep.log import opened, there
 
-LEAST_HOURS: Final = 1
+LEAST_HOURS: Final = 1  # the shortest time that may be given
 
 
 class Stale(NamedTuple):
@@ -34,7 +34,7 @@ def refuse_young(hours: int) -> None:
 
 
 def stale(layout: Layout, hours: int) -> Iterator[Stale]:
-    """Files that can be deleted: unnamed and unchanged for so many hours. Deletes nothing. UserError `too-young`."""
+    """The files that can be deleted if the time is that many hours. Deletes nothing. UserError `too-young`."""
     refuse_young(hours)
     for table in there(layout):
         delta, root = opened(layout, table), layout.table(table.layer, table.name)
@@ -45,7 +45,7 @@ def stale(layout: Layout, hours: int) -> Iterator[Stale]:
 
 
 def delete(layout: Layout, files: Iterator[Stale]) -> Iterator[Stale]:
-    """Delete them, one by one, and leftovers of sorting. The caller holds the lease."""
+    """Delete these files, one by one, and temporary files of sorts; yields each. The caller holds the lease."""
     shutil.rmtree(layout.spill(), ignore_errors=True)
     for file in files:
         file.path.unlink(missing_ok=True)

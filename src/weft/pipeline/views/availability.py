@@ -1,17 +1,17 @@
 """The availability of services per day (PIP-054).
 
-What a broker reports about an instance holds until its next report. It is known while the broker is heard: for each of
+What a broker reports about an instance holds until its next report, as long as records of the broker arrive: for each of
 its starts, from the first record to the last. Between two starts, and where the number of a catalog change is missing,
-the state is unknown. Times are counted in whole milliseconds; each boundary is the same for what ends and for what
-begins there, so the four parts of a day always add up to it.
+the state is unknown. Times are in whole milliseconds, and a state begins in the same millisecond in which the one before
+ends; so the four parts of a day always add up to it.
 
 ```
-lives     of each start of a broker, from when to when it was heard of
-told      changes in the broker's order; a clock that is set back stands still
-points    changes and the ends of lives, in order; between two of them nothing is missing if they are numbered so
-known     stretches of time in which the broker's word counts
-runs      of each instance: from one state to the next
-pieces    runs, as far as they are known, cut at midnight
+lives     for each start of a broker, the time from its first record to its last
+told      changes in the broker's order; if its clock was set back, the time stands still until the clock has caught up
+points    changes and the ends of lives, in order; between two with consecutive numbers nothing is missing
+known     spans of time in which the state is known
+runs      for each instance, the time from one state to the next
+pieces    runs within known spans, cut at midnight
 ```
 """
 
@@ -26,24 +26,24 @@ from weft.pipeline.views.view import View
 DAY_MS: Final = 86_400_000
 AVAILABILITY: Final = table_of(
     "gold.availability",
-    "One day (UTC) of an instance of a service, as one broker had it: how long it was in which state. The parts add up "
-    "to the day, exactly. From the day on which it was registered to that on which it was removed, or until nothing is "
-    "known any more. A view over `silver.catalog` and `silver.events`, for `weft sql`: no files of its own.",
+    "One day (UTC) of an instance of a service, as one broker recorded it: how long it was in which state. The parts add up "
+    "to the day, exactly. There is a row for each day from the registration to the removal, or until the broker's records "
+    "end. A view over `silver.catalog` and `silver.events`, for `weft sql`; it has no files.",
     (
         Column("day", "date", "the day, UTC"),
-        Column("name", "string", "of the service"),
-        Column("instance", "string", "of its copies, which one"),
-        Column("broker", "string", "node of the broker that says so, 32 hex"),
-        Column("up_ms", "bigint", "it was active"),
-        Column("suspect_ms", "bigint", "a beat was missing"),
-        Column("down_ms", "bigint", "it was inactive, or removed"),
+        Column("name", "string", "name of the service"),
+        Column("instance", "string", "name of the instance"),
+        Column("broker", "string", "node of the broker, 32 hex"),
+        Column("up_ms", "bigint", "time in which it was active"),
+        Column("suspect_ms", "bigint", "time in which a beat was missing"),
+        Column("down_ms", "bigint", "time in which it was inactive or removed"),
         Column(
             "unknown_ms",
             "bigint",
-            "nobody knows: not registered yet, the broker was away, or a change of it is missing",
+            "unknown time: not registered yet, the broker was away, or a change of the instance is missing",
         ),
-        Column("transitions", "bigint", "how often it went from one of up, suspect, down to another"),
-        Column("longest_outage_ms", "bigint", "the longest time of that day that it was down without a break"),
+        Column("transitions", "bigint", "how often it changed between up, suspect and down"),
+        Column("longest_outage_ms", "bigint", "the longest time on that day in which it was down without a break"),
     ),
 )
 _SQL: Final = """

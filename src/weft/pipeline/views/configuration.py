@@ -1,16 +1,17 @@
 """The history of the configuration by key (PIP-052), and which writes nodes have applied.
 
-Numbers count, not clocks: a write is in force from the first instant at which its number or a later one was written. A
-root that was cut off may have continued writing; its writes beyond the first write of its successor are lost from then
-on, and the earlier values are in force again. So a write may be in force twice.
+The order of writes is that of their numbers, not of clocks: a write is in force from the first instant at which its
+number or a later one was written. A root that was cut off may have gone on writing. Its writes that its successor did not
+have are lost from the successor's first write on, and the earlier values are in force again. So a write may be in force
+twice.
 
 ```
-timed     every write, and from when its number was reached
-reigns    of each epoch, the first write
-lost      writes, and with which reign they were lost
-steps     of each key, the numbers at which its value may change
-winners   at each of them, the write that counts
-versions  from one winner to the next
+timed     every write, and the instant from which its number or a later one was written
+reigns    the first write of each epoch
+lost      writes that were lost, and the reign with which that happened
+steps     for each key, the numbers at which its value may change
+winners   for each step, the write that is in force
+versions  from one winner of a key to the next
 ```
 """
 
@@ -23,23 +24,28 @@ from weft.pipeline.views.view import View
 
 CONFIGURATION_HISTORY: Final = table_of(
     "gold.configuration_history",
-    "A value of a key of the configuration, and from when to when it was in force at the root; two rows where a root "
-    "that was cut off had written another one in between. A view over `silver.configuration` and `silver.events`, for "
-    "`weft sql`: no files of its own.",
+    "A value of a key of the configuration, and from when to when it was in force at the root. It has two rows if a root "
+    "that was cut off had written another value in between. A view over `silver.configuration` and `silver.events`, for "
+    "`weft sql`; it has no files.",
     (
-        Column("key", "string", "what was written: a path like /CONFIG/web/metric/cpu"),
-        Column("value", "string", 'as JSON, `{"$b": base64}` of what is none; null: deleted', optional=True),
-        Column("valid_from", "timestamp", "from when it was in force"),
-        Column("valid_to", "timestamp", "until when; null: it is", optional=True),
-        Column("epoch", "bigint", "under which root it was written"),
+        Column("key", "string", "key that was written: a path like /CONFIG/web/metric/cpu"),
+        Column(
+            "value",
+            "string",
+            'the value as JSON, `{"$b": base64}` if it is not valid JSON; null: deleted',
+            optional=True,
+        ),
+        Column("valid_from", "timestamp", "when it came into force"),
+        Column("valid_to", "timestamp", "when it ceased to be in force; null: it is still in force", optional=True),
+        Column("epoch", "bigint", "epoch of the root that wrote it"),
         Column("counter", "bigint", "number of the write"),
-        Column("number", "bigint", "both in one, as `weft config history` shows it"),
-        Column("by", "string", "who wanted it", optional=True),
-        Column("was_lost", "boolean", "it ended because its root was cut off when it wrote it"),
+        Column("number", "bigint", "epoch and counter in one, as `weft config history` shows it"),
+        Column("by", "string", "who asked for it", optional=True),
+        Column("was_lost", "boolean", "true: it ceased to be in force because its root was cut off when it wrote it"),
         Column(
             "nodes",
             "array<struct<node:string,first:timestamp,last:timestamp>>",
-            "who said to run a configuration in which it was in force: when for the first time, and when for the last",
+            "nodes that reported to run a configuration with it: when for the first time, and when for the last",
         ),
     ),
 )
@@ -69,7 +75,7 @@ timed AS (
         FROM winners
     ) WHERE place = 1 OR number IS DISTINCT FROM before
 )"""
-"""For each key, which write is in force from which number to which."""
+"""Common table expressions: for each key, which write is in force from which number to which."""
 _HISTORY: Final = """
 WITH @VERSIONS, said AS (
     SELECT node, number, min("at") AS first, max("at") AS last FROM {silver_events}

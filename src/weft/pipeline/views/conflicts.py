@@ -1,10 +1,10 @@
 """Conflicts between people, nodes or roots, and what was rejected.
 
-There are three kinds, as far as the lake has them. Store: conflicts that nodes report when they decide (STO-013); all
-nodes report each, it is listed once. Documents: two bodies under one number (GSP-011), of which the smaller hash
-counts, and conflicts that a node has shown to both parties (DOC-040). Configuration: writes of a root that was cut off,
-lost with its successor's first write (CFG-003). An operation of a document that a later one overrode is no conflict and
-is not listed; folding the document shows it.
+There are three kinds. Store: conflicts that nodes report when they decide them (STO-013); every node reports each, and it
+is listed once. Documents: two bodies under one number (GSP-011), of which the one with the smaller hash counts, and
+conflicts that a node has shown to both parties (DOC-040). Configuration: writes of a root that was cut off, which are
+lost with its successor's first write (CFG-003). An operation of a document that a later one overrides is not a conflict
+and is not listed; folding the document shows it.
 """
 
 from typing import Final
@@ -18,19 +18,22 @@ from weft.pipeline.views.view import View
 
 CONFLICTS: Final = table_of(
     "gold.conflicts",
-    "Something that was wanted and was not taken, because of something else: in the store, in a document, in the "
-    "configuration. A view over `silver.events`, `silver.configuration` and the operations on documents, for `weft sql`: "
-    "no files of its own.",
+    "A change that does not count because another one does: in the store, in a document, or in the configuration. A view "
+    "over `silver.events`, `silver.configuration` and the operations on documents, for `weft sql`; it has no files.",
     (
         Column("kind", "string", "`store`, `document` or `configuration`"),
-        Column("at", "timestamp", "when it was found; of the configuration: when the write was lost"),
-        Column("place", "string", "path of the entry; session and what in it; key"),
-        Column("reason", "string", "`concurrent`, `id-clash`, `tock-regression`; `fork`, `conflict`; `lost-write`"),
-        Column("kept", "string", "what counts: a change as JSON, the body of an operation, a value", optional=True),
-        Column("kept_by", "string", "whose that is: node, source, or who wrote it", optional=True),
+        Column("at", "timestamp", "when the conflict was found; for the configuration: when the write was lost"),
+        Column("place", "string", "store: path of the entry; document: session and part of it; configuration: key"),
+        Column(
+            "reason",
+            "string",
+            "store: `concurrent`, `id-clash` or `tock-regression`; document: `fork` or `conflict`; configuration: `lost-write`",
+        ),
+        Column("kept", "string", "what counts: a change as JSON, the body of an operation, or a value", optional=True),
+        Column("kept_by", "string", "who made it: node, source, or who asked for the write", optional=True),
         Column("lost", "string", "what does not count", optional=True),
-        Column("lost_by", "string", "whose that was", optional=True),
-        Column("told_by", "string", "which node told of it first; of writes: `root`"),
+        Column("lost_by", "string", "who made that", optional=True),
+        Column("told_by", "string", "the node that reported it first; for the configuration: `root`"),
     ),
 )
 _STORE: Final = """

@@ -1,4 +1,4 @@
-"""Documents, made from their operations (PIP-053)."""
+"""Views over the operations of documents (PIP-053)."""
 
 from typing import Final
 
@@ -9,40 +9,42 @@ from weft.pipeline.views.view import View
 
 DOCUMENT_OPERATIONS: Final = table_of(
     "gold.document_operations",
-    "An operation of a session that stands in its document, in the order in which all nodes fold: what lies behind a "
-    "number that has not come is not here (DOC-010). A view over `silver.documents`, for `weft sql`: no files of its own.",
+    "An operation that is part of the document of a session, in the order in which all nodes fold. Operations after a "
+    "missing number of their source are not here (DOC-010). A view over `silver.documents`, for `weft sql`; it has no files.",
     (
         Column("session", "string", "name of the session"),
         Column("place", "bigint", "place in the order of the session, from 1"),
         Column("source", "string", "who made it, 32 hex"),
-        Column("sequence", "bigint", "its number there"),
+        Column("sequence", "bigint", "its number at that source"),
         Column("eff", "double", "effective time, seconds since 1970"),
-        Column("at", "timestamp", "the same as a time; null: it said none"),
+        Column("at", "timestamp", "the same as a time; null: the operation has none"),
         Column("verb", "string", "what it does"),
-        Column("reference", "string", "what it is about"),
+        Column("reference", "string", "the part of the document"),
         Column("by", "string", "the operator", optional=True),
-        Column("inert_reason", "string", "why it changes nothing, if that is seen from itself alone", optional=True),
+        Column(
+            "inert_reason", "string", "why it has no effect, if that follows from the operation alone", optional=True
+        ),
         Column("received_at", "timestamp", "when a node received it, or made it"),
         Column("body", "string", "the operation, as text"),
     ),
 )
 DOCUMENT_SESSIONS: Final = table_of(
     "gold.document_sessions",
-    "A session: what the lake has of it. A view over `silver.documents`, for `weft sql`: no files of its own.",
+    "What the lake has of a session. A view over `silver.documents`, for `weft sql`; it has no files.",
     (
         Column("session", "string", "name of the session"),
         Column("schema", "string", "schema of its document", optional=True),
-        Column("operations", "bigint", "operations that stand in the document"),
-        Column("beyond", "bigint", "operations that lie behind a number that has not come"),
-        Column("sources", "bigint", "who has made operations: starts of nodes"),
-        Column("vector", "map<string,bigint>", "of each source, up to which number everything is here"),
-        Column("first_eff", "double", "effective time of the earliest, seconds since 1970", optional=True),
-        Column("last_eff", "double", "effective time of the latest", optional=True),
+        Column("operations", "bigint", "operations that are part of the document"),
+        Column("beyond", "bigint", "operations after a missing number of their source"),
+        Column("sources", "bigint", "how many sources (starts of nodes) have made operations"),
+        Column("vector", "map<string,bigint>", "for each source, the number up to which all operations are here"),
+        Column("first_eff", "double", "effective time of the earliest operation, seconds since 1970", optional=True),
+        Column("last_eff", "double", "effective time of the latest operation", optional=True),
         Column("last_received", "timestamp", "latest arrival"),
     ),
 )
 PREFIX: Final = "row_number() OVER (PARTITION BY session, source ORDER BY sequence) = sequence"
-"""Whether every earlier operation of the same source is in the lake too."""
+"""A condition: all earlier operations of the same source are in the lake too."""
 _OPERATIONS: Final = """
 SELECT session, row_number() OVER (PARTITION BY session ORDER BY eff, source, sequence) AS place, source, sequence, eff,
        CASE WHEN eff > 0 THEN to_timestamp(eff) END AS "at", verb, reference, "by", inert_reason, received_at,

@@ -1,6 +1,6 @@
-"""Folded tables, completed by the rows of silver after the last fold (PIP-045, PIP-050).
+"""The SELECTs of folded tables together with the rows of silver after the last fold (PIP-045, PIP-050).
 
-A row of samples without a batch is one that no batch has taken yet (PIP-102).
+Rows of samples whose batch is null are pending: no batch has taken them yet (PIP-102).
 """
 
 from typing import Final

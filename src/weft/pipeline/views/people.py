@@ -1,4 +1,4 @@
-"""Short views for people: values now and by the hour, and alerts; `SELECT *` of each fits 100 columns (MET-005)."""
+"""Short views for people: current values, values by the hour, and alerts. A row fits 100 columns (MET-005)."""
 
 from typing import Final
 
@@ -8,7 +8,7 @@ from weft.pipeline.schemas.silver import EVENTS, SERIES
 from weft.pipeline.schemas.table import table_of
 from weft.pipeline.views.view import View
 
-FORGOTTEN_H: Final = 24
+FORGOTTEN_H: Final = 24  # a series is not shown any more if it is older than the newest of its node by as much
 UNITS: Final[dict[tuple[str, str], str]] = {
     **{
         (detail, ""): "%"
@@ -46,7 +46,7 @@ UNITS: Final[dict[tuple[str, str], str]] = {
     ("PROC_FDS", ""): "{file}",
     ("PROC_STARTS", ""): "{start}",
 }
-"""Units of calculated values, by detail and the label `unit`: a test compares them with `weft metrics` (UCUM)."""
+"""Units of calculated values (UCUM), by detail and the label `unit`. A test compares them with `weft metrics`."""
 _UNIT: Final = (
     "CASE "
     + " ".join(
@@ -63,20 +63,22 @@ _NAMED: Final = f"""
 """  # noqa: S608  # made of our own text
 _NODE: Final = Column("node", "string", "name of the node")
 _METRIC: Final = Column("metric", "string", "name of the metric in the configuration")
-_OF: Final = Column("of", "string", "values of its labels, such as a disk or a process; the first 18 characters")
-_LABEL: Final = Column("unit", "string", "unit of the value (UCUM); empty where it is not known")
+_OF: Final = Column(
+    "of", "string", "what is measured, from parameter and labels, like a disk or a process; the first 18 characters"
+)
+_LABEL: Final = Column("unit", "string", "unit of the value (UCUM); empty if it is unknown")
 RECENT: Final = table_of(
     "gold.recent",
-    "What is measured now: the newest calculated value of each series, and how old it is. A series is left out as soon as "
-    f"its node has told others that are {FORGOTTEN_H} hours newer. A view over `gold.latest`, for `weft sql`: no files of "
-    "its own.",
+    "Current values: the newest calculated value of each series, and how old it is. A series is left out if its node has "
+    f"samples of other series that are {FORGOTTEN_H} hours newer. A view over `gold.latest`, for `weft sql`; it has no "
+    "files.",
     (
         _NODE,
         _METRIC,
         _OF,
         Column("value", "double", "the calculated value, rounded to three decimals", optional=True),
         _LABEL,
-        Column("at", "string", "month, day and time of it, UTC; the whole instant is in `gold.latest`"),
+        Column("at", "string", "month, day and time, UTC; the whole instant is in `gold.latest`"),
         Column("age", "string", "how old it is"),
     ),
 )
@@ -94,21 +96,21 @@ ORDER BY node, metric, of
 HOURLY: Final = table_of(
     "gold.hourly",
     "Each series by the hour: mean, percentile and greatest value, the newest hour first. A view over `gold.rollup_1h`, for "
-    "`weft sql`: no files of its own.",
+    "`weft sql`; it has no files.",
     (
-        Column("hour", "string", "month, day and time of its beginning, UTC"),
+        Column("hour", "string", "month, day and hour, UTC"),
         _NODE,
         _METRIC,
         _OF,
         Column("n", "bigint", "how many values"),
-        Column("mean", "double", "rounded, as all of these, to two decimals"),
+        Column("mean", "double", "mean value; rounded to two decimals, as `p95` and `max`"),
         Column(
             "p95",
             "double",
-            "nineteen of twenty values are not above it, to within 1 %; never beyond the greatest",
+            "95 % of the values are not above it, to within 1 %; never above `max`",
             optional=True,
         ),
-        Column("max", "double", "the greatest"),
+        Column("max", "double", "greatest value"),
         _LABEL,
     ),
 )
@@ -121,17 +123,17 @@ ORDER BY window_start DESC, node, metric, of
 """  # noqa: S608  # made of our own text
 ALERTS: Final = table_of(
     "gold.alerts",
-    "What has fired, the newest first, and until when. A view over `silver.events`, for `weft sql`: no files of its own.",
+    "Alerts that fired, the newest first, and until when. A view over `silver.events`, for `weft sql`; it has no files.",
     (
-        Column("since", "string", "month, day, hour and minute at which it was raised, UTC"),
-        Column("until", "string", "the same of its end", optional=True),
-        Column("severity", "string", "as its alert says"),
+        Column("since", "string", "when the alert was raised: month, day, hour and minute, UTC"),
+        Column("until", "string", "when it was cleared; null: not yet", optional=True),
+        Column("severity", "string", "severity of the alert"),
         _NODE,
         Column("alert", "string", "name of the alert"),
         _OF,
-        Column("value", "double", "with which it was raised"),
-        Column("condition", "string", "which was true"),
-        Column("says", "string", "the text of the alert; its first 22 characters"),
+        Column("value", "double", "value with which it was raised"),
+        Column("condition", "string", "condition that was true"),
+        Column("says", "string", "text of the alert, its first 22 characters"),
     ),
 )
 _ALERTS: Final = """

@@ -1,13 +1,13 @@
 """Roll-ups between an import and the next fold: days of datasets are computed anew from all their values (PIP-099).
 
-As `weft.pipeline.fold.Recomputed`, for DuckDB. The view of a roll-up uses these in place of its folded rows and values,
-if the log shows values of a dataset after the mark.
+The same as `weft.pipeline.fold.Recomputed`, for DuckDB. If the log shows values of a dataset after the mark, the view of a
+roll-up reads these instead of its folded rows and values.
 """
 
 from typing import Final
 
 ANY: Final = "dataset IS NOT NULL AND batch > {mark}"
-"""A condition on Delta's log: files of values."""
+"""A condition on Delta's log: files with values of datasets that are not folded yet."""
 _FOLDED: Final = """(
     WITH days AS (
         SELECT DISTINCT node, series, date_trunc('day', "at") AS day FROM {values} WHERE batch > {mark} AND dataset IS NOT NULL
@@ -28,6 +28,6 @@ _VALUES: Final = """(
 
 
 def sources(folded: str, values: str, mark: int) -> tuple[str, str]:
-    """The replacements for a roll-up's own rows and for the values; the batch of these values marks them as fresh."""
+    """What to read instead of a roll-up's rows, and instead of the values. These values get a batch after the mark."""
     names = {"folded": folded, "values": values, "mark": mark}
     return _FOLDED.format(**names), _VALUES.format(**names)

@@ -1,4 +1,4 @@
-"""The pipeline's reports about itself: one row per driver, and refused rows by reason (section 4.1)."""
+"""The pipeline's reports about itself: one row per driver, and refused rows by reason."""
 
 from typing import Final
 
@@ -10,22 +10,24 @@ from weft.pipeline.views.view import View
 
 RUNS: Final = table_of(
     "meta.runs",
-    "A driver, from its first batch to its last: what it did, and how fresh its tables were. Batches of before it was "
-    "noted whose they are, are one row without a number. A view over `meta.progress`, for `weft sql`: no files of its own.",
+    "One driver, from its first batch to its last: what it did, and how fresh its tables were. Batches from before drivers "
+    "were recorded are one row without a number. A view over `meta.progress`, for `weft sql`; it has no files.",
     (
-        Column("run", "bigint", "the epoch of its lease", optional=True),
-        Column("version", "string", "of the program", optional=True),
-        Column("jobs", "array<string>", "streams that it had batches of"),
+        Column("run", "bigint", "the driver, by the epoch of its lease", optional=True),
+        Column("version", "string", "version of the program", optional=True),
+        Column("jobs", "array<string>", "streams of its batches"),
         Column("first_at", "timestamp", "end of its first batch"),
         Column("last_at", "timestamp", "end of its last batch"),
-        Column("batches", "bigint", "of all jobs"),
-        Column("rows_in", "bigint", "rows of the segments"),
+        Column("batches", "bigint", "how many batches, of all jobs"),
+        Column("rows_in", "bigint", "rows in its segments"),
         Column("rows_silver", "bigint", "rows that silver took"),
-        Column("rows_duplicate", "bigint", "rows that were there already"),
-        Column("rows_quarantine", "bigint", "rows that silver refused, less those that a retry took back"),
-        Column("seconds", "double", "of all batches together"),
-        Column("freshness_p50_ms", "double", "from the newest arrival in a batch to its commit", optional=True),
-        Column("freshness_p95_ms", "double", "the same, of the slowest of twenty", optional=True),
+        Column("rows_duplicate", "bigint", "rows that repeated a number"),
+        Column("rows_quarantine", "bigint", "rows that silver refused, minus rows that were released later"),
+        Column("seconds", "double", "how long all batches together took"),
+        Column(
+            "freshness_p50_ms", "double", "median time from the newest arrival in a batch to its commit", optional=True
+        ),
+        Column("freshness_p95_ms", "double", "the same time, which 95 % of the batches did not exceed", optional=True),
     ),
 )
 _RUNS: Final = """
@@ -38,16 +40,15 @@ FROM {meta_progress} GROUP BY run
 """
 QUALITY: Final = table_of(
     "meta.quality",
-    "Rows in quarantine, by stream, batch and reason. A view over the tables of quarantine, for `weft sql`: no files of "
-    "its own.",
+    "Rows in quarantine, by stream, batch and reason. A view over the tables of quarantine, for `weft sql`; it has no files.",
     (
-        Column("stream", "string", "whose rows"),
+        Column("stream", "string", "name of the stream"),
         Column("batch", "bigint", "micro-batch that refused them"),
-        Column("reason", "string", "why (PIP-031)"),
-        Column("rows", "bigint", "how many"),
-        Column("origins", "bigint", "of how many origins"),
-        Column("first_received", "timestamp", "arrival of the first", optional=True),
-        Column("last_received", "timestamp", "arrival of the last", optional=True),
+        Column("reason", "string", "why they were refused (PIP-031)"),
+        Column("rows", "bigint", "how many rows"),
+        Column("origins", "bigint", "how many origins they have"),
+        Column("first_received", "timestamp", "when the first of them arrived", optional=True),
+        Column("last_received", "timestamp", "when the last of them arrived", optional=True),
     ),
 )
 QUARANTINES: Final[tuple[Table, ...]] = (

@@ -1,12 +1,12 @@
 """Sketches: the distribution of values to within 1 %, in a form that can be added (PIP-047); and macros for DuckDB.
 
-A value `v > 0` counts in the bucket `ceil(ln v / ln g)` with g = 1.01 / 0.99; a negative one in the bucket of its
-magnitude, on a side of its own; what is below 1e-9 in either direction counts as zero. The estimate of a bucket, `2 g^i
-/ (g + 1)`, is at most 1 % off any value in it. Merging only adds counts, so order and grouping do not matter, and a
-merged sketch equals a recomputed one exactly.
+A value `v > 0` is counted in the bucket with index `ceil(ln v / ln g)`, where g = 1.01 / 0.99. A negative value is counted
+by its magnitude, in buckets of a second side. A value whose magnitude is below 1e-9 counts as zero. The estimate of bucket
+i, `2 g^i / (g + 1)`, is at most 1 % off any value in it. Merging only adds counts, so order and grouping do not matter,
+and a merged sketch is exactly the sketch of all values.
 
-A side has at most 2,048 buckets, which is sixteen powers of ten; beyond, those of least magnitude are joined and
-`collapsed` says so.
+A side has at most 2,048 buckets, which span nearly eighteen powers of ten. If there are more, those of least magnitude are
+merged into one, and `collapsed` is true.
 """
 
 from typing import Final
@@ -14,7 +14,7 @@ from typing import Final
 GAMMA: Final = 1.01 / 0.99
 LN_GAMMA: Final = 0.020000666706669435
 """Natural logarithm of `GAMMA`, as a literal, so that every engine divides by the same number."""
-SHARE: Final = 2.0 / (GAMMA + 1.0)
+SHARE: Final = 2.0 / (GAMMA + 1.0)  # the estimate of a bucket is this share of its upper end
 ZERO_BELOW: Final = 1e-9
 VALUE_MAX: Final = 1e308  # larger values, including infinity, count as this, so that the index fits every integer type
 BUCKETS_MAX: Final = 2_048
@@ -66,4 +66,6 @@ MACROS: Final = (
         ELSE {{'zero': 0, 'positive': [], 'negative': [{{'index': {_INDEX}, 'count': 1}}], 'collapsed': false}}::{_SKETCH}
         END""",
 )
-"""For `CREATE MACRO`, `sketch_quantile(sketch, q)`, `percentile(sketch, q, min, max)` which leaves neither, `sketch_merge(list of sketches)`, `sketch_of(value)`."""
+"""For `CREATE MACRO`: `sketch_quantile(sketch, q)`; `percentile(sketch, q, min, max)`, the quantile within these bounds;
+`sketch_merge(list of sketches)`; `sketch_of(value)`.
+"""

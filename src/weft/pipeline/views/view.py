@@ -9,12 +9,9 @@ class View(NamedTuple):
     """One view: its columns, and the SQL that makes them."""
 
     table: Table
-    """The name for queries, and the columns it promises."""
+    """Its name in queries, and its columns."""
     over: tuple[Table, ...]
-    """The tables it is made from.
-
-    It can be queried once the first of them exists; others count as empty until they exist.
-    """
+    """The tables from which it is computed. The first of them must exist; the others count as empty until they do."""
     sql: str
     """A SELECT in which `{silver_store}` stands for the rows of `silver.store`."""
 
