@@ -13,9 +13,9 @@ from weft.lake.schemas import SEGMENTS, VERSION
 PAGE = Path(__file__).parents[2] / "docs" / "segments.md"
 HEAD = f"""# Segments
 
-What the recorder writes, for whoever reads it without Weft: Parquet files (zstd, plain types, no Arrow schema) and
-one line of JSON each. This page is generated from `weft.lake`; version {VERSION} of the schemas. Besides the columns below a
-file says where its rows stand: `drain`, `segment` and `row`, as bronze does; so it becomes a file of that table as it is.
+What the recorder writes, for programs that read it without Weft: Parquet files (zstd, plain types, no Arrow schema), each with a
+manifest of one line of JSON. This page is generated from `weft.lake`; version {VERSION} of the schemas. Besides the columns below, a
+file has the place of each row in `drain`, `segment` and `row`, as bronze has; so a segment can become a file of bronze as it is.
 
 ## Where they lie
 
@@ -28,9 +28,9 @@ file says where its rows stand: `drain`, `segment` and `row`, as bronze does; so
 `format` 1, `stream`, `schema` (version), `drain`, `number`, `rows`, `bytes` and `sha256` of the Parquet file,
 `first_received` and `last_received` (ns, null without rows), `lsn` `[first, last]` in the drain's journal, `ranges`
 `[[origin, era or null, [[first, last], …]], …]` of what was received, `lost` `[[origin, era, first, last, why], …]`
-(`era-end`: the era ended at this number, nothing was lost), `prior`. A stub of deleted rows has all of that, and
-`gone` true and `was`, the digest of the manifest that it replaced. One whose rows were given up has `was`, too, and
-`skipped`, why: what it held is lost.
+(`era-end`: the era ended at this number, nothing was lost), `prior`. If the rows were deleted, a stub replaces the manifest: it has the
+same fields, `gone` true, and `was`, the digest of the manifest that it replaces. If an operator gave up the rows, it has `was` and
+`skipped`, the reason; the numbers of the segment then count as lost.
 
 ## From Spark
 
@@ -44,7 +44,7 @@ No jar and no call to Weft: install `weft[lake]` where driver and executors run.
 ## Logs of other systems
 
 `weft lake import` reads sample logs, plain, gzip or zstd, and writes segments as the recorder does, under a drain of
-the dataset's own. From there on they are ordinary samples. Formats: `dcamp` (`.dcamp-data`); `csv`, with
+the dataset's own. From then on they are ordinary samples. Formats: `dcamp` (`.dcamp-data`); `csv`, with
 `--map at=time,value=temp,source=host` or `--wide time`, and `--tz` for stamps without a zone; `openmetrics`, also
 Prometheus' text, with `--at` for lines without a time; `auto` looks at the first line.
 
@@ -62,11 +62,11 @@ leaf.dcamp-data: dcamp, 3 lines, 0 samples new, 2 held already, 0 changed
   no samples: 1 heartbeats
 ```
 
-A sample's origin is its dataset and source (`node` in the tables), its era the file's name and first line, its sequence
-the number among its source's lines. So a file that has grown, or was packed since, brings only what is new; a line that
-says something else now goes in again and ends in quarantine as `changed`. A line that cannot be read is kept with its
-reason. To begin again, choose another dataset. A sample that stands in several files, or twice in one, is so many rows here,
-and one in silver; how, and how values are calculated across files, and the way back, stands in [import.md](import.md).
+The origin of a sample is made from dataset and source (`node` in the tables), its era from the file's name and first line; its
+sequence is the number among the lines of its source. So if a file has grown, or was packed since, only new lines are imported. A
+line that was changed is imported again, and goes to quarantine as `changed`. A line that cannot be read is kept with the reason. To
+begin anew, choose another dataset. A sample that is in several files, or twice in one, has several rows here and one in silver.
+[import.md](import.md) says how that is done, how values are calculated across files, and how to export.
 """
 
 

@@ -155,7 +155,7 @@ def test_rules_and_returns_of_another_stream_and_what_stays(spark: SparkSession,
     assert [1, 2] == [number for (number,) in plot.rows("silver.events", "sequence")]
     verdict = Check(plot.lake, deep=True).run()
     assert ("equal", []) == (verdict.state, verdict.differences)
-    with pytest.raises(UserError, match="which stay"):
+    with pytest.raises(UserError, match="keeps them"):
         look(plot.work, "changed")
     plot.work.checkpoint.save(plot.work.last_number + 1, plot.work.checkpoint.coverage(plot.work.last_number))
     with pytest.raises(UserError, match="not done yet"):
