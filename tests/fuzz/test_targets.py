@@ -18,7 +18,7 @@ from weft.cores.document.fold.folding import Fold
 from weft.cores.topology.core import Topology
 from weft.lake.importing import delimited
 from weft.node import census
-from weft.node.channels import CHANNELS, _unheard
+from weft.node.channels import CHANNELS, _never_received
 from weft.wire import carried, clients, discovery, journal, replication, samples
 from weft.wire.catalog import beacon, commands
 from weft.wire.document import endpoints, frames
@@ -102,7 +102,7 @@ def test_every_reader_of_the_wire_and_of_every_channel_is_called_by_a_target(rea
     calls = set().union(*reached.values())
     names = [".".join(path.relative_to(WIRE.parent).with_suffix("").parts) for path in sorted(WIRE.rglob("*.py"))]
     wanted = [reader for name in names for reader in readers(importlib.import_module(f"weft.{name}"))]
-    wanted += [channel.decode for channel in CHANNELS.values() if channel.decode is not _unheard]
+    wanted += [channel.decode for channel in CHANNELS.values() if channel.decode is not _never_received]
     assert 60 < len(wanted)
     assert [] == [place for reader in wanted if (place := place_of(reader)) not in calls]
 

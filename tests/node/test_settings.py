@@ -141,7 +141,7 @@ def test_a_store_that_cannot_be_is_refused_in_words() -> None:
         assert part in text
     assert "E03 store.broker" in refused(GOOD | {"store": {"dialects": ["moat"]}})
     assert "E03 store.broker" in refused(GOOD | {"store": {"mesh": False}})
-    assert "say node.host" in refused(GOOD | {"store": {"peers": ["10.0.0.7:27500"]}})
+    assert "set node.host" in refused(GOOD | {"store": {"peers": ["10.0.0.7:27500"]}})
     assert "E04 [store]" in refused(GOOD | {"store": {"dialects": ["serf"]}})
 
 

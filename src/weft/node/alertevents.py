@@ -22,22 +22,22 @@ ALERTS: Final[dict[type, Event]] = {
     measurement.AlertRaised: Event(
         "alert.raised",
         "warning",
-        "A condition of `[alert.…]` has held for its span at one series of this node.",
+        "The condition of an `[alert.…]` has held for its time in one series of this node.",
         "See `text`; weft alerts shows what fires.",
     ),
     measurement.AlertCleared: Event(
-        "alert.cleared", "info", "It holds no longer, or can no longer be judged: `why`.", "Nothing."
+        "alert.cleared", "info", "The condition holds no longer, or can no longer be judged: `why`.", "Nothing."
     ),
     alerts.AlertNotSent: Event(
         "alert.not-sent",
         "warning",
-        "Somebody outside could not be told of an alert; it waits for the next try, or is given up (`is_given_up`).",
+        "A webhook, mail or command failed. The alert is sent again later, or given up (`is_given_up`).",
         "See `why`, and [notify] in the root's file. weft alerts shows what waits.",
     ),
     measurement.AlertsFiring: Event(
         "alert.firing",
         "info",
-        "All that fires on this node, told to a new root and after the journal had no room.",
+        "All alerts that fire on this node: sent to a new root, and when the journal has room again.",
         "Nothing.",
     ),
 }
@@ -46,14 +46,14 @@ EXPORTS: Final[dict[type, Event]] = {
     export.ExportFailing: Event(
         "export.failing",
         "warning",
-        "A receiver of `[export.…]` takes no samples, which wait in the journal, or has refused some for good.",
+        "A receiver of `[export.…]` takes no samples: they wait in the journal. Or it has refused some finally.",
         "See `why`, and [export] in the node's file.",
     ),
-    export.ExportBack: Event("export.back", "info", "It takes samples again.", "Nothing."),
+    export.ExportBack: Event("export.back", "info", "The receiver takes samples again.", "Nothing."),
     export.ExportGaveUp: Event(
         "export.gave-up",
         "error",
-        "A receiver was away for so long that the journal needed the room; these records it will not get.",
-        "Nothing brings them back there; the lake has them. More [journal] megabytes last longer.",
+        "A receiver was away for so long that the journal needed the room: it will not get these records.",
+        "The lake has them. With more [journal] megabytes a receiver may be away for longer.",
     ),
 }

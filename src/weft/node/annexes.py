@@ -1,7 +1,7 @@
 """Annexes: protocols that are installed beside Weft, each with a core, channels, orders, a command and a page (HSE-007).
 
-A node runs an annex if its file has a table of that name. Weft names no annex and imports none but through its entry point
-(`installed.py`); an annex imports what docs/annex.md lists. Begin with `Annex`.
+A node runs an annex if its file has a table of that name. Weft imports an annex only through its entry point
+(`installed.py`); an annex may import what docs/annex.md lists. Begin with `Annex`.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -20,9 +20,10 @@ from weft.node.settings import BUDGET_WEIGHTS, NodeSettings
 from weft.node.start import Start
 from weft.node.wires import Wire
 
-HOWS: Final = (BINDS, DIALS, CALLS, ADDS)
-"""The ways in which an annex's sockets can be opened."""
+WAYS: Final = (BINDS, DIALS, CALLS, ADDS)
+"""How an annex's sockets may be opened."""
 KINDS: Final = ("stream", "publish")
+"""Which kinds of channels an annex may have."""
 
 
 class Annex(NamedTuple):
@@ -35,7 +36,7 @@ class Annex(NamedTuple):
     settings: type[msgspec.Struct]
     """The type of its table. A field `port` is the first port of its bound channels; 0: they are not bound."""
     make: Callable[[Any, Start], Core]
-    """Makes its core from these settings."""
+    """Makes its core from its table and the start of the node."""
     channels: Mapping[str, Channel] = {}
     wires: Sequence[Wire] = ()
     """Wires from other cores' events to its orders, and back; they come after all rows of Weft."""
@@ -54,7 +55,7 @@ def admit(name: str) -> Annex:
     if faults:
         raise UserError("bad-annex", f"the annex {name} cannot be used: {'; '.join(faults)}", installed.MEND)
     CHANNELS.update(annex.channels)
-    return annex  # type: ignore[no-any-return]  # looked at above
+    return annex  # type: ignore[no-any-return]  # its type is checked above
 
 
 def admitted(settings: NodeSettings) -> dict[str, Annex]:
@@ -63,7 +64,7 @@ def admitted(settings: NodeSettings) -> dict[str, Annex]:
 
 
 def _faults(name: str, annex: Annex) -> Iterator[str]:
-    """Errors in an annex that could disturb the other protocols of a node."""
+    """What is wrong with an annex, as far as it could disturb the other protocols of a node."""
     if annex.name != name or not is_plain_name(name):
         yield f"it calls itself {annex.name!r}"
     if name in BUDGET_WEIGHTS:
@@ -79,7 +80,7 @@ def _faults_of_channel(name: str, channel: str, row: Channel) -> Iterator[str]:
     rules = (
         (_is_own(name, channel) and row.core == name, "is not its own"),
         (CHANNELS.get(channel, row) == row, "is there already"),
-        (row.kind in KINDS and row.how in HOWS, f"is none of {', '.join(KINDS)} that {', '.join(HOWS)}"),
+        (row.kind in KINDS and row.how in WAYS, f"is none of {', '.join(KINDS)} that {', '.join(WAYS)}"),
         (row.block == (name if row.how == BINDS else ""), f"has the block {row.block!r}"),
         (row.verb in VERBS, f"has the verb {row.verb!r}, which no role has"),
     )

@@ -1,6 +1,7 @@
-"""Which cores a node runs, made from its settings: the same for the shell and for the simulator.
+"""Makes the cores of a node from its settings, for the shell and the simulator alike.
 
-The large cores that most nodes do not run are imported by those who do: a sensor starts a tenth faster, and is smaller.
+Large cores that most nodes do not run are imported only where they are made: so a sensor starts a tenth faster, and needs
+less memory.
 """
 
 from collections.abc import Callable
@@ -42,7 +43,10 @@ from weft.wire.store.pack import pack
 
 
 def _place(settings: NodeSettings) -> str:
-    """The node's place: root if elected or by its file (the core's journal says whether it leads), else as placed."""
+    """The node's place: root by its file or by election (whether it leads, topology's journal says), else as its file says.
+
+    A node that an election has made root, and that is so no longer, has no place of its own: AUTO.
+    """
     if "root" in (settings.level, settings.place):
         return "root"
     return AUTO if settings.role.level else settings.place
@@ -314,10 +318,9 @@ def build_node(  # tidy: a node needs all of these; most callers name four
 ) -> Node:
     """The node that these settings describe.
 
-    `seed` makes its random numbers, a separate series for each purpose (SIM-005).
-
-    `secret` belongs to the machine and is kept between starts; values hashed with it can be compared but not guessed.
-    `rare`: rare branches that the cores take in the simulator (SIM-009).
+    `node`: its UUID. `era`: the number of this start. `seed`: its random numbers are made from this, a separate series for
+    each purpose (SIM-005). `secret`: a key of the machine, kept between starts; values hashed with it can be compared but
+    not guessed. `rare`: rare branches that the cores take in the simulator (SIM-009).
     """
     start = Start(settings, node, era, seed, secret)
     start.rare = rare
@@ -340,7 +343,7 @@ def build_node(  # tidy: a node needs all of these; most callers name four
 
 
 def _join(cores: dict[str, Core]) -> None:
-    """Records from a child pass the `in` chain before the carrier keeps them, in the same write (CHN-033)."""
+    """Let the carrier pass a child's records through the `in` chain before it keeps them, in one write (CHN-033)."""
     carrier, chains = cores.get("carrier"), cores.get("chains")
     if isinstance(carrier, Carrier) and isinstance(chains, Chains):
         carrier.screen = chains.screen

@@ -1,8 +1,8 @@
 """Decides who may send what on a closed fabric; only this module uses the table of roles and verbs (SEC-012, SEC-026).
 
-The shell states whose key a message came with (`Source.proved`). Before a core gets the message, `Authority.judge`
-checks that a role of that node has the verb, and that the node, the name and the origins in the message are its own.
-Cores know nothing of this. Without an `Authority` the fabric is open, and everybody may send everything.
+The shell says whose key a message came with (`Source.proved`). Before a core gets the message, `Authority.judge` checks
+that a role of that node has the verb, and that the node, the name and the origins in the message are its own. Cores know
+nothing of this. Without an `Authority` the fabric is open: everybody may send everything.
 """
 
 import contextlib
@@ -59,8 +59,8 @@ QUERIES: Final[Mapping[bytes, str]] = {b"dbp.logs": "log", b"dbp.tap": "tap", b"
 
 
 def _of_control(message: Any) -> str:
-    said = message.message if isinstance(message, Asked) else message
-    return COMMANDS[said.command] if isinstance(said, Control) else "join"
+    inner = message.message if isinstance(message, Asked) else message
+    return COMMANDS[inner.command] if isinstance(inner, Control) else "join"
 
 
 def _of_catalog(message: catalog.Message) -> str:
@@ -106,12 +106,12 @@ VERB_OF: Final[Mapping[str, Callable[[Any], str]]] = {
     "clients": _is("chain"),
     "document": _is("document"),
 }
-"""The verb of a message, by its channel. On other channels, messages from nodes with a key are refused."""
+"""The function that gives the verb of a message, by channel. On other channels messages with a key are refused."""
 UNPROVED: Final = frozenset(
     {
         "enrol",  # a joining machine proves a new key, and a token
-        "beacon",  # only a hint, with a MAC of its own (BEA-007)
-        "catalog-beats",  # a hint
+        "beacon",  # only a hint where a node may be; it has a MAC of its own (BEA-007)
+        "catalog-beats",  # only a hint that an instance is alive
         "clients",  # through the socket in the state directory, which only this user can open
         "doc-clients",  # as above
         "catalog",  # as above, or over loopback: a foreign protocol
@@ -120,7 +120,7 @@ UNPROVED: Final = frozenset(
         "catalog-bridge-dial",
         "catalog-relay",  # calling a service needs no permission
         "catalog-call",
-        "catalog-monitor",  # copies of messages of whoever is registered at that address
+        "catalog-monitor",  # copies of messages, made by the service that is registered at that address
         "catalog-values",  # what services on loopback publish
         "catalog-probe",
         "clone-serve",  # a foreign protocol, on loopback only
@@ -139,22 +139,22 @@ OF_NODES: Final = frozenset({"weft.metric", "weft.event", "weft.log", "weft.mess
 """Record types whose origin is one start of a node."""
 
 
-NUMBER_MAX: Final = (1 << 63) - 1  # the highest bit of a number is never set
+NUMBER_MAX: Final = (1 << 63) - 1  # the largest configuration number: 63 bits
 
 
-class _Told(msgspec.Struct, frozen=True):
+class _Named(msgspec.Struct, frozen=True):
     """What an assignment says of the nodes that it names."""
 
     nodes: dict[str, Hex] = {}
-    """Who stands at an endpoint."""
+    """The UUID of the node at each endpoint."""
     keys: dict[Hex, Annotated[str, Meta(max_length=BINDING_BYTES_MAX)]] = {}
-    """Bindings, as they stand in the sender's configuration."""
+    """Bindings by UUID, as they are in the sender's configuration."""
     number: Annotated[int, Meta(ge=0, le=NUMBER_MAX)] = 0
-    """Of that configuration."""
+    """The number of that configuration."""
 
 
 class Claim(NamedTuple):
-    """The identity that a message claims. None or empty: it claims none."""
+    """The identity that a message claims for its sender. None or empty: it claims none."""
 
     uuid: bytes | None = None
     name: str = ""
@@ -164,68 +164,70 @@ class Claim(NamedTuple):
     """The name of a service that it registers."""
 
 
-class _Named(msgspec.Struct):
+class _Registration(msgspec.Struct):
     name: Annotated[str, Meta(max_length=255)] = ""
 
 
-_named: Final = msgspec.json.Decoder(_Named)
+_registration: Final = msgspec.json.Decoder(_Registration)
 
 
-def _claim_of_registration(said: catalog.Message) -> Claim:
-    if said.command not in (catalog.REGISTRATION, catalog.UPDATE) or not said.body:
+def _claim_of_registration(message: catalog.Message) -> Claim:
+    if message.command not in (catalog.REGISTRATION, catalog.UPDATE) or not message.body:
         return Claim()
     try:
-        return Claim(registers=_named.decode(said.body[0]).name)
+        return Claim(registers=_registration.decode(message.body[0]).name)
     except UNREADABLE:
         return Claim()  # the core reports what is wrong with it
 
 
-def _claim_of_control(said: Control) -> Claim:
-    name = said.properties.get("name", "")
-    is_own = said.command != "assignment"  # it names the nodes that it assigns
-    return Claim(said.uuid, name if isinstance(name, str) else "") if is_own else Claim()
+def _claim_of_control(message: Control) -> Claim:
+    name = message.properties.get("name", "")
+    is_about_sender = message.command != "assignment"  # an assignment names other nodes
+    return Claim(message.uuid, name if isinstance(name, str) else "") if is_about_sender else Claim()
 
 
 CLAIMS: Final[Mapping[type, Callable[[Any], Claim]]] = {
-    hop.Hello: lambda said: Claim(said.id, said.name),
-    hop.Hop: lambda said: Claim(items=said.m),
-    Announcement: lambda said: Claim(said.uuid),
+    hop.Hello: lambda message: Claim(message.id, message.name),
+    hop.Hop: lambda message: Claim(items=message.m),
+    Announcement: lambda message: Claim(message.uuid),
     Control: _claim_of_control,
-    mesh.Hello: lambda said: Claim(name=said.node),
+    mesh.Hello: lambda message: Claim(name=message.node),
     catalog.Message: _claim_of_registration,
 }
 
 
 class Authority:
-    """The known nodes, their addresses, and what each may send. `trust` comes from enrolment.
+    """The known nodes, their addresses, and what each may send. `trust`: what enrolment told at the start.
 
     Once the configuration has bindings, only nodes with a binding count. Of two bindings of one node the one that ends
-    later is in force: after a long absence a node joins again, and then its stored configuration is older than the
-    binding it got on joining.
+    later is in force: a node that joins again after a long absence has an old configuration, and a newer binding from
+    joining.
 
-    A node that was away may know no key of today of any parent that it could have, and only a parent would tell it. So an
-    assignment of a collector says the bindings of the nodes that it names; they count until the node's own
-    configuration is as new as the one that they are from (SEC-013).
+    While a node was away, all its possible parents may have changed their keys. It would learn the new keys from a parent,
+    but can no longer reach one. So a collector's assignment carries the bindings of the nodes that it names. They count
+    until the node's own configuration is as new as the one from which they were taken (SEC-013).
     """
 
     def __init__(self, trust: Trust) -> None:
         self.table = trust.table()
-        self._told = {bytes.fromhex(uuid): binding for uuid, binding in trust.bindings.items()}
+        self._trusted = {bytes.fromhex(uuid): binding for uuid, binding in trust.bindings.items()}
+        """Bindings from joining, before the configuration has any."""
         self.places: dict[str, bytes] = {endpoint: bytes.fromhex(uuid) for endpoint, uuid in trust.places.items()}
-        """Who stands at an endpoint, as far as it was said; a lie leads to a handshake that fails, and to nobody else."""
+        """The node at each endpoint, as others said. A false entry does no harm: the handshake with its key fails."""
         self._bindings: dict[bytes, Binding] = {}
         self._has_bindings = False
         self._number = 0
         self._assigned: dict[bytes, Binding] = {}
+        """Bindings from the last assignment, and, next, the number of the configuration they are from."""
         self._assigned_number = 0
         self.has_changed: Callable[[], None] = lambda: None
         """Called when an assignment has changed the table."""
         self._atlas = Atlas()
 
     def learn(self, pairs: tuple[tuple[str, bytes | None], ...], number: int = 0) -> None:
-        """Apply changes of the configuration, whose number is that now: bindings, and addresses of nodes.
+        """Apply changes of the configuration, now at `number`: bindings, and addresses of nodes.
 
-        An unreadable binding counts as none: its node then has no key.
+        An unreadable binding counts as none, so its node has no key.
         """
         self._number = number
         is_changed = bool(self._assigned) and number >= self._assigned_number
@@ -243,14 +245,14 @@ class Authority:
             self.note(self._atlas.root.endpoint, self._atlas.root.node)
 
     def _make_table(self) -> None:
-        known = self._bindings if self._has_bindings else self._told
+        known = self._bindings if self._has_bindings else self._trusted
         self.table = KeyTable.of(
             ({uuid: self._later(uuid, each) for uuid, each in known.items()} | self._assigned).items()
         )
 
     def _later(self, uuid: bytes, binding: Binding) -> Binding:
-        told = self._told.get(uuid)
-        return told if told is not None and binding.until and told.until > binding.until else binding
+        trusted = self._trusted.get(uuid)
+        return trusted if trusted is not None and binding.until and trusted.until > binding.until else binding
 
     def _bind(self, uuid: bytes, value: bytes | None) -> None:
         self._bindings.pop(uuid, None)
@@ -287,39 +289,39 @@ class Authority:
     def hear(self, source: Source, message: Any) -> None:
         """Note the endpoint that a message states for a node; PeerError if its sender may not state it."""
         self.judge(source, message)
-        said = message.message if isinstance(message, Asked) else message
-        if isinstance(said, Beacon) and said.port:
-            self.note(endpoint_of(source.peer.decode("ascii", "replace"), said.port), said.node)
-        elif isinstance(said, Announcement | Control):
-            self._note_places(source, said)
+        inner = message.message if isinstance(message, Asked) else message
+        if isinstance(inner, Beacon) and inner.port:
+            self.note(endpoint_of(source.peer.decode("ascii", "replace"), inner.port), inner.node)
+        elif isinstance(inner, Announcement | Control):
+            self._note_places(source, inner)
 
-    def _note_places(self, source: Source, said: Announcement | Control) -> None:
-        if not isinstance(said, Control) or said.command != "assignment":
-            self.note(said.endpoint, said.uuid)
+    def _note_places(self, source: Source, message: Announcement | Control) -> None:
+        if not isinstance(message, Control) or message.command != "assignment":
+            self.note(message.endpoint, message.uuid)
             return
         try:
-            told = msgspec.convert(said.properties, _Told)
+            named = msgspec.convert(message.properties, _Named)
         except msgspec.ValidationError:
             return  # the core refuses it
-        for endpoint, uuid in told.nodes.items():
+        for endpoint, uuid in named.nodes.items():
             self.note(endpoint, bytes.fromhex(uuid))
-        if told.number > self._number and source.proved is not None and self.may(source.proved, "serve"):
-            self._take_keys(told)
+        if named.number > self._number and source.proved is not None and self.may(source.proved, "serve"):
+            self._take_keys(named)
 
-    def _take_keys(self, told: _Told) -> None:
-        """Believe the bindings of an assignment, in place of all that another one has said; a bad one is left out."""
+    def _take_keys(self, named: _Named) -> None:
+        """Use the bindings of an assignment, in place of those of an earlier one; an unreadable one is left out."""
         found: dict[bytes, Binding] = {}
-        for uuid, text in told.keys.items():
+        for uuid, text in named.keys.items():
             with contextlib.suppress(PeerError):
                 found[bytes.fromhex(uuid)] = decode_binding(text.encode())
-        self._assigned, self._assigned_number, before = found, told.number, self.table
+        self._assigned, self._assigned_number, before = found, named.number, self.table
         self._make_table()
         if self.table != before:
             self.has_changed()
 
     def told_of(self, nodes: Iterable[bytes]) -> dict[str, Any]:
-        """What an assignment says of the keys of these nodes: their bindings, and the number of the configuration."""
-        known = self._bindings if self._has_bindings else self._told
+        """What an assignment of this node says of these nodes' keys: bindings, and the number of the configuration."""
+        known = self._bindings if self._has_bindings else self._trusted
         return {
             "keys": {uuid.hex(): encode_binding(known[uuid]).decode() for uuid in nodes if uuid in known},
             "number": self._number,
@@ -338,10 +340,10 @@ class Authority:
         verb = verb_of(message)
         if not may(holder.roles, verb):
             raise PeerError(DENIED, f"{holder.name} may not {verb}")
-        said = message.message if isinstance(message, Asked) else message
-        claim_of = CLAIMS.get(type(said))
+        inner = message.message if isinstance(message, Asked) else message
+        claim_of = CLAIMS.get(type(inner))
         if claim_of is not None:
-            _check(claim_of(said), holder)
+            _check(claim_of(inner), holder)
 
 
 def _check(claim: Claim, holder: Holder) -> None:
@@ -353,13 +355,13 @@ def _check(claim: Claim, holder: Holder) -> None:
     if Role.COLLECTOR not in holder.roles and not all(_is_own(item, holder.uuid) for item in claim.items):
         raise PeerError(NOT_YOURS, f"{holder.name} brings records of others")
     if claim.registers and not holder.covers(claim.registers):
-        raise PeerError(NOT_YOURS, f"{claim.registers!r} is no name of {holder.name}")
+        raise PeerError(NOT_YOURS, f"{holder.name} may not register {claim.registers!r}")
 
 
 def _is_own(item: hop.HopItem, uuid: bytes) -> bool:
-    """Whether a node without children made the record: no other node transmitted it, and its origin is that node.
+    """Whether a node made this record itself: it is the record's origin, and the first to transmit it.
 
-    For streams with identities of their own (store, catalog, documents) only the transmitting node counts.
+    Records of the store, the catalog and documents have origins that are no nodes: there only the transmitter counts.
     """
     origin = item.mid[0]
     is_other = isinstance(origin, bytes) and origin != uuid and item.type in OF_NODES

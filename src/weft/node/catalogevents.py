@@ -7,58 +7,58 @@ from weft.node.securityevents import Event
 
 CATALOG: Final[dict[type, Event]] = {
     catalog.CatalogOpened: Event(
-        "catalog.opened", "info", "The broker serves; what was registered before is given time to speak.", "Nothing."
+        "catalog.opened", "info", "The broker serves; instances registered before get time to send a beat.", "Nothing."
     ),
     catalog.RequestDenied: Event(
         "catalog.denied",
         "warning",
         "A registration, an update or an order was refused; nothing has changed.",
-        "By `code`: docs/catalog.md says what each wants.",
+        "docs/catalog.md says what each `code` means, and what to do.",
     ),
     catalog.PeerMalformed: Event(
-        "catalog.malformed", "warning", "A peer said what is no message of the protocol.", "See who it is."
+        "catalog.malformed", "warning", "A peer sent bytes that are no message of the protocol.", "See who it is."
     ),
     catalog.PeerIgnored: Event(
         "catalog.ignored",
         "warning",
-        "A peer said so much that is no message that it is not heard for a minute.",
+        "A peer sent so many malformed messages that it is ignored for a minute.",
         "Mend or stop that program.",
     ),
     catalog.Paused: Event(
         "catalog.pause",
         "warning",
-        "The broker stood still; all deadlines were moved, so that nobody counts as gone by that.",
-        "Look what held the process: memory, disk, a stopped machine.",
+        "The broker stood still for a while. All deadlines were moved, so that no instance counts as gone because of that.",
+        "Find out what stopped the process: memory, the disk, a suspended machine.",
     ),
     catalog.EvictionsHeld: Event(
         "catalog.held",
         "warning",
-        "So many services are silent at once that the fault may be here: none is called dead for now; or that is over.",
+        "So many services are silent at once that the fault may be here: none counts as gone for now. Or that is over.",
         "Look at the network of this machine.",
     ),
     catalog.PathChanged: Event(
         "catalog.path",
         "info",
-        "Beats of a service are lost by UDP and come by TCP, or come by UDP again.",
-        "If it is `tcp`: let UDP pass to the port of beats.",
+        "The beats of a service come by TCP now, because UDP loses them; or by UDP again.",
+        "If it is `tcp`: let UDP pass to the port for beats.",
     ),
     catalog.CatalogExposed: Event(
         "catalog.insecure",
         "warning",
-        "The catalog listens beyond this machine and asks nobody who they are.",
-        "Bind it to loopback, or know everybody on that network.",
+        "The catalog is open to other machines without authentication.",
+        "Bind it to loopback, or trust everybody on that network.",
     ),
     catalog.LogsLost: Event(
         "catalog.logs-lost",
         "warning",
-        "Log records of a service are missing, and it could not say them again.",
-        "Nothing; `first` and `last` name them.",
+        "Log records of a service are lost: it could not send them again. `first` and `last` are their numbers.",
+        "Nothing.",
     ),
     catalog.TapStarted: Event(
-        "tap.start", "info", "Messages of a service are copied, since `by` asked for it.", "weft catalog tap --list"
+        "tap.start", "info", "Messages of a service are copied, because `by` asked for it.", "weft catalog tap --list"
     ),
     catalog.TapEnded: Event(
-        "tap.stop", "info", "Messages of a service are copied no more; the counts say how many were.", "Nothing."
+        "tap.stop", "info", "A tap has ended; the counts say how many messages it has copied.", "Nothing."
     ),
     catalog.BridgeUp: Event(
         "bridge.up", "info", "A bridge to another network is up: both brokers have what the other exports.", "Nothing."
@@ -67,7 +67,7 @@ CATALOG: Final[dict[type, Event]] = {
         "bridge.down",
         "warning",
         "A bridge to another network is down: its services are unreachable, unless there is another way.",
-        "Look at the network between both; the dialling broker tries again by itself.",
+        "Look at the network between both. The dialling broker tries again by itself.",
     ),
     catalog.BridgeRefused: Event(
         "bridge.refused",

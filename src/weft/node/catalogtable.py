@@ -29,27 +29,31 @@ Count = Annotated[int, Meta(ge=1, le=10_000_000)]
 
 
 class CheckTable(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
-    """`[catalog.check.NAME]`: a check of all services whose name fits; exactly one of `tcp`, `http`, `zmq`, `command` (BEA-024)."""
+    """`[catalog.check.NAME]`: how the broker tries some services: by one of `tcp`, `http`, `zmq`, `command` (BEA-024)."""
 
     service: str
+    """Name of the services, with `*` and `?`."""
     tcp: str | None = None
     """`host:port`; empty: the address of the service."""
     http: str | None = None
     """A URL, or a path at the address of the service."""
     zmq: str | None = None
+    """`host:port` that is pinged; empty: the address of the service."""
     command: tuple[str, ...] = ()
     """Program and arguments; exit status 0 is passing, 1 warning, all else critical."""
     status: tuple[Annotated[int, Meta(ge=100, le=599)], ...] = (200,)
     interval: float | str = 10.0
     timeout: float | str = 5.0
     fall: Annotated[int, Meta(ge=1, le=100)] = 3
+    """Failed tries in a row after which the service is critical."""
     rise: Annotated[int, Meta(ge=1, le=100)] = 2
+    """Good tries in a row after which it is passing again."""
 
     @property
     def kinds(self) -> tuple[str, ...]:
         """Which of the four kinds are set."""
-        said = tuple(kind for kind in ("tcp", "http", "zmq") if getattr(self, kind) is not None)
-        return (*said, "command") if self.command else said
+        kinds = tuple(kind for kind in ("tcp", "http", "zmq") if getattr(self, kind) is not None)
+        return (*kinds, "command") if self.command else kinds
 
 
 class BridgeTable(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True, rename={"imports": "import"}):
@@ -65,18 +69,18 @@ class BridgeTable(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_on
     export_topics: tuple[str, ...] = ()
     import_topics: tuple[str, ...] = ()
     transit: bool = False
-    """Whether what is imported is exported again."""
+    """Whether entries imported from one network are exported to others."""
 
 
 class CatalogTable(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
-    """`[catalog]`: with this table, even an empty one, the node knows every service."""
+    """`[catalog]`: with this table, even an empty one, the node is a broker."""
 
     host: str = ""
     """Host to listen at; empty: that of `[node]`."""
     port: Annotated[int, Meta(ge=1, le=PORT_MAX)] = PORT
-    """Port of the ROUTER and, by UDP, of beats; events are on the next port."""
+    """Port for requests, and by UDP for beats; events are published on the next port."""
     net: str = ""
-    """Name of its network, sent in the beacon."""
+    """Name of the broker's network, sent in the beacon."""
     strict: bool = False
     unique_names: bool = False
     rewrite: Literal["loopback", "never", "always"] = "loopback"
@@ -89,9 +93,9 @@ class CatalogTable(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_o
     beacon_to: tuple[str, ...] = ()
     """Addresses for beacons; empty: every network that a broadcast of this machine reaches."""
     beacon_key: str = ""
-    """Key that signs beacons; nodes that have it follow no other beacons (BEA-007)."""
+    """Key that signs beacons; clients with this key accept no other beacons (BEA-007)."""
     mdns: bool = False
-    """Whether it is also announced by mDNS: `_dbp._tcp`, with the fields of the beacon as text (BEA-006)."""
+    """Whether the broker is also announced by mDNS: `_dbp._tcp`, with the fields of the beacon as text (BEA-006)."""
     hold: bool = True
     hold_max: float | str = 60.0
     reap: float | str = 600.0
@@ -99,7 +103,7 @@ class CatalogTable(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_o
     probe_allow: tuple[str, ...] = ()
     lvc_keep: bool = True
     lvc_persist: bool = False
-    """Whether last values outlive a restart of the broker; a restored one is stale until it is heard again."""
+    """Whether last values survive a restart of the broker; a restored one is stale until its topic is published again."""
     lookup_scope: Literal["local", "all"] = "local"
     """`all`: a plain name that is unknown here is looked up in other networks."""
     bridge: BridgeTable | None = None
@@ -118,11 +122,11 @@ def faults_of(table: CatalogTable) -> Iterator[str]:
         if not least <= (span_ns(getattr(table, what)) or 0) <= most:
             yield f"E04 catalog.{what} {getattr(table, what)!r}: {least / SECOND:g} s to {most / SECOND:g} s"
     if not (set(table.net) <= NET_CHARACTERS and len(table.net) <= NET_CHARACTERS_MAX):
-        yield f"E15 catalog.net {table.net!r}: small letters, digits and `-`, {NET_CHARACTERS_MAX} at most"
+        yield f"E15 catalog.net {table.net!r}: lower-case letters, digits and `-`, {NET_CHARACTERS_MAX} at most"
     for name, check in table.check.items():
         yield from _faults_of_check(name, check)
     if table.bridge is not None and not table.net:
-        yield "E03 catalog.net: a bridge needs a name of this network"
+        yield "E03 catalog.net: a bridge needs a name for this network"
     for place in table.bridge.to if table.bridge is not None else ():
         if not is_address(place):
             yield f"E05 catalog.bridge.to {place!r}: host:port of another broker's bridge"
@@ -130,7 +134,7 @@ def faults_of(table: CatalogTable) -> Iterator[str]:
         try:
             ip_network(network)
         except ValueError:
-            yield f"E04 catalog.probe_allow {network!r}: a network, as 10.0.0.0/8"
+            yield f"E04 catalog.probe_allow {network!r}: a network, such as 10.0.0.0/8"
 
 
 def _faults_of_check(name: str, check: CheckTable) -> Iterator[str]:

@@ -1,6 +1,6 @@
-"""The root's knowledge of the nodes in the fleet, and of the configuration number that each runs (CFG-047, CFG-092).
+"""What the root knows of the fleet: its nodes, the configuration number that each runs, and the voters (CFG-047, CFG-092).
 
-The tree is in the pairs under `/TOPO/`; the numbers come in the nodes' events `config.applied`.
+The nodes come from the pairs under `/TOPO/`, the numbers from the nodes' events `config.applied`.
 """
 
 from collections.abc import Iterable
@@ -15,7 +15,7 @@ from weft.cores.topology.messages import Electorates
 
 _PREFIX = "/TOPO/"
 NODES_MAX = 10_000  # nodes of one fleet
-ELECTORATES_MAX = 100  # earlier sets of voters of which too few know that they have ended
+ELECTORATES_MAX = 100  # earlier sets of voters that are remembered, because they could still elect a root
 Removed = tuple[tuple[bytes, int], ...]
 """Voters, each with the number of the write that removed it."""
 _decode_record = msgspec.json.Decoder(NodeRecord).decode
@@ -45,7 +45,7 @@ class NumberReported(msgspec.Struct, frozen=True, gc=False):
     """Nodes that it may still elect as root of a later epoch."""
 
 
-class _Said(msgspec.Struct):
+class _Report(msgspec.Struct):
     number: int
     count: int = 0
     digest: str = ""
@@ -55,15 +55,15 @@ class _Said(msgspec.Struct):
 def report_of(node: bytes, payload: bytes) -> NumberReported | None:
     """The report in an event `config.applied` of any node; None if it has no number."""
     try:
-        said = msgspec.json.decode(payload, type=_Said)
-        candidates = tuple([bytes.fromhex(each) for each in said.candidates])
+        report = msgspec.json.decode(payload, type=_Report)
+        candidates = tuple([bytes.fromhex(each) for each in report.candidates])
     except (ValueError, *UNREADABLE):
         return None
-    return NumberReported(node, said.number, said.count, said.digest, candidates)
+    return NumberReported(node, report.number, report.count, report.digest, candidates)
 
 
 class Census:
-    """Records of nodes by UUID, and the numbers that they run."""
+    """The nodes of the fleet, what each runs, and which of them count as voters."""
 
     def __init__(self) -> None:
         self.records: dict[bytes, Located] = {}
@@ -71,19 +71,21 @@ class Census:
         self.linked: dict[bytes, None] = {}
         """Children with a live link."""
         self._leaving: dict[bytes, int] = {}
-        """Voters whose record went with that number, of which no majority has heard yet."""
+        """Removed voters that still count, each with the number of the write that removed it."""
         self._electorates: dict[int, tuple[tuple[bytes, str], ...]] = {}
-        """Earlier sets of voters that may still elect a root, with their endpoints, by the number of the write that ended each."""
-        self._told: tuple[Any, Any] = ((), ())
+        """Earlier sets of voters, with their endpoints, that may still elect a root; by the number of the write that ended
+        each."""
+        self._reported: tuple[Any, Any] = ((), ())
+        """What `news_of_leaving` returned last."""
         self._heard: dict[bytes, int] = {}
-        """The highest number that each has reported."""
+        """The highest number that each node certainly has: see `note`."""
 
     def learn(self, pairs: Iterable[tuple[str, bytes | None]], number: int = 0) -> None:
-        """Apply changed records `/TOPO/<group>/node/<uuid>`; what cannot be read changes nothing.
+        """Apply changed records `/TOPO/<group>/node/<uuid>`, written with `number`; an unreadable one changes nothing.
 
-        A root cannot shrink its own majority: a voter counts until a majority, including the root, has the write that
-        removed it. Otherwise a root that is cut off could declare all others dead, and be a majority of one. Neither can
-        it add voters to outnumber them: an earlier set of voters counts, too, until it can elect nobody any more.
+        A removed voter counts until a majority, including the root, has the write that removed it. Otherwise a root that is
+        cut off could declare all other voters dead, and be a majority of one. It cannot outnumber them by new voters
+        either: an earlier set of voters counts, too, until it can elect nobody any more.
         """
         changed = [pair for pair in pairs if pair[0].startswith(_PREFIX)]
         if not changed:
@@ -99,19 +101,19 @@ class Census:
             self._electorates.setdefault(number, tuple(before.items()))
 
     def _electors(self) -> dict[bytes, str]:
-        """The endpoints of all that the records call first-level collectors."""
+        """The first-level collectors according to the records, with their endpoints."""
         return {node: located.record.endpoint for node, located in self.records.items() if self.is_elector(node)}
 
     def news_of_leaving(self) -> tuple[Removed, Electorates] | None:
         """Removed voters and earlier sets of voters that still count; None: the same as at the last call."""
         news = tuple(sorted(self._leaving.items())), tuple(sorted(self._electorates.items()))
-        if news == self._told:
+        if news == self._reported:
             return None
-        self._told = news
+        self._reported = news
         return news
 
     def recall(self, voters: Removed, electorates: Electorates = ()) -> None:
-        """A root has started again: these voters, which it had removed, still count, if they are none again."""
+        """After a restart of the root: these voters that it had removed, and these earlier sets, still count."""
         self._leaving.update({node: number for node, number in voters if not self.is_elector(node)})
         self._electorates = {**self._electorates, **dict(electorates)}
 
@@ -123,7 +125,7 @@ class Census:
         return tuple(self._now_at(node, endpoint) for node, endpoint in known if node != root)
 
     def _now_at(self, node: bytes, endpoint: str) -> bytes:
-        """A voter, or the node that has its address now: its machine with a new disk, which cannot vote as the former one."""
+        """The voter, or the node that has its address now: the same machine with a new disk, so the old one votes no more."""
         if node in self.records:
             return node
         return next((new for new, located in self.records.items() if located.record.endpoint == endpoint), node)
@@ -144,9 +146,10 @@ class Census:
                 del self.records[node]
 
     def note(self, node: bytes, number: int, at: int, candidates: tuple[bytes, ...] = ()) -> None:
-        """Note that a node runs a number, reported at `at`; an older report changes nothing.
+        """Note that a node runs a number; a report with an earlier `at` does not change what is shown.
 
-        A node counts as having a write only if the nodes that it may elect as root have it too (REC-012).
+        For majorities a node counts as having a write only if all `candidates`, the nodes that it may still elect as root,
+        have it, too (REC-012).
         """
         known = self.applied.get(node)
         if (known is None or at >= known.at) and (known is not None or len(self.applied) < NODES_MAX):
@@ -156,7 +159,7 @@ class Census:
             self._heard[node] = max(safe, self._heard.get(node, 0))
 
     def is_elector(self, node: bytes) -> bool:
-        """Whether the records say that a node is a first-level collector."""
+        """Whether a node is a first-level collector according to the records."""
         located = self.records.get(node)
         return located is not None and located.record.level == "branch" and located.record.tier == 1
 
@@ -165,22 +168,25 @@ class Census:
         return self.is_elector(node) or node in self._leaving
 
     def voters(self, root: bytes) -> int:
-        """First-level collectors and the root."""
+        """How many voters there are: first-level collectors, removed ones that still count, and the root."""
         voters = [node for node in (*self.records, *self._leaving) if node != root and self.is_voter(node)]
         count = len(dict.fromkeys(voters))
         self._end_electorates(root)
         if self._leaving:
-            self._let_go([self._heard.get(node, 0) for node in dict.fromkeys(voters)])
+            self._end_leaving([self._heard.get(node, 0) for node in dict.fromkeys(voters)])
         return 1 + count
 
-    def _let_go(self, numbers: list[int]) -> None:
-        """Stop counting voters whose removal has reached a majority that includes the root."""
+    def _end_leaving(self, numbers: list[int]) -> None:
+        """Stop counting removed voters whose removal has reached a majority that includes the root.
+
+        `numbers`: what the other voters have.
+        """
         needed = (len(numbers) + 1) // 2
         known = sorted(numbers, reverse=True)[needed - 1] if needed else 0
         self._leaving = {node: number for node, number in self._leaving.items() if number > known}
 
     def _end_electorates(self, root: bytes) -> None:
-        """Forget the sets of which so many know of their end, this root included, that the others are no majority."""
+        """Forget a set of voters when those that do not know of its end, this root not among them, are no majority of it."""
         for number, known in list(self._electorates.items()):
             others = self._others(known, root)
             if sum(self._heard.get(node, 0) >= number for node in others) >= len(others) // 2:
@@ -191,7 +197,7 @@ class Census:
         return 1 + sum(node != root and self.is_voter(node) for node in self.linked)
 
     def rows(self) -> list[dict[str, Any]]:
-        """Every node with what it runs, for display."""
+        """All nodes with the numbers that they run, for display."""
         rows = []
         for node, group, record in sorted(map(astuple, self.records.values()), key=lambda row: (row[2].tier, row[0])):
             applied = self.applied.get(node)

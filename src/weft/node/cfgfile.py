@@ -1,4 +1,4 @@
-"""Configuration files of the original dCAMP, read with the same meaning (CFG-073).
+"""Reads configuration files of the original dCAMP, with the same meaning (CFG-073).
 
     # comment, on a line of its own (also ;)
     [global]
@@ -6,7 +6,7 @@
     [WebServers]             a group: nodes, metrics, filters, one per line
     10.1.0.8:55500
     nginx_mem
-    -10.2.0.0/16             not these (+: these, too)
+    -10.2.0.0/16             without these (+: these, too)
     [nginx_mem]              a metric: any section with `rate` or `metric`
     rate = 10s
     metric = PROC_MEM
@@ -14,8 +14,8 @@
     threshold = >500000      or <X, *60s, +60s
     aggregate = avg          or max, min, sum
 
-Different from the original on purpose: names keep their case, filters are applied, `+Ns` works, and what made it crash
-is a mistake with a code. Pure functions.
+Different from the original on purpose: names keep their case, filters are applied, `+Ns` works, and errors that made it
+crash are reported as mistakes with a code. Pure functions.
 """
 
 import math
@@ -65,15 +65,16 @@ class CfgFile(msgspec.Struct, frozen=True):
 Section = list[CfgLine]
 
 
-class _Said:
-    """Collects mistakes, with the lines of their paths."""
+class _Report:
+    """Collects mistakes: those with a line, and those that still need the line of their path."""
 
     def __init__(self) -> None:
         self.texts: list[str] = []
-        """As `Table` notes them."""
+        """Mistakes as `CODE path: sentence`."""
         self.lines: dict[str, int] = {}
-        """Where the paths of those stand."""
+        """The line of each path in the file."""
         self.mistakes: list[Mistake] = []
+        """Mistakes with their lines."""
 
     def say(self, code: str, path: str, line: int, text: str) -> None:
         self.mistakes.append(Mistake(code, path, line, text))
@@ -85,23 +86,23 @@ class _Said:
 
 def read_cfg(text: str) -> Reading:
     """The fleet that an original file describes, or everything that is wrong with it (CFG-071, CFG-073)."""
-    said = _Said()
+    report = _Report()
     if len(text) > FILE_BYTES_MAX:
         return Reading(None, (Mistake("E01", "-", 1, f"longer than {FILE_BYTES_MAX} characters"),))
-    cfg = _file(_sections(text, said), said)
+    cfg = _file(_sections(text, report), report)
     fleet = fleet_of_cfg(cfg)
-    said.texts += between_groups(fleet, cfg.metrics)
-    return reading_of(fleet, said.all())
+    report.texts += between_groups(fleet, cfg.metrics)
+    return reading_of(fleet, report.all())
 
 
 def parse_cfg(text: str) -> CfgFile:
     """The contents of a file in which `read_cfg` found no error."""
-    said = _Said()
-    return _file(_sections(text, said), said)
+    report = _Report()
+    return _file(_sections(text, report), report)
 
 
 def fleet_of_cfg(cfg: CfgFile) -> Fleet:
-    """The same as a fleet: nodes and `+` filters become members, `-` filters exclude."""
+    """The file's contents as a fleet: nodes and `+` filters become members, `-` filters become excluded patterns."""
     groups: dict[str, Group] = {}
     for name, group in cfg.groups.items():
         added = [_pattern(text[1:]) for text in group.filters if text.startswith("+")]
@@ -122,8 +123,8 @@ def _pattern(match: str) -> str:
 # Lines
 
 
-def _sections(text: str, said: _Said) -> dict[str, Section]:
-    """Sections by name; each line with its number. A line with deeper indentation continues the value above it."""
+def _sections(text: str, report: _Report) -> dict[str, Section]:
+    """Sections by name, each with its lines. A line that is indented deeper continues the value above it."""
     sections: dict[str, Section] = {}
     section: Section | None = None
     depth = 0
@@ -133,43 +134,43 @@ def _sections(text: str, said: _Said) -> dict[str, Section]:
             continue
         indent = len(raw) - len(raw.lstrip())
         if section and indent > depth:
-            _go_on(section, line, number, said)
+            _continue_value(section, line, number, report)
             continue
         depth = indent
         if (match := _SECTION.match(line)) is not None:
-            section = _open(sections, match[1], number, said)
+            section = _open(sections, match[1], number, report)
         elif section is None:
-            said.say("E01", "-", number, f"{line[:60]!r} stands before the first [section]")
+            report.say("E01", "-", number, f"{line[:60]!r} is before the first [section]")
         else:
-            _add(section, line, number, said)
+            _add(section, line, number, report)
     return sections
 
 
-def _open(sections: dict[str, Section], name: str, number: int, said: _Said) -> Section:
+def _open(sections: dict[str, Section], name: str, number: int, report: _Report) -> Section:
     if name in sections:
-        said.say("E14", name, number, f"[{name}] is there already, in line {said.lines[name]}")
+        report.say("E14", name, number, f"[{name}] is there already, in line {report.lines[name]}")
         return []
-    said.lines.setdefault(name, number)
+    report.lines.setdefault(name, number)
     sections[name] = []
     return sections[name]
 
 
-def _go_on(section: Section, line: str, number: int, said: _Said) -> None:
+def _continue_value(section: Section, line: str, number: int, report: _Report) -> None:
     last = section[-1]
     if last.value is None:
-        said.say("E01", last.key, number, f"{line[:60]!r} is indented deeper than {last.key!r}, which has no value")
+        report.say("E01", last.key, number, f"{line[:60]!r} is indented deeper than {last.key!r}, which has no value")
     else:
         section[-1] = CfgLine(last.key, f"{last.value}\n{line}", last.line)
 
 
-def _add(section: Section, line: str, number: int, said: _Said) -> None:
+def _add(section: Section, line: str, number: int, report: _Report) -> None:
     key, equals, value = line.partition("=")
     key = key.strip()
     if not key:
-        said.say("E01", "-", number, f"{line[:60]!r} has no name before `=`")
+        report.say("E01", "-", number, f"{line[:60]!r} has no name before `=`")
         return
     if (twin := next((other for other in section if other.key == key), None)) is not None:
-        said.say("E14", key, number, f"{key!r} is there already, in line {twin.line}")
+        report.say("E14", key, number, f"{key!r} is there already, in line {twin.line}")
         return
     section.append(CfgLine(key, value.strip().replace("%%", "%") if equals else None, number))
 
@@ -177,25 +178,25 @@ def _add(section: Section, line: str, number: int, said: _Said) -> None:
 # Meaning
 
 
-def _file(sections: dict[str, Section], said: _Said) -> CfgFile:
-    if not sections.pop("DEFAULT", [None]):  # an empty one says nothing
-        said.lines.pop("DEFAULT")
-    heartbeat_s = _heartbeat(sections.pop("global", None), said)
+def _file(sections: dict[str, Section], report: _Report) -> CfgFile:
+    if not sections.pop("DEFAULT", [None]):  # the original ignores an empty section DEFAULT
+        report.lines.pop("DEFAULT")
+    heartbeat_s = _heartbeat(sections.pop("global", None), report)
     measured = [name for name, lines in sections.items() if any(_is(line, "rate", "metric") for line in lines)]
     metrics = {name: _metric(sections[name]) for name in measured}
     for name in measured:
         for line in sections[name]:
             if _is(line, "aggregate") and line.value == "count":  # an addition of Weft; the original has none
-                said.say("E12", _path(name, line), line.line, f"'count' is none of {', '.join(AGGREGATES)}")
+                report.say("E12", _path(name, line), line.line, f"'count' is not one of {', '.join(AGGREGATES)}")
     _, wrong = parse_metrics(metrics)
-    said.texts += [text.replace(".detail: ", ".metric: ") for text in wrong]
-    said.lines |= {f"metric.{name}": said.lines[name] for name in measured}
-    said.lines |= {_path(name, line): line.line for name in measured for line in sections[name]}
+    report.texts += [text.replace(".detail: ", ".metric: ") for text in wrong]
+    report.lines |= {f"metric.{name}": report.lines[name] for name in measured}
+    report.lines |= {_path(name, line): line.line for name in measured for line in sections[name]}
     rest = [name for name in sections if name not in metrics]
-    groups = {name: _group(name, sections[name], metrics, said) for name in rest}
+    groups = {name: _group(name, sections[name], metrics, report) for name in rest}
     for what, found in (("metric", metrics), ("group", groups)):
         if not found:
-            said.say("E03", f"[{what}]", 1, f"there is no {what} at all")
+            report.say("E03", f"[{what}]", 1, f"there is no {what} at all")
     return CfgFile(heartbeat_s, groups, metrics)
 
 
@@ -208,20 +209,21 @@ def _path(name: str, line: CfgLine) -> str:
     return f"metric.{name}.{key}"
 
 
-def _heartbeat(section: Section | None, said: _Said) -> int:
+def _heartbeat(section: Section | None, report: _Report) -> int:
     if section is None:
-        said.say("E03", "global", 1, "there is no section [global] with heartbeat = Ns")
+        report.say("E03", "global", 1, "there is no section [global] with heartbeat = Ns")
         return 1
     for line in section:
         if not _is(line, "heartbeat"):
-            said.say("E02", f"global.{line.key}", line.line, f"is not known here{nearest(line.key, ['heartbeat'])}")
+            report.say("E02", f"global.{line.key}", line.line, f"is not known here{nearest(line.key, ['heartbeat'])}")
     found = next((line for line in section if _is(line, "heartbeat")), None)
     if found is None:
-        said.say("E03", "global.heartbeat", said.lines["global"], "is missing: heartbeat = 60s")
+        report.say("E03", "global.heartbeat", report.lines["global"], "is missing: heartbeat = 60s")
         return 1
     seconds = _seconds(found.value)
     if seconds is None or not 1 <= seconds <= HEARTBEAT_MAX_S:
-        said.say("E04", "global.heartbeat", found.line, f"{found.value!r} is none: 1s to {HEARTBEAT_MAX_S}s")
+        text = f"{found.value!r} is not a time from 1s to {HEARTBEAT_MAX_S}s"
+        report.say("E04", "global.heartbeat", found.line, text)
         return 1
     return seconds
 
@@ -250,13 +252,13 @@ def _metric(section: Section) -> dict[str, Any]:
 
 
 def _takes_param(table: dict[str, Any]) -> bool:
-    """The original accepted a parameter for every metric, but used it only for processes."""
+    """Whether the metric uses a parameter: the original accepted one for every metric, but used it only for processes."""
     detail = DETAILS.get(table.get("detail", ""))
     return detail is None or bool(detail.param)
 
 
 def _threshold(text: str) -> str:
-    """As TOML files write it: `>.5` is `>0.5`, `+ 60s` is `+60s`."""
+    """A threshold as it is written in TOML files: `>.5` becomes `>0.5`, `+ 60s` becomes `+60s`."""
     kind, rest = text[:1], text[1:].strip()
     if kind not in ("<", ">"):
         return kind + "".join(rest.split())
@@ -269,16 +271,17 @@ def _threshold(text: str) -> str:
     return f"{kind}{int(limit) if limit.is_integer() and abs(limit) < 1e15 else limit}"
 
 
-def _group(name: str, section: Section, metrics: dict[str, dict[str, Any]], said: _Said) -> CfgGroup:
+def _group(name: str, section: Section, metrics: dict[str, dict[str, Any]], report: _Report) -> CfgGroup:
     endpoints: list[CfgLine] = []
     filters: list[CfgLine] = []
     measured: list[str] = []
-    said.lines[f"group.{name}"] = said.lines[name]
+    report.lines[f"group.{name}"] = report.lines[name]
     if not is_plain_name(name):
-        hint = " (IPv6 endpoints have no place in this format)" if ":" in name else ""
-        said.say("E15", name, said.lines[name], f"no name of a group: letters, digits, `_`, `.`, `-` only{hint}")
+        hint = " (IPv6 endpoints are not possible in this format)" if ":" in name else ""
+        text = f"is not a valid name of a group: letters, digits, `_`, `.`, `-` only{hint}"
+        report.say("E15", name, report.lines[name], text)
     elif name in RESERVED:
-        said.say("E15", name, said.lines[name], f"`{name}` cannot name a group")
+        report.say("E15", name, report.lines[name], f"`{name}` cannot name a group")
     for line in section:
         metric = line.key if line.key in metrics else line.key.lower()
         if metric in metrics:
@@ -290,13 +293,14 @@ def _group(name: str, section: Section, metrics: dict[str, dict[str, Any]], said
         else:
             code = "E05" if ":" in line.key else "E07"
             hint = nearest(line.key, metrics)
-            said.say(code, f"group.{name}.{line.key}", line.line, f"is no host:port and no metric of this file{hint}")
+            text = f"is neither host:port nor a metric of this file{hint}"
+            report.say(code, f"group.{name}.{line.key}", line.line, text)
     if filters and not endpoints:
-        said.say("E10", f"group.{name}", said.lines[name], "only filters: at least one host:port is needed")
+        report.say("E10", f"group.{name}", report.lines[name], "only filters: at least one host:port is needed")
     added = [line for line in filters if line.key.startswith("+")]
     without = [line for line in filters if line.key.startswith("-")]
     for key, lines in (("members", [*endpoints, *added]), ("exclude", without)):
-        said.lines |= {f"group.{name}.{key}[{index}]": line.line for index, line in enumerate(lines)}
+        report.lines |= {f"group.{name}.{key}[{index}]": line.line for index, line in enumerate(lines)}
     return CfgGroup(
         tuple([line.key for line in endpoints]), tuple([line.key for line in filters]), tuple(dict.fromkeys(measured))
     )

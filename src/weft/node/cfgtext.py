@@ -1,6 +1,6 @@
-"""What a root of the original dCAMP runs, as the file that it would have been read from (CFG-073, CFG-100).
+"""Writes the configuration file of an original dCAMP root from its replicated pairs (CFG-073, CFG-100).
 
-Pure functions: `cfgfile` reads the text and says what of it cannot be used here.
+Pure functions. `cfgfile` reads the text, and says what cannot be used here.
 """
 
 from collections.abc import Iterable
@@ -16,12 +16,12 @@ LISTS: Final = ("endpoints", "filters", "metrics")
 
 
 def to_cfg(pairs: Iterable[Pair]) -> str:
-    """The file that says what these pairs say; PeerError `value` for pairs that no original root has."""
-    told = {pair.key: pair.value for pair in pairs if pair.key.startswith(CONFIG)}
+    """The file with the meaning of these pairs; PeerError `value` for pairs that no original root has."""
+    values = {pair.key: pair.value for pair in pairs if pair.key.startswith(CONFIG)}
     metrics: dict[str, Made] = {}
-    lines = ["[global]", f"heartbeat = {_word(told.pop(HEARTBEAT, None))}s"]
-    for group in sorted({key.split("/")[2] for key in told}):
-        endpoints, filters, measured = (_made(told.get(f"{CONFIG}{group}/{name}"), name) for name in LISTS)
+    lines = ["[global]", f"heartbeat = {_word(values.pop(HEARTBEAT, None))}s"]
+    for group in sorted({key.split("/")[2] for key in values}):
+        endpoints, filters, measured = (_made(values.get(f"{CONFIG}{group}/{name}"), name) for name in LISTS)
         lines += ["", f"[{_word(group)}]", *(f"{_field(one, 'host')}:{_field(one, 'port')}" for one in endpoints)]
         lines += [f"{_field(one, 'action')}{_field(one, 'match')}" for one in filters]
         lines += [_field(one, "config_name") for one in measured]
@@ -44,11 +44,11 @@ def _metric(metric: Made) -> Iterable[str]:
 
 
 def _made(value: Any, name: str) -> list[Made]:
-    """A list of objects of the kind that stands under that name; none, where nothing does."""
+    """The list under this name, checked to be of objects of its kind; empty if there is none."""
     kind = {"endpoints": "EndpntSpec", "filters": "FilterSpec", "metrics": "MetricSpec"}[name]
     found = [] if value is None else value
     if type(found) is not list or not all(type(one) is Made and one.kind == kind for one in found):
-        raise PeerError("value", f"no list of {kind}")
+        raise PeerError("value", f"{name} is not a list of {kind}")
     return found
 
 
@@ -61,5 +61,5 @@ def _field(made: Made, name: str) -> str:
 def _word(value: Any) -> str:
     """A text or number, on one line."""
     if type(value) not in (str, int, float) or not str(value).isprintable():
-        raise PeerError("value", "no text, and no number")
+        raise PeerError("value", "neither a text on one line nor a number")
     return str(value)

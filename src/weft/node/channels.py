@@ -1,13 +1,13 @@
-"""The channels that cores use, and what delivery each promises (SIM-020 to SIM-022).
+"""The channels that cores use, and how each delivers messages (SIM-020 to SIM-022).
 
-The shell maps a row to sockets, the simulator to a link model; the codec of a channel turns frames into typed messages
-in both. A core cannot tell which of the two runs it.
+The shell maps a row to sockets, the simulator to a link model; in both the channel's codec turns frames into typed
+messages. A core cannot tell which of the two runs it.
 
-    stream     DEALER -> ROUTER  in order, once, whole while connected; at a limit the sender's message is dropped
-    publish    PUB -> SUB        the same, but lost until the subscription has arrived, and with holes at a limit
-    datagram   UDP               lost, doubled, in any order
-    broker     MQTT              to all who listen, oneself too; lost while there is no connection (LNK-010)
-    tcp        bytes over TCP    in order, once, while connected
+    stream     DEALER -> ROUTER  while connected: in order, once, none lost; if the queue is full, sending fails
+    publish    PUB -> SUB        the same, but messages before the subscription has arrived, and beyond the queue, are lost
+    datagram   UDP               may be lost, doubled and reordered
+    broker     MQTT              to all subscribers, the sender included; lost while there is no connection (LNK-010)
+    tcp        bytes over TCP    while connected: in order, once
 """
 
 from collections.abc import Callable, Container
@@ -33,34 +33,41 @@ from weft.wire.envelope import Asked, split
 from weft.wire.store import mesh
 
 BINDS, DIALS, ADDS, KEEPS, CALLS, SHOUTS, INSIDE = "binds", "dials", "adds", "keeps", "calls", "shouts", "inside"
-"""How the sockets of a channel come to be: bound at the start; one per `Connect`, which closes the one before; one
-that every `Connect` gives one more connection; one per tag of a `Connect`; one per endpoint that is spoken to; a datagram to everyone; no ZeroMQ
-socket at all: whoever listens there has told the runner so."""
+"""How the sockets of a channel are opened:
+
+binds   one socket, bound at the start
+dials   one socket per `Connect`, which closes the one before
+adds    one socket, to which each `Connect` adds a connection
+keeps   one socket per tag of a `Connect`
+calls   one socket per endpoint to which something is sent
+shouts  no socket: datagrams to everyone
+inside  no ZeroMQ socket: another part of the shell carries the channel, and has told the runner so
+"""
 LINK_QUEUE: Final = 64  # messages; the hop window of 8 MiB is the real bound (SEC-010: 64 MiB / MAXMSGSIZE)
 ANSWER_QUEUE: Final = 1_000  # a snapshot is sent in pieces (CLI-002)
 PUBLISH_QUEUE: Final = 10_000  # updates that wait for one child; with more, it needs a snapshot
-FRAMES_MAX: Final = 1 << 12  # more in one message is a flood, not a message
+FRAMES_MAX: Final = 1 << 12  # of one message: honest ones have far fewer
 BUNDLE_FRAMES_MAX: Final = 1 << 19  # five per pair (CFG-013)
 MESH_BYTES: Final = 64 << 10  # about 1,000 changes: merging many more in one turn delays answers to others (LNK-021)
 CLIENTS_QUEUE: Final = 1_000  # multiparts for one client; the core keeps and limits what waits beyond them (CHN-018)
 CLIENTS_BUDGET: Final = 32  # multiparts of up to 256 messages each: some 20 ms of chains
 CATALOG: Final = "catalog"
-"""Ports of the catalog, outside the node's own block (CAT-001): the part that knows how they move binds them."""
+"""The ports of the catalog, outside the node's own block (CAT-001). `shell.catalogdoors` binds them, or spare ones."""
 CATALOG_QUEUE: Final = 10_000  # answers for one peer
 VALUES_BUDGET: Final = 64  # messages of one source that wait (LVC-009 allows 256): 12,800 a second, a sixth of a core
 BRIDGE_QUEUE: Final = 4_000  # messages of one bridge: its window, and those that need none
 EVENTS_QUEUE: Final = 100_000  # messages for one watcher; with more, it needs a snapshot
 DOCUMENT: Final = "document"
 """A socket in the node's state directory, for programs that edit documents (docs/doc.md)."""
-DOCUMENT_BYTES: Final = 1 << 20  # the amount that one turn folds and keeps
+DOCUMENT_BYTES: Final = 1 << 20  # that one turn folds and persists
 CLONE: Final = "clone"
-"""The block of the Clone pattern's ports (CFG-060)."""
+"""The block of ports of the Clone pattern (CFG-060)."""
 ENROL: Final = "enrol"
 """The port for machines that join: bound while an invitation is open; the token names the port (SEC-022)."""
 LOCAL: Final = "local"
 """A socket of this machine's file system, in the node's state directory (CLI-001)."""
 BEAT: Final = b"HUGZ"
-"""Every subscription also gets beats, because they have no key."""
+"""The topic of beats: every subscriber gets them, whatever keys it has subscribed to."""
 
 
 class Channel(NamedTuple):
@@ -71,7 +78,7 @@ class Channel(NamedTuple):
     decode: Callable[[list[bytes]], Any]
     encode: Callable[[Any], list[bytes]]
     garbled: Callable[[str, bytes, str], Any] | None = None
-    """The order that tells the core about an unreadable message: channel, peer, code (CLI-006)."""
+    """Makes the order that tells the core of an unreadable message, from channel, peer and code (CLI-006)."""
     refuse: Callable[[list[bytes], PeerError], list[bytes]] | None = None
     """The answer of a ROUTER to frames that it cannot decode (CFG-008)."""
     deny: Callable[[Any, PeerError], list[bytes]] | None = None
@@ -80,13 +87,13 @@ class Channel(NamedTuple):
     """`ROUTER`, `DEALER`, `PUB` or `SUB`: the type at this end."""
     how: str = SHOUTS
     place: int = 0
-    """Its port within a block: of this node's block if it binds, of the peer's block if it connects."""
+    """The offset of its port in a block of ports: in this node's block if it binds, in the peer's if it connects."""
     block: str = ""
-    """Whose block that is, if it binds: empty, the node's own; else one named in the settings, if there is one."""
+    """If it binds: the block of that port. Empty: the node's own; else a block of that name, if the settings give one."""
     budget: int = 256
-    """How many of its messages are handled in one turn, so that a flood on one channel does not starve the others."""
+    """How many of its messages are handled in one turn, so that a flood on one channel does not delay the others."""
     budget_bytes: int = 2 << 20
-    """The same limit in bytes, approximately."""
+    """Bytes of its messages that are handled in one turn, approximately."""
     queue: int = LINK_QUEUE
     """How many messages may wait for one peer."""
     frames_max: int = FRAMES_MAX
@@ -99,17 +106,17 @@ class Channel(NamedTuple):
     tells_process: bool = False
     """Whether `Source.kind` has the process id of the peer, from the kernel (CHN-080)."""
     is_plain: bool = False
-    """Whether it is a foreign protocol: it is served without keys on loopback, and connects without keys."""
+    """Whether it is a foreign protocol, without keys: it is served on loopback only, and connects without keys."""
     is_for_strangers: bool = False
     """Whether any key is accepted; `Source.kind` is then that key in Z85, a space, and its address (SEC-022)."""
     verb: str = ""
     """For an annex: the verb that a sender's role needs (`base.keys.VERBS`); those of Weft are in `node.authority`."""
     is_of_parents: bool = False
-    """Whether a node that always stays a sensor lacks it."""
+    """Whether a node that always stays a sensor does not have it."""
 
     @property
     def is_published(self) -> bool:
-        """Whether it is PUB to SUB."""
+        """Whether it goes from a PUB to SUBs."""
         return self.kind == "publish"
 
     @property
@@ -118,16 +125,16 @@ class Channel(NamedTuple):
         return self.how == BINDS
 
 
-def _unsaid(_: Any) -> list[bytes]:
-    raise AssertionError("nothing is said on a channel that only hears")
+def _never_sent(_: Any) -> list[bytes]:
+    raise AssertionError("this end of the channel only receives")
 
 
-def _unheard(_: list[bytes]) -> Any:
-    raise AssertionError("nothing is heard on a channel that only speaks")
+def _never_received(_: list[bytes]) -> Any:
+    raise AssertionError("this end of the channel only sends")
 
 
 def _wtf(frames: list[bytes], error: PeerError, words: frozenset[bytes] = frozenset()) -> list[bytes]:
-    """WTF in the envelope of a message that could not be decoded; `words`: commands that could be mistaken for one."""
+    """WTF, in the envelope of a message that could not be decoded; `words`: commands that are no part of an envelope."""
     try:
         envelope, _ = split(frames, words)
     except PeerError:
@@ -159,11 +166,11 @@ def _stream(core: str, decode: Any, encode: Any, socket: str, how: str) -> Chann
 
 
 _up = Channel("carrier", "stream", hop.decode, hop.seal, Garbled)
-_announce = Channel("topology", "publish", _unheard, discovery.seal_announcement)
-_announced = Channel("topology", "publish", discovery.decode_announcement, _unsaid)
-_updates = Channel("configuration", "publish", replication.decode_update, _unsaid)
-_publish = Channel("configuration", "publish", _unheard, replication.seal_update)
-_data = Channel("measurement", "publish", data.decode, _unsaid)
+_announce = Channel("topology", "publish", _never_received, discovery.seal_announcement)
+_announced = Channel("topology", "publish", discovery.decode_announcement, _never_sent)
+_updates = Channel("configuration", "publish", replication.decode_update, _never_sent)
+_publish = Channel("configuration", "publish", _never_received, replication.seal_update)
+_data = Channel("measurement", "publish", data.decode, _never_sent)
 _clients = Channel("chains", "stream", clients.decode_asked, clients.encode, chains.Garbled)
 _call = _stream("topology", discovery.decode_called, discovery.seal_call, "DEALER", CALLS)
 _control = _stream("topology", discovery.decode_control, discovery.seal_control_answer, "ROUTER", BINDS)
@@ -178,14 +185,14 @@ _monitor = _stream("catalog", taps.decode, commands.encode, "ROUTER", BINDS)
 _bridge = _stream("catalog", bridges.decode, commands.encode, "ROUTER", BINDS)
 _bridge_dial = _stream("catalog", bridges.decode, commands.encode, "DEALER", CALLS)
 _carry = _stream("catalog", commands.decode, commands.encode, "DEALER", CALLS)
-_values = Channel("catalog", "publish", publications.decode_taken, _unsaid, socket="SUB", how=KEEPS)
+_values = Channel("catalog", "publish", publications.decode_taken, _never_sent, socket="SUB", how=KEEPS)
 _probe = _stream("catalog", commands.decode, commands.encode, "DEALER", CALLS)
 _doc_clients = _stream("document", programs.decode, programs.encode, "ROUTER", BINDS)
 _clone_serve = _stream("clone", chp.decode_ask, chp.encode_answer, "ROUTER", BINDS)
 _clone_ask = _stream("clone", chp.decode_answer, chp.encode_ask, "DEALER", DIALS)
-_clone_publish = Channel("clone", "publish", _unheard, chp.encode_update, socket="PUB", how=BINDS)
-_clone_take = Channel("clone", "publish", chp.decode_set, _unsaid, socket="SUB", how=BINDS)
-_clone_follow = Channel("clone", "publish", chp.decode_update, _unsaid, socket="SUB", how=DIALS)
+_clone_publish = Channel("clone", "publish", _never_received, chp.encode_update, socket="PUB", how=BINDS)
+_clone_take = Channel("clone", "publish", chp.decode_set, _never_sent, socket="SUB", how=BINDS)
+_clone_follow = Channel("clone", "publish", chp.decode_update, _never_sent, socket="SUB", how=DIALS)
 
 CHANNELS: Final[dict[str, Channel]] = {
     "up": _up._replace(socket="DEALER", how=DIALS, place=endpoints.LINK),
@@ -257,7 +264,7 @@ CHANNELS: Final[dict[str, Channel]] = {
     "catalog-relay": Channel("catalog", "stream", commands.decode_call, commands.encode, how=INSIDE),
     "catalog-call": _carry._replace(queue=ANSWER_QUEUE, is_plain=True),
     "catalog-beats": Channel("catalog", "datagram", beats.decode, beats.encode, how=INSIDE),
-    "catalog-beacon": Channel("catalog", "datagram", _unheard, shalom.encode, how=INSIDE),
+    "catalog-beacon": Channel("catalog", "datagram", _never_received, shalom.encode, how=INSIDE),
     "catalog-probe": _probe._replace(queue=LINK_QUEUE, is_plain=True),
     "catalog-values": _values._replace(queue=ANSWER_QUEUE, budget=VALUES_BUDGET, is_plain=True),
     "document": Channel("document", "stream", dialogue.decode, dialogue.encode, document.Garbled, how=INSIDE),

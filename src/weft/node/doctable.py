@@ -1,4 +1,4 @@
-"""`[doc]` of a node's file: the documents that it edits together with others, a table per session (docs/doc.md)."""
+"""`[doc]` of a node's file: the documents that it holds, one table per session (docs/doc.md)."""
 
 import hashlib
 from collections.abc import Iterator
@@ -30,7 +30,7 @@ class DocSessionTable(msgspec.Struct, frozen=True, forbid_unknown_fields=True, k
     schema: str = "derby"
     """`derby`, `plain`, or a TOML file of the user's."""
     peers: tuple[str, ...] = ()
-    """`host:port` of peers to connect to, where mDNS does not reach."""
+    """`host:port` of peers that mDNS does not find."""
     listen: str = "127.0.0.1"
     """Host, or `host:port`; without a port any of 49152..65535."""
     advertise: str = ""
@@ -38,14 +38,14 @@ class DocSessionTable(msgspec.Struct, frozen=True, forbid_unknown_fields=True, k
     key: str = ""
     """File of the session's key pair: only those who have it can take part (GSP-050); empty: no key."""
     mdns: bool = True
-    """Whether to announce and look for peers by mDNS, if that is installed."""
+    """Whether to announce itself and find peers by mDNS, if that is installed."""
     operator: str = ""
     """The person who edits here; part of each operation."""
     serve: Port = 0
-    """Port of a board for the browser; 0: none."""
+    """Port of a scoreboard for browsers; 0: none."""
     serve_host: str = "127.0.0.1"
     token: str = ""
-    """Passwords that a browser on another machine needs to see the board, and to edit there."""
+    """The password that a browser on another machine needs to see the board and to edit."""
 
 
 class DocTimingTable(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
@@ -80,7 +80,7 @@ def faults_of(table: DocTable) -> Iterator[str]:
     for name, session in table.session.items():
         where = f"doc.session.{name!r}"
         if name != name.strip() or not 0 < len(name) <= NAME_MAX or not set(name) <= NAME_CHARACTERS:
-            yield f"E15 {where}: letters, digits, blank, `.`, `_`, `-` only, {NAME_MAX} at most, no blank at an end"
+            yield f"E15 {where}: letters, digits, space, `.`, `_`, `-` only, {NAME_MAX} at most, no space at either end"
         yield from _session_faults(where, session)
     for field in table.timing.__struct_fields__:
         if not SPAN_NS[0] <= (span_ns(getattr(table.timing, field)) or 0) <= SPAN_NS[1]:
@@ -91,12 +91,12 @@ def _session_faults(where: str, session: DocSessionTable) -> Iterator[str]:
     for key in ("listen", "advertise"):
         value = getattr(session, key)
         if value and not (_is_numeric(value) or _is_numeric(f"{_bracketed(value)}:1")):
-            yield f"E05 {where}.{key} {value!r}: a host, or host:port, in numbers"
+            yield f"E05 {where}.{key} {value!r}: an IP address, or address:port"
     for peer in session.peers:
         if not _is_numeric(peer):
-            yield f"E05 {where}.peers {peer!r}: host:port, the host in numbers"
+            yield f"E05 {where}.peers {peer!r}: address:port, with an IP address"
     if session.token and len(session.token.encode()) < TOKEN_BYTES_MIN:
-        yield f"E04 {where}.token: one of less than {TOKEN_BYTES_MIN} bytes is guessed"
+        yield f"E04 {where}.token: at least {TOKEN_BYTES_MIN} bytes, because a shorter one can be guessed"
     if session.serve_host not in LOOPBACK and not session.token:
         yield f"E05 {where}.serve_host {session.serve_host!r}: a board for other machines needs a token"
     if session.schema not in SHIPPED:
@@ -114,7 +114,7 @@ def settings_of_session(
     return SessionSettings(
         name=name,
         schema=session.schema,
-        schema_name=_said_of(session.schema),
+        schema_name=_public_name(session.schema),
         uuid=uuid,
         listen=session.listen,
         advertise=session.advertise,
@@ -135,22 +135,22 @@ def fresh_uuid(chance: Chance) -> bytes:
             return bytes(drawn)
 
 
-def _said_of(schema: str) -> str:
-    """The schema in the session string; for a user's own schema name and contents, so that others do not match."""
+def _public_name(schema: str) -> str:
+    """The schema's name for other peers. A user's own schema has a hash of its text in it, so only equal ones match."""
     if schema in SHIPPED:
         return schema
     return f"{_name_in(schema)}-{hashlib.sha256(schema.encode()).hexdigest()[:8]}"
 
 
 def _name_in(schema: str) -> str:
-    """The name that a user's own schema has; UserError `bad-schema`."""
-    from weft.cores.document.fold.schema import Schema  # parsers of XML and TOML, which few nodes need
+    """The name in a user's own schema; UserError `bad-schema`."""
+    from weft.cores.document.fold.schema import Schema  # imports parsers of XML and TOML, which few nodes need
 
     return Schema.load(schema).name
 
 
 def _is_numeric(endpoint: str) -> bool:
-    """Whether the host is an address: the seed accepts addresses only, because a name may have several (PEE-004)."""
+    """Whether the host is an IP address. The seed accepts no names, because a name may mean several machines (PEE-004)."""
     try:
         endpoints.parse(endpoint)
     except PeerError:

@@ -1,4 +1,4 @@
-"""`[export.NAME]` of a node's own file: which monitoring system outside gets every value, and how (MET-006)."""
+"""`[export.NAME]` of a node's own file: a monitoring system that gets every measured value (MET-006)."""
 
 from collections.abc import Iterator, Mapping
 from typing import Annotated, Literal
@@ -20,15 +20,15 @@ class ExportTable(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_on
     """One receiver: exactly one of `prometheus`, `otlp`."""
 
     prometheus: Text = ""
-    """`http(s)://…/api/v1/write`, which takes remote-write."""
+    """`http(s)://…/api/v1/write`: the address of a receiver of Prometheus remote write."""
     otlp: Text = ""
-    """`http(s)://…/v1/metrics`, which takes OTLP over HTTP."""
+    """`http(s)://…/v1/metrics`: the address of a receiver of OTLP over HTTP."""
     headers: dict[str, str] = {}
     """HTTP headers of each request, such as Authorization."""
     labels: Labels = {}
-    """Labels of every series, such as the name of the site."""
+    """Labels that are added to every series, such as the name of the site."""
     at: Literal["root", "here"] = "root"
-    """`root`: while this node is the root. `here`: always, whatever is measured at and below this node."""
+    """`root`: only while this node is the root. `here`: always, the values of this node and all nodes below it."""
 
 
 def faults_of(exports: Mapping[str, ExportTable]) -> Iterator[str]:
@@ -52,5 +52,5 @@ def faults_of(exports: Mapping[str, ExportTable]) -> Iterator[str]:
 
 
 def _is_label(name: str) -> bool:
-    """Whether Prometheus takes it as a label's name, and Weft has no such label itself."""
+    """Whether it is a valid name of a label in Prometheus, and not one that Weft sets itself."""
     return name.isascii() and name.isidentifier() and not name.startswith("__") and name not in ("node", "metric")

@@ -1,4 +1,4 @@
-"""The fleet's file: one text that says what every machine measures, and who belongs together (CFG-070..074).
+"""Reads the fleet's file, which says what every machine measures, and which machines form groups (CFG-070..074).
 
     [fleet]
     name = "lab"
@@ -10,7 +10,7 @@
     members = ["web*.lab"]
     metrics = ["net"]
 
-Pure functions: text in, a fleet or all of its mistakes out. A file with an error gives no fleet (CFG-071).
+Pure functions: from a text they make a fleet, or a list of all its mistakes. A file with an error gives no fleet (CFG-071).
 """
 
 import math
@@ -58,27 +58,28 @@ __all__ = ["Fleet", "Group", "Mistake", "Reading", "fleet_of", "read_fleet"]
 
 TABLES: Final = ("fleet", "global", "metric", "alert", "chains", "group", "security", "chp")
 OF_NODES: Final = ("node", "lake", "journal", "limits", "store", "catalog", "doc", "notify", "export")
-OF_ONE: Final = " belongs into the file of one node: weft up FILE --check looks at that"
+OF_ONE: Final = " belongs into the file of one node, which weft up FILE --check checks"
 MOST: Final = {"metrics": METRICS_MAX, "filters": FILTERS_MAX, "alerts": ALERTS_MAX}
-"""Of one group."""
+"""The largest numbers in one group."""
 _LINE: Final = re.compile(r"line (\d+)")
 _TWICE: Final = ("twice", "Cannot overwrite", "Cannot mutate")
+"""Words in the TOML parser's errors about a key that is there twice."""
 
 
 def read_fleet(text: str, *, is_of_root: bool = False) -> Reading:
     """The fleet that a TOML text describes, or everything that is wrong with it, in the order of its lines (CFG-071).
 
-    A root's own file may describe its fleet; the tables about the root itself are skipped.
+    `is_of_root`: it is a root's own file, which may describe the fleet, too; tables about the root itself are skipped.
     """
     try:
         document = read_document(text, "it")
     except UserError as error:
         return Reading(None, (_syntax(error.text.removeprefix("it is not TOML: "), text),))
-    said: list[str] = []
-    document = _sane(_without_node(document) if is_of_root else document, "", said)
-    fleet = _fleet(document, said)
-    said += between_groups(fleet, _shared_metrics(document))
-    return reading_of(fleet, placed(said, lines_of(text) if said else {}))
+    mistakes: list[str] = []
+    document = _sane(_without_node(document) if is_of_root else document, "", mistakes)
+    fleet = _fleet(document, mistakes)
+    mistakes += between_groups(fleet, _shared_metrics(document))
+    return reading_of(fleet, placed(mistakes, lines_of(text) if mistakes else {}))
 
 
 def fleet_of(text: str, where: str, *, is_of_root: bool = False) -> Fleet:
@@ -109,40 +110,42 @@ def _syntax(told: str, text: str) -> Mistake:
     return Mistake(code, "-", int(match[1]) if match else last, told)
 
 
-def _sane(value: Any, path: str, said: list[str]) -> Any:
+def _sane(value: Any, path: str, mistakes: list[str]) -> Any:
     """The document without values that JSON cannot hold: dates, infinities, integers beyond 64 bits."""
     if isinstance(value, dict):
-        pairs = ((key, _sane(item, f"{path}.{key}".lstrip("."), said)) for key, item in value.items())
+        pairs = ((key, _sane(item, f"{path}.{key}".lstrip("."), mistakes)) for key, item in value.items())
         return {key: item for key, item in pairs if item is not None}
     if isinstance(value, list):
-        items = [_sane(item, f"{path}[{index}]", said) for index, item in enumerate(value)]
+        items = [_sane(item, f"{path}[{index}]", mistakes) for index, item in enumerate(value)]
         return [item for item in items if item is not None]
     if isinstance(value, float) and math.isfinite(value):
         return value
     if isinstance(value, str | bool) or (isinstance(value, int) and abs(value) < 1 << 63):
         return value
-    said.append(f"E04 {path}: {str(value)[:40]} is no text, no truth and no number of 64 bits")
+    mistakes.append(f"E04 {path}: {str(value)[:40]} is neither a text, nor true or false, nor a number of 64 bits")
     return None
 
 
-def _fleet(document: dict[str, Any], said: list[str]) -> Fleet:
+def _fleet(document: dict[str, Any], mistakes: list[str]) -> Fleet:
     for name in document:
         if name not in TABLES:
             hint = OF_ONE if _is_of_node(name) else f" is no table{nearest(name, TABLES)}"
-            said.append(f"E02 {name}: [{name}]{hint}")
-    times = _times(Table(document.get("fleet", {}), "fleet", said))
-    metrics = _metrics(document, said)
-    filters = _filters(document, said)
-    everywhere = _filters_of_all(Table(document.get("global", {}), "global", said))
-    alerts = shared_alerts(document, metrics, said)
-    _security(Table(document.get("security", {}), "security", said))
-    _chp(Table(document.get("chp", {}), "chp", said))
+            mistakes.append(f"E02 {name}: [{name}]{hint}")
+    times = _times(Table(document.get("fleet", {}), "fleet", mistakes))
+    metrics = _metrics(document, mistakes)
+    filters = _filters(document, mistakes)
+    everywhere = _filters_of_all(Table(document.get("global", {}), "global", mistakes))
+    alerts = shared_alerts(document, metrics, mistakes)
+    _security(Table(document.get("security", {}), "security", mistakes))
+    _chp(Table(document.get("chp", {}), "chp", mistakes))
     if "group" not in document:
         alerts, wrong = alerts_of(metrics, alerts, {}, "")
-        said += wrong
+        mistakes += wrong
         everybody = Group(name=EVERYBODY, members=("*",), metrics=metrics, filters=filters, alerts=alerts)
         return Fleet(times=times, filters=everywhere, groups={EVERYBODY: everybody})
-    return Fleet(times=times, filters=everywhere, groups=_groups(document["group"], (metrics, filters, alerts), said))
+    return Fleet(
+        times=times, filters=everywhere, groups=_groups(document["group"], (metrics, filters, alerts), mistakes)
+    )
 
 
 def _times(table: Table) -> dict[str, Any]:
@@ -155,7 +158,7 @@ def _times(table: Table) -> dict[str, Any]:
     for key in SPANS:
         span = table.span(key, 0)
         if key in table and span and not SPAN_MIN_NS <= span <= SPAN_MAX_NS:
-            table.say("E04", key, f'{table.raw(key)!r} is none: "50ms" to "1h"')
+            table.say("E04", key, f'{table.raw(key)!r} is not a time from "50ms" to "1h"')
         elif key in table:
             times[key] = in_seconds(span)
     if "dead_after" in table:
@@ -172,14 +175,14 @@ def _shared_metrics(document: dict[str, Any]) -> dict[str, Any]:
     return metrics if isinstance(metrics, dict) else {}
 
 
-def _metrics(document: dict[str, Any], said: list[str]) -> dict[str, dict[str, Any]]:
+def _metrics(document: dict[str, Any], mistakes: list[str]) -> dict[str, dict[str, Any]]:
     _, wrong = parse_metrics(document.get("metric", {}))
-    said += wrong
+    mistakes += wrong
     return {name: table for name, table in _shared_metrics(document).items() if isinstance(table, dict)}
 
 
-def _filters(document: dict[str, Any], said: list[str]) -> dict[str, dict[str, Any]]:
-    chains = Table(document.get("chains", {}), "chains", said)
+def _filters(document: dict[str, Any], mistakes: list[str]) -> dict[str, dict[str, Any]]:
+    chains = Table(document.get("chains", {}), "chains", mistakes)
     tables = chains.raw("filter")
     for own in ChainsTable.__struct_fields__:
         chains.raw(own)  # tables of the root itself, if this is its own file
@@ -187,7 +190,7 @@ def _filters(document: dict[str, Any], said: list[str]) -> dict[str, dict[str, A
     if tables is None:
         return {}
     _, wrong = parse_filters(tables)
-    said += wrong
+    mistakes += wrong
     found = [table for table in tables if isinstance(table, dict)] if isinstance(tables, list) else []
     return {str(table.get("name")): {key: table[key] for key in table if key != "name"} for table in found}
 
@@ -197,24 +200,24 @@ Shared = tuple[Tables, Tables, Tables]
 """Metrics and filters that groups refer to, and alerts that belong to groups by their metrics."""
 
 
-def _groups(tables: Any, shared: Shared, said: list[str]) -> dict[str, Group]:
+def _groups(tables: Any, shared: Shared, mistakes: list[str]) -> dict[str, Group]:
     if not isinstance(tables, dict):
-        said.append("E04 group: must be tables, one per group")
+        mistakes.append("E04 group: must be tables, one per group")
         return {}
     if len(tables) > GROUPS_MAX:
-        said.append(f"E04 group: {len(tables)} groups, {GROUPS_MAX} at most")
-    return {name: _group(name, values, shared, said) for name, values in tables.items()}
+        mistakes.append(f"E04 group: {len(tables)} groups, {GROUPS_MAX} at most")
+    return {name: _group(name, values, shared, mistakes) for name, values in tables.items()}
 
 
-def _group(name: str, values: Any, shared: Shared, said: list[str]) -> Group:
-    table = Table(values, f"group.{name}", said)
+def _group(name: str, values: Any, shared: Shared, mistakes: list[str]) -> Group:
+    table = Table(values, f"group.{name}", mistakes)
     if not is_plain_name(name):
         table.say("E15", "", "a name is 1 to 63 letters, digits, `_`, `.`, `-`")
     elif name in RESERVED:
         table.say("E15", "", f"`{name}` cannot name a group")
     metrics = {**_named(table, "metrics", shared[0]), **_own_metrics(table)}
     alerts, wrong = alerts_of(metrics, shared[2], _own(table, "alert"), f"{table.path}.alert")
-    said += wrong
+    mistakes += wrong
     group = Group(
         name=name,
         parent=table.text("parent"),
@@ -242,7 +245,7 @@ def _list(table: Table, key: str) -> tuple[str, ...]:
     seen: dict[str, int] = {}
     for index, text in enumerate(texts):
         if seen.setdefault(text, index) != index:
-            table.say("E14", f"{key}[{index}]", f"{text!r} stands here twice")
+            table.say("E14", f"{key}[{index}]", f"{text!r} is in this list twice")
     return texts
 
 
@@ -266,12 +269,12 @@ def _own_metrics(table: Table) -> dict[str, dict[str, Any]]:
 
 
 def _own_filters(table: Table) -> dict[str, dict[str, Any]]:
-    """`[group.NAME.filter.X]`: filters of this group only; the name stands in the header."""
+    """`[group.NAME.filter.X]`: filters of this group only; their name is in the header."""
     tables = _own(table, "filter", "filters")
     for name, values in tables.items():
         path = f"{table.path}.filter.{name}"
         if "name" in values:
-            table.mistakes.append(f"E02 {path}.name: the name stands in the header")
+            table.mistakes.append(f"E02 {path}.name: the name is in the header already")
         _, wrong = parse_filters([{**values, "name": name}])
         table.mistakes += [line.replace("chains.filter[0]", path, 1) for line in wrong]
     return tables
@@ -293,7 +296,7 @@ def _own(table: Table, key: str, listed: str = "") -> dict[str, dict[str, Any]]:
         return {}
     for name in tables:
         if listed and name in table.texts(listed):
-            table.say("E14", f"{key}.{name}", f"is in `{listed}`, too: one of the two")
+            table.say("E14", f"{key}.{name}", f"is in `{listed}`, too: remove one of the two")
     return tables
 
 
@@ -319,12 +322,12 @@ def _chp(table: Table) -> None:
     table.whole("port", 0, 1024, 65_533)
     for index, prefix in enumerate(table.texts("writable")):
         if not is_key(prefix.rstrip("/")) or prefix.endswith("//"):
-            table.say("E04", f"writable[{index}]", f'{prefix!r} is no key and no prefix, like "/client/"')
+            table.say("E04", f"writable[{index}]", f'{prefix!r} is neither a key nor a prefix such as "/client/"')
     for key in ("loose_prefix", "import_prefix"):
         prefix = table.text(key)
         if prefix and not (prefix.endswith("/") and is_key(prefix[:-1])):
-            table.say("E04", key, f'{prefix!r} is no prefix, like "/client/"')
+            table.say("E04", key, f'{prefix!r} is not a prefix such as "/client/"')
     source = table.text("import")
     if source and not is_endpoint(source):
-        table.say("E05", "import", f"{source!r} is no host:port")
+        table.say("E05", "import", f"{source!r} is not host:port")
     table.end()

@@ -14,26 +14,26 @@ Tables = dict[str, dict[str, Any]]
 
 
 def details_of(metrics: Mapping[str, Any]) -> dict[str, str]:
-    """The detail of each metric; empty where it is none."""
-    said = {name: table.get("detail") for name, table in metrics.items() if isinstance(table, Mapping)}
-    return {name: detail if isinstance(detail, str) and detail in DETAILS else "" for name, detail in said.items()}
+    """The detail of each metric; empty if it is unknown."""
+    details = {name: table.get("detail") for name, table in metrics.items() if isinstance(table, Mapping)}
+    return {name: detail if isinstance(detail, str) and detail in DETAILS else "" for name, detail in details.items()}
 
 
-def shared_alerts(document: Mapping[str, Any], metrics: Mapping[str, Any], said: list[str]) -> Tables:
-    """`[alert.*]`; a metric that no group and no `[metric.*]` names is a mistake. Units are checked group by group."""
+def shared_alerts(document: Mapping[str, Any], metrics: Mapping[str, Any], mistakes: list[str]) -> Tables:
+    """The tables `[alert.*]`. An alert about a metric that is defined nowhere is a mistake. Units are checked by group."""
     tables = document.get("alert", {})
     groups = document.get("group")
     found = groups.values() if isinstance(groups, Mapping) else ()
     own = [group.get("metric") for group in found if isinstance(group, Mapping)]
     names = {name: "" for known in (metrics, *own) if isinstance(known, Mapping) for name in known}
     _, wrong = parse_alerts(tables, names)
-    said += wrong
+    mistakes += wrong
     pairs = tables.items() if isinstance(tables, Mapping) else ()
     return {name: table for name, table in pairs if isinstance(table, dict)}
 
 
 def alerts_of(metrics: Mapping[str, Any], shared: Tables, own: Tables, path: str) -> tuple[Tables, list[str]]:
-    """The alerts of a group with these metrics, and what is wrong with them there."""
+    """The alerts of a group with these metrics, and what is wrong with them in this group."""
     details = details_of(metrics)
     common = {name: table for name, table in shared.items() if table.get("metric") in details and name not in own}
     mistakes = [*parse_alerts(common, details)[1], *parse_alerts(own, details, path)[1]]
@@ -41,9 +41,9 @@ def alerts_of(metrics: Mapping[str, Any], shared: Tables, own: Tables, path: str
 
 
 def in_common(groups: Iterable[tuple[Mapping[str, Any], Tables]]) -> Tables:
-    """The alerts that can be written once for the fleet: all groups that measure the metric have the same.
+    """The alerts that can be written once for the fleet, because all groups that measure the metric have the same.
 
-    `groups`: metrics and alerts of each.
+    `groups`: metrics and alerts of each group.
     """
     found = list(groups)
     tables = {name: table for _, alerts in found for name, table in alerts.items()}

@@ -1,4 +1,4 @@
-"""Checks across the groups of a fleet: parents, places, machines named twice, entries without effect."""
+"""Checks across the groups of a fleet: parents, machines that are named twice, entries without effect."""
 
 from collections.abc import Iterable, Iterator
 from typing import Final
@@ -9,19 +9,19 @@ from weft.node.fleetparts import Fleet, Group
 from weft.node.members import fault_of, is_node, may_meet
 
 BLOCK: Final = 10  # ports of a node
-DEPTH_MAX: Final = 6  # nested groups: with root and sensors eight tiers (TOP-013)
-PAIRS_MAX: Final = 100_000  # patterns compared with each other for a warning; this takes some 0.3 s
+DEPTH_MAX: Final = 6  # nested groups: with the root and the sensors eight tiers (TOP-013)
+PAIRS_MAX: Final = 100_000  # pairs of patterns that are compared for a warning: this takes some 0.3 s
 
 
 def between_groups(fleet: Fleet, metrics: Iterable[str]) -> list[str]:
-    """All mistakes that a single group does not show; `metrics`: names of the shared ones (W01)."""
-    said: list[str] = []
+    """All mistakes that only the whole fleet shows. `metrics`: the shared ones, which some group should use (W01)."""
+    mistakes: list[str] = []
     for group in fleet.groups.values():
-        said += [*wrong_members(group), *_empty(group), *_parent(group, fleet.groups), *_idle(group)]
-    said += _places(fleet)
+        mistakes += [*wrong_members(group), *_empty(group), *_parent(group, fleet.groups), *_idle(group)]
+    mistakes += _places(fleet)
     used = {name for group in fleet.groups.values() for name in group.metrics}
-    said += [f"W01 metric.{name}: no group measures it" for name in sorted(metrics) if name not in used]
-    return said
+    mistakes += [f"W01 metric.{name}: no group measures it" for name in sorted(metrics) if name not in used]
+    return mistakes
 
 
 def wrong_members(group: Group) -> Iterator[str]:
@@ -33,13 +33,13 @@ def wrong_members(group: Group) -> Iterator[str]:
                 yield f"E05 {where}.{key}[{index}]: {fault}"
     for index, endpoint in enumerate(group.collectors):
         if not is_endpoint(endpoint):
-            yield f"E05 {where}.collectors[{index}]: {endpoint!r} is no host:port (IPv6 stands in brackets)"
+            yield f"E05 {where}.collectors[{index}]: {endpoint!r} is not host:port (write an IPv6 address in brackets)"
 
 
 def _empty(group: Group) -> Iterator[str]:
     where = f"group.{group.name}"
     if not (group.members or group.collectors or group.labels):
-        yield f"E10 {where}: nobody belongs to it: members, collectors or labels are needed"
+        yield f"E10 {where}: no machine belongs to it: members, collectors or labels are needed"
     if not group.metrics:
         yield f"W02 {where}: measures nothing: metrics are missing"
 
@@ -53,7 +53,7 @@ def _parent(group: Group, groups: dict[str, Group]) -> Iterator[str]:
     while (parent := groups[line[-1]].parent) and parent in groups:
         if parent in line:
             if parent == group.name:
-                yield f"E09 {where}: goes round: {' in '.join([*line, parent])}"
+                yield f"E09 {where}: forms a circle: {' in '.join([*line, parent])}"
             return
         line.append(parent)
     if len(line) > DEPTH_MAX:
@@ -70,14 +70,14 @@ def _idle(group: Group) -> Iterator[str]:
             and fault_of(pattern) is None
             and not any(may_meet(pattern, member) for member in group.members)
         ):
-            yield f"W03 group.{group.name}.exclude[{index}]: {pattern!r} is no member, so nobody is excluded"
+            yield f"W03 group.{group.name}.exclude[{index}]: {pattern!r} matches no member, so it excludes nothing"
     for index, pattern in enumerate(group.members):
         if is_node(pattern) and any(may_meet(pattern, other) for other in group.exclude):
             yield f"W03 group.{group.name}.members[{index}]: {pattern!r} is excluded below, so it matches nothing"
 
 
 def _places(fleet: Fleet) -> Iterator[str]:
-    """Each node must be in only one group, and its ten ports must be its own."""
+    """Nodes that are in several groups, or whose ten ports overlap."""
     seen: dict[str, dict[int, str]] = {}
     for place, endpoint in _named(fleet):
         ports = seen.setdefault(host_of(endpoint).lower(), {})
@@ -99,7 +99,7 @@ def _place(endpoint: str, place: str, ports: dict[int, str]) -> Iterator[str]:
         if other != port and other in ports:
             yield f"E06 {place}: {endpoint!r} is less than {BLOCK} ports away from {other} of {ports[other]}"
     if port in ports and _group_of(ports[port]) != _group_of(place):
-        yield f"E14 {place}: {endpoint!r} stands in {ports[port]}, too: a node belongs to one group"
+        yield f"E14 {place}: {endpoint!r} is in {ports[port]}, too: a node belongs to one group"
 
 
 def _group_of(place: str) -> str:

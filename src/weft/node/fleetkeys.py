@@ -2,12 +2,12 @@
 
     /CONFIG/global/name|heartbeat|dead_after|…     text, seconds, a count
     /CONFIG/global/filter/<name>                   a filter of all nodes: its table, without its name
-    /CONFIG/<group>/members                        always there; the others only if the file says them:
+    /CONFIG/<group>/members                        always there; the next ones only if the file has them:
     /CONFIG/<group>/exclude|collectors|parent|fanout|prefer|labels
-    /CONFIG/<group>/metric/<name>                  the metric's table: one per key, so a changed rate is one small update
+    /CONFIG/<group>/metric/<name>                  the metric's table; a key for each, so a changed rate is a small update
     /CONFIG/<group>/filter/<name>                  the filter's table, without its name
     /CONFIG/<group>/alert/<name>                   the alert's table
-    /CONFIG/global/key/<uuid>                      whose key is whose (weft.base.keys); in no file
+    /CONFIG/global/key/<uuid>                      the key of a node (weft.base.keys); never in a file
 
 Values are canonical JSON (CFG-002).
 """
@@ -27,7 +27,7 @@ from weft.wire import jsontext
 CONFIG: Final = "/CONFIG/"
 GLOBAL: Final = "/CONFIG/global/"
 TABLES: Final = ("metric", "filter", "alert")
-"""Kinds of entries of which a group has several, each a table with a name."""
+"""Kinds of tables of which a group may have several, each with a name."""
 LISTS: Final = ("members", "exclude", "collectors")
 VALUE_BYTES_MAX: Final = 1 << 20
 _TABLE: Final = msgspec.json.Decoder(dict[str, Any])
@@ -82,19 +82,17 @@ def to_pairs(fleet: Fleet) -> tuple[tuple[str, bytes], ...]:
 def _pairs_of(group: Group) -> dict[str, bytes]:
     start = f"{CONFIG}{group.name}/"
     values: dict[str, Any] = {"members": group.members}
-    said = {key: getattr(group, key) for key in ("exclude", "collectors", "parent", "fanout", "prefer", "labels")}
-    values |= {key: value for key, value in said.items() if value}
+    others = {key: getattr(group, key) for key in ("exclude", "collectors", "parent", "fanout", "prefer", "labels")}
+    values |= {key: value for key, value in others.items() if value}
     for kind in TABLES:
         values |= {f"{kind}/{name}": table for name, table in getattr(group, f"{kind}s").items()}
     return {start + key: canonical(value) for key, value in values.items()}
 
 
 def from_pairs(pairs: Iterable[tuple[str, bytes]]) -> tuple[Fleet, tuple[str, ...]]:
-    """The fleet of these pairs, and pairs that no fleet's file could express.
+    """The fleet of these pairs, and what is wrong with pairs that no fleet's file could have.
 
-    Other subtrees and keys of nodes are skipped.
-
-    `from_pairs(to_pairs(fleet))` gives the pairs of `fleet` again.
+    Other subtrees and keys of nodes are skipped. The pairs of the result are the given ones, without those that are wrong.
     """
     times: dict[str, Any] = {}
     filters: dict[str, dict[str, Any]] = {}
@@ -110,7 +108,7 @@ def from_pairs(pairs: Iterable[tuple[str, bytes]]) -> tuple[Fleet, tuple[str, ..
                 _take(key, value, groups)
         except Unusable as error:
             mistakes.append(f"{key}: {error}")
-    made = {name: Group(name=name, **said) for name, said in groups.items()}
+    made = {name: Group(name=name, **fields) for name, fields in groups.items()}
     return Fleet(times=times, filters=filters, groups=made), tuple(mistakes)
 
 
@@ -129,12 +127,12 @@ def _take(key: str, value: bytes, groups: dict[str, dict[str, Any]]) -> None:
     name, _, rest = key.removeprefix(CONFIG).partition("/")
     kind, _, what = rest.partition("/")
     if not is_plain_name(name) or name in RESERVED:
-        raise Unusable("is of no group")
-    said = groups.setdefault(name, {})
+        raise Unusable("the key belongs to no group")
+    fields = groups.setdefault(name, {})
     if kind in TABLES and is_plain_name(what):
-        said.setdefault(f"{kind}s", {})[what] = table_of(value)
+        fields.setdefault(f"{kind}s", {})[what] = table_of(value)
     elif rest in _KINDS:
-        said[rest] = decoded(_KINDS[rest], value)
+        fields[rest] = decoded(_KINDS[rest], value)
     else:
         raise Unusable(
             f"nobody reads it: a group has {', '.join(_KINDS)}, {', '.join(f'{table}/NAME' for table in TABLES)}"
@@ -142,7 +140,7 @@ def _take(key: str, value: bytes, groups: dict[str, dict[str, Any]]) -> None:
 
 
 def decoded(decoder: "msgspec.json.Decoder[Any]", value: bytes) -> Any:
-    """The value in the type of its key; raises Unusable with a sentence."""
+    """The value, decoded to the type of its key; raises Unusable with a sentence for people."""
     if len(value) > VALUE_BYTES_MAX:
         raise Unusable(f"longer than {VALUE_BYTES_MAX} bytes")
     try:

@@ -1,4 +1,4 @@
-"""A fleet as its file describes it, and what can be wrong with such a file (CFG-070..074)."""
+"""The types of a fleet as its file describes it, and of mistakes in such a file (CFG-070..074)."""
 
 import re
 from collections.abc import Iterable
@@ -23,17 +23,17 @@ MEMBERS_MAX: Final = 10_000  # nodes of a fleet
 LABELS_MAX: Final = 16
 LABEL_BYTES_MAX: Final = 64
 EVERYBODY: Final = "all"
-"""The group of a fleet that names none."""
+"""Name of the only group of a fleet whose file has no groups."""
 RESERVED: Final = ("global", "root")
 SPANS: Final = ("heartbeat",)
-"""Spans that the whole fleet shares (CFG-074); `dead_after` counts heartbeats."""
+"""The times in `[fleet]` that are spans (CFG-074)."""
 WARNINGS: Final = ("W01", "W02", "W03")
 
-_SAID: Final = re.compile(r"([EW]\d\d) (.*?): (.*)", re.DOTALL)
+_MISTAKE: Final = re.compile(r"([EW]\d\d) (.*?): (.*)", re.DOTALL)
 
 
 class Mistake(NamedTuple):
-    """One mistake: E… makes the file invalid, W… is a warning."""
+    """One mistake in a file: code E… makes the file invalid, W… is a warning."""
 
     code: str
     path: str
@@ -41,10 +41,7 @@ class Mistake(NamedTuple):
     text: str
 
     def said(self, file: str) -> str:
-        """One line: file, line, code, path, sentence.
-
-        It quotes the file unchanged: clean it before it goes to a terminal.
-        """
+        """One line for people: file, line, code, path, sentence. It quotes the file: clean it before it is printed."""
         return f"{file}:{self.line}: {self.code} {self.path}: {self.text}"
 
 
@@ -58,7 +55,7 @@ class Group(msgspec.Struct, frozen=True, kw_only=True):
     """Patterns of members, in the syntax of members.py."""
     exclude: tuple[str, ...] = ()
     collectors: tuple[str, ...] = ()
-    """Endpoints; the first that is alive leads (TOP-013); empty: the root chooses among the members."""
+    """Endpoints of its collectors; the first that is alive leads (TOP-013). Empty: the root chooses among the members."""
     fanout: int | None = None
     """Children per collector before another collector is added (TOP-014)."""
     prefer: bool = False
@@ -66,19 +63,20 @@ class Group(msgspec.Struct, frozen=True, kw_only=True):
     labels: dict[str, str] = {}
     """Nodes with these labels belong to the group too (TOP-010)."""
     metrics: dict[str, dict[str, Any]] = {}
-    """Tables by name: those of the list, then the group's own."""
+    """Tables by name: the shared ones that the group lists, and its own."""
     filters: dict[str, dict[str, Any]] = {}
+    """Tables by name, as for metrics."""
     alerts: dict[str, dict[str, Any]] = {}
-    """The fleet's about metrics of this group, then the group's own."""
+    """Tables by name: the fleet's alerts about metrics of this group, and the group's own."""
 
 
 class Fleet(msgspec.Struct, frozen=True, kw_only=True):
     """What a fleet's file says."""
 
     times: dict[str, Any] = {}
-    """What `[fleet]` says: `name`; spans in seconds; `dead_after`, in heartbeats."""
+    """The table `[fleet]`: `name`; spans in seconds; `dead_after`, in heartbeats."""
     filters: dict[str, dict[str, Any]] = {}
-    """Of all nodes, `[global.filter.NAME]`; a group's filter of the same name counts instead."""
+    """Filters of all nodes, `[global.filter.NAME]`; a group's filter of the same name replaces one."""
     groups: dict[str, Group] = {}
 
 
@@ -91,27 +89,27 @@ class Reading(NamedTuple):
 
 
 def refusal(errors: Iterable[Mistake], where: str) -> UserError:
-    """All errors of a file as one error for people."""
+    """UserError `bad-settings` with all errors of a file."""
     listed = "\n  ".join(mistake.said(where) for mistake in errors)
     return UserError(
         "bad-settings",
         f"{where} cannot be used:\n  {listed}",
-        "mend these and run it again; nothing was changed (docs/configuration.md explains the codes)",
+        "correct these and run it again; nothing was changed (docs/configuration.md explains the codes)",
     )
 
 
-def placed(said: Iterable[str], lines: dict[str, int]) -> tuple[Mistake, ...]:
-    """Mistakes with their lines, in the order of the file, each once; `said`: as `Table` collects them."""
+def placed(texts: Iterable[str], lines: dict[str, int]) -> tuple[Mistake, ...]:
+    """Mistakes with their lines, in the order of the file, each once. `texts`: `CODE path: sentence`."""
     found: dict[Mistake, None] = {}
-    for text in said:
-        match = _SAID.fullmatch(text)
+    for text in texts:
+        match = _MISTAKE.fullmatch(text)
         assert match is not None, text
         found[Mistake(match[1], match[2], line_at(lines, match[2]), match[3])] = None
     return tuple(sorted(found, key=lambda mistake: (mistake.line, mistake)))
 
 
 def reading_of(fleet: Fleet, mistakes: Iterable[Mistake]) -> Reading:
-    """Errors forbid the fleet, warnings do not (CFG-071)."""
+    """The result of reading: with an error there is no fleet, with warnings there is one (CFG-071)."""
     found = tuple(mistakes)
     errors = tuple([mistake for mistake in found if mistake.code not in WARNINGS])
     return Reading(None if errors else fleet, errors, tuple([m for m in found if m.code in WARNINGS]))
@@ -127,6 +125,6 @@ def in_seconds(span: int) -> int | float:
 
 
 def seconds_of(value: object) -> int | None:
-    """A replicated span in nanoseconds as seconds, if it is within the bounds of CFG-074."""
+    """A replicated span in seconds as nanoseconds; None if it is invalid or outside the bounds of CFG-074."""
     span = span_ns(value)
     return span if span is not None and SPAN_MIN_NS <= span <= SPAN_MAX_NS else None

@@ -1,4 +1,4 @@
-"""A fleet as the TOML text that a person would write: what groups share is written once (CFG-072)."""
+"""A fleet as TOML text, as a person would write it: what several groups have is written once (CFG-072)."""
 
 import re
 from collections import Counter
@@ -14,7 +14,7 @@ Tables = dict[str, dict[str, Any]]
 
 
 def to_toml(fleet: Fleet) -> str:
-    """The text; reading it gives the same pairs (CFG-070)."""
+    """The text; a fleet that is read from it has the same pairs (CFG-070)."""
     metrics = _shared(fleet, "metrics")
     filters = _shared(fleet, "filters")
     times = {key: _time(key, fleet.times[key]) for key in sorted(fleet.times)}
@@ -31,7 +31,7 @@ def to_toml(fleet: Fleet) -> str:
 
 def _group(group: Group, metrics: Tables, filters: Tables, alerts: Tables) -> list[str]:
     head = f"[group.{_key(group.name)}"
-    said: dict[str, Any] = {
+    values: dict[str, Any] = {
         "parent": group.parent,
         "collectors": list(group.collectors),
         "members": list(group.members),
@@ -42,7 +42,7 @@ def _group(group: Group, metrics: Tables, filters: Tables, alerts: Tables) -> li
         "metrics": _listed(group.metrics, metrics),
         "filters": _listed(group.filters, filters),
     }
-    parts = [block(f"{head}]", {key: value for key, value in said.items() if value})]
+    parts = [block(f"{head}]", {key: value for key, value in values.items() if value})]
     kinds = (
         ("metric", group.metrics, metrics),
         ("filter", group.filters, filters),
@@ -55,7 +55,7 @@ def _group(group: Group, metrics: Tables, filters: Tables, alerts: Tables) -> li
 
 
 def _shared(fleet: Fleet, kind: str) -> Tables:
-    """For each name the table that most groups have, the smallest text of several."""
+    """For each name the table that most groups have; if several are equally frequent, the one with the smallest text."""
     found: dict[str, Counter[bytes]] = {}
     texts: dict[bytes, dict[str, Any]] = {}
     for group in fleet.groups.values():
@@ -79,13 +79,13 @@ def _is_same(tables: Tables, shared: Tables, name: str) -> bool:
 
 
 def _parents_first(fleet: Fleet) -> list[str]:
-    def line(name: str) -> list[str]:
+    def ancestry(name: str) -> list[str]:
         above: list[str] = [name]
         while (group := fleet.groups.get(above[0])) and group.parent and group.parent not in above:
             above.insert(0, group.parent)
         return above
 
-    return sorted(fleet.groups, key=line)
+    return sorted(fleet.groups, key=ancestry)
 
 
 def block(head: str, values: dict[str, Any]) -> str:
@@ -113,7 +113,7 @@ def _value(value: Any) -> str:
 
 
 def _time(key: str, value: Any) -> Any:
-    """Time spans with their unit: `"2s"` instead of 2."""
+    """A span with its unit, `"2s"` instead of 2; any other value unchanged."""
     span = seconds_of(value) if key in SPANS else None
     if span is None:
         return value

@@ -1,7 +1,7 @@
-"""Functions of programs on this machine's disk, as filters of a node's own file name them (CHN-069).
+"""Loads the Python functions that filters in a node's own file name (CHN-069).
 
-A name is looked up once, when the node starts. Replicated filters never name functions: the right to write the
-configuration must not allow running programs on every machine.
+A function is looked up once, when the node starts. Replicated filters cannot name functions: else the right to write the
+configuration would be the right to run programs on every machine.
 """
 
 from collections.abc import Callable, Iterable
@@ -16,7 +16,7 @@ Function = Callable[[dict[Any, Any]], Any]
 
 
 def functions_of(filters: Iterable[FilterSpec]) -> dict[str, Function]:
-    """The functions that these filters name; UserError `bad-settings` for one that is not there."""
+    """The functions that these filters name; UserError `bad-settings` for one that cannot be loaded."""
     calls = [spec.options.call for spec in filters if isinstance(spec.options, PythonOptions)]
     return {call: _function(call) for call in calls}
 
@@ -28,11 +28,11 @@ def _function(call: str) -> Function:
     except Exception as error:  # noqa: BLE001 - a module may raise anything during its import
         raise _refusal(call, f"{type(error).__name__}: {error}") from None
     if not callable(found):
-        raise _refusal(call, "it is no function")
+        raise _refusal(call, "it is not a function")
     made: Function = found
     return made
 
 
 def _refusal(call: str, why: str) -> UserError:
     text = f"the filter's {call!r} cannot be used: {why}"
-    return UserError("bad-settings", text, "PYTHONPATH=DIRECTORY weft up …, where its module lies")
+    return UserError("bad-settings", text, "PYTHONPATH=DIRECTORY weft up …, with the directory of its module")

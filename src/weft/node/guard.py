@@ -1,12 +1,12 @@
-"""Decides what follows from a node's memory use (SEC-014, FLD-032). Pure: the shell measures how much is resident.
+"""Decides what a node does about its memory use (SEC-014, FLD-032). Pure: the shell measures the resident memory.
 
-    tight      the process is near its limit: no part of any core grows until there is room again
-    exceeded   it is above the limit for 5 s, or by a quarter, and mostly by what no core holds: the node ends, since a
-               start would free that
-    refused    a core has refused something for want of memory: told at most once a minute
+    tight      the process is near its limit: no core may grow until there is room again
+    exceeded   it is above the limit for 5 s, or by a quarter, and cores hold only a small part of that: the node ends,
+               because a restart frees the rest
+    refused    a core has refused something for lack of memory: reported at most once a minute
 
-What the cores hold is restored at the next start. So a node that is above its limit for that reason continues, refuses
-new data, and reports that it is degraded; it never ends for it.
+A restart restores what the cores hold. So a node whose cores are the reason does not end: it continues, refuses new data,
+and reports that it is degraded.
 """
 
 from collections.abc import Iterator, Mapping
@@ -17,15 +17,13 @@ import msgspec
 from weft.base.budget import Budget
 from weft.base.now import SECOND, Now
 
-# share of the limit: from here on nothing grows, which leaves room for what sockets still deliver
-TIGHT_PERCENT: Final = 90
-NEAR_PERCENT: Final = 60  # share of the limit: from here on memory is checked more often
-# share of the limit: above it the node ends without waiting, because something grows without end
-FAR_PERCENT: Final = 125
-ABOVE_NS: Final = 5 * SECOND  # seconds that a peak may last, such as while a segment of the lake is written
-RELIEF_PERCENT: Final = 80  # share of the limit: below it everything may grow again
-TOLD_NS: Final = 60 * SECOND  # seconds between two events about the same part of a core; all refusals are counted
-SHOWN_NS: Final = 60 * SECOND  # seconds for which a refusal affects the health of the node
+TIGHT_PERCENT: Final = 90  # of the limit: from here on no core grows; the rest is for what sockets still deliver
+NEAR_PERCENT: Final = 60  # of the limit: from here on memory is checked more often
+FAR_PERCENT: Final = 125  # of the limit: above it the node ends at once, because something grows without bound
+ABOVE_NS: Final = 5 * SECOND  # that a peak may last, such as while a segment of the lake is written
+RELIEF_PERCENT: Final = 80  # of the limit: below it cores may grow again
+TOLD_NS: Final = 60 * SECOND  # between two events about the same part of a core; all refusals are counted
+SHOWN_NS: Final = 60 * SECOND  # that a refusal affects the node's health
 
 
 class MemoryExceeded(msgspec.Struct, frozen=True, gc=False):
@@ -42,7 +40,7 @@ class MemoryTight(msgspec.Struct, frozen=True, gc=False):
     resident_bytes: int
     limit_bytes: int
     held_bytes: int
-    """Of that, the part that cores account for."""
+    """The part of `resident_bytes` that cores have counted."""
 
 
 class BudgetReached(msgspec.Struct, frozen=True, gc=False):
@@ -65,12 +63,12 @@ class MemoryGuard:
     def __init__(self, limit_bytes: int, budgets: Mapping[str, Budget]) -> None:
         self.limit_bytes, self._budgets = limit_bytes, dict(budgets)
         self.is_tight = self.is_near = False
-        """Near: it is to be looked at more often."""
+        """Whether the last memory use was above `TIGHT_PERCENT` of the limit, and above `NEAR_PERCENT` of it."""
         self._above_since: int | None = None
         self._seen: dict[tuple[str, str], int] = {}
-        """Refusals by core and part, when they were looked at last."""
+        """Number of refusals at the last look, by core and part."""
         self._refused_at: dict[str, int] = {}
-        """When a core was last seen to have refused something, monotonic ns."""
+        """When new refusals of a core were seen last, in monotonic ns."""
         self._told_at: dict[tuple[str, str], int] = {}
 
     @property
@@ -79,15 +77,15 @@ class MemoryGuard:
         return sum([budget.held for budget in self._budgets.values()])
 
     def look(self, resident_bytes: int, now: Now) -> list[Any]:
-        """The events that follow from this memory use; also freezes and thaws the cores."""
+        """The events that follow from this memory use. Also freezes the cores, or lets them grow again."""
         self.is_near = resident_bytes * 100 >= self.limit_bytes * NEAR_PERCENT
-        told = [*self._judge(resident_bytes), *self._refusals(now)]
+        events = [*self._judge(resident_bytes), *self._refusals(now)]
         if self._is_exceeded(resident_bytes, now):
-            told.append(MemoryExceeded(resident_bytes, self.limit_bytes))
-        return told
+            events.append(MemoryExceeded(resident_bytes, self.limit_bytes))
+        return events
 
     def _is_exceeded(self, resident_bytes: int, now: Now) -> bool:
-        """Whether memory was above the limit for a while, or is far above it, and a restart would free most of that."""
+        """Whether memory is above the limit, for long or by far, and cores hold so little of it that a restart helps."""
         limit = self.limit_bytes
         if resident_bytes <= limit or resident_bytes - self.held_bytes <= limit // 2:
             self._above_since = None

@@ -1,6 +1,6 @@
-"""Decides who may connect to a port with keys: answers the question of libzmq at every handshake (ZAP 1.0; SEC-011).
+"""Decides who may connect to a port with keys: the answer to libzmq's request at every handshake (ZAP 1.0; SEC-011).
 
-Pure. It only checks that a key is known; permissions are checked for every message (SEC-012).
+Pure. It only checks that a key is known; what its node may send is checked for every message (SEC-012).
 """
 
 from typing import Final, NamedTuple
@@ -12,16 +12,13 @@ from weft.wire.z85 import to_z85
 VERSION: Final = b"1.0"
 DOMAIN: Final = b"weft"
 PUBLISH: Final = b"weft-publish"
-"""Domain of sockets that publish the configuration.
-
-They receive nothing, so access can be refused only at the handshake.
-"""
+"""Domain of sockets that publish the configuration: they receive no messages, so only the handshake can refuse a peer."""
 JOIN: Final = b"weft-join"
-"""Domain of the port for joining machines: they prove a key and a token there, and are known afterwards."""
+"""Domain of the port for joining machines, whose keys are not known yet."""
 VERBS: Final[dict[bytes, str]] = {DOMAIN: "", PUBLISH: "snapshot"}
-"""The verb that a key needs to connect, by domain; empty: it must only be known."""
+"""The verb that a key's roles need to connect, by domain; empty: any known key may connect."""
 DOMAINS: Final = {"publish": PUBLISH, ENROL: JOIN}
-"""Domains of channels with other rules than "every known key"."""
+"""The domains of some channels; all others have `DOMAIN`."""
 KEY_BYTES: Final = 32
 _WELL, _NO = (b"200", b"OK"), (b"400", b"unknown key")
 _DENIED: Final = (b"400", b"not this role")
@@ -46,10 +43,10 @@ class Verdict(NamedTuple):
 
 
 def decide(request: list[bytes], table: KeyTable) -> Verdict:
-    """The answer to a request, given as its frames behind the empty delimiter.
+    """The answer to a request, given as its frames after the empty delimiter.
 
-    The User-Id of an accepted client is its key in Z85. Accepted are CURVE with a known key in one of our domains, and
-    with any key at the port for joining. Everything else gets 400, and a malformed request 500.
+    A client is accepted if it uses CURVE, with a known key, or in the domain `JOIN` with any key; then the answer's User-Id
+    is that key in Z85. Every other client gets 400, a malformed request 500.
     """
     version, number, *rest = [*request[:2], b"", b""][:2] + request[2:]
     if len(request) < 6 or version != VERSION:
@@ -73,5 +70,5 @@ def _refusal(holder: Holder | None, verb: str) -> tuple[tuple[bytes, bytes], str
     return (_DENIED, "role") if verb and not may(holder.roles, verb) else None
 
 
-def _verdict(number: bytes, said: tuple[bytes, bytes], user: bytes, address: str, why: str) -> Verdict:
-    return Verdict([VERSION, number, *said, user, b""], address, why)
+def _verdict(number: bytes, status: tuple[bytes, bytes], user: bytes, address: str, why: str) -> Verdict:
+    return Verdict([VERSION, number, *status, user, b""], address, why)

@@ -1,7 +1,7 @@
-"""Which annexes are installed: found by their entry points, loaded only when one is asked for.
+"""Finds installed annexes by their entry points, and loads one when it is needed.
 
-The look-up costs some 20 ms and 3 MB, so it is done only if a file has a table, or a command a word, that Weft does not
-know.
+The look-up costs some 20 ms and 3 MB. So it is done only if a file has a table, or a command line a word, that Weft does
+not know.
 """
 
 from typing import Any, Final
@@ -10,7 +10,7 @@ from weft.base.errors import UserError
 
 GROUP: Final = "weft.annexes"
 """The group of entry points, in the `pyproject.toml` of a package: `lease = "weft_lease:ANNEX"`."""
-MEND: Final = "weft annexes shows what is installed; mend or remove that package"
+MEND: Final = "weft annexes shows what is installed; repair or remove that package"
 
 
 def _points() -> dict[str, Any]:
@@ -45,5 +45,5 @@ def load(name: str) -> Any:
         return None
     try:
         return point.load()
-    except Exception as error:  # any exception that a foreign module raises during its import
+    except Exception as error:  # a foreign module may raise anything during its import
         raise UserError("bad-annex", f"the annex {name} ({point.value}) cannot be loaded: {error!r}", MEND) from error

@@ -1,4 +1,4 @@
-"""The node's own stream of events, numbered like every stream, so that the lake can prove that it is complete."""
+"""Numbers the node's events, like the records of every stream, so that the lake can show that none is missing."""
 
 from collections.abc import Iterable
 from typing import Any, Final
@@ -14,7 +14,7 @@ LAST_EVENT: Final = 1  # kind of the core record: [era, last sequence]
 
 
 class Ledger:
-    """Turns events into journal records; knows only its last number."""
+    """Turns events into numbered journal records."""
 
     def __init__(self, node: bytes, era: int) -> None:
         self.node, self.era = node, era
@@ -22,7 +22,7 @@ class Ledger:
         self._last = 0
 
     def restore(self, entries: Iterable[Entry]) -> None:
-        """Find the last numbers of earlier eras."""
+        """Find the last number of the previous era."""
         for _, record in entries:
             self._note(record)
 
@@ -38,7 +38,7 @@ class Ledger:
         yield CoreRecord(NAME, LAST_EVENT, msgspec.msgpack.encode(latest))
 
     def records(self, event: Any, now: Now) -> tuple[Carried, ...]:
-        """The records of one event: the event itself, and before the first one the link to the previous era."""
+        """The records of one event. Before the first one of this era a record names the end of the previous era."""
         name, level, fields = describe(event)
         self._last += 1
         record = StreamRecord(

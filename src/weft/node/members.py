@@ -1,7 +1,9 @@
 """The syntax of a group's members: endpoints, subnets and patterns of names (CFG-070, TOP-010).
 
-"10.0.0.3:27500" one node "[2001:db8::7]:27500" "10.0.0.0/24" a subnet "2001:db8::/64" "web*.lab" a pattern of host
-names; with a port only that one: "web*.lab:27500"
+"10.0.0.3:27500"       one node; IPv6 in brackets: "[2001:db8::7]:27500"
+"10.0.0.0/24"          a subnet; also "2001:db8::/64"
+"web*.lab"             host names that match a pattern, with any port
+"web*.lab:27500"       the same, with this port only
 """
 
 import re
@@ -32,21 +34,21 @@ def fault_of(pattern: str) -> str | None:
     >>> fault_of("10.0.0.0/24"), fault_of("web*.lab:27500")
     (None, None)
     >>> fault_of("2001:db8::7")
-    "'2001:db8::7' is no host, host:port, subnet or pattern (IPv6 stands in brackets)"
+    "'2001:db8::7' is not a host, host:port, subnet or pattern (write an IPv6 address in brackets)"
     """
     if "/" in pattern:
-        return None if _network(pattern) is not None else f"{pattern!r} is no subnet, like 10.0.0.0/24"
+        return None if _network(pattern) is not None else f"{pattern!r} is not a subnet such as 10.0.0.0/24"
     match = _PATTERN.fullmatch(pattern)
     if match is None:
-        hint = " (IPv6 stands in brackets)" if pattern.count(":") > 1 else ""
-        return f"{pattern!r} is no host, host:port, subnet or pattern{hint}"
+        hint = " (write an IPv6 address in brackets)" if pattern.count(":") > 1 else ""
+        return f"{pattern!r} is not a host, host:port, subnet or pattern{hint}"
     if match[2] not in (None, "*") and not 1 <= int(match[2]) <= PORT_MAX:
-        return f"{match[2]} is no first port of ten: 1 to {PORT_MAX}"
+        return f"{match[2]} cannot be the first port of ten: 1 to {PORT_MAX}"
     return None
 
 
 def may_meet(one: str, other: str) -> bool:
-    """Whether a node may match both patterns; true if that cannot be decided.
+    """Whether some node could match both patterns; true if that cannot be decided.
 
     >>> may_meet("web9.lab", "web*.lab:27500"), may_meet("db1.lab", "web*.lab"), may_meet("10.0.0.0/8", "10.1.0.0/16")
     (True, False, True)
@@ -59,20 +61,20 @@ def may_meet(one: str, other: str) -> bool:
     (host, port), (host_2, port_2) = _split(one), _split(other)
     if port != port_2 and "" not in (port, port_2) and "*" not in (port, port_2):
         return False
-    if _is_open(host) and _is_open(host_2):
+    if _is_pattern(host) and _is_pattern(host_2):
         return True
-    return fnmatchcase(host, host_2) if _is_open(host_2) else fnmatchcase(host_2, host)
+    return fnmatchcase(host, host_2) if _is_pattern(host_2) else fnmatchcase(host_2, host)
 
 
 def _may_be_in(network: Network | None, host: str, port: str) -> bool:
-    """A word without a port may be a node's name, so it may match anywhere."""
+    """Whether a host pattern could match a node in a subnet. A word without a port may be a node's name: it could."""
     address = _address(host)
     if address is None:
-        return _is_open(host) or not port
+        return _is_pattern(host) or not port
     return network is not None and address in network
 
 
-def _is_open(host: str) -> bool:
+def _is_pattern(host: str) -> bool:
     return "*" in host or "?" in host
 
 

@@ -3,7 +3,7 @@
 Frames come in, are decoded by the codec of their channel, and go to one core. Its effects are taken in order; the
 wiring turns events into orders for other cores, whose effects are appended. So the effects of a turn are in causal
 order: an effect after a `Persist` may depend on it, and leaves only when the record is durable (JRN-001). The node is
-the only writer of its journal, so it knows each record's lsn before the disk does.
+the only writer of its journal, so it knows each record's lsn before it is written.
 """
 
 from collections import Counter, deque
@@ -50,7 +50,7 @@ class Transmit(msgspec.Struct, frozen=True, gc=False):
 
 
 class Ended(msgspec.Struct, frozen=True, gc=False):
-    """The node has to end, for the reason that the event says."""
+    """The node has to end; the event says why."""
 
     event: Any
 
@@ -66,7 +66,7 @@ class Turn(NamedTuple):
     records: list[Record]
     """Records to make durable, in one write and one sync."""
     within_ns: int
-    """0: `walled` waits for the sync; else the records may become durable within this span."""
+    """0: sync now, and `walled` waits for it. Else the records need only become durable within this time."""
     walled: list[NodeEffect]
     """Effects that leave only after the records are durable."""
 
@@ -86,7 +86,7 @@ def part_at_wall(effects: Iterable[NodeEffect]) -> Turn:
 
 
 def _is_of_store(records: Iterable[Record]) -> bool:
-    """Whether some records are the store's, whose clients see positions in the journal (CLN-010)."""
+    """Whether some records are the store's: its clients get positions in the journal, so the store must know them (CLN-010)."""
     return any(
         record.core == "store" if type(record) is CoreRecord else getattr(record, "stream", 0) == Stream.STORE
         for record in records
@@ -112,7 +112,7 @@ class Node:
         self.standing = Standing(self.settings.level)
         trust = self.settings.trust
         self.authority = None if trust is None else Authority(trust)
-        """Who may say what; None: there are no keys."""
+        """Decides who may send what; None: there are no keys, and everybody may send everything."""
         self.cores: dict[str, Core] = {core.name: core for core in cores}
         self.ledger = Ledger(node, era)
         self.next_lsn = 1
@@ -122,25 +122,25 @@ class Node:
         self.is_full = False
         """The journal has no room: samples are not numbered, children are told to wait (JRN-030)."""
         self.unrecorded_samples = self.unrecorded_events = 0
-        """Those of the time when the journal was full; they were never numbered, so they leave no hole."""
+        """How many were dropped while the journal was full. They got no numbers, so none is missing."""
         self._wiring = wiring
         self._queue: deque[Effect] = deque()
         self._dues: dict[str, int | None] = {}
-        """The deadlines of cores that nobody has spoken to since they were asked."""
+        """The deadlines of cores, by name. A core that gets anything loses its entry, and is asked again."""
         self._first_due: int | None = None
-        """The earliest of them, unless `_is_settled` is False."""
+        """The earliest deadline of all cores, if `_is_settled`."""
         self._is_settled = False
         self._out: list[NodeEffect] = []
         self._refusal_told_at: dict[tuple[str, str, bytes | None], int] = {}
-        """When it was told last that a key was refused so on a channel; None: somebody without a key."""
+        """When a refusal was last reported, by channel, code, and the sender's node; None: a sender without a key."""
         self.channels = channels_of(self.cores, is_parent=self.settings.is_parent)
-        """Those that its cores own: it hears nothing on any other."""
+        """The channels of its cores; it receives nothing on any other."""
         self._screen = self.cores.get("chains")
         self._has_store = "store" in self.cores
         self._readers = [name for name in ("carrier", "drain", "export") if name in self.cores]
 
     def restore(self, entries: Iterable[Entry], next_lsn: int, now: Now) -> None:
-        """Restore the state from the journal. Called for each piece of it, in order, before any other method."""
+        """Restore the state from the journal. Called for each part of it, in order, before any other method."""
         entries = list(entries)
         self.next_lsn = next_lsn
         self.ledger.restore(entries)
@@ -149,7 +149,7 @@ class Node:
             self._take(core, now)
 
     def condense(self) -> Iterator[CoreRecord]:
-        """Records from which `restore` makes an equal state (JRN-040); made one by one while nothing else happens."""
+        """Records from which `restore` makes an equal state (JRN-040). Nothing else may be called until all are read."""
         yield from self.ledger.condense()
         if self.role != Role():
             yield role_record(self.role)
@@ -222,7 +222,7 @@ class Node:
         self._drain(now)
 
     def wrote(self, count: int) -> None:
-        """Note that the shell has written this many records that no core asked for."""
+        """Note that the shell has written this many journal records without an effect of a core."""
         self.next_lsn += count
 
     def wake(self, now: Now) -> None:
@@ -257,9 +257,9 @@ class Node:
 
     @property
     def releasable(self) -> int:
-        """The lsn up to which the journal is needed only to restore what no snapshot covers yet.
+        """The lsn up to which no reader of the journal (carrier, drain, export) needs records any more.
 
-        A node that neither sends up nor drains need not keep its streams.
+        A node without such readers need not keep its streams.
         """
         return min((self.released.get(reader, 0) for reader in self._readers), default=self.next_lsn - 1)
 
@@ -276,7 +276,7 @@ class Node:
 
     def append_event(self, event: Any) -> None:
         if self.is_full:
-            self.unrecorded_events += 1  # an event is not a promise, and there is no space
+            self.unrecorded_events += 1  # events are not guaranteed, and there is no space
         else:
             self._queue.append(Persist(self.ledger.records(event, self._now)))
 
@@ -290,7 +290,7 @@ class Node:
         self._queue.append(Tell(event))
 
     def change_role(self, role: Role) -> None:
-        """Record the node's role for its next start, hand over the latest measurements, and end (roles.py)."""
+        """Record the node's role for its next start, flush the latest measurements, and end (roles.py)."""
         self.role = role
         self._queue.append(Persist((role_record(role),)))
         self.order("measurement", measurement.Stop())
@@ -311,7 +311,9 @@ class Node:
         self._dues.pop(core.name, None)
         if core.name == "carrier" and self._screen is not None:
             self._dues.pop(self._screen.name, None)
-            self._queue.extend(self._screen.effects())  # copies of records for the carrier stand after its Persist
+            self._queue.extend(
+                self._screen.effects()
+            )  # the chains have screened the carrier's records, before its Persist
 
     def _drain(self, now: Now) -> None:
         self._now = now
@@ -344,7 +346,7 @@ class Node:
             self.order("store", Journaled(first_lsn, effect.records))
 
     def _note_events(self, records: Iterable[Record]) -> None:
-        """Evaluate reports of nodes about what they run, and alerts, on their way to the lake (CFG-047, MET-004)."""
+        """At the root: read reports and alerts of nodes, as their events pass through the journal (CFG-047, MET-004)."""
         if self.settings.level != "root":
             return
         for record in records:

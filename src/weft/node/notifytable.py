@@ -1,4 +1,4 @@
-"""`[notify.NAME]` of a root's own file: who outside the fleet is notified of alerts, and how (MET-004)."""
+"""`[notify.NAME]` of a root's own file: where alerts are sent, by webhook, mail, command or message (MET-004)."""
 
 from collections.abc import Iterator, Mapping
 from typing import Annotated, Literal
@@ -34,7 +34,7 @@ class MessageTable(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_o
     """`message = { type = "ops.alert", to = "children" }`."""
 
     type: str
-    """As programs register for it."""
+    """The type for which programs register in the chains."""
     to: str = "local"
     """`local`: this node; `children`: each of its children; else a node's name."""
 
@@ -52,7 +52,7 @@ class NotifyTable(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_on
     message: MessageTable | None = None
     """A message of the chains, with the JSON as its payload, for programs beside nodes."""
     severity: Literal["warning", "critical"] = "warning"
-    """The lowest severity that is sent."""
+    """Alerts of this severity and above are sent."""
 
 
 def faults_of(sinks: Mapping[str, NotifyTable]) -> Iterator[str]:
@@ -75,7 +75,7 @@ def faults_of(sinks: Mapping[str, NotifyTable]) -> Iterator[str]:
             (are_headers(sink.headers), f"E04 {where}.headers: names and values of one line"),
             (
                 sink.message is None or _is_own_type(sink.message.type),
-                f"E04 {where}.message.type: 1 to 64 of a-z 0-9 . _ -, and not weft.…, which programs do not get to change",
+                f"E04 {where}.message.type: 1 to 64 of a-z 0-9 . _ -; types that begin with weft. are Weft's own",
             ),
             (
                 sink.message is None or is_plain_name(sink.message.to),
@@ -103,14 +103,14 @@ def is_web_address(text: str) -> bool:
 
 
 def are_headers(headers: Mapping[str, str]) -> bool:
-    """Whether HTTP takes them."""
+    """Whether they are valid HTTP headers."""
     return all(
         name and name.isascii() and name.isprintable() and value.isprintable() for name, value in headers.items()
     )
 
 
 def _is_own_type(text: str) -> bool:
-    """Whether users may have messages of this type."""
+    """Whether this is a valid type of message that Weft does not use itself."""
     return is_type(text) and not text.startswith("weft.")
 
 

@@ -1,4 +1,4 @@
-"""The plan of a node: its metrics and filters, from the replicated pairs of its groups (CFG-051, CFG-091)."""
+"""Makes the plan of a node, its metrics, filters and alerts, from the replicated pairs of its groups (CFG-051, CFG-091)."""
 
 import math
 from collections.abc import Callable, Mapping, Sequence
@@ -18,7 +18,7 @@ from weft.node.fleetparts import DEAD_AFTER_MAX, DEAD_AFTER_MIN, FANOUT_MAX, sec
 HEARTBEAT_NS: Final = 2 * SECOND  # CFG-074
 DEAD_AFTER: Final = 5
 EVERYWHERE: Final = "global"
-"""Stands in place of a group: for all nodes."""
+"""In place of a group's name in a key: for all nodes."""
 _ANY: Final = msgspec.json.Decoder(int | float)
 
 
@@ -34,14 +34,14 @@ class Plan(msgspec.Struct, frozen=True, kw_only=True):
     mistakes: tuple[str, ...] = ()
     """Pairs that cannot be used, each as `key: sentence`; all others are used."""
     filter_mistakes: tuple[str, ...] = ()
-    """Filters that cannot be used, likewise; then the node keeps the set it has, if it has one (CHN-070)."""
+    """Filters that cannot be used, each as `key: sentence`; then the node keeps the filters that it has (CHN-070)."""
 
 
 def plan_of(pairs: Mapping[str, bytes], groups: Sequence[str]) -> Plan:
-    """The plan of a node in `groups`, from the pairs it has. Any bytes give a plan, never an exception.
+    """The plan of a node in `groups`, from all pairs that it has. Invalid values become mistakes, never exceptions.
 
-    If two groups have the same name for something, the first group counts; filters of `/CONFIG/global/` apply unless
-    the group has one of that name. Missing or invalid times are replaced by those of CFG-074.
+    If two groups have a table of one name, that of the first group counts; filters of `/CONFIG/global/` apply unless a
+    group has one of that name. Missing or invalid times are replaced by the defaults of CFG-074.
     """
     mistakes: list[str] = []
     metrics: dict[str, MetricSpec] = {}
@@ -63,11 +63,11 @@ def plan_of(pairs: Mapping[str, bytes], groups: Sequence[str]) -> Plan:
 
 
 def why_unusable(key: str, value: bytes) -> str | None:
-    """Why nodes could not use a value for `key`; None if they can, or if the key belongs to an application."""
+    """Why nodes could not use this value for `key`; None if they can, or if the key belongs to an application."""
     parts = key.split("/")[1:]
     mistakes: list[str] = []
     if parts[0] == "TOPO":
-        return "the root writes what is under /TOPO/"
+        return "only the root writes under /TOPO/"
     if key.startswith(GLOBAL):
         plan = plan_of({key: value}, ())
         mistakes += [*plan.mistakes, *plan.filter_mistakes, *from_pairs([(key, value)])[1]][:1]
@@ -84,7 +84,7 @@ def _of_group(key: str, value: bytes) -> list[str]:
     for group in fleet.groups.values():
         mistakes += wrong_members(group)
         if group.fanout is not None and not 1 <= group.fanout <= FANOUT_MAX:
-            mistakes.append(f"{group.fanout} is no number from 1 to {FANOUT_MAX}")
+            mistakes.append(f"{group.fanout} is not from 1 to {FANOUT_MAX}")
     return mistakes
 
 
@@ -100,7 +100,7 @@ def _metric(key: str, name: str, value: bytes, mistakes: list[str]) -> MetricSpe
 def _alerts(
     pairs: Mapping[str, bytes], groups: Sequence[str], metrics: Mapping[str, MetricSpec], mistakes: list[str]
 ) -> tuple[AlertSpec, ...]:
-    """Alerts about metrics of the plan; an alert without its metric cannot be judged."""
+    """Alerts about metrics of the plan; one about any other metric cannot be judged, and is a mistake."""
     details = {name: spec.detail for name, spec in metrics.items()}
     alerts: dict[str, AlertSpec] = {}
     for group in groups:
@@ -155,10 +155,10 @@ def _table(key: str, name: str, value: bytes, mistakes: list[str]) -> dict[str, 
         mistakes.append(f"{key}: {error}")
         return None
     if not is_plain_name(name):
-        mistakes.append(f"{key}: E15 the name: 1 to 63 letters, digits, `_`, `.`, `-`")
+        mistakes.append(f"{key}: E15 a name is 1 to 63 letters, digits, `_`, `.`, `-`")
         return None
     if not _is_sane(table):
-        mistakes.append(f"{key}: E04 a number beyond 64 bits, or nested too deep")
+        mistakes.append(f"{key}: E04 has a number beyond 64 bits, or is nested too deep")
         return None
     return table
 
@@ -176,7 +176,7 @@ def _span(pairs: Mapping[str, bytes], name: str, usual: int, mistakes: list[str]
     value = _number(pairs, name, mistakes)
     span = usual if value is None else seconds_of(value)
     if span is None:
-        mistakes.append(f"{GLOBAL}{name}: {str(value)[:40]} is none: seconds, from 0.05 to 3600")
+        mistakes.append(f"{GLOBAL}{name}: {str(value)[:40]} is not a number of seconds from 0.05 to 3600")
     return usual if span is None else span
 
 
@@ -187,7 +187,7 @@ def _dead_after(pairs: Mapping[str, bytes], mistakes: list[str]) -> int:
     if isinstance(value, int) and DEAD_AFTER_MIN <= value <= DEAD_AFTER_MAX:
         return value
     mistakes.append(
-        f"{GLOBAL}dead_after: {str(value)[:40]} is no whole number from {DEAD_AFTER_MIN} to {DEAD_AFTER_MAX}"
+        f"{GLOBAL}dead_after: {str(value)[:40]} is not a whole number from {DEAD_AFTER_MIN} to {DEAD_AFTER_MAX}"
     )
     return DEAD_AFTER
 

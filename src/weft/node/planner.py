@@ -18,51 +18,51 @@ GLOBAL = "/CONFIG/global/"
 
 
 class Change(NamedTuple):
-    """The difference from the plan before; None: unchanged."""
+    """The difference between the new plan and the last one; None: unchanged."""
 
     metrics: tuple[MetricSpec, ...] | None
     filters: tuple[FilterSpec, ...] | None
     times: tuple[int, int] | None
-    """Heartbeat in ns, and how many missed heartbeats mean death."""
+    """The heartbeat in ns, and the number of missed heartbeats after which a peer counts as dead."""
     mistakes: tuple[str, ...]
     """Pairs that cannot be used and were not reported before, each with its reason; all others are used."""
     refused: tuple[str, ...] = ()
-    """Filters that cannot be used and were not reported before: the filters stay as they were (CHN-070)."""
+    """Filters that cannot be used and were not reported before; all filters stay as they were (CHN-070)."""
     alerts: tuple[AlertSpec, ...] = ()
-    """Alerts about these metrics; a changed alert changes both."""
+    """The alerts about `metrics`; if an alert has changed, `metrics` is not None either."""
 
 
 class RootBegun(msgspec.Struct, frozen=True, gc=False):
-    """Event: this node leads, and all pairs that it has were reported before; others do not exist (CFG-036)."""
+    """Event: this node leads, so the pairs reported so far are the whole configuration (CFG-036)."""
 
 
 class Planner:
-    """Keeps the pairs of `/CONFIG/` and makes a plan of those of this node's group."""
+    """Keeps the pairs of `/CONFIG/`, and makes this node's plan from those of its group."""
 
     def __init__(self, plan_of: Callable[[Mapping[str, bytes], tuple[str, ...]], Any], settings: NodeSettings) -> None:
         self._plan_of, self._follows = plan_of, settings.follows
         self.pairs: dict[str, bytes] = {}
         self.group = ""
-        """Empty: this node has no place yet."""
+        """The group of this node; empty: it has no place yet."""
         self._metrics, self._filters = settings.metrics, settings.filters
         self._pinned = {spec.name: spec for spec in settings.filters if spec.pinned}
         self._name = settings.node.name
         self._alerts: tuple[AlertSpec, ...] | None = None if settings.follows else settings.alerts
-        """None: the first plan is told whatever it is, since it ends alerts that fired before this start."""
+        """None before the first plan, which so counts as changed: it ends alerts that fired before this start."""
         self._times = (settings.heartbeat_ns, settings.fleet.dead_after)
         self._is_root = settings.level == "root"
         self.is_planned = not waits_for_plan(settings)
-        """Whether the filters of this start are known; before, nothing that others send is taken (CHN-033)."""
+        """Whether the filters of this start are known; until then nothing is taken from other nodes (CHN-033)."""
         self._me = Guest(
             b"", endpoint_of(settings.node.host, settings.node.port), settings.node.name, _labels(settings)
         )
         self._atlas = Atlas()
-        self._told: tuple[str, ...] = ()
+        self._reported: tuple[str, ...] = ()
         self._refused: tuple[str, ...] = ()
 
     def learn(self, pairs: tuple[tuple[str, bytes | None], ...]) -> bool:
-        """Take over changes; returns whether they can matter for this node."""
-        if self._is_root:  # nobody assigns a place to a root: it finds its own group (TOP-015)
+        """Apply changed pairs; returns whether they may change this node's plan."""
+        if self._is_root:  # nobody assigns a place to the root: it finds its own group (TOP-015)
             changes = self._atlas.apply(pairs, 0)
             if changes.groups:
                 self.group = Directory(self._atlas.groups).find(self._me) or self.group
@@ -82,7 +82,7 @@ class Planner:
         self.group, self._metrics, self._alerts = "", (), ()
 
     def change(self) -> Change:
-        """The difference between the current plan and the last one; None as long as the group has no metric at all."""
+        """The difference between the current plan and the last one. Nothing changes while no pair of the group is known."""
         plan = self._plan_of(self.pairs, (self.group,) if self.group else ())
         times = self._changed_times(plan)
         prefix = f"/CONFIG/{self.group}/"
@@ -94,36 +94,36 @@ class Planner:
         filters, refused = self._changed_filters(plan)
         is_same = (plan.metrics, plan.alerts) == (self._metrics, self._alerts)
         metrics = None if is_same else plan.metrics
-        mistakes = plan.mistakes if plan.mistakes != self._told else ()
-        self._metrics, self._alerts, self._told = plan.metrics, plan.alerts, plan.mistakes
+        mistakes = plan.mistakes if plan.mistakes != self._reported else ()
+        self._metrics, self._alerts, self._reported = plan.metrics, plan.alerts, plan.mistakes
         return Change(metrics, filters, times, mistakes, refused, plan.alerts)
 
     def _changed_filters(self, plan: Any) -> tuple[tuple[FilterSpec, ...] | None, tuple[str, ...]]:
-        """All filters of the plan or none: if one is invalid, the current set stays (CHN-070).
+        """The filters if they have changed, and invalid ones that are new. If one is invalid, all stay as they are (CHN-070).
 
-        If there is no set yet, the valid filters are used. Otherwise a node that restarts with a configuration which it
+        If no filters are in force yet, the valid ones are used. Otherwise a node that restarts with a configuration which it
         does not fully understand would drop messages that a filter should forward.
         """
         refused = plan.filter_mistakes if plan.filter_mistakes != self._refused else ()
         self._refused = plan.filter_mistakes
         if plan.filter_mistakes and self.is_planned:
             return None, refused
-        said = {spec.name: spec for spec in plan.filters if spec.stands_at(self._name)} | self._pinned
-        filters = tuple(said[name] for name in sorted(said))
+        own = {spec.name: spec for spec in plan.filters if spec.stands_at(self._name)} | self._pinned
+        filters = tuple(own[name] for name in sorted(own))
         if filters == self._filters and self.is_planned:
             return None, refused
         self._filters, self.is_planned = filters, True
         return filters, refused
 
     def settle(self) -> tuple[FilterSpec, ...] | None:
-        """The filters to use if the configuration is in force and has nothing for this node; None if they are known."""
+        """The filters to use once the configuration is in force and has none for this node; None if they are known."""
         if self.is_planned or not (self.group or self._is_root):
             return None
         self.is_planned = True
         return self._filters
 
     def _changed_times(self, plan: Any) -> tuple[int, int] | None:
-        """Times that the configuration does not set stay as in the file."""
+        """The times if they have changed. Those that the configuration does not set stay as in the file."""
         heartbeat_ns = plan.heartbeat_ns if f"{GLOBAL}heartbeat" in self.pairs else self._times[0]
         dead_after = plan.dead_after if f"{GLOBAL}dead_after" in self.pairs else self._times[1]
         if (heartbeat_ns, dead_after) == self._times:

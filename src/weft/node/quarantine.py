@@ -1,6 +1,6 @@
 """Keeps the last refused messages, so that a person can see what was sent (CFG-093).
 
-In memory only. Each entry and the whole are bounded, and a flood of one kind leaves room for others.
+They are kept in memory only. Each entry and their sum are bounded, and many of one kind leave room for others.
 """
 
 from collections import deque
@@ -18,11 +18,13 @@ BYTES_MAX: Final = 64 << 10  # of all messages together
 KIND_MAX: Final = 25  # messages of one channel and code
 FRAMES_MAX: Final = 8  # frames kept of one message
 FRAME_BYTES_MAX: Final = 256  # bytes kept of one frame
-WHY_MAX: Final = 200  # characters
-PEER_BYTES_MAX: Final = 300  # an endpoint is the longest
+WHY_MAX: Final = 200  # characters of the reason
+PEER_BYTES_MAX: Final = 300  # the longest endpoint
 OVERHEAD_BYTES: Final = 100  # size of an entry without its bytes and texts
 
-assert OVERHEAD_BYTES + FRAMES_MAX * FRAME_BYTES_MAX + WHY_MAX + PEER_BYTES_MAX < BYTES_MAX, "one always has room"
+assert OVERHEAD_BYTES + FRAMES_MAX * FRAME_BYTES_MAX + WHY_MAX + PEER_BYTES_MAX < BYTES_MAX, (
+    "else the largest entry has no room"
+)
 
 
 class Refused(msgspec.Struct, frozen=True, gc=False):
@@ -37,18 +39,18 @@ class Refused(msgspec.Struct, frozen=True, gc=False):
     frames: tuple[bytes, ...]
     """The first bytes of the first frames."""
     sizes: tuple[int, ...]
-    """How long these frames were."""
+    """The whole length of these frames."""
     count: int
-    """How many frames it had."""
+    """The number of frames of the message."""
 
     @property
     def bytes(self) -> int:
-        """Its approximate size."""
+        """Its approximate size in memory."""
         return OVERHEAD_BYTES + sum(map(len, self.frames)) + len(self.why) + len(self.peer)
 
 
 class Quarantine:
-    """Keeps the last ones; the oldest goes first."""
+    """The last refused messages."""
 
     def __init__(self) -> None:
         self.bytes = 0
@@ -62,7 +64,7 @@ class Quarantine:
         return reversed(self._kept)
 
     def keep(self, source: Source, frames: list[bytes], error: PeerError, now: Now) -> None:
-        """Keep a refused message. It replaces the oldest one of its kind if there are many of that kind, else the oldest of all."""
+        """Keep a refused message. If there is no room, the oldest of its channel and code goes, or the oldest of all."""
         shown = tuple([bytes(frame[:FRAME_BYTES_MAX]) for frame in frames[:FRAMES_MAX]])
         sizes = tuple(map(len, frames[:FRAMES_MAX]))
         peer, why = source.peer[:PEER_BYTES_MAX], error.why[:WHY_MAX]

@@ -1,7 +1,7 @@
-"""Records which messages of a turn were sent; the cores are told at the end of the turn.
+"""Notes which messages of a turn could not be sent; the cores are told at the end of the turn.
 
-If a channel reports failures, then after a message that was not sent nothing more goes to the same peer in this turn.
-So the unsent messages are always the last ones, and their number identifies them.
+On a channel that reports failures, nothing more is sent to a peer in a turn after one message to it has failed. So the
+unsent messages are always the last ones, and their number identifies them.
 """
 
 from collections import Counter
@@ -31,13 +31,13 @@ class Receipts:
             self._unsent[channel, peer] += 1
 
     def confirm(self, effect: Confirm) -> None:
-        """A core asks about the last messages to a peer: the unsent ones are the last of them."""
-        assert CHANNELS[effect.channel].tells_failure, f"{effect.channel} does not say what it refuses"
+        """A core asks how many of its last messages to a peer were sent; the unsent ones are the last of them."""
+        assert CHANNELS[effect.channel].tells_failure, f"{effect.channel} does not report failures"
         refused = min(effect.count, self._unsent[effect.channel, effect.peer])
         self._confirmed.append(Confirmed(effect.channel, effect.peer, effect.count, effect.token, refused))
 
     def orders(self) -> list[tuple[str, SendFailed | Confirmed]]:
-        """The orders for cores, by core name: one for each message that was not sent, then the answers to questions."""
+        """The orders with the names of their cores: one for each unsent message, then the answers to `confirm`."""
         failed = [
             (CHANNELS[channel].core, SendFailed(channel, peer))
             for (channel, peer), count in self._unsent.items()

@@ -1,11 +1,12 @@
-"""A recording of a whole node: every call that the shell makes, and what the node answered (OBS-006).
+"""Records a whole node: every call that the shell makes, and the effects (OBS-006).
 
-A node is deterministic: the same start and the same calls give the same effects. So a recording of a real node can be
-replayed at a desk, through the same assembly, and fails there as it failed in the field. `RecordedNode` writes one row
-before each call and one with its effects; `Replay` makes the same calls and compares.
+A node is deterministic: the same start and the same calls give the same effects. So a recording of a node in the field can
+be replayed at a desk, and fails there in the same way. `RecordedNode` writes one row before each call and one with its
+effects; `Replay` makes the same calls and compares.
 
-Rows are pickles, because orders and events are any of Weft's own classes. `_Unpickler` makes nothing but those: a
-recording can fill memory, and runs no code of its own. It holds everything that the node heard, and its secret.
+Rows are pickles, because orders and events may be of any of Weft's classes. `_Unpickler` makes objects of those classes
+only: a malicious recording may fill the memory, but cannot run code. A recording has everything that the node received,
+and the node's secret.
 """
 
 import io
@@ -27,11 +28,12 @@ from weft.node.node import Node, NodeEffect
 from weft.node.settings import NodeSettings
 
 MAGIC: Final = b"WEFTREC1"
-ROW_BYTES_MAX: Final = 1 << 30  # a piece of a journal of 20,000 records is the largest row
-SHOWN_CHARS: Final = 600
+ROW_BYTES_MAX: Final = 1 << 30  # the largest row is a part of a journal, 20,000 records
+SHOWN_CHARS: Final = 600  # of an effect that differs
 PARTS: Final = (msgspec.Struct, tuple, Enum, UnknownRecord)
-"""Condition for the name of a Weft class that a row may contain."""
+"""Classes of Weft may be in a row if they derive from one of these."""
 BUILT_IN: Final = frozenset({"set", "frozenset", "bytearray", "complex"})
+"""Python's own classes that may be in a row by name."""
 
 
 class Begin(NamedTuple):
@@ -49,9 +51,9 @@ Write = Callable[[bytes], None]
 
 
 class RecordedNode(Node):
-    """A node whose calls and effects are written down. `write` takes one framed row at a time."""
+    """A node that records its calls and effects. `write` is called with one framed row at a time."""
 
-    def __init__(self, node: Node, begin: Begin, write: Write) -> None:  # the whole state of `node` is taken over
+    def __init__(self, node: Node, begin: Begin, write: Write) -> None:  # takes over the whole state of `node`
         vars(self).update(vars(node))
         self._write = write
         self._note("start", begin)
@@ -75,7 +77,7 @@ class RecordedNode(Node):
         self._call("wrote", count)
 
     def deadline(self) -> int | None:
-        if not self._is_settled:  # asking cores is recorded too, because some of them note that they were asked
+        if not self._is_settled:  # this call is recorded, too, because some cores note that they were asked
             self._note("deadline")
         return super().deadline()
 
@@ -102,22 +104,22 @@ class RecordedNode(Node):
 
 
 def framed(row: tuple[Any, ...]) -> bytes:
-    """A row as it is stored: its length, and its pickle."""
+    """A row as it is stored: the length of its pickle, then the pickle."""
     body = pickle.dumps(row, protocol=5)
     return len(body).to_bytes(4, "big") + body
 
 
 def is_recording(file: BinaryIO) -> bool:
-    """Whether the file begins like a recording; afterwards it is read from its beginning."""
+    """Whether the file begins like a recording; its position is at the beginning again afterwards."""
     head = file.read(len(MAGIC))
     file.seek(0)
     return head == MAGIC
 
 
 def rows(file: BinaryIO) -> Iterator[tuple[Any, ...]]:
-    """All complete rows of a recording; an incomplete last row ends it."""
+    """All complete rows of a recording; an incomplete last row is left out. UserError `no-recording`."""
     if file.read(len(MAGIC)) != MAGIC:
-        raise UserError("no-recording", "this is no recording of a node", "a file that weft up --record wrote")
+        raise UserError("no-recording", "this is not a recording of a node", "a file that weft up --record wrote")
     while len(head := file.read(4)) == 4:
         length = int.from_bytes(head, "big")
         body = file.read(length) if length <= ROW_BYTES_MAX else b""
@@ -132,29 +134,29 @@ def _row(body: bytes) -> tuple[Any, ...]:
     except (pickle.UnpicklingError, ValueError, TypeError, EOFError, AttributeError, ImportError, LookupError) as error:
         _damaged(error)
     if not (isinstance(row, tuple) and row and isinstance(row[0], str)):
-        _damaged("a row is no row")
+        _damaged("a row does not name a call")
     return row
 
 
 def _damaged(why: Any) -> NoReturn:
-    mend = "the version of Weft that recorded it: its name stands in the first row"
+    mend = "use the version of Weft that recorded it; the first row names it"
     raise UserError("no-recording", f"the recording cannot be read: {why}", mend) from None
 
 
 class _Unpickler(pickle.Unpickler):
-    """Unpickles values of classes of Weft and of annexes, and nothing that could run code."""
+    """Unpickles objects of classes of Weft and of annexes, and nothing that could run code."""
 
     def find_class(self, module: str, name: str) -> Any:
         if module == "builtins" and name in BUILT_IN:
             return super().find_class(module, name)
         if (module, name) == ("builtins", "getattr"):
-            return _member  # so Python before 3.11.4 writes a member of an Enum
+            return _member  # before 3.11.4, Python pickles a member of an Enum as a call of getattr
         if name == "rebuild" and module.partition(".")[0] == "msgspec":
             return _rebuild
         found = super().find_class(module, name) if _is_known(module) else None
         if isinstance(found, type) and issubclass(found, PARTS) and _is_known(found.__module__):
             return found
-        raise pickle.UnpicklingError(f"{module}.{name} may not stand in a recording")
+        raise pickle.UnpicklingError(f"{module}.{name} is not allowed in a recording")
 
 
 def _is_known(module: str) -> bool:
@@ -164,16 +166,16 @@ def _is_known(module: str) -> bool:
 
 
 def _member(kind: Any, name: Any) -> Any:
-    """A member of an Enum; `getattr` itself finds anything of whatever it is given."""
+    """A member of an Enum. `getattr` itself would return any attribute of any object."""
     if not (isinstance(kind, type) and issubclass(kind, Enum)):
-        raise pickle.UnpicklingError(f"{kind!r} is no Enum")
+        raise pickle.UnpicklingError(f"{kind!r} is not an Enum")
     return kind[name]
 
 
 def _rebuild(kind: Any, fields: dict[str, Any]) -> Any:
-    """A structure of named fields; msgspec's own function calls whatever it is given."""
+    """A Struct from its fields. msgspec's own function would call any object."""
     if not (isinstance(kind, type) and issubclass(kind, msgspec.Struct)):
-        raise pickle.UnpicklingError(f"{kind!r} is no structure")
+        raise pickle.UnpicklingError(f"{kind!r} is not a Struct")
     return kind(**fields)
 
 
@@ -181,9 +183,9 @@ class Difference(NamedTuple):
     """Where a replay differs from the recording."""
 
     turn: int
-    """Number of the row in the whole recording, from 1."""
+    """Number of the turn in the whole recording, from 1: turns are calls after which there were effects."""
     place: int
-    """Number of the effect in its turn, from 1."""
+    """Number of the effect in its turn, from 1; 0: the difference is no effect."""
     recorded: str
     replayed: str
 
@@ -196,16 +198,16 @@ class Replay:
         self.begin: Begin | None = None
         self.starts = self.calls = self.turns = self.effects = 0
         self.first_ns = self.last_ns = 0
-        """The wall clock of the first call and of the last."""
+        """The wall clock of the first and the last call, in ns."""
         self.difference: Difference | None = None
         self.failed = ""
-        """How the recorded node ended by a fault, and the replayed one as well; empty: it did not."""
+        """The error with which both the recorded and the replayed node ended; empty: none."""
         self.fault: BaseException | None = None
-        """What the replayed node raised."""
+        """The error that the replayed node raised."""
         self._is_open = False
 
     def play(self, recorded: Iterable[tuple[Any, ...]]) -> None:
-        """Replay the rows as long as the results are the same."""
+        """Replay the rows until the results differ."""
         for what, *args in recorded:
             if what == "start":
                 self._start(Begin(*args[0]))
@@ -265,7 +267,7 @@ class Replay:
 
 
 def _tell(node: Node, event: Any, now: Now) -> None:
-    if type(event) is MemoryTight:  # the shell did so before it reported it
+    if type(event) is MemoryTight:  # the shell froze the cores before it reported this
         for core in node.cores.values():
             core.budget.freeze(is_frozen=event.is_tight)
     node.tell(event, now)
@@ -290,7 +292,7 @@ CALLS: Final[dict[str, Callable[..., Any]]] = {
 
 
 def _are_same(recorded: Any, replayed: Any) -> bool:
-    # NaN differs from itself, so values that are shown equal count as equal too.
+    # NaN is not equal to itself, so values with the same text count as equal, too.
     return type(recorded) is type(replayed) and (recorded == replayed or repr(recorded) == repr(replayed))
 
 

@@ -1,7 +1,7 @@
 """The role of a node: an election makes a collector the root, and a former root a collector (REC-010, REC-015).
 
-A change of role needs a new start: the journal stores the new role, and the next start builds its cores, in the same
-way as after a crash. So there is only one way into a role, and it is the best tested.
+A node changes its role by a restart: the journal has the new role, and the next start makes its cores, as after a crash.
+So there is only one way into a role, and it is the best tested.
 """
 
 from collections.abc import Iterable
@@ -17,7 +17,7 @@ ROLE: Final = 2  # kind of the core record: [level, epoch]
 
 
 def role_of(entries: Iterable[Entry]) -> Role:
-    """The newest role in the journal; an empty one if there is none: then the file decides."""
+    """The newest role in the journal; an empty one if there is none, and the file decides."""
     role = Role()
     for _, record in entries:
         if isinstance(record, CoreRecord) and record.core == NAME and record.kind == ROLE:

@@ -1,4 +1,4 @@
-"""Orders from people: JSON that names the order, and how an order for a core is made from it (CFG-022)."""
+"""Orders from people and programs come as JSON with the order's name; a row says what becomes of one (CFG-022)."""
 
 from collections.abc import Callable
 from typing import Any, NamedTuple
@@ -7,7 +7,7 @@ import msgspec
 
 
 class Named(msgspec.Struct):
-    """The fields that every order begins with."""
+    """The field that every order has."""
 
     order: str
 

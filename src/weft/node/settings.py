@@ -1,7 +1,7 @@
 """The settings in a node's own TOML file, and the defaults of its level.
 
-The text is bounded before it is parsed (SEC-044), every table is decoded to a type, and all errors are reported
-together, each with its code and its place in the file (CFG-071).
+The length of the text is limited before it is parsed (SEC-044), every table is decoded to a type, and all errors are
+reported together, each with its code and its place in the file (CFG-071).
 """
 
 from collections.abc import Callable, Iterable, Iterator
@@ -41,14 +41,14 @@ MEGABYTES_MAX: Final = 1 << 20
 CONFIGURATION_KEYS_MAX: Final = 10_000_000
 SPAN_S_MAX: Final = 3_600.0
 AUTO: Final = "auto"
-"""The level of a node whose file names none, and no parent: the root finds it a place (TOP-010)."""
+"""The level of a node whose file names neither a level nor a parent: the root finds a place for it (TOP-010)."""
 MEMORY_BYTES: Final = {"sensor": 256 * MIB, "collector": 2048 * MIB, "root": 2048 * MIB, AUTO: 1024 * MIB}  # SEC-014
 JOURNAL_BYTES: Final = {"sensor": 64 * MIB, "collector": 1024 * MIB, "root": 8192 * MIB, AUTO: 256 * MIB}  # JRN-031
 _ALL: Final = ("configuration", "measurement", "chains", "carrier", "topology", "enrolment")
 RUNS: Final = {"sensor": _ALL, "collector": _ALL, AUTO: _ALL, "root": (*_ALL, "drain", "alerts")}
-PROCESS_BYTES: Final = 144 * MIB  # what a node takes with nothing in its cores: Python, libraries, buffers of sockets
+PROCESS_BYTES: Final = 144 * MIB  # of a node with empty cores: Python, libraries, buffers of sockets
 BUDGET_PERCENT: Final = (
-    50  # of the rest for the cores: a counted byte may cost two, and queues of sockets are not counted
+    50  # of the rest, for the cores: a counted byte may need two, and sockets' queues are not counted
 )
 BUDGET_WEIGHTS: Final = {
     "store": 8,
@@ -65,7 +65,7 @@ BUDGET_WEIGHTS: Final = {
     "enrolment": 1,
     "topology": 1,
 }
-"""How cores share what is for all of them; only those that a node runs count."""
+"""The shares of the cores in that memory; only those that a node runs count."""
 HEARTBEAT_NS: Final = (50 * MILLISECOND, 3_600 * SECOND)  # CFG-074
 CHP_PORTS: Final = 3
 CHP_PORT_MAX: Final = 65_535 - CHP_PORTS + 1
@@ -118,7 +118,7 @@ class FleetTable(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_onl
     polo_timeout: float | str | None = None
     election_wait: float | str | None = None
     flush: float | str | None = None
-    """Further times of the fleet's file; nodes take them from the configuration."""
+    """These four times may be in a fleet's file; nodes take them from the configuration."""
 
 
 class LakeTable(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
@@ -143,7 +143,7 @@ class JournalTable(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_o
 
 
 class ConfigurationTable(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
-    """`[configuration]`: the largest configuration that this node accepts; the same at a root as below it."""
+    """`[configuration]`: the largest configuration that this node accepts; set it alike at the root and below it."""
 
     keys: Annotated[int, Meta(ge=1, le=CONFIGURATION_KEYS_MAX)] = 200_000
     megabytes: Megabytes = 256
@@ -154,16 +154,13 @@ class LimitsTable(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_on
     """`[limits]`: how much memory the process may have, and each core of it (SEC-014, FLD-032)."""
 
     memory_megabytes: Megabytes | None = None
-    """Limit of resident memory.
-
-    From 90 % on nothing new is accepted; above it the node ends if a restart would free memory.
-    """
+    """Limit of resident memory. From 90 % on nothing new is accepted; above it the node ends if a restart frees memory."""
     cores: dict[str, Megabytes] = {}
     """Budgets of cores by name; they replace the default share."""
 
 
 class SecurityTable(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
-    """`[security]`: an open network must be requested explicitly (SEC-001)."""
+    """`[security]`: whether keys are needed; an open network must be requested explicitly (SEC-001)."""
 
     mode: Literal["", "curve", "none"] = ""
     """`curve`: no start without keys; `none`: keys are not used; empty: keys are used if there are some."""
@@ -184,17 +181,17 @@ class ChpTable(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=
     writable: tuple[str, ...] = ()
     loose_prefix: str = ""
     source: str = msgspec.field(name="import", default="")
-    """`host:port` of the snapshots of a server that this root follows."""
+    """`host:port` of the snapshots of a Clone server that this root follows."""
     import_prefix: str = "/clone/"
 
     @property
     def is_on(self) -> bool:
-        """Whether the dialect is used at all."""
+        """Whether the Clone dialect is used at all."""
         return bool(self.port or self.source)
 
 
 class ChainsTable(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
-    """`[chains]` but its filters: how programs on this machine attach."""
+    """`[chains]` without its filters: how programs on this machine attach."""
 
     tcp: bool = False
     """Whether clients may also use the port block, and not only the socket in the state directory (CLI-001)."""
@@ -207,7 +204,7 @@ class ChainsTable(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_on
     reader_messages: Annotated[int, Meta(ge=1, le=100_000)] = 100_000
     """How many messages may wait for one confirming reader that is away."""
     reader_megabytes: Annotated[int, Meta(ge=1, le=64)] = 64
-    """How many bytes of payload."""
+    """How many megabytes of their payloads."""
     allow: Annotated[tuple[Allow, ...], Meta(max_length=RULES_MAX)] = ()
     """`[[chains.allow]]`: other users who may read, rewrite and send (CHN-081)."""
 
@@ -231,13 +228,13 @@ class NodeSettings(msgspec.Struct, frozen=True, kw_only=True):
     store: StoreTable | None = None
     """None: this node does not hold the store."""
     catalog: CatalogTable | None = None
-    """None: this node is no broker of services."""
+    """None: this node is no broker."""
     doc: DocTable | None = None
-    """None: it edits no documents."""
+    """None: this node holds no documents."""
     notify: dict[str, NotifyTable] = {}
     """At a root: the sinks that are notified of alerts."""
     export: dict[str, ExportTable] = {}
-    """The monitoring systems outside that get every value."""
+    """The monitoring systems that get every measured value."""
     limits: LimitsTable = LimitsTable()
     security: SecurityTable = SecurityTable()
     chp: ChpTable = ChpTable()
@@ -253,9 +250,9 @@ class NodeSettings(msgspec.Struct, frozen=True, kw_only=True):
     """At a root: the first configuration of a new fleet."""
     role: Role = Role()
     trust: Trust | None = None
-    """The nodes that a node with keys knows at its start; None: it has no keys, and any node may send anything."""
+    """The keys of other nodes that are known at the start; None: this node has no keys, and any node may send anything."""
     uid: int | None = None
-    """The user id of this process; None: peers are not checked."""
+    """The user id of this process; None: the users of programs are not checked."""
 
     @property
     def place(self) -> str:
@@ -269,7 +266,7 @@ class NodeSettings(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def is_parent(self) -> bool:
-        """Whether it may have children: the root may make any node a collector unless its file says sensor."""
+        """Whether it may have children: any node may become a collector, unless its file makes it a sensor."""
         return self.place != "sensor"
 
     @property
@@ -366,11 +363,11 @@ DEFAULT_METRICS: Final[dict[str, dict[str, Any]]] = {
     "process_cpu": {"detail": "PROC_CPU", "rate": "2s", "per": "name"},
     "process_memory": {"detail": "PROC_MEM", "rate": "5s", "per": "name"},
 }
-"""What a node measures if its file names no metric."""
+"""The metrics of a node whose file names none."""
 
 
 def read_document(text: str, where: str) -> dict[str, Any]:
-    """The tables of a TOML file, bounded before they are parsed (SEC-044); UserError `bad-settings`."""
+    """The tables of a TOML text; UserError `bad-settings` if it is too long or invalid (SEC-044)."""
     try:
         return parse_toml(text)
     except ValueError as error:
@@ -378,7 +375,7 @@ def read_document(text: str, where: str) -> dict[str, Any]:
 
 
 def settings_of(document: dict[str, Any], where: str = "the settings") -> NodeSettings:
-    """The settings that the tables of a node's file say; UserError `bad-settings` names everything that is wrong."""
+    """The settings in the tables of a node's file; UserError `bad-settings` names everything that is wrong."""
     errors: list[str] = []
     is_planned = has_plan(document)
     document, tables_of_filters = without_filters(document)
@@ -418,23 +415,20 @@ def settings_of(document: dict[str, Any], where: str = "the settings") -> NodeSe
     if errors:
         listed = "\n  ".join(errors)
         raise UserError(
-            "bad-settings", f"{where} cannot be used:\n  {listed}", "mend these and start again; nothing was changed"
+            "bad-settings", f"{where} cannot be used:\n  {listed}", "correct these and start again; nothing was changed"
         )
     tables |= {name: None for name in ("store", "catalog", "doc") if name not in document}
     follows = not is_planned or any(name in document for name in FLEETS)
     is_told = tables["node"].level != "root" or bool(tables["node"].config and "metric" not in document)
     if follows and is_told and not tables["node"].parent:
-        metrics, alerts = [], []  # nothing is measured before the fleet's configuration says what
+        metrics, alerts = [], []  # what to measure comes with the fleet's configuration
     here = tuple([spec for spec in filters if spec.stands_at(tables["node"].name)])
     plan: dict[str, Any] = {"metrics": tuple(metrics), "alerts": tuple(alerts), "filters": here}
     return NodeSettings(**plan, annexes=annexes, follows=follows, **tables)
 
 
 def _alerts(document: dict[str, Any], metrics: list[MetricSpec]) -> tuple[list[AlertSpec], list[str]]:
-    """Alerts about this node's own metrics.
-
-    If the file has groups the alerts belong to them, and fleet.py reads them.
-    """
+    """Alerts about this node's own metrics. If the file has groups, alerts belong to those, and fleet.py reads them."""
     if any(name in document for name in FLEETS):
         return [], []
     return parse_alerts(document.get("alert", {}), {spec.name: spec.detail for spec in metrics})
@@ -449,7 +443,7 @@ def _table(document: dict[str, Any], name: str, kind: Any, errors: list[str]) ->
 
 
 def _annex_faults(name: str, table: Any) -> Iterator[str]:
-    """What is wrong with a table that is not Weft's: no installed annex has it, or its contents are wrong."""
+    """What is wrong with a table that is not Weft's own: no installed annex has it, or its contents are invalid."""
     annex = installed.load(name)
     if annex is None:
         yield f"E02 unknown table [{name}]"
@@ -498,7 +492,7 @@ FAULTS: Final[dict[str, Callable[[Any], Iterable[str]]]] = {
     "notify": notify_faults,
     "export": export_faults,
 }
-"""What is wrong with a table that can be judged by itself."""
+"""The functions that say what is wrong with a table, of those that do not depend on other tables."""
 
 
 def _chp_faults(chp: ChpTable, node: NodeTable, security: SecurityTable | None) -> list[str]:
@@ -522,7 +516,7 @@ def _chp_faults(chp: ChpTable, node: NodeTable, security: SecurityTable | None) 
         ),
         (
             not chp.loose_prefix or any(is_under(chp.loose_prefix, prefix) for prefix in chp.writable),
-            f"E04 chp.loose_prefix {chp.loose_prefix!r}: under none of chp.writable, so nobody could write there",
+            f"E04 chp.loose_prefix {chp.loose_prefix!r}: is under none of chp.writable, so nobody could write there",
         ),
         (not chp.source or bool(source), f"E05 chp.import {chp.source!r}: host:port of a Clone server's snapshots"),
         (
@@ -531,7 +525,7 @@ def _chp_faults(chp: ChpTable, node: NodeTable, security: SecurityTable | None) 
         ),
         (
             not source or port_of(source) != chp.port or host_of(source) not in (node.host, *LOOPBACK),
-            "E05 chp.import: this is the node itself",
+            "E05 chp.import: this is the address of the node itself",
         ),
         (_is_prefix(chp.import_prefix), f'E04 chp.import_prefix {chp.import_prefix!r}: a prefix like "/clone/"'),
     )

@@ -1,11 +1,11 @@
-"""What cores are made from."""
+"""What the makers of cores get."""
 
 from weft.base.chance import Chance
 from weft.node.settings import NodeSettings
 
 
 class Start:
-    """What is specific to one start of a node."""
+    """Settings, identity and random numbers of one start of a node."""
 
     def __init__(self, settings: NodeSettings, node: bytes, era: int, seed: str, secret: bytes) -> None:
         self.settings, self.node, self.era, self.seed, self.secret = settings, node, era, seed, secret

@@ -1,4 +1,4 @@
-"""Codecs of those channels of the store that do not use ZeroMQ: one frame per message, in the form of its dialect."""
+"""Codecs of the store's channels without ZeroMQ, to MQTT brokers and TCP clients: a message is one frame."""
 # tidy: a codec is a module with these names
 
 from typing import Any
@@ -28,12 +28,12 @@ def decode_request(frames: list[bytes]) -> Any:
 
 
 def decode_answer(frames: list[bytes]) -> Any:
-    """Decode an answer of the server whose client this node is; raises PeerError."""
+    """Decode an answer of a server to which this node is a client; raises PeerError."""
     return clients.decode_answer(frames[0])
 
 
 def encode(message: Any) -> list[bytes]:
-    """The bytes for a client, or for a server."""
+    """Encode a message for a client, or for a server."""
     return [clients.encode(message)]
 
 

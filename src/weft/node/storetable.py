@@ -1,4 +1,4 @@
-"""`[store]` of a node's file: whether it holds the store, under which name, and how it finds others (docs/store.md)."""
+"""`[store]` of a node's file: whether it holds the store, under which name, and how it finds other members (docs/store.md)."""
 
 from collections.abc import Iterator
 from typing import Annotated, Any, Final, Literal
@@ -27,31 +27,31 @@ class StoreTable(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_onl
     name: str = ""
     """Name of the node in the store; empty: as in `[node]`."""
     found: Any = None
-    """The first value of the root entry: the node creates the store if it has no entries and finds no other member."""
+    """The first value of the root entry. With it the node founds the store, if it has no entries and finds no member."""
     port: Annotated[int, Meta(ge=0, le=PORT_MAX)] = 0
-    """Port for clients; 0: the fifth of the node's block. MoaT-KV's programs look for 27586."""
+    """Port for clients; 0: the node's first port + 5. MoaT-KV's programs expect 27586."""
     peers: tuple[str, ...] = ()
-    """`host:port` of other nodes' blocks of ports, for networks without beacons."""
+    """`host:port` of other members, with the first of their ten ports, where beacons do not reach them."""
     mesh: bool = True
-    """Whether nodes connect to one another without a broker."""
+    """Whether members connect to one another directly, without a broker."""
     broker: str = ""
     """An MQTT broker, `host:port`; `embedded` or `embedded:PORT`: one inside this node."""
     broker_tls: bool = False
-    """Whether the connection to the broker uses TLS; its certificate must then match its name."""
+    """Whether the connection to the broker uses TLS; then the broker's certificate must match its name."""
     broker_ca: str = ""
     """File with the CA of the broker's certificate; empty: the CAs that this machine trusts."""
     broker_certificate: str = ""
     """File with this node's own certificate and key, if the broker requires one."""
     broker_user: str = ""
     broker_password: str = ""
-    """File whose first line is the password. Relative paths are below the state directory."""
+    """File whose first line is the password. A relative path is below the state directory."""
     require_mac: bool = True
-    """On a closed fabric, in the seed dialect: whether messages from the broker need the fabric's MAC (LNK-030)."""
+    """Whether, on a closed fabric and in the seed dialect, messages from the broker need the fabric's MAC (LNK-030)."""
     root: str = ""
     """Prefix of topics; empty: `weft`, or `moat/kv` for the moat dialect."""
     dialects: tuple[Literal["seed", "moat"], ...] = ("seed",)
     keys: Literal["seed", "moat"] = "seed"
-    """When two elements of a path are equal; chosen once for the whole store, when it is created (R4)."""
+    """The rule by which two elements of a path are equal; chosen for the whole store when it is founded (R4)."""
     clock: float | str = 5.0
     ping_length: Annotated[int, Meta(ge=2, le=32)] = 4
     chain_length: Annotated[int, Meta(ge=2, le=32)] = 5
@@ -61,13 +61,11 @@ class StoreTable(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_onl
     del_cycle: float | str = 100.0
     del_gap: float | str = 10.0
     absent_max: float | str = "off"
-    """Time after which a node that is away is dropped automatically (DEL-006)."""
+    """How long a member may be away until it is dropped by itself; "off": for ever (DEL-006)."""
     serve_stale: bool = False
     open: bool = False
-    """Whether other machines may connect without authentication (LNK-030, ADM-003).
-
-    The moat dialect and clients of other machines need this setting.
-    """
+    """Whether other machines may connect without authentication (LNK-030, ADM-003): for the moat dialect, and clients of
+    other machines."""
     hostmap: dict[str, str] = {}
     """`host:port` of the client ports of foreign nodes, by their names (CLN-022)."""
 
@@ -97,7 +95,7 @@ def faults_of(table: StoreTable, host: str = "127.0.0.1") -> Iterator[str]:
         yield 'E04 store.dialects: "seed", "moat", or both'
     yield from _endpoint_faults(table)
     if host in LOOPBACK and any(host_of(peer) not in LOOPBACK for peer in table.peers if is_endpoint(peer)):
-        yield f"E05 store.peers: other machines cannot answer a node that listens at {host}; say node.host"
+        yield f"E05 store.peers: other machines cannot reach a node that listens at {host}; set node.host"
     try:
         pack(table.found)
     except (PeerError, ValueError, TypeError, OverflowError) as error:
@@ -115,21 +113,21 @@ def _endpoint_faults(table: StoreTable) -> Iterator[str]:
         return
     yield from _login_faults(table, is_inside=is_inside)
     if broker and not is_inside and "moat" in table.dialects and host_of(broker) not in LOOPBACK and not table.open:
-        yield "E05 store.broker: the moat dialect is signed by nobody; beyond this machine it needs open = true"
+        yield "E05 store.broker: messages of the moat dialect are not signed; beyond this machine it needs open = true"
     if not table.mesh and not broker:
-        yield "E03 store.broker: without the mesh, nodes meet at a broker"
+        yield "E03 store.broker: with mesh = false, members can only meet at a broker"
     if "moat" in table.dialects and not broker:
-        yield "E03 store.broker: real MoaT-KV servers are met at an MQTT broker"
+        yield "E03 store.broker: the moat dialect needs an MQTT broker, where the MoaT-KV servers are"
 
 
 def _login_faults(table: StoreTable, *, is_inside: bool) -> Iterator[str]:
     """Errors in the settings of TLS, user and password."""
     broker, has_files = table.broker, bool(table.broker_ca or table.broker_certificate)
     if has_files and not table.broker_tls:
-        yield "E05 store.broker_ca, store.broker_certificate: of a broker with broker_tls = true"
+        yield "E05 store.broker_ca, store.broker_certificate: need broker_tls = true"
     if (table.broker_tls or table.broker_user) and (is_inside or not broker):
-        yield "E05 store.broker_tls, store.broker_user: of a broker that is named, not of the one inside this node"
+        yield "E05 store.broker_tls, store.broker_user: need a broker = HOST:PORT, not the one inside this node"
     if bool(table.broker_user) != bool(table.broker_password):
-        yield "E05 store.broker_user and store.broker_password: both, or none"
+        yield "E05 store.broker_user and store.broker_password: give both, or none"
     elif table.broker_user and not table.broker_tls and is_endpoint(broker) and host_of(broker) not in LOOPBACK:
-        yield "E05 store.broker_password: beyond this machine it is said under TLS only; broker_tls = true"
+        yield "E05 store.broker_password: to another machine it is sent with TLS only; set broker_tls = true"

@@ -1,6 +1,6 @@
-"""What the tables of a file say before they are read: whether it is a fleet's file, too, and whether its node has a plan of its own.
+"""What can be seen of a file before its tables are read: whether it describes a fleet, and a plan for its own node.
 
-Apart from `settings.py`, which knows what stands in each table: whoever starts a node asks only this.
+This is apart from `settings.py`, which knows the contents of all tables and is slow to import.
 """
 
 from typing import Any, Final
@@ -10,7 +10,7 @@ FLEETS: Final = ("group", "global")
 
 
 def has_plan(document: dict[str, Any]) -> bool:
-    """Whether a file says what its node measures or filters; otherwise the node follows the configuration."""
+    """Whether a file says what its node measures or filters; if not, the node follows the configuration."""
     filters = without_filters(document)[1]
     is_pinned = isinstance(filters, list) and all(isinstance(each, dict) and each.get("pinned") for each in filters)
     return "metric" in document or not is_pinned
@@ -24,7 +24,7 @@ def describes_fleet(document: dict[str, Any]) -> bool:
 
 
 def without_filters(document: dict[str, Any]) -> tuple[dict[str, Any], Any]:
-    """The document without `[[chains.filter]]`, and that list."""
+    """The document without the list `[[chains.filter]]`, and that list."""
     chains = document.get("chains")
     if not isinstance(chains, dict):
         return document, []

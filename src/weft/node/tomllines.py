@@ -1,7 +1,7 @@
 """Finds the line of a key in a TOML text, for error messages (CFG-071).
 
-The parser of the standard library keeps no line numbers. This scanner reads text that the parser has accepted, and
-knows only headers, keys, strings and brackets; keys inside an inline table have the line of that table.
+The standard library's parser gives no line numbers. This scanner reads text that the parser has accepted, so it only needs
+to know headers, keys, strings and brackets. Keys inside an inline table have the line of that table.
 """
 
 import re
@@ -17,7 +17,7 @@ _STRING: Final = re.compile(
 
 
 def lines_of(text: str) -> dict[str, int]:
-    r"""The line of every table (`group.web`), key (`group.web.metrics`) and item of a list (`…metrics[2]`), from 1.
+    r"""The line, from 1, of every table (`group.web`), key (`group.web.metrics`) and item of a list (`…metrics[2]`).
 
     >>> lines_of('[group.web]\nmembers = ["a",\n  "b"]')
     {'group.web': 1, 'group': 1, 'group.web.members': 2, 'group.web.members[0]': 2, 'group.web.members[1]': 3}
@@ -45,7 +45,7 @@ class _Scan:
         self._counts: dict[str, int] = {}
 
     def statement(self) -> None:
-        """One header, one key with its value, or the rest of an empty line."""
+        """Read one header, one key with its value, or an empty line."""
         self._blank()
         head = self.text[self.position : self.position + 1]
         if head == "[":
@@ -83,10 +83,7 @@ class _Scan:
         self.lines.setdefault(path, self.line)
 
     def _key(self) -> str:
-        """A dotted key; the position is behind it afterwards.
-
-        Names of lists of tables get the number of the last one.
-        """
+        """Read a dotted key."""
         parts: list[str] = []
         while True:
             self._blank()
@@ -101,7 +98,7 @@ class _Scan:
             self.position += 1
 
     def _value(self, path: str) -> None:
-        """Skip the value; note the lines of a list's items."""
+        """Read a value, and note the lines of a list's items."""
         depth, count, is_due = 0, 0, False
         self._blank()
         if self.text.startswith("=", self.position):

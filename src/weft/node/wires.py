@@ -1,4 +1,4 @@
-"""The vocabulary in which `node.wiring` is written."""
+"""The types and functions with which `node.wiring` is written."""
 
 from collections.abc import Callable, Iterable
 from typing import Any, Protocol
@@ -12,14 +12,14 @@ from weft.node.standing import Standing
 
 
 class Orders(Protocol):
-    """What an action of the wiring may do with a node."""
+    """What an action of the wiring may use of a node."""
 
     is_full: bool
     unrecorded_samples: int
     unrecorded_events: int
     settings: NodeSettings
     role: Role
-    """The role of this node from its next start on; otherwise that of the settings."""
+    """The role of this node, or, if that has changed, the role from its next start on."""
     planner: Planner
     census: Census
     standing: Standing
@@ -27,7 +27,7 @@ class Orders(Protocol):
     node: bytes
 
     def order(self, core: str, order: Any) -> None:
-        """Give a core an order in this turn."""
+        """Give a core an order in this turn; ignored if the node does not run the core."""
 
     def append_event(self, event: Any) -> None:
         """Append the event to the journal's stream of events."""
@@ -45,21 +45,21 @@ class Orders(Protocol):
         """Take another role with the next start, which follows at once."""
 
     def release(self, holder: str, upto: int) -> None:
-        """Note that `holder` needs no record up to `upto`."""
+        """Note that `holder` needs no record with an lsn up to `upto` any more."""
 
 
 Action = Callable[[Orders, Any], None]
 
 
 class Wire:
-    """One row: when an event of `kind` is raised, `actions` follow in order."""
+    """One row: after an event of type `kind`, the `actions` are called in order."""
 
     def __init__(self, kind: type) -> None:
         self.kind = kind
         self.actions: list[Action] = []
 
     def then(self, *actions: Action) -> "Wire":
-        """Add what follows from the event."""
+        """Add actions."""
         self.actions += actions
         return self
 
@@ -70,7 +70,7 @@ def when(kind: type) -> Wire:
 
 
 def index(wires: Iterable[Wire]) -> dict[type, list[Action]]:
-    """The wiring by event type; rows of one type keep their order."""
+    """The actions by event type; rows of one type keep their order."""
     table: dict[type, list[Action]] = {}
     for wire in wires:
         table.setdefault(wire.kind, []).extend(wire.actions)

@@ -49,9 +49,10 @@ def append_event(node: Orders, event: Any) -> None:
 
 
 def record_damage(node: Orders, event: JournalDamaged) -> None:
-    """Record damage found while the node runs in the journal; damage found at the start is already recorded.
+    """Write a record about damage that was found while the node runs; for damage found at the start there is one already.
 
-    (At a start a root must first know its first-level collectors, because it compares with them; JRN-023.)
+    The configuration tells all its pairs again: a root with a damaged journal compares itself with its first-level
+    collectors (JRN-023), and must know them for that.
     """
     node.order("configuration", configuration.TellPairs())
     if not event.is_recorded:
@@ -64,12 +65,12 @@ def end_node(node: Orders, event: Any) -> None:
 
 
 def walk_out_chain(node: Orders, event: measurement.BatchTaken) -> None:
-    """Fresh samples pass the filters before they are numbered, so that a filter leaves no hole."""
+    """Pass new samples through the filters before they are numbered, so that a filter leaves no gap in the numbers."""
     node.order("chains", chains.PassBatch("out", METRIC, event.batch))
 
 
 def number_batch(node: Orders, event: chains.BatchPassed) -> None:
-    """Samples that passed the filters are numbered and kept."""
+    """Number and keep the samples that have passed the filters."""
     if node.is_full:
         node.unrecorded_samples += len(event.batch.rows)
     else:
@@ -90,10 +91,10 @@ def greet_parent(node: Orders, event: topology.ParentAssigned | topology.ParentM
 
 
 def follow_parent(node: Orders, event: topology.PlaceAssigned) -> None:
-    """Take a place in the tree: whom to follow, where to send, what to measure.
+    """Take a place in the tree: whose configuration to follow, where to send records, what to measure.
 
     A node that is about to restart in another role takes its place after that. A root that takes over another root's
-    configuration follows that root, but sends it nothing (REC-016).
+    configuration follows that root, but sends it no records (REC-016).
     """
     if node.role != node.settings.role:
         return
@@ -109,7 +110,7 @@ def follow_parent(node: Orders, event: topology.PlaceAssigned) -> None:
 
 
 def lose_place(node: Orders, event: topology.PlaceLost) -> None:
-    """A node without a place sends nothing up and keeps its last plan; a node that was stopped by order also stops measuring (TOP-017)."""
+    """Without a place: send nothing up, keep the last plan; after an order to stop, measure nothing either (TOP-017)."""
     node.order("configuration", configuration.LeaveParent())
     if event.why == "stopped":
         node.planner.stop()
@@ -119,12 +120,12 @@ def lose_place(node: Orders, event: topology.PlaceLost) -> None:
 
 
 def know_parent(node: Orders, event: carrier.ParentJoined) -> None:
-    """The parent has announced its name."""
+    """Note the parent's name, which it has sent."""
     stand(node, parent=event.name)
 
 
 def take_root(node: Orders, event: topology.RootTaken) -> None:
-    """Become the root: by a new start, unless the node is it already or only acts for the root that is away (REC-014)."""
+    """Become the root: by a restart, unless the node is the root already, or only acts for an absent one (REC-014)."""
     if node.settings.level != "root" and not event.is_acting:
         node.change_role(Role("root", event.epoch))
         return
@@ -157,19 +158,19 @@ def found_fleet(node: Orders, event: configuration.ConfigurationApplied) -> None
 
 
 def settle_filters(node: Orders, _: configuration.ConfigurationApplied | RootBegun) -> None:
-    """The configuration is in force here, even if it has nothing for this node: set the filters."""
+    """Set the filters once the configuration is in force here, even if it has none for this node."""
     filters = node.planner.settle()
     if filters is not None:
         node.order("chains", chains.PlanFilters(filters))
 
 
 def open_links(node: Orders, _: chains.FiltersPlanned) -> None:
-    """From now on records of other nodes pass the filters."""
+    """The filters are set: take records from other nodes from now on."""
     node.order("carrier", carrier.FiltersKnown())
 
 
 def compare_file(node: Orders, _: configuration.PairsChanged) -> None:
-    """A root that continues with the configuration it has reports once if its file describes another fleet."""
+    """At a root that had a configuration at its start: report once if its file describes another fleet."""
     have = node.planner.pairs
     if node.standing.is_compared or not have or node.settings.level != "root":
         return
@@ -180,27 +181,27 @@ def compare_file(node: Orders, _: configuration.PairsChanged) -> None:
 
 
 def write_records(node: Orders, event: topology.RecordsWanted) -> None:
-    """Store the tree in the configuration."""
+    """Write the records of the tree into the configuration."""
     writes = tuple(configuration.Write(key, value) for key, value in event.writes)
     order = configuration.WriteKeys(event.ticket, writes, who="topology", by="topology", ack="local")
     node.order("configuration", order)
 
 
 def write_for_clone(node: Orders, event: clone.WritesWanted) -> None:
-    """Writes that come in the Clone dialect are handled like all others."""
+    """Write into the configuration what came in the Clone dialect."""
     writes = tuple(configuration.Write(wanted.key, wanted.value, wanted.ttl_s) for wanted in event.writes)
     node.order("configuration", configuration.WriteKeys(event.ticket, writes, who="clone", by="clone", ack="local"))
 
 
 def write_binding(node: Orders, event: enrolment.BindingWanted) -> None:
-    """Store in the configuration which key belongs to which node."""
+    """Write into the configuration which key belongs to which node."""
     write = configuration.Write(event.key, event.value)
     order = configuration.WriteKeys(event.ticket, (write,), who="enrolment", by="enrolment", ack="local")
     node.order("configuration", order)
 
 
 def answer_writer(node: Orders, event: configuration.WriteDone) -> None:
-    """Tell the core that its write is durable."""
+    """Tell a core the result of its write into the configuration."""
     if event.by == "topology":
         node.order("topology", topology.RecordWritten(event.ticket, event.code))
     elif event.by == "clone":
@@ -210,7 +211,7 @@ def answer_writer(node: Orders, event: configuration.WriteDone) -> None:
 
 
 def learn_pairs(node: Orders, event: configuration.PairsChanged) -> None:
-    """Pass changed pairs of the configuration on: to the tree, the keys, the Clone clients, and the plan of what is measured."""
+    """Pass changed pairs of the configuration on: to the tree, the keys, the Clone clients, and this node's plan."""
     if node.authority is not None:
         node.authority.learn(event.pairs, event.number)
     node.order("topology", topology.LearnPairs(event.pairs, event.number, event.digest, is_partial=not event.digest))
@@ -228,7 +229,7 @@ def learn_pairs(node: Orders, event: configuration.PairsChanged) -> None:
 def note_applied(node: Orders, event: NumberReported) -> None:
     """Note which write a node has applied: acknowledgements by a majority are counted from these notes (CFG-024)."""
     census = node.census
-    is_voter = event.node != node.node and census.is_voter(event.node)  # as a voter, the root is counted for itself
+    is_voter = event.node != node.node and census.is_voter(event.node)  # the root itself is counted separately
     voters = census.voters(node.node)
     keep_leaving(node)
     note = configuration.NoteApplied(
@@ -239,34 +240,34 @@ def note_applied(node: Orders, event: NumberReported) -> None:
 
 
 def hear_key(node: Orders, event: KeyReported) -> None:
-    """A node of the fleet has another key."""
+    """Tell enrolment that a node has, or will have, another key."""
     node.order("enrolment", enrolment.HearKey(event.origin, event.curve, event.is_taken, event.by))
 
 
 def hear_alert(node: Orders, event: AlertReported) -> None:
-    """Pass an alert that a node reported to the core that tells people."""
+    """Pass a node's alert to the core that notifies people."""
     node.order("alerts", alerts.Hear(event.origin, event.key, event.payload))
 
 
 def note_promises(node: Orders, event: topology.VotePromised) -> None:
-    """From now on this node reports that it has promised its vote, so that the old root does not count it for a majority (REC-012)."""
+    """Report with each number to whom this node has promised its vote: the old root must not count it then (REC-012)."""
     node.order("configuration", configuration.NotePromises(event.promises))
 
 
 def hold_number(node: Orders, event: configuration.ConfigurationApplied) -> None:
-    """A configuration number may arrive without any other pair."""
+    """Tell topology the number and the digest that this node has: a number may also arrive without any changed pair."""
     if event.digest:
         node.order("topology", topology.LearnHolds(event.number, bytes.fromhex(event.digest)))
 
 
 def lose_vote(node: Orders, event: configuration.ConfigurationDiverged) -> None:
-    """A node whose pairs differ from its parent's at the same number does not vote until it has a new snapshot."""
+    """Do not vote until there is a new snapshot: the pairs here differ from the parent's at the same number."""
     if event.is_here:
         node.order("topology", topology.NoteDiverged())
 
 
 def note_child(node: Orders, event: carrier.ChildJoined | carrier.ChildLost) -> None:
-    """Note which children have a link here: a root learns from it which nodes are dead, and whether it still leads a majority."""
+    """Note which children have a link: from that a root sees which nodes are dead, and whether it has a majority."""
     has_joined = isinstance(event, carrier.ChildJoined)
     if has_joined:
         node.census.linked[event.node] = None
@@ -280,7 +281,7 @@ def note_child(node: Orders, event: carrier.ChildJoined | carrier.ChildLost) -> 
 
 
 def count_voters(node: Orders, _: Any) -> None:
-    """How many voters there are, and how many of them are in reach (REC-015)."""
+    """At a root: count the voters, and those with a link (REC-015)."""
     if node.settings.level == "root":
         census = node.census
         count, linked = census.voters(node.node), census.linked_voters(node.node)
@@ -288,14 +289,14 @@ def count_voters(node: Orders, _: Any) -> None:
 
 
 def keep_leaving(node: Orders) -> None:
-    """Which removed voters a root still counts is durable with their removal: it counts them after its next start too (REC-015)."""
+    """At a root: keep which removed voters still count, so that they count after a restart, too (REC-015)."""
     if node.settings.level == "root" and (news := node.census.news_of_leaving()) is not None:
         node.order("topology", topology.NoteLeaving(*news))
         count_voters(node, None)
 
 
 def recall_leaving(node: Orders, event: topology.VotersRecalled) -> None:
-    """A root that has started again counts the removed voters of which no majority has heard."""
+    """At a root that was restarted: count the removed voters again whose removal had not reached a majority."""
     node.census.recall(event.voters, event.electorates)
     count_voters(node, event)
 
@@ -316,7 +317,7 @@ def plan_anew(node: Orders, event: Any) -> None:
 
 
 def parent_is(state: str) -> Action:
-    """Tell the tree whether the parent is heard."""
+    """An action that tells topology whether the parent's heartbeats arrive."""
 
     def say(node: Orders, _: Any) -> None:
         node.order("topology", topology.ParentIs(state))
@@ -325,7 +326,7 @@ def parent_is(state: str) -> Action:
 
 
 def link_is(is_up: bool) -> Action:  # noqa: FBT001  # the table stays readable
-    """Tell the tree whether the parent answers on the node link."""
+    """An action that tells topology whether the link to the parent is open."""
 
     def say(node: Orders, _: Any) -> None:
         node.order("topology", topology.LinkIs(is_up))
@@ -334,7 +335,7 @@ def link_is(is_up: bool) -> Action:  # noqa: FBT001  # the table stays readable
 
 
 def hold_back(node: Orders, event: JournalChanged) -> None:
-    """Without space nothing new is accepted: neither from here nor from children (JRN-030, CHN-040)."""
+    """While the journal has no room, accept nothing new, neither from this node nor from children (JRN-030, CHN-040)."""
     if node.is_full and event.state == "OPEN":
         node.order("measurement", measurement.TellAlerts())
     node.is_full = event.state != "OPEN"
@@ -346,43 +347,43 @@ def hold_back(node: Orders, event: JournalChanged) -> None:
 
 
 def hold_children(node: Orders, _: Any) -> None:
-    """Children wait while there is no space, or while programs have too much in progress."""
+    """Let children wait while the journal has no room, or while programs are too slow."""
     node.order("carrier", carrier.HoldBack(is_full=node.is_full or node.standing.is_pressed))
 
 
 def feel_pressure(node: Orders, event: chains.PressureChanged) -> None:
-    """Programs cannot keep up with what arrives, or can again (CHN-040)."""
+    """Note whether programs can keep up with what arrives (CHN-040)."""
     node.standing.is_pressed = event.is_high
     hold_children(node, event)
 
 
 def call_store(node: Orders, event: topology.StoreSeen) -> None:
-    """Another node holds the store too: connect to it."""
+    """Connect to another member of the store, which topology has found."""
     node.order("store", store.PeerHeard(event.endpoint))
 
 
 def post_mail(node: Orders, event: chains.MailPosted) -> None:
-    """Messages to an address are sent at once and not kept in the journal."""
+    """Send messages to a node or to children: at once, without keeping them in the journal."""
     node.order("carrier", carrier.PostMail(event.ticket, event.mail, event.nodes))
 
 
 def note_reached(node: Orders, event: carrier.MailReached) -> None:
-    """Tell the sender how many readers got the message."""
+    """Tell the chains how many nodes got a message, and how many did not."""
     node.order("chains", chains.PostReached(event.ticket, event.count, event.failed))
 
 
 def note_unreached(node: Orders, event: carrier.MailFailed) -> None:
-    """Tell the sender that no reader got the message, and why."""
+    """Tell the chains that no node got a message, and why."""
     node.order("chains", chains.PostFailed(event.ticket, event.why))
 
 
 def drain_behind(node: Orders, event: carrier.TookOver) -> None:
-    """A new root also drains the records that the former root had not drained."""
+    """At a new root: drain also records that the former root had not drained."""
     node.order("drain", drain.BeginBehind(event.after))
 
 
 def release_records(node: Orders, event: Released) -> None:
-    """Release journal records that nobody needs. Drained records need not go up if this root becomes a collector."""
+    """Note that a reader needs no records up to here. Drained ones need not go up if this root becomes a collector."""
     node.release(event.holder, event.upto)
     if event.holder == "drain":
         node.order("carrier", carrier.Drained(event.upto))
