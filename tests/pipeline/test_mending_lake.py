@@ -97,7 +97,7 @@ def test_numbers_are_taken_from_the_tables_where_manifests_say_others(
 
 def test_a_lease_that_was_lost_is_mended(lake: Layout, capsys: pytest.CaptureFixture[str]) -> None:
     shutil.rmtree(lake.lease("samples").parent)
-    assert "samples: the lease of the job 'samples' was lost" in said(capsys, "repair", "--lake", str(lake.root))
+    assert "samples: the lease file of the job 'samples' was lost" in said(capsys, "repair", "--lake", str(lake.root))
     for table in KINDS["samples"].tables:
         handle = DeltaTable(lake.table(table.layer, table.name)) if _is_there(lake, table) else None
         assert handle is None or (handle.transaction_version("weft.lease/samples") or 0) <= 1

@@ -88,7 +88,7 @@ def test_names_are_looked_up_in_gold_then_silver_and_bad_ones_are_told_what_ther
     assert "silver.samples" in refused.value.try_this
     for text, help_ in {
         "SELECT missed FROM completeness": "missing",
-        "SELECT * FROM availability": "gold.availability is made of silver.catalog",
+        "SELECT * FROM availability": "it makes silver.catalog, from which gold.availability is computed",
         "show columns from samples": "SHOW TABLES",
     }.items():
         with pytest.raises(UserError, match=help_):

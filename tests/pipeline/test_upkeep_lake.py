@@ -352,7 +352,7 @@ def test_it_wants_to_be_told_what_and_refuses_a_lake_in_the_middle_of_a_batch(
         forgot(filled.ground.lake, Choice(origin=A))
     assert "unfinished-batch" == refused.value.code
     monkeypatch.setattr(forget, "unfinished", lambda _: [SAMPLES])
-    with pytest.raises(UserError, match=r"silver\.samples hold rows of it") as refused:
+    with pytest.raises(UserError, match=r"silver\.samples have rows of it") as refused:
         forgot(lake, Choice(origin=A))
     assert "unfinished-batch" == refused.value.code
 
