@@ -118,6 +118,31 @@ def test_a_root_writes_what_its_nodes_offer_and_takes_the_old_key_out() -> None:
     assert (NEXT,) == binding_of(root, MACHINE).curve
 
 
+def set_clock(root: Root, seconds: int) -> None:
+    root.now = root.now._replace(wall=root.now.wall + seconds * SECOND)
+
+
+@pytest.mark.proves("SEC-025", part="what a root writes of a node counts everywhere, also where its clock was set back")
+def test_of_a_root_whose_clock_was_set_back_every_binding_still_counts_for_later_than_the_one_before() -> None:
+    """Whoever had joined before, believed what it was told then: the next key of a node or of the root opened no door of theirs."""
+    root = Root()
+    root.join(root.invite())
+    ends = [binding_of(root, MACHINE).until]
+    set_clock(root, -3_600)
+    root.order(told.HearKey(MACHINE, NEXT, is_taken=False))
+    ends.append(binding_of(root, MACHINE).until)
+    root.order(told.HearKey(MACHINE, NEXT, is_taken=True))
+    ends.append(binding_of(root, MACHINE).until)
+    assert sorted(set(ends)) == ends
+    before = binding_of(root, ROOT).until
+    root.order(told.RotateKey(9))
+    root.order(told.KeyMade(to_z85(OTHER_KEY)))
+    assert binding_of(root, ROOT).until > before
+    before = binding_of(root, ROOT).until
+    root.order(told.Equip(to_z85(bytes(range(1, 33))), "5e" * 32))
+    assert binding_of(root, ROOT).until > before
+
+
 @pytest.mark.proves("SEC-024", part="a key that another has is refused, counted, and changes nothing")
 def test_a_node_cannot_offer_the_key_of_another() -> None:
     root = Root()

@@ -163,6 +163,21 @@ def test_the_root_of_record_is_found_at_its_place() -> None:
     assert (ROOT,) == rights.nodes_at("10.0.0.5:27500")
 
 
+@pytest.mark.proves("SEC-024", part="a machine that was revoked and let in again is found at its address by all")
+def test_who_comes_in_anew_at_the_address_of_one_whose_key_is_nobodys_is_found_there() -> None:
+    """Nodes that had known the former one at that place dialled nobody there any more: documents and stores stayed apart."""
+    rights, place = authority(), "10.0.0.7:27500"
+    rights.note(place, PI)
+    assert (PI,) == rights.nodes_at(place)
+    anew = _binding(PI, curve=("n" * 40,), host="10.0.0.7")
+    rights.learn(
+        ((binding_key(ROOT), encode_binding(_binding(ROOT))), (binding_key(OTHER), encode_binding(anew))), number=5
+    )
+    assert OTHER in rights.nodes_at(place)
+    rights.note(place, OTHER)
+    assert (OTHER,) == rights.nodes_at(place)
+
+
 @pytest.mark.proves(
     "SEC-054", part="who joins again knows the root's key of today, although its own configuration is older"
 )
@@ -180,6 +195,19 @@ def test_of_two_bindings_of_a_node_that_which_ends_later_counts_and_none_comes_b
     assert known.table.node(PI) is None, (
         "the configuration has no binding of it: its key was revoked, or is unknown there"
     )
+
+
+@pytest.mark.proves(
+    "SEC-024", part="a revoked key stays so where somebody was told of it, also if its machine comes in again"
+)
+def test_who_was_told_of_a_key_forgets_it_when_it_is_revoked() -> None:
+    """A machine that came in again from a root whose clock was behind was known by its former, stolen key."""
+    known = Authority(Trust(bindings={PI.hex(): _binding(PI, until=200), ROOT.hex(): _binding(ROOT, until=200)}))
+    known.learn(tuple((binding_key(each), encode_binding(_binding(each, until=200))) for each in (PI, ROOT)))
+    known.learn(((binding_key(PI), None),))
+    known.learn(((binding_key(PI), encode_binding(_binding(PI, curve=("n" * 40,), until=150))),))
+    assert known.table.find("p" * 40) is None
+    assert known.table.find("n" * 40) is not None
 
 
 @pytest.mark.proves(

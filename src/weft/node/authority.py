@@ -29,6 +29,7 @@ from weft.base.keys import (
     encode_binding,
     may,
 )
+from weft.cores.configuration.store import Store
 from weft.cores.topology.atlas import Atlas
 from weft.node.channels import CHANNELS
 from weft.wire import hop
@@ -244,6 +245,11 @@ class Authority:
         if self._atlas.root is not None:
             self.note(self._atlas.root.endpoint, self._atlas.root.node)
 
+    def recall(self, store: Store) -> None:
+        """Know the keys of the node's own configuration before a port is bound; cores learn them when there is a parent."""
+        pairs = ((pair.key, pair.value) for pair in store.view(""))
+        self.learn(tuple(pair for pair in pairs if bound_node(pair[0]) is not None), store.number)
+
     def _make_table(self) -> None:
         known = self._bindings if self._has_bindings else self._trusted
         self.table = KeyTable.of(
@@ -255,12 +261,13 @@ class Authority:
         return trusted if trusted is not None and binding.until and trusted.until > binding.until else binding
 
     def _bind(self, uuid: bytes, value: bytes | None) -> None:
+        """A key that is revoked is forgotten, also where joining told of it."""
         self._bindings.pop(uuid, None)
-        if value:
-            try:
-                self._bindings[uuid] = decode_binding(value)
-            except PeerError:
-                return
+        if not value:
+            self._trusted.pop(uuid, None)
+            return
+        with contextlib.suppress(PeerError):
+            self._bindings[uuid] = decode_binding(value)
 
     def note(self, endpoint: str, uuid: bytes) -> None:
         """Remember an endpoint at which a node says it can be reached."""
@@ -273,9 +280,9 @@ class Authority:
     def nodes_at(self, place: str) -> tuple[bytes, ...]:
         """The nodes that may be at an endpoint.
 
-        For a host alone, or an unknown endpoint: those that may be on that machine.
+        For a host alone, an unknown endpoint, or one whose node has no key any more: those that may be on that machine.
         """
-        if place in self.places:
+        if place in self.places and self.table.node(self.places[place]) is not None:
             return (self.places[place],)
         host = host_of(place) if is_endpoint(place) else place
         placed = [uuid for endpoint, uuid in self.places.items() if host_of(endpoint) == host]

@@ -9,7 +9,6 @@ from typing import Any, Final
 
 from weft.base.endpoints import CLIENTS, MESH, endpoint_of, is_loopback
 from weft.base.errors import WeftError
-from weft.base.keys import bound_node
 from weft.base.now import SECOND
 from weft.cores.configuration.core import Configuration
 from weft.cores.enrolment.context import invitation_secret
@@ -72,9 +71,7 @@ class Enrolling:
         """
         kept = node.cores.get("configuration")
         if node.authority is not None and isinstance(kept, Configuration):
-            pairs = ((pair.key, pair.value) for pair in kept.store.view(""))
-            keys = tuple(pair for pair in pairs if bound_node(pair[0]) is not None)
-            node.authority.learn(keys, kept.store.number)
+            node.authority.recall(kept.store)
             self._links.admit(node.authority.table.at(self._runner.clock.now().wall // SECOND), frozenset())
 
     def open(self) -> None:

@@ -79,7 +79,7 @@ class Bindings:
             self.write_own(now)
         for node, each in list(self.known.items()):
             if each.until and each.until - now.wall // SECOND < limits.RENEW_S:
-                self.write(node, msgspec.structs.replace(each, until=until_of(now, limits.UNTIL_S)))
+                self.write(node, msgspec.structs.replace(each, until=until_of(now, each)))
 
     def write_own(self, now: Now) -> None:
         """Write this root's own binding where it is missing or old; the first invitation writes the first one.
@@ -89,12 +89,12 @@ class Bindings:
         """
         own = self.known.get(self.context.node)
         if own is None or self.context.curve not in own.curve:
-            self.write(self.context.node, self._own(now))
+            self.write(self.context.node, self._own(own, now))
         elif own.host != (host := host_of(self.context.settings.endpoint)):
             self.write(self.context.node, msgspec.structs.replace(own, host=host))
 
-    def _own(self, now: Now) -> Binding:
-        name, until = self.context.settings.name, until_of(now, limits.UNTIL_S)
+    def _own(self, before: Binding | None, now: Now) -> Binding:
+        name, until = self.context.settings.name, until_of(now, before)
         host = host_of(self.context.settings.endpoint)
         return Binding(curve=(self.context.curve,), name=name, roles=(LEADS,), host=host, until=until)
 

@@ -8,7 +8,9 @@ import msgspec
 
 from weft.base.budget import Budget
 from weft.base.effects import Source
+from weft.base.keys import UNTIL_MAX, Binding
 from weft.base.now import SECOND, Now
+from weft.cores.enrolment import limits
 from weft.cores.enrolment.messages import BindingWanted, EnrolmentRefused, EnrolmentSettings
 from weft.cores.kit.outbox import Outbox
 from weft.cores.kit.tickets import Tickets
@@ -79,6 +81,11 @@ def invitation_secret(machine_secret: bytes, ident: bytes) -> bytes:
     return hmac.digest(machine_secret, SECRET_LABEL + ident, "sha256")[:SECRET_BYTES]
 
 
-def until_of(now: Now, span_s: int) -> int:
-    """The end of a binding made now, in seconds since 1970."""
-    return now.wall // SECOND + span_s
+def until_of(now: Now, before: Binding | None = None) -> int:
+    """The end of a binding that is written now, in seconds since 1970.
+
+    It is later than that of the binding `before` it, whatever the clock says: of two bindings of one node the one that ends
+    later counts, and a node may have been told the former one when it joined (SEC-025).
+    """
+    until = now.wall // SECOND + limits.UNTIL_S
+    return until if before is None else min(UNTIL_MAX, max(until, before.until + 1))

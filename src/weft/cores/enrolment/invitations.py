@@ -345,7 +345,7 @@ def binding_of(invitation: Invitation, knock: Knock, before: Binding | None, now
         roles=(invitation.role,),
         names=names,
         host=knock.join.about.host,
-        until=until_of(now, limits.UNTIL_S),
+        until=until_of(now, before),
         renew=before is not None and before.renew,
     )
 

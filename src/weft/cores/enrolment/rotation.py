@@ -233,14 +233,13 @@ class Rotation:
         binding = self.bindings.known[node]
         if curve not in binding.curve:
             self._is_written = self._is_written or node == self.context.node
-            until = until_of(now, limits.UNTIL_S)
-            self.bindings.write(node, _with(binding, (binding.curve[0], curve), until))
+            self.bindings.write(node, _with(binding, (binding.curve[0], curve), now))
 
     def _take_out(self, node: bytes, curve: str, now: Now) -> None:
         """Keep only the newest key."""
         binding = self.bindings.known[node]
         if len(binding.curve) > 1 and binding.curve[-1] == curve:
-            self.bindings.write(node, _with(binding, (curve,), max(binding.until + 1, until_of(now, limits.UNTIL_S))))
+            self.bindings.write(node, _with(binding, (curve,), now))
 
 
 _NEXT: Final[dict[Stage, Callable[[Rotation, Now], None]]] = {
@@ -251,8 +250,8 @@ _NEXT: Final[dict[Stage, Callable[[Rotation, Now], None]]] = {
 }
 
 
-def _with(binding: Binding, curve: tuple[str, ...], until: int) -> Binding:
-    return msgspec.structs.replace(binding, curve=curve, until=until, renew=False)
+def _with(binding: Binding, curve: tuple[str, ...], now: Now) -> Binding:
+    return msgspec.structs.replace(binding, curve=curve, until=until_of(now, binding), renew=False)
 
 
 def _runs(binding: Binding) -> bool:
