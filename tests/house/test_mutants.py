@@ -7,6 +7,8 @@ from pathlib import Path
 import pytest
 
 from tests.house.mutants import known, rules
+from tests.house.mutants.reach import Reach
+from tests.house.mutants.warm import Warm
 from tests.house.requirements import ROOT
 
 KNOWN_MAX = 59
@@ -103,28 +105,31 @@ LATE = (WEAK + STRONG).replace("    counter =", "    from weft.toy import Counte
 @pytest.mark.prove("programs that run tests of their own")
 @pytest.mark.proves("FLD-044", part="survivors are found")
 @pytest.mark.parametrize(
-    "tests, listed, survivors, code",
+    "tests, further, listed, survivors, code",
     [
-        (WEAK, "", ["(3) * 1000", "number >= LIMIT", "pass", "pass"], 1),
-        (WEAK + STRONG, "", [], 1),
-        (LATE, "", [], 1),
+        (WEAK, "", "", ["(3) * 1000", "number >= LIMIT", "pass", "pass"], 1),
+        (WEAK + STRONG, "", "", [], 1),
+        (LATE, "", "", [], 1),
+        (WEAK, WEAK + STRONG, "", [], 1),
         (
             WEAK + STRONG,
+            "",
             "- `src/weft/toy.py` `Counter.unused`, drop a not: `not self.count` becomes `self.count`\n  Nobody calls it.\n",
             [],
             0,
         ),
     ],
-    ids=["weak", "strong", "loaded late", "strong, and the rest is listed"],
+    ids=["weak", "strong", "loaded late", "strong elsewhere", "strong, and the rest is listed"],
 )
 def test_a_weak_test_leaves_survivors_and_a_strong_one_none(
-    tests: str, listed: str, survivors: list[str], code: int, tmp_path: Path
+    tests: str, further: str, listed: str, survivors: list[str], code: int, tmp_path: Path
 ) -> None:
     for path, text in {
         "src/weft/__init__.py": "",
         "src/weft/toy.py": CORE,
         "tests/conftest.py": FREEZING,
         "tests/toy/test_toy.py": tests,
+        "tests/zoo/test_zoo.py": further,
         "docs/mutants.md": listed,
         "pyproject.toml": '[tool.pytest.ini_options]\naddopts = ["--import-mode=importlib"]\n',
     }.items():
@@ -138,6 +143,24 @@ def test_a_weak_test_leaves_survivors_and_a_strong_one_none(
     assert survivors == sorted(line.split("becomes `")[1].rstrip("`") for line in told if line.startswith("survived"))
     assert ["drop a not"] == [line.split(", ")[1].split(":")[0] for line in told if line.startswith("untested")]
     assert CORE == (tmp_path / "src/weft/toy.py").read_text("utf-8")
+
+
+@pytest.mark.proves("FLD-044", part="what lives for want of time is not called a survivor")
+def test_a_mutant_is_undecided_as_long_as_there_are_tests_near_it_to_be_looked_at(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for path, text in {"src/weft/toy.py": CORE, "tests/toy/test_toy.py": WEAK, "tests/zoo/test_zoo.py": WEAK}.items():
+        (tmp_path / path).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / path).write_text(text, "utf-8")
+    mutant = rules.read(tmp_path, "src/weft/toy.py")[0]
+    reach = Reach(tmp_path, tmp_path / "notes")
+    monkeypatch.setattr(Warm, "_fate", lambda *_: "survived")
+    outcomes = []
+    for seen in ("tests/toy/test_toy.py", "tests/zoo/test_zoo.py"):
+        reach.notes_of(seen).write_text("{}", "utf-8")
+        reach.begin([mutant.path])
+        outcomes.append(Warm(tmp_path, reach, [mutant], 0.0, lambda *_: None)._play(mutant)[1])
+    assert ["undecided", "survived"] == outcomes
 
 
 @pytest.mark.proves("FLD-044", part="the list")

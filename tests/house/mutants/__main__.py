@@ -15,14 +15,14 @@ from tests.house.mutants import known, rules
 from tests.house.mutants.copied import Copy, copy_tree
 from tests.house.mutants.reach import Choice, Reach, room_of
 from tests.house.mutants.rules import Mutant
-from tests.house.mutants.warm import COLD, OUTCOMES, PATIENCE, START_S, Chosen, Warm
+from tests.house.mutants.warm import ALIVE, COLD, OUTCOMES, PATIENCE, START_S, UNDECIDED, Chosen, Warm
 
 ROOT: Final = Path(__file__).parents[3]
 PROMISING: Final = ("base", "checks", "cores", "lake", "node", "pipeline", "shell", "wire")
 """Packages of the product that keep promises; the others show, simulate or ask."""
 OUTSIDE: Final = frozenset({"loosen a bound", "ignore a range"})
 """Rules whose mutants stand outside of functions: for each all is loaded anew."""
-ALIVE: Final = ("survived", "untested")
+ROOM_S_MIN: Final = 120.0  # less is over before its tests are loaded and looked at: then fewer rooms have a turn
 FOREVER_S: Final = 86_400.0  # a room ends by itself when its time is over
 SPANS: Final = {"s": 1, "m": 60, "h": 3600}
 
@@ -57,6 +57,10 @@ def summary(planned: list[Mutant], outcomes: dict[str, str], excused: set[str]) 
         print(f"{len(alive & excused)} of those alive are known ({known.PAGE})")
     if alive - excused:
         print(f"{len(alive - excused)} are not: write a test that kills them, or say in {known.PAGE} why none can")
+    if counts[UNDECIDED]:
+        print(
+            f"{counts[UNDECIDED]} lived, but there was no time for all tests near them: give the run more, or fewer places"
+        )
     return 1 if alive - excused else 0
 
 
@@ -113,7 +117,8 @@ class Run:
             now = time.monotonic()
             if now > until:
                 break
-            self._play_room(mutants, now + (until - now) * len(mutants) / left)
+            share_s = max(ROOM_S_MIN, (until - now) * len(mutants) / left)
+            self._play_room(mutants, min(until, now + share_s))
             left -= len(mutants)
         return self._outcomes()
 
@@ -122,8 +127,7 @@ class Run:
         return {key: outcome for outcome, _, key in (line.partition(" ") for line in lines)}
 
     def _play_room(self, mutants: list[Mutant], until: float) -> None:
-        tests = self._reach.near({one.path for one in mutants})
-        self._reach.begin()
+        tests = self._reach.begin(one.path for one in mutants)
         warm_ones = [one for one in mutants if one.rule not in OUTSIDE]
         if tests and warm_ones:
             now = time.monotonic()
@@ -133,13 +137,14 @@ class Run:
             if ended:
                 raise SystemExit(f"mutants: the tests near {mutants[0].path} cannot be run ({ended})")
         outcomes = self._outcomes()
-        for test in tests:
-            self._reach.load(test)
+        self._reach.begin(one.path for one in mutants)  # what was noted meanwhile
         for mutant in mutants:
             is_cold = mutant.rule in OUTSIDE or outcomes.get(mutant.key) == COLD
             if is_cold and time.monotonic() < until:
                 choice = self._reach.choice(mutant)
-                self._note(mutant, choice, self._cold_fate(mutant, choice))
+                outcome = self._cold_fate(mutant, choice)
+                is_certain = outcome not in ALIVE or not self._reach.unseen(mutant)
+                self._note(mutant, choice, outcome if is_certain else UNDECIDED)
 
     def _cold_fate(self, mutant: Mutant, choice: Choice) -> str:
         """Plant it into the file, and load everything anew."""
@@ -152,7 +157,7 @@ class Run:
     def _note(self, mutant: Mutant, choice: Choice, outcome: str) -> None:
         with self._said.open("a") as said:
             said.write(f"{outcome} {mutant.key}\n")
-        if outcome in ALIVE:
+        if outcome in (*ALIVE, UNDECIDED):
             print(report(self._copy.root, mutant, choice, outcome), flush=True)
 
 

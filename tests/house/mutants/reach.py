@@ -1,7 +1,7 @@
 """Which tests can see a mutant: those that run its function, first those that name its requirement.
 
-Each test file near a place is run once, and it is noted which functions of the product each test calls. The notes are
-kept in `var/` as long as the product and the room of the test are unchanged. Tests that start processes are left out,
+A test file near a place is run once, as soon as a mutant there lives, and it is noted which functions of the product each
+test calls. The notes are kept in `var/` as long as the product and the room of the test are unchanged. Tests that start processes are left out,
 for nobody sees which functions are called there, and so are files that take long.
 """
 
@@ -90,8 +90,24 @@ class Reach:
         self._product = _digest(root / "src")
         figures = (root / FIGURES).with_name("figures.toml")
         self._figures = tomllib.loads(figures.read_text("utf-8")).keys() if figures.exists() else ()
+        self._near: list[str] = []
         self._notes: dict[str, dict[str, Seen]] = {}
         kept.mkdir(parents=True, exist_ok=True)
+
+    def begin(self, paths: Iterable[str]) -> list[str]:
+        """Think of another room: the test files near it, and what is noted of them."""
+        self._near = self.near(set(paths))
+        self._notes.clear()
+        for test in self._near:
+            self.load(test)
+        return self._near
+
+    def unseen(self, mutant: Mutant) -> list[str]:
+        """Test files near it of which it is not known what they call; first that of its name, then those that import it."""
+        module = module_of(mutant.path)
+        own, name = self._importing(module), f"test_{module.rpartition('.')[2]}.py"
+        left = [test for test in self._near if test not in self._notes]
+        return sorted(left, key=lambda test: (test.rpartition("/")[2] != name, test not in own))
 
     def near(self, paths: Iterable[str]) -> list[str]:
         """Test files that import the room of a file or name a requirement which a file names; the room of its name first."""
@@ -111,15 +127,12 @@ class Reach:
         ground = _digest((self._root / test).parent)
         return self.kept / f"{test.replace('/', '-')}-{self._product[:16]}-{ground[:16]}.json"
 
-    def begin(self) -> None:
-        """Think of another room: its tests alone are loaded."""
-        self._notes.clear()
-
     def load(self, test: str) -> None:
         """Know what the tests of a file call, if that was noted."""
         notes = self.notes_of(test)
-        told = json.loads(notes.read_text("utf-8")) if notes.exists() else {}
-        self._notes[test] = {name: Seen(*one) for name, one in told.items()}
+        if notes.exists():
+            told = json.loads(notes.read_text("utf-8"))
+            self._notes[test] = {name: Seen(*one) for name, one in told.items()}
 
     def choice(self, mutant: Mutant) -> Choice:
         """Tests that call the function; for what is no function those that call one which mentions its name."""
@@ -138,9 +151,7 @@ class Reach:
 
     def _cut(self, mutant: Mutant, touching: dict[str, Seen]) -> Choice:
         named, module = self._named(mutant), module_of(mutant.path)
-        own = {
-            test for test, names in self._imports.items() if any(f"{name}.".startswith(f"{module}.") for name in names)
-        }
+        own = self._importing(module)
 
         def rank(name: str) -> tuple[bool, bool, float, str]:
             return name.partition("[")[0] not in named, name.partition("::")[0] not in own, touching[name].seconds, name
@@ -154,6 +165,12 @@ class Reach:
                 tests.append(name)
                 seconds += touching[name].seconds
         return Choice(tests, seconds, len(set(order) - set(tests)))
+
+    def _importing(self, module: str) -> set[str]:
+        """Test files that import a module."""
+        return {
+            test for test, names in self._imports.items() if any(f"{name}.".startswith(f"{module}.") for name in names)
+        }
 
     def _named(self, mutant: Mutant) -> set[str]:
         """Tests that name a requirement which the mutated function, its class or its module names."""

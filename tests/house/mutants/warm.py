@@ -27,6 +27,9 @@ COLD: Final = "cold"
 """The outcome of a mutant that cannot be planted into what is loaded."""
 
 IMPOSSIBLE: Final = 9
+ALIVE: Final = ("survived", "untested")
+UNDECIDED: Final = "undecided"
+"""The outcome of a mutant that still lives when the time is over, while there are test files near it to be looked at."""
 OUTCOMES: Final = {0: "survived", 5: "untested", None: "endless", IMPOSSIBLE: COLD}
 """What the end of a run says; all others: killed, be it by a test that failed or by a module that cannot be loaded."""
 
@@ -55,6 +58,8 @@ class Warm:
         self._root, self._reach, self._mutants, self._until, self._told = root, reach, mutants, until, told
         self._failed = 0
         self._passed: set[str] = set()
+        self._by_file: dict[str, list[pytest.Item]] = {}
+        self._items: dict[str, pytest.Item] = {}
         self._live: dict[tuple[str, Key], list[FunctionType]] = {}
 
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
@@ -66,18 +71,31 @@ class Warm:
         by_file: dict[str, list[pytest.Item]] = {}
         for item in session.items:
             by_file.setdefault(item.nodeid.partition("::")[0], []).append(item)
-        begun = time.monotonic()
-        for test, items in by_file.items():
-            self._know(test, items, begun + (self._until - begun) / 2)
+        self._by_file = by_file
         self._find_live()
-        items_by_name = {item.nodeid: item for item in session.items}
+        self._items = {item.nodeid: item for item in session.items}
         for mutant in self._mutants:
             if time.monotonic() > self._until:
                 break
-            choice = self._reach.choice(mutant)
-            tests = [items_by_name[name] for name in choice.tests if name in items_by_name]
-            self._told(mutant, choice, self._fate(mutant, choice, tests))
+            self._told(mutant, *self._play(mutant))
         return True
+
+    def _play(self, mutant: Mutant) -> tuple[Choice, str]:
+        """Run the tests that are known to call it, and while it lives look at one further file, as long as there is time."""
+        choice = self._reach.choice(mutant)
+        tried, outcome = set(choice.tests), self._fate(mutant, choice)
+        for test in self._reach.unseen(mutant):
+            if outcome not in ALIVE:
+                break
+            if time.monotonic() > self._until:
+                return choice, UNDECIDED
+            self._know(test)
+            choice = self._reach.choice(mutant)
+            fresh = choice._replace(tests=[name for name in choice.tests if name not in tried])
+            if fresh.tests:
+                outcome = self._fate(mutant, fresh)
+                tried |= set(fresh.tests)
+        return choice, outcome
 
     def _find_live(self) -> None:
         source = f"{self._root}/src/"
@@ -88,21 +106,17 @@ class Warm:
                 self._live.setdefault((f"src/{path}", key_of(one.__code__)), []).append(one)
         gc.freeze()  # collections in the processes to come would only copy memory
 
-    def _know(self, test: str, items: list[pytest.Item], until: float) -> None:
-        """See to it that there are notes of a file; half of the time is for mutants."""
-        notes = self._reach.notes_of(test)
+    def _know(self, test: str) -> None:
+        """Note what the tests of a file call."""
+        notes, items = self._reach.notes_of(test), self._by_file.get(test, [])
+        begun = time.monotonic()
+        ended = forked(lambda: self._note(items, notes), FILE_S_MAX, notes.with_suffix(".log"))
+        if ended is None:
+            notes.write_text("{}", "utf-8")
         if not notes.exists():
-            if time.monotonic() > until:
-                print(f"  {test}: no time to see what it calls", flush=True)
-                return
-            begun = time.monotonic()
-            ended = forked(lambda: self._note(items, notes), FILE_S_MAX, notes.with_suffix(".log"))
-            if ended is None:
-                notes.write_text("{}", "utf-8")
-            if not notes.exists():
-                raise SystemExit(f"mutants: the tests of {test} do not run: see {notes.with_suffix('.log')}")
-            took = f"{time.monotonic() - begun:.0f} s" if ended is not None else "takes long, and is left out"
-            print(f"  {test}: {took}", flush=True)
+            raise SystemExit(f"mutants: the tests of {test} do not run: see {notes.with_suffix('.log')}")
+        took = f"{time.monotonic() - begun:.0f} s" if ended is not None else "takes long, and is left out"
+        print(f"  {test}: {took}", flush=True)
         self._reach.load(test)
 
     def _note(self, items: list[pytest.Item], notes: Path) -> int:
@@ -115,12 +129,13 @@ class Warm:
         notes.write_text(json.dumps({name: seen[name] for name in seen if name in self._passed}), "utf-8")
         return 0
 
-    def _fate(self, mutant: Mutant, choice: Choice, items: list[pytest.Item]) -> str:
+    def _fate(self, mutant: Mutant, choice: Choice) -> str:
         if not choice.tests:
             return "untested"
         codes = changed((self._root / mutant.path).read_text("utf-8"), mutant.text)
         if not codes:
             return COLD
+        items = [self._items[name] for name in choice.tests if name in self._items]
         log = self._reach.kept / "last.log"
         ended = forked(lambda: self._try(mutant.path, codes, items), START_S + PATIENCE * choice.seconds, log)
         return OUTCOMES.get(ended, "killed")
