@@ -3,7 +3,7 @@
 import pytest
 
 from tests.document.meshnet import MeshNet
-from tests.document.rig import EB, EC, EPOCH, START, A, B, C, Rig, Word, only
+from tests.document.rig import EB, EC, EPOCH, START, A, B, C, D, Rig, Word, only
 from weft.base.now import MILLISECOND, SECOND, Now
 from weft.cores.document.context import Context, seconds_of
 from weft.cores.document.messages import SessionSettings, TimeSkew
@@ -19,9 +19,9 @@ def asking() -> Rig:
     return rig
 
 
-def grown() -> Rig:
-    """A, who has taken a time, and is alone."""
-    rig = Rig()
+def grown(uuid: bytes = A) -> Rig:
+    """Who has taken a time, and is alone."""
+    rig = Rig(uuid=uuid)
     rig.befriend(C, EC, time=EPOCH)
     assert not rig.mesh.is_virgin
     return rig
@@ -138,8 +138,9 @@ def test_of_two_virgins_the_smaller_uuid_is_the_reference(ours: bytes, answers: 
 
 
 @pytest.mark.proves("PEE-042")
-def test_who_has_a_time_answers_everybody() -> None:
-    rig = grown()
+@pytest.mark.parametrize("uuid", [A, D], ids=["the smaller UUID", "the greater UUID"])
+def test_who_has_a_time_answers_everybody(uuid: bytes) -> None:
+    rig = grown(uuid)
     rig.befriend(B, EB)
     rig.pass_seconds(1)
     assert [Word(EB, Time(EPOCH + 1.0))] == rig.hear(B, Time())
