@@ -121,7 +121,7 @@ LATE = (WEAK + STRONG).replace("    counter =", "    from weft.toy import Counte
     ],
     ids=["weak", "strong", "loaded late", "strong elsewhere", "strong, and the rest is listed"],
 )
-def test_a_weak_test_leaves_survivors_and_a_strong_one_none(
+def test_a_weak_test_leaves_survivors_and_a_strong_one_none(  # tidy: a row of the table
     tests: str, further: str, listed: str, survivors: list[str], code: int, tmp_path: Path
 ) -> None:
     for path, text in {
