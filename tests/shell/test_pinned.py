@@ -9,7 +9,7 @@ import zmq
 from tests.patience import PATIENCE_S
 from tests.shell.ports import free_port
 from weft.base.effects import Connect
-from weft.base.endpoints import ANNOUNCEMENTS, SNAPSHOTS
+from weft.base.endpoints import ANNOUNCEMENTS, SNAPSHOTS, UPDATES
 from weft.base.keys import Binding, KeyTable
 from weft.shell import ends, redialing
 from weft.shell.ends import End
@@ -100,6 +100,44 @@ def test_others_are_spoken_to_when_one_is_shut_out(monkeypatch: pytest.MonkeyPat
         finally:
             for each in (speaker, *hearers):
                 each.close()
+
+    asyncio.run(main())
+
+
+@pytest.mark.proves("SEC-025", part="what was published in the turn in which a key ends reaches the other nodes")
+def test_the_word_that_a_key_is_revoked_was_lost_with_the_port_that_was_bound_again() -> None:
+    mine, here, other = keys(), keys(), keys()
+    table = KeyTable.of([bound(ME, mine), bound(HERE, here), bound(OTHER, other)])
+    words = [b"%d" % number + bytes(1_000) for number in range(500)]
+
+    async def main() -> None:
+        port = free_port()
+        root, child = Links(lambda: None), Links(lambda: None)
+        root.secure(Credentials(mine, table))
+        child.secure(Credentials(here, table, lambda _: (ME,)))
+        root.serve("127.0.0.1", port - UPDATES, ["publish"])
+        try:
+            child.connect(Connect("updates", f"127.0.0.1:{port}", b"", (b"",)))
+            heard: list[bytes] = []
+
+            async def listen(word: bytes, *, say: bool) -> None:
+                async with asyncio.timeout(PATIENCE_S):
+                    while word not in heard:
+                        if say:
+                            root.send("publish", b"", [word])
+                        heard.extend(frame for each in child.drain()[0] for frame in each.frames)
+                        await asyncio.sleep(0.02)  # tidy: libzmq tells nobody when something has come; bounded
+
+            await listen(b"up", say=True)
+            for word in words:
+                root.send("publish", b"", [word])
+            root.admit(KeyTable.of([bound(ME, mine), bound(HERE, here)]), frozenset([OTHER]))
+            await listen(words[-1], say=False)
+            assert [word for word in heard if word != b"up"] == words
+            await listen(b"again", say=True)
+        finally:
+            root.close()
+            child.close()
 
     asyncio.run(main())
 

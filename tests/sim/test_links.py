@@ -22,7 +22,7 @@ class Ear:
         self.name = name
         self.is_listening = True
         self.queue_messages = 0
-        self.key: bytes | None = None
+        self.key: str | None = None
         self.reads = True
         self.heard: list[tuple[str, bytes, bytes]] = []
         self.unread: list[tuple[Flow, int]] = []

@@ -24,6 +24,7 @@ from weft.sim.documentplan import DOCUMENTS
 from weft.sim.everything import EVERYTHING
 from weft.sim.fleetplan import FLEET_SCENARIOS
 from weft.sim.intruders import INTRUDERS
+from weft.sim.keyplan import KEY_SCENARIOS
 from weft.sim.plan import Plan, read, write
 from weft.sim.programplan import MAILS
 from weft.sim.run import Outcome, Run, run
@@ -84,7 +85,17 @@ def run_one(
 
 def _plan(seed: int, scenario: str, path: Path | None) -> Plan:
     if path is None:
-        known = (*SIZES, *FLEET_SCENARIOS, *STORE_SCENARIOS, *CATALOGS, *BRIDGED, *DOCUMENTS, *EVERYTHING, INTRUDERS)
+        known = (
+            *SIZES,
+            *FLEET_SCENARIOS,
+            *STORE_SCENARIOS,
+            *CATALOGS,
+            *BRIDGED,
+            *DOCUMENTS,
+            *EVERYTHING,
+            INTRUDERS,
+            *KEY_SCENARIOS,
+        )
         if scenario not in known:
             raise UserError("no-scenario", f"there is no scenario {scenario!r}", f"--scenario {' | '.join(known)}")
         return draw_plan(str(seed), scenario)
@@ -333,6 +344,7 @@ def list_all(*, json: Flag = False) -> int:
         | dict.fromkeys(BRIDGED, "brokers that are bridged, and services that are checked, tapped and called")
         | {name: f"documents at {size.nodes[0]} to {size.nodes[1]} nodes" for name, size in DOCUMENTS.items()}
         | {INTRUDERS: "fleets with keys, store and documents, and intruders at every door"}
+        | KEY_SCENARIOS
         | dict.fromkeys(EVERYTHING, "all protocols on the nodes of a fleet, or of a tree whose programs send mail"),
         "faults": {name: _first_line(draw) for name, draw in FAULTS.items()}
         | {f"{name} (now and then)": _first_line(draw) for name, draw in MISCHIEF_DRAWS.items()}

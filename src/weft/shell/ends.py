@@ -24,6 +24,7 @@ from weft.shell.sockets import Context, Credentials, NoKey, Shape, Socket, make_
 from weft.shell.trying import Entrance
 
 MESSAGE_BYTES_MAX: Final = 12 << 20  # a bundle has 8 MiB (CFG-013)
+LEAVE_S: Final = 0.05  # for messages of this turn to leave before their socket is closed: that a key is revoked is one
 REBIND_S: Final = 0.01
 REBIND_TRIES: Final = 500  # five seconds in all
 REST_S: Final = 0.005  # how long a socket waits after its turn: see VALUES_BUDGET
@@ -134,13 +135,13 @@ class End:
                 yield Entrance(self.name, f"tcp://{_bracketed(host)}:{place[1]}", self.row.socket)
 
     def forget(self, gone: Container[bytes]) -> None:
-        """Keys are no longer valid: close connections to their nodes, and bind a socket again that admits keys.
+        """Keys are no longer valid: close connections to their nodes, and soon bind a socket again that admits keys.
 
         A ROUTER cannot drop a single peer (SEC-052). The other peers reconnect automatically, and say again what was not
         read. Programs of this machine would not: their sockets ask for no keys, and stay.
         """
-        if any(self.entrances()):
-            self.rebind()
+        if any(self.entrances()) and self._binding_again is None:
+            self._binding_again = asyncio.get_running_loop().call_later(LEAVE_S, self.rebind)
         for key in [key for key, uuid in self._proved.items() if uuid in gone]:
             self._close(key)
 

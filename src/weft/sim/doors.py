@@ -76,6 +76,18 @@ class Doors:
             self.streams.unbind(router, is_loud=is_loud)
         self.bound, self._sessions, self._uuids, self._relays = {}, {}, {}, {}
 
+    def rebind(self) -> None:
+        """Close the ports that ask for keys, and bind them again: who has a key that is known comes back by itself."""
+        for channel in self.keyed:
+            if channel in self.bound:
+                self.bound[channel] = self._again(self.bound[channel])
+        for session, (router, where) in self._sessions.items():
+            self._sessions[session] = self._again(router), where
+
+    def _again(self, router: Router) -> Router:
+        self.streams.unbind(router, is_loud=True)
+        return self.streams.bind(self.machine, router.address, router.channel, router.prefix)
+
     # Hearing
 
     @property
@@ -88,9 +100,18 @@ class Doors:
         """The `Source.peer` of a client at that port."""
         return next(iter(self._sessions)).encode() + BETWEEN + who if channel == DOCUMENT else who
 
-    def heard(self, channel: str, peer: bytes, frames: list[bytes], flow: Flow | None) -> tuple[Source, list[bytes]]:
-        """A message with everything that a socket knows of its sender, as the shell passes it on."""
-        machine, proved = self.machine, flow.proved if flow is not None else None
+    def heard(
+        self, channel: str, peer: bytes, frames: list[bytes], flow: Flow | None
+    ) -> tuple[Source, list[bytes]] | None:
+        """A message with everything that a socket knows of its sender, as the shell passes it on.
+
+        None: it came under a key that is nobody's any more.
+        """
+        machine, proved = self.machine, None
+        if flow is not None and flow.proved is not None:
+            proved = machine.keys.owner(flow.proved)
+            if proved is None:
+                return None
         if channel == DOCUMENT:
             sender = peer.partition(BETWEEN)[2]
             return Source(channel, peer, proved, self._address_of(sender)), [sender, *frames]

@@ -20,6 +20,7 @@ from weft.sim.fleetbook import FleetBook
 from weft.sim.hosts import Host, Program
 from weft.sim.keys import Keyring, knock
 from weft.sim.links import Streams
+from weft.sim.locksmith import Locksmith
 from weft.sim.machine import Machine
 from weft.sim.mailbook import Mailbook
 from weft.sim.plan import BASE_PORT, Plan, names_of, pairs
@@ -30,6 +31,7 @@ from weft.sim.storebook import Storebook
 from weft.sim.strangers import Impostor
 from weft.sim.world import World
 from weft.wire.journal import decode_record
+from weft.wire.z85 import from_z85
 
 PROGRAMS: Final[dict[str, Callable[[Host], Program]]] = {
     "service": ServiceProgram,
@@ -76,8 +78,9 @@ class Fabric:
 
     def __init__(self, plan: Plan, checkers: Iterable[Checker] = (), *, keep: bool = False) -> None:
         self.plan = plan
+        self.addresses = {name: address(number) for number, name in enumerate(names_of(plan), 1)}
         self.world = World()
-        self.keyring = Keyring(plan)
+        self.keyring = Keyring(plan, self.address_of)
         self.names: dict[bytes, str] = {}
         self._origins: dict[tuple[Any, int | None, str], str] = {}
         self.named: dict[str, Origin] = {}
@@ -89,7 +92,7 @@ class Fabric:
             self.streams.admits = self._admits
         self.datagrams = Datagrams(self.world, plan.seed, Air())
         self.mailbook, self.storebook = Mailbook(self), Storebook(self)
-        self.documentbook = DocumentBook(self)
+        self.documentbook, self.locksmith = DocumentBook(self), Locksmith(self)
         self.books: tuple[Book, ...] = (
             self.mailbook,
             self.storebook,
@@ -97,8 +100,8 @@ class Fabric:
             BridgeBook(self),
             self.documentbook,
             CloneBook(self),
+            self.locksmith,
         )
-        self.addresses = {name: address(number) for number, name in enumerate(names_of(plan), 1)}
         self.machines = {node.name: Machine(node, number, self) for number, node in enumerate(plan.nodes, 1)}
         self.hosts = {host.name: Host(host, self, PROGRAMS[host.runs]) for host in plan.hosts}
         self.is_bare = all(node.runs == ("store",) for node in plan.nodes)
@@ -135,13 +138,16 @@ class Fabric:
         return [*([machine.name, machine.plan.fleet] for machine in self.machines.values()), *roots]
 
     def _admits(self, host: Endpoint, router: Router) -> bool:
-        """Whether a handshake succeeds: both ends have keys, and the bound end knows the other's (SEC-011, SEC-013)."""
-        machine = self.machines.get(router.host.name)
-        if host.key is None or router.host.key is None or machine is None or machine.node is None:
+        """Whether a handshake succeeds: both ends have keys, and each knows that of the other (SEC-011, SEC-013)."""
+        machine, guest = self.machines.get(router.host.name), self.machines.get(host.name)
+        if machine is None or machine.node is None or guest is None or guest.node is None:
             return False
-        authority = machine.node.authority
-        key = [self.keyring.key_of(host.key)]
-        return authority is not None and knock(router.channel, b"CURVE", key, authority.table).allowed
+        own, other, authority = router.host.key, from_z85(host.key or ""), machine.node.authority
+        if own is None or other is None or authority is None:
+            return False
+        if self.keyring.may_change and not guest.keys.expects(own, machine.endpoint):
+            return False
+        return knock(router.channel, b"CURVE", [other], authority.table).allowed
 
     def address_of(self, name: str) -> str:
         """The address of a machine; empty: none."""

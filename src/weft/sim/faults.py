@@ -207,6 +207,21 @@ def _intrude(fabric: Fabric, action: Action) -> None:
     fabric.machines[action.node].intrude(action.how)
 
 
+def _rotate_key(fabric: Fabric, action: Action) -> None:
+    """Somebody wants another key for `node`."""
+    fabric.locksmith.rotate(fabric.machines[action.node])
+
+
+def _steal_machine(fabric: Fabric, action: Action) -> None:
+    """The machine `node` is stolen: its key is revoked, and it runs on until the faults end."""
+    fabric.locksmith.steal(fabric.machines[action.node])
+
+
+def _replace_machine(fabric: Fabric, action: Action) -> None:
+    """The machine `node` gets an empty disk, its key is revoked, and it joins again."""
+    fabric.locksmith.replace(fabric.machines[action.node])
+
+
 def _impostor(fabric: Fabric, action: Action) -> None:
     """A stranger listens at the address of `node`, which does not run, until that starts."""
     fabric.admit(fabric.machines[action.node])
@@ -406,6 +421,9 @@ ACTIONS: Final[dict[str, Callable[[Fabric, Action], None]]] = {
     "lie": _lie,
     "impostor": _impostor,
     "intrude": _intrude,
+    "rotate-key": _rotate_key,
+    "steal-machine": _steal_machine,
+    "replace-machine": _replace_machine,
     "harm": _harm,
     "new-file": _new_file,
     "clone": _clone,

@@ -19,6 +19,7 @@ from weft.cores.topology.limits import ELECTION_NS_MIN
 from weft.cores.topology.memory import CORE, Promised, from_record
 from weft.cores.topology.states import Role
 from weft.node.node import NodeEffect, Transmit
+from weft.sim.locksmith import LOCKSMITH
 from weft.wire.discovery import GRANTED, Control, decode_called
 from weft.wire.journal import decode_record
 from weft.wire.replication import KvPub, decode_update
@@ -147,6 +148,8 @@ class FleetBook:
 
     def _replied(self, machine: "Machine", effect: Reply) -> None:
         answer, wanted = effect.answer, self._tickets.get(effect.ticket)
+        if effect.ticket >= LOCKSMITH:
+            return
         if isinstance(answer, configuration.KeysListed):
             self._listed(machine, answer)
             return

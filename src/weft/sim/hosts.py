@@ -54,7 +54,7 @@ class Host:
     """One machine, and the program on it while it runs."""
 
     queue_messages = 0
-    key: bytes | None = None
+    key: str | None = None
     """It has no key."""
 
     def __init__(self, plan: HostPlan, fabric: "Fabric", make: Callable[["Host"], Program]) -> None:

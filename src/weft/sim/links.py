@@ -11,7 +11,7 @@ A publication goes to the subscriptions that have arrived: the first messages of
 beyond the limit of a subscriber that does not read are, too (Z2), and all of a connection that died.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Container
 from typing import Final
 
 from weft.base.chance import Chance
@@ -22,6 +22,7 @@ from weft.sim.sockets import HANDS_OVER, Connection, Dealer, Flow, Host, Limits,
 from weft.sim.world import World
 
 RECONNECT_NS: Final = 100 * MILLISECOND  # RECONNECT_IVL of libzmq
+REDIAL_NS: Final = SECOND  # after which the shell dials again where it was refused
 HANDSHAKE_TRIPS: Final = 4  # TCP and ZMTP, one way each
 NOTICE_NS: Final = 20 * MILLISECOND  # time after which a reset is noticed on an intact cable
 RETRANSMIT_NS: Final = 60 * SECOND  # the longest pause of TCP between two attempts
@@ -32,6 +33,12 @@ UP, DOWN = 0, 1
 """Directions of a connection: from the socket that connects, to it."""
 SUBSCRIBED: Final = b"\x01"  # first frame of a SUB's message to its PUB; only an XPUB passes it on
 UNSUBSCRIBED: Final = b"\x00"
+
+
+def _lost_topics(gone: Connection) -> tuple[bytes, ...]:
+    """Topics to which nobody else there has subscribed."""
+    others = {topic for connection in gone.router.peers.values() for topic in connection.topics or ()}
+    return tuple(topic for topic in gone.topics or () if topic not in others)
 
 
 class Streams:
@@ -132,7 +139,7 @@ class Streams:
 
     def bind(self, host: Host, address: str, channel: str = "down", prefix: bytes = b"") -> Router:
         """A process listens at `address`, `host:port`; `prefix` precedes the id of each peer."""
-        router = self._routers[address] = Router(host, channel, prefix)
+        router = self._routers[address] = Router(host, channel, prefix, address)
         for dealer in self._dealers.values():
             if dealer.endpoint == address:
                 self._meet_anew(dealer)
@@ -155,6 +162,18 @@ class Streams:
             self._break(connection, UP if is_loud else None)
             connection.is_known_to_router = False
             self._changed(connection)
+
+    def forget(self, name: str, keys: Container[str]) -> None:
+        """Close what a host has dialled to the owners of these keys; a publisher stays, and tries again."""
+        for key, dealer in [(key, dealer) for key, dealer in self._dealers.items() if key[0] == name]:
+            connection = dealer.connection
+            if connection is not None and connection.flows[DOWN].proved in keys:
+                if dealer.row.how == ADDS:
+                    self._break(connection, None)
+                    self._router_forgets(connection)
+                    self._dealer_forgets(connection)
+                else:
+                    self._close(key)
 
     def connect(self, host: Host, plug: Plug) -> None:
         """A fresh socket with a new id; what the one before it still held is dropped (LINGER 0).
@@ -226,13 +245,8 @@ class Streams:
         peers = connection.router.peers
         if peers.get(connection.key) is connection:
             del peers[connection.key]
-            self._tell_xpub(connection.router, UNSUBSCRIBED, self._lost_topics(connection))
+            self._tell_xpub(connection.router, UNSUBSCRIBED, _lost_topics(connection))
         self._changed(connection)
-
-    def _lost_topics(self, gone: Connection) -> tuple[bytes, ...]:
-        """Topics to which nobody else there has subscribed."""
-        others = {topic for connection in gone.router.peers.values() for topic in connection.topics or ()}
-        return tuple(topic for topic in gone.topics or () if topic not in others)
 
     def _tell_xpub(self, router: Router, what: bytes, topics: tuple[bytes, ...]) -> None:
         """An XPUB hears of every subscription, and of the last one that ends (XPUB_VERBOSE)."""
@@ -274,7 +288,8 @@ class Streams:
         if router.is_closed or not (self._paths[here, there].is_open and self._paths[there, here].is_open):
             return  # `bind` or `set_path` tries again
         if not self.admits(dealer.host, router):
-            return  # `bind` tries again
+            self.world.call_at(self.world.at + REDIAL_NS, self._attempt, dealer)
+            return
         flows = self._flow(dealer, dealer.host, router.host), self._flow(dealer, router.host, dealer.host)
         connection = dealer.connection = Connection(dealer, router, flows, self._peer_key(dealer))
         before = router.peers.get(connection.key)

@@ -11,10 +11,11 @@ from typing import TYPE_CHECKING, Any, Final
 
 from weft.base.chance import Chance
 from weft.base.effects import Confirm, Connect, Disconnect, Perform, Reply, Source, Tell
-from weft.base.identity import NODE_ID_BYTES, next_era
+from weft.base.identity import next_era
 from weft.base.now import MILLISECOND, SECOND, Now
 from weft.base.records import Entry, Record
 from weft.base.spool import DropOldest
+from weft.cores.configuration.messages import PairsChanged
 from weft.cores.drain.messages import SegmentWritten
 from weft.node.assembly import build_node
 from weft.node.channels import CHANNELS
@@ -22,6 +23,7 @@ from weft.node.events import JournalChanged, RoleChanged
 from weft.node.node import REFUSAL_KINDS_MAX, Ended, Node, NodeEffect, Transmit, Turn, part_at_wall
 from weft.node.receipts import Receipts
 from weft.node.roles import role_of
+from weft.node.securityevents import KeySwitched
 from weft.node.settings import Role
 from weft.sim.clocks import Clocks
 from weft.sim.digest import memory_digest, state_digest
@@ -31,6 +33,7 @@ from weft.sim.documents import Editor
 from weft.sim.doors import Doors
 from weft.sim.garbage import probe
 from weft.sim.intruders import INTRUDER, Recorded, answers, intrude
+from weft.sim.keyfile import KeyFile
 from weft.sim.lake import Lake
 from weft.sim.links import size_of
 from weft.sim.meters import Meters
@@ -71,11 +74,10 @@ class Machine:
         self.clocks = Clocks(EPOCH_NS, plan.offset_ns, plan.drift_ppm)
         self.meters = Meters(plan.name, plan.metrics)
         self.disk = JournalDisk(self.claim_of, plan.segment_records, plan.journal_bytes)
-        self._settings = settings_for(fabric.plan, plan, fabric.address_of, Role(), fabric.keyring.trust)
         self.lake = Lake(self.world, Chance(f"{fabric.plan.seed}/lake/{plan.name}"), partial(publish, self))
-        self.lives = -1
-        """How many disks it has lost."""
-        self.node_id = self._live_anew()
+        self.keys: KeyFile = KeyFile(self)
+        self.node_id: bytes = self.keys.live_anew()
+        self._settings = settings_for(fabric.plan, plan, fabric.address_of, Role(), self.keys.known)
         self.recorded = Recorded()
         self._intruder_heard: list[tuple[str, list[bytes]]] = []
         self.image: Image | None = None
@@ -143,8 +145,8 @@ class Machine:
         return self.fabric.recorder.claim_of(record, self.plan.fleet)
 
     def start(self) -> None:
-        """A process begins on what the disk holds, with a new era; not if it is dead for good."""
-        if self.is_gone:
+        """A process begins on what the disk holds, with a new era; not if it is dead for good, or nobody let it in."""
+        if self.is_gone or self.keys.is_out:
             return
         fabric, at = self.fabric, self.world.at
         fabric.evict(self)
@@ -160,6 +162,7 @@ class Machine:
         if self.fabric.fleetbook is not None:
             self.fabric.fleetbook.promised(self, entries)
         node.restore(entries, self.disk.next_lsn, now)
+        self.keys.begin(node, now)
         fabric.documentbook.began(self)
         self.doors.open(node)
         tell_start(self, node, now)
@@ -180,23 +183,17 @@ class Machine:
         survived = self.disk.crash(self.chance, disk, partial(self.fabric.durable, self))
         self.fabric.recorder.crashed(self, disk, survived)
         if disk == "lost":
-            self.node_id = self._live_anew()
+            self.node_id = self.keys.live_anew()
             self.era = 0
         elif disk == "old" and self.image is not None:
             self.disk.go_back(self.image)
         if disk in ("lost", "old"):
             self.fabric.recorder.went_back(self, disk)
 
-    def _live_anew(self) -> bytes:
-        """Take a new identity; with keys, an invited one."""
-        self.lives += 1
-        drawn, keyring = self.chance.randbytes(NODE_ID_BYTES), self.fabric.keyring
-        return keyring.uuid_of(self.name, self.lives) if keyring.is_closed else drawn
-
     @property
-    def key(self) -> bytes | None:
-        """The UUID that its key belongs to; None: there are no keys."""
-        return self.node_id if self.fabric.keyring.is_closed else None
+    def key(self) -> str | None:
+        """The key that its process proves; None: there are no keys."""
+        return self.keys.in_force
 
     def doom(self, disk: str, *, is_loud: bool) -> None:
         """The process will end in the middle of its next write."""
@@ -338,7 +335,8 @@ class Machine:
                 self.fabric.recorder.heard(self, channel, peer, frames)
                 if self.fabric.keyring.is_closed and flow is not None:
                     self.recorded.note(channel, frames)
-            node.hear([self.doors.heard(channel, peer, frames, flow) for channel, peer, frames, flow in inbox], now)
+            heard = (self.doors.heard(channel, peer, frames, flow) for channel, peer, frames, flow in inbox)
+            node.hear(filter(None, heard), now)
         due = node.deadline()  # work produced in this round is due too, as in the runner
         if due is not None and due <= now.mono:
             self._armed = None
@@ -468,14 +466,15 @@ class Machine:
             self.later(0, partial(self._drop_oldest, node.releasable))
         is_full = self.disk.bytes_used > self.disk.budget
         if is_full != node.is_full:
-            self.later(0, partial(self._tell, JournalChanged("FULL" if is_full else "OPEN", "simulated")))
+            self.later(0, partial(self.tell, JournalChanged("FULL" if is_full else "OPEN", "simulated")))
 
     def _drop_oldest(self, released: int) -> None:
         upto, spans = self.disk.oldest(released)
         if upto:
             self.obey("carrier", DropOldest(upto, spans))
 
-    def _tell(self, event: Any) -> None:
+    def tell(self, event: Any) -> None:
+        """An event of the shell; a busy process misses it."""
         if self.node is not None and not self.is_busy and not self.is_paused:
             self.node.tell(event, self.clocks.now(self.world.at))
             self._turn()
@@ -505,7 +504,7 @@ class Machine:
     def _build(self, era: int, entries: list[Entry]) -> Node:
         """A node as this machine's settings, and what its journal says that it has become, describe it."""
         fabric = self.fabric
-        self._settings = settings_for(fabric.plan, self.plan, fabric.address_of, role_of(entries), fabric.keyring.trust)
+        self._settings = settings_for(fabric.plan, self.plan, fabric.address_of, role_of(entries), self.keys.known)
         seed = f"{fabric.plan.seed}/{self.name}/{self.starts}"
         return build_node(self._settings, self.node_id, era, seed, rare=frozenset(fabric.plan.rare))
 
@@ -545,8 +544,6 @@ class Machine:
         self._timer_at = None
         self._turn()  # or, if the process is busy or paused, whoever ends that arms anew
 
-    # Output
-
     def _speak(self, effects: list[NodeEffect]) -> None:
         for effect in effects:
             if self.node is None:
@@ -571,16 +568,18 @@ class Machine:
     def _perform(self, effect: Perform) -> None:
         WORK[type(effect.work)](self, effect.work)
 
-    def _heard_elsewhere(self, _: Tell | Reply) -> None:
-        """Events go to the history; nobody waits for replies yet."""
+    def _heard_elsewhere(self, effect: Tell | Reply) -> None:
+        """Events go to the history; the configuration's keys are in force from here on."""
+        if type(effect) is Tell and type(effect.event) is PairsChanged:
+            self.keys.swap()
 
     def _ended(self, effect: Ended) -> None:
         """The node ends by itself; the machine's supervisor starts it again."""
         self.fabric.recorder.ended(self, effect.event)
         self.later(0, partial(self.crash, "kept", is_loud=True))
-        is_planned = isinstance(effect.event, RoleChanged)
+        is_planned = isinstance(effect.event, RoleChanged | KeySwitched)
         pause = self.chance.randint(*ROLE_NS) if is_planned else RESTART_NS
-        if is_planned:
+        if isinstance(effect.event, RoleChanged):
             self.fabric.recorder.meet(f"a node that becomes {effect.event.level}")
         self.world.call_at(self.world.at + pause, self._supervise)
 

@@ -256,6 +256,8 @@ class Plan(msgspec.Struct, frozen=True, kw_only=True):
     beacons: bool = False
     closed: bool = False
     """Whether its nodes have keys, and hear nobody else."""
+    keys_change: bool = False
+    """Whether keys stand in the configuration and may change; else all nodes know all keys from the beginning."""
     lake_rows: int = 100_000
     lake_age_ms: int = 1_000
     lake_idle_ms: int = 300

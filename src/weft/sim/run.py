@@ -153,6 +153,7 @@ class Run:
         fabric.is_stormy = True
         fabric.recorder.note("", 0, "info", "members", fabric.members())
         fabric.mailbook.begin()
+        fabric.locksmith.begin()
         fabric.set_weather(Air(*(getattr(plan.weather, name) for name in Air._fields)))
         for machine in fabric.machines.values():
             machine.lake.failures = plan.lake_failures
@@ -195,7 +196,7 @@ class Run:
             machine.disk.budget = machine.plan.journal_bytes
             machine.spare()
             machine.resume()
-            if machine.plan.twin_of:
+            if machine.plan.twin_of or machine.keys.is_stolen:
                 machine.bury(is_loud=True)
             elif machine.node is None:
                 machine.start()
@@ -204,6 +205,7 @@ class Run:
             host.resume()
             if not host.is_gone:
                 host.start()
+        fabric.locksmith.heal()
         fabric.recorder.note("", 0, "info", "healed", None)
         if fabric.recorder.listener is not None:
             fabric.recorder.listener(self.world.at, "", "healed", None)

@@ -58,8 +58,8 @@ class Host(Protocol):
     """How many updates wait for it at most; 0: as many as its sockets take."""
 
     @property
-    def key(self) -> bytes | None:
-        """The UUID whose key it has; None: it has none."""
+    def key(self) -> str | None:
+        """The public half of its key; None: it has none."""
 
     @property
     def is_listening(self) -> bool:
@@ -106,10 +106,10 @@ class Flow:
         "taken_at",
     )
 
-    def __init__(self, noise: NoiseSource, limits: "Limits", proved: bytes | None = None) -> None:
+    def __init__(self, noise: NoiseSource, limits: "Limits", proved: str | None = None) -> None:
         self.noise = noise
         self.proved = proved
-        """The UUID whose key the sending end has proved."""
+        """The key that the sending end has proved."""
         self.at_once_max, self.messages_max, self.bytes_max = limits
         self.taken_at = self.at_once = 0
         """When it last took a message, and how many at that instant."""
@@ -209,10 +209,10 @@ class Dealer:
 class Router:
     """A bound socket of one start of a node: a ROUTER, the PUB of a parent, or the SUB of announcements."""
 
-    __slots__ = ("channel", "host", "is_closed", "is_xpub", "peers", "prefix")
+    __slots__ = ("address", "channel", "host", "is_closed", "is_xpub", "peers", "prefix")
 
-    def __init__(self, host: Host, channel: str, prefix: bytes = b"") -> None:
-        self.host, self.channel, self.prefix = host, channel, prefix
+    def __init__(self, host: Host, channel: str, prefix: bytes, address: str) -> None:
+        self.host, self.channel, self.prefix, self.address = host, channel, prefix, address
         self.is_xpub = row_of(channel).socket == "XPUB"
         self.peers: dict[bytes, Connection] = {}
         self.is_closed = False

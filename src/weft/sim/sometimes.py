@@ -17,6 +17,7 @@ from weft.node import events
 from weft.sim.disk import HARMS
 from weft.sim.fleetplan import FLEET_SCENARIOS
 from weft.sim.intruders import INTRUDERS
+from weft.sim.keyplan import KEY_SCENARIOS
 from weft.sim.programs import ANSWERS
 
 PREFIX: Final = "met "
@@ -177,6 +178,10 @@ WHOLE: Final = (
 """What a soak of everything has to meet."""
 
 
+KEYS: Final = ("a key rotated", "a key switched", "a key revoked", "a machine let in again")
+"""What a soak of keys that change has to meet."""
+
+
 def situations_of(scenario: str) -> tuple[str, ...]:
     """What a soak of that scenario has to meet: each its own."""
     tables = {"store": STORES, "catalog": CATALOG, "bridges": BRIDGED, "documents": DOCUMENTED, "everything": WHOLE}
@@ -185,6 +190,8 @@ def situations_of(scenario: str) -> tuple[str, ...]:
             return names
     if scenario in MISCHIEF:
         return MISCHIEF[scenario]
+    if scenario in KEY_SCENARIOS:
+        return KEYS
     return () if scenario in (*FLEET_SCENARIOS, INTRUDERS) else SITUATIONS
 
 

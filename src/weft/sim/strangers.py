@@ -102,7 +102,7 @@ class Impostor:
 
     queue_messages = 0
     is_listening = True
-    key: bytes | None = None
+    key: str | None = None
 
     def __init__(self, fabric: "Fabric", machine: "Machine") -> None:
         self.name, self._fabric = machine.name, fabric

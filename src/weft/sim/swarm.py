@@ -19,6 +19,7 @@ from weft.sim.everything import EVERYTHING, VARIANTS, enrich, share
 from weft.sim.fleetplan import FLEET_SCENARIOS, SMALL_FLEET, draw_fleet
 from weft.sim.garbage import KINDS, channel_of
 from weft.sim.intruders import INTRUDERS, with_intruders
+from weft.sim.keyplan import KEY_SCENARIOS, draw_keys
 from weft.sim.mischief import MISCHIEFS, SKIPS, STRANGERS, mischief_of, with_mischief
 from weft.sim.noise import SHARE
 from weft.sim.plan import Action, Link, Metric, NodePlan, Plan, Weather
@@ -382,6 +383,7 @@ OTHERS: Final[tuple[tuple[Container[str], Callable[[str, str], Plan]], ...]] = (
     (BRIDGED, draw_bridges),
     (DOCUMENTS, draw_documents),
     ((INTRUDERS,), _draw_intruders),
+    (KEY_SCENARIOS, draw_keys),
     (EVERYTHING, _draw_everything),
 )
 """Scenarios that are drawn elsewhere, and who draws them."""

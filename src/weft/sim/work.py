@@ -11,6 +11,7 @@ from weft.cores.carrier.messages import ReadVectors
 from weft.cores.catalog.messages import CheckDone, CloseRelay, OpenRelay, RunCheck
 from weft.cores.document.messages import OpenSession
 from weft.cores.drain.messages import InspectLake, WriteSegment
+from weft.cores.enrolment.messages import MakeKey, SwitchKey
 from weft.cores.measurement.details import Place
 from weft.cores.measurement.messages import Measure, Measured
 from weft.cores.store.messages import Dial, HangUp
@@ -87,6 +88,8 @@ WORK: Final[dict[type, Callable[["Machine", Any], None]]] = {
     RunCheck: _check,
     OpenRelay: lambda machine, work: machine.doors.open_relay(work),
     CloseRelay: lambda machine, work: machine.doors.close_relay(work),
+    MakeKey: lambda machine, _: machine.keys.make(),
+    SwitchKey: lambda machine, _: machine.keys.switch(),
     OpenSession: lambda machine, work: machine.doors.open_session(work),
 }
 """Who does what."""
