@@ -226,7 +226,7 @@ def pulled_behind_the_accounts(patch: Patch) -> None:
 
 
 CRASHES = {
-    "before the note": (pulled_before("put"), 0),
+    "before the note": (pulled_before("LocalFiles"), 0),
     "before the removal": (pulled_before("exchange"), 0),
     "before the accounts": (pulled_before("_append"), 1),
     "behind the accounts": (pulled_behind_the_accounts, 1),
