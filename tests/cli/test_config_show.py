@@ -87,7 +87,7 @@ def test_what_is_missing_or_no_json_or_no_text_is_shown_as_far_as_it_can_be(
     when = f"{instant(10):%Y-%m-%d %H:%M:%S}"
     assert [
         "weft: 3 of the writes up to number 1099511627786 are not in the lake: what they wrote is not shown",
-        "weft: 1 writes stand in quarantine: weft sql 'FROM quarantine.configuration'",
+        "weft: 1 writes are in quarantine: weft sql 'FROM quarantine.configuration'",
         f"weft: after write 1099511627786 ({when})",
     ] == told.err.splitlines()
     put(lake, EVENTS, applied("web1", 2, (1 << 40) + 12) | {"at": clock(14, 0)})

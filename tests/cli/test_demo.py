@@ -26,7 +26,7 @@ def test_the_verdict_is_good_only_if_every_node_is_whole() -> None:
     assert (False, "nothing has arrived from sensor-4") == judged(whole[:-1], 0)
     assert not judged([*whole, row("root", missing=1)], 0)[0]
     assert not judged([*whole, row("root", lost=2)], 0)[0]
-    assert (False, "29 segments are not in the tables yet: weft lake run takes them up") == judged(whole, 29)
+    assert (False, "29 segments are not in the tables yet: weft lake run adds them") == judged(whole, 29)
 
 
 def test_every_file_of_the_demonstration_can_be_used() -> None:

@@ -142,7 +142,7 @@ CASES: dict[str, tuple[Picture, Finding]] = {
             "fleet: silent",
             "fail",
             "s0, s1, s2, s3, s4 and 2 more do not answer",
-            "weft doctor on that machine; what they measure waits there",
+            "weft doctor on that machine; its measurements wait on its disk",
         ),
     ),
     "failed": (

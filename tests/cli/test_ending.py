@@ -19,7 +19,7 @@ ERRORS: dict[str, tuple[Exception, int, str]] = {
     "a path of somebody else": (
         PermissionError(errno.EACCES, "Permission denied", "/etc/shadow"),
         2,
-        "weft: /etc/shadow: Permission denied\n  try: a path that is there, and that you may read and write\n",
+        "weft: /etc/shadow: Permission denied\n  try: a path that exists, and that you may read and write\n",
     ),
     "nobody listens": (
         ConnectionRefusedError(errno.ECONNREFUSED, "Connection refused"),
@@ -29,12 +29,12 @@ ERRORS: dict[str, tuple[Exception, int, str]] = {
     "a full disk": (
         OSError(errno.ENOSPC, "No space left on device"),
         74,
-        "weft: not all could be written: No space left on device\n  try: a disk with more room\n",
+        "weft: the output is incomplete: No space left on device\n  try: a disk with more room\n",
     ),
     "a disk that cannot be read": (
         OSError(errno.EIO, "Input/output error", "/lake/a.parquet"),
         74,
-        "weft: /lake/a.parquet: Input/output error\n  try: another disk; the log of the kernel (dmesg) names this one\n",
+        "weft: /lake/a.parquet: Input/output error\n  try: another disk; the kernel's log (dmesg) names the broken one\n",
     ),
     "a client reached nobody": (
         Unreachable("nobody at 127.0.0.1:1", mend="weft up"),
@@ -84,7 +84,7 @@ def test_a_fault_of_ours_is_a_sentence_and_a_file(tmp_path: Path) -> None:
     words = [sys.executable, "-c", program]
     ran = subprocess.run(words, capture_output=True, text=True, check=False, env={"TMPDIR": str(tmp_path)})
     (kept,) = tmp_path.iterdir()
-    mend = f"  try: tell whoever mends Weft what stands in {kept}\n"
+    mend = f"  try: report it to the developers of Weft, with the file {kept}\n"
     assert (70, "weft: a fault of Weft, not yours: KeyError: 'rate'\n" + mend) == (ran.returncode, ran.stderr)
     assert kept.read_text("utf-8").startswith("Traceback (most recent call last):\n")
     assert 0o600 == kept.stat().st_mode & 0o777

@@ -14,7 +14,7 @@ from weft.cli.kit.ending import ended
 from weft.lake.layout import Layout
 
 WEFT = [sys.executable, "-m", "weft.cli.main"]
-FULL = "weft: not all could be written: No space left on device\n  try: a disk with more room\n"
+FULL = "weft: the output is incomplete: No space left on device\n  try: a disk with more room\n"
 ROWS = "SELECT range AS number, 'a row of many' AS words FROM range(5000)"
 
 

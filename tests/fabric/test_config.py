@@ -200,7 +200,7 @@ def test_without_a_majority_a_write_is_unconfirmed_and_stays(fabric: PlacedFabri
     finally:
         for process in processes:
             process.send_signal(signal.SIGCONT)
-    assert "no majority of the collectors has said yet that it has it; the write stays" in told
+    assert "no majority of the collectors has confirmed the write yet; it stays" in told
     assert LOAD == person.reads("get", "lab/metric/lonely")["value"]
     key = "/CONFIG/lab/metric/lonely"
     fabric.until(lambda: all(key in fabric.values(name, "/CONFIG/lab/") for name in NAMES), "it reaches everybody")

@@ -23,8 +23,8 @@ def alerts(*, port: AskedPort = PORT, all: Flag = False, forget: str = "", json:
 
     Args:
         port: the node's name, its state directory, or the first of its ten ports.
-        all: also the last that ended since the root started; `weft sql` finds all of them.
-        forget: end the alert with this id (of --json) at the root: its node will not come back.
+        all: also the latest alerts that have ended since the root started; `weft sql` finds all of them.
+        forget: at the root, end the alert with this id (--json shows it), because its node will not come back.
         json: everything as JSON.
     """
     if forget:
@@ -40,11 +40,11 @@ def alerts(*, port: AskedPort = PORT, all: Flag = False, forget: str = "", json:
 def _forget(port: int, ident: str) -> int:
     if order(port, "forget-alert", id=ident)["forgotten"]:
         return DONE
-    return complain(f"nothing with the id {ident} fires\n  try: weft alerts --json", NOT_SO)
+    return complain(f"no firing alert has the id {ident}\n  try: weft alerts --json", NOT_SO)
 
 
 def show(told: dict[str, Any], *, is_all: bool) -> None:
-    """For people."""
+    """Print the alerts, and the sinks that could not be notified, for people."""
     from rich.text import Text  # only people need it
 
     from weft.cli.kit.console import console, plain_table  # loads rich
@@ -66,7 +66,7 @@ def show(told: dict[str, Any], *, is_all: bool) -> None:
 
 
 def cells(alert: dict[str, Any]) -> tuple[str, ...]:
-    """One line of the table."""
+    """The cells of one alert, in the order of `COLUMNS`."""
     labels = ", ".join(f"{name}={value}" for name, value in sorted(alert["labels"].items()))
     value = f"{alert['value']:.6g} {alert['unit']}".rstrip()
     said = (alert["severity"], alert["node"], alert["name"], value, alert["when"], labels or "-", alert["text"])

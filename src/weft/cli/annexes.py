@@ -18,7 +18,7 @@ def annexes(name: str = "", /, *, json: Flag = False) -> int:
     A node runs one if its file has a table of that name. Exit status 1 if one of them cannot be used.
 
     Args:
-        name: of one of them; left out: all.
+        name: print the page of this annex; left out: list all.
         json: the list as JSON.
     """
     if name:

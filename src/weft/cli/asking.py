@@ -1,4 +1,4 @@
-"""Queries a running node and gives it orders: by HTTP, on loopback."""
+"""Asks a running node for its pages and gives it orders, by HTTP on loopback."""
 
 import json
 import socket
@@ -13,10 +13,10 @@ PATIENCE_S: Final = 2.0
 ANSWER_S: Final = 40.0  # seconds; an order takes up to 35 s
 HEADERS_MAX: Final = 64  # of an answer; a node sends eight
 LINE_BYTES_MAX: Final = 8 << 10
-ANSWER_BYTES_MAX: Final = 1 << 28  # what a node of a whole fleet says of it is some megabytes
+ANSWER_BYTES_MAX: Final = 1 << 28  # the root's status of a whole fleet has some megabytes
 OK: Final = 200
 REFUSING: Final = 400
-"""From this status code on, an answer says why not."""
+"""From this HTTP status on, an answer is an error, and its body says why."""
 LOCAL: Final = "127.0.0.1"
 DOOR: Final = Door("http")
 MENDS: Final = {"rollback": "weft config history lists the writes, newest first"}
@@ -54,9 +54,10 @@ class _Answer(NamedTuple):
 
 
 def _asked(host: str, port: int, what: str, patience_s: float, said: bytes = b"") -> _Answer:
-    """One request, answered whole; OSError, or ValueError for what is no answer.
+    """Send one request and return the whole answer; OSError, or ValueError if what came is no HTTP answer.
 
-    `http.client` would load parsers of mail and TLS, a tenth of what a command costs, and `urllib` ask a proxy for loopback.
+    `http.client` is not used because loading it would take a tenth of a command's time; `urllib` would use a proxy even
+    for loopback.
     """
     place = f"{host}:{port + HTTP_PORT}"
     head = f"{what} HTTP/1.0\r\nhost: {place}\r\ncontent-type: application/json\r\ncontent-length: {len(said)}\r\n\r\n"

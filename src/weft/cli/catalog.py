@@ -17,20 +17,18 @@ from weft.client.catalog.client import Client
 from weft.client.catalog.entries import Entry
 from weft.client.catalog.errors import CatalogError, NotFound, Unsupported
 
-app = App(
-    name="catalog", help="Who provides what, where, and whether it is alive; last values and logs of all services."
-)
+app = App(name="catalog", help="Which services exist, where, and whether they are alive; their last values and logs.")
 ROOMS: Final[dict[str, tuple[str, str]]] = {
     "serve": ("weft.cli.catalog_serve:serve", "Run a catalog here."),
     "register": ("weft.cli.catalog_own:register", "Register a service that cannot do it itself."),
-    "update": ("weft.cli.catalog_own:update", "Change keys of a record of this machine."),
+    "update": ("weft.cli.catalog_own:update", "Change keys of a record that this machine has registered."),
     "deregister": ("weft.cli.catalog_own:deregister", "Remove a service."),
-    "watch": ("weft.cli.catalog_watch:watch", "Print what is there, and every change of it as it happens."),
+    "watch": ("weft.cli.catalog_watch:watch", "Print all services, then every change as it happens."),
     "subscribe": ("weft.cli.catalog_watch:subscribe", "Print what a service publishes, last values first."),
     "topics": ("weft.cli.catalog_watch:topics", "List the topics that services publish."),
     "lcv": ("weft.cli.catalog_watch:last_values", "Print the last value of a topic, or of many."),
     "logs": ("weft.cli.catalog_watch:logs", "Print what services have logged."),
-    "tap": ("weft.cli.catalog_tap:tap", "Copy what goes in and out of a service, without its help."),
+    "tap": ("weft.cli.catalog_tap:tap", "Copy the messages of a service, without changes to its program."),
     "ping": ("weft.cli.catalog_reach:ping", "Ask every instance of a service whether it is there."),
     "call": ("weft.cli.catalog_reach:call", "Call an endpoint of a service."),
     "doctor": ("weft.cli.catalog_doctor:doctor", "Look for what is wrong."),
@@ -76,7 +74,7 @@ def get(*names: str, every: All = False, address: Flag = False, broker: Broker =
 
     Args:
         names: of services.
-        every: every instance that can be used, not the best one alone.
+        every: every instance that can be used, not only the best one.
         address: only host:port, for scripts.
         broker: host:port; default: the broker of this machine, else the first beacon.
         json: the record; of several names, or with --all, an array of them.
@@ -127,7 +125,7 @@ def query(  # tidy: each is a condition
         state: active, suspect or inactive.
         health: passing, warning, critical or unknown.
         net: of this network.
-        function: what it says that it does.
+        function: the function in its record.
         broker: host:port; default: the broker of this machine, else the first beacon.
         json: one array of records.
     """
@@ -245,7 +243,7 @@ def _one_by_one(found: list[Entry], *, is_many: bool, address: bool, json: bool)
                 {"  address": str(place) if place else "-", **{f"  {key}": fact for key, fact in entry.record.items()}}
             )
             if entry.is_stale:
-                line(("  the broker cannot be reached; this is what it said before", "stale"))
+                line(("  the broker cannot be reached; this is what it said last", "stale"))
 
 
 def _miss(error: CatalogError) -> None:

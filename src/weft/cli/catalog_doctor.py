@@ -38,7 +38,7 @@ class Finding(NamedTuple):
 
 
 async def findings(broker: str | None, beacon_port: int) -> list[Finding]:
-    """All findings, in the order in which one would mend them."""
+    """All findings, in the order in which to mend them."""
     told = [await _beacon(beacon_port)]
     client = Client(broker)
     try:
@@ -70,7 +70,7 @@ async def _broker(client: Client) -> Finding:
     took = span(time.perf_counter() - begun)
     found = await client.found()
     if found.is_legacy:
-        text = f"{client.broker} answers within {took}, {len(told)} services; it is an existing one, without queries"
+        text = f"{client.broker} answers within {took}, {len(told)} services; it is a broker of the original protocol, without queries"
         return Finding("broker", WARNING, text, "weft catalog serve, for changes, last values and logs")
     status = await client.status()
     text = f"{client.broker} answers within {took}; {len(told)} services"
@@ -148,14 +148,14 @@ async def _by_tcp(router: Any, found: Found, host: str, port: int) -> Finding:
             if PING in frames:
                 at = frames.index(PING)
                 router.send_multipart([*frames[:at], PONG, *frames[at + 1 : at + 2], b"weft-doctor"])
-                return Finding("tcp", FINE, f"the broker reaches {host}, where this machine is for it")
-    text = f"the broker did not call {host}:{port} within {CALLED_S:g} s"
-    mend = f"open the way from {found.host} to {host}; services that beat need it only when beats are lost"
+                return Finding("tcp", FINE, f"the broker reaches this machine at {host}")
+    text = f"the broker did not connect to {host}:{port} within {CALLED_S:g} s"
+    mend = f"let {found.host} connect to {host}; services that send beats need it only when beats are lost"
     return Finding("tcp", WARNING, text, mend)
 
 
 def own_address(found: Found) -> str:
-    """The address of this machine towards the broker."""
+    """The address at which the broker sees this machine."""
     with socket.socket(socket.AF_INET6 if ":" in found.host else socket.AF_INET, socket.SOCK_DGRAM) as made:
         made.connect((found.host, found.port))
         return str(made.getsockname()[0])
@@ -164,11 +164,11 @@ def own_address(found: Found) -> str:
 def doctor(*, broker: Broker = None, beacon_port: int = 5_245, json: Flag = False) -> int:
     """Look for what is wrong: beacons, the broker, changes, UDP and TCP both ways, addresses; status 3 if anything is.
 
-    To see whether the broker can reach this machine a service `weft-doctor-…` is registered for a second or two.
+    To find out whether the broker can reach this machine, it registers a service `weft-doctor-…` for a second or two.
 
     Args:
         broker: host:port; default: the broker of this machine, else the first beacon.
-        beacon_port: where beacons are heard.
+        beacon_port: the UDP port at which to listen for beacons.
         json: one array of findings.
     """
     if not 0 < beacon_port < 1 << 16:

@@ -47,12 +47,12 @@ def register(  # tidy: each is a key of the record
 ) -> int:
     """Register a service that cannot do it itself: `weft catalog register printer --ip 10.0.0.9 --port 9100 --tag office`.
 
-    Without --keep it stays as long as it answers the broker's pings, else three intervals.
+    Without --keep it stays registered as long as it answers the broker's pings; if it has no port, for three intervals.
 
     Args:
         name: of the service.
-        ip: where it is called; default: this machine, if there is a port.
-        port: as above; without one nobody can call or ping it.
+        ip: the address at which to call it; default: this machine, if --port is given.
+        port: the port at which to call it; without one nobody can call or ping it.
         instance: id of this instance; default: ip:port.
         function: what it does.
         tag: one tag; several may be given.
@@ -64,7 +64,7 @@ def register(  # tidy: each is a key of the record
         health: passing, warning, critical or unknown.
         heartbeat: its interval in milliseconds (1000).
         record: further keys, as a JSON object.
-        keep: beat for it until Ctrl-C; then it leaves.
+        keep: send its beats until Ctrl-C, then remove it.
         broker: host:port; default: the broker of this machine, else the first beacon.
         json: the broker's approval as JSON.
     """
@@ -114,14 +114,14 @@ async def _beat(client: Client, name: str, told: dict[str, Any], approved: dict[
 def update(name: str, /, *changes: str, instance: Id = None, broker: Broker = None, json: Flag = False) -> int:
     """Change keys of a record of this machine: `weft catalog update printer port=9101 'tags=["office"]' function=null`.
 
-    A program that registers itself says its own record again whenever it comes back; the change is gone then.
+    A program that registers itself sends its own record again whenever it reconnects, and so undoes the change.
 
     Args:
         name: of the service.
         changes: KEY=VALUE, the value as JSON, else text; null takes the key away.
         instance: id of the instance, if there are several.
         broker: host:port; default: the broker of this machine, else the first beacon.
-        json: what was said, as JSON.
+        json: what was changed, as JSON.
     """
     if not changes:
         raise UserError("usage", "nothing to change", "weft catalog update NAME KEY=VALUE")
@@ -147,16 +147,16 @@ def deregister(
     broker: Broker = None,
     json: Flag = False,
 ) -> int:
-    """Remove a service: on the broker's machine anybody's, as who runs the broker; elsewhere one's own leaves.
+    """Remove a service. The user who runs the broker may remove any, on its machine; others only those of their machine.
 
-    A program that still runs registers again within two of its beats: stop it, then there is nothing to remove.
+    A program that still runs registers again within two of its beats. Stop the program: then its service goes by itself.
 
     Args:
         name: of the service.
         instance: which one; default: the only one.
         state: the state directory of the broker's node, if several run here.
-        broker: host:port of a broker; then only what this machine has registered can leave.
-        json: what became of it, as JSON.
+        broker: host:port of a broker; then only services that this machine has registered can be removed.
+        json: the outcome, as JSON.
     """
     if state is not None and broker is not None:
         raise UserError("usage", "--state and --broker both say which broker", "one of them")
@@ -180,7 +180,7 @@ def deregister(
         after = [one for one in await client.details(name) if one.instance == here[0].instance]
         if after and after[0].state != "inactive":
             text = f"{name} {here[0].instance} was registered by {after[0].facts.get('owner') or 'another machine'}"
-            return complain(f"{text}\n  try: the same on the broker's machine, as who runs the broker", DENIED)
+            return complain(f"{text}\n  try: the same on the broker's machine, as the user who runs the broker", DENIED)
         _told(name, here[0].instance, "left", json=json)
         return DONE
 

@@ -21,7 +21,7 @@ Broker = Annotated[str | None, Parameter(show_default=False)]
 
 
 def ping(name: str, /, *, timeout: float = ANSWER_S, broker: Broker = None, json: Flag = False) -> int:
-    """Ask every instance of a service itself whether it is there; status 3 if one does not answer.
+    """Ping every instance of a service directly; status 3 if one does not answer.
 
     Args:
         name: of the service.
@@ -79,7 +79,7 @@ def call(  # tidy: each is an option of the command line
     broker: Broker = None,
     json: Flag = False,
 ) -> int:
-    """Call an endpoint of a service: `weft catalog call thermo read kitchen`; once, whether or not it answers.
+    """Call an endpoint of a service: `weft catalog call thermo read kitchen`. A call is never repeated.
 
     Args:
         name: of the service; every Weft service has the endpoints ping, dbp.info, dbp.stats and dbp.logs.
@@ -87,7 +87,7 @@ def call(  # tidy: each is an option of the command line
         payload: its frames, as text; `-`: one frame from standard input.
         policy: which instance: first (the best), random, round_robin, weighted.
         timeout: seconds to wait.
-        raw: the bytes of the answer alone, as they came.
+        raw: print only the bytes of the answer, unchanged.
         broker: host:port; default: the broker of this machine, else the first beacon.
         json: the frames of the answer as JSON.
     """

@@ -37,24 +37,24 @@ def serve(  # tidy: each is an option of the command line
 ) -> int:
     """Run a catalog until Ctrl-C or SIGTERM: services find it by its beacon, programs with `weft catalog`.
 
-    A node does the same when its file has a table [catalog]; docs/catalog.md says what else that may say.
+    A node does the same when its file has a table [catalog]; docs/catalog.md lists its settings.
 
     Args:
-        host: address to listen on; beyond 127.0.0.1 whoever reaches it may register, so that needs --open.
-        port: of services and programs by TCP, and of beats by UDP; changes are published on the next one.
-        state: directory of its journal (~/.local/state/weft/weft/NAME); what is registered is kept there.
+        host: address to listen on; any other than 127.0.0.1 needs --open, because everybody on that network may register.
+        port: TCP for services and programs, UDP for beats; changes are published on the next port.
+        state: directory of its journal, with all registrations (~/.local/state/weft/weft/NAME).
         name: of its node.
-        net: name of its network, which it says in its beacon.
-        beacons: --no-beacons: it shouts nothing; services need its address.
+        net: name of its network, sent in its beacon.
+        beacons: --no-beacons: it sends no beacons; services need its address.
         strict: a registration must have name, ip, port, function and heartbeat.
         unique_names: one instance of a name at a time.
         node_port: first of ten ports for status and metrics; default: free ones.
-        is_open: yes, the network is trusted.
+        is_open: everybody on the network is trusted.
         more: KEY=VALUE of the table [catalog], the value as TOML, e.g. liveness=5; several may be given.
-        check: say whether that can be used, and start nothing.
+        check: only say whether these settings can be used; start nothing.
     """
     if host not in LOOPBACK and not is_open:
-        text = f"whoever reaches {host} could register services there, and ask for them: this broker has no keys"
+        text = f"this broker has no keys: everybody who reaches {host} could register services, and query them"
         mend = "--open, on a network that you trust; or the table [catalog] of a node that has joined a closed fabric"
         raise UserError("usage", text, mend)
     document = document_of(

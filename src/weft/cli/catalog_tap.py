@@ -46,21 +46,21 @@ def tap(  # tidy: each is an option of the command line
     broker: Broker = None,
     json: Flag = False,
 ) -> int:
-    """Copy what goes in and out of a service, whose program knows nothing of it: `weft catalog tap thermo --summary`.
+    """Copy the messages of a service, without changes to its program: `weft catalog tap thermo --summary`.
 
     Args:
         name: of the service; dbp.broker: the broker itself.
-        instance: only this one; default: all that can.
+        instance: only this one; default: all that support taps.
         socket: router (calls and answers), pub (what is published); default: both.
         direction: in, out or both.
-        sample: copy every so-manieth message.
+        sample: N: copy every N-th message.
         max_frame: bytes of each frame that are copied; 0: lengths only.
-        rate: most copies in a second of each instance.
+        rate: the most copies a second of each instance.
         span_text: how long, e.g. 10s, 5m; an hour at most.
         count: end after so many copies.
-        summary: who talks to whom, how often and how fast, when it ends.
-        listed: show the taps that run, and begin none.
-        stop: end the tap of this id, and begin none.
+        summary: at the end, print who talks to whom, how often and how fast.
+        listed: only list the taps that run.
+        stop: only end the tap with this id.
         broker: host:port; default: the broker of this machine, else the first beacon.
         json: a line for each copy; or the summary as one document.
     """
@@ -99,7 +99,7 @@ async def _each(tapped: Tapped, flows: Flows, count: int | None, *, is_quiet: bo
 
 
 async def _accounts(tapped: Tapped) -> None:
-    """For a moment, keep reading until the final counts arrive."""
+    """Keep reading until the final counts arrive, at most `LAST_S`."""
     with contextlib.suppress(TimeoutError):
         async with asyncio.timeout(LAST_S):
             async for _ in tapped:

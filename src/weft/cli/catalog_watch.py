@@ -25,7 +25,7 @@ Level = Literal["debug", "info", "warning", "error", "critical"]
 def watch(
     pattern: str = "*", /, *, tag: Many = (), count: int | None = None, broker: Broker = None, json: Flag = False
 ) -> int:
-    """Print what is there, and every change of it as it happens; Ctrl-C ends it.
+    """Print all services, then every change as it happens, until Ctrl-C.
 
     Args:
         pattern: names, with * and ?.
@@ -57,9 +57,9 @@ def subscribe(
 
     Args:
         name: of the service.
-        prefix: of the topics.
+        prefix: only topics that begin with this.
         latest: --no-latest: only what is published from now on.
-        count: end after so many.
+        count: end after so many values.
         broker: host:port; default: the broker of this machine, else the first beacon.
         json: each value as JSON.
     """
@@ -76,7 +76,7 @@ def topics(prefix: str = "", /, *, broker: Broker = None, json: Flag = False) ->
     """List the topics that services publish, whose last values the broker keeps.
 
     Args:
-        prefix: only topics that begin so.
+        prefix: only topics that begin with this.
         broker: host:port; default: the broker of this machine, else the first beacon.
         json: one array.
     """
@@ -107,12 +107,12 @@ def topics(prefix: str = "", /, *, broker: Broker = None, json: Flag = False) ->
 def last_values(
     topic: str, /, *, publisher: str = "", raw: Flag = False, broker: Broker = None, json: Flag = False
 ) -> int:
-    """Print the last value of a topic: `weft catalog lcv room/temp`; of all that begin so: `weft catalog lcv 'room/*'`.
+    """Print the last value of a topic, `weft catalog lcv room/temp`, or of all with a prefix, `weft catalog lcv 'room/*'`.
 
     Args:
-        topic: with * at its end for all that begin so.
+        topic: its name; with * at its end, all topics with that prefix.
         publisher: only what this service has published.
-        raw: the bytes of the value alone, as they came.
+        raw: print only the bytes of the value, unchanged.
         broker: host:port; default: the broker of this machine, else the first beacon.
         json: one array.
     """
@@ -151,11 +151,11 @@ def logs(  # tidy: each is a condition
 
     Args:
         service: only of this one.
-        level: that and above; what stays below warning is not sent here unless a service is told to.
+        level: this level and above; services send records below warning only if they are told to.
         since: not older than this, e.g. 90s, 10m, 2h.
         contains: only messages with this text in them.
-        limit: most that are printed of what was before, the newest.
-        follow: go on with what comes; Ctrl-C ends it.
+        limit: print at most so many old records, the newest ones.
+        follow: then print new records as they come, until Ctrl-C.
         broker: host:port; default: the broker of this machine, else the first beacon.
         json: each record as JSON, one per line.
     """
@@ -198,7 +198,7 @@ def _change_json(change: Change) -> None:
 
 def _change_line(change: Change) -> None:
     if change.op == "resync":
-        complain("changes were missed; what differs now follows", DONE)
+        complain("changes were missed; all differences follow", DONE)
         return
     entry = change.entry
     state = entry.state if entry else ""

@@ -1,4 +1,4 @@
-"""`weft chain`: who stands in the chains of a node, and a message in or out by hand (docs/chains.md)."""
+"""`weft chain`: shows the chains of a node, and sends or watches messages by hand (docs/chains.md)."""
 
 import json as to_json
 import sys
@@ -15,7 +15,7 @@ from weft.cli.kit.options import Flag
 from weft.cli.kit.text import clean
 from weft.cli.which import PORT, AskedNode, AskedPort
 
-app = App(name="chain", help="Who stands in the chains of a node; send a message, watch messages pass.")
+app = App(name="chain", help="Show the links of a node's chains; send a message, watch messages pass.")
 
 Way = Literal["in", "out"]
 PAYLOAD_BYTES_MAX = 1 << 20
@@ -36,7 +36,7 @@ HINTS = {
 def list_chains(
     *, port: AskedPort = PORT, type_name: Annotated[str | None, Parameter(name="--type")] = None, json: Flag = False
 ) -> int:
-    """Show the chains of a node of this machine, each from top to bottom: who stands there, and what it did.
+    """Show the chains of a node of this machine: the links of each from top to bottom, and what each has done.
 
     Args:
         port: the node's name, its state directory, or the first of its ten ports.
@@ -65,14 +65,14 @@ def trace(
 ) -> int:
     """Show what each link does to the next messages of a type: `weft chain trace demo.report`.
 
-    The time is how long after its coming a link had dealt with a message: filters of the node do that at once, programs that
-    rewrite or hold it do not. Exit status 1 if none came. Samples, logs and events, which go by batches, are not traced.
+    The time of each step is counted from the arrival of the message: the node's filters take almost none, programs that
+    rewrite or hold it may. Exit status 1 if none came. Samples, logs and events go in batches and are not traced.
 
     Args:
-        type_name: their type; `demo.*` for those that begin so.
+        type_name: their type; `demo.*` for all types with this prefix.
         on: only `in`: what arrives at the node, or `out`: what is sent there; left out: both.
-        count: end after so many, at most 1,000.
-        seconds: wait for so long, at most 30.
+        count: end after so many messages, at most 1,000.
+        seconds: wait so long, at most 30.
         port: the node's name, its state directory, or the first of its ten ports.
         json: all facts as JSON.
     """
@@ -91,7 +91,7 @@ def trace(
 
 @app.command
 def spool(*, port: AskedPort = PORT, json: Flag = False) -> int:
-    """Show what waits on the disk of a node of this machine to go up, and what has come and not ended: `weft chain spool`.
+    """Show what waits on a node's disk for its parent, and which received messages are still in work: `weft chain spool`.
 
     Args:
         port: the node's name, its state directory, or the first of its ten ports.
@@ -107,13 +107,13 @@ def spool(*, port: AskedPort = PORT, json: Flag = False) -> int:
 
 @app.command
 def forget(name: str, /, *, port: AskedPort = PORT, json: Flag = False) -> int:
-    """Forget a reader that confirms and is away: what waits for it is given up, and nothing is kept for it any more.
+    """Forget a reader that confirms and is away: its waiting messages are given up, and no more are kept for it.
 
-    `weft chain ls` shows who is remembered, and what waits. A reader that is attached cannot be forgotten. Exit status 1
-    if there is none of that name that is away.
+    `weft chain ls` shows the remembered readers, and what waits for them. An attached reader cannot be forgotten. Exit
+    status 1 if no reader of that name is away.
 
     Args:
-        name: what the program calls itself.
+        name: the reader's name.
         port: the node's name, its state directory, or the first of its ten ports.
         json: the answer as JSON.
     """
@@ -121,7 +121,7 @@ def forget(name: str, /, *, port: AskedPort = PORT, json: Flag = False) -> int:
     if json:
         print(to_json.dumps(told))
     elif told["is_full"]:
-        notice("the journal is full: what is given up could not be written down; nothing is changed")
+        notice("the journal is full, so the reader could not be forgotten; nothing has changed")
     elif told["forgotten"]:
         print(f"forgotten; {told['messages']:,} messages that waited for it are given up")
     else:
@@ -131,10 +131,10 @@ def forget(name: str, /, *, port: AskedPort = PORT, json: Flag = False) -> int:
 
 @app.command(name="test")
 def try_filters(file: Path, /, *, json: Flag = False) -> int:
-    """Play the tests of filters in a file, without a node: `weft chain test filters.toml`.
+    """Run the tests of filters in a file, without a node: `weft chain test filters.toml`.
 
-    The file has [[chains.filter]] and, beside them, [[chains.test]]: what is sent, and what has to come of it. Exit
-    status 1 if something else comes.
+    The file has [[chains.filter]] and [[chains.test]]: what is sent, and what must come out. Exit status 1 if a test
+    fails.
 
     Args:
         file: a TOML file; a node's own, or one of filters and tests only.
@@ -147,14 +147,14 @@ def try_filters(file: Path, /, *, json: Flag = False) -> int:
 
 @app.command
 def replay(file: Path, handlers: str, /, *, json: Flag = False) -> int:
-    """Show recorded messages to the handlers of a program, without a node: `weft chain replay night.jsonl tagger:attach`.
+    """Replay recorded messages to a program's handlers, without a node: `weft chain replay night.jsonl tagger:attach`.
 
-    `record=` of weft.chain_client has written the file. Time is virtual. Exit status 1 if a handler failed, or answered
-    something else than was recorded.
+    `record=` of weft.chain_client writes such a file. Time is virtual. Exit status 1 if a handler failed, or its answer
+    differs from the recorded one.
 
     Args:
         file: the recording.
-        handlers: module:function; the function is handed the chain and registers what the program registers.
+        handlers: module:function; the function gets the chain as its argument and registers the program's handlers.
         json: the outcome as JSON.
     """
     from weft.cli.chain_replay import run
@@ -177,15 +177,15 @@ def send(
 ) -> int:  # tidy: each is an option of the command line
     """Send one message, and say what became of it: `weft chain send demo.report '<report type="leaf"/>'`.
 
-    Exit status 1 if it was not sent; the word says why: `deleted`, `no-parent`, `unreachable`, `overload` …
+    Exit status 1 if it was not sent; one word says why: `deleted`, `no-parent`, `unreachable`, `overload` …
 
     Args:
         type_name: its type: letters, digits, dots, - and _, in lower case.
-        payload: what it says; `-`: read it from standard input.
-        to: parentsof, childrenof, nearestcoord, local, direct:NODE; further parts follow with a colon: direct:NODE:TTL.
-        fmt: how filters read it; default text, raw from standard input.
+        payload: its content; `-`: read it from standard input.
+        to: parentsof, childrenof, nearestcoord, local, direct:NODE; with the most hops behind a colon: direct:NODE:TTL.
+        fmt: how filters read it: text, or raw, which is the default for standard input.
         want: which answer to wait for: `spool` (the node is responsible for it), `dest` (the next node has it), none.
-        keep: `memory`: never on a disk, and lost with the node.
+        keep: `memory`: never written to a disk, and lost if the node dies.
         node: a node's name, its state directory, the first of its ten ports, or an endpoint; default: the only one that runs here.
         json: the answer as JSON.
     """
@@ -214,15 +214,15 @@ def watch(
     node: AskedNode = None,
     json: Flag = False,
 ) -> int:  # tidy: each is an option of the command line
-    """Watch messages pass, behind all others in their chain: `weft chain watch demo.report --on out`; Ctrl-C ends it.
+    """Watch messages pass at the end of their chain: `weft chain watch demo.report --on out`; Ctrl-C ends it.
 
-    It reads only, and delays nobody: what it cannot print in time is left out and counted.
+    It only reads, and delays no message: copies that it cannot print in time are left out and counted.
 
     Args:
-        type_name: their type; `*` for all, `demo.*` for those that begin so.
+        type_name: their type; `*` for all, `demo.*` for all types with this prefix.
         on: `in`: what arrives at the node; `out`: what is sent there.
-        place: where to stand: before-all, after-all, or a number, as `weft chain ls` shows them.
-        count: end after so many.
+        place: where in the chain to watch: before-all, after-all, or a number, as `weft chain ls` shows them.
+        count: end after so many messages.
         node: a node's name, its state directory, the first of its ten ports, or an endpoint; default: the only one that runs here.
         json: each message as JSON.
     """

@@ -14,7 +14,7 @@ from weft.client.chain.message import Message, SendFailed
 
 Stand = Callable[[Handler], Handler]
 NAME: Final = "weft-chain"
-ANSWER_S: Final = 15.0  # a message without promise waits 10 s for its link
+ANSWER_S: Final = 15.0  # a node keeps a message in memory for up to 10 s while its link is down
 PARTS_MAX: Final = 3
 PLACE_MAX: Final = 4_294_967_294
 
@@ -69,7 +69,7 @@ async def _send_once(node: str | None, type_name: str, payload: bytes, how: dict
         except SendFailed as error:
             return False, str(error)
         except TimeoutError:
-            text = f"no answer within {ANSWER_S:g} s; what the node has taken it still sends"
+            text = f"no answer within {ANSWER_S:g} s; the node may still send the message"
             raise UserError("unavailable", text, "weft chain ls: who holds it; weft status: who is above") from None
         reached = "" if receipt.count is None else f" to {receipt.count} {'node' if receipt.count == 1 else 'nodes'}"
         return True, f"{receipt.why}{reached}"
@@ -78,7 +78,7 @@ async def _send_once(node: str | None, type_name: str, payload: bytes, how: dict
 def watch_messages(
     node: str | None, type_name: str, where: tuple[str, int | str], count: int | None, *, json: bool
 ) -> int:
-    """Print messages as they pass this chain at this place, until a signal, or so many."""
+    """Print messages as they pass this chain at this place, until a signal or, if `count` is given, so many have passed."""
     asyncio.run(_watch(node, type_name, where, count, Lines(json)))
     return 0
 

@@ -187,7 +187,7 @@ def client_line(client: dict[str, Any]) -> str:
 
 
 def reader_line(reader: dict[str, Any]) -> str:
-    """A reader that is remembered, and what waits for it.
+    """A remembered reader, and what waits for it.
 
     >>> reader = {"name": "tally", "type": "app.*", "is_away": True, "forgotten_in_s": 540, "waiting": 1200}
     >>> reader_line(reader | {"waiting_bytes": 2_500_000})
@@ -209,7 +209,7 @@ def show(told: dict[str, Any], chains: Sequence[dict[str, Any]]) -> None:
 
     out = console()
     if not chains:
-        out.print(Text(f"no message has passed {told['name']}, and nobody stands in a chain there"))
+        out.print(Text(f"no message has passed {told['name']}, and its chains have no links"))
     counters = headings(link for chain in chains for link in chain["links"])
     heads = (*COLUMNS, *(name.replace("_", " ") for name in counters))
     for chain in chains:
@@ -223,7 +223,7 @@ def show(told: dict[str, Any], chains: Sequence[dict[str, Any]]) -> None:
         out.print(Text(f"client {client_line(client)}", style="dim"))
 
 
-# What single messages met, and what waits
+# Traced messages, and the spool
 
 
 def traced(told: dict[str, Any]) -> None:
@@ -267,4 +267,4 @@ def show_spool(told: dict[str, Any]) -> None:
     print(f"up: {told['records']:,} records wait, {told['bytes']:,} bytes{oldest}")
     print(f"    {told['resent']:,} were sent again, {told['given_up']:,} given up for want of room")
     print(f"in: {told['inbox']['entries']:,} messages have not ended, {told['inbox']['bytes']:,} bytes")
-    print(f"    {told['duplicates']:,} came twice, of {told['unsure']:,} that is not known")
+    print(f"    {told['duplicates']:,} came twice, {told['unsure']:,} may have")

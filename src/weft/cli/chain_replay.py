@@ -16,11 +16,11 @@ SHOWN: Final = 10
 
 
 def run(file: Path, handlers: str, *, json: bool) -> int:
-    """Play it; 1 if an answer is another one, or a handler failed."""
+    """Replay the recording; returns 1 if an answer differs, or a handler failed."""
     try:
         outcome = replay(read_rows(file), _attach(handlers))
     except Stuck:
-        text = f"a handler of {handlers} waits for something that no recording brings"
+        text = f"a handler of {handlers} waits for something that a recording cannot provide"
         raise UserError("stuck", text, "handlers that wait for messages, answers or time only") from None
     _print(outcome, json=json)
     return NOT_SO if outcome.different or outcome.answers["fail"] else DONE

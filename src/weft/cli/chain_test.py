@@ -1,4 +1,4 @@
-"""`weft chain test FILE`: the tests of filters that stand in a file (CHN-072)."""
+"""`weft chain test FILE`: runs the tests of filters in a file (CHN-072)."""
 
 import json as to_json
 import sys
@@ -14,7 +14,7 @@ from weft.node.settings import read_document
 
 
 def run(file: Path, *, json: bool) -> int:
-    """Play them all; 1 if one of them gave something else than it says."""
+    """Run all tests of the file; returns 1 if one fails."""
     filters, trials = _read(file)
     functions = functions_of(filters)
     outcomes = [play(filters, trial, functions) for trial in trials]

@@ -11,28 +11,28 @@ Shell = Literal["bash", "zsh", "fish"]
 PLACES: Final[dict[str, tuple[str, str]]] = {
     "bash": (
         ".local/share/bash-completion/completions/weft",
-        "it is there in the next shell, where bash-completion is installed",
+        "it works in the next shell, if bash-completion is installed",
     ),
     "zsh": (
         ".local/share/zsh/site-functions/_weft",
         "in ~/.zshrc, before compinit: fpath+=(~/.local/share/zsh/site-functions)",
     ),
-    "fish": (".config/fish/completions/weft.fish", "it is there in the next shell"),
+    "fish": (".config/fish/completions/weft.fish", "it works in the next shell"),
 }
-"""Below the home of the user, and what is still to do."""
+"""The script's path below the user's home, and what is left to do, by shell."""
 
 
 def completion(shell: Shell, /, *, install: Flag = False) -> None:
-    """Print what makes a shell complete commands, options and names of Weft: `weft completion bash --install`.
+    """Print a script that makes a shell complete Weft's commands and options: `weft completion bash --install`.
 
     Args:
         shell: bash, zsh or fish.
-        install: write it where that shell looks, for this user, and say where that is.
+        install: write the script to where this user's shell looks for it, and print that path.
     """
     from weft.cli.nouns import ROOMS, app
 
     for annexed in [name for name in app if not name.startswith("-") and name not in ROOMS]:
-        del app[annexed]  # they change, and the shell would not read them again
+        del app[annexed]  # annexes come and go, but the shell keeps this script
     script = app.generate_completion(prog_name="weft", shell=shell)
     if not install:
         sys.stdout.write(script)

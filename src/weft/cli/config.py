@@ -51,7 +51,7 @@ def check(file: Path, /, *, lake: Path | None = None, json: Flag = False) -> int
     are warnings. Original dCAMP files (`.cfg`) are read, too.
 
     Args:
-        lake: also say how often each alert would have fired in the last hour that this lake has.
+        lake: also print how often each alert would have fired in the last hour of this lake's data.
         json: file, usable, errors and warnings as JSON; with a lake also crossings.
     """
     reading = _reading(file)
@@ -99,9 +99,9 @@ def diff(file: Path, other: Path | None = None, /, *, port: AskedPort = PORT, js
 
 @app.command(name=["convert", "import"])
 def convert(file: Path, /, *, output: Output = None, json: Flag = False) -> None:
-    """Write a fleet's file anew as TOML; an original dCAMP file becomes one: `weft config import old.cfg -o fleet.toml`.
+    """Convert a fleet's file to TOML, also an original dCAMP file: `weft config import old.cfg -o fleet.toml`.
 
-    What groups share stands once. An existing file is not overwritten.
+    Settings that groups share are written once. An existing file is not overwritten.
     """
     from weft.node.fleettext import to_toml  # only here
 
@@ -122,7 +122,7 @@ def convert(file: Path, /, *, output: Output = None, json: Flag = False) -> None
 
 @app.command
 def export(*, output: Output = None, port: AskedPort = PORT, json: Flag = False) -> None:
-    """Write the running fleet as a file: `weft config export -o fleet.toml`; loading that changes nothing."""
+    """Write the running fleet's configuration to a file: `weft config export -o fleet.toml`. Loading it changes nothing."""
     from weft.node.fleettext import to_toml  # only here
 
     fleet, left_out = from_pairs((key, value.encode()) for key, value in _values(Running(port), CONFIG))
@@ -156,11 +156,11 @@ def set_value(
     Returns when it is durable at the root, and with two or more collectors when a majority of them has it.
 
     Args:
-        key: a path; without a leading slash it lies under /CONFIG/.
+        key: a path; without a leading slash it is under /CONFIG/.
         value: JSON; anything else is taken as text.
-        ttl: the root deletes the key after that time, like 30s or 2h.
+        ttl: the root deletes the key after this time, e.g. 30s or 2h.
         if_number: only if the key's last write has this number; 0: only if the key is absent.
-        ack: who must have it: quorum (most of the first-level collectors) or local (the root alone).
+        ack: who must have stored it: quorum (a majority of the first-level collectors) or local (the root alone).
         port: the root's name, its state directory, or the first of its ten ports.
         json: number, count and confirmation as JSON.
     """
@@ -204,7 +204,7 @@ def list_keys(prefix: str = CONFIG, /, *, port: AskedPort = PORT, json: Flag = F
 def load(file: Path, /, *, port: AskedPort = PORT, json: Flag = False) -> None:
     """Make the running fleet match a file, with as few writes as possible: `weft config load fleet.toml`.
 
-    What the file does not name is deleted under /CONFIG/; `weft config diff fleet.toml` shows it beforehand.
+    Keys under /CONFIG/ that the file does not have are deleted; `weft config diff fleet.toml` shows them beforehand.
     """
     pairs, store = _pairs(file), Running(port)
     found = changes(_values(store, CONFIG), pairs)
@@ -264,7 +264,7 @@ def watch(prefix: str = CONFIG, /, *, every: str = EVERY, port: AskedPort = PORT
         return
 
 
-# From command line to keys and values
+# Keys and values from the command line
 
 
 def full_key(key: str) -> str:
@@ -378,7 +378,7 @@ def write_new(path: Path, text: str) -> None:
         raise UserError("no-file", f"{path} cannot be written: {error.strerror}", "another name behind -o") from None
 
 
-# Words on the terminal
+# Output
 
 
 def _complain(reading: Reading, file: Path) -> None:
@@ -419,7 +419,7 @@ def _tell_outcome(what: str, outcome: Outcome, *, json: bool) -> None:
     else:
         print(f"{what}: {_count(outcome.writes, 'write')}, the last is number {outcome.number}")
     if not outcome.is_confirmed:
-        notice("no majority of the collectors has said yet that it has it; the write stays")
+        notice("no majority of the collectors has confirmed the write yet; it stays")
 
 
 def _told(write: Past) -> str:
@@ -433,7 +433,7 @@ def _count(count: int, what: str) -> str:
 
 
 def loaded(value: str) -> Any:
-    """A value as the JSON that it is, or as text."""
+    """A value parsed as JSON, or as text if it is no JSON."""
     try:
         return json_module.loads(value)
     except ValueError:

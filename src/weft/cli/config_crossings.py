@@ -1,4 +1,4 @@
-"""How often the alerts of a fleet's file would have fired in the last hour that a lake has (MET-003)."""
+"""How often the alerts of a fleet's file would have fired in the last hour of a lake's data (MET-003)."""
 
 from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
@@ -27,7 +27,7 @@ class Crossing(NamedTuple):
     group: str
     when: str
     values: int
-    """Of the metric, of all series that it is about; 0: nothing could be judged."""
+    """How many values of the metric there were, in all series; 0: nothing could be judged."""
     times: int
     """How often it would have begun to fire."""
     nodes: list[str]
@@ -46,7 +46,7 @@ class Crossing(NamedTuple):
 
 
 def crossings(fleet: Fleet, lake: Path) -> list[Crossing]:
-    """Of each alert of each group; UserError if there is no such lake."""
+    """The crossings of each alert in each group; UserError if there is no such lake."""
     from weft.pipeline.sql import Lake  # only here
 
     with Lake(lake) as asked:
@@ -54,7 +54,7 @@ def crossings(fleet: Fleet, lake: Path) -> list[Crossing]:
 
 
 def judged(fleet: Fleet, rows: Iterable[Row]) -> Iterator[Crossing]:
-    """The same, of values in the order of node, series and time."""
+    """The same, from values in the order of node, series and time."""
     found = list(rows)
     for group in fleet.groups.values():
         for spec in parse_alerts(group.alerts, details_of(group.metrics))[0]:
@@ -68,7 +68,7 @@ def _series_of(spec: AlertSpec, group: str, rows: Iterable[Row]) -> dict[tuple[s
     found: dict[tuple[str, int], list[tuple[int, float]]] = {}
     for row in rows:
         labels = {entry["key"]: entry["value"] for entry in row["labels"] or ()}
-        is_there = row["metric"] == spec.metric and row["group"] in (group, None)  # None: nobody has said its group
+        is_there = row["metric"] == spec.metric and row["group"] in (group, None)  # None: its group is unknown
         if is_there and spec.is_about(labels):
             found.setdefault((row["node"], row["series"]), []).append((row["at"], row["result"]))
     return found

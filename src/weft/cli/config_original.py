@@ -1,4 +1,4 @@
-"""`weft config original`: what a root of the original dCAMP runs, as a fleet's file (CFG-100)."""
+"""`weft config original`: the configuration of a running original dCAMP root, as a fleet's file (CFG-100)."""
 
 import asyncio
 from collections.abc import AsyncIterator
@@ -34,14 +34,15 @@ def original(
     within: float = WITHIN_S,
     json: Flag = False,
 ) -> int:
-    """Write what a root of the original dCAMP runs as a fleet's file: `weft config original 10.0.0.5:5500 -o fleet.toml`.
+    """Write the configuration of an original dCAMP root as a fleet's file: `weft config original 10.0.0.5:5500 -o fleet.toml`.
 
-    It is asked once, for all that it has, as its collectors do; nothing is changed there. An existing file is not overwritten.
+    It asks the root once for a snapshot, as the root's collectors do, and changes nothing there. An existing file is not
+    overwritten.
 
     Args:
         root: host:port of the root, its first port; its collectors answer, too.
-        output: the file; default: the standard output.
-        within: seconds in which all of the answer has to be here.
+        output: the file; default: standard output.
+        within: seconds to wait for the whole answer.
         json: as JSON.
     """
     from weft.cli.config import write_new
@@ -57,7 +58,7 @@ def original(
     except PeerError as error:
         raise UserError(
             "bad-answer",
-            f"{root} said what no original root says: {clean(str(error))}",
+            f"{root} sent what no original root sends: {clean(str(error))}",
             "weft config export of a Weft fleet",
         ) from None
     reading = read_cfg(text)

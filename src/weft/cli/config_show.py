@@ -35,11 +35,11 @@ def show(
 ) -> None:
     """Print keys and values as they stood, from the lake: `weft config show --at 20:15`, `weft config show web --on s1`.
 
-    It is a state that the root really had, or the node; no node has to run. Which write was the last is said besides.
+    It is a state that the root, or the node, really had; no node has to run. The number of the last write is printed, too.
 
     Args:
         prefix: only keys under it; `/` is everything.
-        at: when: 20:15, -5m, ISO 8601, or Unix seconds; left out: the last that the lake knows.
+        at: when: 20:15, -5m, ISO 8601, or Unix seconds; left out: the latest state in the lake.
         on: what this node ran then, by its name or its 32 hex digits; left out: what the root had.
         lake: the lake's directory; default: $WEFT_LAKE, else ./lake.
         json: number, time and pairs as one object, times in nanoseconds since 1970.
@@ -47,7 +47,7 @@ def show(
     from weft.lake.arrow import without
 
     with without("pandas"):
-        import pyarrow.dataset  # noqa: F401  # where it looks for pandas, once
+        import pyarrow.dataset  # noqa: F401  # imported early, because its import looks for pandas
     from weft.pipeline.configuration import state_at
 
     root = home_of(lake)
@@ -82,7 +82,7 @@ def _warn(state: "State") -> None:
         text = f"{state.missing} of the writes up to number {state.number} are not in the lake: what they wrote is not shown"
         notice(text)
     if state.refused:
-        text = f"{state.refused} writes stand in quarantine: weft sql 'FROM quarantine.configuration'"
+        text = f"{state.refused} writes are in quarantine: weft sql 'FROM quarantine.configuration'"
         notice(text)
 
 
@@ -104,4 +104,4 @@ def _text(setting: "Setting") -> str:
     try:
         return b64decode(json_module.loads(setting.value)["$b"], validate=True).decode("utf-8", "backslashreplace")
     except (ValueError, TypeError, KeyError):
-        return setting.value  # JSON of a user that looks like the prefix
+        return setting.value  # a user's JSON that happens to begin like the prefix

@@ -120,7 +120,7 @@ def changes(old: Iterable[tuple[str, str]], new: Iterable[tuple[str, str]]) -> l
 
 
 def follow(store: Store, subtrees: Sequence[str], ticks: Iterable[object]) -> Iterator[list[Change]]:
-    """What has changed since the tick before, at every tick; the first tick only looks."""
+    """At every tick, what has changed since the one before; the first tick only reads the state."""
     known: list[tuple[str, str]] | None = None
     for _ in ticks:
         seen = [(entry.key, entry.value) for subtree in subtrees for entry in store.entries(subtree)]
@@ -138,7 +138,7 @@ def _outcome(told: dict[str, Any]) -> Outcome:
 
 
 def user_name() -> str:
-    """Who gives an order, as this machine calls them; empty: it does not."""
+    """The name of the user who runs this command; empty: this machine has no name for that user."""
     try:
         return getpass.getuser()
     except (OSError, KeyError):  # no write has that number

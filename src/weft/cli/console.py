@@ -1,4 +1,4 @@
-"""`weft console`: where the page of a node is that shows its fleet, and how to change something there (CON-001, CON-004)."""
+"""`weft console`: the address of a node's console, and a login to change something there (CON-001, CON-004)."""
 
 import json as json_module
 
@@ -14,15 +14,15 @@ from weft.cli.config_store import user_name
 from weft.cli.kit.options import Flag
 from weft.cli.which import PORT, AskedPort
 
-app = App(name="console", help="Where the console of a node is: the fleet in a browser; log in to it.")
+app = App(name="console", help="Print the address of a node's console, the fleet in a browser; log in to it.")
 
 
 @app.default
 def console(*, port: AskedPort = PORT, json: Flag = False) -> int:
     """Print the address of a node's console, and of the root's, which knows the whole fleet.
 
-    Every node has one at its port +6. A browser on this machine may read it; on a closed fabric one from elsewhere
-    needs a way to this machine, such as `ssh -L`.
+    Every node has one at its first port + 6. A browser on this machine may read it; in a closed fabric a browser
+    elsewhere needs a tunnel to this machine, such as `ssh -L`.
 
     Args:
         port: the node's name, its state directory, or the first of its ten ports.
@@ -51,15 +51,15 @@ def console(*, port: AskedPort = PORT, json: Flag = False) -> int:
 
 @app.command
 def login(*, port: AskedPort = PORT, who: str = "", span: str = "8h", json: Flag = False) -> int:
-    """Print an address at which a browser may change what the console shows, for a while: `weft console login --who anna`.
+    """Print an address at which a browser may make changes in the console, for a while: `weft console login --who anna`.
 
-    Asked on the machine of the node, by the user it runs as. The part behind `#` is a key: who has it may do, until it
-    ends or the node starts anew, all that the command line may do at this node. What is changed is written down with the name.
+    Only the user who runs the node may ask, on its machine. The part behind `#` is a key: until it expires or the node
+    restarts, its holder may do at this node whatever the command line may. Each change is recorded with the name.
 
     Args:
         port: the node's name, its state directory, or the first of its ten ports.
-        who: the name that stands beside each change; default: yours on this machine.
-        span: for how long, a day at most, such as `30m`.
+        who: the name that is recorded with each change; default: your user name on this machine.
+        span: for how long, e.g. `30m`; a day at most.
         json: the same as JSON.
     """
     lasts_ns = span_ns(span)

@@ -7,7 +7,7 @@ from cyclopts import App
 from weft.cli.asking import text_of
 from weft.cli.which import PORT, AskedPort
 
-app = App(name="debug", help="What a node heard and did lately, for whoever looks for a fault.")
+app = App(name="debug", help="Print what a node received and did lately, to find a fault.")
 
 
 @app.command
@@ -16,8 +16,8 @@ def dump(*, port: AskedPort = PORT) -> int:
 
     `weft debug dump > flight.jsonl`
 
-    Frames are cut to 128 bytes in hexadecimal; they may hold values that are secret. A node that ends by a fault writes
-    the same into the folder `flight` of its state directory, and so does one that gets the signal USR2.
+    Frames are cut to 128 bytes, in hexadecimal, and may contain secret values. A node writes the same to the directory
+    `flight` in its state directory when it ends by a fault, and when it gets the signal USR2.
 
     Args:
         port: the node's name, its state directory, or the first of its ten ports.

@@ -2,8 +2,9 @@
 
 Seven nodes run as separate processes and measure this very machine. Only the root has the fleet's file; the others
 know their name, find it, and are given their places: two collectors, four sensors. The root drains into a lake, and the
-Spark pipeline runs over it while it grows. A metric's rate is changed on the way. Whatever dies (try `kill -9`, also on
-the root: a collector takes over) is started again. At the end all stop in the order of the road, the lake is completed, and five questions are answered from its tables.
+Spark pipeline runs over it while it grows. Meanwhile a metric's rate is changed. Every process that dies is started
+again (try `kill -9`, also on the root: a collector takes over). At the end all stop in the order of the road, the last
+records become rows, and five questions are answered from the tables.
 """
 
 import contextlib
@@ -41,7 +42,7 @@ LINE_EVERY_S: Final = 5.0
 DRAIN_S: Final = 300.0  # how long the lake may take to drain the last samples, on a busy machine
 TOOK: Final = "first-rows"  # a file: how many seconds it took until the first rows were in the tables
 END_S: Final = 30.0  # how long its driver may take to end
-CHANGE_AFTER: Final = 0.4  # of the time: then a rate is changed at the root
+CHANGE_AFTER: Final = 0.4  # after this part of the run a rate is changed at the root
 CHANGED: Final = "/CONFIG/machines/metric/cpu"
 FLEET: Final = """\
 # The fleet of the demonstration; look at it with: weft config print fleet.toml
@@ -87,7 +88,7 @@ detail = "PROC_MEM"
 rate = "5s"
 per = "name"
 
-# Small processes are not worth carrying: only who holds more than 20 MB goes up.
+# Only processes that use more than 20 MB of memory are sent up.
 [[chains.filter]]
 name = "large-processes"
 kind = "threshold"
@@ -132,7 +133,7 @@ def demo(
         directory: where states, logs and lake go; default ./var/demo-TIME. An existing one is continued.
         json_out: print the answers as JSON.
     """
-    import duckdb  # noqa: F401  # what is missing is said before seven nodes run
+    import duckdb  # noqa: F401  # a missing package is reported before seven nodes run
     import pyspark  # noqa: F401  # as above
 
     place = directory or Path("var") / time.strftime("demo-%Y%m%d-%H%M%S")
@@ -149,7 +150,7 @@ def _seconds(text: str) -> float:
 
 
 class Demonstration:
-    """One run: started, shown, stopped, asked."""
+    """One run of the demonstration, from its start to the answers."""
 
     def __init__(self, place: Path, span_s: float, console: Console) -> None:
         self.place, self.console = place, console
@@ -214,7 +215,7 @@ class Demonstration:
                 time.sleep(STEP_S)
 
     def _look(self, statuses: Sequence[dict[str, Any]]) -> None:
-        """What the root's console says of the machines; nothing new while there is no root."""
+        """Read what the root's console shows of the machines; while there is no root, the view keeps what it has."""
         root = next((status["port"] for status in statuses if status["level"] == "root"), None)
         if root is not None:
             with contextlib.suppress(UserError):
@@ -239,7 +240,7 @@ class Demonstration:
         from weft.lake.layout import Layout
         from weft.pipeline.progress import waiting
 
-        self._say("letting the tables take up what is left")
+        self._say("waiting until the tables have the rest")
         ends_at = time.monotonic() + DRAIN_S
         while waiting(Layout(self.lake)) and time.monotonic() < ends_at and not self._is_interrupted:
             self.fleet.watch()
@@ -272,7 +273,7 @@ class Demonstration:
 
 
 def texts(place: Path, ports: dict[str, int]) -> dict[str, str]:
-    """The files of the demonstration by name: the fleet's, and one for each node, of which only the root's knows it."""
+    """The files of the demonstration by name: the fleet's, and one for each node. Only the root's names the fleet's."""
     collectors = ", ".join(f'"127.0.0.1:{ports[name]}"' for name in COLLECTORS)
     files = {"fleet.toml": FLEET.format(collectors=collectors)}
     for name in NODES:
@@ -312,7 +313,7 @@ class Change:
         try:
             told = order(self.ports[root], "set", key=CHANGED, value={"detail": "CPU", "rate": "500ms"})
         except UserError:
-            return ""  # it is being elected, or dies: the next look asks again
+            return ""  # a root is being elected, or has just died: the next look asks again
         self._number, self._asked_at = told["number"], time.monotonic()
         return f"{root} was asked: {CHANGED} every 500 ms; it is number {self._number} of the configuration"
 
@@ -325,7 +326,7 @@ def runs(status: dict[str, Any]) -> int:
 def judged(completeness: Sequence[dict[str, Any]], left: int) -> tuple[bool, str]:
     """Whether every node's samples are in the tables, each once, and how to say so; `left`: segments not taken yet."""
     if left:
-        return False, f"{left:,} segments are not in the tables yet: weft lake run takes them up"
+        return False, f"{left:,} segments are not in the tables yet: weft lake run adds them"
     absent = sorted(set(NODES) - {row["node"] for row in completeness})
     missing = sum(row["missing"] + row["lost"] for row in completeness)
     if absent:
@@ -337,7 +338,7 @@ def judged(completeness: Sequence[dict[str, Any]], left: int) -> tuple[bool, str
 
 
 class FirstRows:
-    """How long Spark takes until the first rows are in the tables, beside how long it took in the last demonstration here."""
+    """How long Spark takes until the first rows are in the tables, compared with the last demonstration here."""
 
     def __init__(self, place: Path, began_s: float) -> None:
         self.file = place / TOOK
@@ -349,7 +350,7 @@ class FirstRows:
         self._is_noted = False
 
     def look(self, now_s: float, *, has_rows: bool) -> str:
-        """What people read while they wait; writes the time down when the first rows are there."""
+        """The text to show while people wait; saves the time when the first rows are there."""
         took_s = round(now_s - self.began_s)
         if has_rows and not self._is_noted:
             self._is_noted = True
@@ -363,7 +364,7 @@ class FirstRows:
 
 
 class Progress:
-    """What the pipeline prints, a JSON line a batch, read as it grows, and added up."""
+    """The sums of what the pipeline prints: one JSON line a batch, in a file that is read as it grows."""
 
     def __init__(self, path: Path) -> None:
         self.path = path

@@ -22,7 +22,7 @@ NAME_MAX: Final = 11  # of a process, so that all fits 80 columns
 
 
 class View:
-    """Remembers what each start has numbered, and what the console said."""
+    """Keeps how many samples each start of a node has numbered, and what the console said last."""
 
     def __init__(self, ends_at: float) -> None:
         self.ends_at = ends_at
@@ -86,7 +86,7 @@ class View:
         return table
 
     def _count(self, statuses: Sequence[dict[str, Any]]) -> None:
-        """Samples of all starts: a node that is killed and starts again numbers anew."""
+        """Count the samples of all starts: a node that starts again numbers its samples from 1."""
         for status in statuses:
             starts = self._taken.setdefault(status["name"], {})
             starts[status["era"]] = max(_samples(status), starts.get(status["era"], 0))

@@ -1,4 +1,4 @@
-"""`weft doc`: documents that several people edit together, with a log that proves it (JAM-040)."""
+"""`weft doc`: documents that several people edit together, and their logs (JAM-040)."""
 
 import os
 import sys
@@ -30,24 +30,24 @@ app = App(
 )
 ROOMS: Final[dict[str, tuple[str, str]]] = {
     "join": ("weft.cli.doc_join:join", "Run a node here that takes part in a session."),
-    "open": ("weft.cli.doc_join:open_file", "The same, beginning with a file."),
+    "open": ("weft.cli.doc_join:open_file", "Run a node that takes part in a session, and bring a file into it."),
     "add": ("weft.cli.doc_edit:add", "Add elements, or text."),
     "set": ("weft.cli.doc_edit:set_value", "Set attributes, or the text of an element."),
     "remove": ("weft.cli.doc_edit:remove", "Remove an element."),
     "undo": ("weft.cli.doc_edit:undo", "Take an entry back."),
     "redo": ("weft.cli.doc_edit:redo", "Take the last undo back."),
     "resolve": ("weft.cli.doc_edit:resolve", "Decide a conflict."),
-    "chat": ("weft.cli.doc_edit:chat", "Say something to people at the other nodes."),
+    "chat": ("weft.cli.doc_edit:chat", "Send a text to the people at the other nodes."),
     "show": ("weft.cli.doc_show:show", "Print the document, or a part of it, now or as it stood."),
     "replay": ("weft.cli.doc_show:replay", "Print the document as it stood, from the log alone."),
     "export": ("weft.cli.doc_files:export", "Write the log or the document into a file."),
-    "import": ("weft.cli.doc_files:import_file", "Take a log, a document or a roster in."),
+    "import": ("weft.cli.doc_files:import_file", "Import a log, a document or a roster."),
     "verify": ("weft.cli.doc_files:verify", "Check a log: numbers, hashes, document."),
-    "rebuild": ("weft.cli.doc_files:rebuild", "Make the document again, from a file or a lake."),
+    "rebuild": ("weft.cli.doc_files:rebuild", "Rebuild the document from a file or a lake."),
     "key": ("weft.cli.doc_files:key", "Make the key of a session."),
 }
 for name, (where, what) in ROOMS.items():
-    # Whoever asks for one command reads all of its own words, the list of commands shows these.
+    # The help of one command shows its whole docstring, the list of commands only these words.
     app.command(where, name=name, help=None if [name] == sys.argv[2:3] else what)
 
 
@@ -84,12 +84,12 @@ def sessions(*, node: Node = None, json: Flag = False) -> int:
 
 @app.command
 def status(*, node: Node = None, session: Session = "", json: Flag = False) -> int:
-    """Show how a session stands here: who we are, who is connected, what is entered, and whether anything waits.
+    """Show the state of a session here: this node, who is connected, how many entries there are, and which ones wait.
 
     Args:
         node: a node's name, state directory, first port or endpoint; default: WEFT_DOC, else the only one that runs here.
         session: its name, where the node has several.
-        json: one object, with more.
+        json: one object, with more facts.
     """
 
     async def work(client: Client) -> int:
@@ -113,7 +113,7 @@ def status(*, node: Node = None, session: Session = "", json: Flag = False) -> i
 
 @app.command
 def peers(*, node: Node = None, session: Session = "", json: Flag = False) -> int:
-    """Show who is connected, who was, who is called.
+    """Show who is connected, who was, and to whom this node tries to connect.
 
     Args:
         node: a node's name, state directory, first port or endpoint; default: WEFT_DOC, else the only one that runs here.
@@ -178,7 +178,7 @@ def sources(*, node: Node = None, session: Session = "", json: Flag = False) -> 
 
 @app.command
 def digest(*, node: Node = None, session: Session = "", json: Flag = False) -> int:
-    """Print what is equal anywhere if the document is: SHA-256 of its canonical form, and the check of the log.
+    """Print the document's SHA-256, in canonical form, and the check of its log: equal documents have equal ones.
 
     Args:
         node: a node's name, state directory, first port or endpoint; default: WEFT_DOC, else the only one that runs here.
@@ -213,8 +213,8 @@ def log(
 
     Args:
         words: where, as for weft doc add.
-        tail: only the last so many.
-        source: only of this one; its beginning is enough.
+        tail: only the last so many entries.
+        source: only entries of this source; its first digits are enough.
         node: a node's name, state directory, first port or endpoint; default: WEFT_DOC, else the only one that runs here.
         session: its name, where the node has several.
         json: one object a line.
@@ -257,10 +257,10 @@ def conflicts(
     session: Session = "",
     json: Flag = False,
 ) -> int:
-    """List where two wanted different things; `weft doc resolve ID` decides.
+    """List conflicts: places where two people wanted different things. `weft doc resolve ID` decides one.
 
     Args:
-        every: those that are decided, too.
+        every: also those that are decided.
         node: a node's name, state directory, first port or endpoint; default: WEFT_DOC, else the only one that runs here.
         session: its name, where the node has several.
         json: one array.
@@ -281,7 +281,7 @@ def conflicts(
 
 @app.command
 def parked(*, node: Node = None, session: Session = "", json: Flag = False) -> int:
-    """List entries that wait for what they refer to: it is entered elsewhere, and has not come yet.
+    """List entries that wait for an element that was entered at another node, and has not come yet.
 
     Args:
         node: a node's name, state directory, first port or endpoint; default: WEFT_DOC, else the only one that runs here.
@@ -302,13 +302,13 @@ def parked(*, node: Node = None, session: Session = "", json: Flag = False) -> i
 
 @app.command
 def watch(*, count: int | None = None, node: Node = None, session: Session = "", json: Flag = False) -> int:
-    """Print what changes, a line each, until Ctrl-C: entries of everybody, who comes and goes, conflicts, chat.
+    """Print every change as a line, until Ctrl-C: everybody's entries, who connects and leaves, conflicts, chat.
 
     Args:
         count: end after so many changes.
         node: a node's name, state directory, first port or endpoint; default: WEFT_DOC, else the only one that runs here.
         session: its name, where the node has several.
-        json: one object a change.
+        json: one object for each change.
     """
     from weft.cli.chain_ends import until_any
 

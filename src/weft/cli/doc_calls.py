@@ -1,4 +1,4 @@
-"""How the commands of documents speak with a node, and what they say and return when that fails (JAM-040)."""
+"""Connects the commands of documents with a node, and maps errors to messages and exit status (JAM-040)."""
 
 import asyncio
 import sys
@@ -32,7 +32,7 @@ BY_CODE: Final[dict[str, tuple[int, str]]] = {
     "nothing-to-redo": (NOT_SO, "weft doc undo"),
     "bad-file": (DENIED, "another file"),
 }
-"""Exit status and what to try, by the code of an error, where the node says nothing better; any other one is refused."""
+"""Exit status and mend by an error's code. The node's own mend goes first; other codes have the status of a refusal."""
 INERT: Final[dict[str, str]] = {
     "absent": "nothing was there to be removed: weft doc show",
     "bad-attribute": "names of letters, digits, `_ . -`; eid and the keys of periods, jams and teams stay as they are",
@@ -57,7 +57,7 @@ Work = Callable[[Client], Coroutine[Any, Any, int]]
 
 
 def at_session(node: str | None, session: str, work: Work) -> int:
-    """Do something with a session; the exit status."""
+    """Run a function with a client of a session; returns the exit status."""
     try:
         return asyncio.run(_at_session(node, session, work))
     except DocError as error:
@@ -72,20 +72,20 @@ async def _at_session(node: str | None, session: str, work: Work) -> int:
 
 
 def failed(error: DocError) -> int:
-    """Say what went wrong, and what to try; the exit status."""
+    """Print what went wrong and what to try; returns the exit status."""
     status, mend = BY_CODE.get(error.code, (DENIED, "weft doc --help"))
     return complain(f"{error.text}\n  try: {error.mend or INERT.get(error.code, mend)}", status)
 
 
 def file_named(word: str) -> str:
-    """A file, `-`: standard input or output; UserError for a slip of an option."""
+    """The name of a file, or `-` for standard input or output; UserError if it looks like a mistyped option."""
     if word.startswith("-") and word != "-":
         raise UserError("usage", f"{word!r} is no option here", "weft doc --help; ./ before a file that is called so")
     return word
 
 
 def checked(words: tuple[str, ...]) -> list[str]:
-    """What is typed behind a command, with standard input in place of `-`; UserError for a slip of an option."""
+    """The words behind a command, with standard input in place of `-`; UserError if one looks like a mistyped option."""
     for word in words:
         if word.startswith("-") and word != "-":
             raise UserError(

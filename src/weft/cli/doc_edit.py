@@ -29,8 +29,8 @@ def add(
 ) -> int:  # tidy: each is an option of the command line
     """Add elements: `weft doc add period=1 jam=3 penalty team=home person=123 code=B`.
 
-    First where, then what: a tag and its attributes, several of them, or XML in single quotes:
-    `weft doc add team=home '<person number="123" name="Ann Lee"/>'`. A period or a jam that is referred to is made.
+    First where, then what: one or more tags with their attributes, or XML in single quotes:
+    `weft doc add team=home '<person number="123" name="Ann Lee"/>'`. A period or a jam that does not exist is made.
 
     Args:
         words: where: period=1 jam=3, team=home person=123, eid=…, path=venue, path=/ for the top. What: `TAG name=value
@@ -57,8 +57,8 @@ def set_value(
 ) -> int:  # tidy: each is an option of the command line
     """Set attributes, or the text, of an element: `weft doc set period=1 jam=3 duration=90`.
 
-    The reference ends where it can: of `team=home person=12 name=Ann` the first two words say where. An attribute that
-    is called like the next word of a reference is said by -a: `weft doc set team=home -a person=12`.
+    As many words as possible say where: of `team=home person=12 name=Ann` the first two. To set an attribute that would
+    be read as a part of that, use -a: `weft doc set team=home -a person=12`.
 
     Args:
         words: where, as for weft doc add; then name=value, as many as are to be set.
@@ -100,14 +100,14 @@ def undo(
     session: Session = "",
     json: Flag = False,
 ) -> int:  # tidy: each is an option of the command line
-    """Take back what was entered last: `weft doc undo`; again: what was entered before that.
+    """Undo the last entry: `weft doc undo`. A second undo takes back the entry before that.
 
-    Values are set as they were, what was added is removed, what was removed is there again, with the same eids; by an
-    entry that everybody gets. `weft doc redo` takes that back.
+    An undo is an entry itself, which everybody gets: it restores old values, removes what was added, and brings back what
+    was removed, with the same eids. `weft doc redo` takes the undo back.
 
     Args:
-        entry: another one, SOURCE:N as weft doc log shows it, also of another person.
-        by: of whom the last entry is taken back, and who does it; default: the operator of the node.
+        entry: undo this entry instead, SOURCE:N as weft doc log shows it; another person's, too.
+        by: whose last entry to undo, and who does it; default: the operator of the node.
         force: even where somebody else has written since.
         node: a node's name, state directory, first port or endpoint; default: WEFT_DOC, else the only one that runs here.
         session: its name, where the node has several.
@@ -123,10 +123,10 @@ def undo(
 def redo(
     *, by: By = "", force: Flag = False, node: Node = None, session: Session = "", json: Flag = False
 ) -> int:  # tidy: as above
-    """Take the last undo back: `weft doc redo`; until something else is entered.
+    """Take the last undo back: `weft doc redo`. Possible until something else is entered.
 
     Args:
-        by: whose; default: the operator of the node.
+        by: whose undo; default: the operator of the node.
         force: even where somebody else has written since.
         node: a node's name, state directory, first port or endpoint; default: WEFT_DOC, else the only one that runs here.
         session: its name, where the node has several.
@@ -156,10 +156,10 @@ def resolve(
 
     Args:
         conflict: its id, as weft doc conflicts shows; the beginning is enough.
-        first: as the first of the two wanted it.
-        second: as the second of the two wanted it.
-        seen: leave everything as it is; nobody needs to look at it again.
-        value: neither: this.
+        first: take what the first of the two wanted.
+        second: take what the second of the two wanted.
+        seen: leave everything as it is, and list the conflict no more.
+        value: take this value instead of both.
         by: who decides; default: the operator of the node.
         node: a node's name, state directory, first port or endpoint; default: WEFT_DOC, else the only one that runs here.
         session: its name, where the node has several.
@@ -177,10 +177,10 @@ def resolve(
 
 
 def chat(*words: Words, node: Node = None, session: Session = "", json: Flag = False) -> int:
-    """Say something to the people at all other nodes: `weft doc chat jam 3 had 4 points?`; without words: what was said.
+    """Send a text to the people at all other nodes: `weft doc chat jam 3 had 4 points?`. Without a text, print the chat.
 
     Args:
-        words: of the text.
+        words: the text.
         node: a node's name, state directory, first port or endpoint; default: WEFT_DOC, else the only one that runs here.
         session: its name, where the node has several.
         json: as JSON.
@@ -231,7 +231,7 @@ def _enter(
 
 
 def _tell(written: Written, *, json: bool) -> int:
-    """What became of an entry; it is in the log whatever that is."""
+    """Print what became of an entry; returns the exit status. The entry is in the log in any case."""
     from msgspec.structs import asdict
 
     status = DONE if written.is_applied or written.resolved or written.outcome == "parked" else DENIED

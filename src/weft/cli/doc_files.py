@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 Format = Literal["ndjson", "derbyxml", "derbyjson", "csv"]
 BY_ENDING: Final[dict[str, Format]] = {".xml": "derbyxml", ".json": "derbyjson", ".csv": "csv", ".ndjson": "ndjson"}
 WAIT_S: Final = 0.2  # until a node takes entries again
-SETTLE_S: Final = 3.0  # others that are there have connected and sent what they have, on any network of a hall
+SETTLE_S: Final = 3.0  # on a local network other nodes need less to connect and to send what they have
 LOOK_S: Final = 0.1
 Instant = Annotated[str | None, Parameter(allow_leading_hyphen=True, show_default=False)]
 
@@ -32,7 +32,7 @@ Instant = Annotated[str | None, Parameter(allow_leading_hyphen=True, show_defaul
 
 
 async def log_of_node(client: Client) -> "LogFile":
-    """All that a node knows of its session."""
+    """The log of a session, as its node has it."""
     from weft.client.doc.logfile import Entry, Header, LogFile
     from weft.wire.document.operations import parse
 
@@ -46,14 +46,14 @@ async def log_of_node(client: Client) -> "LogFile":
 
 
 def log_of_file(name: str, *, partial: bool = False) -> "LogFile":
-    """A file of `weft doc export`; BadFile."""
+    """The log in a file of `weft doc export`; BadFile."""
     from weft.client.doc.logfile import read_log
 
     return read_log(text_of(name).split("\n"), partial=partial)
 
 
 def text_of(name: str) -> str:
-    """A file as text, `-`: standard input; BadFile."""
+    """The text of a file, or of standard input for `-`; BadFile."""
     try:
         data = sys.stdin.buffer.read() if name == "-" else Path(name).read_bytes()
     except OSError as error:
@@ -79,9 +79,9 @@ def export(
     """Write the whole log into a file: `weft doc export bout.ndjson`; or the document: `weft doc export bout.xml`.
 
     Args:
-        file: its ending says what is written: .ndjson the log, .xml DerbyXML, .json DerbyJSON, .csv the score sheet;
+        file: its ending chooses the format: .ndjson the log, .xml DerbyXML, .json DerbyJSON, .csv the score sheet;
             left out: standard output.
-        form: what is written, whatever the file is called: ndjson, derbyxml, derbyjson, csv.
+        form: the format, whatever the file is called: ndjson, derbyxml, derbyjson, csv.
         node: a node's name, state directory, first port or endpoint; default: WEFT_DOC, else the only one that runs here.
         session: its name, where the node has several.
         json: what was written where, as JSON.
@@ -119,7 +119,7 @@ async def _written(client: Client, form: Format) -> str:
 
 
 def _write(file: str, text: str) -> None:
-    """All of it, or nothing."""
+    """Write the file whole, or not at all."""
     if file == "-":
         sys.stdout.write(text)
         sys.stdout.flush()
@@ -149,16 +149,16 @@ def import_file(
     session: Session = "",
     json: Flag = False,
 ) -> int:  # tidy: each is an option of the command line
-    """Take a file in: a log of weft doc export, a document (DerbyXML), or a roster (CSV: team,number,name).
+    """Import a file: a log of weft doc export, a document (DerbyXML), or a roster (CSV: team,number,name).
 
-    Operations of a log keep their numbers, so what is known already is known; a document and a roster are entered anew.
+    Operations of a log keep their numbers, so known ones are skipped; a document and a roster become new entries.
 
     Args:
-        file: what it is, is seen from what is in it; - is standard input.
-        partial: take a log that was cut off, and say what is missing.
-        if_empty: only if nobody has entered anything, here or at a node that is connected.
-        wait: so many seconds for the node, if it is still starting.
-        settle: with --if-empty: so many seconds for others to connect and to send what they have.
+        file: the file; its content shows which kind it is; - is standard input.
+        partial: accept a log that was cut off, and say what is missing.
+        if_empty: only if nobody has entered anything, here or at a connected node.
+        wait: seconds to wait for a node that is still starting.
+        settle: with --if-empty: seconds to wait for others to connect and to send what they have.
         node: a node's name, state directory, first port or endpoint; default: WEFT_DOC, else the only one that runs here.
         session: its name, where the node has several.
         json: the counts as JSON.
@@ -178,7 +178,7 @@ def import_file(
 
 
 def _awaited(node: str | None, wait_s: float) -> str | None:
-    """The endpoint of a node that is still starting, as soon as there is one."""
+    """Wait for a node that is still starting; returns its endpoint."""
     import time
 
     from weft.client.doc.finding import endpoint_of
@@ -245,7 +245,7 @@ async def _take_entries(client: Client, file: str, text: str, *, is_xml: bool, j
         from weft.wire.document.xml import tree_of
 
         entries = roster_of(io.StringIO(text, newline=""), tree_of(await client.show()))
-    outcomes = await _enter_all(client, list(entries))  # a file that is none is found out before anything is entered
+    outcomes = await _enter_all(client, list(entries))  # the list reads the whole file first: a bad one enters nothing
     if json:
         print_json({"file": file, "outcomes": outcomes})
     else:
@@ -259,7 +259,7 @@ async def _take_entries(client: Client, file: str, text: str, *, is_xml: bool, j
 
 
 async def _enter_all(client: Client, entries: "list[Enter]") -> dict[str, int]:
-    """Make entries one by one, as fast as the node takes them (GSP-055); how many had which outcome."""
+    """Make entries one by one, as fast as the node takes them (GSP-055); returns how many had which outcome."""
     outcomes: dict[str, int] = {}
     for enter in entries:
         outcome = await _enter(client, enter)
@@ -268,7 +268,7 @@ async def _enter_all(client: Client, entries: "list[Enter]") -> dict[str, int]:
 
 
 async def _enter(client: Client, enter: "Enter") -> str:
-    """What became of it: an outcome, or the code of what was refused on its own account."""
+    """Make one entry; returns its outcome, or the code of the refusal if only this entry was refused."""
     while True:
         try:
             if enter.verb == "add":
@@ -293,10 +293,10 @@ def verify(
     session: Session = "",
     json: Flag = False,
 ) -> int:
-    """Check a log: that no number is missing, that hashes and document are what they should be.
+    """Check a log: no number may be missing, and hashes and document must be right.
 
     Args:
-        file: of weft doc export; left out: what a node has, against what it says of it.
+        file: of weft doc export; left out: check the log of a node against the node's own digest.
         node: a node's name, state directory, first port or endpoint; default: WEFT_DOC, else the only one that runs here.
         session: its name, where the node has several.
         json: the findings as JSON.
@@ -358,17 +358,17 @@ def rebuild(
     session: Session = "",
     json: Flag = False,
 ) -> int:  # tidy: each is an option of the command line
-    """Make the document again from what others have kept: `weft doc rebuild --from lake --session "Hall 5" --at 20:15`.
+    """Rebuild a document from a lake or an exported log: `weft doc rebuild --from lake --session "Hall 5" --at 20:15`.
 
     Args:
         of: a lake, or a file of weft doc export.
         out: where to write the document (DerbyXML).
-        at: what was true then, as everything that is known now tells it: 20:15, -5m, ISO 8601, or Unix seconds.
-        as_seen: what stood there for who had received it first: as if nothing had been received later.
-        until: with that entry and all before it in the document's order: SOURCE:NUMBER as weft doc log shows.
-        partial: take a log that was cut off, and say what is missing.
-        schema: the TOML file, where the session had one of its own.
-        session: its name, where a lake has several.
+        at: the document as of this time, by all that is known now: 20:15, -5m, ISO 8601, or Unix seconds.
+        as_seen: the document with only those entries that any node had received by this time.
+        until: with this entry and all before it in the document's order: SOURCE:NUMBER as weft doc log shows.
+        partial: accept a log that was cut off, and say what is missing.
+        schema: the TOML file, if the session has a schema of its own.
+        session: its name, if the lake has several.
         json: digest, check and counts as JSON.
     """
     from weft.client.doc.logfile import Tally
@@ -388,7 +388,7 @@ def rebuild(
         complain(fault, DONE)
     tally, is_all = Tally.of(log.entries), moment == (None, None, None)
     facts = {"session": log.header.session, "digest": engine.digest(), "operations": engine.operations}
-    if is_all:  # of a part of them no node has ever said a check
+    if is_all:  # nodes give a check only for all operations
         facts |= {"check": tally.check, "operations": tally.operations, "sources": tally.sources}
     if json:
         print_json(facts)
@@ -399,7 +399,7 @@ def rebuild(
 
 
 def log_of_lake(lake: Path, session: str, schema: str) -> "LogFile":
-    """What a lake has of a session; BadFile says which it has."""
+    """The log of a session in a lake; if there is none, BadFile lists the sessions of the lake."""
     from weft.client.doc.logfile import Entry, Header, LogFile
     from weft.cores.document.fold.schema import SHIPPED
     from weft.pipeline.documents import operations_of, sessions_in
@@ -424,18 +424,18 @@ def log_of_lake(lake: Path, session: str, schema: str) -> "LogFile":
 
 
 def key(new: Literal["new"], file: Path, /, *, json: Flag = False) -> int:
-    """Make the key of a session: `weft doc key new hall5.key`; who has the file takes part, by `weft doc join --key hall5.key`.
+    """Make the key of a session: `weft doc key new hall5.key`. With the file, others join: `weft doc join --key hall5.key`.
 
-    Copy the file by a way that nobody else reads. Who has had it may take part until all use another one.
+    Copy the file so that nobody else can read it. Whoever has had it may take part until all use another key.
 
     Args:
         new: the word new.
-        file: where the pair is written, with mode 600.
+        file: where to write the key pair, with mode 600.
         json: the file and the public key as JSON.
     """
     from weft.shell.keymaking import write_session_key
 
-    del new  # there is no other word yet
+    del new  # the only word so far
     pair = write_session_key(file)
     if json:
         print_json({"file": str(file), "public": pair.public})

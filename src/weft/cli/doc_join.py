@@ -19,14 +19,14 @@ from weft.cli.kit.options import Flag
 from weft.client.doc.errors import BadFile, DocError
 
 PORT_FROM: Final = 29_500
-"""Where the ten ports of its node are looked for: nodes usually begin at 27500, catalogs at 28500."""
+"""The first port to try for the node's block of ten: nodes usually begin at 27500, catalogs at 28500."""
 PLACES, BLOCK = 300, 10
-"""So many blocks, of so many ports, are looked at first: all below those that the system gives away."""
+"""How many blocks to try first, and the ports of a block: all are below those that the system gives to clients."""
 JOURNAL_MEGABYTES: Final = 256
 BEGUN_S: Final = 30
 SHIPPED: Final = ("derby", "plain")
 SAME: Final = ("listen", "advertise", "mdns", "operator", "serve", "serve_host", "token")
-"""What the table of a session calls as the options do."""
+"""Options that have the same name in the table of a session."""
 LOOPBACK: Final = ("127.0.0.1", "localhost", "::1")
 Open = Annotated[bool, Parameter(name="--open", negative="", show_default=False)]
 
@@ -34,24 +34,24 @@ Open = Annotated[bool, Parameter(name="--open", negative="", show_default=False)
 @Parameter(name="*")
 @dataclass(frozen=True, kw_only=True)
 class Options:
-    """What both commands take.
+    """The options of both commands.
 
     Attributes:
         schema: derby, plain, or a TOML file of your own; the same for everybody.
-        peer: host:port of somebody who takes part already; several may be given.
-        listen: host or host:port for others; beyond 127.0.0.1 that needs --key, or --open, since whoever reaches it may enter.
-        advertise: host or host:port that is said to others, where they reach it by another one.
-        mdns: --no-mdns: neither found nor looking by mDNS.
-        operator: who enters here; stands in every entry.
-        serve: a board for browsers on this port.
-        serve_host: where the board listens; beyond 127.0.0.1 it needs --token.
-        token: what a browser must say to see a board from elsewhere, and any to enter.
+        peer: host:port of a node that takes part already; several may be given.
+        listen: host or host:port for other nodes; any host but 127.0.0.1 needs --key, or --open, which lets everybody edit.
+        advertise: host or host:port to announce, if others reach this node at another address.
+        mdns: --no-mdns: neither announce this node by mDNS nor look for others.
+        operator: the name of the person who enters here; part of every entry.
+        serve: port of a board for browsers.
+        serve_host: where the board listens; any host but 127.0.0.1 needs --token.
+        token: what a browser must send to see the board from elsewhere, and always to enter something.
         name: of the node (SESSION-HOSTNAME).
         state: directory of its journal (~/.local/state/weft/weft/NAME).
         node_port: first of ten ports for status and metrics; default: free ones.
-        is_open: yes, the network is trusted.
-        key: the file of weft doc key new; who has it takes part, and nobody else.
-        check: say whether that can be used, and start nothing.
+        is_open: everybody on the network is trusted.
+        key: the file of weft doc key new; only nodes with this file take part.
+        check: only say whether these settings can be used; start nothing.
     """
 
     schema: str = "derby"
@@ -77,9 +77,9 @@ DEFAULT: Final = Options()
 def join(session: str, /, *, options: Options = DEFAULT) -> int:
     """Run a node here that takes part in a session until Ctrl-C: `weft doc join "Hall 5" --operator Ann --serve 8080`.
 
-    On several machines: `weft doc join "Hall 5" --listen 192.168.1.20 --open`. They find each other by mDNS where that
-    is installed, else by --peer; one that is connected to anybody is connected to all. What is entered is kept, here and
-    there, whoever goes away. Another node does the same with a table [doc.session.NAME] in its file.
+    On several machines: `weft doc join "Hall 5" --listen 192.168.1.20 --open`. They find each other by mDNS if that is
+    installed, else by --peer; one peer is enough to find all others. Every node keeps all entries, also when others leave.
+    An existing node does the same with a table [doc.session.NAME] in its file.
 
     Args:
         session: its name, the same for everybody: letters, digits, blanks, `.`, `_`, `-`.
@@ -110,7 +110,7 @@ def open_file(file: Path, /, *, session: str | None = None, options: Options = D
         state = state_directory(settings_of(document, "the command line"))
         words = [str(file), "--session", meant, "--node", str(state), "--if-empty", "--wait", str(BEGUN_S)]
         if not (options.peer or options.mdns):
-            words += ["--settle", "0"]  # nobody will connect
+            words += ["--settle", "0"]  # nobody can connect
         subprocess.Popen(
             [sys.executable, "-m", "weft.cli.main", "doc", "import", *words], stdin=subprocess.DEVNULL
         )  # our own interpreter and words
@@ -118,7 +118,7 @@ def open_file(file: Path, /, *, session: str | None = None, options: Options = D
 
 
 def _look_into(file: Path, schema: str) -> None:
-    """Whether it can be taken in, before anything is started; BadFile."""
+    """Check, before anything is started, that the file can be imported; BadFile."""
     from weft.cli.doc_files import text_of
     from weft.client.doc.importing import entries_of, roster_of
     from weft.client.doc.logfile import read_log
@@ -138,7 +138,7 @@ def _look_into(file: Path, schema: str) -> None:
 
 
 def _usable(session: str, options: Options) -> dict[str, Any]:
-    """The settings of the node; UserError where it could not be one."""
+    """The settings of the node; UserError if they cannot be used."""
     from weft.node.settings import settings_of
 
     if options.key:
@@ -146,7 +146,7 @@ def _usable(session: str, options: Options) -> dict[str, Any]:
 
         session_key(Path(options.key))
     if _host_of(options.listen) not in LOOPBACK and not (options.is_open or options.key):
-        text = f"whoever reaches {options.listen} could enter anything: this node has no keys"
+        text = f"this node has no keys: everybody who reaches {options.listen} could edit the document"
         mend = "--key FILE of weft doc key new; --open, on a network that you trust; or the table [doc] of a node that has joined a closed fabric"
         raise UserError("usage", text, mend)
     document = document_of(session, options)
@@ -164,7 +164,7 @@ def _become(document: dict[str, Any], session: str, options: Options) -> int:
 
 
 def schema_of(word: str) -> str:
-    """What the settings say of a schema: the name of one that ships, or what a file says."""
+    """A schema for the settings: the name of a built-in one, or the text of a file."""
     if word in SHIPPED:
         return word
     try:
@@ -176,7 +176,7 @@ def schema_of(word: str) -> str:
 
 
 def name_of(session: str) -> str:
-    """What the node is called: unique in the hall, and a directory.
+    """The node's name: unique among the machines of a session, and usable as a directory.
 
     >>> name_of("Hall 5").startswith("Hall-5-")
     True
@@ -185,7 +185,7 @@ def name_of(session: str) -> str:
 
 
 def document_of(session: str, options: Options) -> dict[str, Any]:
-    """The file of a node with only what a session needs."""
+    """The settings of a node that only takes part in a session."""
     from weft.shell.blocks import free_blocks
 
     state = {"state": str(options.state.absolute())} if options.state else {}
@@ -208,7 +208,7 @@ def document_of(session: str, options: Options) -> dict[str, Any]:
 
 
 def numeric(peer: str) -> str:
-    """The endpoint of a peer, its host in numbers, as peers tell it to one another; UserError where the name is nobody's."""
+    """The endpoint of a peer with a numeric host, as peers exchange it; UserError if the name cannot be resolved."""
     from weft.base.endpoints import endpoint_of
 
     host, _, port = peer.rpartition(":")
@@ -220,7 +220,7 @@ def numeric(peer: str) -> str:
 
 
 def first_port(name: str, state: Path | None) -> int:
-    """Where a node looks for free ports: not where another one does that is started at the same moment."""
+    """Where a node begins to look for free ports; different for each node, so that two that start together do not collide."""
     place = zlib.crc32(f"{name} {state or Path.home()}".encode())
     return PORT_FROM + place % PLACES * BLOCK
 

@@ -1,4 +1,4 @@
-"""What people and programs read of documents: entries, conflicts and changes as lines."""
+"""Formats entries, conflicts and changes of documents as lines for people and for programs."""
 
 from collections.abc import Sequence
 from typing import Any, Final
@@ -12,7 +12,7 @@ from weft.client.doc.values import Change, Conflict, Operation
 from weft.wire.document.operations import SET, TEXT, parse
 
 HEAD: Final = 8
-"""Digits of a source that people see: enough to tell a hall full of laptops apart, and to be typed."""
+"""Digits of a source that are shown: enough to distinguish the nodes of a session, and short enough to type."""
 BODY_MAX: Final = 120
 UNREADABLE: Final = tuple(f"inert:{why}" for why in ("malformed", "name", "verb", "depth", "size"))
 SIGNS: Final = {"added": "+", "removed": "-", "changed": "~"}
@@ -25,7 +25,7 @@ WORDS: Final = {
     "peer.gone": "{who} at {endpoint} is gone: {why}",
     "peer.evasive": "{who} at {endpoint} is silent",
 }
-"""What people read of events; of any other one its name and facts."""
+"""Texts of events for people; any other event is printed as its name and facts."""
 
 
 def short(source: str) -> str:
@@ -43,7 +43,7 @@ def time_of(seconds: float) -> str:
 
 
 def what(operation: Operation) -> str:
-    """What an operation says besides where: of a `set` what it sets, else its inner XML; shortened."""
+    """The content of an operation: for a `set` what it sets, else its inner XML; shortened."""
     body = operation.body.decode("utf-8", "replace")
     begin, end = body.find(">") + 1, body.rfind("</")
     inner = clean(body[begin:end]) if 0 < begin <= end else ""
@@ -68,12 +68,12 @@ def operation_line(operation: Operation) -> str:
 
 
 def operation_json(operation: Operation) -> dict[str, Any]:
-    """The same for programs; a body that is no UTF-8 with its bad bytes replaced."""
+    """The same for programs; bytes of the body that are no UTF-8 are replaced."""
     return {**asdict(operation), "body": operation.body.decode("utf-8", "replace")}
 
 
 def change_lines(change: Change) -> list[str]:
-    """A change: a line for each entry and event; where nothing was entered, for each place that is different."""
+    """A change as lines: one for each entry and event, or, if nothing was entered, one for each place that differs."""
     lines = ["the node was away: what happened meanwhile is in weft doc log"] if change.is_whole else []
     if change.more:
         lines.append(f"{change.more:,} entries before these")
@@ -108,14 +108,14 @@ def event_line(event: dict[str, Any]) -> str:
 
 
 class _Said(dict[str, str]):
-    """What a node of another version does not say is a hyphen."""
+    """Facts of an event; one that a node of another version does not send is a hyphen."""
 
     def __missing__(self, _: str) -> str:
         return "-"
 
 
 def conflict_row(conflict: Conflict) -> Sequence[str]:
-    """A conflict: id, kind, where, what either wanted."""
+    """The cells of a conflict: id, kind, place, what each of the two wanted."""
     first, second = (
         f"{clean(shown or side[2]) or '-'} ({short(side[0])}:{side[1]})"
         for side, shown in zip((conflict.first, conflict.second), conflict.shown, strict=True)

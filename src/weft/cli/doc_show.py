@@ -36,11 +36,11 @@ def show(
 
     Args:
         words: where, as for weft doc add; left out: everything.
-        at: what was true then, as everything that is known now tells it: 20:15, -5m, ISO 8601, or Unix seconds.
-        as_seen: what this node showed then.
-        until: with that entry and all before it in the document's order: SOURCE:NUMBER as weft doc log shows.
-        eids: --no-eids: without them.
-        c14n: as Canonical XML, byte for byte what the digest is of.
+        at: the document as of this time, by all that is known now: 20:15, -5m, ISO 8601, or Unix seconds.
+        as_seen: the document as this node showed it at this time.
+        until: with this entry and all before it in the document's order: SOURCE:NUMBER as weft doc log shows.
+        eids: --no-eids: without eids.
+        c14n: as Canonical XML, the bytes from which the digest is computed.
         node: a node's name, state directory, first port or endpoint; default: WEFT_DOC, else the only one that runs here.
         session: its name, where the node has several.
         json: xml, digest, check and operations as one object.
@@ -74,19 +74,18 @@ def replay(
     session: Session = "",
     json: Flag = False,
 ) -> int:  # tidy: each is an option of the command line
-    """Fold the log again and print what comes of it: `weft doc replay --at 20:15`, `--log bout.ndjson --until 5f3a9c21:7`.
+    """Build the document from the log and print it: `weft doc replay --at 20:15`, `--log bout.ndjson --until 5f3a9c21:7`.
 
     Args:
         words: where, as for weft doc add; left out: everything.
-        at: what was true then, as everything that is known now tells it: 20:15, -5m, ISO 8601, or Unix seconds.
-        as_seen: what the node that has the log showed then.
-        until: with that entry and all before it in the document's order: SOURCE:NUMBER as weft doc log shows.
-        log: a file of weft doc export, in place of a node.
-        from_lake: a lake's directory, in place of a node; --as-seen is then as if nothing had been received later, by
-            whoever told of it first.
-        schema: with --from-lake: the TOML file, where the session had one of its own.
-        eids: --no-eids: without them.
-        c14n: as Canonical XML, byte for byte what the digest is of.
+        at: the document as of this time, by all that is known now: 20:15, -5m, ISO 8601, or Unix seconds.
+        as_seen: the document as the node with this log showed it at this time.
+        until: with this entry and all before it in the document's order: SOURCE:NUMBER as weft doc log shows.
+        log: a file of weft doc export, instead of a node.
+        from_lake: a lake's directory, instead of a node; --as-seen then counts the entries that any node had received.
+        schema: with --from-lake: the TOML file, if the session has a schema of its own.
+        eids: --no-eids: without eids.
+        c14n: as Canonical XML, the bytes from which the digest is computed.
         node: a node's name, state directory, first port or endpoint; default: WEFT_DOC, else the only one that runs here.
         session: its name, where the node has several.
         json: xml, digest, check and operations as one object.
@@ -141,7 +140,9 @@ def _show(
     engine = replay(log.header.load(), log.entries, moment_of(*moment, log.entries))
     root = engine.find(reference_of(where)) if where else engine.root
     if root is None:
-        raise NotFound(f"there was no element at {' '.join(where)}", mend="weft doc replay without it: what there was")
+        raise NotFound(
+            f"there was no element at {' '.join(where)}", mend="weft doc replay without a place: the whole document"
+        )
     xml = canonical(root, eids=eids).decode()
     for fault in log.faults:
         complain(fault, DONE)

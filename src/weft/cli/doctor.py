@@ -1,4 +1,4 @@
-"""`weft doctor`: whether this machine can run a node and the jobs of a lake, and what mends it if not (OBS-008, PIP-084)."""
+"""`weft doctor`: whether this machine can run a node and the jobs of a lake, and what to do if not (OBS-008, PIP-084)."""
 
 import os
 import sys
@@ -20,9 +20,9 @@ if TYPE_CHECKING:
 
 Where = Annotated[Path | None, Parameter(name="--lake")]
 PORT: Final = 27_500
-"""Where a node of this machine is asked for its fleet, if no other is named."""
+"""The port at which to ask a node of this machine for its fleet, if none is given."""
 EXTRA: Final = "only where tables are made: "
-ABSENT_MAX: Final = 3  # rows of what is missing that are named
+ABSENT_MAX: Final = 3  # missing accounts that are listed by name
 
 
 def doctor(
@@ -38,13 +38,14 @@ def doctor(
     fix: Flag = False,
     json: Flag = False,
 ) -> int:  # tidy: each is an option of the command line
-    """Look at this machine, a node's file, state, journal and ports, its fleet, and at a lake; say what is wrong and what mends it.
+    """Check this machine, a node's file, state, journal and ports, its fleet, and a lake; say what is wrong and what to do.
 
     `weft doctor`, `weft doctor sensor.toml`, `weft doctor --name s1 --port 27510`, `weft doctor --lake ./lake --no-spark`
 
-    No node has to run; of one that does, its health is asked. Without a file or a name, every node is looked at that has its
-    state here. If a node answers at the port, its fleet is asked: who is silent, behind, of another version. With a lake Spark is started, has to find Weft's source by itself, writes 1,000 rows and commits them. Each
-    finding is `ok`, `warn` or `fail`, and says what to try. Exit status 0 if nothing fails, else 1.
+    No node has to run; a running one is asked for its health. Without a file or a name, all nodes with a state directory
+    here are checked. If a node answers at the port, its fleet is checked, too: who is silent, behind, or of another
+    version. With a lake, Spark is started, must find Weft's data source, and writes and commits 1,000 rows. Each finding is
+    `ok`, `warn` or `fail`, and says what to try. Exit status 0 if nothing fails, else 1.
 
     Args:
         file: a node's TOML file, as weft up takes it.
@@ -52,9 +53,9 @@ def doctor(
         state: its state directory; default: where weft up would put it.
         port: first of its ten ports.
         fleet: name of its fleet.
-        lake: the lake's directory; default: $WEFT_LAKE, else none is looked at.
-        no_spark: only what takes no time.
-        fix: mend what loses nothing: modes of the state directory and of the keys, and what a node that died left lying.
+        lake: the lake's directory; default: $WEFT_LAKE, else no lake is checked.
+        no_spark: skip the check of Spark, which takes long.
+        fix: repair what can be repaired without loss: modes of the state directory and keys, and files of a dead node.
         json: a JSON object per finding: what, state, text, mend.
     """
     from weft.pipeline.doctor import BROKEN
@@ -108,7 +109,7 @@ def _findings(
 
 
 def _patients(file: Path | None, flags: dict[str, Any], fleet: str | None) -> Iterator["Patient"]:
-    """The node that is named, else all nodes whose state is where `weft up` puts it; a UserError is the one that `weft up` would raise."""
+    """The named node, else all nodes whose state is where `weft up` puts it; UserError as `weft up` would raise it."""
     from weft.cli import up
     from weft.cli.doctor_node import Patient
     from weft.node.settings import read_document, settings_of
@@ -129,7 +130,7 @@ def _patients(file: Path | None, flags: dict[str, Any], fleet: str | None) -> It
 
 
 def states_here(fleet: str | None) -> Iterator["Patient"]:
-    """All nodes whose state is where `weft up` puts it; nothing else is known of them."""
+    """All nodes whose state is where `weft up` puts it; only their state is known, not their settings."""
     from weft.cli.doctor_node import STATES_MAX, Patient
     from weft.node.settings import settings_of
 

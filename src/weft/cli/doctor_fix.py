@@ -1,7 +1,8 @@
-"""What `weft doctor` may mend itself, with `--fix`: modes of what is private, and files that a dead node left behind (OPS-006).
+"""What `weft doctor --fix` repairs: modes of private files, and files that a dead node left behind (OPS-006).
 
-Nothing here touches a journal, a lake or a setting: what could lose a record has a command of its own, which the finding names.
-A lock of a node or of a lake is the kernel's, and never outlives its holder; what is stale are notes of where something listened.
+Nothing here touches a journal, a lake or a setting: a repair that could lose a record has a command of its own, which the
+finding names. Locks need no repair, because the kernel releases them when their holder ends. Stale are only the files that
+say where a node listened.
 """
 
 import stat
@@ -16,14 +17,14 @@ from weft.shell.keys import FOLDER, OTHERS, PUBLIC
 PRIVATE_FOLDER: Final = 0o700
 PRIVATE_FILE: Final = 0o600
 NOTES: Final = ("*.endpoint", "*.sock", "*.new")
-"""What a running node keeps in its state directory to be found by programs of its machine."""
+"""Files in the state directory by which programs of this machine find a running node."""
 PARTIAL: Final = "*.tmp"
-"""A file that was being written when its writer died; what it was to replace is whole."""
+"""A temporary file whose writer died; the file that it was to replace is whole."""
 TRIALS: Final = ".doctor-*"
 
 
 def keys(patient: Patient) -> Finding | None:
-    """Whether nobody but the owner may read the keys: a node does not start if others may."""
+    """Whether only the owner may read the keys: a node does not start if others may."""
     folder = patient.state / FOLDER
     if not folder.is_dir():
         return None

@@ -1,4 +1,4 @@
-"""What `weft doctor` asks of the fleet, if a node of it answers here: who is missing, who is behind, who runs another Weft (OPS-006)."""
+"""The checks of the fleet by `weft doctor`: who is missing, who is behind, who runs another version (OPS-006)."""
 
 import time
 from collections.abc import Iterator
@@ -10,7 +10,7 @@ from weft.cli.asking import status_of
 from weft.cli.status import NO_ANSWER, Ask, Picture, picture_of
 from weft.pipeline.doctor import BROKEN, FINE, WARNING, Finding
 
-NAMED_MAX: Final = 5  # nodes that are named of those that are in trouble
+NAMED_MAX: Final = 5  # nodes in trouble that a finding lists by name
 
 
 def findings(port: int, ask: Ask = status_of) -> Iterator[Finding]:
@@ -32,7 +32,11 @@ def judged(picture: Picture) -> Iterator[Finding]:
     waiting = [str(guest.get("name") or guest["endpoint"]) for guest in picture.unassigned]
     others = sorted({f"{told['name']} {told['version']}" for told in picture.nodes if _is_other(told)})
     yield _of(
-        "fleet: silent", silent, "do not answer", "weft doctor on that machine; what they measure waits there", BROKEN
+        "fleet: silent",
+        silent,
+        "do not answer",
+        "weft doctor on that machine; its measurements wait on its disk",
+        BROKEN,
     )
     yield _of("fleet: failed", failed, "say that they have failed", "weft status shows why, and what to do", BROKEN)
     yield _of(

@@ -1,7 +1,7 @@
-"""What `weft doctor` looks at of a node: its file, its state, its journal, its ports. Needs no running node (OBS-008).
+"""The checks of one node by `weft doctor`: its file, state, journal and ports. The node need not run (OBS-008).
 
-Each check says in one sentence what it found, and what to do where something is wrong. It writes one small file into the
-state directory, and takes it away again.
+Each check says in one sentence what it found, and what to do if something is wrong. One check writes a small file into the
+state directory and removes it.
 """
 
 import contextlib
@@ -24,15 +24,15 @@ from weft.cli.asking import status_of
 from weft.node.settings import MIB, NodeSettings
 from weft.pipeline.doctor import BROKEN, FINE, OLDEST_S, WARNING, Finding
 
-STATES_MAX: Final = 16  # nodes of this machine that are looked at if none is named
-USED: Final = (0, 1, 2, 3, 4, 6, 7)  # those of a block that every node binds
+STATES_MAX: Final = 16  # nodes of this machine that are checked if none is named
+USED: Final = (0, 1, 2, 3, 4, 6, 7)  # the ports of a block that every node binds
 FREE_WARN: Final = 1 << 30
 FREE_MIN: Final = 64 * MIB  # less counts as full (JRN-031)
 INODES_MIN: Final = 1_000  # a journal needs a dozen; a device without any takes no segment
 AHEAD_S: Final = 60.0
 PYTHON_MIN: Final = (3, 11)
 NAME: Final = re.compile(r"[A-Za-z0-9._-]+")
-"""Of a package, at the beginning of a requirement."""
+"""The name of a package, at the beginning of a requirement."""
 LISTENS: Final = "0A"
 """State of a listening socket in /proc/net/tcp."""
 
@@ -56,7 +56,7 @@ class Patient(NamedTuple):
 
 Look = Callable[[Patient], Finding | None]
 Mend = Callable[[Patient, str, Finding], Finding]
-"""Of what a look found, by its name: what is found after it was mended, or the same."""
+"""Repairs what a check found, given the check's name; returns the new finding, or the same if nothing was repaired."""
 
 
 def findings(patient: Patient, looks: Mapping[str, Look], treat: Mend | None = None) -> Iterator[Finding]:
@@ -111,7 +111,12 @@ def time_of_day(now: Callable[[], float] = time.time) -> Finding:
     """Whether the clock can be right at all."""
     told = time.strftime("%Y-%m-%d %H:%M:%S UTC", time.gmtime(now()))
     if now() < OLDEST_S:
-        return Finding("clock", BROKEN, f"it says {told}, before this program was written", "timedatectl set-ntp true")
+        return Finding(
+            "clock",
+            BROKEN,
+            f"it says {told}, which is before this version of Weft was made",
+            "timedatectl set-ntp true",
+        )
     return Finding("clock", FINE, told)
 
 
@@ -119,7 +124,7 @@ def time_of_day(now: Callable[[], float] = time.time) -> Finding:
 
 
 def address(patient: Patient) -> Finding:
-    """Where it listens: without keys, whoever reaches it can pose as any node."""
+    """Where the node listens: if it has no keys, everybody who reaches it can pose as any node."""
     host, port = patient.settings.node.host, patient.settings.node.port
     if is_loopback(host):
         return Finding("address", FINE, f"{host}, ports {port} to {port + 9}: only programs of this machine reach it")
@@ -179,7 +184,7 @@ def _mount_of(path: Path) -> Path:
 
 
 def identity(patient: Patient) -> Finding | None:
-    """Whose state it is."""
+    """Whether the state directory belongs to this node."""
     from weft.shell.identity import identity_in
 
     known = identity_in(patient.state)
@@ -213,7 +218,7 @@ def lock(patient: Patient) -> Finding | None:
 
 
 def journal(patient: Patient) -> Finding | None:
-    """Every byte of the journal is read and judged."""
+    """Whether the journal is whole: every byte is read."""
     from weft.shell.files import Files
     from weft.shell.identity import identity_in
     from weft.shell.journal.verify import faults, verify
@@ -274,7 +279,7 @@ def ports(patient: Patient) -> Finding:
 
 
 def holder_of(port: int) -> str:
-    """Who listens at a TCP port of this machine, as far as the kernel tells; empty: nobody."""
+    """The process that listens at a TCP port of this machine, if the kernel shows it; empty: none."""
     for parts in map(str.split, _sockets()):
         if parts[3] == LISTENS and int(parts[1].rpartition(":")[2], 16) == port:
             return _process_of(parts[9])
@@ -298,7 +303,7 @@ def _process_of(inode: str) -> str:
 
 
 def running(patient: Patient) -> dict[str, Any] | None:
-    """What the node says that answers at its port, if one does."""
+    """The status of the running node; None if no node answers at its port."""
     host = patient.settings.node.host
     try:
         return status_of(patient.settings.node.port, host if is_loopback(host) else "127.0.0.1")
@@ -320,7 +325,7 @@ def parent(patient: Patient) -> Finding | None:
     silent = [text for text in places if not _answers(text)]
     if silent:
         mend = f"see whether weft runs there; nc -vz {host_of(silent[0])} {port_of(silent[0]) + 6}"
-        return Finding("parent", WARNING, f"nobody answers at {', '.join(silent)}; what is made waits on disk", mend)
+        return Finding("parent", WARNING, f"nobody answers at {', '.join(silent)}; records wait on disk", mend)
     if places:
         return Finding("parent", FINE, f"{', '.join(places)} answers")
     return Finding("parent", FINE, f"{table.parent} is found by its beacon") if table.parent else None
@@ -335,12 +340,12 @@ def _answers(text: str) -> bool:
 
 
 def health(patient: Patient) -> Finding | None:
-    """What the running node says of itself; nothing if none runs."""
+    """The health that the running node reports; None if it does not run."""
     status = running(patient)
     if status is None:
         return None
     if status["name"] != patient.name:
-        return None  # `ports` says so
+        return None  # the check `ports` reports it
     bad = [check for check in status["health"]["checks"] if check["state"] != "ok"]
     if not bad:
         return Finding("health", FINE, f"it runs since {status['uptime_s']:,} s, and all its checks are ok")

@@ -29,9 +29,9 @@ PATIENT: DrainSettings = DrainSettings(age_s=60, idle_s=60)
 def drain(journal: Path, /, *, lake: Path, json: Annotated[bool, Parameter(negative="")] = False) -> None:
     """Bring the records of a stopped node's journal into a lake: what it could not send before it died.
 
-    `weft drain /mnt/old-disk/weft/s7/journal --lake ./lake`. Repeating it adds only what is new; what had arrived by
-    the network too is a duplicate, which silver tables remove. The journal itself is not changed. What `[lake] secrets` of
-    the node hides is hidden as it would have been, if its state directory is there.
+    `weft drain /mnt/old-disk/weft/s7/journal --lake ./lake`. Repeating it adds only new records. Records that had also
+    arrived by the network are duplicates, which silver tables remove. The journal is not changed. Values that the node's
+    `[lake] secrets` hides are hidden, if its state directory is there.
 
     Args:
         journal: the `journal` directory of a node's state.
@@ -58,7 +58,7 @@ def drain(journal: Path, /, *, lake: Path, json: Annotated[bool, Parameter(negat
 
 
 def node_of(journal: Path) -> bytes:
-    """Whose journal it is; UserError `no-journal` if no file says so."""
+    """The node that owns the journal; UserError `no-journal` if no file names it."""
     for path in sorted(journal.glob("*.seg")):
         with path.open("rb") as file:
             return decode_header(file.read(HEADER_BYTES)).node

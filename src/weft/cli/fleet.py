@@ -46,7 +46,7 @@ class Fleet:
         self._start(member)
 
     def watch(self) -> None:
-        """Note who has died, and start it again a second later."""
+        """Note which processes have died, and start them again a second later."""
         for member in self.members:
             if not member.wanted or member.is_running:
                 continue
@@ -58,7 +58,7 @@ class Fleet:
                 self._start(member)
 
     def stop(self, names: Sequence[str], patience_s: float = STOP_S) -> None:
-        """Tell processes to end, in the given order, each group member waited for."""
+        """Tell these processes to end, all at once; those that still run after the time are killed."""
         chosen = [member for name in names for member in self.members if member.name == name]
         for member in chosen:
             member.wanted = False
@@ -87,7 +87,7 @@ class Fleet:
             member.process = self._run(member.arguments, out, errors)
 
     def _run(self, arguments: Sequence[str], out: IO[bytes], errors: IO[bytes]) -> subprocess.Popen[bytes]:
-        return subprocess.Popen(  # our own interpreter and our own words
+        return subprocess.Popen(  # only our own interpreter and arguments
             [sys.executable, *arguments],
             stdin=subprocess.DEVNULL,
             stdout=out,

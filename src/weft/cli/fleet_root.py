@@ -1,4 +1,4 @@
-"""`weft fleet`: what a person does to a fleet whose root is a wrong one (FLD-011)."""
+"""`weft fleet`: repairs a fleet that follows a wrong root (FLD-011)."""
 
 import json as to_json
 from typing import Annotated, Final
@@ -20,11 +20,11 @@ NOW: Final = {
 
 @app.command(name="reset-root")
 def reset_root(*, port: AskedPort = PORT, json: Annotated[bool, Parameter(negative="")] = False) -> int:
-    """Let a node forget which root it follows, and what it has promised: `weft fleet reset-root --port 27510`.
+    """Let a node forget which root it follows, and the votes it has given: `weft fleet reset-root --port 27510`.
 
-    For a fleet that waits for a root that does not exist. Give it at every node, first at the one that is the root by
-    its file: what one node alone promises anew could make a second root. What the nodes have measured stays in their
-    journals, and goes up when there is a root again.
+    For a fleet that waits for a root that does not exist. Run it for every node, first for the one that is the root by its
+    file: if only some nodes forget their votes, these could elect a second root. Records stay in the nodes' journals, and
+    go up when there is a root again.
 
     Args:
         port: the node's name, its state directory, or the first of its ten ports.

@@ -1,4 +1,4 @@
-"""A dashboard of Grafana, made from the catalogue of what can be measured: `weft metrics --grafana` (MET-006)."""
+"""A dashboard of Grafana, made from the list of metrics: `weft metrics --grafana` (MET-006)."""
 
 from typing import Any, Final
 
@@ -13,14 +13,14 @@ UNITS: Final = {
     "_seconds": "s",
     "_celsius": "celsius",
 }
-"""How the name of a metric ends, and how Grafana calls that unit; every other is a plain number."""
+"""Grafana's name of a unit, by the end of a metric's name; any other metric is a plain number."""
 WIDTH: Final = 12  # of 24: two panels beside each other
 HEIGHT: Final = 8
 SCHEMA: Final = 39  # of Grafana 10
 
 
 def dashboard() -> dict[str, Any]:
-    """All details, a panel each, of the machines that are chosen; of a Prometheus that scrapes `/metrics/fleet`."""
+    """A panel for each metric, for chosen machines; its data come from a Prometheus that scrapes `/metrics/fleet`."""
     panels = [_panel(number, name, DETAILS[name]) for number, name in enumerate(sorted(DETAILS))]
     return {
         "title": "Weft: the fleet",
@@ -64,7 +64,7 @@ def _source() -> dict[str, Any]:
 
 
 def _nodes() -> dict[str, Any]:
-    """Which machines: those that have told anything."""
+    """The choice of machines: those with any metric."""
     query = 'label_values({__name__=~"weft_.+", node!=""}, node)'
     return {
         "name": "node",

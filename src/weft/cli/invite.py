@@ -41,16 +41,16 @@ def invite(  # tidy: each is an option of the command line
 ) -> int:
     """Print the line with which another machine joins: `weft invite`, and there `weft join TOKEN`.
 
-    The first time, say at which address of this machine others reach it: `weft invite --listen 192.168.1.10`. The root
-    then gets keys and starts again at that address, in a second; from then on it speaks with nobody whose key it does
-    not know. Give the line to nobody but the machine that joins: whoever has it comes in, until it is used or its time is over.
+    The first time, give the address of this machine at which others reach it: `weft invite --listen 192.168.1.10`. The
+    root then gets keys and restarts at that address within a second. From then on it accepts only nodes whose keys it
+    knows. Keep the line secret: whoever has it can join, until it is used or expires.
 
     Args:
         role: sensor; collector, which may have others below it and become the root; operator, service, reader, bridge.
-        uses: how many machines may join by it.
-        lasts: how long, e.g. 15m, 2h, 7d.
+        uses: how many machines may join with it.
+        lasts: how long it is valid, e.g. 15m, 2h, 7d.
         names: a pattern of the names that may join, e.g. 'pi*'.
-        listen: the address of this machine at which others reach the root; needed once.
+        listen: the address of this machine at which others reach the root; only needed the first time.
         port: the root's name, its state directory, or the first of its ten ports.
         json: the invitation as JSON; the token is one of its fields.
     """
@@ -59,7 +59,7 @@ def invite(  # tidy: each is an option of the command line
         raise UserError("usage", f"--for {lasts!r} is no span of time", "15m, 2h or 7d")
     if listen is not None:
         _listen_at(port, listen)
-    status_of(port)  # a root that does not run at all is not waited for
+    status_of(port)  # fails at once if the root does not run
     _wait(port, _leads)
     told = order(port, "invite", role=role, uses=uses, for_s=span / SECOND, names=names)
     if json:
@@ -85,7 +85,7 @@ def _listen_at(port: int, host: str) -> None:
 
 
 def _wait(port: int, holds: Callable[[dict[str, Any]], bool]) -> None:
-    """Wait until the node reports it; a root that has just started leads after two heartbeats."""
+    """Wait until the node's status passes `holds`; a root that has just started leads after two heartbeats."""
     ends_at = time.monotonic() + START_S
     while (status := try_status(port)) is None or not holds(status):
         if time.monotonic() > ends_at:
@@ -94,20 +94,20 @@ def _wait(port: int, holds: Callable[[dict[str, Any]], bool]) -> None:
 
 
 def _leads(status: dict[str, Any]) -> bool:
-    """Whether it leads, or is not a root at all, which the order will then report."""
+    """Whether the node leads, or is no root at all: then the order is refused and says so."""
     configuration = status.get("cores", {}).get("configuration", {})
     return status.get("level") != "root" or configuration.get("state") == "ROOT"
 
 
 @app.command(name="ls")
 def show(*, port: AskedPort = PORT, json: Flag = False) -> int:
-    """Show the invitations of the root: which are open, who has joined by them.
+    """Show the invitations of the root: which are open, and who has joined with them.
 
     Args:
         port: the root's name, its state directory, or the first of its ten ports.
         json: as JSON.
     """
-    from weft.cli.kit.console import console, plain_table  # rich is a sixth of what the other commands here cost
+    from weft.cli.kit.console import console, plain_table  # loads rich
 
     told = order(port, "invitations")["invitations"]
     if json:
@@ -133,5 +133,5 @@ def revoke(ident: str, /, *, port: AskedPort = PORT, json: Flag = False) -> int:
         json: {"ident"}.
     """
     order(port, "withdraw", ident=ident)
-    print(to_json.dumps({"ident": ident}) if json else f"nobody joins by {clean(ident)} any more")
+    print(to_json.dumps({"ident": ident}) if json else f"nobody can join with {clean(ident)} any more")
     return 0

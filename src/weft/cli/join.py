@@ -1,4 +1,4 @@
-"""`weft join` and `weft init`: a machine of a fabric that has keys (SEC-020 to SEC-057)."""
+"""`weft join` and `weft init`: make this machine part of a fabric with keys (SEC-020 to SEC-057)."""
 
 import json as to_json
 import os
@@ -45,20 +45,20 @@ def join(  # tidy: each is an option of the command line
 ) -> int:
     """Bring this machine into a fabric: makes its keys, joins, writes its file and runs the node until Ctrl-C.
 
-    The line comes from `weft invite` at the root; nothing else has to be copied. Later the node is started by
-    `weft up STATE/node.toml`. A machine that has joined may join again, by another line, when its keys were revoked or
-    the root has others.
+    The line comes from `weft invite` at the root; nothing else has to be copied. Later, start the node with
+    `weft up STATE/node.toml`. A machine may join again with a new line when its keys were revoked, or the root has new
+    keys.
 
     Args:
         token: the line, beginning with weft1.
         file: a TOML file with more tables for the node's file: [store], [catalog], [doc.session.NAME] …
         name: unique in the fabric; default: the name of this machine.
-        listen: the address of this machine at which others reach it; default: the one by which it reaches the root.
+        listen: the address of this machine at which others reach it; default: the one from which it reaches the root.
         port: first of its ten ports; default: 27500, or the next block that is free.
         state: directory of keys, journal and identity (~/.local/state/weft/joined/NAME).
-        stay: join, and start nothing.
-        service: let systemd run the node, now and after each start of the machine: as weft service install does, for root as a
-            service of the system with its state in /var/lib/weft, for others as one of the user.
+        stay: only join; start nothing.
+        service: let systemd run the node, now and after each boot, as weft service install does: for root a service of the
+            system with its state in /var/lib/weft, for others a service of the user.
     """
     read = token_of(token)
     called = name if name is not None else own_name()
@@ -68,7 +68,7 @@ def join(  # tidy: each is an option of the command line
     host = listen if listen is not None else _address_towards(read)
     welcome = _enrol(read, called, place, host)
     if read.role not in NODES:
-        print(f"joined {welcome.fabric} as {read.role} {called}; programs speak with these keys by WEFT_KEYS={place}")
+        print(f"joined {welcome.fabric} as {read.role} {called}; programs use these keys with WEFT_KEYS={place}")
         return 0
     first = port if port is not None else free_blocks(1, PORT, host)[0]
     _overlay(document, "fleet", {"name": welcome.fabric})
@@ -94,7 +94,7 @@ def join(  # tidy: each is an option of the command line
 
 
 def _service_places(token: Token, *, has_more: bool) -> service_commands.Places:
-    """Where systemd finds the service of whoever types this; asked before the token is used. UserError."""
+    """Where this user's services are; checked before the token is used. UserError if no service can be installed."""
     if has_more:
         text = "--service starts the node, with its state where services have it"
         raise UserError("usage", text, "without --stay and --state; or weft service install FILE later")
@@ -106,8 +106,9 @@ def _service_places(token: Token, *, has_more: bool) -> service_commands.Places:
 def init(*, name: str | None = None, state: Path | None = None, fleet: str = "weft", json: Flag = False) -> int:
     """Make the keys and the identity of a node, and start nothing: `weft init --name root`.
 
-    For a root that listens beyond this machine from its first start on: then `weft up`, with the address in its file. Of a
-    fabric that runs already, `weft invite --listen ADDRESS` does the same, and `weft join` makes the keys of everybody else.
+    For a root that other machines shall reach from its first start: run this, then `weft up` with the address in its
+    file. If the root runs already, `weft invite --listen ADDRESS` does the same. All other machines get their keys from
+    `weft join`.
 
     Args:
         name: of the node; default: the name of this machine.
@@ -139,8 +140,8 @@ def token_of(text: str) -> Token:
     except PeerError as error:
         raise UserError(error.code, f"this is no token of weft invite ({error})", MENDS[error.code]) from None
     if read.is_expired(time.time_ns()):
-        text = "the time of this token is over, by the clock of this machine"
-        raise UserError("expired", text, "weft invite at the root prints another one; look at the clock, too")
+        text = "this token has expired, by the clock of this machine"
+        raise UserError("expired", text, "weft invite at the root prints another one; check the clock, too")
     return read
 
 
@@ -169,7 +170,7 @@ def _document_of(file: Path | None) -> dict[str, Any]:
 def _enrol(token: Token, name: str, state: Path, host: str) -> Any:
     """Write keys and identity to disk, then join.
 
-    After a crash in between, the machine asks again with the same key and is accepted again.
+    If the machine crashes in between, it joins again with the same key and is accepted.
     """
     from weft.shell.identity import begin_start
     from weft.shell.joining import knock
@@ -197,7 +198,7 @@ def _overlay(document: dict[str, Any], table: str, said: dict[str, Any]) -> None
 
 
 def _place(document: dict[str, Any], host: str, parents: tuple[str, ...]) -> None:
-    """Documents are edited with other machines, the store is shared with the root; the catalog is for programs here."""
+    """Complete the tables: documents listen for other machines, the store's peers are the parents, the catalog is local."""
     from weft.shell.keymaking import moved
 
     sessions = document.get("doc", {}).get("session", {})
@@ -210,7 +211,7 @@ def _place(document: dict[str, Any], host: str, parents: tuple[str, ...]) -> Non
 
 
 def _write_file(state: Path, document: dict[str, Any]) -> Path:
-    """The node's file, in its state directory; nobody else reads it, since a table may hold a token."""
+    """Write the node's file into its state directory; only the owner may read it, because a table may hold a token."""
     from weft.node.fleettext import block
     from weft.node.settings import settings_of
     from weft.shell.files import Files, put_whole

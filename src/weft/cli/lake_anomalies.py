@@ -48,7 +48,7 @@ def anomalies(
     if judge:
         _judge(home, begin, heap_mb)
     with without("pandas"):
-        import pyarrow.dataset  # noqa: F401  # where it looks for pandas, once
+        import pyarrow.dataset  # noqa: F401  # imported early, because its import looks for pandas
     from weft.cli.tables import print_json
     from weft.pipeline.sql import Lake
 

@@ -38,7 +38,7 @@ def missing(
     from weft.lake.arrow import without
 
     with without("pandas"):
-        import pyarrow.dataset  # noqa: F401  # where it looks for pandas, once
+        import pyarrow.dataset  # noqa: F401  # imported early, because its import looks for pandas
     from weft.pipeline.absent import accounts
 
     found = accounts(home_of(lake), node=node, stream=stream)

@@ -131,4 +131,4 @@ def _quick() -> None:
     from weft.lake.arrow import without
 
     with without("pandas"):
-        import pyarrow.dataset  # noqa: F401  # where it looks for pandas, once
+        import pyarrow.dataset  # noqa: F401  # imported early, because its import looks for pandas

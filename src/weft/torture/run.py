@@ -359,7 +359,7 @@ class Run:
         from weft.lake.layout import Layout
         from weft.pipeline.progress import waiting
 
-        self.say("letting the tables take up what is left")
+        self.say("waiting until the tables have the rest")
         late = self._until(
             lambda: f"{left} segments" if (left := waiting(Layout(self.world.lake))) else "", limits.DRAIN_S
         )

@@ -142,7 +142,7 @@ class Player:
         self.act = act
         self._out, self._log = (place / f"{number}-{act.program}.{end}" for end in ("out", "log"))
         with self._out.open("wb") as out, self._log.open("wb") as log:
-            self.process = subprocess.Popen(  # our own interpreter and our own words
+            self.process = subprocess.Popen(  # only our own interpreter and arguments
                 [sys.executable, "-m", "weft.cli.main", "demo", *arguments, "--json"],
                 stdin=subprocess.PIPE,
                 stdout=out,

@@ -12,7 +12,7 @@ Step = Callable[[float, str], None]
 
 @contextmanager
 def progress(total: float | None, what: str) -> Iterator[Step]:
-    """On the standard error, where it is a terminal; nothing else is written."""
+    """A bar on standard error while the block runs; nothing is printed if standard error is no terminal."""
     if not sys.stderr.isatty():
         yield _silent
         return

@@ -1,4 +1,4 @@
-"""How every command ends: a user's mistake is a sentence and its mend, and closed output never ends in a traceback."""
+"""How every command ends: a user's mistake is printed as a sentence with a mend, and closed output is no error."""
 
 import errno
 import os
@@ -38,7 +38,7 @@ def ended(command: Callable[[], Any]) -> int:
         sys.stdout = open(os.devnull, "w", encoding="utf-8")  # noqa: PTH123, SIM115  # stays open as long as the process
     try:
         return _flushed(command)
-    except BrokenPipeError:  # the reader has seen enough
+    except BrokenPipeError:  # as in `weft … | head`
         _hush()
         return DONE
     except OSError as error:
@@ -58,17 +58,17 @@ def ended(command: Callable[[], Any]) -> int:
 def _of_system(error: OSError) -> int:
     """An error of the machine, with the name of the file it was about."""
     if error.errno in FULL:
-        return complain(f"not all could be written: {error.strerror}\n  try: a disk with more room", DISK)
+        return complain(f"the output is incomplete: {error.strerror}\n  try: a disk with more room", DISK)
     if error.errno == errno.EIO:
         where = "" if error.filename is None else f"{error.filename}: "
         return complain(
-            f"{where}{error.strerror}\n  try: another disk; the log of the kernel (dmesg) names this one", DISK
+            f"{where}{error.strerror}\n  try: another disk; the kernel's log (dmesg) names the broken one", DISK
         )
     if isinstance(error, ConnectionError | TimeoutError):
         return complain(f"{error.strerror or error}\n  try: weft status shows who answers", UNREACHABLE)
     if error.filename is None:
         return _of_ours(error)
-    mend = "a path that is there, and that you may read and write"
+    mend = "a path that exists, and that you may read and write"
     return complain(f"{error.filename}: {error.strerror}\n  try: {mend}", USAGE)
 
 
@@ -87,8 +87,8 @@ def _of_ours(fault: Exception) -> int:
         with os.fdopen(handle, "w", encoding="utf-8") as file:
             file.writelines(traceback.format_exception(fault))
     except OSError:
-        return complain(f"{told}\n  try: the same with {TRACEBACK}=1 shows where, for a report", FAULT)
-    return complain(f"{told}\n  try: tell whoever mends Weft what stands in {path}", FAULT)
+        return complain(f"{told}\n  try: the same command with {TRACEBACK}=1 prints the details for a report", FAULT)
+    return complain(f"{told}\n  try: report it to the developers of Weft, with the file {path}", FAULT)
 
 
 def _flushed(command: Callable[[], Any]) -> int:
