@@ -56,5 +56,5 @@ def test_every_option_of_a_command_is_explained(room: str) -> None:
 def test_a_command_of_the_lake_says_all_of_its_words_too() -> None:
     text = said("lake", "run", "--help")
     assert "another one is refused with exit status 75" in text
-    assert "a port on loopback where Prometheus finds what the driver counts" in text
+    assert "a port on loopback at which Prometheus can scrape the driver's metrics" in text
     assert "Make tables of what was drained" in said("lake", "--help")

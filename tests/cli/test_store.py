@@ -153,7 +153,7 @@ def test_wrong_use_says_what_to_type(typed: Typed, words: tuple[str, ...], code:
 @pytest.mark.proves("ADM-020")
 def test_what_is_not_found_is_status_1_and_says_whether_it_was_deleted(typed: Typed) -> None:
     assert (1, []) == typed("get", "gone.never")
-    assert "none was ever written there\n  try: weft ls gone.never --tree" in typed.complaint
+    assert "none was ever written\n  try: weft ls gone.never --tree" in typed.complaint
     typed("set", "gone.v", "1")
     assert (0, []) == typed("del", "gone.v")
     assert (1, []) == typed("get", "gone.v")

@@ -117,8 +117,8 @@ async def test_a_file_is_compared_with_a_store_and_loaded_as_new_changes(tmp_pat
         assert (0, ["would be new: 1, changed: 1, deleted: 1, left: 1"]) == await weft(
             "store", "load", file, "--dry-run", *at
         )
-        assert (0, ["3 entries changed, 3 were so already"]) == await weft("store", "load", file, *at)
-        assert (0, ["0 entries changed, 6 were so already"]) == await weft("store", "load", file, *at)
+        assert (0, ["3 entries changed, 3 were the same already"]) == await weft("store", "load", file, *at)
+        assert (0, ["0 entries changed, 6 were the same already"]) == await weft("store", "load", file, *at)
         async with store.Client(two) as client:
             kept = await client.entry("home.kitchen.temp")
             assert (21.5, ("b", 12)) == (kept.value, kept.chain and kept.chain.head), "as a change of its own"
@@ -140,7 +140,7 @@ async def test_yaml_of_a_tree_is_printed_and_loaded_and_bad_files_change_nothing
         assert ["home.hall:", "  value: 1", "  chain:"] == lines[:3]
         yaml = tmp_path / "in.yaml"
         yaml.write_text("home.hall: 2\nhome.kitchen.note: none\nnew.one: [1, null]\n")
-        assert (0, ["2 entries changed, 1 were so already"]) == await weft("store", "load", str(yaml), *at)
+        assert (0, ["2 entries changed, 1 were the same already"]) == await weft("store", "load", str(yaml), *at)
         async with store.Client(place) as client:
             assert [2, [1, None]] == [await client.get("home.hall"), await client.get("new.one")]
             before = [entry async for entry in client.tree()]
@@ -212,9 +212,9 @@ async def test_what_ends_by_itself_ends_in_the_store_that_its_file_was_loaded_in
     file.write_bytes(file.read_bytes() + bytes(msgpack.packb(gone)))
     async with living(two, second, "b", "MEMBER", found="r"), store.Client(two) as client:
         at = ("--port", str(second))
-        assert (0, ["1 entries changed, 1 were so already"]) == await weft("store", "load", str(file), *at)
+        assert (0, ["1 entries changed, 1 were the same already"]) == await weft("store", "load", str(file), *at)
         assert (until, None) == ((await client.entry("lent")).until, (await client.entry("gone")).chain)
-        assert (0, ["0 entries changed, 2 were so already"]) == await weft("store", "load", str(file), *at)
+        assert (0, ["0 entries changed, 2 were the same already"]) == await weft("store", "load", str(file), *at)
 
 
 @pytest.mark.proves("STO-017")

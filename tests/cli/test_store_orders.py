@@ -127,7 +127,7 @@ def test_conflicts_are_listed_with_both_values_and_a_loser_written_again(
     heard = ordered({"answer": "RestoreLoser", "node": "a", "tick": 8, "path": "p.q"})
     assert 0 == store.conflicts(restore=4)
     assert [("store-restore", {"number": 4})] == heard
-    assert "p.q is again what it was in the change that had lost\n" == capsys.readouterr().out
+    assert "p.q has the value again that had lost\n" == capsys.readouterr().out
     ordered({"answer": "Show", "conflicts": []})
     assert 0 == store.conflicts()
     assert "no conflicts\n" == capsys.readouterr().out
@@ -140,8 +140,8 @@ def test_a_node_is_dropped_and_a_tick_accepted(ordered: Any, capsys: pytest.Capt
     asked = [("store-drop-node", {"node": "attic"}), ("store-show", {"what": "state"}), ("store-accept-tick", {})]
     assert asked == heard
     assert [
-        "attic is dropped behind its change 12",
-        "attic goes on behind its change 12",
+        "attic is dropped after its change 12",
+        "attic goes on after its change 12",
     ] == capsys.readouterr().out.splitlines()
 
 

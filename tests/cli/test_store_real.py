@@ -81,7 +81,7 @@ async def test_before_its_store_is_founded_a_node_says_so_and_the_mend_founds_it
     ):
         assert 3 == told[0], told  # it is about to start
     mend = f"weft store found --port {port}"
-    state = f"weft store state --port {port}: what it waits for"
+    state = f"weft store state --port {port} shows what it waits for"
     assert [f"  try: {mend}, if this is the first node of the store; {state}"] == told[1][1:]
     for words in (("set", "home.temp", "21.5"), ("ls",), ("watch", "home", "--count", "1")):
         assert told == await complained(*words, place=tmp_path), words

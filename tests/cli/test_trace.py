@@ -145,7 +145,7 @@ def test_who_is_unknown_is_said_to_be_and_what_is_no_record_is_refused(
     pair: Pair, capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert trace("nobody:7", port=pair.port) == 1
-    assert "nobody knows of nobody:7 (asked: s1, root)" in capsys.readouterr().err
+    assert "no node has nobody:7 (asked: s1, root)" in capsys.readouterr().err
     for wrong in ("s1", "s1:", "s1:x", "s1:0", ":4"):
         with pytest.raises(UserError):
             trace(wrong, port=pair.port)

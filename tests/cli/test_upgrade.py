@@ -68,7 +68,7 @@ def test_a_fleet_that_does_not_answer_is_not_called_well() -> None:
         raise UserError("unavailable", "no node answers", "weft up")
 
     (found,) = of_fleet(1, nobody)
-    assert ("warn", "no node answers at port 1: whether the fleet is well is not known") == (found.state, found.text)
+    assert ("warn", "no node answers at port 1, so the state of the fleet is unknown") == (found.state, found.text)
 
 
 LAKE = '{{"format":{},"lake":"ab","tables":"delta","created":1,"schemas":{{"samples":{}}}}}'
@@ -96,6 +96,6 @@ def test_a_machine_without_nodes_is_told_so_and_changed_in_nothing(
     monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path))
     assert 1 == check(port=1)
     lines = capsys.readouterr().out.splitlines()
-    assert "warn fleet: no node answers at port 1: whether the fleet is well is not known" == lines[0]
+    assert "warn fleet: no node answers at port 1, so the state of the fleet is unknown" == lines[0]
     assert "mend what is not ok first, then ask again" == lines[-1]
     assert [] == list(tmp_path.iterdir())

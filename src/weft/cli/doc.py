@@ -25,7 +25,7 @@ from weft.client.doc.client import Client
 
 app = App(
     name="doc",
-    help="Edit one document with others, without a server: enter, watch, replay, prove.",
+    help="Edit one document with others, without a server: edit, watch, replay, verify.",
     help_epilogue="Exit status: 0 done, 1 not found or a fault found, 2 wrong usage, 3 no node, 4 refused or without effect. Whatever is typed: docs/doc.md.",
 )
 ROOMS: Final[dict[str, tuple[str, str]]] = {

@@ -9,7 +9,7 @@ from weft.cli.asking import order
 from weft.cli.kit.text import clean
 from weft.cli.which import PORT, AskedPort
 
-app = App(name="fleet", help="Mend a fleet that follows a wrong root.")
+app = App(name="fleet", help="Repair a fleet that follows a wrong root.")
 
 NOW: Final = {
     "leads": "it is the root itself: nothing was changed",

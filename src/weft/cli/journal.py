@@ -44,8 +44,8 @@ def verify(directory: Path, /, *, json: Flag = False) -> int:
     """Read every byte of a journal and report the state of each file. Changes nothing; the node may keep running.
 
     `weft journal verify ~/.local/state/weft/lab/root`: the node's state directory, or the `journal` directory in it.
-    Exit status 0 if all is clean or has a torn tail, which the next start cuts; 1 if something is damaged or missing
-    and that loss has not been accepted; 2 if there is no journal.
+    Exit status 0 if all files are clean, or end in a torn record, which the next start cuts off; 1 if something is
+    damaged or missing and that loss has not been accepted; 2 if there is no journal.
     """
     from weft.shell.files import Files
     from weft.shell.journal.verify import faults, verify
@@ -83,7 +83,7 @@ def _tell_verdicts(where: Path, reports: list[Any], reasons: list[str], *, is_go
     if reasons:
         print(f"  try: weft journal repair {where} --write")
     elif not is_good:
-        print(f"  try: weft journal accept-loss {where}, when you can do without what is lost")
+        print(f"  try: weft journal accept-loss {where}, if you can do without the lost records")
 
 
 @app.command
@@ -98,9 +98,10 @@ def show(
         since
             the first lsn to print.
         stream
-            one of samples messages logs events catalog configuration store documents; without it all records, the cores' own too.
+            one of samples messages logs events catalog configuration store documents; without it all records, also the
+            cores' own.
         limit
-            stop after so many.
+            stop after so many records.
     """
     from weft.shell.journal.reader import JournalReader
 
@@ -119,7 +120,7 @@ def show(
 
 @app.command
 def repair(directory: Path, /, *, write: Flag = False, json: Flag = False) -> int:
-    """Report what is needed so that a node can start with this journal again; with --write, do it.
+    """Say what a repair would change so that a node can start with this journal again; with --write, do it.
 
     Nothing is deleted: unusable files are moved to `damaged/`. Lost records stay lost: the node then starts, and
     reports the loss until `weft journal accept-loss`.
@@ -151,7 +152,7 @@ def repair(directory: Path, /, *, write: Flag = False, json: Flag = False) -> in
 
 @app.command(name="accept-loss")
 def accept_loss(directory: Path, /, *, json: Flag = False) -> int:
-    """Accept what `weft journal verify` names as lost: the node is no longer degraded by it. A running node notices."""
+    """Accept the losses that `weft journal verify` lists: then the node is no longer degraded. A running node notices it."""
     from weft.shell.files import Files
     from weft.shell.journal.damage import DamageLog
 
@@ -169,7 +170,7 @@ def accept_loss(directory: Path, /, *, json: Flag = False) -> int:
 
 @app.command
 def backup(directory: Path, target: Path, /, *, json: Flag = False) -> int:
-    """Copy a journal and the identity beside it, of a running node too, into a new state directory.
+    """Copy a journal and the node's identity into a new state directory; the node may run.
 
     `weft journal backup ~/.local/state/weft/lab/root/journal /backup/root`, and later
     `weft up root.toml --state /backup/root`: the same node, in a new era.
@@ -259,4 +260,4 @@ def _tell_repair(done: list[str], *, write: bool, json: bool) -> None:
     if not done:
         print("nothing to mend: a node can start on this journal")
     elif not write:
-        print("and whatever shows after that; add --write to do it")
+        print("a repair may find more to do; add --write to do it")

@@ -15,7 +15,7 @@ from weft.cli.kit.options import Flag
 from weft.cli.kit.text import clean
 from weft.cli.which import PORT, AskedPort
 
-app = App(name="key", help="Whose keys the fabric knows; renew one, take one back.")
+app = App(name="key", help="Show, rotate and revoke the keys of nodes.")
 
 PATIENCE_S: Final = 60.0
 LOOK_S: Final = 0.2
@@ -62,7 +62,7 @@ def revoke(node: str, /, *, port: AskedPort = PORT, json: Flag = False) -> int:
         json: {"name", "uuid"} of the node.
     """
     told = order(port, "revoke-key", node=node)
-    text = f"the keys of {clean(told['name'])} ({told['uuid']}) are nobody's any more"
+    text = f"the keys of {clean(told['name'])} ({told['uuid']}) are revoked"
     print(to_json.dumps({"name": told["name"], "uuid": told["uuid"]}) if json else text)
     return 0
 
@@ -71,19 +71,19 @@ def revoke(node: str, /, *, port: AskedPort = PORT, json: Flag = False) -> int:
 def rotate(
     node: str = "", /, *, everybody: All = False, now: Flag = False, port: AskedPort = PORT, json: Flag = False
 ) -> int:
-    """Let a node have another key, without a sample or a value lost: `weft key rotate`, at any node, for its own key.
+    """Replace the key of a node, without loss of samples or values: `weft key rotate`, at any node, for its own key.
 
-    At the root, `weft key rotate pi7` renews that of another node, and `--all` every node's, one after the other, the
-    root's last. The node makes a pair, whose secret half stays on its disk, the fabric learns the public half, and the node
-    starts again with it, in the same process. Before it does, the root waits until every node knows its next key: who does
-    not know it could not come back by itself.
+    At the root, `weft key rotate pi7` replaces the key of another node, and `--all` the keys of all nodes, one after the
+    other, the root's last. The node makes a key pair, whose secret half stays on its disk; the fabric learns the public
+    half; then the node restarts with it, in the same process. The root restarts only when every node knows its next key,
+    because a node that does not could not reconnect by itself.
 
     Args:
-        node: its name; nothing: the node at this port.
-        everybody: all nodes, at the root.
-        now: of the root's own key: wait for nobody. Who was away then comes in again by weft invite and weft join.
+        node: its name; left out: the node at this port.
+        everybody: all nodes; only at the root.
+        now: for the root's own key: do not wait. Nodes that are away must join again, by weft invite and weft join.
         port: the node's name, its state directory, or the first of its ten ports.
-        json: what is done, as JSON.
+        json: the outcome, as JSON.
     """
     if everybody and node:
         raise UserError("usage", f"{node} and --all", "one of the two")
@@ -94,7 +94,7 @@ def rotate(
 
 
 def _everybody(port: int) -> list[str]:
-    """Names of all nodes, that of this port last."""
+    """Names of all nodes; the node at this port comes last."""
     own = str(status_of(port).get("name", ""))
     keys = order(port, "keys")["keys"]
     return [each["name"] for each in keys if RUNS & set(each["roles"]) and each["name"] != own] + [""]
@@ -127,8 +127,8 @@ def _key_of(port: int, uuid: str) -> dict[str, Any] | None:
 def _unfinished(name: str, waits_for: list[str]) -> UserError:
     if not waits_for:
         return UserError(
-            "unavailable", f"{name} has its old key still: is it there?", "weft status; it goes on by itself"
+            "unavailable", f"{name} still has its old key: does it run?", "weft status; it goes on by itself"
         )
     shown = ", ".join(map(clean, waits_for[:NAMED_MAX]))
-    text = f"{name} has its old key still: {shown} have not heard of the next one"
-    return UserError("unavailable", text, "it goes on when they are there; or weft key rotate --now, without them")
+    text = f"{name} still has its old key, because {shown} do not know the next one"
+    return UserError("unavailable", text, "it goes on when they are reachable; or weft key rotate --now, without them")

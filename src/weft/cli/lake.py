@@ -18,33 +18,33 @@ from weft.lake.manifest import Manifest, SegmentFault
 if TYPE_CHECKING:
     from weft.lake.schemas import Schema
 
-app = App(name="lake", help="What lies in a lake, and the jobs that make tables of it.")
+app = App(name="lake", help="Show what a lake contains, and run the jobs that make its tables.")
 
 Where = Annotated[Path | None, Parameter(name="--lake")]
 """The lake's directory; default: $WEFT_LAKE, else ./lake."""
 
 ROOMS: Final[dict[str, tuple[str, str]]] = {
-    "run": ("weft.cli.lake_run:run", "Make tables of what was drained, once or for ever."),
-    "check": ("weft.cli.lake_run:check", "Whether the tables hold what was drained, number by number."),
+    "run": ("weft.cli.lake_run:run", "Make tables of the drained records, once or continuously."),
+    "check": ("weft.cli.lake_run:check", "Compare the tables with the drained records, number by number."),
     "cluster": ("weft.cli.lake_cluster:cluster", "Run a Spark cluster on this machine."),
-    "repair": ("weft.cli.lake_mend:repair", "Begin a lost checkpoint anew where its tables stand."),
-    "rebuild": ("weft.cli.lake_mend:rebuild", "Make a table anew from what stands before it."),
-    "tune": ("weft.cli.lake_tune:tune", "Let Spark start with less work, on this machine."),
+    "repair": ("weft.cli.lake_mend:repair", "Make a lost checkpoint anew from the state of its tables."),
+    "rebuild": ("weft.cli.lake_mend:rebuild", "Rebuild a table from the tables that it is made from."),
+    "tune": ("weft.cli.lake_tune:tune", "Make Spark start with less work on this machine."),
     "skip": ("weft.cli.lake_mend:skip", "Give up a segment whose rows are gone, with a reason."),
-    "compact": ("weft.cli.lake_keep:compact", "Join small files of the tables to few sorted ones."),
+    "compact": ("weft.cli.lake_keep:compact", "Join small files of the tables to a few sorted ones."),
     "retain": ("weft.cli.lake_keep:retain", "Remove days that are older than the lake's lake.toml allows."),
-    "forget": ("weft.cli.lake_keep:forget", "Remove data on purpose: of an origin, of a series, from before a day."),
+    "forget": ("weft.cli.lake_keep:forget", "Remove data on purpose: of an origin, of a series, or from before a day."),
     "vacuum": ("weft.cli.lake_keep:vacuum", "Delete files that no version of a table needs any more."),
-    "history": ("weft.cli.lake_keep:history", "The versions of a table: what made them, and when."),
-    "missing": ("weft.cli.lake_missing:missing", "Which records are not here, since when and why."),
+    "history": ("weft.cli.lake_keep:history", "List the versions of a table: what made them, and when."),
+    "missing": ("weft.cli.lake_missing:missing", "List records that are not in the lake, since when and why."),
     "quarantine": ("weft.cli.lake_quarantine:app", "Rows that silver refused: ls, show, retry."),
-    "anomalies": ("weft.cli.lake_anomalies:anomalies", "Which series were not as they were, and why."),
+    "anomalies": ("weft.cli.lake_anomalies:anomalies", "List series that behaved unusually, and why."),
     "fetch": ("weft.cli.lake_fetch:fetch_lake", "Copy what is new of a lake, also of one in an object store."),
     "import": ("weft.cli.lake_import:import_logs", "Read sample logs of other systems into the lake."),
     "export": ("weft.cli.lake_export:export", "Write a table, or a part of it, to a file."),
 }
 for _name, (_where, _what) in ROOMS.items():
-    # As in `weft.cli.main`: the list of commands shows only these words.
+    # The help of one command shows its whole docstring, the list of commands only these words.
     app.command(_where, name=_name, help=None if ["lake", _name] == sys.argv[1:3] else _what)
 
 
@@ -110,7 +110,7 @@ def segments(
         stream: one of samples messages logs events catalog configuration store documents.
         lake: the lake's directory; default: $WEFT_LAKE, else ./lake.
         since: the first segment number.
-        limit: at most so many.
+        limit: at most so many segments.
         json: the manifests as a JSON array.
     """
     from weft.lake.summary import manifests_of
@@ -159,7 +159,7 @@ def consumers(*, lake: Where = None, remove: str | None = None, json: Flag = Fal
 
     Args:
         lake: the lake's directory; default: $WEFT_LAKE, else ./lake.
-        remove: forget this consumer; what only it still needed may then be deleted.
+        remove: forget this consumer; segments that only this consumer needed may then be deleted.
         json: a JSON array.
     """
     from weft.lake import consumers as registered
@@ -192,7 +192,7 @@ def open_drained(lake: Path | None) -> Layout:
 
 
 def open_whole(lake: Path | None) -> Layout:
-    """The same with its absolute path, which Spark and Delta need."""
+    """A lake by its absolute path, which Spark and Delta need; UserError as `open_layout`."""
     return Layout(open_layout(lake).root.absolute())
 
 

@@ -1,4 +1,4 @@
-"""`weft lake anomalies`: which series were not as they were, and why that is said (PIP-055)."""
+"""`weft lake anomalies`: which series behaved unusually, and why it is thought so (PIP-055)."""
 
 from datetime import UTC, date, datetime
 from pathlib import Path
@@ -28,17 +28,17 @@ def anomalies(
     limit: int = 200,
     heap_mb: int = HEAP_MB,
 ) -> None:
-    """Which series were not as they were in the 24 hours before, nor in the same hour of 7 days, newest first.
+    """List series that behaved neither as in the 24 hours before nor as in the same hour of the last 7 days, newest first.
 
-    The driver judges fresh hours every ten minutes. `weft lake anomalies --judge --since 2026-11-01` judges again from that
-    day on, for when data came late or mutes have changed; it needs the lake for itself.
+    The driver judges new hours every ten minutes. `weft lake anomalies --judge --since 2026-11-01` judges again from that
+    day on, after late data or changed mutes; it needs the lake for itself.
 
     Args:
         lake: the lake's directory; default: $WEFT_LAKE, else ./lake.
-        since: from this UTC day on; default: all that is there, and with --judge what is fresh.
+        since: from this UTC day on; default: all findings, and with --judge only the new hours.
         judge: judge now, with Spark.
         json: one JSON array, with all numbers.
-        limit: most rows that are shown; --json gives all.
+        limit: show at most so many rows; --json gives all.
         heap_mb: heap of the JVM in MiB, with --judge.
     """
     from weft.lake.arrow import without
@@ -74,7 +74,7 @@ def _line(row: dict[str, Any]) -> str:
 
 
 def _judge(home: Path, since: datetime | None, heap_mb: int) -> None:
-    """Judge, as the only driver of the lake."""
+    """Judge as the driver, so that no other one may run."""
     from weft.lake.layout import Layout
     from weft.pipeline.job import JobOptions, SamplesJob
     from weft.pipeline.lease import Lease

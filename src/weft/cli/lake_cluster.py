@@ -14,7 +14,7 @@ from weft.cli.kit.exits import notice
 from weft.cli.kit.options import Flag
 
 LOOK_S: Final = 0.25
-PATIENCE_S: Final = 120.0  # two cores that have other things to do start three JVMs
+PATIENCE_S: Final = 120.0  # two busy cores take long to start three JVMs
 
 
 def cluster(
@@ -26,19 +26,19 @@ def cluster(
     state: Path | None = None,
     json: Flag = False,
 ) -> None:
-    """Run a Spark cluster on this machine: a master and workers, of the Spark that is installed.
+    """Run a Spark cluster on this machine: a master and workers of the installed Spark.
 
     `weft lake cluster --workers 2`, and beside it `weft lake run --master spark://127.0.0.1:17077`
 
-    Prints its address when the workers are there. Ctrl-C ends all of its processes; so does the end of this one, whatever
-    ended it. A worker that dies is started again. Only loopback, only with its secret, and no jobs by HTTP.
+    Prints its address when the workers run. All processes end with Ctrl-C, or when this process ends in any way. A worker
+    that dies is started again. The cluster listens on loopback only, needs its secret, and takes no jobs by HTTP.
 
     Args:
-        workers: how many.
-        cores: of each; default: those of the machine, shared.
-        memory_mb: for the executors of each, in MiB.
-        port: of the master; its page is one higher.
-        state: where secret, settings and logs are kept; default: the user's state directory.
+        workers: number of workers.
+        cores: of each worker; default: an equal share of the machine's.
+        memory_mb: memory in MiB for the executors of each worker.
+        port: of the master; its page is at the next port.
+        state: directory of secret, settings and logs; default: in the user's state directory.
         json: the address as a JSON object.
     """
     from weft.pipeline.cluster import Plan
@@ -49,7 +49,7 @@ def cluster(
     each = cores or max(1, (os.cpu_count() or 1) // workers)
     plan = Plan((state or default_state()).absolute(), port, workers, each, memory_mb)
     _end_on_signals()
-    os.umask(0o077)  # executors write what nobody else reads (PIP-088)
+    os.umask(0o077)  # only the owner may read what executors write (PIP-088)
     running = Running(plan)
     try:
         running.start()
@@ -64,7 +64,7 @@ def cluster(
 
 
 class Running:
-    """Master and workers as processes; a dead worker comes back, a dead master is the end."""
+    """Master and workers as processes. A worker that dies is started again; when the master dies, all end."""
 
     def __init__(self, plan: Any) -> None:
         self.plan = plan
@@ -72,7 +72,7 @@ class Running:
         self.master = Member("master", ())
 
     def start(self) -> None:
-        """Start everything; returns when all workers are known. UserError `unavailable`, `port-taken`, `no-java`."""
+        """Start all; returns when the master knows all workers. UserError `unavailable`, `port-taken`, `no-java`."""
         from weft.pipeline import cluster as spark
 
         if spark.alive_workers(self.plan) >= 0:
@@ -83,10 +83,10 @@ class Running:
         self._until(lambda: spark.alive_workers(self.plan) >= 0, "the master does not answer")
         for number in range(1, self.plan.workers + 1):
             self.fleet.add(Member(f"worker-{number}", spark.worker_command(self.plan)))
-        self._until(lambda: spark.alive_workers(self.plan) >= self.plan.workers, "not all workers came")
+        self._until(lambda: spark.alive_workers(self.plan) >= self.plan.workers, "not all workers have registered")
 
     def follow(self) -> None:
-        """Until the master ends. UserError `unavailable`."""
+        """Restart dead workers until the master ends; then UserError `unavailable`."""
         while self._is_master_there():
             self.fleet.watch()
             for line in self.fleet.news:

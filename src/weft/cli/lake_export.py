@@ -31,17 +31,17 @@ def export(
 ) -> None:
     """Write a table, or a part of it, to a file: `weft lake export samples --since 2026-11-21 --until 2026-11-22 day.parquet`.
 
-    The file takes the place of one that is there, when it is whole. What is not folded yet is in.
+    The finished file replaces an existing one. Rows that are not folded yet are included.
 
     Args:
         table: `gold.rollup_1h`, or a bare name; views too.
         out: the file.
         lake: the lake's directory; default: $WEFT_LAKE, else ./lake.
-        format: parquet and arrow keep every type; csv is for spreadsheets; openmetrics is for samples and values, and what
-            `weft lake import` makes of it is equal; auto goes by the ending of the file.
+        format: parquet and arrow keep every type; csv is for spreadsheets; openmetrics is for samples and values, and
+            `weft lake import` reads it back unchanged; auto chooses by the ending of the file.
         since: from this instant on, 2026-11-21 or 2026-11-21T12:00Z.
-        until: up to, and without, this one.
-        json: one line of JSON about it instead of a sentence.
+        until: before this instant.
+        json: print the outcome as a line of JSON instead of a sentence.
     """
     from weft.pipeline.exporting import Wish, table_named
     from weft.pipeline.filing import refuse_inside
@@ -62,7 +62,8 @@ def export(
     print(f"{rows:,} rows of {wish.table.full_name} in {out}")
     if left_out:
         print(
-            "  left out, since OpenMetrics cannot say them: " + ", ".join(f"{n:,} {why}" for why, n in left_out.items())
+            "  left out, because OpenMetrics cannot express them: "
+            + ", ".join(f"{n:,} {why}" for why, n in left_out.items())
         )
 
 

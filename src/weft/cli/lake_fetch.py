@@ -28,16 +28,16 @@ def fetch_lake(
     name: str = CONSUMER,
     json: Flag = False,
 ) -> None:
-    """Copy what is new of a lake: `weft lake fetch s3://bucket/lake --lake ./copy --every 5`.
+    """Copy new segments of a lake into a directory: `weft lake fetch s3://bucket/lake --lake ./copy --every 5`.
 
-    Tables are made of a directory: `weft lake run --lake ./copy` beside it. Every file is compared with its manifest, and
-    what is there already is not fetched again. The lake keeps what its copies have not fetched (`weft lake consumers`).
+    Tables need a lake in a directory: run `weft lake run --lake ./copy` beside this. Every file is compared with its
+    manifest, and no file is fetched twice. The lake keeps segments until all its copies have them (`weft lake consumers`).
 
     Args:
         source: the lake: s3://bucket/prefix, with the usual AWS_… in the environment, or a directory.
         lake: the directory of the copy; default: $WEFT_LAKE, else ./lake. A new one is made.
-        every: seconds between two rounds; without it there is one.
-        name: under which the lake registers this copy; a second copy of one lake needs another one.
+        every: seconds between two rounds; without it there is only one round.
+        name: the name of this copy in the lake; each copy of a lake needs its own.
         json: a JSON line per drain and round that had something new.
     """
     if not is_name(name):
@@ -56,7 +56,7 @@ def fetch_lake(
         except OSError as error:
             if every is None:
                 raise StorageFailed(str(error)) from error
-            notice(f"{error}; it is tried again")
+            notice(f"{error}; trying again")
         if every is None:
             return
         time.sleep(every)

@@ -1,4 +1,4 @@
-"""`weft lake import`: sample logs of other systems, as rows among our own."""
+"""`weft lake import`: reads sample logs of other systems into the lake."""
 
 import sys
 import time
@@ -39,18 +39,18 @@ def import_logs(
 ) -> int:
     """Read sample logs of other systems into the lake: `weft lake import old/*.dcamp-data --dataset attic`.
 
-    Files may be packed (gzip, zstd). What was imported before is passed over, so a file that has grown can be imported
-    again. Lines that cannot be read go into quarantine, with the reason. Exit status 1 if a packed file is damaged.
+    Files may be compressed (gzip, zstd). Lines that were imported before are skipped, so a file that has grown can be
+    imported again. Unreadable lines go into quarantine, with the reason. Exit status 1 if a compressed file is damaged.
 
     Args:
         files: one or more logs; their order decides which of two equal samples counts.
-        dataset: what they belong to, one name for all files that tell of the same sources.
+        dataset: the name of the dataset; the same for all files about the same sources.
         lake: the lake's directory; default: $WEFT_LAKE, else ./lake. A new one is made.
         format: dcamp (`.dcamp-data`), csv, openmetrics (also Prometheus' text), or auto, by the first line.
-        tz: time zone of stamps in CSV that name none.
-        map: which CSV columns are what: `at=time,value=temp,source=host`; also base, config-name, detail, type, param.
-        wide: CSV with one column per series: the name of the column that holds the time.
-        at: OpenMetrics: the time of lines that have none.
+        tz: for CSV: the time zone of times without one.
+        map: for CSV: the meaning of columns: `at=time,value=temp,source=host`; also base, config-name, detail, type, param.
+        wide: for CSV with one column per series: the name of the column with the time.
+        at: for OpenMetrics: the time of lines without one.
         json: one line of JSON instead of a table.
     """
     from weft.lake.importing.running import Wish, import_files
@@ -74,7 +74,7 @@ def import_logs(
 
 
 def reading(now_ns: int, tz: str, named: str, wide: str, at: str) -> Reading:
-    """The options as the parsers want them. UserError for one that cannot be meant."""
+    """The options in the form that the parsers need. UserError for one that has no meaning."""
     zone = _zone(tz)
     roles = dict(_pair(text) for text in named.split(",") if text)
     if unknown := next((role for role in roles if role not in ROLES), None):
@@ -86,7 +86,7 @@ def reading(now_ns: int, tz: str, named: str, wide: str, at: str) -> Reading:
 
 
 def show(reports: list[Report]) -> None:
-    """One line a file, and what was strange in it."""
+    """Print one line for each file, then what could not be read in it."""
     for report in reports:
         print(
             f"{clean(report.file)}: {report.format or 'empty'}, {report.lines:,} lines, {report.samples:,} samples new, "
@@ -118,7 +118,7 @@ def _zone(name: str) -> tzinfo:
 
 
 class _Progress:
-    """How far a long import is, on a terminal, in place."""
+    """Shows the progress of a long import on one line of a terminal."""
 
     def __init__(self) -> None:
         self.shown_at = 0.0

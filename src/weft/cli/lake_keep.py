@@ -1,7 +1,7 @@
 """`weft lake compact`, `retain`, `forget`, `vacuum` and `history`: the upkeep of tables, by hand.
 
-A driver does all of it but forgetting by itself (`weft lake run`). Whatever changes a table takes its lease, so these
-commands are refused with exit status 75 while one runs.
+A driver (`weft lake run`) does all of this by itself, except forgetting. Commands that change a table need the lake's
+lease, so they are refused with exit status 75 while a driver runs.
 """
 
 import sys
@@ -24,9 +24,9 @@ HOURS_PER_DAY: Final = 24
 
 
 def compact(*, lake: Where = None, dry_run: Flag = False, json: Flag = False) -> None:
-    """Join small files of the tables to few sorted ones: those of days that are over, and many of today's.
+    """Join small files of the tables to a few sorted ones: files of past days, and today's if they are many.
 
-    The rows stay the same ones. `weft lake run` does this every quarter of an hour by itself. Needs no Java.
+    The rows do not change. `weft lake run` does this every quarter of an hour by itself. Needs no Java.
 
     Args:
         lake: the lake's directory; default: $WEFT_LAKE, else ./lake.
@@ -56,7 +56,7 @@ def compact(*, lake: Where = None, dry_run: Flag = False, json: Flag = False) ->
 
 
 def retain(*, lake: Where = None, dry_run: Flag = False, json: Flag = False) -> None:
-    """Remove days that are older than `[lake.keep]` of the lake's lake.toml allows, layer by layer.
+    """Remove days that are older than `[lake.keep]` in the lake's lake.toml allows, layer by layer.
 
     `weft lake run` does this every quarter of an hour by itself. Removals are recorded in meta.forgotten. Needs no
     Java.
@@ -110,17 +110,17 @@ def forget(
     yes: Flag = False,
     json: Flag = False,
 ) -> None:
-    """Remove data on purpose: of an origin, of a series, from before a day; rows go for which all that is said is so.
+    """Remove data on purpose: rows that match all given options, of an origin, of a series, or from before a day.
 
-    Who did it, when and why stands in meta.forgotten; completeness and `weft lake check` then say forgotten, not
+    meta.forgotten records who did it, when and why; completeness and `weft lake check` then say forgotten instead of
     missing. Segments keep the rows until they are retired (48 h), older versions of the tables until `weft lake vacuum`.
 
     `weft lake forget --origin 0b9e4c1d7a224f539c105d6e7f8091a2 --why "left the company"`
 
     Args:
-        origin: who numbered the rows: a node's UUID as 32 hex, or a name.
-        series: key of a series, as silver.series has it.
-        before: everything that was stamped before this day, YYYY-MM-DD in UTC.
+        origin: the origin of the rows: a node's UUID as 32 hex digits, or a name.
+        series: key of a series, as in silver.series.
+        before: rows with a time before this day, YYYY-MM-DD in UTC.
         stream: only rows of this stream.
         why: the reason, for those who come later.
         lake: the lake's directory; default: $WEFT_LAKE, else ./lake.
@@ -152,13 +152,13 @@ def forget(
 
 
 def vacuum(*, lake: Where = None, hours: int | None = None, dry_run: Flag = False, json: Flag = False) -> None:
-    """Delete files that no version of a table needs any more: of lost attempts, and of versions that are old enough.
+    """Delete files that no version of a table needs any more: of failed attempts, and of old versions.
 
     `weft lake run` does this every day by itself, for `unreferenced` days of `[lake.keep]`.
 
     Args:
         lake: the lake's directory; default: $WEFT_LAKE, else ./lake.
-        hours: for how long a file must have been unnamed and untouched; at least 1. Versions older than that cannot be asked for.
+        hours: delete files that were unneeded and unchanged for so long; at least 1. Older versions can then not be queried.
         dry_run: only say what would be deleted.
         json: one JSON line per file.
     """
@@ -187,7 +187,7 @@ def history(table: str, /, *, lake: Where = None, limit: int = 20, json: Flag = 
     `weft lake history silver.samples --limit 100`
 
     Args:
-        table: as `silver.samples`.
+        table: e.g. `silver.samples`.
         lake: the lake's directory; default: $WEFT_LAKE, else ./lake.
         limit: at most so many versions.
         json: one JSON line per version.
@@ -220,7 +220,7 @@ def _confirm(what: str, *, yes: bool) -> None:
 
 
 def _say_if_none(done: int, why: str, *, as_json: bool) -> None:
-    """Print a sentence if nothing was found, so that a person knows that all is well."""
+    """Print a sentence if nothing was done, so that people do not take silence for a failure."""
     if not done and not as_json:
         print(f"nothing to do: {why}")
 

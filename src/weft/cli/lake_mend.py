@@ -19,16 +19,16 @@ Streams = Annotated[list[str] | None, Parameter(name="--stream", negative="")]
 
 
 def repair(*, lake: Where = None, stream: Streams = None, force: Flag = False, json: Flag = False) -> None:
-    """Begin the checkpoint of a job anew where its tables stand: it was lost, or is an older copy.
+    """Make the checkpoint of a job anew from the state of its tables, after it was lost or replaced by an older copy.
 
-    Tables that are ahead of the last batch which all of them carry go back to it; nothing is doubled or skipped when
-    `weft lake run` goes on. What is left of the old checkpoint stays beside the new one. A job that is whole is left
-    alone. Needs no Java.
+    All tables of the job go back to the last batch that all of them have; then `weft lake run` goes on there without
+    doubling or skipping rows. The rest of the old checkpoint is kept beside the new one. A job that is whole is not
+    changed. Needs no Java.
 
     Args:
         lake: the lake's directory; default: $WEFT_LAKE, else ./lake.
         stream: only the jobs of these streams.
-        force: begin it anew where nothing seems wrong, too.
+        force: make the checkpoint anew even if nothing seems wrong.
         json: one JSON line per job.
     """
     from weft.pipeline.lease import Lease
@@ -54,16 +54,16 @@ def rebuild(
     heap_mb: int = HEAP_MB,
     json: Flag = False,
 ) -> None:
-    """Make a table anew from what stands before it, and what is made of it too: `weft lake rebuild silver.values`.
+    """Rebuild a table from the tables that it is made from, then those made from it: `weft lake rebuild silver.values`.
 
     Use it when the program or the rules have improved since the rows were made. Each table is replaced in one commit;
-    readers see it as it was until then, and `--as-of` afterwards.
+    until then readers see the old rows, and afterwards with `--as-of`.
 
     Args:
         table: `silver.STREAM` (and its quarantine), silver.values, gold.rollup_1m, 1h, 1d, or gold.latest.
         lake: the lake's directory; default: $WEFT_LAKE, else ./lake.
         since: the first UTC day that may change, like 2026-11-01; default: all.
-        yes: rows that cannot be made again, since bronze no longer holds them, may go.
+        yes: allow the loss of rows that cannot be made again because bronze no longer has them.
         heap_mb: heap of the JVM in MiB.
         json: one JSON line per table.
     """
@@ -110,16 +110,16 @@ def skip(
 ) -> None:
     """Give up a segment whose rows are gone, so that its job goes on: `weft lake skip DRAIN:7 --stream samples …`.
 
-    What it held counts as lost from then on, for this reason, in gold.completeness. A segment that can be read, or that
-    tables hold, is refused.
+    Its records then count as lost in gold.completeness, with this reason. A segment that can be read, or whose rows are
+    in the tables, is refused.
 
     Args:
-        segment: drain and number, as `weft lake run` and `weft lake verify` name it: DRAIN:N.
-        stream: whose segment it is.
-        reason: why, in a few words; it stands beside the lost numbers for ever.
+        segment: drain and number, as `weft lake run` and `weft lake verify` print it: DRAIN:N.
+        stream: the stream of the segment.
+        reason: why, in a few words; kept with the lost numbers for ever.
         lake: the lake's directory; default: $WEFT_LAKE, else ./lake.
         yes: do not ask.
-        json: what was given up as one JSON line.
+        json: the outcome as one JSON line.
     """
     from weft.pipeline.lease import Lease
     from weft.pipeline.mending.skip import skip as give_up

@@ -25,9 +25,10 @@ def missing(
     stream: str | None = None,
     json: Flag = False,
 ) -> int:
-    """Which records of which machine are not in the lake, since when and why: `weft lake missing --node web-1`.
+    """List which records of which machine are not in the lake, since when and why: `weft lake missing --node web-1`.
 
-    Exit status 0 if all that can be known to exist is here, or was announced lost; 1 if something is on its way, or missing.
+    Exit status 0 if all records that are known to exist are here or reported as lost; 1 if some are on their way, or
+    missing.
 
     Args:
         lake: the lake's directory; default: $WEFT_LAKE, else ./lake.
@@ -59,7 +60,7 @@ def _tell(found: "Accounts") -> None:
         print(f"and {len(lines) - LINES:,} more: --node, --stream, or --json")
     for stream in sorted({row.stream for row in found.rows if row.state == "sparse"}):
         print(
-            f"{stream}: {_count(found.rows, stream):,} have come; their numbers have holes by nature, so none is missing"
+            f"{stream}: {_count(found.rows, stream):,} have come; their numbers may have holes, so none counts as missing"
         )
     if found.is_whole:
         print(f"nothing is missing of what {'the tables have counted' if found.waiting else 'is known to exist'}")

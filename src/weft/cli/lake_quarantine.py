@@ -1,4 +1,4 @@
-"""`weft lake quarantine`: rows that silver refused, why, and what becomes of them when the reason is gone (PIP-033)."""
+"""`weft lake quarantine`: rows that silver refused, why, and how they get into the tables after all (PIP-033)."""
 
 import json as json_module
 import os
@@ -34,7 +34,7 @@ ROWS: Final = (
 IMPORTED: Final = (
     "SELECT count(*) AS n FROM quarantine.{stream} WHERE reason = {reason} AND attributes['dataset'] IS NOT NULL"
 )
-CUT: Final = 160  # characters of a row on a line
+CUT: Final = 160  # the most characters of a row that are printed
 USUAL: Final = ("origin", "era", "sequence", "reason", "because")
 
 
@@ -70,9 +70,9 @@ def show(reason: str, /, *, stream: str = "samples", lake: Where = None, limit: 
 
     Args:
         reason: as `ls` shows it: future, rule:hot, …
-        stream: whose rows.
+        stream: the stream of the rows.
         lake: the lake's directory; default: $WEFT_LAKE, else ./lake.
-        limit: at most so many.
+        limit: at most so many rows.
         json: a JSON object per row.
     """
     from weft.cli.lake import open_layout
@@ -101,14 +101,15 @@ def retry(
     json: Flag = False,
     heap_mb: int = 512,
 ) -> None:
-    """Judge refused rows anew, by the present program and the rules of `lake.toml`; what passes goes to silver.
+    """Judge refused rows again, with this version and the rules in `lake.toml`; rows that pass go to silver.
 
-    `weft lake quarantine retry rule:hot`, when the rule is gone from lake.toml. No driver may run meanwhile (75). Samples
-    that come back are flagged after-lost and make no pair with their neighbours, which have been paired without them.
+    `weft lake quarantine retry rule:hot`, after the rule was removed from lake.toml. No driver may run meanwhile (exit
+    status 75). Samples that come back are flagged after-lost: no rates are computed between them and their neighbours,
+    because those were computed without them.
 
     Args:
         reason: as `ls` shows it.
-        stream: whose rows.
+        stream: the stream of the rows.
         lake: the lake's directory; default: $WEFT_LAKE, else ./lake.
         dry_run: only say what would come back.
         json: the sums as a JSON object.
@@ -147,7 +148,7 @@ def retry(
 
 
 def _imported(layout: "Layout", stream: str, reason: str) -> int:
-    """Rows that were refused for it and belong to a dataset."""
+    """How many rows with this reason belong to an imported dataset."""
     from weft.pipeline.scan import quoted
     from weft.pipeline.sql import Lake
 

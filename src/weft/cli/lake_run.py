@@ -1,4 +1,4 @@
-"""`weft lake run` and `weft lake check`: make tables of what the drains write, and prove that nothing is missing."""
+"""`weft lake run` and `weft lake check`: make tables of a lake's segments, and check that no row is missing."""
 
 import os
 import signal
@@ -40,29 +40,29 @@ def run(
     ui: Flag = False,
     metrics: int | None = None,
 ) -> None:
-    """Make tables of the segments of a lake, continuously: bronze, silver, calculated values, gold, completeness.
+    """Make tables of a lake's segments, continuously: bronze, silver, calculated values, gold, completeness.
 
-    Samples from the start; every other stream when its first segment is there. Rules, retention and Spark's settings
-    stand in `lake.toml` of the lake.
+    The job of each stream starts with its first segment, that of samples at once. Rules, retention and Spark's settings
+    are in the lake's `lake.toml`.
 
-    Killed at any instant and started again, it loses and doubles nothing. Ctrl-C finishes the batch, a second one
-    does not wait for it. Only one driver runs a lake: another one is refused with exit status 75, or waits.
+    It may be killed at any instant and started again: no row is lost or doubled. Ctrl-C ends it after the current batch, a
+    second Ctrl-C at once. A lake has only one driver: another one is refused with exit status 75, or waits.
 
     Args:
         lake: the lake's directory; default: $WEFT_LAKE, else ./lake.
-        once: take what is there when Spark has started, and end.
-        wait: seconds to wait for the end of a driver that is there already, then take its place: a spare.
-        take_over: kill a driver of this machine that is there and stands still for 30 s, stopped by Ctrl-Z for instance.
+        once: end when all segments that exist when Spark has started are in the tables.
+        wait: as a spare: wait so many seconds for the present driver to end, then take its place.
+        take_over: kill a driver on this machine that stands still for 30 s, e.g. stopped by Ctrl-Z.
         json: one JSON line per batch instead of a display.
         master: Spark's master: local[*], local-cluster[workers, cores, MiB] or spark://HOST:PORT.
-        secret: file with the secret of that cluster; that of `weft lake cluster` on this machine is found.
-        remote: a server of Spark Connect instead, sc://HOST:PORT, that opens the lake by the same path.
+        secret: file with the secret of that cluster; default: the secret of `weft lake cluster` on this machine.
+        remote: use a Spark Connect server instead, sc://HOST:PORT, that has the lake at the same path.
         streams: only these, with commas between them; else all: samples,messages,events,store,catalog,logs,documents,configuration.
-        gold_every: seconds between folds of the gold tables; `weft sql` shows what is newer all the same.
-        no_gold: no folds at all.
+        gold_every: seconds between folds of the gold tables; `weft sql` shows newer rows all the same.
+        no_gold: never fold.
         heap_mb: heap of the driver's JVM in MiB.
-        ui: Spark's own pages, on loopback.
-        metrics: a port on loopback where Prometheus finds what the driver counts.
+        ui: serve Spark's own pages, on loopback.
+        metrics: a port on loopback at which Prometheus can scrape the driver's metrics.
     """
     from weft.pipeline.cluster import secret_of
     from weft.pipeline.job import JobOptions
@@ -72,7 +72,7 @@ def run(
     from weft.pipeline.settings import settings_of
 
     os.umask(0o077)  # nobody else may read what a lake holds (PIP-088)
-    layout = _layout(lake, must_exist=once)  # without an end, it may come
+    layout = _layout(lake, must_exist=once)  # a driver that runs on waits for the lake
     settings = settings_of(layout)
     every_s = float("inf") if no_gold else gold_every
     wanted = JobOptions(rules_of(settings), _named(streams), every_s, settings.mute)
@@ -86,24 +86,25 @@ def run(
 
 
 def check(*, lake: Where = None, deep: Flag = False, adopt: Flag = False, json: Flag = False) -> int:
-    """Compare what the drains wrote with what the tables hold, by number: equal (0), behind (1), or broken (2).
+    """Compare the drained records with the rows of the tables, by number: equal (0), behind (1), or broken (2).
 
-    With --deep every byte of segments, tables and their logs is read first and compared with its digest. Files that an earlier version
-    or another program has written have none: they are counted, and the status is 3, until --adopt takes them on as they are.
+    It verifies the chain of manifests, looks at every file of the tables, and compares the numbers in segments, in bronze,
+    and in silver or quarantine as ranges. Needs no Java.
 
-    The chain of manifests is proved, every file that a table names is looked at, and the numbers in segments, in
-    bronze, and in silver or quarantine are compared as ranges. Needs no Java.
+    With --deep, every byte of segments, tables and their logs is read first and compared with its digest. Files that an
+    earlier version or another program has written have no digest: they are counted, and the status is 3, until --adopt
+    computes digests from their present content.
 
     Args:
         lake: the lake's directory; default: $WEFT_LAKE, else ./lake.
-        deep: read and prove every byte.
-        adopt: with --deep, give files without a digest one of what they hold now.
+        deep: read every byte and compare it with its digest.
+        adopt: with --deep: compute digests for files without one.
         json: the verdict as one JSON object.
     """
     from weft.pipeline.check import Check
 
     if adopt and not deep:
-        raise UserError("usage", "--adopt takes on what --deep has read", "weft lake check --deep --adopt")
+        raise UserError("usage", "--adopt needs --deep", "weft lake check --deep --adopt")
     verdict = Check(_layout(lake, must_exist=True), deep=deep, adopt=adopt).run()
     if json:
         sys.stdout.write(msgspec.json.encode(verdict._asdict(), enc_hook=str).decode() + "\n")
@@ -128,18 +129,18 @@ def check(*, lake: Where = None, deep: Flag = False, adopt: Flag = False, json: 
 
 @contextmanager
 def _listening(layout: Layout, display: AbstractContextManager[Any], metrics: int | None) -> Iterator[Hears]:
-    """What receives each batch: the display, the log of events, and the metrics if requested."""
+    """The function that gets each batch: for the display, the log of events, and the metrics if requested."""
     from weft.pipeline.eventlog import Lookout
 
     with display as show:
         lookout = Lookout(layout, getattr(show, "note", lambda _: None))
-        ears: list[Hears] = [show, lookout.hear]
+        receivers: list[Hears] = [show, lookout.hear]
         if metrics is not None:
-            ears.append(_metered(layout, metrics))
+            receivers.append(_metered(layout, metrics))
 
         def hear(done: Any) -> None:
-            for ear in ears:
-                ear(done)
+            for receiver in receivers:
+                receiver(done)
 
         try:
             yield hear
@@ -191,9 +192,9 @@ def facts(done: Any) -> dict[str, Any]:
 
 
 def _layout(lake: Path | None, *, must_exist: bool) -> Layout:
-    """The lake that is meant, by its whole path, which Spark asks for.
+    """The lake, by its absolute path, which Spark needs.
 
-    UserError `no-lake` if it must be there and nobody has drained into it yet.
+    UserError `no-lake` if it must exist and no root has drained into it yet.
     """
     layout = Layout(home_of(lake).absolute())
     if must_exist and not layout.lake_json.exists() and not (layout.root / "drain").is_dir():
@@ -214,7 +215,7 @@ def _stop_on_signals(stop: Callable[[], None]) -> None:
 
 
 def _display(layout: Layout, *, once: bool, as_json: bool) -> AbstractContextManager[Callable[[Any], None]]:
-    """What hears of each batch: JSON lines, plain lines, or, on a terminal, a live display."""
+    """The function that shows each batch: as JSON lines, as plain lines, or in a live display on a terminal."""
     if as_json or not sys.stdout.isatty():
         return nullcontext(_print_json if as_json else _print_line)
     from weft.cli.lake_view import Bar, View  # only people need it

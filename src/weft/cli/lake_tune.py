@@ -1,4 +1,4 @@
-"""`weft lake tune`: let Java find Spark's classes ready when it starts (PIP-104)."""
+"""`weft lake tune`: lets Java load Spark's classes from a prepared file (PIP-104)."""
 
 import sys
 
@@ -8,16 +8,14 @@ from weft.cli.kit.options import Flag
 
 
 def tune(*, remove: Flag = False, json: Flag = False) -> None:
-    """Keep what a driver's start loads in one file of at most 100 MB: later starts on this machine take less work.
+    """Store the Java classes that a driver loads in one file of at most 100 MB, so that it starts with less work.
 
-    Once, again after an upgrade of Java or Spark; takes half a minute. The file stands in the user's state directory and is
-    never needed: where it does not fit, Spark starts as without.
-
-    `weft lake tune`
+    `weft lake tune` takes half a minute. Run it once, and again after an upgrade of Java or Spark. The file is in the user's
+    state directory. Spark also starts without it, or with one that does not fit.
 
     Args:
         remove: delete the file instead.
-        json: what was made as one JSON object.
+        json: the outcome as one JSON object.
     """
     from weft.pipeline.classes import drop
     from weft.pipeline.session import default_state

@@ -1,4 +1,4 @@
-"""What a person sees of `weft lake run` on a terminal (PIP-080)."""
+"""What `weft lake run` shows on a terminal (PIP-080)."""
 
 import time
 from collections import deque
@@ -16,7 +16,7 @@ from weft.lake.layout import Layout
 from weft.pipeline.metrics import waiting_rows
 from weft.pipeline.tables import STAGES
 
-WINDOW: Final = 20  # batches that the rate is taken over
+WINDOW: Final = 20  # the rate is computed over so many batches
 COLUMNS: Final = (
     "batch", "rows/s", "behind", "freshness", "rows", "silver", "values", "duplicates", "quarantined", "missing",
 )  # fmt: skip
@@ -52,7 +52,7 @@ class Line:
 
 
 class View:
-    """Follows a run that has no end: a line for each stream, and the last thing that was not plain."""
+    """The display of a run without an end: a line for each stream, and the last unusual event."""
 
     def __init__(self, console: Console | None = None) -> None:
         self.live = Live(Table.grid(), console=console or quiet(soft_wrap=False, highlight=True), refresh_per_second=4)
@@ -73,14 +73,14 @@ class View:
         self.live.update(self.shown())
 
     def note(self, event: dict[str, Any]) -> None:
-        """Something has happened (`weft.pipeline.eventlog`)."""
+        """An event has happened (`weft.pipeline.eventlog`)."""
         if event["level"] != "info":
             more = ", ".join(f"{name} {value}" for name, value in event.items() if name not in ("at", "level", "event"))
             self._trouble = f"{event['at'][11:19]} {event['event']}: {more}"
             self.live.update(self.shown())
 
     def shown(self) -> RenderableType:
-        """The display after what has been heard."""
+        """The present display."""
         table = plain_table(pad_edge=True, padding=(0, 1))
         table.add_column("stream")
         for name in COLUMNS:
@@ -91,7 +91,7 @@ class View:
 
 
 class Bar:
-    """Follows a run that ends: how many rows are left."""
+    """The progress bar of a run that ends: how many rows are left."""
 
     def __init__(self, layout: Layout, console: Console | None = None) -> None:
         self.layout = layout

@@ -4,10 +4,10 @@ import sys
 
 
 def main() -> None:
-    """Run the command line; every user error is one sentence and its mend, with a documented exit status."""
+    """Run the command line. A user's mistake is one sentence with a mend, and has a documented exit status."""
     words = sys.argv[1:]
     if len(words) == 2 and words[0] == "up" and not words[1].startswith("-"):
-        from weft.cli.start import start  # what parses commands takes half as long as a node needs to start
+        from weft.cli.start import start  # loading the parser of commands would take half as long as a node's start
 
         start(words[1])
     from weft.cli.kit.ending import ended

@@ -1,4 +1,4 @@
-"""Every command in its own words, as the help has them: `weft man`, and docs/commands.md (OPS-004)."""
+"""The help of all commands as one page: `weft man`, and docs/commands.md (OPS-004)."""
 
 import inspect
 import re
@@ -21,32 +21,32 @@ STATUSES: Final = {
     "unavailable": "nobody answers",
     "refused": "refused",
     "unconfirmed": "unconfirmed, or void: it may have happened",
-    "our-fault": "a fault of Weft; what happened lies in a file that is named",
+    "our-fault": "a fault of Weft; the details are in a file that is named",
     "storage-failed": "the disk failed, or output could not be written",
-    "lease-held": "try again later: somebody else does it, or memory was short",
-    "lost-lease": "somebody else does it now",
+    "lease-held": "try again later: another process holds the lease, or memory was short",
+    "lost-lease": "another process has taken the lease",
     "name-taken": "another node has this name",
     "no-java": "Java is missing",
 }
-"""Each number once, by the first of its codes."""
+"""What each exit status means. Several codes may share one; the first of them stands here."""
 VARIABLES: Final = {
-    "WEFT_LAKE": "the lake's directory, in place of --lake",
-    "WEFT_NODE": "the node that is meant: a name, a state directory, or an endpoint of its chains",
+    "WEFT_LAKE": "the lake's directory, instead of --lake",
+    "WEFT_NODE": "the node to ask: its name, its state directory, or the endpoint of its chains",
     "WEFT_STORE": "the node with the shared store: HOST:PORT",
     "WEFT_CATALOG": "the broker: HOST:PORT",
     "WEFT_DOC": "the node with the document: a name or a state directory",
-    "WEFT_TRACEBACK": "if it is set, a fault of Weft is shown whole",
-    "XDG_STATE_HOME": "below it nodes keep their state, in weft/FLEET/NAME; else below ~/.local/state",
+    "WEFT_TRACEBACK": "if set, a fault of Weft is printed with its traceback",
+    "XDG_STATE_HOME": "nodes keep their state in weft/FLEET/NAME below it; default: ~/.local/state",
 }
 
 
 class Option(NamedTuple):
-    """One thing that a command takes."""
+    """One argument or option of a command."""
 
     name: str
     says: str
     is_word: bool
-    """It is known by its place, not by its name."""
+    """Whether it is given by position instead of by name."""
 
 
 class Command(NamedTuple):
@@ -58,16 +58,16 @@ class Command(NamedTuple):
 
     @property
     def usage(self) -> str:
-        """What one types: its words in their order, and that there are options."""
+        """The command with its positional arguments in order, and whether there are options."""
         words = [f"[{one.name}]" for one in self.options if one.is_word]
         return " ".join(("weft", self.name, *words, *(["[options]"] if len(words) < len(self.options) else [])))
 
 
 def man(*, install: Flag = False) -> None:
-    """Print the page of the manual that is made of the help of all commands: `weft man | man -l -`.
+    """Print the page of the manual, made from the help of all commands: `weft man | man -l -`.
 
     Args:
-        install: write it where `man weft` finds it, ~/.local/share/man/man1/weft.1, and say where that is.
+        install: write it to where `man weft` finds it, ~/.local/share/man/man1/weft.1, and print that path.
     """
     from weft.cli.nouns import app
 
@@ -82,7 +82,7 @@ def man(*, install: Flag = False) -> None:
 
 
 def commands(room: App, *above: str) -> Iterator[Command]:
-    """Every command below that does something, in the order of the help; another name of the same is left out."""
+    """All commands that can be run, in the order of the help; aliases are left out."""
     seen: set[int] = set()
     for name in room:
         command = room[name]
@@ -95,7 +95,7 @@ def commands(room: App, *above: str) -> Iterator[Command]:
 
 
 def _words(function: Any) -> str:
-    """What its docstring says before it comes to what it takes."""
+    """The docstring of a command without its list of arguments."""
     return ARGS.split((inspect.getdoc(function) or "") + "\n")[0].strip()
 
 
@@ -108,7 +108,7 @@ def _options(command: App) -> Iterator[Option]:
 
 
 def roff(listed: list[Command]) -> str:
-    """The page, in the language of `man`."""
+    """The page as roff, the format of `man`."""
     lines = [
         f'.TH WEFT 1 "" "Weft {__version__}" "User Commands"',
         ".SH NAME",
@@ -134,7 +134,7 @@ def roff(listed: list[Command]) -> str:
 
 
 def _paragraph(text: str) -> list[str]:
-    """Lines that begin further right, and those of a transcript, stay as they are."""
+    """A paragraph; the lines of an indented text or of a transcript stay as they are."""
     rows = text.splitlines()
     if any(row.startswith((" ", "$")) for row in rows):
         return [".PP", ".nf", *map(_plain, rows), ".fi"]
@@ -142,7 +142,7 @@ def _paragraph(text: str) -> list[str]:
 
 
 def _plain(text: str) -> str:
-    r"""Text that `man` shows as it is.
+    r"""Text with escapes, so that `man` shows it unchanged.
 
     >>> _plain("weft up --name s1"), _plain(".5 of it"), _plain("a\\b")
     ('weft up \\-\\-name s1', '\\&.5 of it', 'a\\eb')
@@ -152,7 +152,7 @@ def _plain(text: str) -> str:
 
 
 def markdown(listed: list[Command]) -> str:
-    """The same as a page of the documentation, behind its hand-written beginning."""
+    """The same as Markdown, for docs/commands.md; it follows the hand-written beginning of that page."""
     lines: list[str] = []
     for command in listed:
         lines += ["", f"### weft {command.name}", "", f"`{command.usage}`", "", command.says]

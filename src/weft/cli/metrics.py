@@ -13,7 +13,7 @@ from weft.cores.measurement.catalogue import Entry, catalogue
 
 
 def names_of(_: Any) -> dict[str, str]:
-    """What the Tab key offers: every detail, and what it is."""
+    """Completions for the Tab key: every detail with its description."""
     return {row.name: row.says for row in catalogue()}
 
 
@@ -27,8 +27,8 @@ def metrics(
     A name goes behind `detail =` of a `[metric.…]` in the fleet's file.
 
     Args:
-        name: a detail, in capitals or not.
-        grafana: print a dashboard of Grafana with all of them, for a Prometheus that scrapes /metrics/fleet of the root.
+        name: a detail, in upper or lower case.
+        grafana: print a Grafana dashboard with all of them, for a Prometheus that scrapes /metrics/fleet of the root.
         json: one JSON array of objects.
     """
     if grafana:

@@ -17,47 +17,50 @@ app = App(
 
 ROOMS: Final[dict[str, tuple[str, str]]] = {
     "up": ("weft.cli.up:up", "Run one node here."),
-    "reload": ("weft.cli.reload:reload", "Let a running node follow its changed file."),
+    "reload": ("weft.cli.reload:reload", "Make a running node use its changed file."),
     "invite": ("weft.cli.invite:app", "Let another machine into the fabric."),
-    "join": ("weft.cli.join:join", "Bring this machine into a fabric, by the line of weft invite."),
-    "key": ("weft.cli.key:app", "Whose keys the fabric knows; renew one, take one back."),
-    "init": ("weft.cli.join:init", "Make the keys of a root that listens beyond this machine from its start on."),
+    "join": ("weft.cli.join:join", "Bring this machine into a fabric, with the line of weft invite."),
+    "key": ("weft.cli.key:app", "Show, rotate and revoke the keys of nodes."),
+    "init": ("weft.cli.join:init", "Make the keys of a root that other machines shall reach from its first start."),
     "demo": ("weft.cli.demos.app:app", "Run a whole fabric on this machine; or programs that show what chains do."),
     "chain": ("weft.cli.chain:app", "Show the links of a node's chains; send a message, watch messages pass."),
     "status": ("weft.cli.status:status", "Show the whole fleet: who is where, runs what, and how each node is."),
     "trace": ("weft.cli.trace:trace", "Follow one record from where it was made to the lake."),
-    "quarantine": ("weft.cli.quarantine:quarantine", "Show what a node has refused to hear, and from whom."),
+    "quarantine": ("weft.cli.quarantine:quarantine", "Show the last messages that a node has refused."),
     "debug": ("weft.cli.debug:app", "Print what a node received and did lately, to find a fault."),
-    "stop": ("weft.cli.stop:stop", "Let a group of nodes, or all of them, stop and wait."),
-    "fleet": ("weft.cli.fleet_root:app", "Mend a fleet that follows a wrong root."),
+    "stop": ("weft.cli.stop:stop", "Make a group of nodes, or all of them, stop measuring and wait."),
+    "fleet": ("weft.cli.fleet_root:app", "Repair a fleet that follows a wrong root."),
     "metrics": ("weft.cli.metrics:metrics", "What can be measured, and in which unit."),
     "top": ("weft.cli.top:top", "Watch the fleet in the terminal: who is in trouble, what is missing."),
     "console": ("weft.cli.console:app", "Print the address of a node's console, the fleet in a browser; log in to it."),
-    "alerts": ("weft.cli.alerts:alerts", "Show what fires, and who could not be told."),
+    "alerts": ("weft.cli.alerts:alerts", "Show firing alerts, and sinks that could not be notified."),
     "service": ("weft.cli.service:app", "Run nodes and the lake by systemd: install, ls, restart, remove."),
     "config": ("weft.cli.config:app", "Write a fleet's file, change a running fleet."),
     "get": ("weft.cli.store_data:get", "Print a value of the shared store."),
     "set": ("weft.cli.store_data:set_value", "Write a value into the shared store."),
     "del": ("weft.cli.store_data:delete", "Delete a value, or a tree of them, from the shared store."),
-    "ls": ("weft.cli.store_data:ls", "List what stands below a path of the shared store."),
+    "ls": ("weft.cli.store_data:ls", "List the entries below a path of the shared store."),
     "watch": ("weft.cli.store_data:watch", "Print changes of the shared store as they come."),
-    "store": ("weft.cli.store:app", "Found the shared store; see how it stands; conflicts, lost nodes."),
-    "catalog": ("weft.cli.catalog:app", "Who provides what, where, and whether it is alive; last values, logs."),
-    "doc": ("weft.cli.doc:app", "Edit one document with others, without a server: enter, watch, replay, prove."),
-    "sql": ("weft.cli.sql:sql", "Ask the tables of a lake, at once and without Java."),
-    "lake": ("weft.cli.lake:app", "What lies in a lake, and the jobs that make tables of it."),
-    "annexes": ("weft.cli.annexes:annexes", "Protocols that are installed beside Weft; the page of one."),
+    "store": ("weft.cli.store:app", "Found the shared store; show its state, conflicts and lost nodes."),
+    "catalog": ("weft.cli.catalog:app", "Which services exist, where, and whether they are alive; last values, logs."),
+    "doc": ("weft.cli.doc:app", "Edit one document with others, without a server: edit, watch, replay, verify."),
+    "sql": ("weft.cli.sql:sql", "Query the tables of a lake in SQL, without Java."),
+    "lake": ("weft.cli.lake:app", "Show what a lake contains, and run the jobs that make its tables."),
+    "annexes": ("weft.cli.annexes:annexes", "List protocols that are installed beside Weft; print the page of one."),
     "doctor": (
         "weft.cli.doctor:doctor",
-        "Whether this machine can run a node, or the jobs of a lake, and what mends it.",
+        "Check whether this machine can run a node, or the jobs of a lake, and say what to do if not.",
     ),
     "completion": ("weft.cli.completion:completion", "Teach bash, zsh or fish the commands of Weft."),
     "man": ("weft.cli.manual:man", "Print the page of the manual."),
-    "upgrade": ("weft.cli.upgrade:app", "What stands in the way of another version of Weft."),
+    "upgrade": ("weft.cli.upgrade:app", "Find what stands in the way of an upgrade of Weft."),
     "drain": ("weft.cli.drain:drain", "Drain the journal of a stopped node into a lake."),
-    "journal": ("weft.cli.journal:app", "Look into the journal of a node, verify and mend it."),
-    "sim": ("weft.cli.sim:app", "Simulate a fabric under faults, and explain the night."),
-    "torture": ("weft.cli.torture:torture", "Run a real fabric here under drawn faults, and judge what it kept."),
+    "journal": ("weft.cli.journal:app", "Show, verify, repair and copy the journal of a node."),
+    "sim": ("weft.cli.sim:app", "Simulate a whole fabric under faults, and explain what happened."),
+    "torture": (
+        "weft.cli.torture:torture",
+        "Run a real fabric here under random faults, and judge whether it kept its promises.",
+    ),
 }
 for name, (where, what) in ROOMS.items():
     # The help of one command shows its whole docstring, the list of commands only these words.
@@ -65,10 +68,10 @@ for name, (where, what) in ROOMS.items():
 
 
 def know_annexes(words: list[str]) -> None:
-    """Add the nouns of annexes, if one of them may be wanted, or if all commands are to be listed."""
+    """Add the nouns of annexes, unless the command is one of Weft's own."""
     if words[:1] and words[0] in ROOMS:
         return
-    from weft.node.installed import names  # most commands need no look at what is installed
+    from weft.node.installed import names  # loaded only here, because most commands do not need it
 
     if not names():
         return
@@ -85,7 +88,7 @@ LISTING: Final[tuple[list[str], ...]] = ([], ["--help"], ["-h"])
 def run() -> Any:
     """Run the command of the arguments; its exit status."""
     if sys.argv[1:] == ["--version"]:
-        print(__version__)  # as cyclopts does, which would load what renders markup
+        print(__version__)  # cyclopts would print the same, but load its renderer of markup first
         return DONE
     know_annexes(sys.argv[1:])
     if sys.argv[1:] in LISTING:

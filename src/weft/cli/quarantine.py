@@ -14,7 +14,7 @@ LINE_BYTES: Final = 16
 
 
 def quarantine(*, port: AskedPort = PORT, json: Flag = False) -> int:
-    """Show the last messages that the node at PORT has refused, the newest first: who said what, and why it is none.
+    """Show the last messages that the node at PORT has refused, newest first: the sender, the bytes, and the reason.
 
     A node keeps at most 100 of them, in memory only, and of each the first 256 bytes of at most 8 frames.
 
@@ -34,7 +34,7 @@ def quarantine(*, port: AskedPort = PORT, json: Flag = False) -> int:
 
 
 def lines_of(message: dict[str, Any]) -> Iterator[str]:
-    """A refused message for people: when, who, why; then its frames. Nothing in it reaches a terminal as it is."""
+    """A refused message for people: when, who, why; then its frames in hexadecimal, safe for a terminal."""
     at = datetime.fromtimestamp(message["at"] / 1e9, UTC)
     why = f": {clean(message['why'])}" if message["why"] else ""
     peer = f" from {clean(message['peer'])}" if message["peer"] else ""
@@ -49,7 +49,7 @@ def lines_of(message: dict[str, Any]) -> Iterator[str]:
 
 
 def _column(text: str) -> str:
-    r"""Beside hexadecimal digits each byte has one place: printable ASCII as it is, a dot for everything else.
+    r"""The text beside hexadecimal digits, one character for each byte: printable ASCII, or a dot.
 
     >>> _column("a\x1b[2Jß")
     'a.[2J.'

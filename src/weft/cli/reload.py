@@ -1,4 +1,4 @@
-"""`weft reload`: let a running node follow its changed file (OPS-007)."""
+"""`weft reload`: makes a running node use its changed file (OPS-007)."""
 
 import json as to_json
 import time
@@ -15,20 +15,20 @@ from weft.node.settings import read_document, settings_of
 PATIENCE_S: Final = 20.0
 LOOK_S: Final = 0.1
 CORES: Final = {"store": "store", "catalog": "catalog", "doc": "document"}
-"""Which core a table asks for."""
+"""The core that each table turns on."""
 
 
 def reload(file: Path, /, *, port: int | None = None, json: Flag = False) -> int:
-    """Let the node of FILE follow [store], [catalog] and [doc] as they are in it now: `weft reload node.toml`.
+    """Make the running node of FILE use the present tables [store], [catalog] and [doc]: `weft reload node.toml`.
 
-    Its process goes on: the node starts anew in it, within a second or two, and goes on with the tables before if it cannot. What else
-    is different in the file is followed at the next start of the process; metrics, filters and alerts of the fleet by weft config load.
-    Exit status 5 if the node is not back with them after 20 seconds.
+    The node restarts in its process, within a second or two; if it cannot use the new tables, it goes on with the old
+    ones. All other changes of the file take effect when the process starts again. Metrics, filters and alerts of the fleet
+    are changed by weft config load. Exit status 5 if the node is not back with the new tables after 20 seconds.
 
     Args:
         file: the node's TOML file, as weft up takes it.
-        port: first of the node's ten ports, if not that of the file.
-        json: {"name", "tables"}: the tables that are different now; none if nothing was.
+        port: first of the node's ten ports; default: the one in the file.
+        json: {"name", "tables"}: the changed tables; none if nothing has changed.
     """
     document = read_document(text_of(file), str(file))
     read_schemas(document, file.parent)
@@ -53,7 +53,7 @@ def _named(tables: list[str]) -> str:
 
 
 def _is_back(port: int, era: int, wanted: dict[str, bool]) -> bool:
-    """Whether a later start answers, and has the cores that it shall have, and none that it shall not."""
+    """Whether a later start of the node answers, and has exactly the wanted ones of these cores."""
     until = time.monotonic() + PATIENCE_S
     while time.monotonic() < until:
         told: dict[str, Any] | None = try_status(port)

@@ -1,4 +1,4 @@
-"""`weft service`: nodes and the driver of a lake as units of systemd, installed, upgraded, removed without a trace (OPS-002)."""
+"""`weft service`: installs, restarts and removes nodes and the driver of a lake as units of systemd (OPS-002)."""
 
 import json as json_module
 import os
@@ -20,25 +20,25 @@ app = App(name="service", help="Nodes and the lake as services of systemd: insta
 
 MODE: Final = 0o600
 MEMORY_TIMES: Final = 2
-"""Of its own limit: the node ends itself at five quarters, so the kernel acts only where it cannot (SEC-014)."""
+"""The kernel's limit as a multiple of the node's: the node ends itself at 1.25, so the kernel rarely has to (SEC-014)."""
 BOOTED: Final = Path("/run/systemd/system")
-"""It is there where systemd runs."""
+"""This directory exists if systemd runs."""
 Mine = Annotated[bool, Parameter(name="--user", negative="", show_default=False)]
 Stage = Annotated[Path | None, Parameter(name="--root")]
 
 
 class Places(NamedTuple):
-    """Where files of services lie."""
+    """The directories of services' files."""
 
     units: Path
     settings: Path
     state: Path
     is_mine: bool
     is_staged: bool
-    """Below another root directory: systemd is not asked."""
+    """Whether files go below another root directory; then systemd is not called."""
 
     def systemctl(self, *words: str) -> str:
-        """What systemctl says; nothing where none runs; UserError `unavailable`."""
+        """The output of systemctl; empty if files are staged or systemd does not run; UserError `unavailable`."""
         if self.is_staged or not BOOTED.is_dir():
             return ""
         program = shutil.which("systemctl") or "systemctl"
@@ -51,7 +51,7 @@ class Places(NamedTuple):
 
 
 def places_of(stage: Path | None, *, is_mine: bool) -> Places:
-    """Where files go; below `stage` for an image, or for a look."""
+    """Where files go; below `stage` if it is given, as for an image."""
     if is_mine:
         home = Path.home()
         config = Path(os.environ.get("XDG_CONFIG_HOME") or home / ".config")
@@ -63,7 +63,7 @@ def places_of(stage: Path | None, *, is_mine: bool) -> Places:
 
 
 def own_places() -> Places:
-    """Where a service of whoever types this goes: for root into the system, else among his own. UserError if systemd runs none here."""
+    """The directories for this user's services: for root those of the system. UserError if systemd cannot run any here."""
     places = places_of(None, is_mine=bool(os.geteuid()))
     _ready(places)
     return places
@@ -81,18 +81,18 @@ def install(  # tidy: each is an option of the command line
     show: Annotated[bool, Parameter(name="--print", negative="", show_default=False)] = False,
     json: Flag = False,
 ) -> int:
-    """Run a node by systemd from now on, also after a start of the machine: weft service install node.toml.
+    """Let systemd run a node from now on, also after a boot: weft service install node.toml.
 
-    The file is copied to /etc/weft/NAME.toml (what it names as [node] config beside it), the state is kept in
-    /var/lib/weft/NAME. Once more with a changed file it replaces the file and starts the node again.
+    The file is copied to /etc/weft/NAME.toml, with the file of [node] config beside it; the state is in
+    /var/lib/weft/NAME. Run it again with a changed file to replace the file and restart the node.
 
     Args:
         file: the node's TOML file, as for weft up.
-        lake: instead of a node the driver that makes tables of a lake: --lake lake, a path below /var/lib/weft.
-        memory: more than that, and systemd ends it and starts it again, e.g. 512M; default: twice the limit that a node has for itself.
+        lake: install the driver of a lake instead of a node: --lake lake, a path below /var/lib/weft.
+        memory: systemd restarts the service if it uses more, e.g. 512M; default: twice the node's own limit.
         mine: a unit of the user, without root; files in ~/.config, state in ~/.local/state/weft.
-        root: put files below that directory, for an image, and start nothing.
-        show: print the unit, and do nothing.
+        root: put files below this directory, as for an image, and start nothing.
+        show: only print the unit.
         json: {"name", "unit", "runs"}: the path of the unit, and whether it was started.
     """
     places = places_of(root, is_mine=mine)
@@ -123,7 +123,7 @@ def install(  # tidy: each is an option of the command line
         return 0
     print(f"{service.unit} {'is written' if places.is_staged else 'runs'}: {places.units / service.unit}")
     print(
-        f"its log: journalctl {'--user ' if mine else ''}-u {service.unit}; away with it: weft service remove {service.name}"
+        f"its log: journalctl {'--user ' if mine else ''}-u {service.unit}; to remove it: weft service remove {service.name}"
     )
     return 0
 
@@ -133,8 +133,8 @@ def ls(*, mine: Mine = False, root: Stage = None, json: Flag = False) -> int:
     """Show the services of this machine, and whether they run.
 
     Args:
-        mine: those of the user.
-        root: those below that directory.
+        mine: services of the user instead of the system's.
+        root: services below this directory.
         json: as JSON.
     """
     places = places_of(root, is_mine=mine)
@@ -157,14 +157,14 @@ def restart(name: str | None = None, /, *, mine: Mine = False, json: Flag = Fals
     """Start services again, one after the other: after an upgrade, or one by its name.
 
     Args:
-        name: of the service; without one all.
-        mine: those of the user.
-        json: {"unit"} of each, a line as soon as it runs anew.
+        name: of the service; left out: all.
+        mine: services of the user instead of the system's.
+        json: {"unit"} of each, a line as soon as it runs again.
     """
     places = places_of(None, is_mine=mine)
     for unit in [_known(places, name)] if name else _units(places):
         places.systemctl("restart", unit.name)
-        print(json_module.dumps({"unit": unit.name}) if json else f"{unit.name} runs anew", flush=True)
+        print(json_module.dumps({"unit": unit.name}) if json else f"{unit.name} runs again", flush=True)
     return 0
 
 
@@ -176,10 +176,10 @@ def remove(  # tidy: each is an option of the command line
 
     Args:
         name: of the node, or lake.
-        purge: also its state: journal, identity, keys. What was not safe at the root is lost. Of lake nothing is purged.
-        mine: that of the user.
-        root: below that directory.
-        json: {"unit", "state"}: where its state stays, or null.
+        purge: also remove its state: journal, identity, keys. Records that are not safe at the root are lost. A lake stays.
+        mine: a service of the user instead of the system's.
+        root: a service below this directory.
+        json: {"unit", "state"}: the directory of its state, or null.
     """
     places = places_of(root, is_mine=mine)
     unit = _known(places, name)
@@ -221,12 +221,12 @@ def _node(file: Path, places: Places, memory: str) -> tuple[Service, dict[Path, 
 
 
 def _seen(places: Places, path: Path) -> str:
-    """A path as it is when the unit runs."""
+    """A path as the running unit sees it, without the stage."""
     return str(path) if places.is_mine else f"/etc/weft/{path.name}"
 
 
 def _ready(places: Places) -> None:
-    """Whether systemd is there, and may run this Weft; asked before anything is written. UserError otherwise."""
+    """Check, before anything is written, that systemd runs here and can run this Weft; UserError if not."""
     if places.is_staged:
         return
     if not BOOTED.is_dir() or not shutil.which("systemctl"):
@@ -259,7 +259,7 @@ def _shown(places: Places, unit: str) -> dict[str, str]:
 
 
 def _write(path: Path, text: str, mode: int) -> None:
-    """Write it whole, or not at all."""
+    """Write the file whole, or not at all."""
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
         fresh = path.with_name(f".{path.name}.new")

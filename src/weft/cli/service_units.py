@@ -1,9 +1,9 @@
-"""The unit files that systemd runs Weft by: one for each node, one for the lake (OPS-002). Pure text."""
+"""Makes the text of systemd's unit files: one for each node, one for the driver of a lake (OPS-002)."""
 
 from typing import Final, NamedTuple
 
 STATE: Final = "/var/lib/weft"
-"""Of all units of a machine. systemd makes it, gives it to the user of the units, and keeps it from everybody else."""
+"""The state directory of all units of a machine. systemd makes it; only the user of the units has access."""
 HARDENED: Final = """\
 DynamicUser=yes
 User=weft
@@ -27,7 +27,7 @@ SystemCallArchitectures=native
 RestrictAddressFamilies=AF_INET AF_INET6 AF_UNIX AF_NETLINK
 UMask=0077
 """
-"""Processes of others stay visible: they are measured."""
+"""Restrictions of a unit. Other users' processes stay visible, because the node measures them."""
 MINE: Final = """\
 NoNewPrivileges=yes
 UMask=0077
@@ -66,11 +66,11 @@ class Service(NamedTuple):
     name: str
     what: str
     words: tuple[str, ...]
-    """Of `weft`, behind which stand those of the files."""
+    """Arguments of `weft`; those of `files` follow."""
     files: tuple[tuple[str, str], ...] = ()
     """Options, and the file that each names: (``, `/etc/weft/root.toml`)."""
     memory: str = ""
-    """More than that, and systemd ends it: `512M`."""
+    """systemd restarts the service if it uses more memory: `512M`."""
 
     @property
     def unit(self) -> str:
@@ -81,7 +81,8 @@ class Service(NamedTuple):
 def unit_of(service: Service, python: str, *, state: str = STATE, is_mine: bool = False) -> str:
     """The text of its unit file. `is_mine`: it belongs to a user, and runs as that user without root.
 
-    A file of settings may hold secrets, and the user of the unit exists only while it runs: so systemd hands it the files.
+    systemd passes the files of settings as credentials: they may hold secrets, and the unit's user, who would have to own
+    them, exists only while the unit runs.
     """
     words = [quoted(python), "-m", "weft.cli.main", *map(quoted, service.words)]
     credentials = ""

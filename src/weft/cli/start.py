@@ -1,6 +1,6 @@
-"""How a command becomes a node; and `weft up FILE` without the libraries of the command line, which would double its start.
+"""Turns this process into a node, and runs `weft up FILE` without loading the command line, which would double its start.
 
-It imports nothing that a start does not need. What is wrong in a file, `up` or the node says.
+It imports only what a start needs. Mistakes in a file are reported by `up` or by the node.
 """
 
 import json
@@ -13,15 +13,15 @@ from weft.base.settings import parse_toml
 from weft.node.tables import describes_fleet
 
 BY_FILE: Final = "fd:"
-"""Tells `weft.shell.serve` the number of an open file with its settings."""
+"""The prefix of an argument of `weft.shell.serve`: behind it comes the number of an open file with the settings."""
 
 
 def start(word: str) -> None:
-    """Become the node of this file. Returns if that is not plain to do: then `up` does it, or says what is wrong."""
+    """Become the node of this file. Returns if `up` is needed: for its preparations, or to report what is wrong."""
     file = Path(word)
     try:
         document = parse_toml(file.read_text("utf-8"))
-        if "doc" in document:  # schemas are read beside the file, and the node is noted where programs look
+        if "doc" in document:  # `up` reads schemas beside the file, and notes the node where programs look for it
             return
         if describes_fleet(document):
             document["node"]["config"] = str(file.resolve())
@@ -32,18 +32,18 @@ def start(word: str) -> None:
 
 
 def run(said: bytes, where: str, *names: str) -> NoReturn:
-    """Become the node of these settings; `where` they were read and the names are for people who list processes."""
-    # A fresh, lean process: the command line's libraries would double a sensor's memory. Its settings come by a file that
-    # only it can read: there may be a token in them, and every user of the machine sees arguments.
+    """Become the node of these settings. `where` they were read and `names` only show in lists of processes."""
+    # The node is a fresh program, because the command line's libraries would double a sensor's memory. It gets its
+    # settings in a file that only it can read: they may hold a token, and every user of the machine can see arguments.
     if sys.stdout is not None:  # it was closed
         sys.stdout.flush()
     number = os.memfd_create("weft-settings", 0)  # without a flag it is inherited
     os.write(number, said)
     os.lseek(number, 0, os.SEEK_SET)
-    os.execv(sys.executable, [sys.executable, "-m", "weft.shell.serve", f"{BY_FILE}{number}", where, *names])  # noqa: S606  # our own interpreter
+    os.execv(sys.executable, [sys.executable, "-m", "weft.shell.serve", f"{BY_FILE}{number}", where, *names])  # noqa: S606  # only our own interpreter
 
 
 def named(document: dict[str, Any]) -> list[str]:
-    """The name and the state directory, so that people can distinguish their nodes."""
+    """The name and the state directory, by which people tell their nodes apart."""
     node = document.get("node")
     return [str(node[key]) for key in ("name", "state") if node.get(key)] if isinstance(node, dict) else []

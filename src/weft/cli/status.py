@@ -1,4 +1,4 @@
-"""`weft status`: the whole fleet as its root knows it, and how each node is that answers."""
+"""`weft status`: the whole fleet as its root knows it, and the state of each node that answers."""
 
 import json as json_module
 import time
@@ -21,7 +21,7 @@ COLUMNS: Final = ("node", "level", "group", "endpoint", "runs", "said", "health"
 LOADS: Final = ("node", "health", "parent link", "children", "samples", "spool", "journal", "memory", "up")
 MEMORY: Final = ("node", "core", "holds", "may hold", "refused")
 ASKED_AT_ONCE: Final = 64
-DIGEST_SHOWN: Final = 8  # of 32 hex digits: enough to see that two are not the same
+DIGEST_SHOWN: Final = 8  # of 32 hex digits: enough to see that two digests differ
 NO_ANSWER: Final = "no answer"
 
 
@@ -37,17 +37,17 @@ class Member(NamedTuple):
     """Its endpoint."""
     endpoint: str
     number: int | None
-    """The write of the configuration that it has said to run; None: it has said nothing yet."""
+    """The write of the configuration that it runs, as it has reported; None: it has reported nothing yet."""
     wanted: int | None
-    """The last write that concerns it."""
+    """The last write of the configuration that concerns it."""
     age_s: int | None
-    """How long ago it said so."""
+    """How long ago it reported that."""
     health: str
-    """What the node says of itself, or that it does not answer."""
+    """The state that the node reports, or that it does not answer."""
 
     @property
     def is_behind(self) -> bool:
-        """Whether it runs less than the last write that concerns it."""
+        """Whether it does not run the last write that concerns it."""
         return self.wanted is not None and (self.number is None or self.number < self.wanted)
 
 
@@ -56,9 +56,9 @@ class Picture(NamedTuple):
 
     fleet: str
     root: str
-    """Endpoint; empty: nobody here knows a root."""
+    """Endpoint of the root; empty: the asked node knows none."""
     has_root: bool
-    """Whether the root itself has told the tree."""
+    """Whether the tree is from the root itself."""
     number: int
     members: list[Member]
     unassigned: list[dict[str, Any]]
@@ -69,17 +69,17 @@ class Picture(NamedTuple):
 def status(*, port: AskedPort = PORT, long: Flag = False, watch: Flag = False, json: Flag = False) -> int:
     """Show the whole fleet: who is where, which configuration each node runs, and how it is.
 
-    Any node can be asked; the root tells who belongs to the fleet. RUNS is the number of the last write of the
-    configuration that a node has told to be in force, as in `weft config history`, SAID how long ago it told.
+    Any node can be asked; the list of nodes comes from the root. RUNS is the number of the last write of the configuration
+    that a node has reported to run, as in `weft config history`; SAID is how long ago it reported that.
 
     Args:
         port: the node's name, its state directory, or the first of its ten ports.
         long: also links, samples, spool, journal and memory of every node that answers.
-        watch: go on showing the fleet, as weft top does.
+        watch: keep showing the fleet, as weft top does.
         json: all facts as JSON: the fleet, the nodes without a group, the status of every node that answers.
     """
     if watch:
-        from weft.cli.top import top  # of these commands only this one goes on
+        from weft.cli.top import top  # only --watch needs it
 
         return top(port=port)
     picture = picture_of(port, status_of, time.time_ns())
@@ -91,7 +91,7 @@ def status(*, port: AskedPort = PORT, long: Flag = False, watch: Flag = False, j
 
 
 def picture_of(port: int, ask: Ask, now_ns: int) -> Picture:
-    """Ask the node at `port`, its root, and everybody whom the root names; UserError if the first does not answer."""
+    """Ask the node at `port`, its root, and all nodes that the root names; UserError if the first does not answer."""
     asked = ask(port, LOCAL)
     root = asked["root"]["endpoint"]
     answers: dict[str, dict[str, Any] | None] = {own_endpoint(asked): asked}
@@ -113,7 +113,7 @@ def picture_of(port: int, ask: Ask, now_ns: int) -> Picture:
 
 
 def own_endpoint(told: dict[str, Any]) -> str:
-    """Where a node is that has told its status: as the root has it, else on this machine."""
+    """The endpoint of a node with this status: as the root knows it, else on this machine."""
     records = [*told["tree"], told["root"]] if told["level"] == "root" else told["tree"]
     mine = [r["endpoint"] for r in records if r.get("node", told["node"]) == told["node"] and r.get("endpoint")]
     return str(mine[0]) if mine else endpoint_of(LOCAL, told["port"])
@@ -139,9 +139,9 @@ def _try(ask: Ask, endpoint: str) -> dict[str, Any] | None:
 
 
 def members_of(teller: dict[str, Any], answers: dict[str, dict[str, Any] | None], now_ns: int) -> list[Member]:
-    """The fleet as a tree, each behind its parent; who has no parent that is known stands last.
+    """The fleet as a tree, each node behind its parent; nodes without a known parent come last.
 
-    A root that was elected has a place from before, below a parent that may be its child now: it knows better.
+    An elected root is still recorded at its former place, below a parent that may now be its child: its own answer counts.
     """
     records = [r for r in _sound(teller) if teller["level"] != "root" or r["node"] != teller["node"]]
     found = [_teller_itself(teller)] if all(record["node"] != teller["node"] for record in records) else []
@@ -163,9 +163,11 @@ def _teller_itself(told: dict[str, Any]) -> Member:
 def _recorded(record: dict[str, Any], answers: dict[str, dict[str, Any] | None], now_ns: int) -> Member:
     told, at = answers.get(record["endpoint"]), record["at"]
     if told is not None and told["node"] != record["node"]:
-        told = None  # another one stands there now
+        told = None  # another node has this endpoint now
     number = record["number"]
-    if number is None and record["wanted"] is None and told is not None:  # only a root hears what the others run
+    if (
+        number is None and record["wanted"] is None and told is not None
+    ):  # other nodes than the root do not know what the others run
         number = number_of(told)
     return Member(
         0,
@@ -182,14 +184,14 @@ def _recorded(record: dict[str, Any], answers: dict[str, dict[str, Any] | None],
 
 
 def _fixed(told: dict[str, Any], places: dict[str, str]) -> Member:
-    """A node that the root has not placed: its own file says its parent, or nobody does."""
+    """A node that the root has not placed: its parent is fixed in its file, or unknown."""
     parent = places.get(told["parent"]["name"], "") if told["level"] != "root" else ""
     own, health = own_endpoint(told), told["health"]["state"]
     return Member(0, told["name"], told["level"], told["group"], parent, own, number_of(told), None, None, health)
 
 
 def number_of(told: dict[str, Any]) -> int | None:
-    """The write of the configuration that a node says to run; None: it has none."""
+    """The write of the configuration that a node runs, by its status; None: it has none."""
     return told["cores"].get("configuration", {}).get("number") or None
 
 
@@ -211,7 +213,7 @@ def _in_order(members: Sequence[Member]) -> list[Member]:
     return listed
 
 
-# Words on the terminal
+# Output
 
 
 def _facts(picture: Picture) -> dict[str, Any]:
@@ -252,7 +254,7 @@ def _show(picture: Picture, *, is_long: bool) -> None:
 
 
 def open_doors(nodes: Iterable[dict[str, Any]]) -> list[str]:
-    """Where nodes with keys listen without asking for one: a line for each that has such a place (SEC-055)."""
+    """A line for each node with keys that also listens without asking for one: where, and who can enter (SEC-055)."""
     found = [(node["name"], node.get("security", {}).get("doors", ())) for node in nodes if not node["open"]]
     return [
         f"{name} asks for no key at " + "; ".join("{name} {at} ({lets_in})".format(**door) for door in doors)
@@ -262,7 +264,7 @@ def open_doors(nodes: Iterable[dict[str, Any]]) -> list[str]:
 
 
 def firing(nodes: Iterable[dict[str, Any]]) -> list[str]:
-    """What fires at the nodes that have answered; one line for each that has some."""
+    """A line for each answering node with firing alerts."""
     counts = [(node["name"], node.get("alerts", {}).get("firing", 0)) for node in nodes]
     return [
         f"{name}: {count} alert{'s' * (count > 1)} fire{'s' * (count < 2)}: weft alerts"
@@ -283,14 +285,14 @@ def heading(picture: Picture) -> str:
 
 
 def holding(told: dict[str, Any]) -> str:
-    """How many pairs of the configuration a node holds, and the beginning of their digest; empty: not the whole of it."""
+    """How many pairs of the configuration a node has, and the beginning of their digest; empty: it has only a part."""
     facts = told["cores"].get("configuration", {})
     digest = facts.get("digest")
     return f", {facts['pairs']} pairs, digest {digest[:DIGEST_SHOWN]}" if digest else ""
 
 
 def diverged(nodes: Iterable[dict[str, Any]]) -> list[tuple[str, str]]:
-    """Nodes that hold other pairs at the same number."""
+    """Nodes whose configuration differs from the root's at the same number, each with what to do."""
     found: dict[int, dict[str, str]] = {}
     for node in nodes:
         if (number := number_of(node)) is not None and (held := holding(node)):
@@ -299,7 +301,7 @@ def diverged(nodes: Iterable[dict[str, Any]]) -> list[tuple[str, str]]:
         (
             f"at number {number} of the configuration "
             + "; ".join(f"{name} has{held[1:]}" for held, name in by.items()),
-            "wait a minute: the lower one asks for everything anew; else keep both states, and ask for help",
+            "wait a minute: the lower node asks for everything again; if they still differ, keep both states and ask for help",
         )
         for number, by in found.items()
         if len(by) > 1
@@ -307,7 +309,7 @@ def diverged(nodes: Iterable[dict[str, Any]]) -> list[tuple[str, str]]:
 
 
 def cells(member: Member) -> tuple[str, ...]:
-    """One line of the table."""
+    """The cells of a node in the table."""
     number = "nothing yet" if member.number is None else str(member.number)
     return (
         "  " * member.depth + member.name,
@@ -374,7 +376,7 @@ def in_tree_order(nodes: list[dict[str, Any]]) -> list[tuple[int, dict[str, Any]
 
 
 def row_of(node: dict[str, Any], depth: int) -> tuple[str, ...]:
-    """What a node carries and uses, as one line."""
+    """The cells of a node with --long: its links, samples, spool, journal and memory."""
     carrier = node["cores"].get("carrier", {})
     measurement = node["cores"].get("measurement", {})
     return (
@@ -391,7 +393,7 @@ def row_of(node: dict[str, Any], depth: int) -> tuple[str, ...]:
 
 
 def memory_of(node: dict[str, Any]) -> list[tuple[str, ...]]:
-    """What each core of a node holds beside what it may, and what it has refused for that; a line each, as columns."""
+    """The memory of each core of a node as cells: used, allowed, and what was refused for lack of it."""
     return [
         (
             node["name"],

@@ -1,4 +1,4 @@
-"""`weft stop`: let a group, or all nodes but the root, give up their places (TOP-017)."""
+"""`weft stop`: makes a group, or all nodes but the root, give up their places (TOP-017)."""
 
 import json as to_json
 from typing import Annotated, Final
@@ -9,19 +9,21 @@ from weft.cli.asking import order
 from weft.cli.kit.exits import DONE, NOT_SO, notice
 from weft.cli.which import PORT, AskedPort
 
-MEND: Final = "weft status shows the groups; one node ends by Ctrl-C, by kill and its process, a service by systemctl stop weft-NAME"
+MEND: Final = (
+    "weft status shows the groups; to end one node: Ctrl-C, kill PROCESS, or for a service systemctl stop weft-NAME"
+)
 
 
 def stop(group: str = "", /, *, port: AskedPort = PORT, json: Annotated[bool, Parameter(negative="")] = False) -> int:
     """Tell the nodes of a group, or all of them, to stop measuring and to wait: `weft stop web`.
 
-    They hand over what they have and stay up without a place, until a root starts that calls them. Exit status 1 if
-    somebody did not answer.
+    They send up what they have, and keep running without a place until a root starts and gives them one. Exit status 1
+    if a node did not answer.
 
     Args:
-        group: its name; left out: everybody but the root.
+        group: its name; left out: all nodes but the root.
         port: the root's name, its state directory, or the first of its ten ports.
-        json: who was stopped and who is missing, as JSON.
+        json: the stopped nodes and those without an answer, as JSON.
     """
     told = order(port, "stop", group=group)
     stopped, missing = told["stopped"], told["missing"]

@@ -1,4 +1,4 @@
-"""`weft store`: what a node's store is like, and what people decide for it (ADM-020)."""
+"""`weft store`: shows the state of a node's store, and takes people's decisions about it (ADM-020)."""
 
 from collections.abc import Sequence
 from typing import Annotated, Any, Final, Literal
@@ -18,30 +18,32 @@ from weft.client.store.values import MISSING
 from weft.wire.store.pack import pack, unpack
 from weft.wire.store.yamltext import load
 
-app = App(name="store", help="Found the shared store; see how it stands; deal with conflicts and lost nodes.")
-nodes = App(name="node", help="Nodes of the store that will not come back.")
+app = App(name="store", help="Found the shared store; show its state; deal with conflicts and lost nodes.")
+nodes = App(name="node", help="Choose which nodes must have seen a deletion before it is forgotten.")
 app.command(nodes)
 app.command("weft.cli.store_files:save", name="save", help="Write the whole store into a file.")
-app.command("weft.cli.store_files:load", name="load", help="Read a file of a store, as new or as a copy, or compare.")
-app.command("weft.cli.store_audit:audit", name="audit", help="Whether other nodes have the same.")
-app.command("weft.cli.store_files:dump", name="dump", help="Print what stands at and below a path as YAML.")
-app.command("weft.cli.store_rules:type_", name="type", help="Types: what values have to be.")
+app.command(
+    "weft.cli.store_files:load", name="load", help="Load a file of a store, as new changes or as a copy, or compare it."
+)
+app.command("weft.cli.store_audit:audit", name="audit", help="Compare the store with those of other nodes.")
+app.command("weft.cli.store_files:dump", name="dump", help="Print everything at and below a path as YAML.")
+app.command("weft.cli.store_rules:type_", name="type", help="Types: rules that values must meet.")
 app.command("weft.cli.store_rules:match", name="match", help="Which values have which type.")
-app.command("weft.cli.store_rules:codec", name="codec", help="Codecs: how values are turned for some users.")
-app.command("weft.cli.store_rules:conv", name="conv", help="Where codecs are used, by group of users.")
-app.command("weft.cli.store_lake:get", name="get", help="The value that stood at a path, from the lake.")
-app.command("weft.cli.store_lake:history", name="history", help="The versions of an entry, from the lake.")
+app.command("weft.cli.store_rules:codec", name="codec", help="Codecs: how values are converted for some users.")
+app.command("weft.cli.store_rules:conv", name="conv", help="Which codec a group of users has for which paths.")
+app.command("weft.cli.store_lake:get", name="get", help="Print a past value of a path, from the lake.")
+app.command("weft.cli.store_lake:history", name="history", help="List the versions of an entry, from the lake.")
 
 What = Literal["list", "add", "remove", "set"]
 DELETERS: Final = (None, "actor", "del")
 WAITING: Final = {
-    "OFFLINE": "has met nobody yet, by no link",
-    "LISTEN": "has no data, and waits for a node that has: see that one runs; weft store found, if this is the first",
-    "JOIN": "asks the others what there is",
-    "RESTORED": "was started again, and waits three clocks (15 s) for others that may know more",
-    "CATCHUP": "fetches what it lacks",
+    "OFFLINE": "has no link to another node yet",
+    "LISTEN": "has no data, and waits for a node that has: start one; or weft store found, if this is the first",
+    "JOIN": "asks the other nodes which changes exist",
+    "RESTORED": "has restarted, and waits 15 s for other nodes that may have newer changes",
+    "CATCHUP": "fetches missing changes",
 }
-"""What a node does in a state in which it serves nobody."""
+"""What a node does in each state in which it does not serve yet."""
 
 
 @app.command
@@ -63,7 +65,7 @@ def found(
         packed = pack(load(value))
     except PeerError as error:
         raise UserError(
-            "bad-yaml", f"that is no YAML of a value: {error.why}", 'weft store found "our house"'
+            "bad-yaml", f"this is no YAML of a value: {error.why}", 'weft store found "our house"'
         ) from None
     told = ordered(port, "store-found", value=packed.hex())
     return _tell(told, "{node} has founded the store", json=json)
@@ -71,7 +73,7 @@ def found(
 
 @app.command
 def state(*, port: AskedPort = PORT, json: Flag = False) -> int:
-    """Show how the store of a node stands: whether it has joined, what it holds, what it lacks.
+    """Show the state of a node's store: whether it serves, how many entries it has, and which changes are missing.
 
     Args:
         port: the node's name, its state directory, or the first of its ten ports.
@@ -125,16 +127,18 @@ def members(*, port: AskedPort = PORT, json: Flag = False) -> int:
 
 @app.command
 def conflicts(*, restore: int | None = None, port: AskedPort = PORT, json: Flag = False) -> int:
-    """List changes that knew nothing of each other, newest first, or write a loser again: `weft store conflicts --restore 3`.
+    """List conflicts, newest first: `weft store conflicts`; `--restore 3` writes the value that lost conflict 3 again.
+
+    A conflict is two changes of an entry whose authors did not know of each other.
 
     Args:
-        restore: the number of a conflict; what lost it is written as a new change.
+        restore: the number of a conflict; the value that lost is written as a new change.
         port: the node's name, its state directory, or the first of its ten ports.
         json: as JSON.
     """
     if restore is not None:
         told = ordered(port, "store-restore", number=restore)
-        return _tell(told, "{path} is again what it was in the change that had lost", json=json)
+        return _tell(told, "{path} has the value again that had lost", json=json)
     told = ordered(port, "store-show", what="conflicts")
     if isinstance(told, int) or json:
         return _tell(_read(told, "conflicts"), "", json=json)
@@ -147,10 +151,10 @@ def conflicts(*, restore: int | None = None, port: AskedPort = PORT, json: Flag 
 
 @app.command
 def orphans(*, replay: Flag = False, port: AskedPort = PORT, json: Flag = False) -> int:
-    """List changes of this node that nobody took, since it had been dropped while it was away.
+    """List changes of this node that the others refused, because the node had been dropped while it was away.
 
     Args:
-        replay: write them anew, as changes of now; then none is left.
+        replay: write them again as new changes.
         port: the node's name, its state directory, or the first of its ten ports.
         json: as JSON.
     """
@@ -164,19 +168,19 @@ def orphans(*, replay: Flag = False, port: AskedPort = PORT, json: Flag = False)
 
 @nodes.command
 def drop(name: str, /, *, port: AskedPort = PORT, json: Flag = False) -> int:
-    """Say that a node will not come back: nobody waits for it any more, and its later changes are refused everywhere.
+    """Declare that a node will not come back: no node waits for it any more, and all refuse its later changes.
 
     Args:
-        name: of the node in the store; `weft store members` lists them.
+        name: the node's name in the store; `weft store members` lists them.
         port: any other node's name, its state directory, or the first of its ten ports.
         json: the answer as JSON.
     """
-    return _tell(ordered(port, "store-drop-node", node=name), "{node} is dropped behind its change {tick}", json=json)
+    return _tell(ordered(port, "store-drop-node", node=name), "{node} is dropped after its change {tick}", json=json)
 
 
 @app.command
 def deleter(what: What = "list", /, *names: str, port: AskedPort = PORT, json: Flag = False) -> int:
-    """Say which nodes must have seen a deletion before it is forgotten: `weft store deleter add attic`; default: all.
+    """Choose which nodes must have seen a deletion before it is forgotten: `weft store deleter add attic`; default: all.
 
     Args:
         what: list, add, remove, or set; `set` without names: all nodes.
@@ -206,10 +210,10 @@ def deleter(what: What = "list", /, *names: str, port: AskedPort = PORT, json: F
 
 @app.command
 def accept_tick(*, port: AskedPort = PORT, json: Flag = False) -> int:
-    """Let a node whose numbers nobody could confirm go on under its own name.
+    """Let a node write under its own name again, though no other node could confirm its last number.
 
-    Only after its disk was lost or is an old copy, and if no node is away that might have heard more of it: a number
-    that is used twice never heals.
+    Use this only after the node's disk was lost or replaced by an old copy, and if no node is away that may have newer
+    changes of it: a number that is used twice cannot be repaired.
 
     Args:
         port: the node's name, its state directory, or the first of its ten ports.
@@ -222,13 +226,13 @@ def accept_tick(*, port: AskedPort = PORT, json: Flag = False) -> int:
         )
     return _tell(
         told if isinstance(told, int) else ordered(port, "store-accept-tick"),
-        "{node} goes on behind its change {tick}",
+        "{node} goes on after its change {tick}",
         json=json,
     )
 
 
 def _warn_of_strangers(names: Sequence[str], port: int) -> None:
-    """Who is named and does not exist holds up every deletion for ever."""
+    """Warn of names that no node has: a deletion would wait for them for ever."""
     told = ordered(port, "store-show", what="members") if names else {}
     known = [row["node"] for row in told.get("members", ())] if isinstance(told, dict) else names
     for name in names:
@@ -236,7 +240,7 @@ def _warn_of_strangers(names: Sequence[str], port: int) -> None:
             text = (
                 f"no node called {name!r} has ever changed this store: no deletion is forgotten before it has seen it"
             )
-            complain(f"{text}\n  try: weft store deleter remove {name}, unless it is still to come", DONE)
+            complain(f"{text}\n  try: weft store deleter remove {name}, unless that node will still join", DONE)
 
 
 def _count(number: int, what: str) -> str:
@@ -263,7 +267,7 @@ def _tell(told: dict[str, Any] | int, words: str, *, json: bool) -> int:
 
 
 def _read(told: dict[str, Any] | int, name: str) -> dict[str, Any] | int:
-    """With values that are values."""
+    """A node's answer with the bytes of values decoded."""
     from weft.cli.store_lines import plain as as_json
 
     if isinstance(told, int):

@@ -1,4 +1,4 @@
-"""`weft store audit`: whether the stores of several nodes have the same (STO-017)."""
+"""`weft store audit`: compares the stores of several nodes (STO-017)."""
 
 import asyncio
 from typing import TYPE_CHECKING, Annotated, Any, Final
@@ -24,9 +24,9 @@ if TYPE_CHECKING:
     from weft.wire.store.clients import Op
 
 AGAIN_S: Final = 2.0
-"""What is on its way between two nodes is no difference: what differs is looked at once more."""
+"""Entries that differ are compared again after this time, because a change may still be on its way."""
 DIGITS: Final = 12
-"""Of a digest, for people."""
+"""Digits of a digest that are shown."""
 SHOWN_MAX: Final = 100
 FIRST_PORT: Final = 27_500
 
@@ -41,16 +41,16 @@ def audit(
 ) -> int:
     """Compare the store of a node with those of others, entry by entry: `weft store audit`, `weft store audit 10.0.0.7:27505`.
 
-    Equal are path, last change and value; what was deleted is not there. What differs is looked at again after 2 s, since a
-    change may be on its way. Exit status 1 if anything differs, 3 if one of them does not answer.
+    Path, last change and value of each entry must be equal; a deleted entry counts as absent. Differences are checked
+    again after 2 s, because a change may be on its way. Exit status 1 if anything differs, 3 if a node does not answer.
 
     Args:
         others: host:port of their stores, names, or state directories; real MoaT-KV servers too. Default: all members that
             are linked, each at the store's port of its ten.
-        repair: write what differs anew, as the first node has it, so that all take it, and delete there what was deleted
-            here; what it never had is left.
-        under: only what stands at and below this path.
-        node: the first: host:port of the store, a node's name or state directory; default: the one that runs here.
+        repair: write differing entries again, as the first node has them, so that all nodes take them, and delete at the
+            others what was deleted at the first; entries that it never had stay.
+        under: only entries at and below this path.
+        node: the first node: host:port of its store, its name or state directory; default: the one that runs here.
         port: first of the ten ports of a node of this machine.
         json: as JSON, one object for each of the others.
     """
@@ -68,14 +68,14 @@ def audit(
 
 
 def _members(node: str | None, port: int) -> tuple[str, ...] | int:
-    """Where the stores of all linked members are, or the exit status after a complaint."""
+    """The addresses of all linked members' stores, or the exit status after a complaint."""
     told = ordered(port, "store-show", what="members") if node is None else {}
     if isinstance(told, int):
         return told
     found = [row["endpoint"] for row in told.get("members", ()) if row["link"] == "mesh"]
     if not found:
         raise UserError(
-            "usage", "compared with which stores?", "weft store audit HOST:PORT; weft store members: who there is"
+            "usage", "compared with which stores?", "weft store audit HOST:PORT; weft store members lists the nodes"
         )
     return tuple(shifted(endpoint, STORE_PORT) for endpoint in found)
 
@@ -108,7 +108,7 @@ async def _against(client: Client, where: str, under: str, *, repair: bool, json
 
 
 async def _compared(client: Client, other: Client, under: str) -> tuple[Told, list[Differing]]:
-    """What differs, twice."""
+    """The differences that are still there after `SETTLE_S`."""
     here, there = await told(client, under), await told(other, under)
     if here.digest == there.digest:
         return here, []
@@ -119,7 +119,7 @@ async def _compared(client: Client, other: Client, under: str) -> tuple[Told, li
 
 
 async def _repaired(client: Client, found: list[Differing]) -> int:
-    """Write each that is here once more (STO-014): one more change, unchanged in value, that all take."""
+    """Write each entry that exists here again (STO-014): a new change with the same value, which all nodes take."""
     from msgspec import UNSET, Raw
 
     from weft.wire.store.clients import Op
@@ -133,7 +133,7 @@ async def _repaired(client: Client, found: list[Differing]) -> int:
 
 
 async def _deleted(other: Client, here: Told, found: list[Differing]) -> int:
-    """Delete there what was deleted here, unless somebody changes it meanwhile: one more deletion, that all take."""
+    """Delete at the other node what was deleted here, unless it changes meanwhile: a new deletion, which all nodes take."""
     from weft.wire.store.clients import Op, links_of
 
     gone = [(each.path, each.there) for each in found if each.here is None and each.path in here.deleted]

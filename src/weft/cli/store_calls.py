@@ -1,4 +1,4 @@
-"""How the commands of the store speak with a node, and what they say and return when that fails (ADM-020)."""
+"""Connects the commands of the store with a node, and maps errors to messages and exit status (ADM-020)."""
 
 import asyncio
 from collections.abc import Callable, Coroutine
@@ -13,7 +13,7 @@ from weft.client.store.errors import StoreError
 from weft.client.store.finding import DOOR, Node, endpoint_of
 
 STORE_PORT: Final = 5
-"""Of a node's ten."""
+"""The store's port, counted from the first of a node's ten."""
 PORT_MAX: Final = 65_526
 BY_CODE: Final[dict[str, tuple[int, str]]] = {
     "not-found": (NOT_SO, "weft ls"),
@@ -23,7 +23,7 @@ BY_CODE: Final[dict[str, tuple[int, str]]] = {
     "unreachable": (UNREACHABLE, "weft up with a [store] in the node's file; or --node HOST:PORT, --port of its ten"),
     "not-ready": (
         UNREACHABLE,
-        "weft store found{at}, if this is the first node of the store; weft store state{at}: what it waits for",
+        "weft store found{at}, if this is the first node of the store; weft store state{at} shows what it waits for",
     ),
     "busy": (UNREACHABLE, "the same again, later"),
     "closed": (UNREACHABLE, "the same again"),
@@ -32,7 +32,7 @@ BY_CODE: Final[dict[str, tuple[int, str]]] = {
     "read-only": (DENIED, "weft store state: why; another node takes the write"),
     "storage-full": (DENIED, "make room on the disk of that node; another node takes the write"),
     "tick-exhausted": (DENIED, "another node"),
-    "unconfirmed": (UNCONFIRMED, "weft store members: who is linked; it is written, and goes on spreading"),
+    "unconfirmed": (UNCONFIRMED, "weft store members: who is linked. The value is written, and still spreads"),
     "unanswered": (UNCONFIRMED, "weft get PATH: whether it happened"),
     "bad-path": (USAGE, "home.kitchen.temp; :12 for a number, :: :. :_ for colon, dot, space; : for the root"),
     "bad-value": (USAGE, "docs/store.md: what a value may be"),
@@ -40,13 +40,13 @@ BY_CODE: Final[dict[str, tuple[int, str]]] = {
     "unencodable": (USAGE, "docs/store.md: what a value may be"),
     "too-large": (USAGE, "values of at most 64 KiB"),
 }
-"""Exit status and what to try, by the code of an error; any other one is a wrong use."""
+"""Exit status and mend by an error's code; any other code is wrong usage."""
 ELSE: Final = (USAGE, "weft COMMAND --help")
 REFUSED: Final[dict[str, str]] = {
-    "store-found": "weft store state: how this node stands",
+    "store-found": "weft store state shows the state of this node",
     "store-restore": "weft store conflicts: their numbers",
     "store-copy": "weft store load FILE, without --as copy; a copy needs a fresh node that joins nobody",
-    "store-drop-node": "weft store members: the nodes there are; ask another one than the node itself",
+    "store-drop-node": "weft store members lists the nodes; give this order to any other node than the named one",
 }
 """What to try when a node refuses an order."""
 SUBJECTS: Final[dict[str, str]] = {"too-large": "that is too large", "bad-path": "that is no path"}
@@ -55,7 +55,10 @@ Work = Callable[[Client], Coroutine[Any, Any, int]]
 
 
 def at_store(node: str | None, port: int | None, work: Work, *, reads: bool = False, group: str = "") -> int:
-    """Do something with the store of a node; its exit status. `reads`: nothing is written, so no answer is no node."""
+    """Run a function with a client of a node's store; returns the exit status.
+
+    `reads`: the function writes nothing, so a missing answer means that no node is reached, not that it may have happened.
+    """
     if node is not None and port is not None:
         raise UserError("usage", "--node and --port both say which store", "one of them")
     where: Node = node if port is None else checked(port) + STORE_PORT
@@ -75,7 +78,7 @@ def at_store(node: str | None, port: int | None, work: Work, *, reads: bool = Fa
 
 
 def _at(where: Node) -> str:
-    """The option that names the node of a store in a command that gives it orders; empty: without one it is meant."""
+    """The option that names this node in a command for it; empty if the command means it without an option."""
     endpoint = endpoint_of(where)
     places = [str(place) for place, noted in DOOR.noted().items() if noted == endpoint]
     port = port_of(places[0]) if len(places) == 1 else int(endpoint.rpartition(":")[2]) - STORE_PORT
@@ -100,7 +103,7 @@ def checked(port: int) -> int:
 
 
 def ordered(port: int, name: str, **fields: Any) -> dict[str, Any] | int:
-    """What the node says to an order, or the exit status after a complaint."""
+    """The node's answer to an order, or the exit status after a complaint."""
     try:
         return order(checked(port), name, **fields)
     except UserError as error:

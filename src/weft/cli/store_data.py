@@ -32,10 +32,10 @@ ROOT: Final = ":"
 ACKS: Final[dict[str, Ack]] = {"local": "local", "one": "one", "majority": "majority"}
 SAYING: Final = "-v TEXT, -e YAML, -p PATH, -b FILE"
 OPTION: Final = re.compile("--?[a-zA-Z]")
-"""What looks like an option; numbers and lists of YAML do not."""
+"""Text that looks like an option; negative numbers and lists of YAML do not."""
 POSITION: Final = "what weft watch --json shows as position"
 FILE_BYTES_MAX: Final = 1 << 20
-"""More than a value may have: the store says so."""
+"""More than a value may have, so that the store refuses it with its own message."""
 
 
 def get(
@@ -56,9 +56,9 @@ def get(
     Args:
         path: elements with dots between: home.kitchen.temp; `:12` is a number, `:` the root.
         chain: also who changed it last.
-        raw: text and bytes as they are, without quotes and without a new line.
+        raw: print text and bytes unchanged, without quotes and without a new line.
         json: as JSON.
-        group: whose codecs turn the values: weft store conv.
+        group: convert values with the codecs of this group: weft store conv.
         node: host:port of the store, a node's name or state directory; default: the one that runs here.
         port: first of the ten ports of a node of this machine.
     """
@@ -68,7 +68,7 @@ def get(
         if json:
             print_json(facts(entry))
         elif not entry.is_there:
-            what = "it was deleted" if entry.is_deleted else "none was ever written there"
+            what = "it was deleted" if entry.is_deleted else "none was ever written"
             return complain(f"there is no value at {path}: {what}\n  {_below(path)}", NOT_SO)
         elif raw:
             value = entry.value
@@ -104,27 +104,27 @@ def set_value(  # tidy: each is an option of the command line
     node: str | None = None,
     port: int | None = None,
 ) -> int:
-    """Write a value: `weft set home.kitchen.temp 21.5`; it is durable at the node when this returns.
+    """Write a value: `weft set home.kitchen.temp 21.5`. It is durable at the node when this returns.
 
     Exit status 1 if a condition failed. Conditions compare with what this one node has.
 
     Args:
         path: elements with dots between: home.kitchen.temp.
-        value: reads as YAML: 21.5 is a number, true a truth, [1, 2] a list, null a null, anything else text; `-`: YAML
+        value: read as YAML: 21.5 is a number, true a boolean, [1, 2] a list, null a null, anything else text; `-`: YAML
             from standard input.
         text: the value is this text, whatever it looks like.
         yaml: the value is this YAML; !P a.b is a path, !bin and !hex are bytes.
         as_path: the value is this path.
-        file: the value is the bytes of this file, as they are; `-`: of standard input. `weft get --raw` gives them back.
+        file: the value is the bytes of this file, or of standard input for `-`; `weft get --raw` prints them again.
         new: only if there is no value.
-        ttl: the entry ends by itself after that time, unless somebody changes it before: 30s, 5m, 12h, 7d.
-        ack: how many members have to have it when this returns: local, one, majority, or a number, this node
-            included; exit status 5 if that is not so after 5 s, and then it is written all the same.
-        if_chain: only if that was the last change, NODE:TICK as `weft get --chain` shows it.
-        if_value: only if the value is that (YAML).
+        ttl: delete the entry after this time, unless it is changed before: 30s, 5m, 12h, 7d.
+        ack: how many members, with this node, must have stored it when this returns: local, one, majority, or a number;
+            exit status 5 if they have not after 5 s, though the value is written.
+        if_chain: only if this was the last change, NODE:TICK as `weft get --chain` shows it.
+        if_value: only if this is the present value (YAML).
         chain: also print who has changed it now.
         json: the answer as JSON.
-        group: whose codecs turn the values: weft store conv.
+        group: convert the value with the codecs of this group: weft store conv.
         node: host:port of the store, a node's name or state directory; default: the one that runs here.
         port: first of the ten ports of a node of this machine.
     """
@@ -161,9 +161,9 @@ def delete(
     Args:
         path: elements with dots between: home.kitchen.temp.
         tree: also everything below it.
-        ack: how many members have to have it when this returns: local, one, majority, or a number, this node included.
-        if_chain: only if that was the last change, NODE:TICK as `weft get --chain` shows it.
-        if_value: only if the value is that (YAML).
+        ack: how many members, with this node, must have stored it when this returns: local, one, majority, or a number.
+        if_chain: only if this was the last change, NODE:TICK as `weft get --chain` shows it.
+        if_value: only if this is the present value (YAML).
         chain: also print who has changed it now.
         json: the answer as JSON.
         node: host:port of the store, a node's name or state directory; default: the one that runs here.
@@ -202,16 +202,16 @@ def ls(
     node: str | None = None,
     port: int | None = None,
 ) -> int:
-    """List what stands directly below a path: `weft ls home`; with --tree everything below it, with values.
+    """List the names directly below a path: `weft ls home`; with --tree all entries below it, with values.
 
     Args:
         path: elements with dots between; left out: the root.
-        tree: all entries at and below the path, a line each: path and value. Parents come first, else they stand as
-            they came to this node: `| sort` to compare nodes.
-        deleted: also those that were deleted, as long as the node remembers them.
+        tree: all entries at and below the path, a line each: path and value. Parents come first; otherwise they are in
+            the order in which they reached this node, so use `| sort` to compare nodes.
+        deleted: also deleted entries, as long as the node remembers them.
         chain: with --tree: also who changed each last.
         json: with --tree one object a line, else one list.
-        group: whose codecs turn the values: weft store conv.
+        group: convert values with the codecs of this group: weft store conv.
         node: host:port of the store, a node's name or state directory; default: the one that runs here.
         port: first of the ten ports of a node of this machine.
     """
@@ -251,22 +251,24 @@ def watch(
 ) -> int:
     """Print every change at and below a path, a line each, until Ctrl-C: `weft watch home`.
 
-    It goes on where it was when the node was away and is back.
+    If the node stops and comes back, the list goes on where it was.
 
     Args:
         path: elements with dots between; left out: everything.
-        fetch: first what is there already.
-        latest: who cannot follow is told only the newest of each entry.
-        count: end after so many.
-        since: go on behind the position of a change, as --json shows it.
+        fetch: first print the present entries.
+        latest: if this command is too slow for all changes, only get the newest of each entry.
+        count: end after so many changes.
+        since: go on after the change with this position, as --json shows it.
         json: one object a line.
-        group: whose codecs turn the values: weft store conv.
+        group: convert values with the codecs of this group: weft store conv.
         node: host:port of the store, a node's name or state directory; default: the one that runs here.
         port: first of the ten ports of a node of this machine.
     """
     position = _position(since)
     if count is not None and count < 1:
-        raise UserError("usage", f"{count} changes are none to wait for", "--count 1, or without it until Ctrl-C")
+        raise UserError(
+            "usage", f"{count} is no number of changes to wait for", "--count 1, or without it until Ctrl-C"
+        )
 
     async def follow(client: Client) -> None:
         left = count
@@ -287,17 +289,17 @@ def watch(
     return at_store(node, port, work, reads=True, group=group)
 
 
-# Words into values
+# Values from the command line
 
 
 def _value(value: str | None, flags: dict[str, str | None]) -> Any:
-    """What is said in one of the ways to say a value."""
+    """The value, from whichever of its options was given; UserError if it was not exactly one."""
     said = {how: word for how, word in {"value": value, **flags}.items() if word is not None}
     if len(said) != 1:
         what = "no value" if not said else "more than one value"
         raise UserError("usage", f"{what} is said", f"weft set PATH VALUE, or one of {SAYING}")
     [(how, word)] = said.items()
-    if how == "value" and OPTION.match(word):  # a slip of the finger is no value
+    if how == "value" and OPTION.match(word):  # probably a mistyped option
         raise UserError("usage", f"{word!r} is no option here", f"-v {word} if it is the value; {SAYING}")
     readers: dict[str, Callable[[str], Any]] = {
         "text": str,
@@ -313,7 +315,7 @@ def _typed(word: str) -> Any:
         return _yaml(word)
     try:
         text = sys.stdin.read()
-        text.encode()  # in some places others become halves of characters
+        text.encode()  # fails for bytes that are no text, which Python reads as surrogates
     except UnicodeError:
         raise UserError("bad-yaml", "standard input is no text", "-b -: the bytes as they are") from None
     return _yaml(text)
@@ -333,7 +335,7 @@ def _yaml(text: str) -> Any:
     try:
         return load(text)
     except PeerError as error:
-        raise UserError("bad-yaml", f"that is no YAML of a value: {error.why}", "-v TEXT for text as it is") from None
+        raise UserError("bad-yaml", f"this is no YAML of a value: {error.why}", "-v TEXT for text as it is") from None
 
 
 def _parsed(text: str) -> Any:
@@ -384,7 +386,7 @@ def _position(text: str | None) -> Any:
         raise UserError("usage", f"{text!r} is no position", POSITION) from None
 
 
-# What is told
+# Output
 
 
 def _below(path: str) -> str:
@@ -409,7 +411,7 @@ def _tell_change(change: Change, *, json: bool) -> None:
         kind = "entry" if change.is_old else "change"
         print_json({"event": kind, **facts(change), "position": change.position})
         return
-    clock = "--:--:--" if change.is_old else time.strftime("%H:%M:%S")  # nobody knows when that was
+    clock = "--:--:--" if change.is_old else time.strftime("%H:%M:%S")  # the time of an old change is unknown
     print(clock, change.text, line(change.value), "#", links(change.chain).partition(" ")[0], flush=True)
 
 

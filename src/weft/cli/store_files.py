@@ -27,18 +27,18 @@ if TYPE_CHECKING:
 How = Literal["new", "copy"]
 PORT: Final = 27_500
 YAML: Final = (".yaml", ".yml")
-PIECE_RECORDS: Final = 1_000  # of one order, and of so many bytes: the node does other things in between
+PIECE_RECORDS: Final = 1_000  # of one order, and with a limit in bytes: between orders the node does other work
 PIECE_BYTES: Final = 256 << 10
 
 
 def save(file: Path, /, *, json: Flag = False, node: str | None = None, port: int | None = None) -> int:
     """Write everything that the store of a node has into a file: `weft store save home.msgpack`.
 
-    It is a file as real MoaT-KV servers save and load: who changed what last, deletions, and the store's own entries too.
-    It stands there when it is whole and on the disk.
+    Real MoaT-KV servers save and load the same format. It has who changed each entry last, deletions, and the store's own
+    entries. The file appears only when it is whole and on the disk.
 
     Args:
-        file: its name; what had it is replaced.
+        file: its name; an existing file is replaced.
         json: what was written, as JSON.
         node: host:port of the store, a node's name or state directory; default: the one that runs here.
         port: first of the ten ports of a node of this machine.
@@ -71,18 +71,18 @@ def load(  # tidy: each is an option of the command line
     node: str | None = None,
     port: int | None = None,
 ) -> int:
-    """Read a file of `weft store save`, or of a real MoaT-KV server's save or log: `weft store load home.msgpack`.
+    """Load a file of `weft store save`, or of a real MoaT-KV server's save or log: `weft store load home.msgpack`.
 
-    Exit status 1 if entries were refused, or with --diff if anything differs. A load that broke off goes on where it was
-    when it is begun again.
+    Exit status 1 if entries were refused, or with --diff if anything differs. A load that broke off can be repeated, and
+    goes on where it was.
 
     Args:
         file: its name; .yaml, .yml: a map of paths to values, as `weft store dump` writes it.
-        how: `new`: as changes of the node that is asked, now; entries that the file does not name stay. `copy`: as
-            they are, with their numbers, by a node that holds nothing and has joined nobody; then it serves.
-        whole: with `--as copy`: no other node of the file's store is left, so what the file has not need not be asked for.
-            A real server's save leaves its deletions out.
-        diff: change nothing, and print in which entries file and store differ.
+        how: `new`: as new changes of this node; entries that are not in the file stay. `copy`: unchanged, with their
+            numbers, into a node that is empty and has not joined a store; then it serves.
+        whole: with `--as copy`: no other node of the file's store is left, so the node need not ask for missing changes.
+            A real server's save has no deletions.
+        diff: change nothing, and print which entries differ between file and store.
         dry_run: change nothing, and print how many entries would change.
         json: as JSON; with --diff one object a line.
         node: host:port of the store, a node's name or state directory; default: the one that runs here.
@@ -125,8 +125,8 @@ def dump(
     """Print everything at and below a path as YAML, a map of paths to values: `weft store dump home > home.yaml`.
 
     Args:
-        path: elements with dots between; left out: everything but the store's own entries, which stand below `:n`.
-        chain: each value in a map, with who changed it: `value`, `chain`, `tock`. Such a file cannot be loaded.
+        path: elements with dots between; left out: everything but the store's own entries, which are below `:n`.
+        chain: print each value as a map with who changed it: `value`, `chain`, `tock`. Such a file cannot be loaded.
         json: one object a line.
         node: host:port of the store, a node's name or state directory; default: the one that runs here.
         port: first of the ten ports of a node of this machine.
@@ -144,14 +144,14 @@ def dump(
             value: Any = {"value": entry.value, **chain_facts(entry.chain, entry.tock)} if chain else entry.value
             try:
                 sys.stdout.write(as_yaml({entry.text: value}))
-            except PeerError:  # an extension of others: YAML has no word for it
+            except PeerError:  # a value of a foreign type, which YAML cannot express
                 print(f"# {entry.text} {line(plain(entry.value))}")
         return DONE
 
     return at_store(node, port, work, reads=True)
 
 
-# A file's entries
+# The entries of a file
 
 
 def _events(file: Path) -> "Iterator[Event]":
@@ -176,7 +176,7 @@ def _yaml_events(file: Path) -> "Iterator[Event]":
     return (Event(Chain((("file", 1),)), 0, path, value) for path, value in pairs)
 
 
-# What is done
+# Loading
 
 
 def _tell(loaded: "Loaded", *, json: bool) -> int:
@@ -184,7 +184,7 @@ def _tell(loaded: "Loaded", *, json: bool) -> int:
         refused = [{"path": path, "why": why} for path, why in loaded.why]
         print_json({"changed": loaded.changed, "same": loaded.same, "refused": loaded.refused, "why": refused})
     else:
-        print(f"{loaded.changed:,} entries changed, {loaded.same:,} were so already")
+        print(f"{loaded.changed:,} entries changed, {loaded.same:,} were the same already")
         for path, why in loaded.why:
             notice(f"{clean(path)} was refused: {clean(why)}")
         if loaded.refused:
@@ -223,7 +223,7 @@ def _kind(difference: "Difference") -> str:
 
 
 def _counts(found: "list[Difference]") -> dict[str, int]:
-    """By what loading would do; `left`: entries of which the file says nothing."""
+    """How many entries loading would add, change and so on; `left`: entries that are not in the file."""
     kinds = [_kind(difference) for difference in found]
     return {word: kinds.count(word) for word in SIGNS}
 
@@ -270,7 +270,7 @@ def _copy(file: Path, port: int, *, whole: bool, json: bool) -> int:
             f"{merged:,} entries are here as they were; the node serves them when nothing is missing: weft store state"
         )
     if refused:
-        return complain(f"{refused:,} entries may not be said, and were left out\n  try: weft quarantine", NOT_SO)
+        return complain(f"{refused:,} entries were refused and left out\n  try: weft quarantine", NOT_SO)
     return DONE
 
 

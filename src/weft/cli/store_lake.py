@@ -1,4 +1,4 @@
-"""`weft store get` and `weft store history`: entries of the store as they stood, out of the lake (PIP-051)."""
+"""`weft store get` and `weft store history`: past entries of the store, from the lake (PIP-051)."""
 
 import time
 from pathlib import Path
@@ -23,16 +23,17 @@ LIMIT = 20
 def get(
     path: str, /, *, at: Instant = None, as_seen: Instant = None, lake: Path | None = None, json: Flag = False
 ) -> int:
-    """Print the value that stood at a path, as YAML: `weft store get home.kitchen.temp --at -2h`; no node has to run.
+    """Print a past value of a path, as YAML: `weft store get home.kitchen.temp --at -2h`; no node has to run.
 
     Exit status 1 if there was none.
 
     Args:
         path: elements with dots between: home.kitchen.temp; `:12` is a number, `:` the root.
-        at: what was true then, as everything that is known now tells it: 20:15, -5m, ISO 8601, or Unix seconds.
-        as_seen: as if nothing had been received later; together with --at: what was taken for true of then.
+        at: the value at this time, by all that is known now: 20:15, -5m, ISO 8601, or Unix seconds.
+        as_seen: use only changes that had been received by this time; together with --at: the value at that time, as it
+            was then known.
         lake: the lake's directory; default: $WEFT_LAKE, else ./lake.
-        json: value, who wrote it, from when to when it stood, in nanoseconds since 1970.
+        json: value, who wrote it, from when to when it was valid, in nanoseconds since 1970.
     """
     from weft.pipeline.stored import entry_at
 
@@ -56,13 +57,13 @@ def history(
 ) -> int:
     """Print the versions of an entry, the greatest first: `weft store history home.kitchen.temp`; no node has to run.
 
-    Each with when it was made and who made it; those that lost against a greater change before they stood say so.
-    Exit status 1 if there is none.
+    Each with its time and author. A version that never became the value, because it lost against a greater change, is
+    marked. Exit status 1 if there is none.
 
     Args:
         path: elements with dots between: home.kitchen.temp; `:12` is a number, `:` the root.
-        as_seen: as if nothing had been received later: 20:15, -5m, ISO 8601, or Unix seconds.
-        limit: at most so many.
+        as_seen: use only changes that had been received by this time: 20:15, -5m, ISO 8601, or Unix seconds.
+        limit: at most so many versions.
         lake: the lake's directory; default: $WEFT_LAKE, else ./lake.
         json: one object a line, times in nanoseconds since 1970.
     """

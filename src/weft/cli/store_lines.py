@@ -1,4 +1,4 @@
-"""Values of the store as people and programs read them: YAML for people, JSON for programs."""
+"""Formats values of the store: as YAML for people, as JSON for programs."""
 
 import base64
 import json as to_json
@@ -14,7 +14,7 @@ from weft.wire.store.yamltext import dump
 
 
 def plain(value: Any) -> Any:
-    r"""A value as JSON has it; what JSON has no word for is a map with one key.
+    r"""A value for JSON; a type that JSON does not have becomes a map with one key.
 
     >>> plain({"a": [1, b"\xff"], "p": PathValue(("x", 1))})
     {'a': [1, {'b64': '/w=='}], 'p': {'path': 'x:1'}}
@@ -46,12 +46,12 @@ def document(value: Any) -> str:
     """A value as YAML, which `weft set -e` reads back."""
     try:
         return dump(value).rstrip("\n")
-    except PeerError:  # an extension of others: YAML has no word for it
+    except PeerError:  # a value of a foreign type, which YAML cannot express
         return line(plain(value))
 
 
 def line(value: Any) -> str:
-    """A value on one line: YAML still, since JSON is.
+    """A value on one line, as JSON, which is YAML as well.
 
     >>> line(21.5), line("12"), line(None), line([1, "a"]), line(MISSING)
     ('21.5', "'12'", 'null', '[1, "a"]', 'deleted')
@@ -75,7 +75,7 @@ def links(chain: Chain | None) -> str:
 
 
 def facts(entry: Entry) -> dict[str, Any]:
-    """An entry as JSON; without `value` there is none."""
+    """An entry for JSON; a deleted one has no `value`."""
     told: dict[str, Any] = {"path": entry.text}
     if entry.is_there:
         told["value"] = plain(entry.value)

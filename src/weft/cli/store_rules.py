@@ -1,4 +1,4 @@
-"""`weft store type`, `match`, `codec`, `conv`: what the store's hidden tree says about values (ADM-010, ADM-011)."""
+"""`weft store type`, `match`, `codec`, `conv`: rules for values, kept in the store's hidden tree (ADM-010, ADM-011)."""
 
 from pathlib import Path
 from typing import Annotated, Any
@@ -35,14 +35,14 @@ def type_(  # tidy: each is an option of the command line
 ) -> int:
     """List the types, show one, or write one: `weft store type percent --schema @percent.json --good 0 --good 99.5 --bad no`.
 
-    A type counts with all above it: what is a `number.percent` has to be a `number`, too.
+    A value must meet its type and all types above it: a `number.percent` must be a `number`, too.
 
     Args:
-        name: a path, e.g. number.percent; left out: all.
-        schema: JSON Schema, as YAML or JSON; @FILE: what stands there.
-        good: an example that fits, as YAML; at least two.
-        bad: one that does not; at least one.
-        delete: let it be no more.
+        name: a path, e.g. number.percent; left out: list all.
+        schema: JSON Schema, as YAML or JSON; @FILE reads it from a file.
+        good: an example of a valid value, as YAML; at least two.
+        bad: an example of an invalid value; at least one.
+        delete: delete this type.
         json: as JSON.
         node: host:port of the store, a node's name or state directory; default: the one that runs here.
         port: first of the ten ports of a node of this machine.
@@ -67,12 +67,12 @@ def match(
     node: str | None = None,
     port: int | None = None,
 ) -> int:
-    """List which paths have which type, show one, or say it: `weft store match home.+.humidity percent`.
+    """List which paths have which type, show one, or set one: `weft store match home.+.humidity percent`.
 
     Args:
-        pattern: a path, in which `+` stands for one element and `#` for one or more; the most specific counts.
+        pattern: a path, in which `+` stands for one element and `#` for one or more; the most specific pattern counts.
         type_: name of a type.
-        delete: let it be no more.
+        delete: delete this rule.
         json: as JSON.
         node: host:port of the store, a node's name or state directory; default: the one that runs here.
         port: first of the ten ports of a node of this machine.
@@ -96,11 +96,11 @@ def codec(  # tidy: each is an option of the command line
     """List the codecs, show one, or write one: `weft store codec lamp switch --in "[on, true]" --out "[false, off]"`.
 
     Args:
-        name: a path; left out: all.
-        built_in: json, int, float, switch, utf8, hex, base64 or celsius.
-        examples_in: a pair: what a user writes, and what is stored then; as YAML; at least one.
-        out: a pair: what is stored, and what a user reads then; at least one.
-        delete: let it be no more.
+        name: a path; left out: list all.
+        built_in: the conversion: json, int, float, switch, utf8, hex, base64 or celsius.
+        examples_in: a pair as YAML: what a user writes, and what is then stored; at least one.
+        out: a pair as YAML: what is stored, and what a user then reads; at least one.
+        delete: delete this codec.
         json: as JSON.
         node: host:port of the store, a node's name or state directory; default: the one that runs here.
         port: first of the ten ports of a node of this machine.
@@ -122,13 +122,13 @@ def conv(  # tidy: each is an option of the command line
     node: str | None = None,
     port: int | None = None,
 ) -> int:
-    """Say for which paths the users of a group have which codec: `weft store conv panel home.+.lamp lamp`.
+    """Set which codec a group of users has for which paths: `weft store conv panel home.+.lamp lamp`.
 
     Args:
-        group: of users; `weft get --group panel` reads as one of them.
+        group: a group of users; `weft get --group panel` reads as one of them.
         pattern: a path with `+` and `#`, as in `weft store match`.
         codec: name of a codec.
-        delete: let it be no more.
+        delete: delete this rule.
         json: as JSON.
         node: host:port of the store, a node's name or state directory; default: the one that runs here.
         port: first of the ten ports of a node of this machine.
@@ -200,7 +200,7 @@ def _yaml(text: str) -> Any:
     try:
         return load(text)
     except PeerError as error:
-        raise UserError("bad-yaml", f"that is no YAML of a value: {error.why}", "--good 21.5") from None
+        raise UserError("bad-yaml", f"this is no YAML of a value: {error.why}", "--good 21.5") from None
 
 
 def _path(text: str) -> Where:

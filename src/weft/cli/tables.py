@@ -51,7 +51,7 @@ def print_csv(table: "pa.Table") -> None:
 
 
 def file_csv(batches: "Iterator[pa.RecordBatch | pa.Schema]", path: Path) -> int:
-    """The same into a file, in place of what stood there, of a schema and the rows behind it; how many rows. OSError."""
+    """Write a schema and the rows that follow it as CSV into a file, replacing it; returns how many rows. OSError."""
     fresh = path.with_name(path.name + ".tmp")
     try:
         with fresh.open("w", encoding="utf-8", newline="") as file:
@@ -80,7 +80,7 @@ def _as_json(value: Any) -> str:
 
 
 def _word(value: Any) -> Any:
-    """What JSON has no word for: bytes as `weft chain watch` says them, everything else as its text."""
+    """A value of a type that JSON does not have: bytes as `weft chain watch` prints them, anything else as text."""
     return payload_json(value) if isinstance(value, bytes) else str(value)
 
 
@@ -115,7 +115,7 @@ def _cell(value: Any) -> str:
 
 
 def _said(value: Any) -> str:
-    """A value, and what is in it, without the words of Python."""
+    """A value as text, also nested ones, without Python's notation."""
     if isinstance(value, dict):
         return "{" + ", ".join(f"{key}: {_said(one)}" for key, one in value.items()) + "}"
     if isinstance(value, list):

@@ -19,18 +19,18 @@ from weft.cli.kit.options import Flag
 from weft.cli.which import PORT, AskedPort
 
 PATIENCE_S: Final = 10.0
-"""Between two lines of a console that lives: it says something each second."""
+"""Longest wait for the next line of a console; a running one sends a line each second."""
 ENDS: Final = "qQ\x1b"
 
 
 def top(*, port: AskedPort = PORT, once: Flag = False, json: Flag = False) -> int:
     """Watch the whole fleet in the terminal: who is in trouble, what is missing, CPU, memory, disk, the busiest process.
 
-    It is the first screen of weft console. Ask the root: other nodes know what passes them. q ends it.
+    It is the first screen of weft console. Ask the root: other nodes only know what passes through them. q ends it.
 
     Args:
         port: the node's name, its state directory, or the first of its ten ports.
-        once: show it once, and end; so it is where there is no terminal.
+        once: show it once, and end; the default if standard output is no terminal.
         json: the picture once, as JSON.
     """
     if json:
@@ -56,19 +56,19 @@ def top(*, port: AskedPort = PORT, once: Flag = False, json: Flag = False) -> in
 
 
 def pictures(port: int) -> Iterator[dict[str, Any]]:
-    """A whole picture of the console at `port`, then its changes, until it ends; UserError `unavailable` if it does."""
+    """The whole picture of the console at `port`, then its changes; UserError `unavailable` when they end."""
     address = f"http://{LOCAL}:{port + HTTP_PORT}/console/live"
     try:
         with urllib.request.urlopen(address, timeout=PATIENCE_S) as stream:
             yield from (json_module.loads(line[6:]) for line in stream if line.startswith(b"data: {"))
     except (urllib.error.URLError, OSError, ValueError, http.client.HTTPException):
         pass
-    raise UserError("unavailable", f"the node at {LOCAL}:{port} does not answer, or not any more", "weft up, or --port")
+    raise UserError("unavailable", f"the node at {LOCAL}:{port} does not answer, or has stopped", "weft up, or --port")
 
 
 @contextlib.contextmanager
 def _keys() -> Iterator[Any]:
-    """Whether one of the keys was pressed that end it; keys are not echoed meanwhile."""
+    """A function that says whether a key was pressed that ends the command; keys are not echoed meanwhile."""
     if not sys.stdin.isatty():
         yield lambda: False
         return

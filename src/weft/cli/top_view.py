@@ -14,7 +14,7 @@ SIGNS: Final = "✔◆▲✖"
 STYLES: Final = ("green", "cyan", "yellow", "bold red")
 BARS: Final = "▁▂▃▄▅▆▇█"
 PIECES: Final = {".": " ", "~": " ", "o": "▪", "-": "_", "x": "█"}
-"""Of a strip: not known, still open, came, did not come, lost."""
+"""Characters of a strip: not known, still open, came, did not come, lost."""
 PIECE_STYLES: Final = {"o": "green", "x": "bold red"}
 METERS: Final = ("cpu", "memory", "disk")
 SPARKS: Final = 12  # points of processor time: 20 seconds
@@ -35,7 +35,7 @@ class Screen:
         self.head: dict[str, Any] = {}
         self.nodes: dict[str, Row] = {}
         self.at_ms = 0
-        """Of the newest picture, by the clock of the node that made it."""
+        """The time of the newest picture, by the clock of the node that made it."""
 
     def take(self, told: dict[str, Any]) -> None:
         """Apply a picture, or the changes since the last one."""
@@ -97,7 +97,7 @@ class Line(NamedTuple):
 
 
 def view(screen: Screen, *, width: int, height: int | None = None) -> Group:
-    """The whole screen; of machines as many as there is room for, and how many are not shown."""
+    """The whole screen, with as many machines as there is room for, and how many are not shown."""
     much, verdict = screen.verdict()
     troubles = sorted(
         ((trouble, row["name"]) for row in screen.nodes.values() for trouble in row["troubles"]),
@@ -134,7 +134,7 @@ def numbers(screen: Screen) -> str:
 
 
 def _missing(count: int, lost: int, rows: list[Row]) -> str:
-    """How many are missing; what a machine that is silent has measured meanwhile nobody can know."""
+    """How many samples are missing. What silent machines have measured since is unknown, so they are named."""
     silent = [row["name"] for row in rows if any(said.startswith("silent") for _, said, *_ in row["troubles"])]
     if not count and silent:
         return f"none known, silent: {clean(_names(silent))}"
@@ -229,7 +229,7 @@ def _names(names: list[str]) -> str:
 
 
 def _joined(before: list[float | None] | None, new: list[float | None]) -> list[float | None]:
-    """Points of a meter with newer ones, which stand for their slots from the first on."""
+    """Points of a meter with newer ones, which replace those in the same slots."""
     if not before or new[0] is None or before[0] is None:
         return new
     kept = before[: 1 + max(0, int(new[0] - before[0]))]

@@ -18,8 +18,7 @@ from weft.torture import limits
 from weft.torture.plan import KINDS, Plan, draw, possible, read, write
 
 WITHOUT_ROOM: Final = (
-    "weft: there are no rights for networks and disks of its own here: everything runs on loopback, and only"
-    " processes are hurt"
+    "weft: this user may not make networks and disks here: everything runs on loopback, and only processes are hurt"
 )
 CLOCKS: Final = (
     "weft: clocks are stepped in the simulator only (weft sim): a process cannot be given a wall clock of its own"
@@ -46,13 +45,13 @@ def torture(
 
     Args:
         run_for: how long faults are played, e.g. 60s or 1h.
-        seed: draws all faults; without it, one is made up and printed.
+        seed: the number from which all faults are drawn; without it, one is chosen and printed.
         plan: a file that --print-plan or a failed run wrote, instead of a seed.
         with_wheel: a wheel of an older version, which half of the nodes run.
-        only: kinds of faults, with commas; default: all that can be played here.
-        loopback: make no networks, also where that is possible.
-        closed: the machines are invited and join, and nodes hear nobody without a key; keys are renewed and revoked, too,
-            and a stranger knocks.
+        only: kinds of faults, with commas; default: all that are possible here.
+        loopback: make no networks, even if that is possible.
+        closed: a fabric with keys: machines are invited and join, keys are rotated and revoked, and strangers without a
+            key try to get in.
         pipeline: also run the Spark pipeline over the lake.
         directory: where states, logs and history go; default: ./var/torture-TIME.
         print_plan: show what would be done, and run nothing.

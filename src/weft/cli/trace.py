@@ -1,4 +1,4 @@
-"""`weft trace`: the way of one record from its origin to the lake, with node and time (OBS-007)."""
+"""`weft trace`: the road of one record from its origin to the lake, with node and time (OBS-007)."""
 
 import json as to_json
 import time
@@ -27,7 +27,7 @@ WORD: Final = {"waiting": "durable", "arrived": "held", "kept": "safe", "drained
 
 
 class Step(NamedTuple):
-    """One step of a record."""
+    """One step of a record on its road."""
 
     what: str
     node: str
@@ -65,22 +65,22 @@ def trace(
     lake: Annotated[Path | None, Parameter(name="--lake")] = None,
     json: Flag = False,
 ) -> int:
-    """Follow one record: made, durable, sent, held by whom, safe, in the lake; each with node and time.
+    """Follow one record: made, durable, sent, held by a parent, safe, in the lake; each step with node and time.
 
     `weft trace s1:1234`, `weft trace s1 1234 --stream messages`, `weft trace 5f3a9c21:7` (an entry of a document)
 
-    A record is known by who made it and by its number: `origin` and `sequence` in `weft journal show`, in the tables and in
-    `weft lake missing`, the last part of `mid` in `weft chain watch --json`, SOURCE:NUMBER in `weft doc log`. Times are those of
-    each node's own clock. Exit status 0 if it was found, 1 if nobody knows of it.
+    A record is named by its origin and number: `origin` and `sequence` in `weft journal show`, in the tables and in
+    `weft lake missing`, the last part of `mid` in `weft chain watch --json`, SOURCE:NUMBER in `weft doc log`. Times are by
+    each node's own clock. Exit status 0 if the record was found, 1 if not.
 
     Args:
-        what: ORIGIN:NUMBER, or ORIGIN with the number behind it; ORIGIN is a node's name, 32 hex digits, or the beginning
-            of a document's source.
-        number: which of its records.
+        what: ORIGIN:NUMBER, or ORIGIN followed by the number; ORIGIN is a node's name, 32 hex digits, or the beginning of
+            a document's source.
+        number: the number of the record.
         stream: samples, messages, events, store, catalog, logs, documents or configuration; default: any.
-        era: the start of the origin, as `weft status --json` says it; default: the latest that is found.
-        port: the node's name, its state directory, or the first of its ten ports; the way up from the origin is asked, too.
-        lake: also look into the lake in this directory; the root only says whether it has drained it.
+        era: the start of the origin, as in `weft status --json`; default: the latest that is found.
+        port: the node's name, its state directory, or the first of its ten ports; all nodes above the origin are asked, too.
+        lake: also look into the lake in this directory; the root only knows whether it has drained the record.
         json: one object per record.
     """
     origin, sequence = _name_of(what, number)
@@ -101,7 +101,7 @@ def trace(
         return DONE
     asked = ", ".join(clean(status["name"]) for status in way.values())
     mend = "--lake DIR, since journals forget what is safe; or weft lake missing"
-    return complain(f"nobody knows of {clean(origin)}:{sequence} (asked: {asked})\n  try: {mend}", NOT_SO)
+    return complain(f"no node has {clean(origin)}:{sequence} (asked: {asked})\n  try: {mend}", NOT_SO)
 
 
 def _name_of(what: str, number: int | None) -> tuple[str, int]:
@@ -118,7 +118,7 @@ Way = dict[str, dict[str, Any]]
 
 
 def _way(port: int, origin: str) -> tuple[Way, str]:
-    """The origin and all above it, or everybody if it is no node; and the origin as nodes know it."""
+    """The status of the origin and of all nodes above it, or of all nodes if it is no node; and the origin's UUID."""
     picture = picture_of(port, status_of, time.time_ns())
     nodes = {own_endpoint(told): told for told in picture.nodes}
     made_by = [endpoint for endpoint, told in nodes.items() if origin in (told["name"], told["node"])]
@@ -155,7 +155,7 @@ def _ask(endpoint: str, query: dict[str, Any]) -> list[dict[str, Any]]:
     return told if isinstance(told, list) else []
 
 
-# The results
+# The answers
 
 
 def roads_of(sequence: int, way: Way, told: dict[str, list[dict[str, Any]]]) -> list[Road]:
@@ -193,12 +193,12 @@ def _steps(found: dict[str, Any], status: dict[str, Any], parent: str, *, is_fir
         if stage != "sent":
             yield Step("held", parent, 0, f"{parent} has acknowledged it")
         if stage == "safe":
-            yield Step("safe", name, 0, f"{name} was told so, and may forget it")
+            yield Step("safe", name, 0, f"{name} knows it, and may forget the record")
 
 
 def _with_lake(
     roads: list[Road], lake: Path, origin: str, sequence: int, stream: str | None, era: int | None
-) -> Iterator[Road]:  # tidy: what a person asked for, word by word
+) -> Iterator[Road]:  # tidy: the parts of a query
     from weft.lake.layout import Layout
 
     found = {
@@ -237,7 +237,7 @@ def _latest(roads: Iterable[Road], stream: str) -> int | None:
     return None if None in eras else max(era for era in eras if era is not None)
 
 
-# Shown
+# Output
 
 
 def _facts(road: Road) -> dict[str, Any]:

@@ -86,26 +86,26 @@ def up(  # tidy: each is an option of the command line
     """Run one node until it is told to stop (Ctrl-C or SIGTERM).
 
     The root: `weft up --name root --level root --config fleet.toml --lake ./lake`. Every other node, on the same
-    machine: `weft up --name s1 --port 27510`; the root finds it a place, and `weft status` shows where. Flags stand
-    above the file. What a fleet's file says: docs/configuration.md.
+    machine: `weft up --name s1 --port 27510`; the root gives it a place, and `weft status` shows where. Options override
+    the file. docs/configuration.md describes a fleet's file.
 
     Args:
         file: the node's TOML file, with the tables [node] [fleet] [metric.NAME] [[chains.filter]] [lake] [journal] [configuration] [store] [catalog] [doc];
             a root's file may be the fleet's file, too.
         name: unique in the fleet; needed, here or in the file.
-        level: root; or collector or sensor, under a fixed parent. Left out: where the root puts it.
+        level: root; or collector or sensor, under a fixed parent. Left out: the root decides.
         parent: a fixed parent's name, found by its beacon, or its host:port.
         port: first of the node's ten ports (27500).
         state: directory of journal and identity (~/.local/state/weft/FLEET/NAME); one node each, kept between starts.
         lake: directory the root drains into.
-        fleet: nodes of other names are not heard (weft).
-        config: at a root: the fleet's file, with which a new fleet begins; later it is read by weft config load only.
-        join: host:port of nodes to call in at, where no beacon reaches.
-        record: a file to which everything is written that the node hears and does; weft sim replay FILE repeats it. It
-            holds values and the node's secret.
-        listen: the address at which others reach the node (127.0.0.1); beyond this machine it needs keys, or --open.
-        is_open: no keys are used, whoever reaches a port may read and write everything; for a network that you trust.
-        check: say whether the settings can be used, and start nothing.
+        fleet: name of the fleet; nodes of other fleets are ignored (weft).
+        config: at a root: the fleet's file, read when a new fleet begins; later only weft config load reads it.
+        join: host:port of nodes to contact first, where no beacon reaches.
+        record: write everything that the node receives and does to this file; weft sim replay FILE repeats it. The file
+            contains values and the node's secret.
+        listen: the address at which others reach the node (127.0.0.1); any other needs keys, or --open.
+        is_open: use no keys: everybody who reaches a port may read and write everything; for a network that you trust.
+        check: only say whether the settings can be used; start nothing.
         example: print a file to begin with.
     """
     if example:
@@ -131,7 +131,7 @@ def up(  # tidy: each is an option of the command line
 
 
 def read_schemas(document: dict[str, Any], beside: Path) -> None:
-    """Put the text of a schema in the place of its file's name: `[doc.session.NAME] schema = "minutes.toml"`."""
+    """Replace the file name of a schema by the file's text: `[doc.session.NAME] schema = "minutes.toml"`."""
     doc = document.get("doc")
     sessions = doc.get("session") if isinstance(doc, dict) else None
     for session in sessions.values() if isinstance(sessions, dict) else ():
@@ -152,7 +152,7 @@ def _fleet_file(document: dict[str, Any], file: Path | None, config: Path | None
 
 
 def become(document: dict[str, Any], where: str = FLAGS) -> NoReturn:
-    """Become the node of these tables; `where` they were read is said if they cannot be used."""
+    """Become the node of these tables; `where` they were read is named in errors."""
     from weft.client.doc.finding import note
 
     note(document)

@@ -30,7 +30,7 @@ app = App(
 )
 
 OF_STATE: Final = ("identity", "journal", "room")
-"""Checks of the doctor that a new version would start with."""
+"""Checks of `weft doctor` that must pass before a new version starts."""
 
 
 class Format(NamedTuple):
@@ -67,7 +67,10 @@ FORMATS: Final = (
     ),
     Format("chains, for programs", "`v` of hello", str(clients.VERSION), "refused with the version that is spoken"),
     Format(
-        "store, between nodes", "`v` of hello", str(mesh.VERSION), "it is told and not judged; unknown keys are ignored"
+        "store, between nodes",
+        "`v` of hello",
+        str(mesh.VERSION),
+        "it is sent and not checked; unknown keys are ignored",
     ),
     Format("bridges of the catalog", "`v` of a header", str(bridges.VERSION), "refused: unsupported"),
     Format("tokens of weft invite", "the first byte", str(token.VERSION), "refused: unknown-version"),
@@ -77,7 +80,7 @@ FORMATS: Final = (
 
 @app.command
 def formats(*, json: Flag = False) -> int:
-    """List the formats on disk and on the wire that this version writes, and what becomes of others.
+    """List the formats on disk and on the wire that this version writes, and how it treats other versions.
 
     Args:
         json: one array of {"what", "where", "version", "other"}.
@@ -92,10 +95,10 @@ def formats(*, json: Flag = False) -> int:
 
 @app.command
 def check(*, port: AskedPort = PORT, lake: Path | None = None, json: Flag = False) -> int:
-    """Say what stands in the way of upgrading the fleet, and in which order its nodes are upgraded: `weft upgrade check`.
+    """Say what stands in the way of an upgrade of the fleet, and in which order to upgrade its nodes: `weft upgrade check`.
 
-    Asks the fleet of the node at PORT, if one answers; reads the state of each node of this user here, and a lake. Nothing is changed.
-    Exit status 1 if something stands in the way.
+    It asks the fleet of the node at PORT, if one answers, and reads the states of this user's nodes here, and a lake.
+    Nothing is changed. Exit status 1 if something stands in the way.
 
     Args:
         port: the node's name, its state directory, or the first of its ten ports.
@@ -126,12 +129,12 @@ def _findings(port: int, lake: Path | None) -> Iterator[Finding]:
 
 
 def of_fleet(port: int, ask: Ask = status_of) -> Iterator[Finding]:
-    """What the fleet says: all have to be well, to have told what they hold, and to be of one version or the next."""
+    """The checks of the fleet: all nodes must be well, have their records safe, and run one version or the next."""
     try:
         picture = picture_of(port, ask, time.time_ns())
     except UserError:
-        mend = "weft upgrade check --port N of a node that runs; or it is as you want it: nothing runs"
-        yield Finding("fleet", WARNING, f"no node answers at port {port}: whether the fleet is well is not known", mend)
+        mend = "weft upgrade check --port N of a running node; or nothing, if no node shall run"
+        yield Finding("fleet", WARNING, f"no node answers at port {port}, so the state of the fleet is unknown", mend)
         return
     yield from judged(picture)
     yield spools(picture)
@@ -143,7 +146,7 @@ def spools(picture: Picture) -> Finding:
     waiting = {told["name"]: _unsafe(told) for told in picture.nodes}
     named = ", ".join(f"{name} {count:,}" for name, count in sorted(waiting.items()) if count > SPOOL_MAX)
     if not named:
-        return Finding("spool", FINE, "nobody has more than a moment's records that are not safe at the root")
+        return Finding("spool", FINE, "no node has more than a moment's records that are not safe at the root")
     return Finding(
         "spool",
         WARNING,

@@ -1,6 +1,6 @@
-"""Which node of this machine a command means: `--node` and `--port` are one option, and both ways of every command.
+"""Finds the node of this machine that a command means: `--node` and `--port` are two names of one option.
 
-A node notes where its pages are in `<state directory>/http.endpoint`; its block of ten ports begins six below.
+A node writes the endpoint of its pages into `<state directory>/http.endpoint`; its block of ten ports begins six below.
 """
 
 from collections.abc import Sequence
@@ -17,7 +17,7 @@ from weft.cli.asking import DOOR
 from weft.client.link.finding import VARIABLE, directory_of, shortest, state_base
 
 PORT: Final = 27_500
-"""First of the ten ports of a node that nobody has given others."""
+"""The default first port of a node's ten."""
 MEND: Final = "weft up, or the first of its ten ports, its name or its state directory as --node or --port"
 
 
@@ -42,14 +42,14 @@ def port_of(word: str) -> int:
 
 
 def _of_endpoint(address: str) -> int:
-    """The chains of a node stand on the ninth of its ports; orders and pages are for its own machine."""
+    """The first port of the node with this endpoint of chains, which is its ninth; UserError if it is on another machine."""
     if not (is_address(address) and is_loopback(host_of(address))):
         raise UserError("usage", f"{address} is not of this machine, where its node takes orders", MEND)
     return port_of_address(address) - CLIENTS
 
 
 def place_of(word: str) -> str:
-    """The state directory of the node whose ten ports begin with this number; any other word as it is."""
+    """The state directory of the node whose first port is this number; any other word unchanged."""
     if not (word.isascii() and word.isdecimal()) or Path(word).is_dir():
         return word
     wanted = f":{int(word) + HTTP_PORT}"
@@ -70,4 +70,4 @@ def _to_place(_: Any, tokens: Sequence[Token]) -> str:
 AskedPort = Annotated[int, Parameter(name=("--node", "--port"), converter=_to_port, env_var=VARIABLE)]
 """For commands that ask a node by its ports."""
 AskedNode = Annotated[str | None, Parameter(name=("--node", "--port"), converter=_to_place, show_default=False)]
-"""For commands that use a socket of its state directory; who has no word from the command line looks at the environment."""
+"""For commands that use a socket in the state directory; without the option they look at the environment."""

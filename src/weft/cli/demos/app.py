@@ -60,7 +60,7 @@ def detector(
     Args:
         period: between two reports; a number alone means seconds.
         to: parentsof: one level up; direct: this node; nearestcoord: this node if it has children, else its parent.
-        count: end after so many.
+        count: end after so many messages.
         node: a node's name, its state directory, the first of its ten ports, or an endpoint; default: the only one that runs here.
         json: one JSON object a line.
     """
