@@ -13,8 +13,12 @@ import pytest
 from tests.interop.programs import needed
 from tests.patience import PATIENCE_S
 from tests.pipeline.golden_lakes import LAKES, opened
+from tests.pipeline.ground import DRAIN, MEM, taken
+from tests.pipeline.plain import lake_of
 from weft.lake.audit import audit
 from weft.lake.layout import Layout
+from weft.lake.segments import append_segment
+from weft.pipeline.sql import Lake
 
 pytestmark = pytest.mark.proves("FLT-019", part="commands name a file of a lake that cannot be read")
 FAILS: Final = ("-e", "trace=read,pread64,readv,preadv", "-e", "inject=read,pread64,readv,preadv:error=EIO")
@@ -56,3 +60,19 @@ def test_a_segment(lake: Layout, words: tuple[str, ...], status: int) -> None:
     found = next(audit(lake, "samples"))
     code, text = said(lake, lake.parquet(found.stream, found.drain, found.number), *words)
     assert (status, True, True) == (code, "segment-unreadable" in text, "Input/output error" in text), text
+
+
+@pytest.mark.proves("FLT-019", part="a driver names a segment that it cannot read, and goes on when it can")
+def test_a_driver_names_the_segment_takes_nothing_of_it_and_goes_on_when_the_disk_is_back(tmp_path: Path) -> None:
+    lake = lake_of(tmp_path / "lake")
+    for number in (1, 2):
+        append_segment(lake, "samples", DRAIN, [(number, taken(10 * number, [(MEM, 7, None)] * 3))])
+    file = lake.parquet("samples", DRAIN, 2)
+    code, text = said(lake, file, "lake", "run", "--once")
+    assert (2, True, True) == (code, file.name in text, "Input/output error" in text), (code, text)
+    again = [sys.executable, "-m", "weft.cli.main", "lake", "run", "--once", "--lake", str(lake.root)]
+    subprocess.run(again, check=True, capture_output=True, timeout=PATIENCE_S)
+    with Lake(lake.root) as asked:
+        assert [{"n": 6, "total": 42.0}] == asked.query(
+            "SELECT count(*) AS n, sum(value) AS total FROM silver.samples"
+        ).to_pylist()

@@ -5,8 +5,13 @@ from pathlib import Path
 import pytest
 
 from tests.pipeline.golden_lakes import LAKES, opened
+from tests.pipeline.ground import DRAIN, MEM, taken
+from tests.pipeline.plain import lake_of
+from weft.base.errors import UserError
 from weft.lake.layout import Layout
+from weft.lake.segments import append_segment
 from weft.pipeline.check import Check
+from weft.pipeline.mending.skip import Place, Skipped, skip
 
 pytestmark = pytest.mark.proves("FLT-019", part="the check names files of tables that cannot be read")
 
@@ -58,3 +63,14 @@ def test_a_deep_check_names_a_file_of_a_log(lake: Layout) -> None:
     verdict = Check(lake, deep=True).run()
     assert "broken" == verdict.state
     assert "00000000000000000001.json" in " ".join(difference.what for difference in verdict.differences)
+
+
+@pytest.mark.proves("FLT-019", part="a segment that cannot be read may be given up")
+def test_a_segment_that_its_disk_cannot_read_is_given_up_like_one_that_is_gone(tmp_path: Path) -> None:
+    lake = lake_of(tmp_path / "lake")
+    append_segment(lake, "samples", DRAIN, [(1, taken(1, [(MEM, 7, None)] * 3))])
+    place = Place("samples", DRAIN, 1)
+    with pytest.raises(UserError, match="is intact"):
+        skip(lake, place, "a bad disk")
+    unreadable(lake.parquet(*place))
+    assert Skipped(*place, 3, 3, "a bad disk") == skip(lake, place, "a bad disk")

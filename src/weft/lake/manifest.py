@@ -28,7 +28,7 @@ Bytes = bytes  # within Manifest, `bytes` means the field
 class SegmentFault(WeftError):
     """A segment does not match its chain of manifests (PIP-008).
 
-    `code`: `segment-gone`, `segment-changed`, `offset-mismatch`.
+    `code`: `segment-gone`, `segment-changed`, `segment-unreadable`, `offset-mismatch`.
     """
 
     def __init__(self, code: str, drain: str, number: int, why: str) -> None:

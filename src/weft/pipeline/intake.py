@@ -103,12 +103,18 @@ def _verify(source: Source, piece: Slice) -> None:
     """Check that a segment's file exists and is as it was drained, before a batch is planned with it (PIP-008)."""
     path = Path(piece.path)
     size = path.stat().st_size if path.exists() else -1
-    if size == piece.bytes and _is_as_drained(path, piece.sha256):
-        return
+    unreadable = ""
+    try:
+        if size == piece.bytes and _is_as_drained(path, piece.sha256):
+            return
+    except OSError as error:
+        unreadable = f"{path.name}: {error.strerror}"
     manifest = source.drains()[piece.drain].manifest(piece.number)
     held = f"; it held {manifest.ranges if manifest else 'unknown numbers'}"[:HELD_MAX]
     if size < 0:
         raise SegmentFault("segment-gone", piece.drain, piece.number, f"its file is missing{held}")
+    if unreadable:
+        raise SegmentFault("segment-unreadable", piece.drain, piece.number, f"{unreadable}{held}")
     why = f"{size} bytes, {piece.bytes} by its manifest{held}"
     if size == piece.bytes:
         why = f"its bytes are not those of its manifest{held}"

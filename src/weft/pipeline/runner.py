@@ -114,8 +114,8 @@ class Runner:
         `wait_s`: how many seconds to wait for another driver to end. `takes_over`: kill one that hangs (`Lease`).
 
         UserError `bad-directory`, `lease-held` (75), `lost-lease` (76), `no-java` (78), `checkpoint-missing`,
-        `segment-gone`, `segment-changed`, `offset-mismatch`, `newer-lake`, `unavailable` (3; Spark's Java has ended, or
-        a cluster has no executor left). Any other error of a batch is raised unchanged.
+        `segment-gone`, `segment-changed`, `segment-unreadable`, `offset-mismatch`, `newer-lake`, `unavailable` (3; Spark's
+        Java has ended, or a cluster has no executor left). Any other error of a batch is raised unchanged.
         """
         refuse_odd(self.lake)
         with Lease(self.lake, LEASE, wait_s, self._ending, takes_over=takes_over) as lease:

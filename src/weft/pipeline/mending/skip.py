@@ -6,6 +6,7 @@ lost, for that reason. If another drain delivers them, they are still accepted. 
 too.
 """
 
+from pathlib import Path
 from typing import Final, NamedTuple
 
 from weft.base.errors import UserError
@@ -128,8 +129,16 @@ def _refuse_readable(lake: Layout, manifest: Manifest) -> None:
             "segment-taken", f"retention has deleted {name} after all consumers had read it", "weft lake check"
         )
     path = lake.parquet(manifest.stream, manifest.drain, manifest.number)
-    if path.exists() and manifest.describes(path.read_bytes()):
+    if _is_whole(path, manifest):
         raise UserError("segment-whole", f"{name} is intact", "weft lake run, which takes it")
+
+
+def _is_whole(path: Path, manifest: Manifest) -> bool:
+    """Whether a segment is there as it was drained; one that its disk cannot read is not."""
+    try:
+        return path.exists() and manifest.describes(path.read_bytes())
+    except OSError:
+        return False
 
 
 def _refuse_taken(lake: Layout, place: Place) -> None:
