@@ -11,7 +11,7 @@ from weft.shell.keys import load_keys
 from weft.torture.clients import Machine
 from weft.torture.files import write_files
 from weft.torture.keys import Operator, pair_of
-from weft.torture.plan import BELOW, NODES
+from weft.torture.plan import BELOW, COLLECTORS, NODES
 from weft.torture.world import World
 
 INVITED = '{"token": "weft1.AQ"}'
@@ -86,6 +86,20 @@ def test_a_revoked_machine_is_let_in_by_whoever_is_the_root_with_another_key(typ
     assert ([], "") == (typist.held, typist.waits_for)
     assert ("collector-1", "invite") == typist.said[0]
     assert [first.public] == [pair.public for pair in typist.lost_keys()]
+
+
+def test_both_collectors_that_are_shut_out_at_once_come_in_again(typist: Typist) -> None:
+    for name in COLLECTORS:
+        make_keys(typist.machines[name].state)
+    typist.answers = {("root", "key revoke"): "", ("root", "invite"): INVITED, **{(n, "join"): "" for n in COLLECTORS}}
+    for name in COLLECTORS:
+        typist.revoke(name)
+    typist.pass_s(3)
+    assert ([], 2, 0) == (typist.held, typist.done["revoked"], typist.done["joined"])
+    for name in COLLECTORS:
+        typist.restore(name)
+    typist.pass_s(5)
+    assert ([], "", 2, 2) == (typist.held, typist.waits_for, typist.done["joined"], len(typist.lost_keys()))
 
 
 def test_who_is_the_root_itself_is_never_shut_out(typist: Typist) -> None:

@@ -24,6 +24,19 @@ def test_five_minutes_play_every_kind_of_fault_and_hit_nobody_else() -> None:
     assert [] == [event for event in drawn.events if event.kind not in ("kill", "pause") and "pipeline" in event.who]
 
 
+def test_both_collectors_lose_their_keys_at_once_once_in_a_long_run_and_nothing_else_is_drawn_otherwise() -> None:
+    kinds = plan.possible(has_room=True, is_closed=True)
+    for seed in "123456789":
+        drawn, earlier = plan.draw(seed, 1_200.0, kinds).events, plan.draw(seed, 1_199.9, kinds).events
+        (both,) = [place for place, event in enumerate(drawn) if event.kind == "revoke" and len(event.who) == 2]
+        assert plan.COLLECTORS == drawn[both].who
+        assert [] == [event for event in earlier if event.kind == "revoke" and len(event.who) == 2]
+        assert earlier[:both] == drawn[:both]
+        assert earlier[both + 1 :] == drawn[both + 1 : len(earlier)]
+    without = plan.draw("7", 3_600.0, plan.possible(has_room=True, is_closed=False))
+    assert "revoke" not in {event.kind for event in without.events}
+
+
 def test_only_a_room_without_keys_moves_machines_and_only_sensors_move() -> None:
     moved = [event.who for event in plan.draw("7", 900.0, ("move",)).events]
     assert set(plan.SENSORS) == {name for names in moved for name in names}

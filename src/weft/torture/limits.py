@@ -7,6 +7,7 @@ FIRST_FAULT_S: Final = 3.0  # seconds; by then clients have written something th
 MEAN_GAP_S: Final = 4.0  # between two faults: some end before the next one, some overlap
 # seconds; shortest: below the limit for calling a node dead; longest: all nodes have noticed and moved
 FAULT_S: Final = (1.0, 12.0)
+LONG_S: Final = 1_200.0  # of a run; once in such a one all voters beside the first root lose their keys at once
 EVENTS_MAX: Final = 10_000  # of a plan read from a file
 SPAN_S_MAX: Final = 24 * 3_600.0
 

@@ -97,6 +97,8 @@ def draw(seed: str, span_s: float, kinds: tuple[str, ...], *, has_pipeline: bool
             what.shuffle(deck)
         events.append(_event(deck.pop(), round(at, 2), victims, who, what))
         at += when.uniform(0.3, 2.0) * limits.MEAN_GAP_S
+    if span_s >= limits.LONG_S:
+        _revoke_both(seed, events)
     older = tuple(sorted(Chance(f"{seed}/torture/older").sample(NODES, len(NODES) // 2)))
     return Plan(seed, span_s, tuple(events), older)
 
@@ -108,6 +110,13 @@ def _event(kind: str, at: float, victims: tuple[str, ...], who: Chance, what: Ch
     if kind in ("kill", "restart-all"):
         span = round(what.uniform(*limits.RESTART_S), 2)
     return Event(at, kind, names, span, amount if kind == "delay" else 0.0)
+
+
+def _revoke_both(seed: str, events: list[Event]) -> None:
+    """Let one of the revocations affect both collectors at once: all who vote beside the first root are gone for a while."""
+    if places := [place for place, event in enumerate(events) if event.kind == "revoke"]:
+        place = Chance(f"{seed}/torture/both").choice(places)
+        events[place] = msgspec.structs.replace(events[place], who=COLLECTORS)
 
 
 def _victims(kind: str, victims: tuple[str, ...], who: Chance) -> tuple[str, ...]:
