@@ -57,4 +57,4 @@ def test_a_command_of_the_lake_says_all_of_its_words_too() -> None:
     text = said("lake", "run", "--help")
     assert "another one is refused with exit status 75" in text
     assert "a port on loopback at which Prometheus can scrape the driver's metrics" in text
-    assert "Make tables of what was drained" in said("lake", "--help")
+    assert "Make tables of the drained records" in said("lake", "--help")

@@ -1,6 +1,6 @@
 """`python -m weft.web.board`: the scoreboard of a session in the browser, as a program of its own (JAM-020, JAM-021).
 
-A node starts it for a session with `serve`; by hand it does as well, beside any node. It ends with its parent.
+A node starts it for a session with `serve`. It can also be started by hand, beside any node. It ends with its parent.
 """
 
 import asyncio
@@ -61,7 +61,7 @@ def _page(page: Page) -> Route:
 
 
 async def _states(feed: Feed, *, is_whole: bool) -> AsyncIterator[bytes]:
-    """Each state as it comes, to who takes it; to who does not, the newest when it does."""
+    """Each new state; a browser that reads too slowly gets only the newest."""
     number = 0
     feed.viewers += 1
     try:
@@ -73,7 +73,7 @@ async def _states(feed: Feed, *, is_whole: bool) -> AsyncIterator[bytes]:
         feed.viewers -= 1
 
 
-LOOK_S: Final = 0.5  # how often it is seen whether the parent still is
+LOOK_S: Final = 0.5  # how often to check that the parent still runs
 ORPHANED_S: Final = 10.0  # a child of a node ends when the node has been silent for so long
 TOKEN_BYTES: Final = 18
 
@@ -101,7 +101,7 @@ class Board:
             _write(Path(settings.note), self.url)
 
     async def run(self, until: asyncio.Event) -> None:
-        """Follow the session and serve it until told, or until the parent has gone."""
+        """Follow the session and serve it until `until` is set, or the parent has ended."""
         following, told = asyncio.ensure_future(self.feed.run()), asyncio.ensure_future(until.wait())
         try:
             while not (told.done() or following.done() or self._is_orphan()):
@@ -112,10 +112,10 @@ class Board:
             await self.server.close()
             await asyncio.gather(following, told, return_exceptions=True)
         if not following.cancelled():
-            following.result()  # it never ends by itself: whatever broke it is said
+            following.result()  # it never ends by itself, so this raises its error
 
     def _is_orphan(self) -> bool:
-        """Whether the parent has gone; of one whose child we are not, a silent node says so as well."""
+        """Whether the parent has ended; if this is not its child process, a silent node counts as that."""
         parent = self.settings.parent
         if not parent or os.getppid() == parent:
             return False
@@ -149,7 +149,7 @@ async def _serve(settings: Settings, out: IO[str]) -> None:
 
 
 def main(words: Sequence[str] | None = None) -> int:
-    """Run a board; 2: it cannot be as it was told."""
+    """Run a board; returns 2 if it cannot use its settings."""
     try:
         settings = settings_of(sys.argv[1:] if words is None else words, sys.stdin)
         asyncio.run(_serve(settings, sys.stdout))

@@ -1,4 +1,4 @@
-"""`POST /ops`: what an operator enters, once, whatever the network repeats (JAM-020).
+"""`POST /ops`: an operator's entry, made once even if the network repeats the request (JAM-020).
 
     {"verb": "add", "reference": {"period": 1, "jam": 3}, "xml": "<pass team='home' points='4'/>", "by": "Ann"}
     {"verb": "set", "reference": {"period": 1, "jam": 3}, "attributes": {"duration": "90"}}
@@ -6,7 +6,7 @@
     {"verb": "resolve", "conflict": "…", "side": "first"}       or `second`, `seen`, or a "value"
     {"verb": "chat", "text": "…"}
 
-Each with an `Idempotency-Key`: the same key with the same body is answered as the first time, and entered once.
+Each request has an `Idempotency-Key`: the same key with the same body gets the first answer again, and is entered once.
 """
 
 import asyncio
@@ -47,7 +47,7 @@ class Entry(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
 
 
 class Outcome(NamedTuple):
-    """What a request is answered."""
+    """The answer to a request."""
 
     status: int
     body: dict[str, Any]
@@ -69,9 +69,9 @@ STATUSES: Final = {
     "unanswered": 504,
     "storage-full": 507,
 }
-"""By the code of a refusal; of any other, 422: it was understood, and cannot be done."""
+"""HTTP status by the code of a refusal; any other code is 422."""
 FORGOTTEN: Final = frozenset({"unreachable", "too-fast", "storage-full"})
-"""It certainly did not happen, and may later: the same key tries again."""
+"""Refusals after which the entry certainly was not made: the same key may try again."""
 
 
 def refusal(code: str, text: str, mend: str = "") -> Outcome:
@@ -118,15 +118,15 @@ VERBS: Final[dict[str, Callable[[Client, Entry], Awaitable[Written]]]] = {
 
 
 class Desk:
-    """Enters what operators send."""
+    """Makes the entries that operators send."""
 
     def __init__(self, node: Callable[[], Client | None]) -> None:
         self._node = node
-        """Whom to tell; None while nobody has been reached yet."""
+        """The client of the node; None until the node was reached once."""
         self._known: OrderedDict[str, tuple[bytes, asyncio.Task[Outcome]]] = OrderedDict()
 
     async def enter(self, key: str, body: bytes) -> Outcome:
-        """What becomes of a body; of the same key and body, the same again."""
+        """Make the entry of a body; the same key and body get the same outcome again."""
         if not 1 <= len(key) <= KEY_BYTES_MAX:
             return refusal("no-key", "an entry needs the header Idempotency-Key", "a fresh UUID for each entry")
         digest = hashlib.sha256(body).digest()

@@ -1,6 +1,6 @@
-"""What all pages show, kept newest: asked of the node when it changes, and once a second (JAM-020, JAM-021).
+"""The state that all pages show: fetched from the node when it changes, and once a second (JAM-020, JAM-021).
 
-Viewers wait for a number greater than the one they have seen. There is no queue: who is slow gets the newest state next.
+Viewers wait for a number greater than the last one they have seen. There is no queue: a slow viewer gets the newest state.
 """
 
 import asyncio
@@ -15,38 +15,38 @@ from weft.client.doc.client import Client
 from weft.client.doc.errors import DocError
 from weft.client.doc.values import Change, Operation
 
-TICK_S: Final = 1.0  # a clock that has run out changes the phase, and nobody says so
-SPACING_S: Final = 0.05  # between two askings: a burst of entries is shown in steps of that
+TICK_S: Final = 1.0  # when a clock runs out the phase changes, though no entry says so
+SPACING_S: Final = 0.05  # between two requests: a burst of entries is shown in steps of this length
 AWAY_S: Final = 3.0  # a node that has not answered for so long is away
 AGAIN_S: Final = 0.5
-TIMEOUT_S: Final = 6.0  # who taps a button is told by then
-SILENT_S: Final = 10  # a peer that has said nothing for so long may be cut off: it beats every 5 s
-TREMBLE_S: Final = 2.0  # whole seconds are told; more is a clock that was set
+TIMEOUT_S: Final = 6.0  # by then an operator who tapped a button gets an answer
+SILENT_S: Final = 10  # a peer that is silent for so long may be cut off: it beats every 5 s
+JITTER_S: Final = 2.0  # the node gives whole seconds; a larger difference means that a clock was set
 RECENT: Final = 24
 CHATS: Final = 24
 DETAILS: Final = frozenset({"passes", "lineup", "eids"})
-"""Of a team in a jam: what an operator can take back."""
+"""Fields of a team in a jam that only operators need, to take entries back."""
 FATAL: Final = frozenset({"closed", "no-session"})
-"""This connection is of no use any more."""
+"""Codes of errors after which the connection cannot be used any more."""
 BOARDLESS: Final = frozenset({"no-board", "unsupported"})
 
 
 class Shown(NamedTuple):
-    """A state as it is sent."""
+    """A state in the form in which it is sent."""
 
     number: int
-    """Of this board, from 1."""
+    """The number of this state, from 1 at each start of the board."""
     check: str
-    """Of the log (PEE-022)."""
+    """The check of the log (PEE-022)."""
     made: float
-    """When, by the monotonic clock."""
+    """When it was made, by the monotonic clock."""
     whole: bytes
-    """JSON: an object."""
+    """The state as a JSON object."""
     hall: bytes
-    """The same without what only operators need: a tenth, for a hundred viewers."""
+    """The same without what only operators need: a tenth of the size, for many viewers."""
 
     def aged(self, *, is_whole: bool) -> bytes:
-        """With `age`: how many seconds ago its `time` was, so that clocks are right however late it is sent."""
+        """The state with its `age` in seconds, so that clocks are right however late it is sent."""
         return b'{"age":%.3f,%s' % (time.monotonic() - self.made, (self.whole if is_whole else self.hall)[1:])
 
 
@@ -55,7 +55,7 @@ class Feed:
 
     def __init__(self, node: str, session: str) -> None:
         self.client: Client | None = None
-        """The connection, once there was one; it comes back by itself."""
+        """The connection, once there was one; it reconnects by itself."""
         self.heard = time.monotonic()
         """When the node last answered."""
         self.viewers = 0
@@ -64,13 +64,13 @@ class Feed:
         self._steady: Any = None
         self._state: dict[str, Any] = {"session": session, "is_away": True, "board": None, "time": None}
         self.shown = self.newest = _shown(1, self._state, time.monotonic())
-        """The last that was shown, and the last that was asked for: all but the time is equal."""
+        """The last state that was published, and the last that was fetched: they differ in time only."""
         self._recent: deque[dict[str, Any]] = deque(maxlen=RECENT)
         self._chats: deque[dict[str, Any]] = deque(maxlen=CHATS)
         self._sinces: dict[str, float] = {}
 
     async def after(self, number: int) -> Shown:
-        """The newest state, as soon as it is newer than that number."""
+        """Wait for a state with a greater number than this."""
         while self.shown.number <= number:
             await self._newer.wait()
         return self.shown
@@ -93,10 +93,10 @@ class Feed:
                 group.create_task(self._watch(client))
                 group.create_task(self._ask(client))
 
-    # Hearing
+    # Events
 
     async def _watch(self, client: Client) -> None:
-        """Note what happens; the state itself is asked for."""
+        """Note that something has changed; the state itself is fetched afterwards."""
         while True:
             try:
                 await self._listen(client)
@@ -130,7 +130,7 @@ class Feed:
             if event.get("event") == "chat":
                 self._chats.append(event)
 
-    # Asking
+    # The state
 
     async def _ask(self, client: Client) -> None:
         while True:
@@ -151,7 +151,7 @@ class Feed:
                     await self._dirty.wait()
 
     def _away(self, group: BaseExceptionGroup) -> None:
-        """The node refuses, or was never there: say why."""
+        """Publish why there is no state: the node refuses, or was never reached."""
         why = next((str(error) for error in _leaves(group)), "")
         self._publish({**self._state, "is_away": True, "why": why}, self.newest.made)
 
@@ -180,15 +180,15 @@ class Feed:
         }
 
     def _since(self, whom: str, now: float | None, seconds: float | None) -> float | None:
-        """The instant of session time so many seconds ago; it stays the same while it is, so that it does not tremble."""
+        """The instant of session time so many seconds ago; differences up to `JITTER_S` keep the former value."""
         if seconds is None or now is None:
             self._sinces.pop(whom, None)
-        elif abs(now - seconds - self._sinces.get(whom, 0.0)) > TREMBLE_S:
+        elif abs(now - seconds - self._sinces.get(whom, 0.0)) > JITTER_S:
             self._sinces[whom] = now - seconds
         return self._sinces.get(whom)
 
     def _peer(self, peer: dict[str, Any], now: float | None, names: dict[str, str]) -> dict[str, Any]:
-        """What of a peer does not change every second; `name`: who entered there last."""
+        """The facts of a peer that do not change every second; `name`: who entered there last."""
         facts = {name: peer.get(name, "") for name in ("uuid", "endpoint", "state")}
         heard = peer.get("heard_s")
         silent = heard if heard is not None and heard >= SILENT_S else None
@@ -198,7 +198,7 @@ class Feed:
         }
 
     def _publish(self, state: dict[str, Any], made: float) -> None:
-        """Show it, unless only time has passed since the last."""
+        """Publish a state, unless only time has passed since the last one."""
         steady = _steady(state)
         number = self.shown.number + (steady != self._steady)
         self._state = state
@@ -218,7 +218,7 @@ def _shown(number: int, state: dict[str, Any], made: float) -> Shown:
 
 
 def _light(row: dict[str, Any]) -> dict[str, Any]:
-    """A row of the score sheet with what a hall sees of it."""
+    """A row of the score sheet with what viewers see."""
     return {
         name: _light(value) if isinstance(value, dict) else value for name, value in row.items() if name not in DETAILS
     }
@@ -231,7 +231,7 @@ async def _facts(client: Client) -> dict[str, Any]:
 
 
 async def _board(client: Client) -> dict[str, Any] | None:
-    """The scoreboard; None where the schema has none."""
+    """The scoreboard; None if the schema has none."""
     try:
         told = await client.board()
     except DocError as error:
@@ -243,14 +243,14 @@ async def _board(client: Client) -> dict[str, Any] | None:
 
 
 def row_of(operation: Operation) -> dict[str, Any]:
-    """An operation as pages list it."""
+    """An operation in the form in which pages list it."""
     row: dict[str, Any] = msgspec.to_builtins(operation)
     row["body"] = operation.body.decode("utf-8", "replace")[:600]
     return row
 
 
 def _steady(value: Any) -> Any:
-    """A state without what changes merely because time passes."""
+    """A state without the parts that change only because time passes."""
     if isinstance(value, dict):
         return {key: _steady(item) for key, item in value.items() if key not in ("time", "seconds")}
     return [_steady(item) for item in value] if isinstance(value, list) else value

@@ -1,4 +1,4 @@
-"""What a board is told when it begins: which node, which session, where to listen (JAM-020).
+"""The settings of a board: which node, which session, where to listen (JAM-020).
 
 python -m weft.web.board ENDPOINT SESSION [--port N] [--host H] [--token T]
 python -m weft.web.board '{"node": ENDPOINT, "session": NAME, "port": N}'
@@ -26,18 +26,18 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
     """One board."""
 
     node: str
-    """Endpoint of the node's programs, as `doc.endpoint` in its state directory says it; a directory or name does as well."""
+    """The node's endpoint for programs, as in `doc.endpoint` of its state directory; or that directory, or the node's name."""
     session: str = ""
-    """Empty: the only one of the node."""
+    """Name of the session; empty: the only one of the node."""
     port: Annotated[int, msgspec.Meta(ge=0, le=65_535)] = PORT
-    """0: any; `ready` says which."""
+    """0: any free port; the file `ready` names it."""
     host: str = "127.0.0.1"
     token: str = ""
-    """What an operator must know; on loopback, empty: who can read the page may enter."""
+    """The secret that an operator must send; empty, on loopback only: everybody who can read the page may make entries."""
     parent: int = 0
-    """Process to end with; 0: none."""
+    """The process whose end also ends the board; 0: none."""
     open: str = ""
-    """Where other machines reach the node of an open fabric; empty: it is closed, or they do not."""
+    """Where other machines reach the node of an open fabric; empty: the fabric is closed, or they cannot reach it."""
     note: str = ""
     """File to write the address of the page to."""
 
@@ -53,7 +53,7 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
 
 
 def settings_of(words: Sequence[str], stdin: IO[str]) -> Settings:
-    """What the command line says; UserError `usage`."""
+    """The settings of a command line; UserError `usage`."""
     if len(words) == 1 and words[0] != "-h":
         text = stdin.read() if words[0] == "-" else words[0]
         try:
@@ -81,7 +81,7 @@ def _of_words(words: Sequence[str]) -> Settings:
 
 def _checked(settings: Settings) -> Settings:
     if not settings.is_loopback and not settings.token:
-        raise UserError("usage", f"whoever reaches {settings.host} could enter points there: it needs a token", TRY)
+        raise UserError("usage", f"everybody who reaches {settings.host} could make entries: this needs a token", TRY)
     if settings.token and len(settings.token.encode()) < TOKEN_BYTES_MIN:
-        raise UserError("usage", f"a token of less than {TOKEN_BYTES_MIN} bytes is guessed", TRY)
+        raise UserError("usage", f"a token of less than {TOKEN_BYTES_MIN} bytes can be guessed", TRY)
     return settings

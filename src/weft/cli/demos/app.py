@@ -16,11 +16,11 @@ from weft.cli.kit.options import Flag
 from weft.cli.which import AskedNode
 
 app = App(
-    name="demo", help="Run a whole fabric on this machine; or, beside a node, a program that shows what chains do."
+    name="demo", help="Run a whole fabric on this machine, or, beside a node, a program that shows what chains do."
 )
 
 Begin = Annotated[bool, Parameter(name="--wait-for-begin", negative="", show=False)]
-"""Begin at the instant, seconds since 1970, that a line of standard input says: the walk-through's programs do."""
+"""Wait for a line on standard input with the instant to begin, in seconds since 1970. The walk-through uses it."""
 DESTINATIONS: Final = {"parentsof": ("PARENTSOF",), "direct": ("DIRECT",), "nearestcoord": ("NEARESTCOORD",)}
 
 
@@ -55,7 +55,7 @@ def detector(
 ) -> int:  # tidy: each is an option of the command line
     """Send a report to the node above, at once and then every period, and print what became of each.
 
-    It stands in no chain. Ctrl-C ends it, with a count of what it was told.
+    It is not part of a chain. Ctrl-C ends it and prints how often it got which status.
 
     Args:
         period: between two reports; a number alone means seconds.
@@ -94,8 +94,8 @@ def responder(
     Args:
         on: `in`: what arrives at the node; `out`: what is sent there.
         place: where in the chain: before-all, after-all, or a number.
-        access: `rw`: every report has to wait until it is handed back, which it is.
-        hold: keep the first so many and never hand them back; kill it then, and see what becomes of them.
+        access: `rw`: every report waits until this program hands it back, which it does.
+        hold: never hand back the first so many reports; then kill this program, and see what becomes of them.
         node: a node's name, its state directory, the first of its ten ports, or an endpoint; default: the only one that runs here.
         json: one JSON object a line.
     """
@@ -116,11 +116,11 @@ def aggregator(
     json: Flag = False,
     waits: Begin = False,
 ) -> int:
-    """Send on, every period, all reports that have arrived at this node as one report to the node above.
+    """Every period, send all reports that have arrived at this node as one report to the node above.
 
     Args:
         period: between two reports; a number alone means seconds.
-        outbound: take the reports of this very node into it, too, instead of letting them go up alone.
+        outbound: include the reports of this node, too, instead of letting them go up alone.
         node: a node's name, its state directory, the first of its ten ports, or an endpoint; default: the only one that runs here.
         json: one JSON object a line.
     """
@@ -132,7 +132,7 @@ def aggregator(
 
 @app.command
 def rewriter(*, place: str = "after-all", node: AskedNode = None, json: Flag = False) -> int:
-    """Tag the reports that are sent at this node with its address and my process id, and delete every second one.
+    """Delete every second report that is sent at this node; tag the others with the node's address and this process's id.
 
     Args:
         place: where in the chain: before-all, after-all, or a number.
@@ -147,14 +147,14 @@ def rewriter(*, place: str = "after-all", node: AskedNode = None, json: Flag = F
 
 @app.command
 def walkthrough(*, real: Flag = False, period: str = "2s", ticks: int | None = None, json: Flag = False) -> int:
-    """Play the walk-through of chains: seven set-ups of these programs beside three nodes A, B and C, and count.
+    """Run the walk-through of chains: seven set-ups of these programs beside three nodes A, B and C, and count messages.
 
-    C is the root, B its child, A the child of B. Exit status 1 if a count is another one than it must be.
+    C is the root, B its child, A the child of B. Exit status 1 if a count is wrong.
 
     Args:
-        real: with three nodes and all programs as processes of this machine, in minutes; default: in virtual time.
+        real: run the three nodes and all programs as processes, which takes minutes; default: in virtual time.
         period: between two reports.
-        ticks: how many reports each detector sends; default 20, with --real so many as 20 s have.
+        ticks: how many reports each detector sends; default 20, with --real as many as fit into 20 s.
         json: one JSON object for each set-up.
     """
     from weft.cli.demos.walkthrough import TICKS, shown, virtual
@@ -166,7 +166,7 @@ def walkthrough(*, real: Flag = False, period: str = "2s", ticks: int | None = N
         return shown(virtual(ticks or TICKS, round(every * SECOND / MILLISECOND)), json=json)
     from weft.cli.demos.real import real as with_processes
 
-    signal.signal(signal.SIGTERM, signal.default_int_handler)  # however it ends, its processes end with it
+    signal.signal(signal.SIGTERM, signal.default_int_handler)  # so that SIGTERM, too, ends its processes
     return shown(with_processes(ticks or max(1, round(REAL_S / every)), every), json=json)
 
 
@@ -182,18 +182,18 @@ def bout(
     within: Annotated[float, Parameter(show=False)] = 3.0,
     json: Flag = False,
 ) -> int:
-    """Keep score of one bout on two laptops while the cable between them is out; PASS if both end with all of it.
+    """Keep score of one bout on two laptops while the cable between them is out; PASS if both end with all entries.
 
-    Two nodes of this machine, each with a board in the browser, and a relay between them as the cable. Both enter jams,
-    points and one disagreement while it is cut. Exit status 1 if the documents are not equal within 3 s of the joining,
-    an entry is lost, or the conflict is not on both boards.
+    The laptops are two nodes of this machine, each with a board in the browser; the cable is a relay between them. While
+    it is cut, both enter jams, points and one disagreement. Exit status 1 if the documents are not equal within 3 s after
+    the cable is joined, an entry is lost, or the conflict is not on both boards.
 
     Args:
-        cut: seconds from the first entry until the cable is pulled.
-        join: seconds from the first entry until it is back.
-        third: let a third laptop come at the end, which must have everything, too.
+        cut: seconds from the first entry until the cable is cut.
+        join: seconds from the first entry until the cable is joined.
+        third: let a third laptop join at the end, which must get everything, too.
         by_hand: type cut, join and quit instead.
-        keep: go on behind the verdict until Ctrl-C, to look at both boards.
+        keep: keep running after the verdict until Ctrl-C, to look at both boards.
         directory: where states and logs go; default: one that is removed.
         json: the result as one JSON object.
     """
@@ -204,11 +204,11 @@ def bout(
     return play(plan, directory=directory, keep=keep, as_json=json)
 
 
-REAL_S: Final = 20.0  # of a row with real processes (DEM-007)
+REAL_S: Final = 20.0  # length of a row with real processes (DEM-007)
 
 
 def seconds(text: str) -> float:
-    """A span as it is typed; UserError if it is none, or not longer than nothing.
+    """A typed time span in seconds; UserError if it is none, or not above zero.
 
     >>> seconds("2"), seconds("2s"), seconds("250ms")
     (2.0, 2.0, 0.25)

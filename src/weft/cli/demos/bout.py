@@ -1,9 +1,9 @@
 """`weft demo bout`: two laptops keep score of one bout while the cable between them is out (JAM-041).
 
-Each is a node with a log, a document and a board of its own; between them lies a relay, the cable. Ann times the jams and
-counts for the home team, Bob counts for the other and keeps penalties. Then the cable is cut, and both go on: both refer to
-the same jams, and they disagree about one. When it is joined, both hold every entry, have the same document, and show the
-one conflict; the demonstration says PASS, or what is different.
+Each laptop is a node with a log, a document and a board of its own; the cable is a relay between them. Ann times the jams
+and counts for the home team, Bob counts for the other team and notes penalties. Then the cable is cut, and both go on: both
+refer to the same jams, and they disagree about one. After the cable is joined, both must have every entry, the same
+document, and the one conflict on their boards; the demonstration says PASS, or what differs.
 """
 
 import json
@@ -57,15 +57,15 @@ class Plan(NamedTuple):
     cut_s: float = 5.0
     join_s: float = 25.0
     equal_s: float = EQUAL_S
-    """How long after the joining everything must be equal."""
+    """By how long after the cable is joined everything must be equal."""
     is_by_hand: bool = False
-    """Lines of standard input say `cut`, `join`, `quit` instead."""
+    """Whether `cut`, `join` and `quit` are read from standard input instead."""
     has_third: bool = False
     """Whether a third laptop joins at the end, and gets everything, too."""
 
 
 class Laptop:
-    """One node, its board, and the person who enters there."""
+    """One node, its board, and the person who makes entries there."""
 
     def __init__(self, name: str, place: Path, blocks: tuple[int, int]) -> None:
         self.name, self.state = name, place / name
@@ -90,12 +90,12 @@ class Laptop:
 
     @property
     def client(self) -> SyncClient:
-        """Its node, once `is_ready` said so."""
+        """A client of its node; only after `is_ready` was true."""
         assert self._client is not None
         return self._client
 
     def is_ready(self, stack: ExitStack) -> bool:
-        """Whether it is connected with the other; its client is closed with the stack."""
+        """Whether it is connected with the other laptop; the client is closed with the stack."""
         try:
             if self._client is None:
                 self._client = stack.enter_context(SyncClient(self.state, session=SESSION))
@@ -104,15 +104,15 @@ class Laptop:
             return False
 
     def enter(self, verb: str, *words: str) -> None:
-        """An entry, as it could be typed behind `weft doc`."""
+        """Make an entry, with words as behind `weft doc`."""
         self.entered.append(self.client.edit(verb, words))
 
     def log(self) -> dict[tuple[str, int], bytes]:
-        """Every entry that it holds."""
+        """Every entry in its log."""
         return {(one.source, one.sequence): one.body for one in self.client.log()}
 
     def conflicts(self) -> list[str]:
-        """The ids of what its document reports."""
+        """The ids of the conflicts in its document."""
         return sorted(conflict.id for conflict in self.client.conflicts())
 
     def page(self) -> dict[str, Any]:
@@ -136,7 +136,10 @@ class Act(NamedTuple):
 
 
 def script(cut_s: float) -> Iterator[Act]:
-    """A bout without end, in order: rosters, then jam after jam. While the cable is out both time one jam differently."""
+    """The entries of an endless bout, in order: rosters, then jam after jam.
+
+    While the cable is out, both enter different times for one jam.
+    """
     for team, name, colour, who, people in TEAMS:
         yield Act(0.0, who, f"{name} are here", ("set", f"team={team}", f"name={name}", f"color={colour}"))
         for number, person in people:
@@ -151,7 +154,7 @@ def script(cut_s: float) -> Iterator[Act]:
 
 
 def _disputed_at(cut_s: float) -> float:
-    """When both have timed one jam differently."""
+    """When both have entered different times for one jam."""
     return next(act.at for act in script(cut_s) if act.who == "bob" and act.words[-1].startswith(DISPUTED))
 
 
@@ -193,7 +196,7 @@ class Bout:
         return Laptop(name, place, (self._blocks.pop(0), self._blocks.pop(0)))
 
     def __enter__(self) -> Self:
-        """Until both are connected through the cable, and each has a board."""
+        """Start both, and wait until they are connected through the cable, and each has a board."""
         try:
             self._start()
         except BaseException:
@@ -226,7 +229,7 @@ class Bout:
     # Playing
 
     def play(self) -> list[str]:
-        """Play all of it; returns what is different at the end, nothing if all is well."""
+        """Play the whole bout; returns the differences at its end, none if all is well."""
         for laptop in self.laptops.values():
             self.console.print(
                 f"{laptop.name}'s board: http://127.0.0.1:{laptop.board}/  operators: …/entry", soft_wrap=True
@@ -288,7 +291,7 @@ class Bout:
     # Judging
 
     def differences(self, joined_at: float | None) -> list[str]:
-        """What is still not as JAM-041 demands when the time for it is over."""
+        """What does not meet JAM-041 when its time is over."""
         begin = joined_at if joined_at is not None else time.monotonic()
         found = self._until_none(self._unequal, begin + self.plan.equal_s)
         self.equal_after = time.monotonic() - begin
@@ -306,7 +309,7 @@ class Bout:
         return found
 
     def _unequal(self) -> list[str]:
-        """Documents, logs and conflicts that differ, and entries that somebody lacks."""
+        """Documents, logs and conflicts that differ, and entries that a laptop does not have."""
         laptops = list(self.laptops.values())
         digests = [laptop.client.digest()["digest"] for laptop in laptops]
         logs = [laptop.log() for laptop in laptops]
@@ -350,7 +353,7 @@ class Bout:
 
 
 def _words_of_hand() -> Callable[[], list[str]]:
-    """Reads words from standard input without blocking; its end means `quit`."""
+    """A function that returns the words typed since its last call, without blocking; the end of input means `quit`."""
 
     def told() -> list[str]:
         if not select.select([sys.stdin], [], [], 0)[0]:
@@ -362,13 +365,13 @@ def _words_of_hand() -> Callable[[], list[str]]:
 
 
 def bout(plan: Plan, *, directory: Path | None = None, keep: bool = False, as_json: bool = False) -> int:
-    """Play it; 0 if it passed, else 1."""
+    """Run the demonstration; returns 0 if it passed, else 1."""
     if not 0 < plan.cut_s < plan.join_s:
         raise UserError("usage", f"--cut {plan.cut_s:g} --join {plan.join_s:g}", "--cut 5 --join 25")
     if not plan.is_by_hand and plan.join_s <= (disputed_s := _disputed_at(plan.cut_s)):
-        text = f"until {plan.join_s:g} s nobody has disagreed yet, and that is what is to be seen"
+        text = f"until {plan.join_s:g} s there is no disagreement yet, and so no conflict to show"
         raise UserError("usage", text, f"--cut {plan.cut_s:g} --join {disputed_s + STEP_S * 6:.1f}")
-    signal.signal(signal.SIGTERM, signal.default_int_handler)  # however it ends, its processes end with it
+    signal.signal(signal.SIGTERM, signal.default_int_handler)  # so that SIGTERM, too, ends its processes
     console = Console(stderr=as_json)
     with ExitStack() as stack:
         place = directory or Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="weft-bout-")))

@@ -1,4 +1,4 @@
-"""A cable between processes of this machine that can be pulled: a relay of TCP connections."""
+"""A cable between processes of this machine that can be cut: a relay of TCP connections."""
 
 import contextlib
 import socket
@@ -10,7 +10,7 @@ DIAL_S: Final = 2.0
 
 
 class Cable:
-    """Passes on whatever comes to one loopback port to another, both ways, while it is joined."""
+    """While joined, forwards connections at one loopback port to another, in both directions."""
 
     def __init__(self, port: int, target: int) -> None:
         self._joined = threading.Event()
@@ -22,7 +22,7 @@ class Cable:
         threading.Thread(target=self._accept, daemon=True).start()
 
     def cut(self) -> None:
-        """Close all connections, and every new one at once: nothing passes any more."""
+        """Close all connections, and close new ones at once, so that nothing passes."""
         with self._lock:
             self._joined.clear()
             for end in self._ends:
@@ -30,7 +30,7 @@ class Cable:
                     end.shutdown(socket.SHUT_RDWR)
 
     def join(self) -> None:
-        """Everything passes again."""
+        """Forward new connections again."""
         self._joined.set()
 
     def close(self) -> None:
@@ -66,7 +66,7 @@ class Cable:
             threading.Thread(target=self._pass_on, args=(source, sink, left), daemon=True).start()
 
     def _pass_on(self, source: socket.socket, sink: socket.socket, left: list[socket.socket]) -> None:
-        """Until either end has ended; who is last closes both."""
+        """Copy bytes until either end closes; the last of both directions closes both sockets."""
         with contextlib.suppress(OSError):
             while piece := source.recv(PIECE_BYTES):
                 sink.sendall(piece)

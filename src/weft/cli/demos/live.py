@@ -18,7 +18,7 @@ from weft.client.chain.links import Handler
 from weft.client.chain.message import Message, Receipt, SendFailed, drop
 from weft.wire.clients import Welcome
 
-LAST_STATUS_S: Final = 15.0  # a message without promise waits 10 s for its link
+LAST_STATUS_S: Final = 15.0  # a node keeps a message in memory for up to 10 s while its link is down
 Make = Callable[[Welcome], Program]
 Stand = Callable[[Handler], Handler]
 VERDICTS: Final[dict[type, str]] = {Drop: "dropped", Hold: "held"}
@@ -30,11 +30,11 @@ class Stage(msgspec.Struct, frozen=True, kw_only=True):
     name: str
     node: str | None = None
     period_s: float = 0.0
-    """Between two ticks; 0: it has none."""
+    """Time between two ticks; 0: it has no ticks."""
     is_prompt: bool = False
-    """Whether the first tick is at the beginning, not a period later."""
+    """Whether the first tick is at the beginning instead of a period later."""
     waits: bool = False
-    """Whether a line of standard input says when it begins, in seconds since 1970; else it does at once."""
+    """Whether it waits for a line of standard input with the instant to begin, in seconds since 1970."""
     to: tuple[Any, ...] = PARENTS_OF
     json: bool = False
 
@@ -54,7 +54,7 @@ class Player:
         self._open: set[Future[Receipt]] = set()
 
     async def play(self) -> None:
-        """From hello to the counts."""
+        """Run from the hello to the final counts."""
         async with chain_client(self._stage.name, node=self._stage.node) as chain:
             self._chain, self._program = chain, self._make(chain.here)
             for link in self._program.links:
@@ -62,7 +62,7 @@ class Player:
             await chain.ready()
             self._greet()
             await until_any(chain.run(), self._tick(), self._lines.broken())
-        await asyncio.sleep(0)  # messages without a status get one now
+        await asyncio.sleep(0)  # messages without a status get one here
         self._lines.end(dict(+self._program.counts), dict(chain.counts))
 
     def _greet(self) -> None:
@@ -72,7 +72,7 @@ class Player:
         self._lines.begin(words, node=here.name, address=here.addr)
 
     def _stand(self, link: Link) -> None:
-        """Register a link; who holds messages needs a handler that waits."""
+        """Register a link; a program that holds messages needs a handler that waits."""
         chain = self._chain
         if link.access != REWRITES:
             reads: Stand = chain.reads(report.TYPE, on=link.on, place=link.at)
@@ -101,7 +101,7 @@ class Player:
         return verdict
 
     async def _tick(self) -> None:
-        """Do what is due, period by period; ticks that were missed during a sleep are left out."""
+        """Tick once each period; ticks that were missed while the machine slept are left out."""
         stage, loop = self._stage, asyncio.get_running_loop()
         if not stage.period_s:
             await asyncio.Event().wait()
@@ -132,7 +132,7 @@ class Player:
 
 
 async def _told_when() -> float:
-    """The instant on the next line of standard input; BrokenPipeError if nobody is there to say it."""
+    """The instant on the next line of standard input; BrokenPipeError if the input has ended."""
     loop, came = asyncio.get_running_loop(), asyncio.Event()
     words = sys.stdin.fileno()
     loop.add_reader(words, came.set)

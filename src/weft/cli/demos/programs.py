@@ -1,11 +1,11 @@
-"""What the demonstrations do, without socket, clock or terminal: who runs them hands in messages and ticks.
+"""What the demonstrations do, without socket, clock or terminal: their runner hands in messages and ticks.
 
-    Detector      stands in no chain; every period it has something to report (DEM-001)
-    Responder     shows what passes it, and lets it pass; or keeps some in hand, to be killed with them (DEM-002)
-    Aggregator    makes one report of all that arrive in a period; takes those of its own node, too, if told (DEM-003)
-    Rewriter      tags every first of two reports, deletes every second (DEM-004)
+    Detector      is in no chain; every period it sends a report (DEM-001)
+    Responder     shows each message and lets it pass; or holds some, to be killed with them (DEM-002)
+    Aggregator    makes one report of all that arrive in a period; if asked, also of its own node's (DEM-003)
+    Rewriter      of every two reports, tags the first and deletes the second (DEM-004)
 
-A link says where a program wants to stand; `take` says what becomes of a message there, `tick` what is due to be sent.
+A link says where in a chain a program registers; `take` decides about a message there, `tick` returns what to send.
 """
 
 from collections import Counter
@@ -17,21 +17,21 @@ from weft.cli.demos import report
 IN, OUT = "in", "out"
 READS, REWRITES = "ro", "rw"
 PARENTS_OF: Final = ("PARENTSOF",)
-HOLD_MS: Final = 600_000  # who holds must not be overtaken by the time for an answer
+HOLD_MS: Final = 600_000  # so long that the time for an answer does not end before the program is killed
 ANSWER_MS: Final = 5_000
 REPORTS_MAX: Final = 10_000
-"""Reports that an aggregator keeps at most until its next tick; with `BYTES_MAX` each they are bounded."""
+"""The most reports that an aggregator keeps until its next tick; each has at most `BYTES_MAX` bytes."""
 KEPT_BYTES_MAX: Final = 8 << 20
 
 
 class Link(NamedTuple):
-    """Where a program stands in the chain of reports."""
+    """Where in the chain of reports a program registers."""
 
     on: str
     access: str = READS
     at: int | str = "after-all"
     holds: int = 0
-    """How many messages it keeps in hand."""
+    """How many messages it holds without answering."""
 
     @property
     def timeout_ms(self) -> int:
@@ -45,7 +45,7 @@ class Heard(NamedTuple):
     on: str
     frames: tuple[bytes, ...]
     own: bool = False
-    """Whether this very program has sent it."""
+    """Whether this program has sent it itself."""
 
 
 class Pass(NamedTuple):
@@ -81,20 +81,20 @@ class Program(Protocol):
     @property
     def links(self) -> tuple[Link, ...]: ...
     def take(self, heard: Heard, /) -> Verdict:
-        """What becomes of it; of a read-only link the answer is not asked for."""
+        """Decide about a message; at a read-only link the answer is ignored."""
         ...
 
     def tick(self) -> list[bytes]:
-        """A period has passed: the reports to be sent now."""
+        """A period has passed; returns the reports to send now."""
         ...
 
     def settled(self, why: str) -> None:
-        """The final status of one of them."""
+        """One of its reports has got its final status."""
         ...
 
 
 class Silent:
-    """What all programs share: most send nothing, and never end."""
+    """The base of all programs: sends nothing, lets everything pass, and never ends."""
 
     def __init__(self) -> None:
         self.counts: Counter[str] = Counter()
@@ -118,7 +118,7 @@ class Silent:
 
 
 class Detector(Silent):
-    """Detects demonstrations, which it assumes are going on if it runs; numbers its reports from 0 (DEM-001)."""
+    """Sends a report at every tick, numbered from 0 (DEM-001)."""
 
     links: tuple[Link, ...] = ()
 
@@ -142,7 +142,7 @@ class Detector(Silent):
 
 
 class Responder(Silent):
-    """Shows what passes (DEM-002); the first `hold` messages it keeps in hand, if it may rewrite."""
+    """Shows what passes (DEM-002); if it may rewrite, it holds the first `hold` messages."""
 
     def __init__(self, on: str = IN, at: int | str = "after-all", access: str = READS, hold: int = 0) -> None:
         super().__init__()
@@ -154,7 +154,7 @@ class Responder(Silent):
         return (self._link,)
 
     def take(self, _: Heard) -> Verdict:
-        """Seen; it goes on."""
+        """Let the message pass, or hold it."""
         self.counts["seen"] += 1
         if self.counts["held"] < self.hold:
             self.counts["held"] += 1
@@ -165,8 +165,8 @@ class Responder(Silent):
 class Aggregator(Silent):
     """Makes one report of all that have come in a period (DEM-003).
 
-    It reads what arrives, and leaves out what is its own. With `outbound` it takes the reports of its own node out of
-    the outgoing chain as well, so that they go up with those of the children.
+    It reads arriving reports, except its own. With `outbound` it also takes its node's reports out of the outgoing chain,
+    so that they go up together with those of the children.
     """
 
     def __init__(self, name: str, *, outbound: bool = False) -> None:
@@ -177,7 +177,7 @@ class Aggregator(Silent):
         self._kept_bytes = 0
 
     def take(self, heard: Heard) -> Verdict:
-        """Keep a report until the next tick; on the way out, what is kept is deleted."""
+        """Keep a report until the next tick; in the outgoing chain, delete it then."""
         self.counts["seen"] += 1
         if heard.own and heard.on == OUT:
             return PASS
@@ -192,7 +192,7 @@ class Aggregator(Silent):
         return Drop("aggregated")
 
     def tick(self) -> list[bytes]:
-        """One accumulated report if there is any; more of them, if one would be larger than others may read."""
+        """One accumulated report, if there are any reports; several, if one would be too large to read."""
         sent: list[bytes] = []
         room = report.ACCUMULATED_BYTES_MAX - len(report.accumulated(self.name, []))
         kept, size = list[bytes](), 0
@@ -209,7 +209,7 @@ class Aggregator(Silent):
         return sent
 
     def _report_of(self, heard: Heard) -> bytes | None:
-        """The report that is to be accumulated, without what stands around it."""
+        """The report to accumulate, without what surrounds it in the payload; None: it is not wanted."""
         try:
             found = report.read(_document(heard))
         except PeerError:
@@ -225,7 +225,7 @@ class Aggregator(Silent):
 
 
 class Rewriter(Silent):
-    """Appends its tag to a report, deletes every second one; the first passes (DEM-004)."""
+    """Deletes every second report and appends its tag to the others; the first one passes (DEM-004)."""
 
     def __init__(self, address: str, pid: int, at: int | str = "after-all") -> None:
         super().__init__()
@@ -233,7 +233,7 @@ class Rewriter(Silent):
         self.links = (Link(OUT, REWRITES, at),)
 
     def take(self, heard: Heard) -> Verdict:
-        """Tag it or delete it; what is no report passes as it is, and is not one of two."""
+        """Tag it or delete it; a message that is no report passes unchanged and does not count."""
         self.counts["seen"] += 1
         try:
             tagged = report.visited(_document(heard), self.address, self.pid)

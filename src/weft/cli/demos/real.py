@@ -1,7 +1,7 @@
 """The walk-through with real processes: three nodes, and every program a process beside one of them (DEM-007).
 
-All programs of a row begin at one instant, aggregators half a period later, so that a clock that is late by less than
-that changes nothing. What they print as JSON is what is counted.
+All programs of a row begin at one instant, aggregators half a period later, so that delays of less than that change
+nothing. The counts are taken from the JSON that the programs print.
 """
 
 import contextlib
@@ -39,13 +39,13 @@ from weft.cli.fleet import Fleet, Member
 from weft.client.link.finding import endpoint_in
 from weft.shell.blocks import free_blocks
 
-BEGINS_IN_S: Final = 0.3  # until every program has heard when
+BEGINS_IN_S: Final = 0.3  # until every program knows when to begin
 READY_S: Final = 30.0
 STOP_S: Final = 10.0
-LAST_S: Final = 10.0  # for what is still on its way when the last detector has ended
+LAST_S: Final = 10.0  # for messages that are still on their way when the last detector has ended
 STEP_S: Final = 0.05
 EARLY: Final = {DETECTOR: 0.0, AGGREGATOR: 0.5}
-"""Who has periods, and which part of one before the common beginning: the first tick of an aggregator is at its end."""
+"""Programs with periods, and by which part of a period each begins before the others: an aggregator ticks at its end."""
 SETTINGS: Final = """\
 [fleet]
 name = "walkthrough-{pid}"
@@ -62,7 +62,7 @@ LEVELS: Final = {"A": "sensor", "B": "collector", "C": "root"}
 
 
 def real(ticks: int, period_s: float) -> Iterator[Judged]:
-    """Each row, one after the other, beside the same three nodes."""
+    """Play all rows, one after the other, beside the same three nodes."""
     with tempfile.TemporaryDirectory(prefix="weft-") as directory, Nodes(Path(directory)) as nodes:
         for row in ROWS:
             yield played(nodes, row, ticks, period_s)
@@ -109,7 +109,7 @@ class Nodes:
         return ("-m", "weft.cli.main", "up", str(file))
 
     def status(self, name: str) -> dict[str, Any]:
-        """What a node says of itself; empty: nothing yet."""
+        """The status of a node; empty: it does not answer yet."""
         return try_status(self.ports[name]) or {}
 
     def _settings(self, name: str) -> str:
@@ -136,7 +136,7 @@ class Nodes:
 
 
 class Player:
-    """One program as a process; what it prints is read as it grows."""
+    """One program as a process, and what it has printed so far."""
 
     def __init__(self, act: Act, number: int, arguments: list[str], place: Path) -> None:
         self.act = act
@@ -151,21 +151,21 @@ class Player:
             )
 
     def events(self, name: str) -> list[dict[str, Any]]:
-        """What it has said of one kind so far."""
+        """The events of one kind that it has printed so far."""
         lines = self._out.read_bytes().split(b"\n")[:-1]
         return [event for line in lines if (event := json.loads(line))["event"] == name]
 
     @property
     def has_failed(self) -> bool:
-        """Whether it has ended otherwise than it should; who holds messages is killed."""
+        """Whether it has ended with an error; the program that holds messages may be killed."""
         return not self.act.hold and self.process.poll() not in (None, 0)
 
     def log(self) -> str:
-        """What it complained of."""
+        """The end of its standard error."""
         return f"{self.act.program} at {self.act.node}: {self._log.read_text('utf-8')[-500:]}"
 
     def begin(self, at: float) -> None:
-        """Say when its first period begins."""
+        """Tell it when its first period begins."""
         assert self.process.stdin is not None
         with self.process.stdin as words:
             words.write(f"{at:.3f}\n".encode())
@@ -176,7 +176,7 @@ class Player:
             self.process.send_signal(how)
 
     def end(self) -> None:
-        """Wait for its end, for a bounded time."""
+        """Wait for its end; kill it if that takes too long."""
         with contextlib.suppress(subprocess.TimeoutExpired):
             self.process.wait(STOP_S)
         self.tell(signal.SIGKILL)
@@ -203,7 +203,7 @@ class Scene:
             player.end()
 
     def play(self) -> Outcome:
-        """From the first program to the last message."""
+        """Play the row, from the first program to the last message."""
         for act in self._row.acts:
             self._start(act)
             if act.program == REWRITER:
@@ -238,7 +238,7 @@ class Scene:
         self._until(lambda: all(player.events("ready") for player in self._players), READY_S, "all programs")
 
     def _kill_the_holder(self) -> None:
-        """`kill -9` as soon as it holds the messages that it is to hold."""
+        """Kill the program that holds messages as soon as it has all of them."""
         holder = next(player for player in self._players if player.act.hold)
         span_s = holder.act.hold * self._period_s + READY_S
         self._until(lambda: len(holder.events("message")) >= holder.act.hold, span_s, "messages that are held")
@@ -298,7 +298,7 @@ def _renamed(label: str, pids: dict[str, str]) -> str:
 
 
 def until(holds: Callable[[], bool], span_s: float, what: str, logs: Callable[[], str]) -> None:
-    """Wait, bounded, until something holds; UserError `unavailable` with what the processes complained of."""
+    """Wait until `holds` is true, for at most `span_s`; else UserError `unavailable` with the processes' errors."""
     ends_at = time.monotonic() + span_s
     while not holds():
         if time.monotonic() > ends_at:

@@ -1,11 +1,11 @@
-"""The reports that the demonstrations send one another: read within bounds, changed without writing them anew (DEM-005).
+"""The reports that the demonstrations send one another: read within limits, and changed without re-encoding (DEM-005).
 
     <report origin="A" type="leaf" num="0"/>                           from a detector
     <report origin="A" …><rewriter visited="127.0.0.1" PID="4711"/></report>   seen by a rewriter
     <report origin="B" type="accumulated">…reports, whole…</report>    from an aggregator
 
-Documents come from anybody. What is larger, deeper or says more than a report may (a declaration could define
-entities that grow) is refused, never mended. Bytes that nobody has to change stay as they are.
+Documents may come from anybody. One that is too large or too deep, or has a declaration (which could define entities that
+grow), is refused, never repaired. All other bytes stay unchanged.
 """
 
 from typing import Final, NamedTuple
@@ -18,18 +18,18 @@ TYPE: Final = "demo.report"
 BYTES_MAX: Final = 64 << 10
 DEPTH_MAX: Final = 64
 ACCUMULATED_BYTES_MAX: Final = BYTES_MAX
-"""What an aggregator writes, the next one must be able to read."""
+"""Also the limit for an aggregator's own reports, because the next aggregator must read them."""
 LEAF, ACCUMULATED, REWRITER = "leaf", "accumulated", "rewriter"
 
 
 class Report(NamedTuple):
-    """The root element of a document, and where it lies in its bytes."""
+    """The root element of a document, and its place in the bytes."""
 
     name: str
     attributes: dict[str, str]
     start: int
     inner: int
-    """Where a last child goes; in `<report/>`, which has no inside, where its slash stands."""
+    """Where to insert a last child; in `<report/>`, the place of the slash."""
     end: int
 
     @property
@@ -38,7 +38,7 @@ class Report(NamedTuple):
 
 
 def read(payload: bytes) -> Report:
-    """Where the root element of a document is, and what it says.
+    """The root element of a document, its attributes and place.
 
     PeerError: `too-big`, `declaration`, `not-text`, `too-deep`, `not-xml`.
 
@@ -57,7 +57,7 @@ def read(payload: bytes) -> Report:
 
 
 class _Reader:
-    """Walks through a document once, and remembers its root only."""
+    """Parses a document once, and keeps only its root element."""
 
     def __init__(self, payload: bytes) -> None:
         self._payload, self._depth = payload, 0
@@ -75,7 +75,7 @@ class _Reader:
         if self._payload.startswith(closing, self._finish_at):
             end = self._payload.index(b">", self._finish_at) + 1
             return Report(self._name, self._attributes, self._start, self._finish_at, end)
-        inner = self._finish_at - len("/>")  # of an empty tag the parser tells where it ends
+        inner = self._finish_at - len("/>")  # for an empty tag the parser gives its end
         return Report(self._name, self._attributes, self._start, inner, self._finish_at)
 
     def _begin(self, name: str, attributes: dict[str, str]) -> None:
@@ -91,7 +91,7 @@ class _Reader:
 
 
 def leaf(origin: str, number: int) -> bytes:
-    """What a detector sends (DEM-001).
+    """The report of a detector (DEM-001).
 
     >>> leaf("A", 0)
     b'<report origin="A" type="leaf" num="0"/>'
@@ -100,7 +100,7 @@ def leaf(origin: str, number: int) -> bytes:
 
 
 def accumulated(origin: str, reports: list[bytes]) -> bytes:
-    """What an aggregator sends: the reports whole, in order (DEM-003)."""
+    """The report of an aggregator: whole reports, in order (DEM-003)."""
     head = f'<report origin="{_quoted(origin)}" type="{ACCUMULATED}">'.encode()
     return b"%b%b</report>" % (head, b"".join(reports))
 
@@ -122,7 +122,7 @@ def visited(payload: bytes, address: str, pid: int) -> bytes:
 
 
 def label(payload: bytes) -> str:
-    """A report in short: origin and number, `+` the process of each rewriter, in brackets what was accumulated.
+    """A report in short: origin and number, `+` and the process of each rewriter, and in brackets accumulated reports.
 
     >>> label(accumulated("B", [visited(leaf("A", 4), "127.0.0.1", 100), leaf("B", 4)]))
     'B[A:4+100,B:4]'

@@ -1,4 +1,4 @@
-"""The seven rows of the walk-through: who stands where, what must come of it, and whether it did (DEM-006, DEM-007).
+"""The seven rows of the walk-through: which programs run where, and what must come of it (DEM-006, DEM-007).
 
 The tree is A below B below C, the root. Each detector reports at every tick, each aggregator after the detectors.
 What arrives is written as labels (`report.label`): `B[A:0+100]` is B's accumulated report with A's report 0 inside,
@@ -30,11 +30,11 @@ class Act(NamedTuple):
     hold: int = 0
     is_outbound: bool = False
     sends: int | None = None
-    """How many a detector sends; None: one at every tick."""
+    """How many reports a detector sends; None: one at every tick."""
 
 
 class Outcome(NamedTuple):
-    """What came of a row."""
+    """The result of a row."""
 
     received: dict[str, list[str]]
     """Labels by node of a responder, in order of arrival."""
@@ -43,7 +43,7 @@ class Outcome(NamedTuple):
 
 
 class Row(NamedTuple):
-    """One set-up; `expected` says what comes of so many ticks."""
+    """One set-up; `expected` gives the result for a number of ticks."""
 
     number: int
     words: str
@@ -52,7 +52,7 @@ class Row(NamedTuple):
 
     @property
     def holder(self) -> Act | None:
-        """Who keeps messages in hand and is killed with them."""
+        """The program that holds messages and is killed with them."""
         return next((act for act in self.acts if act.hold), None)
 
 
@@ -71,7 +71,7 @@ def _all_ok(ticks: int) -> dict[str, int]:
 
 
 def _rewritten(ticks: int, rewriters: int) -> Outcome:
-    """Each rewriter lets the first of two pass, with its tag."""
+    """The result when each rewriter lets the first of two reports pass, with its tag."""
     passed = range(0, ticks, 2**rewriters)
     tags = "".join(f"+{FIRST_PID + number}" for number in range(rewriters))
     statuses = {OK: len(passed), DELETED: ticks - len(passed)}
@@ -123,7 +123,7 @@ ROWS: Final = (
 
 
 def differences(expected: Outcome, actual: Outcome) -> list[str]:
-    """What is otherwise than it must be, exactly (DEM-006)."""
+    """All differences (DEM-006)."""
     found = [
         f"{node} received {_shown(actual.received.get(node, []))}, not {_shown(labels)}"
         for node, labels in expected.received.items()
@@ -133,10 +133,10 @@ def differences(expected: Outcome, actual: Outcome) -> list[str]:
 
 
 def large_differences(expected: Outcome, actual: Outcome) -> list[str]:
-    """What is otherwise by more than a real clock explains: counts ± 1, the order exact (DEM-007).
+    """Differences that a real clock does not explain: counts may differ by 1, the order must be exact (DEM-007).
 
-    Two ticks of an aggregator may fall on the two sides of a report; so reports are counted by sender and kind, and
-    their order is judged by the leaves, whole or inside of another.
+    A tick of an aggregator may come just before or after a report. So reports are counted by sender and kind, and their
+    order is judged by the leaves, alone or inside another report.
     """
     found = []
     for node, labels in expected.received.items():
@@ -161,7 +161,7 @@ def _is_off(expected: Counter[str], actual: Counter[str], slack: int) -> bool:
 
 
 def _kind(label: str) -> str:
-    """Who has sent it, and whether it is accumulated."""
+    """The sender of a report, and whether it is accumulated."""
     origin = re.split(r"[:\[]", label, maxsplit=1)[0]
     return f"{origin} accumulated" if "[" in label else origin
 
@@ -181,7 +181,7 @@ def _is_one_order(expected: dict[str, list[str]], actual: dict[str, list[str]]) 
 
 
 def _is_close(expected: Sequence[str], actual: Sequence[str]) -> bool:
-    """Whether one is the beginning of the other, and lacks one at most."""
+    """Whether one list is the beginning of the other, and at most one shorter."""
     short = min(len(expected), len(actual))
     return abs(len(expected) - len(actual)) <= 1 and expected[:short] == actual[:short]
 

@@ -1,7 +1,7 @@
 """A row of the walk-through in virtual time: three simulated nodes, and the programs beside them (DEM-006).
 
-The programs speak the clients' own protocol, in the order in which they were started, and see no clock: so every
-count is exact, and no second passes.
+The programs speak the clients' protocol, in the order in which they were started. Time is virtual, so every count is
+exact, and a row takes no real time.
 """
 
 from collections import Counter
@@ -48,7 +48,7 @@ class Guest:
     def __init__(self, tree: Tree, act: Act, number: int, pid: int) -> None:
         self.tree, self.act = tree, act
         self.seen: list[bytes] = []
-        """Payloads that came, in order."""
+        """Received payloads, in order."""
         self.statuses: Counter[str] = Counter()
         self.is_dead = False
         self._pid, self._tag = pid, 0
@@ -65,12 +65,12 @@ class Guest:
             self.tree.say(self.act.node, self._peer, clients.Send([item], [payload]))
 
     def beat(self) -> None:
-        """Say that it is still there, if it is."""
+        """Send a heartbeat, if the program still runs."""
         if not self.is_dead:
             self.tree.say(self.act.node, self._peer, clients.Beat())
 
     def hear(self, message: clients.Answered) -> None:
-        """What the node says; the answer is heard when everything before it was."""
+        """Handle a message of the node, and answer it."""
         if self.is_dead:
             return
         match message:
@@ -114,7 +114,7 @@ def _answer(reg: int, number: int, verdict: Pass | Drop) -> clients.Asked:
 
 
 def play(row: Row, ticks: int, period_ms: int) -> Outcome:
-    """One row from its start to its end, and what came of it."""
+    """Play one row; returns its result."""
     tree = Tree(PARENTS)
     guests = list(_guests(tree, row))
     detectors, aggregators = (

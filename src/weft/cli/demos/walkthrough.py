@@ -10,12 +10,12 @@ from weft.cli.kit.exits import DONE, NOT_SO
 TICKS: Final = 20
 PERIOD_MS: Final = 2_000
 SHOWN: Final = 2
-"""So many labels show how it goes on."""
+"""How many labels are printed of each list."""
 COLUMNS: Final = ("", "#", "set-up", "B receives", "C receives", "statuses of the detectors")
 
 
 class Judged(NamedTuple):
-    """A row, what came of it, and what of that is wrong."""
+    """A row, its result, and what is wrong with that."""
 
     row: Row
     actual: Outcome
@@ -23,8 +23,8 @@ class Judged(NamedTuple):
 
 
 def virtual(ticks: int = TICKS, period_ms: int = PERIOD_MS) -> Iterator[Judged]:
-    """Each row, played over simulated nodes (DEM-006)."""
-    from weft.cli.demos.virtual import play  # the simulator loads a whole node
+    """Play each row beside simulated nodes (DEM-006)."""
+    from weft.cli.demos.virtual import play  # loaded only here, because the simulator loads a whole node
 
     for row in ROWS:
         actual = play(row, ticks, period_ms)
@@ -32,7 +32,7 @@ def virtual(ticks: int = TICKS, period_ms: int = PERIOD_MS) -> Iterator[Judged]:
 
 
 def shown(rows: Iterator[Judged], *, json: bool) -> int:
-    """Print each row as soon as it is known; exit status 1 if any went wrong."""
+    """Print each row as soon as it is judged; returns exit status 1 if any is wrong."""
     say: Callable[[Judged], None] = _say_json if json else _Table().say
     is_right = True
     for judged in rows:
@@ -48,7 +48,7 @@ def _say_json(judged: Judged) -> None:
 
 
 class _Table:
-    """The table of the specification, one row after another."""
+    """Prints the rows as a table."""
 
     def __init__(self) -> None:
         from weft.cli.kit.console import console
@@ -74,7 +74,7 @@ WIDTHS: Final = (2, 3, 42, 31, 30, 28)
 
 
 def told(labels: list[str]) -> str:
-    """How many came, and the first of them.
+    """How many labels there are, and the first of them.
 
     >>> told(["A:0", "A:2", "A:4", "A:6"]), told([])
     ('4: A:0 A:2 …', '0')
@@ -83,7 +83,7 @@ def told(labels: list[str]) -> str:
 
 
 def statuses(by_node: dict[str, dict[str, int]]) -> str:
-    """Who was told what how often.
+    """Which node's detector got which status how often.
 
     >>> statuses({"A": {"ok": 20}, "B": {"deleted": 20}})
     'A 20 ok, B 20 deleted'

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Final, NamedTuple
 
 PLACE: Final = Path(__file__).parent
-STYLE, SCRIPT, TOKEN, OPEN = "/* style */", "/* script */", "{{token}}", "{{open}}"  # where it goes in a page
+STYLE, SCRIPT, TOKEN, OPEN = "/* style */", "/* script */", "{{token}}", "{{open}}"  # placeholders in a page
 
 
 class Page(NamedTuple):
@@ -21,9 +21,9 @@ class Page(NamedTuple):
 
 
 def pages_of(token: str, reached_at: str = "") -> dict[str, Page]:
-    """Pages by path. `token` is given to who opens the operators' page: empty, and it asks for it.
+    """Pages by path. `token` is included in the operators' page; if it is empty, the page asks for it.
 
-    `reached_at`: where others reach an open fabric, which stands above all else; empty: nothing is said (SEC-003).
+    `reached_at`: where others reach an open fabric, shown as a warning at the top; empty: no warning (SEC-003).
     """
     said = f"Open fabric: without keys, whoever reaches {reached_at} can pose as any node and change everything"
     bar = said if reached_at else ""
