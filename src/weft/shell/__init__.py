@@ -1,5 +1,4 @@
-"""All input and output of a node: sockets, disk, clocks, processes, HTTP.
+"""Does all input and output of a node: sockets, disk, clocks, processes, HTTP.
 
-It decides nothing about a protocol: that is the cores' part. Start with `runner.py`, one turn of a node, then
-`process.py`.
+It never decides about a protocol: the cores do. Start with `runner.py`, one turn of a node, then `process.py`.
 """

@@ -20,7 +20,7 @@ def firing_of(node: Node) -> int:
 
 
 def page_of(node: Node, now: Now) -> dict[str, Any]:
-    """The page `/alerts`: `own` of this node; `fleet`, `ended` and `sinks` are null but at a root."""
+    """The page `/alerts`: `own` are those of this node; `fleet`, `ended` and `sinks` are null except at a root."""
     measuring, alerts = node.cores.get("measurement"), cast("Alerts | None", node.cores.get("alerts"))
     own = measuring.alarms.firing.values() if isinstance(measuring, Measurement) else ()
     facts: dict[str, Any] = {
@@ -40,12 +40,12 @@ def page_of(node: Node, now: Now) -> dict[str, Any]:
 
 
 def shown(origin: bytes, alert: Alert) -> dict[str, Any]:
-    """One firing alert."""
+    """One firing alert, as the page shows it."""
     return {"id": ident(origin, alert), **msgspec.structs.asdict(alert)}
 
 
 def firing_by_node(node: Node) -> dict[bytes, list[Alert]]:
-    """Firing alerts by machine: at a root of the whole fleet, elsewhere of this node."""
+    """Firing alerts by node: at a root those of the whole fleet, elsewhere those of this node."""
     measuring, alerts = node.cores.get("measurement"), cast("Alerts | None", node.cores.get("alerts"))
     found: dict[bytes, list[Alert]] = {}
     if alerts is not None:

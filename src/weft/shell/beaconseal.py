@@ -2,9 +2,9 @@
 
     sealed = beacon SP "seq=" decimal SP "mac=" 32 hexadecimal digits
 
-The code is over everything before ` mac=`; `seq` grows with each datagram of a start, and starts are told apart by
-their era, so what was recorded is not heard again by whoever has heard what came later. Nodes without the secret read
-past both.
+The MAC is made over everything before ` mac=`. `seq` grows with each datagram of a start, and the beacon names the era of
+the start. So a node refuses a recorded datagram that is sent again, if it has heard a later one. Nodes without the secret
+ignore both fields.
 """
 
 import re
@@ -25,14 +25,14 @@ class Seal:
 
     def __init__(self, key: bytes) -> None:
         self._key = key
-        self._said = 0
+        self._sent = 0
         self._heard: dict[bytes, tuple[int, int]] = {}
         """Era and number of the last datagram of each node."""
 
     def seal(self, data: bytes) -> bytes:
         """A datagram with its number and its MAC."""
-        self._said += 1
-        signed = data + f" seq={self._said}".encode()
+        self._sent += 1
+        signed = data + f" seq={self._sent}".encode()
         sealed = signed + f" mac={mac_of(signed, self._key)}".encode()
         assert len(sealed) <= BEACON_BYTES_MAX, sealed
         return sealed
@@ -43,13 +43,13 @@ class Seal:
         if match is None or not is_same(mac_of(match[1], self._key), match[3].decode("ascii")):
             return "bad-mac"
         try:
-            said = beacon.decode([data])
+            decoded = beacon.decode([data])
         except PeerError as error:
             return error.code
-        now = (said.era, int(match[2]))
-        if now <= self._heard.get(said.node, (-1, -1)):
+        now = (decoded.era, int(match[2]))
+        if now <= self._heard.get(decoded.node, (-1, -1)):
             return "said-before"
-        if said.node not in self._heard and len(self._heard) >= SENDERS_MAX:
+        if decoded.node not in self._heard and len(self._heard) >= SENDERS_MAX:
             del self._heard[next(iter(self._heard))]
-        self._heard[said.node] = now
+        self._heard[decoded.node] = now
         return ""

@@ -1,4 +1,4 @@
-"""Blocks of ports for processes of this machine: free now, and given to nobody else before they are bound."""
+"""Finds blocks of free ports for processes of this machine, and reserves them until they are bound."""
 
 import errno
 import os
@@ -11,14 +11,17 @@ from weft.base.errors import UserError
 BLOCK: Final = 10  # ports of one node
 LAST: Final = 60_000
 _KEPT: Final[deque[int]] = deque()
-_KEPT_MAX: Final = 64  # the largest fabric takes 18; whoever has taken so many has bound the first ones by then
+"""Descriptors that reserve the blocks found last."""
+_KEPT_MAX: Final = 64  # the largest fabric needs 18; after 64 blocks the first ones are bound already
 
 
 def free_blocks(count: int, start: int = 27_500, host: str = "127.0.0.1", ports: int = BLOCK) -> list[int]:
     """`count` bases of blocks of `ports` ports that are free at an address of this machine, from `start` upward.
 
-    They stay reserved for this process until it ends, even beyond an `exec`, or until it has taken many more: no other
-    process that asks here gets them. A program that binds a port without asking is not held back.
+    They stay reserved for this process until it ends, even after an `exec`, or until it has reserved 64 later blocks: this
+    function gives them to no other process. A program that binds a port without this function is not hindered.
+
+    UserError `no-ports`.
     """
     found: list[int] = []
     width = -(-ports // BLOCK) * BLOCK
@@ -49,7 +52,7 @@ def _take(base: int, ports: int, host: str) -> bool:
 
 
 def _reserved(ten: int) -> int | None:
-    """The descriptor of a name that one process of this network has at a time; None: another one has it."""
+    """A descriptor with a name that only one process of this network can have at a time; None: another process has it."""
     with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as guard:
         try:
             guard.bind(f"\0weft-ports-{ten}")

@@ -12,22 +12,22 @@ END_S: Final = 2.0  # seconds that a board may take to end by itself
 AGAIN_S: Final = (1.0, 2.0, 4.0, 8.0, 16.0, 30.0)
 """Wait before a board that died is started again; another program may hold its port for a while."""
 GIVEN_UP: Final = (0, exit_code("usage"))
-"""The exit code of a board that would fail again the same way."""
+"""A board that ends with one of these exit codes is not started again: it was ended, or would fail in the same way."""
 
 
 class Board:
     """Keeps a board running until it is closed, and restarts it when it dies.
 
-    `said`: its settings, sent to its standard input.
+    `settings`: sent to its standard input.
     """
 
-    def __init__(self, said: bytes, program: tuple[str, ...] = ("-m", PROGRAM, "-")) -> None:
-        self._said, self._program = said, program
+    def __init__(self, settings: bytes, program: tuple[str, ...] = ("-m", PROGRAM, "-")) -> None:
+        self._settings, self._program = settings, program
         self._process: asyncio.subprocess.Process | None = None
         self._task = asyncio.get_running_loop().create_task(self._keep())
 
     async def close(self) -> None:
-        """End it."""
+        """End the board; it is killed if it does not end within `END_S`."""
         self._task.cancel()
         with contextlib.suppress(asyncio.CancelledError):
             await self._task
@@ -49,16 +49,16 @@ class Board:
             await asyncio.sleep(pause)
 
     async def _run(self) -> int:
-        """Run it once; returns its exit code."""
+        """Run the board once; returns its exit code."""
         try:
             self._process = await asyncio.create_subprocess_exec(
                 sys.executable, *self._program, stdin=asyncio.subprocess.PIPE
             )
         except OSError:  # no memory or no process available: try again later
             return 1
-        assert self._process.stdin is not None, "asked for"
+        assert self._process.stdin is not None, "started with a pipe"
         with contextlib.suppress(ConnectionError):
             # not as an argument: arguments are visible in the process list, and it contains a token
-            self._process.stdin.write(self._said)
+            self._process.stdin.write(self._settings)
             self._process.stdin.close()
         return await self._process.wait()

@@ -15,7 +15,7 @@ from weft.base.errors import UserError
 
 LOOPBACK: Final = "127.0.0.1"
 STOP_S: Final = 3.0  # seconds for its last messages; the thread ends with the process in any case
-TURNS: Final = 8  # turns of the loop between accepting a connection and the task that serves it: four
+TURNS: Final = 8  # turns of the loop: after four, an accepted connection has the task that serves it
 PLUGINS: Final = {"amqtt.plugins.authentication.AnonymousAuthPlugin": {"allow_anonymous": True}}
 """The complete configuration: no statistics topics, no log line per packet."""
 
@@ -46,7 +46,7 @@ class Broker:
             ) from error
 
     async def close(self) -> None:
-        """Send everybody away, and stop."""
+        """Disconnect all clients, and stop."""
         if self._thread is None:
             return
         if self._loop is not None and self._stopping is not None:
@@ -74,7 +74,7 @@ class Broker:
 
 
 def _broker_class() -> Any:
-    """The broker class of the library, imported only if a broker is configured, with its logging reduced."""
+    """The broker class of the library, with its logging silenced; imported only if a broker is configured."""
     for name in ("amqtt", "transitions"):
         logger = logging.getLogger(name)
         logger.handlers, logger.propagate = [logging.NullHandler()], False
@@ -86,7 +86,7 @@ def _broker_class() -> Any:
             "not-installed", "the embedded broker needs amqtt, which is not installed", "pip install weft[mqtt]"
         ) from error
 
-    class Tidy(Amqtt):  # type: ignore[misc]  # it is known only here
+    class Tidy(Amqtt):  # type: ignore[misc]  # mypy does not know the type of the optional library
         """Stops accepting connections before it closes the open ones, including those just accepted.
 
         If a server of asyncio is closed between accepting a connection and starting its task, the connection stays open

@@ -24,13 +24,14 @@ LINE_BYTES: Final = 1_024  # of the first line of an answer
 FAILURES: Final = (
     TimeoutError,
     OSError,
-    EOFError,  # it closes before a line has ended
+    EOFError,  # the service closes before a line has ended
     ValueError,
-    OverflowError,  # of a port
+    OverflowError,  # a port number that is too large
     zmq.ZMQError,
     asyncio.LimitOverrunError,
 )
 EXITS: Final = {0: PASSING, 1: WARNING}
+"""What the exit code of a command means; every other one is critical."""
 
 
 class CheckRunner:
@@ -60,23 +61,23 @@ class CheckRunner:
         self._runner.order("catalog", CheckDone(work.id, outcome))
 
 
-async def by_tcp(work: RunCheck, links: Links) -> str:  # noqa: ARG001  # as all kinds
-    """Passing if it accepts a connection."""
+async def by_tcp(work: RunCheck, links: Links) -> str:  # noqa: ARG001  # all kinds have these parameters
+    """Passing if the service accepts a connection."""
     host, _, port = work.target.rpartition(":")
     writer = (await asyncio.open_connection(host.strip("[]"), int(port)))[1]
     writer.close()
     return PASSING
 
 
-async def by_http(work: RunCheck, links: Links) -> str:  # noqa: ARG001  # as all kinds
-    """Passing if it answers a GET with one of the expected statuses."""
+async def by_http(work: RunCheck, links: Links) -> str:  # noqa: ARG001  # all kinds have these parameters
+    """Passing if the service answers a GET with one of the expected statuses."""
     parts = urlsplit(work.target)
     host = parts.hostname or ""
     reader, writer = await asyncio.open_connection(host, parts.port or 80, limit=LINE_BYTES)
     try:
         path = parts.path or "/"
-        asked = f"{path}?{parts.query}" if parts.query else path
-        writer.write(f"GET {asked} HTTP/1.1\r\nHost: {parts.netloc}\r\nConnection: close\r\n\r\n".encode())
+        target = f"{path}?{parts.query}" if parts.query else path
+        writer.write(f"GET {target} HTTP/1.1\r\nHost: {parts.netloc}\r\nConnection: close\r\n\r\n".encode())
         await writer.drain()
         words = (await reader.readuntil(b"\n")).split()
     finally:
@@ -86,32 +87,32 @@ async def by_http(work: RunCheck, links: Links) -> str:  # noqa: ARG001  # as al
 
 
 async def by_zmq(work: RunCheck, links: Links) -> str:
-    """Passing if it answers a ping, with any content."""
-    made = links.context.socket(zmq.DEALER)
+    """Passing if the service answers a ping, whatever it answers."""
+    dealer = links.context.socket(zmq.DEALER)
     loop = asyncio.get_running_loop()
     try:
-        made.setsockopt(zmq.LINGER, 0)
+        dealer.setsockopt(zmq.LINGER, 0)
         if ":" in host_of(work.target):
-            made.setsockopt(zmq.IPV6, 1)
-        made.connect(f"tcp://{work.target}")
-        made.send_multipart([b"", b"ping", times.write("f32le", time.time()), b""], zmq.NOBLOCK)
-        stirred, descriptor = asyncio.Event(), made.FD
-        loop.add_reader(descriptor, stirred.set)
+            dealer.setsockopt(zmq.IPV6, 1)
+        dealer.connect(f"tcp://{work.target}")
+        dealer.send_multipart([b"", b"ping", times.write("f32le", time.time()), b""], zmq.NOBLOCK)
+        readable, descriptor = asyncio.Event(), dealer.FD
+        loop.add_reader(descriptor, readable.set)
         try:
-            while not int(made.get(zmq.EVENTS)) & int(zmq.POLLIN):
-                await stirred.wait()
-                stirred.clear()
+            while not int(dealer.get(zmq.EVENTS)) & int(zmq.POLLIN):
+                await readable.wait()
+                readable.clear()
         finally:
             loop.remove_reader(descriptor)  # the node may have closed the socket
         return PASSING
     finally:
-        made.close()
+        dealer.close()
 
 
-async def by_command(work: RunCheck, links: Links) -> str:  # noqa: ARG001  # as all kinds
-    """Passing if it exits with 0, warning with 1, else critical; it is killed at the time limit."""
-    silent = asyncio.subprocess.DEVNULL
-    process = await asyncio.create_subprocess_exec(*work.command, stdin=silent, stdout=silent, stderr=silent)
+async def by_command(work: RunCheck, links: Links) -> str:  # noqa: ARG001  # all kinds have these parameters
+    """Passing if the command exits with 0, warning with 1, else critical; it is killed at the time limit."""
+    devnull = asyncio.subprocess.DEVNULL
+    process = await asyncio.create_subprocess_exec(*work.command, stdin=devnull, stdout=devnull, stderr=devnull)
     try:
         return EXITS.get(await process.wait(), CRITICAL)
     finally:

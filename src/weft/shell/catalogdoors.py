@@ -1,7 +1,7 @@
-"""The sockets of a node's catalog: its ROUTER and XPUB on ports of their own, beats and the beacon by UDP (CAT-001, CAT-002).
+"""The sockets of a node's catalog: ROUTER and XPUB on ports of their own, beats and beacon by UDP (CAT-001, CAT-002).
 
-The ROUTER stands where everybody looks for it, or the node does not start. What else is taken moves to a spare port, and
-the beacon says where.
+The ROUTER is bound at its configured port, where programs look for it, or the node does not start. If another port is
+taken, a spare one is used, and the beacon names it.
 """
 
 import asyncio
@@ -29,10 +29,10 @@ if TYPE_CHECKING:
     from weft.shell.mdns import Entry
 
 DATAGRAM_BYTES: Final = 65_535  # larger than allowed, so that an oversized datagram is counted and not truncated
-BUDGET: Final = 4_096  # datagrams read per turn; the rest is lost
+BUDGET: Final = 4_096  # datagrams read per turn; the kernel drops what does not fit into its buffer meanwhile
 BUFFER_BYTES: Final = 4 << 20  # bytes; the default buffer holds only 256 beats (BEA-025)
 BROADCAST: Final = "255.255.255.255"
-APART: Final = 100  # between the ports of two brokers of one machine: each has four and a range of spare ones
+APART: Final = 100  # between the ports of two brokers on one machine: each has four, and a range of spare ones
 MDNS_TYPE: Final = "_dbp._tcp.local."
 
 
@@ -45,7 +45,7 @@ class CatalogDoors:
         self._host = (self._table.host if self._table else "") or self._node_host
         self._door = Door(state, "catalog")
         self._beats: socket.socket | None = None
-        self._shouts: socket.socket | None = None
+        self._beacons: socket.socket | None = None
         self._relays: Relays | None = None
         self._entry: Entry | None = None
         self._checks: CheckRunner | None = None
@@ -67,10 +67,10 @@ class CatalogDoors:
         bridge = self._bridge(table.bridge, table.port + 3) if table.bridge is not None else 0
         self._checks = CheckRunner(self._runner, self._links)
         beats = self._listen(table.port)
-        self._runner.doors |= {"catalog-beats": self._answer, "catalog-beacon": self._shout}
+        self._runner.doors |= {"catalog-beats": self._answer, "catalog-beacon": self._send_beacon}
         if table.beacons:
-            self._shouts = _datagrams()
-            self._shouts.setsockopt(socket.SOL_SOCKET, socket.SO_BROADCAST, 1)
+            self._beacons = _datagrams()
+            self._beacons.setsockopt(socket.SOL_SOCKET, socket.SO_BROADCAST, 1)
             self._destinations = destinations_of(table, self._host)
         self._runner.order("catalog", Ports(beats, events, monitor, bridge))
 
@@ -81,7 +81,7 @@ class CatalogDoors:
             yield OpenDoor("catalog-beats", endpoint_of(host, port), reached_by(host))
 
     async def withdraw(self) -> None:
-        """Withdraw the broker's mDNS entry: other machines notice at once."""
+        """Withdraw the broker's mDNS entry, so that other machines notice at once."""
         if self._entry is not None:
             await self._entry.close()
 
@@ -90,8 +90,8 @@ class CatalogDoors:
         if self._beats is not None:
             asyncio.get_running_loop().remove_reader(self._beats)
             self._beats.close()
-        if self._shouts is not None:
-            self._shouts.close()
+        if self._beacons is not None:
+            self._beacons.close()
         if self._relays is not None:
             self._relays.close()
         if self._checks is not None:
@@ -99,13 +99,13 @@ class CatalogDoors:
         self._door.close()
 
     def _serve(self, channel: str, first: int, host: str = "") -> int:
-        """Bind a channel at this port, or at a spare one; its number, 0 if there is none (CAT-002)."""
+        """Bind a channel at this port, or at a spare one; returns the port, 0 if none is free (CAT-002)."""
         return next((port for port in _ports(first) if self._links.serve_at(channel, host or self._host, port)), 0)
 
     def _bridge(self, table: BridgeTable, first: int) -> int:
         """The port at which other brokers dial this one, 0 if there is none; UserError `insecure-bridge`, `bridge-role`.
 
-        With keys it stands at the node's own address even if the catalog itself stays on loopback, for plain programs.
+        With keys it is bound at the node's own address, even if the catalog listens on loopback for programs without keys.
         """
         from weft.shell.catalogrelays import Relays  # imported only by a node with bridges
 
@@ -114,12 +114,12 @@ class CatalogDoors:
         check_bridge(table, is_safe=credentials.is_closed or self._is_open)
         check_role(table, own)
         self._relays = Relays(self._host, self._runner, self._links)
-        # Whoever dials is judged by the keys of that moment; those of this start may be older than this node's own.
+        # Keys are checked when a broker dials; the table of this start may be older than this node's own key.
         host = self._node_host if credentials.is_closed and is_loopback(self._host) else ""
         return self._serve("catalog-bridge", first, host) if table.listen else 0
 
     def _listen(self, first: int) -> int:
-        """Hear beats at this port, or at a spare one; its number, 0 if there is none."""
+        """Receive beats at this port, or at a spare one; returns the port, 0 if none is free."""
         made = _datagrams(AF_INET6 if ":" in self._host else AF_INET)
         for option in (SO_RCVBUFFORCE, socket.SO_RCVBUF):
             try:
@@ -140,7 +140,7 @@ class CatalogDoors:
 
     def _hear(self) -> None:
         """Read everything available at once: a UDP socket has only a small buffer (BEA-025)."""
-        assert self._beats is not None, "nobody listens before it is there"
+        assert self._beats is not None, "set before its reader is added"
         for _ in range(BUDGET):
             try:
                 data, address = self._beats.recvfrom(DATAGRAM_BYTES)
@@ -154,34 +154,34 @@ class CatalogDoors:
     def _answer(self, peer: bytes, frames: list[bytes]) -> None:
         host, _, port = peer.decode().rpartition(":")
         if self._beats is not None:
-            self._say(self._beats, frames[0], (host, int(port)), "catalog-beats")
+            self._send(self._beats, frames[0], (host, int(port)), "catalog-beats")
 
-    def _shout(self, _: bytes, frames: list[bytes]) -> None:
+    def _send_beacon(self, _: bytes, frames: list[bytes]) -> None:
         """Send a beacon to all destinations (BEA-007).
 
-        It has a MAC of the fabric's secret unless the file names another key. An error at one address does not stop the
-        others (BEA-002).
+        It gets a MAC with the fabric's secret, unless the file names another key. An error at one address does not stop
+        the others (BEA-002).
         """
         self._announce(frames[0])
-        if self._shouts is not None and self._table is not None:
+        if self._beacons is not None and self._table is not None:
             seal = None if self._table.beacon_key else self._links.seal
-            said = frames[0] if seal is None else seal.seal(frames[0])
+            datagram = frames[0] if seal is None else seal.seal(frames[0])
             for host in self._destinations:
-                self._say(self._shouts, said, (host, self._table.beacon_port), "catalog-beacon")
+                self._send(self._beacons, datagram, (host, self._table.beacon_port), "catalog-beacon")
 
     def _announce(self, beacon: bytes) -> None:
         """Announce by mDNS what the first beacon contains (BEA-006)."""
         if self._table is None or not self._table.mdns or self._entry is not None:
             return
-        from weft.shell.mdns import Entry  # as above
+        from weft.shell.mdns import Entry  # imported only by a node that uses mDNS
 
         self._entry = Entry(MDNS_TYPE)
         tokens = (token.partition("=") for token in beacon.decode("ascii", "replace").split()[2:])
-        said = {key: value for key, _, value in tokens}
+        fields = {key: value for key, _, value in tokens}
         host = f"[{self._host}]" if ":" in self._host else self._host
-        self._entry.open(f"weft {self._table.net or said.get('id', '')}", f"{host}:{self._table.port}", said)
+        self._entry.open(f"weft {self._table.net or fields.get('id', '')}", f"{host}:{self._table.port}", fields)
 
-    def _say(self, through: socket.socket, data: bytes, address: tuple[str, int], channel: str) -> None:
+    def _send(self, through: socket.socket, data: bytes, address: tuple[str, int], channel: str) -> None:
         try:
             through.sendto(data, address)
         except OSError as error:
@@ -189,7 +189,7 @@ class CatalogDoors:
 
 
 def port_in_use(host: str, port: int) -> UserError:
-    """Why the catalog does not open, and what to write: usually another node of this machine has one already (CAT-001)."""
+    """The error for a taken port, with what to do: usually another node of this machine has a catalog already (CAT-001)."""
     free = free_blocks(1, port + APART)[0]
     mend = (
         f"no [catalog] in this node's file, as one broker serves all programs of a machine; or port = {free} in it"
@@ -236,7 +236,7 @@ def destinations_of(table: CatalogTable, host: str) -> tuple[str, ...]:
         return table.beacon_to
     if host in LOOPBACK:
         return (LOOPBACK_BROADCAST,)
-    import psutil  # a tenth of what a node without a catalog would load
+    import psutil  # imported only here, as it is a tenth of the memory of a small node
 
     directed = {
         address.broadcast

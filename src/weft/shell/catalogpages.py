@@ -1,10 +1,10 @@
-"""The catalog for programs that know only HTTP, read-only, in the shape of Consul's API (CAT-074).
+"""The catalog over HTTP, read-only, in the form of Consul's API (CAT-074).
 
     /v1/catalog/services              every name, with the tags of its first instances
     /v1/catalog/service/NAME          the instances of a name, in every state
     /v1/health/service/NAME           the same with their checks; ?passing=1: only those that may be called
 
-Nothing waits here: `index` and `wait` are ignored, as changes are told on the catalog's own port.
+Consul's blocking queries do not exist here: `index` and `wait` are ignored. Changes are published on the catalog's own port.
 """
 
 import json
@@ -21,15 +21,16 @@ from weft.cores.catalog.states import State
 from weft.shell.http.messages import JSON, Request, Response, Route, Routes, refusal
 
 STATUS: Final = {"passing": "passing", "unknown": "passing", "warning": "warning", "critical": "critical"}
-"""Consul's word for a health: it has none for a service that says nothing of itself."""
+"""Consul's word for each health. Consul has none for a service that reports none: it counts as passing."""
 OFF: Final = ("", "0", "false")
+"""Values of `passing` that ask for all instances; an empty one asks for the passing ones."""
 
 
 def routes_of(catalog: Catalog) -> Routes:
     """The pages of a broker."""
 
     def of_name(show: Callable[[Catalog, Instance], dict[str, Any]]) -> Route:
-        return Route(lambda request: _answer(catalog, [show(catalog, one) for one in _asked(catalog, request)]))
+        return Route(lambda request: _answer(catalog, [show(catalog, one) for one in _instances(catalog, request)]))
 
     return {
         "/v1/catalog/services": Route(lambda _: _services(catalog)),
@@ -51,7 +52,7 @@ def _tags(instances: Iterable[Instance]) -> list[str]:
     return sorted({tag for one in instances if one.is_live for tag in one.record.get("tags", ())})
 
 
-def _asked(catalog: Catalog, request: Request) -> list[Instance]:
+def _instances(catalog: Catalog, request: Request) -> list[Instance]:
     name = unquote(request.path.rpartition("/")[2], errors="replace")
     found = islice(catalog.book.of_name(name), PER_NAME_MAX)
     if parse_qs(request.query, keep_blank_values=True).get("passing", ["0"])[0].lower() in OFF[1:]:
@@ -66,7 +67,7 @@ def _status(instance: Instance) -> str:
 
 
 def _place(catalog: Catalog, instance: Instance) -> tuple[str, int]:
-    """Where it is called, as answers say it; nowhere: an empty address and port 0."""
+    """Address and port at which programs call it, as in the catalog's answers; an empty address and port 0: none."""
     shown = catalog.answers.shown(instance)
     address = effective_address(shown, instance.observed_ip, "never")
     return (str(address.ip), int(address.port)) if address else ("", 0)
@@ -112,7 +113,7 @@ def _health(catalog: Catalog, instance: Instance) -> dict[str, Any]:
     return {"Node": _node(instance), "Service": service, "Checks": [check]}
 
 
-def _answer(catalog: Catalog, told: Any) -> Response:
-    """With the index of the last change, which Consul's clients compare; theirs is never 0."""
+def _answer(catalog: Catalog, content: Any) -> Response:
+    """An answer with the index of the last change, which Consul's clients compare; for them it is never 0."""
     index = ("x-consul-index", str(max(1, catalog.context.index)))
-    return Response(200, JSON, json.dumps(told).encode() + b"\n", more=(index,))
+    return Response(200, JSON, json.dumps(content).encode() + b"\n", more=(index,))

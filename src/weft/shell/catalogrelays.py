@@ -21,7 +21,7 @@ CHANNEL: Final = "catalog-relay"
 BUDGET: Final = 64  # messages of one relay per turn of the loop
 FRAMES_MAX: Final = 80
 BETWEEN: Final = b"\0"
-"""Separates a relay from its peer; no tag contains it."""
+"""Separates the tag of a relay from the id of its peer; no tag contains it."""
 
 
 class Relays:
@@ -38,18 +38,18 @@ class Relays:
         return {OpenRelay: self._open, CloseRelay: self._close}
 
     def close(self) -> None:
-        """Close all."""
+        """Close all relays."""
         for tag in list(self._doors):
             self._close(CloseRelay(tag))
 
     def say(self, peer: bytes, frames: list[bytes]) -> None:
         """Send an answer; it is lost if the peer is gone."""
-        tag, _, who = peer.partition(BETWEEN)
+        tag, _, client = peer.partition(BETWEEN)
         door = self._doors.get(tag)
         if door is None:
             return
         try:
-            door.send_multipart([who, *frames], zmq.NOBLOCK)
+            door.send_multipart([client, *frames], zmq.NOBLOCK)
         except zmq.ZMQError as error:
             self._links.dropped[f"{CHANNEL}:{error.strerror}"] += 1
         asyncio.get_running_loop().call_soon(self._hear, tag)
@@ -84,22 +84,22 @@ class Relays:
             made.close()
 
     def _hear(self, tag: bytes) -> None:
-        """Read everything available, up to the share of a turn: the descriptor signals only once."""
+        """Read what is available, at most `BUDGET` messages per turn: the descriptor signals only once."""
         door = self._doors.get(tag)
         if door is None:
             return
         for _ in range(BUDGET):
             try:
-                who, *frames = door.recv_multipart(zmq.NOBLOCK)
+                client, *frames = door.recv_multipart(zmq.NOBLOCK)
             except zmq.Again:
                 return
             if len(frames) <= FRAMES_MAX:
-                self._runner.post(Source(CHANNEL, tag + BETWEEN + who), frames)
+                self._runner.post(Source(CHANNEL, tag + BETWEEN + client), frames)
         asyncio.get_running_loop().call_soon(self._hear, tag)
 
 
 def reached_at(host: str) -> str:
-    """The address at which others can reach a listener; for one that listens everywhere the machine's first address."""
+    """The address at which others reach a listener; the machine's first one if it listens at all addresses."""
     if not ip_address(host if host != "localhost" else "127.0.0.1").is_unspecified:
         return host
     found = (

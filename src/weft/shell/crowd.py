@@ -1,12 +1,13 @@
 """Limits connections that have not proved a key yet (SEC-053), by address and in total, before any handshake.
 
-libzmq gives each connection five seconds for its handshake, and has no limit of how many one address holds meanwhile.
-Beyond a limit the one that has waited longest goes, not the one that comes: a machine of the fabric proves its key
-within milliseconds, a stranger never does. So a crowd ends its own connections, and machines of the same address still
-come in.
+libzmq gives each connection five seconds for its handshake, and does not limit how many of them one address has at a time.
+Above the limit the oldest unproved connection is ended, not the new one: a machine of the fabric proves its key within
+milliseconds, a stranger never does. So strangers end only their own connections, and machines at the same address can
+still connect.
 
-Nor has libzmq a limit of its own for what a handshake says: one that announces a message as large as messages may be is
-given the memory for it. The kernel counts the bytes of a connection: whoever has said more than a handshake has goes, too.
+libzmq does not limit the size of a handshake either: it allocates memory for any message that is announced, up to the
+largest message. The kernel counts the bytes of each connection, and one that has sent more than a handshake needs is ended,
+too.
 """
 
 import contextlib
@@ -17,14 +18,17 @@ from collections import OrderedDict
 from collections.abc import Callable, Iterator
 from typing import Final, NamedTuple
 
-# a machine with many nodes opens tens of connections at once, and each proves its key in milliseconds
-PER_ADDRESS_MAX: Final = 64
-IN_ALL_MAX: Final = 512  # descriptors held by strangers at most: half of a process's usual limit
-UNPROVED_S: Final = 6.0  # an older one has proved a key, or libzmq has ended it (HANDSHAKE_IVL)
-SAID_BYTES_MAX: Final = 4_096  # of an unproved one: a greeting, HELLO and INITIATE have less than 1,000
-ANSWERED_BYTES_MAX: Final = 256  # to an unproved one: a greeting has 64, WELCOME 170, ERROR 12; READY follows a proof
+PER_ADDRESS_MAX: Final = (
+    64  # a machine with many nodes opens tens of connections at once, and proves each key in milliseconds
+)
+IN_ALL_MAX: Final = 512  # unproved connections of all addresses: half of a process's usual limit of descriptors
+UNPROVED_S: Final = 6.0  # seconds; an older connection has proved a key, or libzmq has ended it (HANDSHAKE_IVL)
+SAID_BYTES_MAX: Final = 4_096  # received before a proof: a greeting, HELLO and INITIATE have less than 1,000
+ANSWERED_BYTES_MAX: Final = (
+    256  # sent before a proof: a greeting has 64, WELCOME 170, ERROR 12; READY follows the proof
+)
 _COUNTS: Final = struct.Struct("=120xQQ")
-"""Of Linux's `struct tcp_info`: bytes that the other end has acknowledged, and those received of it."""
+"""Two fields of Linux's `struct tcp_info`: bytes that the other end has acknowledged, and bytes received from it."""
 
 
 class Knock(NamedTuple):
@@ -42,8 +46,9 @@ class Spoken(NamedTuple):
     """How many bytes went over a connection."""
 
     answered: int
-    """That the other end has received."""
+    """Bytes that this node has sent, and the other end has acknowledged."""
     said: int
+    """Bytes that the other end has sent."""
 
 
 def peer_of(fd: int) -> tuple[str, int] | None:
@@ -64,17 +69,17 @@ def hang_up(knock: Knock) -> bool:
 
 
 def spoken(knock: Knock) -> Spoken | None:
-    """What the kernel has counted; None if the connection has ended. A kernel that counts nothing says nothing was said."""
+    """The kernel's counts of a connection; None if it has ended. Zeros if the kernel is too old to count."""
     with _link_of(knock) as link:
         if link is None:
             return None
-        told = link.getsockopt(socket.IPPROTO_TCP, socket.TCP_INFO, _COUNTS.size)
-        return Spoken(*_COUNTS.unpack(told)) if len(told) == _COUNTS.size else Spoken(0, 0)
+        info = link.getsockopt(socket.IPPROTO_TCP, socket.TCP_INFO, _COUNTS.size)
+        return Spoken(*_COUNTS.unpack(info)) if len(info) == _COUNTS.size else Spoken(0, 0)
 
 
 @contextlib.contextmanager
 def _link_of(knock: Knock) -> Iterator[socket.socket | None]:
-    """A second descriptor of the connection, for a moment; None if it has ended."""
+    """A second descriptor of the connection, closed at the end; None if the connection has ended."""
     try:
         link = socket.socket(fileno=os.dup(knock.fd))
     except OSError:
@@ -93,7 +98,7 @@ def _address_of(link: socket.socket) -> tuple[str, int] | None:
 
 
 class Crowd:
-    """Connections without a proof, by address, oldest first."""
+    """The connections that have not proved a key, by address, oldest first."""
 
     def __init__(
         self,
@@ -109,11 +114,11 @@ class Crowd:
         return len(self._waiting)
 
     def of(self, address: str) -> int:
-        """How many connections of an address wait."""
+        """How many connections of an address have not proved a key."""
         return len(self._of.get(address, ()))
 
     def came(self, knock: Knock, at: float) -> Knock | None:
-        """A new connection; returns one to close if there are now too many."""
+        """Add a new connection; returns one to close if there are now too many."""
         self._expire(at)
         self.went(knock.door, knock.fd)
         key, address = (knock.door, knock.fd), knock.peer[0]
@@ -127,7 +132,10 @@ class Crowd:
         return None
 
     def loud(self) -> list[Knock]:
-        """Those that have said more than may be said without a proof; whoever has proved a key, or has gone, is forgotten."""
+        """Remove and return the connections that have sent too much without a proof.
+
+        Those that have ended, or have proved a key, are removed, too, but not returned.
+        """
         found = []
         for key, (knock, _) in list(self._waiting.items()):
             counted = self._unproved(knock)
@@ -137,17 +145,17 @@ class Crowd:
         return found
 
     def went(self, door: int, fd: int) -> None:
-        """A connection has ended."""
+        """Forget a connection that has ended."""
         if (door, fd) in self._waiting:
             self._take((door, fd))
 
     def leave(self, door: int) -> None:
-        """A socket is closed, with all its connections."""
+        """Forget all connections of a closed socket."""
         for key in [key for key in self._waiting if key[0] == door]:
             self._take(key)
 
     def _unproved(self, knock: Knock) -> Spoken | None:
-        """What went over a connection; None if it has ended, or is one whose key was accepted."""
+        """The counts of a connection; None if it has ended, or its key was accepted."""
         counted = self._count(knock)
         return counted if counted is not None and counted.answered <= ANSWERED_BYTES_MAX else None
 

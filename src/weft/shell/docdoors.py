@@ -39,8 +39,8 @@ if TYPE_CHECKING:
 
 CHANNEL: Final = "document"
 PORTS: Final = (49_152, 65_535)
-TRIES: Final = 64  # PEE-001
-QUEUE: Final = 3_000  # PEE-002
+TRIES: Final = 64  # random ports that are tried (PEE-001)
+QUEUE: Final = 3_000  # messages (PEE-002)
 HEARS: Final = Shape("ROUTER", is_bound=True, sends=1, hears=QUEUE, frame_bytes=FRAME_BYTES_MAX, is_handed_over=True)
 SPEAKS: Final = Shape("DEALER", is_bound=False, sends=QUEUE, hears=1, frame_bytes=FRAME_BYTES_MAX)
 LINGER_MS: Final = 200  # time for a last message such as GBYE to leave (PEE-013)
@@ -50,6 +50,7 @@ FRAMES_MAX: Final = 5
 BUDGET: Final = 128  # messages in one turn of a session
 BUDGET_BYTES: Final = 1 << 20
 BETWEEN: Final = b"\0"
+"""Separates the name of a session from the id of its peer; no name contains it."""
 NOTE: Final = "doc-ports.json"
 """File in the state directory with the last ports of sessions."""
 
@@ -65,33 +66,33 @@ class SessionLinks:
         credentials: Credentials = Credentials(),  # noqa: B008  # without keys it holds nothing that changes
         gatekeeper: Gatekeeper | None = None,
     ) -> None:
-        """`gatekeeper`: that of the context, if there are keys."""
+        """`gatekeeper`: answers the handshakes of `context`, if there are keys."""
         self.name, self._context, self._hear = name, context, hear
         self._credentials, self._gatekeeper = credentials, gatekeeper
         self.uuid = b""
         self.router: Socket | None = None
         self._bound = ""
-        """Where that listens."""
+        """The address at which `router` listens."""
         self._dealers: dict[bytes, Socket] = {}
         self._pinned: dict[bytes, bytes] = {}
-        """The UUID of the node whose key a dealer has pinned, by endpoint."""
+        """The UUID of the node whose key the socket accepts, by endpoint."""
         self.awaited = Awaited(credentials.shut)
-        """Where something is dialled with keys, and is to be heard."""
+        """The peers that are dialled with keys, and of which something should be heard."""
         self._listening_again: asyncio.TimerHandle | None = None
         self.refused = 0
-        """Messages of keys that are nobody's any more."""
+        """How many messages were refused because their key is no longer anybody's."""
 
     def listen(self, listen: str, port: int = 0) -> bool:
         """Bind, unless already bound; returns whether a port was free.
 
-        `port` is tried first if the settings name none: others know it from the previous start.
+        If the settings name no port, `port` is tried first: peers know it from the previous start.
         """
         if not self._bound:
             self._bound = self._bind(listen, port)
         return bool(self._bound)
 
     def open(self, work: OpenSession, port: int = 0) -> str:
-        """Listen, or go on as somebody else at the same place; the endpoint for HELO, empty if no port was free."""
+        """Listen, or go on with a new UUID at the same port; returns the endpoint for HELO, empty if no port was free."""
         for endpoint in list(self._dealers):
             self.hang_up(endpoint)
         self.uuid = work.uuid
@@ -100,7 +101,7 @@ class SessionLinks:
     def send(self, endpoint: bytes, frames: list[bytes]) -> bool:
         """Send to an endpoint; False if its queue is full or the endpoint is invalid (PEE-002).
 
-        Where nobody is known, or our key is refused, nothing is queued: the message is lost, as on a link that is cut (SEC-052).
+        If no node is known at the endpoint, or it refuses our key, the message is lost, as on a link that is cut (SEC-052).
         """
         made = self._dealers.get(endpoint) or self._dial(endpoint)
         if made is None:
@@ -112,7 +113,7 @@ class SessionLinks:
         return True
 
     def hang_up(self, endpoint: bytes) -> None:
-        """Close the socket to an endpoint; last messages may still leave."""
+        """Close the socket to an endpoint; queued messages have `LINGER_MS` to leave."""
         self.awaited.drop(endpoint)
         self._leave(endpoint)
 
@@ -152,17 +153,17 @@ class SessionLinks:
 
     @property
     def reachable(self) -> str:
-        """Address at which this machine can reach its ROUTER."""
+        """The address at which programs of this machine reach the ROUTER."""
         host = {"0.0.0.0": "127.0.0.1", "::": "::1"}  # noqa: S104  # nothing is bound
         return endpoint_of(host.get(host_of(self._bound), host_of(self._bound)), self.port)
 
     @property
     def port(self) -> int:
-        """Port of its ROUTER; 0: not bound."""
+        """The port of the ROUTER; 0: it is not bound."""
         return port_of(self._bound) if self._bound else 0
 
     def close(self) -> None:
-        """Close all sockets, and open none any more; last messages may still leave."""
+        """Close all sockets, and open none any more; queued messages have `LINGER_MS` to leave."""
         self.uuid = b""
         for endpoint in list(self._dealers):
             self.hang_up(endpoint)
@@ -199,7 +200,7 @@ class SessionLinks:
         return ""
 
     def _dial(self, endpoint: bytes) -> Socket | None:
-        """The routing id is set before connecting, because libzmq ignores a later one (PEE-002)."""
+        """A connected socket; None if it cannot be. Its routing id is set first: libzmq ignores a later one (PEE-002)."""
         text = endpoint.decode("ascii", "replace")
         if not self.uuid or not is_address(text) or self._is_shut(endpoint, text):
             return None
@@ -218,24 +219,24 @@ class SessionLinks:
         return made
 
     def _is_shut(self, endpoint: bytes, text: str) -> bool:
-        """Whether the peer refuses our key; it is tried again at times, for as long as it is to be dialled."""
+        """Whether the peer refuses our key. Notes that it should be dialled: so it is probed from time to time."""
         if not self._credentials.is_closed:
             return False
         return self.awaited.note(endpoint, text, asyncio.get_running_loop().time())
 
     def _is_barred(self, text: str) -> bool:
-        """Whether nobody is known at an address, or our key is refused there."""
+        """Whether no node is known at an address, or our key is refused there."""
         if not self.uuid or not is_address(text):
             return False
         return self._credentials.shut.is_shut(text) or not self._credentials.knows(host_of(text))
 
     def _note_heard(self, uuid: bytes) -> None:
-        """A node has sent something, over a connection of its own."""
+        """Note that a node was heard, at all endpoints where it is dialled."""
         for endpoint in [endpoint for endpoint, pinned in self._pinned.items() if pinned == uuid]:
             self.awaited.note_heard(endpoint)
 
     def read(self) -> None:
-        """Read what is available, up to the share of a turn; the rest after other callbacks."""
+        """Read what is available, up to the budget of a turn; the rest after other callbacks."""
         size = 0
         for _ in range(BUDGET):
             if self.router is None or size > BUDGET_BYTES:
@@ -252,14 +253,14 @@ class SessionLinks:
             if proved and self.awaited.unheard:
                 self._note_heard(proved)
             proved = proved or None  # all members share the session's key: it proves permission, not identity
-            said = [frame.bytes for frame in frames[:FRAMES_MAX]]
-            peer = self.name.encode() + BETWEEN + said[0]
-            self._hear(Source(CHANNEL, peer, proved, said_of(frames[-1], "Peer-Address")), said)
+            message = [frame.bytes for frame in frames[:FRAMES_MAX]]
+            peer = self.name.encode() + BETWEEN + message[0]
+            self._hear(Source(CHANNEL, peer, proved, said_of(frames[-1], "Peer-Address")), message)
         asyncio.get_running_loop().call_soon(self.read)
 
 
 class SessionKey(Credentials):
-    """The key of a session that has its own: whoever has the pair may take part, and nobody else (GSP-050)."""
+    """The key pair of a session that has its own: everybody who has it may take part, and nobody else (GSP-050)."""
 
     def __init__(self, pair: Keys) -> None:
         everybody = Holder(b"", "session", frozenset(), (), 0, (pair.public,))
@@ -273,7 +274,7 @@ class SessionKey(Credentials):
         return None
 
     def knows(self, place: str) -> bool:
-        """Whoever has the pair may be anywhere."""
+        """True: a peer with the pair may have any address."""
         del place  # the peer's identity does not matter
         return True
 
@@ -290,12 +291,12 @@ class DocDoors:
         self._note = state / NOTE
         self._ports = _noted(self._note)
         self._context: Context | None = None
-        """Of its own: what waits to leave in it holds up nobody else at the end."""
+        """Its own, so that messages that wait in it at the end delay no other sockets."""
         self.gatekeeper: Gatekeeper | None = None
-        """Of that context."""
+        """Answers the handshakes of that context."""
         self.sessions: dict[str, SessionLinks] = {}
         self._keyed: dict[str, tuple[Gatekeeper, Context]] = {}
-        """Of sessions with a key of their own, by name."""
+        """For sessions with their own key, by name."""
         self._boards: list[Board] = []
         self._eyes: Eyes | None = None
 
@@ -305,9 +306,9 @@ class DocDoors:
         return {OpenSession: self._open}
 
     async def open(self) -> None:
-        """Accept local programs, and start every session.
+        """Accept local programs, and start all sessions.
 
-        UserError `socket-refused`, or `port-in-use` for a port in the settings.
+        UserError `socket-refused`, or `port-in-use` if a port that the settings name is taken.
         """
         if self._tables is None:
             return
@@ -332,7 +333,7 @@ class DocDoors:
                 self._boards.append(self._board_of(name, table))
 
     def _links_of(self, name: str, table: DocSessionTable) -> SessionLinks:
-        """The sockets of a session; one with a key has a context of its own, since that has one handler of handshakes.
+        """The sockets of a session. One with its own key needs its own context: a context has one handler of handshakes.
 
         UserError `no-keys`, `open-keys`, `bad-keys`.
         """
@@ -346,7 +347,7 @@ class DocDoors:
         return SessionLinks(context, name, self._runner.post, credentials, keeper)
 
     async def close(self) -> None:
-        """Close all sockets after the last messages."""
+        """Close all sockets, after their last messages have left."""
         for board in self._boards:
             await board.close()
         if self._eyes is not None:
@@ -363,7 +364,7 @@ class DocDoors:
             await asyncio.to_thread(self._context.term)
 
     def diallers(self) -> list[SessionLinks]:
-        """The sessions that dial with the node's keys; one with a key of its own pins no node's."""
+        """The sessions that dial with the node's keys, not with their own."""
         return [links for name, links in self.sessions.items() if name not in self._keyed]
 
     def routers(self) -> list[Socket]:
@@ -371,7 +372,7 @@ class DocDoors:
         return [links.router for links in self.sessions.values() if links.router is not None]
 
     def entrances(self) -> Iterator[Entrance]:
-        """Where sessions listen with keys."""
+        """All places where sessions listen."""
         for links in self.sessions.values():
             if links.port:
                 yield Entrance(f"document {links.name}", f"tcp://{links.reachable}", "ROUTER")
@@ -385,7 +386,7 @@ class DocDoors:
                 yield OpenDoor(each.name, f"{host}:{port}", reached_by(host))
 
     def admit(self, table: KeyTable, gone: frozenset[bytes]) -> None:
-        """Update which peers are accepted."""
+        """Accept the peers of `table` from now on; the keys of the nodes `gone` are no longer valid."""
         if self.gatekeeper is not None:
             self.gatekeeper.table = table
         if gone:
@@ -420,7 +421,7 @@ class DocDoors:
     def _board_of(self, name: str, table: DocSessionTable) -> "Board":
         from weft.shell.boards import Board
 
-        said = {
+        settings = {
             "node": self._door.endpoint,
             "session": name,
             "host": table.serve_host,
@@ -429,7 +430,7 @@ class DocDoors:
             "parent": os.getpid(),
             "open": self._reached_at,
         }
-        return Board(msgspec.json.encode(said))
+        return Board(msgspec.json.encode(settings))
 
 
 def _noted(note: Path) -> dict[str, int]:
@@ -452,7 +453,7 @@ def _ports(listen: str, last: int) -> Iterator[int]:
 
 
 def _advertised(bound: str, advertise: str) -> str:
-    """The address in HELO: as configured; else where it listens; peers replace a wildcard (PEE-012)."""
+    """The address for HELO: the configured one, else the bound one; peers replace a wildcard (PEE-012)."""
     if is_address(advertise):
         return advertise
     return endpoint_of(advertise or host_of(bound), port_of(bound))

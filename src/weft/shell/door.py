@@ -1,10 +1,10 @@
-"""The local socket of a node: in its state directory, with a file that names its path (CLI-001).
+"""The local sockets of a node: in its state directory, each with a file that names its path (CLI-001).
 
-    <state>/chains.sock        the socket, mode 0600; catalog.sock likewise, for who may order what others may not (CAT-061)
+    <state>/chains.sock        the socket, mode 0600; catalog.sock likewise, for administrators of the catalog (CAT-061)
     <state>/chains.endpoint    one line, `ipc://PATH`: what a client connects to
 
-A socket's path has at most 107 bytes; where the state directory lies too deep, the socket stands in a directory of its
-own below the system's temporary one, and the note says so.
+The path of a socket has at most 107 bytes. If it would be longer, the socket is made in a new directory below the system's
+temporary one, and the file `.endpoint` names it there.
 """
 
 import contextlib
@@ -32,12 +32,12 @@ def note_down(note: Path, line: str) -> None:
 
 
 class Door:
-    """A local socket that exists while the node runs: one for clients of the chains, one for catalog administrators."""
+    """A local socket that exists while the node runs."""
 
     def __init__(self, state: Path, name: str = "chains") -> None:
         self.note = state / f"{name}.endpoint"
         self.path = state.resolve() / f"{name}.sock"
-        self._makeshift: Path | None = None
+        self._temporary: Path | None = None
 
     @property
     def endpoint(self) -> str:
@@ -47,14 +47,14 @@ class Door:
     def open(self, links: Links, channels: Iterable[str]) -> None:
         """Bind the socket, then write its address; UserError `socket-refused`, StorageFailed."""
         if len(os.fsencode(self.path)) > PATH_BYTES_MAX:
-            self._makeshift = Path(tempfile.mkdtemp(prefix="weft-"))
-            self.path = self._makeshift / self.path.name
+            self._temporary = Path(tempfile.mkdtemp(prefix="weft-"))
+            self.path = self._temporary / self.path.name
         links.serve_locally(self.path, channels)
         note_down(self.note, self.endpoint)
 
     def close(self) -> None:
-        """Remove the file and the directory that was made."""
+        """Remove the file that names the socket, and the temporary directory."""
         with contextlib.suppress(OSError):
             self.note.unlink()
-        if self._makeshift is not None:
-            shutil.rmtree(self._makeshift, ignore_errors=True)
+        if self._temporary is not None:
+            shutil.rmtree(self._temporary, ignore_errors=True)

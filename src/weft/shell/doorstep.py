@@ -19,8 +19,8 @@ from weft.shell.shutdoors import AWAY, OK, OTHER, REFUSED, Place
 from weft.shell.sockets import Context, Credentials, Socket, connect_with
 from weft.shell.trying import prober, watched
 
-LOOK_S: Final = 0.02
-PATIENCE_S: Final = 3.0
+LOOK_S: Final = 0.02  # seconds between two looks at the probes
+PATIENCE_S: Final = 3.0  # seconds for a probe; without an outcome the peer is away
 AT_ONCE: Final = 16  # probes in progress
 _ENDS: Final[dict[int, str]] = {
     zmq.EVENT_HANDSHAKE_SUCCEEDED: OK,
@@ -30,32 +30,32 @@ _ENDS: Final[dict[int, str]] = {
 }
 
 
-class _Knock(NamedTuple):
+class _Probe(NamedTuple):
     place: Place
     socket: Socket
     monitor: Socket
 
 
 async def knock(context: Context, places: Iterable[Place], keys: Keys) -> dict[str, str]:
-    """The result of one probe at each place, by endpoint; of several keys one that is accepted suffices."""
+    """Try a handshake at each place; returns the outcomes by endpoint. If a place may have several keys, one suffices."""
     found: dict[str, str] = {}
     with ExitStack() as closing:
-        knocks = [_begin(context, closing, place, server, keys) for place in places for server in place.servers]
-        await _watch(knocks, found)
-    return {each.place.endpoint: found.get(each.place.endpoint, AWAY) for each in knocks}
+        probes = [_begin(context, closing, place, server, keys) for place in places for server in place.servers]
+        await _watch(probes, found)
+    return {each.place.endpoint: found.get(each.place.endpoint, AWAY) for each in probes}
 
 
-def _begin(context: Context, closing: ExitStack, place: Place, server: str, keys: Keys) -> _Knock:
+def _begin(context: Context, closing: ExitStack, place: Place, server: str, keys: Keys) -> _Probe:
     made = prober(context, closing, place.socket, place.endpoint)
     connect_with(made, keys, server)
     monitor = watched(made, closing, sum(_ENDS))
     made.connect(f"tcp://{place.endpoint}")
-    return _Knock(place, made, monitor)
+    return _Probe(place, made, monitor)
 
 
-async def _watch(knocks: list[_Knock], found: dict[str, str]) -> None:
-    """Wait until each has ended, or the time is over; a socket that has ended stops probing."""
-    loop, waiting = asyncio.get_running_loop(), list(knocks)
+async def _watch(probes: list[_Probe], found: dict[str, str]) -> None:
+    """Wait until all probes have ended, or the time is over. A socket whose probe has ended is disconnected."""
+    loop, waiting = asyncio.get_running_loop(), list(probes)
     ends_at = loop.time() + PATIENCE_S
     while waiting and loop.time() < ends_at:
         for each in [each for each in waiting if each.monitor.poll(0)]:
@@ -102,17 +102,17 @@ class _OfChannel(NamedTuple):
 
 
 class Doorstep:
-    """For one node with keys; one check at a time. `tell` gets the peers that started or stopped refusing."""
+    """Probes the silent peers of a node with keys. `tell` gets an event for each that begins or ceases to refuse it."""
 
     def __init__(
         self, links: Links, tell: Callable[[Any], None], others: Callable[[], Iterable[Dialler]] = lambda: ()
     ) -> None:
-        """`others`: what dials with the node's keys beside its channels."""
+        """`others`: sockets that dial with the node's keys, beside its channels."""
         self._links, self._tell, self._others = links, tell, others
         self._look: asyncio.Task[None] | None = None
 
     def look(self) -> None:
-        """If it is time, probe dialled peers that are silent; the result follows."""
+        """Probe the silent peers that are due, in a task; nothing happens while one runs."""
         if self._look is not None and not self._look.done():
             return
         now = asyncio.get_running_loop().time()
