@@ -1,4 +1,4 @@
-"""The ZeroMQ sockets of one channel, by what `Source.peer` of their messages is (SIM-020 to SIM-022).
+"""The ZeroMQ sockets of one channel; their keys are what `Source.peer` of their messages is (SIM-020 to SIM-022).
 
 A channel that binds has one socket; one that dials has one until the next `Connect`; one that calls has a socket per
 endpoint, which is closed after a minute without messages.
@@ -24,10 +24,12 @@ from weft.shell.sockets import Context, Credentials, NoKey, Shape, Socket, make_
 from weft.shell.trying import Entrance
 
 MESSAGE_BYTES_MAX: Final = 12 << 20  # a bundle has 8 MiB (CFG-013)
-LEAVE_S: Final = 0.05  # for messages of this turn to leave before their socket is closed: that a key is revoked is one
-REBIND_S: Final = 0.01
+LEAVE_S: Final = (
+    0.05  # so that messages of this turn, such as the revocation of a key, leave before their socket is closed
+)
+REBIND_S: Final = 0.01  # between two tries
 REBIND_TRIES: Final = 500  # five seconds in all
-REST_S: Final = 0.005  # how long a socket waits after its turn: see VALUES_BUDGET
+REST_S: Final = 0.005  # how long a socket is not read after it has used up its budget (`Keeps`)
 CALL_IDLE_S: Final = 60.0
 CALLS_MAX: Final = 256  # as many as a mesh of the store may have (LNK-023)
 NOWHERE: Final = "0.0.0.0"  # noqa: S104  # nothing is bound to it
@@ -36,8 +38,10 @@ NOW_AND_MORE: Final = int(zmq.NOBLOCK | zmq.SNDMORE)
 EVENTS: Final = zmq.EVENTS
 put: Final = zmq.backend.Socket.send  # the function below `Socket.send`: half of its cost is the call of the wrapper
 READABLE: Final = int(zmq.POLLIN)
-LOOKS: Final = 2  # asking for more is cheaper than an exception that says no, but not for each of many messages
-AGAIN_S: Final = 2.0  # how long a key is tried at a place where another key may be the right one
+LOOKS: Final = (
+    2  # messages before which the socket is asked whether there is one: cheaper than an exception, but not for each
+)
+AGAIN_S: Final = 2.0  # how long a key is tried at an endpoint where another key may be the right one
 
 
 class Heard(NamedTuple):
@@ -52,12 +56,12 @@ class Heard(NamedTuple):
 
 def shape_of(row: Channel) -> Shape:
     """The options for a socket of that channel."""
-    heard = LINK_QUEUE if row.is_bound else row.queue  # any peer that reaches a bound port could make it wait
+    heard = LINK_QUEUE if row.is_bound else row.queue  # a short queue where any peer may send
     return Shape(row.socket, row.is_bound, row.queue, heard)
 
 
 def size_of(heard: Heard) -> int:
-    """Its bytes."""
+    """The bytes of a message."""
     return sum(map(len, heard.frames))
 
 
@@ -70,25 +74,25 @@ class End:
         context: Context,
         on_readable: Callable[[], None],
         dropped: Counter[str],
-        stirred: "deque[End]",
+        to_read: "deque[End]",
         credentials: Credentials,
     ) -> None:
-        """`stirred`: the queue of ends that may have something to read."""
+        """`to_read`: the queue of ends that may have something to read."""
         self.name, self.row = name, CHANNELS[name]
         self.sockets: dict[bytes, Socket] = {}
         self._hears, self._is_router = self.row.socket != "PUB", self.row.socket == "ROUTER"
-        self._is_stirred = False
-        """Whether it stands in line: the descriptor said so, or a call may have taken its word."""
-        self._stirred, self._credentials = stirred, credentials
-        self._kind = _teller_of(self.row)
-        """What is said of the other end of a message, by its first frame."""
+        self._is_queued = False
+        """Whether it is in `to_read`: its descriptor has signalled, or a call may have taken the signal away."""
+        self._to_read, self._credentials = to_read, credentials
+        self._kind = _kind_reader(self.row)
+        """Reads from the first frame of a message what `Source.kind` says of its sender; None: nothing."""
         self._context, self._on_readable, self._dropped = context, on_readable, dropped
         self.awaited = Awaited(credentials.shut, does_hear=self._hears)
-        """Where something is dialled with keys, and is to be heard, or to hear us."""
+        """The peers that are dialled with keys, and whether each has sent something, or accepted us."""
         self._proved: dict[bytes, bytes] = {}
-        """The UUID whose key a connection has pinned, by what `Source.peer` of its messages is (SEC-013)."""
+        """The UUID of the node whose key a connection accepts, by the key of its socket (SEC-013)."""
         self._places: list[tuple[str, int] | Path] = []
-        """Where it is bound."""
+        """Where it is bound: hosts and ports, and files."""
         self._binding_again: asyncio.TimerHandle | None = None
         tell = partial(_note_link, self.awaited, credentials, self.row.place)
         self._redialing = Redialing(context, self.redial, is_of_many=self.row.how == ADDS, tell=tell)
@@ -100,7 +104,7 @@ class End:
         self._places.append(place)
 
     def bind_local(self, path: Path) -> None:
-        """Also listen on a local socket, which only this user may open; ZMQError.
+        """Also listen on a local socket, which only this user may open; ZMQError, OSError.
 
         Call it before any port is bound: after the first port with keys, a socket binds with keys only.
         """
@@ -109,7 +113,7 @@ class End:
 
     def _bind(self, place: tuple[str, int] | Path) -> None:
         made = self.sockets.get(b"") or self._open(b"", "" if isinstance(place, Path) else place[0])
-        self._stir()
+        self._queue()
         if isinstance(place, Path):
             made.bind(f"ipc://{place}")
             place.chmod(0o600)
@@ -126,7 +130,7 @@ class End:
         return list(self._places)
 
     def entrances(self) -> Iterator[Entrance]:
-        """The places bound for keys that this node knows."""
+        """The ports at which only peers with known keys can connect."""
         if self.row.is_for_strangers:
             return
         for place in self._places:
@@ -135,10 +139,10 @@ class End:
                 yield Entrance(self.name, f"tcp://{_bracketed(host)}:{place[1]}", self.row.socket)
 
     def forget(self, gone: Container[bytes]) -> None:
-        """Keys are no longer valid: close connections to their nodes, and soon bind a socket again that admits keys.
+        """Keys of the nodes `gone` are no longer valid: close connections to them, and soon bind again where keys are asked.
 
-        A ROUTER cannot drop a single peer (SEC-052). The other peers reconnect automatically, and say again what was not
-        read. Programs of this machine would not: their sockets ask for no keys, and stay.
+        A ROUTER cannot drop a single peer (SEC-052). The other peers reconnect by themselves, and send again what was not
+        read. Local programs would not; their sockets ask for no keys, and stay open.
         """
         if any(self.entrances()) and self._binding_again is None:
             self._binding_again = asyncio.get_running_loop().call_later(LEAVE_S, self.rebind)
@@ -151,7 +155,7 @@ class End:
         self._bind_again(REBIND_TRIES)
 
     def _bind_again(self, tries: int) -> None:
-        """Bind everywhere; retried, since libzmq closes a port in another thread. ZMQError after the last attempt."""
+        """Bind at all places; retried, since libzmq closes a port in another thread. ZMQError after the last attempt."""
         self._binding_again = None
         try:
             for place in self._places:
@@ -163,7 +167,7 @@ class End:
             self._binding_again = asyncio.get_running_loop().call_later(REBIND_S, self._bind_again, tries - 1)
 
     def connect(self, effect: Connect) -> None:
-        """Open a connection: in place of the one before, or in addition, according to the channel's row."""
+        """Open a connection: in place of the one before, or beside others, as the channel's row says."""
         if self.row.how == KEEPS:
             self.hang_up(effect.tag)
         else:
@@ -192,12 +196,12 @@ class End:
             self._close(key)
 
     def send(self, peer: bytes, frames: list[bytes]) -> bool:
-        """Hand a message to its socket; if that fails it is dropped and counted: False."""
+        """Give a message to its socket. If that fails, it is dropped and counted: False."""
         target = self._target(peer)
         if target is None:
             self.drop("closed")
             return False
-        self._stir()
+        self._queue()
         try:
             if self._is_router:
                 put(target, peer, NOW_AND_MORE)
@@ -210,11 +214,11 @@ class End:
         return True
 
     def take(self, heard: list[Heard], size: int) -> int:
-        """Add received messages: at most its budget, and about `size` bytes; each socket has its share.
+        """Append received messages to `heard`: at most the channel's budget, and about `size` bytes, shared by its sockets.
 
         Returns the number of bytes. If there may be more, the end goes to the back of the queue.
         """
-        self._is_stirred = False
+        self._is_queued = False
         if not self.sockets:
             return 0
         count = max(1, self.row.budget // len(self.sockets))
@@ -229,11 +233,11 @@ class End:
         for source in self.sockets.values():
             if int(source.get(EVENTS)) & READABLE:
                 return True
-        self._is_stirred = False
+        self._is_queued = False
         return False
 
     def drop(self, why: str) -> None:
-        """Count a message that reaches nobody."""
+        """Count a dropped message."""
         self._dropped[f"{self.name}:{why}"] += 1
 
     def _target(self, _: bytes) -> Socket | None:
@@ -247,29 +251,29 @@ class End:
             made.setsockopt(zmq.IPV6, 1)
         if not self.row.is_bound:
             self._redialing.watch(key, made)
-        if self.row.socket != "PUB":  # such a socket receives nothing
+        if self.row.socket != "PUB":  # a PUB socket receives nothing
             self._listen(key, made)
-        self._stir()
+        self._queue()
         return made
 
     def _listen(self, key: bytes, made: Socket) -> None:
         asyncio.get_running_loop().add_reader(made.FD, self._wake, key)
 
-    def _stir(self) -> None:
-        if self._hears and not self._is_stirred:
-            self._is_stirred = True
-            self._stirred.append(self)
+    def _queue(self) -> None:
+        if self._hears and not self._is_queued:
+            self._is_queued = True
+            self._to_read.append(self)
 
     def _wake(self, _: bytes) -> None:
-        self._stir()
+        self._queue()
         self._on_readable()
 
     def _go_on(self, _: bytes) -> None:
-        """There may be more than fits into this turn."""
-        self._stir()
+        """A socket has used up its budget, and may have more: it is read again in the next turn."""
+        self._queue()
 
     def dial(self, key: bytes, made: Socket, endpoint: str) -> tuple[bytes, str] | None:
-        """Connect to an endpoint; returns UUID and key of the node expected there, by the first port of its block."""
+        """Connect a socket to an endpoint; returns UUID and key of the node that is expected there, None without keys."""
         pair = None
         self._redialing.note(key, endpoint)
         try:
@@ -288,7 +292,7 @@ class End:
         return pair
 
     def redial(self, key: bytes, endpoint: str) -> None:
-        """Connect again through the same socket, which keeps what it has subscribed to, and loses what waits to leave."""
+        """Connect again with the same socket. Its subscriptions stay; messages that wait to be sent are lost."""
         self._credentials.note_lost(shifted(endpoint, -self.row.place))
         leave(self.sockets[key], endpoint)
         self.dial(key, self.sockets[key], endpoint)
@@ -326,7 +330,7 @@ class End:
         return size_max - left
 
     def _receive(self, source: Socket, key: bytes) -> Heard | None:
-        """One whole message; None if it is too large to be one."""
+        """One message; None if it has too many frames or bytes, or its key is no longer valid."""
         frame = source.recv(NOW, copy=False)
         if self._is_router:
             key = frame.bytes
@@ -345,7 +349,7 @@ class End:
         return Heard(self.name, key, proved, frames, kind) if is_whole else None
 
     def _prove(self, frame: zmq.Frame, key: bytes) -> tuple[bytes | None, bool]:
-        """The sender, by the key that libzmq reports for the frame or that the connection has pinned (SEC-012).
+        """The UUID of the sender, by the key that libzmq reports for the frame, or that the connection accepts (SEC-012).
 
         False: the reported key is no longer valid. If a bound socket reports no key, the message came over a local
         socket, or over the loopback port of a foreign protocol.
@@ -369,7 +373,7 @@ def key_and_address(frame: zmq.Frame) -> str:
 
 
 def said_of(frame: zmq.Frame, name: str) -> str:
-    """What the metadata of a message says about its origin; empty: nothing."""
+    """A property of the connection that a message came over, by its name in libzmq; empty: there is none."""
     try:
         return str(frame.get(name))
     except zmq.ZMQError:  # an old ZMTP
@@ -377,55 +381,55 @@ def said_of(frame: zmq.Frame, name: str) -> str:
 
 
 def kind_and_address(frame: zmq.Frame) -> str:
-    """The type of the socket at the other end, a space, its address; no address: it is of this machine's file system.
+    """The type of the socket at the other end, a space, its address; no address: a local socket of this machine.
 
-    For a peer that is already gone libzmq may not know the address: then the address is unknown, and not local.
+    If the peer is gone, libzmq may not know its address: then it is `NOWHERE`, so that it does not pass as local.
     """
     address = said_of(frame, "Peer-Address") or NOWHERE
     return f"{said_of(frame, 'Socket-Type')} {'' if address.startswith('localhost:') else address}"
 
 
-def _teller_of(row: Channel) -> Callable[[zmq.Frame], str] | None:
-    tells = (
+def _kind_reader(row: Channel) -> Callable[[zmq.Frame], str] | None:
+    readers = (
         (kind_and_address, row.tells_address),
         (partial(said_of, name="Socket-Type"), row.tells_kind),
         (partial(said_of, name="Peer-Address"), row.tells_process),
         (key_and_address, row.is_for_strangers),
     )
-    return next((tell for tell, is_wanted in tells if is_wanted), None)
+    return next((reader for reader, is_wanted in readers if is_wanted), None)
 
 
 class Keeps(End):
     """A socket per tag of a `Connect`; only sockets with data are read.
 
-    A sender that exceeds the share of a turn is not read for a while; its messages wait in its own queues. A broker has
-    more important work than values, and a flood of them must not take all its time (LVC-009).
+    A socket that has used up its budget is not read for `REST_S`; the messages wait with their sender. A broker has more
+    important work than values, and a flood of them must not take all its time (LVC-009).
     """
 
     def __init__(self, *words: Any) -> None:
         super().__init__(*words)
-        self._awake: dict[bytes, None] = {}
+        self._with_data: dict[bytes, None] = {}
         self._resting: dict[bytes, asyncio.TimerHandle] = {}
 
     def take(self, heard: list[Heard], size: int) -> int:
-        self._is_stirred = False
-        awake, self._awake = self._awake, {}
-        share = min(size, self.row.budget_bytes) // max(1, len(awake))
-        found = [(key, self.sockets[key]) for key in awake if key in self.sockets]
+        self._is_queued = False
+        with_data, self._with_data = self._with_data, {}
+        share = min(size, self.row.budget_bytes) // max(1, len(with_data))
+        found = [(key, self.sockets[key]) for key in with_data if key in self.sockets]
         return sum(self._take(key, socket, heard, self.row.budget, share) for key, socket in found)
 
     def is_readable(self) -> bool:
         """Whether a socket has data: descriptors report that reliably, because nothing is sent on these sockets."""
-        self._is_stirred = bool(self._awake)
-        return self._is_stirred
+        self._is_queued = bool(self._with_data)
+        return self._is_queued
 
     def _listen(self, key: bytes, made: Socket) -> None:
         super()._listen(key, made)
-        self._awake[key] = None
+        self._with_data[key] = None
 
     def _wake(self, key: bytes) -> None:
         if key not in self._resting:
-            self._awake[key] = None
+            self._with_data[key] = None
             super()._wake(key)
 
     def _go_on(self, key: bytes) -> None:
@@ -439,7 +443,7 @@ class Keeps(End):
         self._wake(key)
 
     def _close(self, key: bytes) -> None:
-        self._awake.pop(key, None)
+        self._with_data.pop(key, None)
         if key in self._resting:
             self._resting.pop(key).cancel()
         super()._close(key)
@@ -448,20 +452,20 @@ class Keeps(End):
 class Adds(End):
     """One socket connected to many places.
 
-    A peer that was unknown when dialled, or has another key now, is dialled again (SEC-013): libzmq keeps trying the
-    key it was given, and does not report that it is wrong.
+    A peer that was unknown when it was dialled, or has another key now, is dialled again (SEC-013): libzmq goes on with
+    the key that it was given, and does not report that it is wrong.
     """
 
     def __init__(self, *words: Any) -> None:
         super().__init__(*words)
         self._reached: dict[str, tuple[tuple[bytes, str] | None, float]] = {}
-        """By endpoint: whose UUID and key are awaited there, and since when."""
+        """By endpoint: UUID and key of the node that is expected there, and since when."""
 
     def connect(self, effect: Connect) -> None:
         """Connect to one more place."""
         if b"" not in self.sockets:
             self._open(b"", host_of(effect.endpoint))
-        self._stir()
+        self._queue()
         self._reach(effect.endpoint)
 
     def _reach(self, endpoint: str) -> None:
@@ -482,7 +486,7 @@ class Adds(End):
                 self.redial(b"", endpoint)
 
     def redial(self, key: bytes, endpoint: str) -> None:
-        """Connect again. Where a name was dialled, libzmq says an address: then all at that port are dialled again."""
+        """Connect again. If a host name was dialled, libzmq reports its address: then all at that port are dialled again."""
         port = endpoint.rpartition(":")[2]
         for each in [endpoint] if endpoint in self._reached else list(self._reached):
             if each.rpartition(":")[2] == port:
@@ -491,7 +495,7 @@ class Adds(End):
                 self._reach(each)
 
     def forget(self, gone: Container[bytes]) -> None:
-        """Keys are no longer valid: close connections to their nodes, and keep the others."""
+        """Keys of the nodes `gone` are no longer valid: close connections to them, and keep the others."""
         for endpoint, (pair, _) in list(self._reached.items()):
             if pair is not None and pair[0] in gone:
                 leave(self.sockets[b""], endpoint)
@@ -563,7 +567,7 @@ class Calls(End):
 def _note_link(
     awaited: Awaited, credentials: Credentials, place: int, key: bytes, endpoint: str, *, is_up: bool
 ) -> None:  # tidy: the first three are bound once, for all connections of a channel
-    """A peer has accepted a connection of a channel at that place of its block, or the connection is lost."""
+    """Note that a peer has accepted a connection, or that it is lost; `place`: the channel's port in a node's block."""
     curve = awaited.note_link(key, endpoint, asyncio.get_running_loop().time(), is_up=is_up)
     if is_up and curve:
         credentials.note_accepted(shifted(endpoint, -place), curve)

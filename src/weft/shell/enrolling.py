@@ -1,6 +1,7 @@
-"""The port for machines that join, bound while an invitation is open, and the tokens for it (SEC-021, SEC-022).
+"""Performs the work of the enrolment core: the port for machines that join, tokens, keys, address (SEC-021, SEC-022).
 
-It is the last port of the block, or the one before if the store's mesh uses that; the token names the port.
+The port is bound while an invitation is open. It is the last one of the node's block, or the one before it if the store's
+mesh uses that; the token names the port.
 """
 
 import asyncio
@@ -45,12 +46,12 @@ from weft.wire.token import Token
 from weft.wire.z85 import from_z85
 
 PLACES: Final = (MESH, CLIENTS)
-"""Of the block: the door's own, and the one that it takes if the store's mesh stands there."""
-LAST_WORDS_S: Final = 0.3  # until the answer has left
+"""Ports in the node's block for machines that join: the first is tried first, as the store's mesh may have it."""
+LAST_WORDS_S: Final = 0.3  # between the answer to a person and the restart, so that the answer leaves
 
 
 class Enrolling:
-    """What the enrolment core has done in the world."""
+    """Performs the work that the enrolment core orders."""
 
     def __init__(self, settings: NodeSettings, runner: Runner, links: Links, state: Path, identity: Identity) -> None:
         self._settings, self._runner, self._links = settings, runner, links
@@ -65,9 +66,10 @@ class Enrolling:
         }
 
     def recall(self, node: Node) -> None:
-        """Admit the keys of the own configuration before a port is bound.
+        """Admit the keys in the node's own configuration, before a port is bound.
 
-        A root that calls a node without a parent may be known by that only; cores are told of it when there is a parent.
+        A node without a parent may know the root that calls it only from there. The cores learn of these keys when there is
+        a parent.
         """
         kept = node.cores.get("configuration")
         if node.authority is not None and isinstance(kept, Configuration):
@@ -75,14 +77,14 @@ class Enrolling:
             self._links.admit(node.authority.table.at(self._runner.clock.now().wall // SECOND), frozenset())
 
     def open(self) -> None:
-        """Tell the core that there are keys, if there are some."""
+        """Give the core this node's public key, if it has keys."""
         if self._keys is not None:
             self._runner.order(
                 "enrolment", Equip(self._keys.public, load_known(self._state).beacon_key, following_key(self._state))
             )
 
     def token_of(self, invited: Invited) -> dict[str, Any]:
-        """What is answered to who invites: the invitation, and its token."""
+        """The answer to a person who invites: the invitation, and its token."""
         own = self._settings.node
         assert self._keys is not None, "only a node with keys invites"
         server_key = from_z85(self._keys.public)

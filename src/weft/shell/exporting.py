@@ -1,9 +1,9 @@
 """Sends every value of the fleet to monitoring systems outside: Prometheus remote-write and OTLP over HTTP (MET-006).
 
-The core names a range of the journal. A thread per receiver reads it a megabyte at a time, calculates values as
-everywhere in Weft, and posts them in the order of time. What a request has not brought over is kept until the next
-try. A request that is refused for good is halved again and again, so that a few samples that a receiver cannot take
-(too old for it, or taken already) do not cost the others.
+The core names a range of the journal. A thread for each receiver reads it a megabyte at a time, calculates the values, and
+posts them in the order of time. Points that were not accepted are kept for the next try. If a receiver finally refuses a
+request, its points are sent again in halves, and those in halves again: so a few samples that it cannot take (too old for
+it, or there already) do not cost the others.
 """
 
 import http.client
@@ -27,7 +27,7 @@ from weft.wire.exported import Point, ToldSeries, otlp_refused, otlp_request, wr
 
 READ_BYTES: Final = 1 << 20  # of journal at a time: some 50,000 values, 10 MB
 POINTS_MAX: Final = 5_000  # of a request: half a megabyte
-HALVINGS: Final = 6  # of a refused request: what cannot be taken costs at most 80 others
+HALVINGS: Final = 6  # of a refused request: one bad point costs at most 80 others
 ATTEMPT_S: Final = 10.0  # then what was sent is reported; the core asks for the rest
 PATIENCE_S: Final = 10.0  # without a byte from the receiver
 REFUSED_FOR_GOOD: Final = frozenset({400, 413, 422})
@@ -39,12 +39,12 @@ Read = Callable[[int, int], tuple[list[Entry], int]]
 
 
 class Format(NamedTuple):
-    """What the two ways differ in."""
+    """In what the two protocols differ."""
 
     body: Callable[[Iterable[Point]], bytes]
     headers: Mapping[str, str]
     refused: Callable[[bytes], tuple[int, str]]
-    """Of an answer that says yes: how many points are refused all the same, and why."""
+    """Reads from a successful answer how many points are refused nevertheless, and why."""
 
 
 PROMETHEUS: Final = Format(
@@ -71,24 +71,24 @@ class Track:
 
 
 class Values:
-    """Calculates the values of records that pass in the order of the journal; pure."""
+    """Calculates the values of records, which are given in the order of the journal; pure."""
 
     def __init__(self, labels: Mapping[str, str]) -> None:
         self.skipped = 0
-        """Samples without a value to offer, since the last look."""
+        """Samples that gave no value to send, since it was set to 0."""
         self._labels = tuple(labels.items())
         self._known: dict[bytes, tuple[samples.Series, ...]] = {}
         self._tracks: dict[Any, dict[Any, Track]] = {}
         self._count = 0
 
     def points(self, record: StreamRecord) -> Iterator[Point]:
-        """The values of a record. First samples of a counter have none; neither has one that is not newer than the last."""
+        """The values of a record. The first sample of a counter gives none, nor does a sample not newer than the last."""
         if len(self._known) > BODIES_KNOWN_MAX:
             self._known.clear()
         try:
             batch = samples.decode(record.payload, self._known)
         except PeerError:
-            return  # only the lake needs it
+            return  # unreadable here; the lake quarantines it
         tracks: dict[int, Track | None] = {}
         for row in batch.rows:
             if row.series not in tracks:
@@ -115,15 +115,15 @@ class Values:
         if track is None and len(own) < SERIES_OF_ONE_MAX:
             if self._count >= SERIES_MAX:  # most of them are of nodes that are gone
                 self._tracks, self._count = {record.origin: (own := {})}, 0
-            told, factor = told_of(_name_of(record), key)
-            told = told._replace(labels=(*told.labels, *self._labels))
-            track = own[key] = Track(ToldSeries(told), factor)
+            names, factor = told_of(_name_of(record), key)
+            names = names._replace(labels=(*names.labels, *self._labels))
+            track = own[key] = Track(ToldSeries(names), factor)
             self._count += 1
         return track
 
 
 def _name_of(record: StreamRecord) -> str:
-    """The node's name, as it said it itself; else the beginning of its id."""
+    """The node's name, as its record says; else the beginning of its UUID."""
     name, origin = record.attributes.get("node"), record.origin
     if isinstance(name, str) and name:
         return name
@@ -138,23 +138,23 @@ class Part(NamedTuple):
 
 
 class Receiver:
-    """What is under way to one receiver. One thread at a time uses it."""
+    """The connection to one receiver, and the points that it has not accepted yet. One thread at a time uses it."""
 
     def __init__(self, table: ExportTable, read: Read) -> None:
         self.counts: Counter[str] = Counter()
-        """Since the last outcome."""
+        """Samples accepted and refused since the last outcome."""
         self._url, self._format = (table.prometheus, PROMETHEUS) if table.prometheus else (table.otlp, OTLP)
         self._headers = {**table.headers, **self._format.headers}
         self._read, self._values = read, Values(table.labels)
         self._seen = 0
-        """Values of the records up to this lsn were calculated."""
+        """The values of all records up to this lsn were calculated."""
         self._parts: deque[Part] = deque()
-        """Those of them that were not taken yet."""
+        """Points of those records that the receiver has not accepted yet."""
         self._halvings = HALVINGS
         self._why = ""
 
     def outcome(self, work: SendRange) -> RangeSent | RangeFailed:
-        """Send now; returns the order with the outcome."""
+        """Send now; returns the outcome, as an order for the core."""
         try:
             upto = self._send(work)
         except FAULTS as fault:
@@ -164,7 +164,7 @@ class Receiver:
         return RangeSent(work.sink, work.attempt, upto, counts["samples"], counts["refused"], skipped, self._why)
 
     def _send(self, work: SendRange) -> int:
-        """Send what was left over, then read on; returns how far everything is sent."""
+        """Send the points that are left over, then read on; returns the lsn up to which all is sent."""
         ends_at = time.monotonic() + ATTEMPT_S
         if self._seen < work.after:
             self._warm_up(work.warm, work.after)
@@ -179,7 +179,10 @@ class Receiver:
         return min(self._seen, work.upto)
 
     def _warm_up(self, warm: int, after: int) -> None:
-        """Calculate, and send nothing: the receiver has these values, or they are given up."""
+        """Read records up to `after` without sending: the receiver has their values, or they are given up.
+
+        Later values of counters are calculated from these.
+        """
         self._parts.clear()
         self._seen = max(self._seen, min(warm, after))
         while self._seen < after:
@@ -216,7 +219,7 @@ class Receiver:
             self._why = why
 
     def _refused(self, part: Part, why: str) -> None:
-        """Halve it; where nothing is taken any more, the next ones are halved less often."""
+        """Halve a refused part, or count it as refused. The more parts are refused, the less often later ones are halved."""
         if part.halvings and len(part.points) > 1:
             half = len(part.points) // 2
             self._parts.extendleft(

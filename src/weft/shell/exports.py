@@ -1,4 +1,4 @@
-"""Where a process and its exports meet: who sends, and how much of the journal a receiver that is away may keep (MET-006)."""
+"""Adds exports to a process, and limits how much of the journal an absent receiver may keep (MET-006)."""
 
 from collections.abc import Callable
 from typing import Any
@@ -10,18 +10,18 @@ from weft.shell.runner import Runner
 
 
 def export_performers(runner: Runner, settings: NodeSettings) -> dict[type, Callable[[Any], None]]:
-    """Who sends values to monitoring systems outside; nobody where the file names none."""
+    """The function that sends values to monitoring systems outside; none if the node's file names no receiver."""
     if NAME not in runner.node.cores:
         return {}
-    from weft.shell.exporting import Exporting  # a client of HTTP, which few nodes need
+    from weft.shell.exporting import Exporting  # imports a client of HTTP, which few nodes need
 
     return {SendRange: Exporting(runner.order, settings.exports, runner.journal.read).send}
 
 
 def make_room(runner: Runner) -> None:
-    """A receiver that is away for long may keep a share of the journal, and no more: the oldest segment is given up.
+    """Give up the oldest segment, if an absent receiver keeps more than its share of the journal.
 
-    Only if it alone holds it: what goes up or into the lake is there in any case.
+    Only a segment that no other reader needs: records on their way to the parent or the lake stay.
     """
     journal, released = runner.journal, runner.node.released
     if NAME not in runner.node.cores or journal.bytes_used * 100 <= journal.limits.budget_bytes * HOLD_PERCENT:

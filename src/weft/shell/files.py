@@ -4,8 +4,8 @@ Durability depends on which calls are made in which order, so they are few and i
 promises, and no more. An append may be short. No data is durable before `sync`, and no name, whether created, renamed
 or removed, before `sync_directory`.
 
-`weft.testing.disk` has a twin of these calls that lives in memory, records every call, and fails on demand; the journal
-cannot tell the difference. Every call may raise OSError.
+`weft.testing.disk` has the same calls on a disk in memory, which records every call and fails on demand. Every call may
+raise OSError.
 """
 
 import errno

@@ -1,8 +1,8 @@
 """The measurements of all machines below a node, for Prometheus: `/metrics/fleet` (MET-006, MEA-030).
 
 Batches are decoded only from the first scrape until ten minutes after the last one. So the answer is complete from the
-second scrape on, once each metric was measured twice. Values are calculated as everywhere in Weft, in base units. A
-series that has had no sample for a minute, or for three of its usual intervals if that is longer, is left out.
+second scrape on, once each metric was measured twice. Values are in base units. A series without a sample for a minute, or
+for three of its intervals if that is longer, is left out.
 """
 
 from collections.abc import Callable, Iterable, Iterator
@@ -38,12 +38,12 @@ UNITS: Final[dict[str, tuple[str, float]]] = {
     "us/s": ("_ratio", 1e-6),
     "Cel": ("_celsius", 1),
 }
-"""Suffix of the name, and the factor to base units.
+"""Suffix of the metric's name, and the factor to base units, by unit.
 
-For `{operation}/s` the words are used, for `1` there is no suffix.
+Of a unit such as `{operation}/s` the suffix is made of its words; for `1` there is none.
 """
 UCUM: Final = {"_ratio": "1", "_bytes": "By", "_bytes_per_second": "By/s", "_seconds": "s", "_celsius": "Cel"}
-"""The same base units for OpenTelemetry, whose receivers make the suffix of them."""
+"""The base units for OpenTelemetry, whose receivers make the suffix themselves; by suffix."""
 
 Key = tuple[str, str, tuple[tuple[str, str], ...]]
 """Name in the configuration, detail, labels."""
@@ -57,12 +57,12 @@ class Held:
     def __init__(self, point: Point, heard_ns: int) -> None:
         self.point, self.heard_ns = point, heard_ns
         self.gap_ns = 0
-        """Between the last two."""
+        """Time between the last two samples."""
         self.value: float | None = None
 
 
 class Sample(NamedTuple):
-    """A value as it is exposed."""
+    """A value as Prometheus gets it; `says` explains its family."""
 
     family: str
     says: str
@@ -71,22 +71,22 @@ class Sample(NamedTuple):
 
 
 class FleetValues:
-    """The newest calculated value of each series that passes here; pure: time is an argument."""
+    """The newest calculated value of each series that this node records; pure: time is an argument."""
 
     def __init__(self) -> None:
         self.left_out = 0
-        """Values of series beyond what is kept."""
+        """Values that were left out, because too many series are kept already."""
         self._until_ns = 0
         self._count = 0
         self._nodes: dict[bytes, dict[Key, Held]] = {}
         self._known: dict[bytes, tuple[samples.Series, ...]] = {}
 
     def watch(self, now: Now) -> None:
-        """A scrape happened: note values from now on for a while."""
+        """Note values for the next ten minutes: somebody has scraped them."""
         self._until_ns = now.mono + WATCHED_NS
 
     def note(self, records: Iterable[Record], now: Now) -> None:
-        """Evaluate records that are durable here."""
+        """Take the values out of records that are durable here, while somebody scrapes them."""
         if now.mono > self._until_ns:
             if self._nodes:
                 self._nodes, self._known, self._count = {}, {}, 0
@@ -101,7 +101,7 @@ class FleetValues:
         try:
             batch = samples.decode(record.payload, self._known)
         except PeerError:
-            return  # only the lake needs it
+            return  # unreadable here; the lake quarantines it
         node = self._nodes.setdefault(bytes(record.origin), {})
         for row in batch.rows:
             series = batch.series[row.series]
@@ -136,18 +136,18 @@ class FleetValues:
 
 
 def _sample(node: str, key: Key, value: float) -> Sample:
-    told, factor = told_of(node, key)
-    return Sample(told.family, told.says, {"node": node, **dict(told.labels)}, value * factor)
+    names, factor = told_of(node, key)
+    return Sample(names.family, names.says, {"node": node, **dict(names.labels)}, value * factor)
 
 
 def told_of(node: str, key: Key) -> tuple[Told, float]:
-    """What the values of a series are called outside, and the factor to the unit that is named there."""
+    """The names of a series in monitoring systems, and the factor to the unit that they name."""
     config_name, detail, labels = key
     row = DETAILS.get(detail)
     unit = row.unit_of(dict(labels)) if row else ""
     suffix, factor = UNITS.get(unit, ("", 1.0))
     own = {_label(label): text for label, text in labels if label not in ("unit", "node", "metric")}
-    told = Told(
+    names = Told(
         family=family_of(detail, unit),
         name=f"weft.{detail.lower().removesuffix('_percent')}",
         unit=UCUM.get(suffix, unit) if unit != "1" else "",
@@ -155,7 +155,7 @@ def told_of(node: str, key: Key) -> tuple[Told, float]:
         node=node,
         labels=(("metric", config_name), *own.items()),
     )
-    return told, factor
+    return names, factor
 
 
 def family_of(detail: str, unit: str) -> str:
@@ -169,7 +169,7 @@ def family_of(detail: str, unit: str) -> str:
 
 
 def _words(unit: str) -> str:
-    """The end of a name for a unit of words.
+    """The suffix of a metric's name for a unit in words.
 
     >>> _words("{operation}/s"), _words("{thread}"), _words("1")
     ('_operations_per_second', '_threads', '')
@@ -181,7 +181,7 @@ def _words(unit: str) -> str:
     return f"_{plural}_per_second" if per else f"_{plural}"
 
 
-def exposition(told: Iterable[Sample], left_out: int) -> bytes:
+def exposition(values: Iterable[Sample], left_out: int) -> bytes:
     """The samples as Prometheus text."""
     from prometheus_client import CollectorRegistry, generate_latest  # 4 MB that only a scraped node needs
     from prometheus_client.core import GaugeMetricFamily
@@ -189,7 +189,7 @@ def exposition(told: Iterable[Sample], left_out: int) -> bytes:
     from prometheus_client.samples import Sample as Line
 
     families: dict[str, Metric] = {}
-    for sample in told:
+    for sample in values:
         family = families.setdefault(sample.family, GaugeMetricFamily(sample.family, sample.says))
         family.samples.append(Line(sample.family, sample.labels, sample.value))
     families["weft_fleet_left_out"] = GaugeMetricFamily(

@@ -1,8 +1,8 @@
 """The flight recorder: the last messages, orders and effects of a node, to analyse a crash (OBS-006).
 
-It holds them in memory only. They are written to the folder `flight` of the state directory when the node ends by a
-fault, or on SIGUSR2; `weft debug dump` asks a running node for them. Frames are cut, so a dump stays small; what it
-shows of them may be secret, so its file is private.
+It keeps them in memory. They are written into the folder `flight` of the state directory when the node ends by a fault, and
+on SIGUSR2; `weft debug dump` asks a running node for them. Frames are shortened, so a dump stays small. It may show secrets,
+so only its owner can read the file.
 """
 
 import json
@@ -17,7 +17,7 @@ from weft.node.events import EVENTS
 from weft.node.node import NodeEffect, Transmit
 
 NOTES_MAX: Final = 4_096
-WHOLE_BYTES: Final = 1_024  # larger messages are cut to what a dump shows, so that their memory is free at once
+WHOLE_BYTES: Final = 1_024  # a larger message is shortened at once to what a dump shows, so that its memory is freed
 FRAMES_SHOWN: Final = 8
 FRAME_BYTES_SHOWN: Final = 128
 EVENT_CHARS_SHOWN: Final = 300
@@ -25,11 +25,11 @@ FILES_MAX: Final = 8  # older dumps are removed
 FOLDER: Final = "flight"
 WROTE: Final = "%d records before %d"
 
-assert FRAMES_SHOWN * FRAME_BYTES_SHOWN <= WHOLE_BYTES, "what is left of a large message is no larger than a small one"
+assert FRAMES_SHOWN * FRAME_BYTES_SHOWN <= WHOLE_BYTES, "a shortened message is no larger than one that is kept whole"
 
 
 class Note(NamedTuple):
-    """One entry: the frames of a message, or another thing that happened."""
+    """One entry: a message with its frames, or an order, event or effect."""
 
     mono_ns: int
     what: str
@@ -42,11 +42,11 @@ class Note(NamedTuple):
 
 
 class Flight:
-    """Keeps the last `NOTES_MAX` notes, and of each at most `WHOLE_BYTES` of frames, so 4 MiB of them in all."""
+    """Keeps the last `NOTES_MAX` notes, each with at most `WHOLE_BYTES` of frames: 4 MiB in all."""
 
     def __init__(self) -> None:
         self._notes: deque[tuple[Any, ...]] = deque(maxlen=NOTES_MAX)
-        """The first fields of `Note` each: a bare tuple is made in a fifth of the time, for each thing that a busy node does (OBS-009)."""
+        """The first fields of each `Note`, as tuples: a tuple is made in a fifth of the time (OBS-009)."""
 
     @property
     def notes(self) -> list[Note]:
@@ -114,7 +114,7 @@ class Flight:
 
 
 def _cut(frames: Sequence[bytes]) -> tuple[list[bytes], None, list[int]]:
-    """A large message, shortened as in a dump: the fields of its note from `frames` on."""
+    """A large message, shortened to what a dump shows: the fields of its note from `frames` on."""
     return [bytes(frame[:FRAME_BYTES_SHOWN]) for frame in frames[:FRAMES_SHOWN]], None, list(map(len, frames))
 
 

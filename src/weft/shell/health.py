@@ -1,7 +1,7 @@
 """The health of a node: one check for each thing that can be wrong, with a sentence and a remedy (OBS-005).
 
-A check is a function of what is visible outside the cores; the node's state is that of its worst check. `since` is when
-a check entered its present state, so the checks run every second even if nobody asks.
+A check looks only at what is visible outside the cores. The node's state is that of its worst check. `since` is when a check
+entered its present state; so the checks run every second even if nobody asks.
 """
 
 from collections.abc import Callable
@@ -22,8 +22,8 @@ OK: Final = "ok"
 DEGRADED: Final = "degraded"
 FAILED: Final = "failed"
 HEARD: Final = frozenset({LakeFull, LakeFailed, LakeBack, ClockStepped})
-"""Events that say how the lake and the clock are."""
-STEP_SHOWN_NS: Final = 10 * MINUTE  # seconds for which a step of the clock is reported
+"""Events about the lake and the clock that the checks need."""
+STEP_SHOWN_NS: Final = 10 * MINUTE  # how long a step of the clock is reported
 LOOK: Final = "look at who sends to its ports (weft status: which core holds what); or "
 
 

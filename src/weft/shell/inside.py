@@ -1,4 +1,4 @@
-"""Clients inside the process of their node: same messages and limits, without a socket (CLI-023).
+"""Connects clients in the process of their node, without a socket, with the same messages and limits (CLI-023).
 
     async with weft.chain_client("tagger", node=process.inside) as chain: ...
 
@@ -18,7 +18,7 @@ from weft.shell.runner import Runner
 CHANNEL: Final = "clients"
 PREFIX: Final = b"\x00inside"
 OWN: Final = f"localhost:{os.geteuid()}::"
-"""What the kernel says about a socket of this user; without a process, because its end is the node's."""
+"""What a local socket of this user is called. Without a process id: this client's process is the node's."""
 
 
 class Inside:

@@ -23,7 +23,7 @@ MENDS: Final = {
     "uuid-taken": "the keys that it joined with; or weft key revoke at the root, then another token",
     "busy": "the same again in a minute",
 }
-"""The mend for each refusal."""
+"""What to do about each refusal."""
 
 
 def knock(token: Token, keys: Keys, node: bytes, about: About) -> Welcome:
@@ -42,8 +42,8 @@ def knock(token: Token, keys: Keys, node: bytes, about: About) -> Welcome:
                 return _welcomed(answer)
     finally:
         context.term()
-    text = f"no door answers at {' or '.join(token.endpoints)}"
-    mend = "weft invite at the root: the door is open only as long as a token may be used; else look for a firewall"
+    text = f"nothing answers at {' or '.join(token.endpoints)}"
+    mend = "weft invite at the root: it listens only as long as a token may be used; else look for a firewall"
     raise UserError("unavailable", text, mend)
 
 

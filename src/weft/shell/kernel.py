@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Final
 
 TABLES: Final = {socket.AF_INET: Path("/proc/net/tcp"), socket.AF_INET6: Path("/proc/net/tcp6")}
-LINES_MAX: Final = 200_000  # of the kernel's table; on a machine with more connections nobody is answered without a key
+LINES_MAX: Final = 200_000  # lines of the kernel's table; connections in later lines are not found, and need a key
 LOCAL, REMOTE, UID = 1, 2, 7
 """Columns of the table."""
 
@@ -15,10 +15,9 @@ Address = tuple[str, int]
 
 
 def is_same_user(client: Address, server: Address) -> bool:
-    """Whether the user of this process has that end of the connection; root always counts.
+    """Whether the user of this process, or root, opened the connection from `client` to `server`.
 
-    `client`: where it comes from; `server`: where it arrived. False for a client on another machine: this kernel has no
-    such connection.
+    False for a client on another machine: this kernel has no such connection.
     """
     return uid_of(client, server) in (os.geteuid(), 0)
 
@@ -49,6 +48,6 @@ def _written(address: Address, family: socket.AddressFamily) -> str:
     except OSError:
         if family != socket.AF_INET6 or ":" in host:
             return ""
-        raw = bytes(10) + b"\xff\xff" + socket.inet_pton(socket.AF_INET, host)  # a socket of IPv6 that took IPv4
+        raw = bytes(10) + b"\xff\xff" + socket.inet_pton(socket.AF_INET, host)  # IPv4 over an IPv6 socket
     words = (int.from_bytes(raw[at : at + 4], "little") for at in range(0, len(raw), 4))
     return "".join(f"{word:08X}" for word in words) + f":{address[1]:04X}"

@@ -1,6 +1,6 @@
 """Makes the keys of a node, and stores what it learned when it joined (SEC-004, SEC-020); `shell.keys` reads both.
 
-address.json    in the state directory: the address at which a node of loopback listens since its first invitation
+address.json    in the state directory: where a node listens since its first invitation, if its file says loopback
 """
 
 import ipaddress
@@ -113,7 +113,7 @@ def make_following(state: Path) -> str:
 def take_following(state: Path, node: str) -> str:
     """Make the next key pair the current one of the node with UUID `node`; its public half. UserError, StorageFailed.
 
-    After a crash in between the new pair stands in both places, which counts as done.
+    After a crash in between, the new pair is in both files, which counts as done.
     """
     pair = load_keys(state, FOLLOWING)
     if pair is None:
@@ -131,7 +131,7 @@ def take_following(state: Path, node: str) -> str:
 
 
 def found_fabric(state: Path, who: Identity, endpoint: str) -> Keys:
-    """Make the keys of a root, which knows itself, and the fabric's secret for datagrams; StorageFailed, UserError."""
+    """Make the keys of a root, bind them to itself, and make the fabric's secret for datagrams; StorageFailed, UserError."""
     pair, known = make_keys(state), load_known(state)
     own = Binding(
         curve=(pair.public,),
@@ -166,9 +166,9 @@ def keep_address(state: Path, host: str) -> None:
 
 
 def addressed(settings: NodeSettings, state: Path) -> NodeSettings:
-    """The settings with the stored address, if the configured one is of loopback; UserError `bad-address`.
+    """The settings with the stored address in place of a configured loopback address; UserError `bad-address`.
 
-    Listeners for other nodes move to it, documents included. The catalog for programs of this machine stays.
+    All listeners for other nodes move to it, those of documents, too. The catalog, which programs of this machine use, stays.
     """
     path = state / ADDRESS
     try:
@@ -211,7 +211,7 @@ def address_fault(host: str) -> str:
     if kind.is_unspecified or kind.is_multicast:
         return f"{host} is no address by which others reach this machine"
     try:
-        with socket.socket(socket.AF_INET6 if kind.version == 6 else socket.AF_INET) as probe:  # IPv6
+        with socket.socket(socket.AF_INET6 if kind.version == 6 else socket.AF_INET) as probe:
             probe.bind((host, 0))
     except OSError:
         return f"{host} is no address of this machine"

@@ -74,7 +74,7 @@ def load_known(state: Path) -> Known:
 
 
 def save_known(state: Path, known: Known) -> None:
-    """Store it, completely or not at all; StorageFailed."""
+    """Store what the node knows, completely or not at all; StorageFailed."""
     path = state / FOLDER / KNOWN
     try:
         make_folder(state)

@@ -1,9 +1,9 @@
-"""The sockets of a node: its channels on ZeroMQ and UDP, drained in batches (SIM-020 to SIM-022).
+"""The sockets of a node: its channels on ZeroMQ and UDP, read in batches (SIM-020 to SIM-022).
 
-`zmq.asyncio` reaches 25 to 50 thousand messages a second and core; draining a socket's descriptor with NOBLOCK
-`recv` per frame several hundred thousand. So the event loop only watches descriptors, and `drain` takes what is
-there, up to a budget. The descriptor is edge-triggered: after a budget that ran out, and after any send, a socket
-must be looked at again, or its messages wait for the next edge.
+`zmq.asyncio` handles 25 to 50 thousand messages per second; reading frames with NOBLOCK until none is left handles several
+hundred thousand. So the event loop only watches descriptors, and `drain` reads what is there, up to a budget. The descriptor
+is edge-triggered: when the budget is used up, and after each send, a socket must be read again, or its messages wait for
+the next signal.
 """
 
 import asyncio
@@ -25,11 +25,13 @@ from weft.shell.sockets import Context, Credentials
 from weft.shell.zap import Gatekeeper
 
 BUDGET: Final = 256  # datagrams per turn
-BUDGET_BYTES: Final = 4 << 20  # per turn: what is heard in one turn is written in one batch, of at most 16 MiB
-SHARE_BYTES: Final = BUDGET_BYTES // 2  # of one channel; who had to wait is the first in the next turn
+BUDGET_BYTES: Final = 4 << 20  # read per turn: the records of a turn are written in one batch, of at most 16 MiB
+SHARE_BYTES: Final = BUDGET_BYTES // 2  # of one channel; a channel that had to wait is the first in the next turn
 DATAGRAM_BYTES: Final = 2_048
 KINDS: Final = {ADDS: Adds, CALLS: Calls, KEEPS: Keeps}
-SOCKETS_MAX: Final = 3 * 4_096  # a source of the catalog (LVC-001), a probe, a member of the mesh; two more watch each
+SOCKETS_MAX: Final = (
+    3 * 4_096
+)  # for sources of the catalog (LVC-001), probes and the mesh; each needs two more to watch it
 MENDS: Final = {"": "--port, 10 or more away", CLONE: "[chp] port"}
 """Suggested mend if a port of a block is taken; for an annex it is the port in its table."""
 LOOPBACK: Final = "127.0.0.1"
@@ -37,11 +39,11 @@ LOOPBACK_BROADCAST: Final = "127.255.255.255"  # reaches every listener on this 
 
 
 def make_beacon_socket(port: int, *, is_local: bool) -> socket.socket:
-    """A UDP socket that hears every beacon of this machine, however many nodes listen (BEA-003).
+    """A UDP socket that receives the beacons of this machine, however many nodes listen (BEA-003).
 
-    `is_local`: it hears no other machine. It is bound to the broadcast address of the loopback interface, to which
-    the system delivers nothing that comes from a network (FLD-010). Where the system cannot bind to that address,
-    the socket hears everything, and the core drops what another machine sends.
+    `is_local`: it receives nothing from other machines. It is bound to the broadcast address of the loopback interface, to
+    which the system delivers nothing from a network (FLD-010). If the system cannot bind to that address, the socket
+    receives everything, and the core drops what other machines send.
     """
     made = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
     for option in (socket.SO_REUSEADDR, socket.SO_REUSEPORT, socket.SO_BROADCAST):
@@ -74,30 +76,30 @@ class Links:
     """Decides which peers may connect, if there are keys."""
 
     seal: Seal | None = None
-    """What datagrams are sealed with, where the fabric has a secret for them."""
+    """Adds MACs to datagrams and checks them, if the fabric has a secret for that."""
 
     def __init__(self, on_readable: Callable[[], None]) -> None:
         self._on_readable = on_readable
         self._context: Context = zmq.Context()
         self._context.set(zmq.MAX_SOCKETS, SOCKETS_MAX)
         self._ends: dict[str, End] = {}
-        self._stirred: deque[End] = deque()
-        """Those that may have something to hear, the first for the longest time."""
+        self._to_read: deque[End] = deque()
+        """The channels that may have something to read; the first has waited longest."""
         self._beacon: socket.socket | None = None
         self._beacon_port = 0
         self._is_local = False
-        """Whether the system hands over only beacons of this machine."""
-        self._is_called = False
-        """Whether beacons may wait: looking costs a call of the system, each turn."""
+        """Whether the system delivers only beacons of this machine."""
+        self._has_beacons = False
+        """Whether beacons may wait. Without it each turn would cost a system call."""
         self.dropped: Counter[str] = Counter()
-        """Messages that reached nobody, by `channel:why`."""
+        """Dropped messages, by `channel:why`."""
 
     def serve(
         self, host: str, base_port: int, channels: Iterable[str], others: Mapping[str, int] | None = None
     ) -> None:
-        """Bind those of the channels that wait for others, on the node's block of ports; UserError `port-taken`.
+        """Bind those of the channels that are bound, on the node's block of ports; UserError `port-taken`.
 
-        `others`: where other blocks begin, by name; channels of a block that is not there are not bound.
+        `others`: the first ports of other blocks, by name. Channels of a block that is not named there are not bound.
         """
         blocks = {"": base_port, **(others or {})}
         for name in channels:
@@ -105,9 +107,8 @@ class Links:
             if not row.is_bound or row.block not in blocks:
                 continue
             first = blocks[row.block]
-            where = (
-                LOOPBACK if row.block == CLONE and self.credentials.is_closed else host
-            )  # its protocol knows no keys
+            is_only_local = row.block == CLONE and self.credentials.is_closed  # that protocol has no keys
+            where = LOOPBACK if is_only_local else host
             try:
                 self._end(name).bind(where, first)
             except zmq.ZMQError as error:
@@ -119,7 +120,7 @@ class Links:
                 ) from error
 
     def serve_at(self, name: str, host: str, port: int) -> bool:
-        """Bind a channel at a port that is none of the node's block; whether it was free."""
+        """Bind a channel at a port outside the node's block; returns whether it was free."""
         try:
             self._end(name).bind(host, port - CHANNELS[name].place)
         except zmq.ZMQError:
@@ -127,7 +128,7 @@ class Links:
         return True
 
     def serve_locally(self, path: Path, channels: Iterable[str]) -> None:
-        """Bind channels on a socket of this machine's file system; UserError `socket-refused`."""
+        """Bind channels on a local socket, at a path; UserError `socket-refused`."""
         for name in channels:
             try:
                 self._end(name).bind_local(path)
@@ -138,13 +139,13 @@ class Links:
                 ) from error
 
     def listen(self, port: int, *, is_local: bool) -> None:
-        """Hear and send beacons on a UDP port of this machine; `is_local`: hear no other machine."""
+        """Receive and send beacons on a UDP port; `is_local`: receive none of other machines."""
         self._beacon, self._beacon_port = make_beacon_socket(port, is_local=is_local), port
         self._is_local = self._beacon.getsockname()[0] == LOOPBACK_BROADCAST
-        asyncio.get_running_loop().add_reader(self._beacon, self._hear_call)
+        asyncio.get_running_loop().add_reader(self._beacon, self._note_beacons)
 
     def connect(self, effect: Connect) -> None:
-        """Open a connection of a channel: in place of the one before, or where the channel adds them, beside it."""
+        """Open a connection of a channel: in place of the one before, or beside it if the channel has many."""
         self._end(effect.channel).connect(effect)
 
     def disconnect(self, channel: str, peer: bytes = b"") -> None:
@@ -160,40 +161,40 @@ class Links:
         self._end(channel).unbind()
 
     def drain(self) -> tuple[list[Heard], bool]:
-        """What has come in, at most each channel's `budget` of messages and about `BUDGET_BYTES`; True if there may be more."""
+        """Received messages: at most each channel's `budget`, and about `BUDGET_BYTES`; True if there may be more."""
         heard: list[Heard] = []
         left = BUDGET_BYTES
-        for _ in range(len(self._stirred)):
+        for _ in range(len(self._to_read)):
             if left <= 0:
                 break
-            left -= self._stirred.popleft().take(heard, min(SHARE_BYTES, left))
-        if self._is_called and self._beacon is not None:
+            left -= self._to_read.popleft().take(heard, min(SHARE_BYTES, left))
+        if self._has_beacons and self._beacon is not None:
             heard.extend(self._drain_beacons(self._beacon))
-        return heard, bool(self._stirred)
+        return heard, bool(self._to_read)
 
     def has_more(self) -> bool:
-        """Whether something has come in since: a descriptor may say nothing of what came while something was sent."""
-        while self._stirred and not self._stirred[0].is_readable():
-            self._stirred.popleft()
-        return bool(self._stirred)
+        """Whether there is something to read. For a message that came during a send the descriptor may not signal."""
+        while self._to_read and not self._to_read[0].is_readable():
+            self._to_read.popleft()
+        return bool(self._to_read)
 
     def send(self, channel: str, peer: bytes, frames: list[bytes]) -> bool:
-        """Hand a message to its socket. A peer that is gone or takes nothing loses it: False, and it is counted."""
+        """Give a message to its socket. If the peer is gone or accepts nothing, it is dropped and counted: False."""
         if channel != "beacon":
             return self._end(channel).send(peer, frames)
-        self._shout(frames[0])
+        self._send_beacon(frames[0])
         return True
 
     def secure(self, credentials: Credentials) -> None:
-        """From the first socket on, let those in only whose key is known; called before there is one."""
-        assert not self._ends, "a socket without keys is open for good"
+        """Accept only peers whose keys are known, on all sockets; called before there is one."""
+        assert not self._ends, "a socket that was made without keys never asks for them"
         self.credentials = credentials
         self.gatekeeper = Gatekeeper(self._context, credentials.table)
         self.gatekeeper.open()
         credentials.gatekeeper = self.gatekeeper
 
     def admit(self, table: KeyTable, gone: frozenset[bytes]) -> None:
-        """Whom to let in from now on; to the nodes in `gone`, a key of which is nobody's any more, all is closed (SEC-052)."""
+        """Accept the keys of `table` from now on. A key of the nodes `gone` is no longer valid: connections to them end (SEC-052)."""
         self.credentials.table = table
         self.credentials.shut.forget()
         if self.gatekeeper is not None:
@@ -203,7 +204,7 @@ class Links:
                 end.forget(gone)
 
     def close(self) -> None:
-        """Close all; messages that libzmq still holds are lost, as in a crash."""
+        """Close all sockets; messages that libzmq has not sent yet are lost, as in a crash."""
         for end in self._ends.values():
             end.disconnect()
         if self.gatekeeper is not None:
@@ -212,16 +213,16 @@ class Links:
             asyncio.get_running_loop().remove_reader(self._beacon)
             self._beacon.close()
             self._beacon = None
-        self._context.destroy(0)  # a check or a probe whose cancellation is still to come holds a socket
+        self._context.destroy(0)  # also sockets of checks and probes that are cancelled, but have not ended yet
 
     @property
     def context(self) -> Context:
-        """In which all sockets of the node are made."""
+        """The ZeroMQ context of all sockets of the node."""
         return self._context
 
     @property
     def ends(self) -> dict[str, End]:
-        """What is open, by channel."""
+        """The sockets that are open, by channel."""
         return self._ends
 
     def _end(self, name: str) -> End:
@@ -229,12 +230,12 @@ class Links:
         if found is None:
             make = KINDS.get(CHANNELS[name].how, End)
             found = self._ends[name] = make(
-                name, self._context, self._on_readable, self.dropped, self._stirred, self.credentials
+                name, self._context, self._on_readable, self.dropped, self._to_read, self.credentials
             )
         return found
 
-    def _hear_call(self) -> None:
-        self._is_called = True
+    def _note_beacons(self) -> None:
+        self._has_beacons = True
         self._on_readable()
 
     def _drain_beacons(self, source: socket.socket) -> Iterator[Heard]:
@@ -242,7 +243,7 @@ class Links:
             try:
                 data, address = source.recvfrom(DATAGRAM_BYTES)
             except (BlockingIOError, InterruptedError):
-                self._is_called = False
+                self._has_beacons = False
                 return
             if self.seal is not None and (why := self.seal.fault(data)):
                 self.dropped[f"beacon:{why}"] += 1
@@ -250,12 +251,12 @@ class Links:
             yield Heard("beacon", self._sender_of(address[0]), None, [data])
 
     def _sender_of(self, host: str) -> bytes:
-        """Who sent a beacon. A machine without addresses sends as 0.0.0.0 to itself (BEA-003); others may forge that."""
+        """The sender of a beacon. A machine without addresses sends as 0.0.0.0 to itself (BEA-003); others may forge that."""
         if self._is_local and host == "0.0.0.0":  # noqa: S104  # nothing is bound
             return b"127.0.0.1"
         return host.encode()
 
-    def _shout(self, data: bytes) -> None:
+    def _send_beacon(self, data: bytes) -> None:
         if self._beacon is None:
             return
         try:

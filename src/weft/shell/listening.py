@@ -1,13 +1,13 @@
-"""The end of a server of asyncio, whoever connects in the same moment."""
+"""Closes a server of asyncio safely, even if somebody connects in that moment."""
 
 import asyncio
 
 
 async def stop_listening(server: asyncio.Server) -> None:
-    """Accept nobody any more, and close the server.
+    """Accept no more connections, and close the server.
 
-    Who was accepted in the turn before is first made known to the server: asyncio attaches a connection one turn after it
-    accepted it, and a server that is closed in between fails on it later (an assertion, or a None that is iterated).
+    asyncio attaches a connection to its server one turn of the loop after it has accepted it. If the server is closed in
+    between, asyncio fails later (an assertion, or a None that is iterated). So the last connections are attached first.
     """
     loop = asyncio.get_running_loop()
     for socket in server.sockets:

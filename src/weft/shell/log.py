@@ -1,8 +1,7 @@
 """The log of a node: JSON lines on stderr, coloured text on a terminal, and no flood of equal lines (OBS-002).
 
-A log must never harm the node: a line that cannot be written (the log lies on a full disk, the terminal is gone) is
-counted and forgotten. Text from peers is written as ASCII JSON, so that no escape sequence reaches a terminal
-(SEC-045).
+A log must never harm the node: a line that cannot be written (the disk is full, the terminal is gone) is counted and
+dropped. Text from peers is written as ASCII JSON, so that no escape sequence reaches a terminal (SEC-045).
 """
 
 import json
@@ -14,7 +13,7 @@ from typing import Any, Final
 
 from weft.base.now import SECOND
 
-EQUAL_LINES_MAX: Final = 10  # of one kind in WINDOW_NS; what comes beyond is counted and told in one line
+EQUAL_LINES_MAX: Final = 10  # equal lines in WINDOW_NS; further ones are counted, and one line says how many
 WINDOW_NS: Final = 10 * SECOND
 KINDS_MAX: Final = 1_000  # different lines that are remembered at once
 STDERR: Final = 2
@@ -36,7 +35,7 @@ def to_stderr(line: bytes) -> None:
 
 
 class Log:
-    """Writes one line per event of the node called `name`. `mono_ns` says how time passes."""
+    """Writes one line per event of the node called `name`. `mono_ns`: a monotonic clock."""
 
     def __init__(
         self,
@@ -50,7 +49,7 @@ class Log:
         self.unwritten = 0
         """Lines that could not be written."""
         self.collapsed = 0
-        """Lines that were equal to many before them."""
+        """Lines that were left out, because they were equal to many before them."""
         self._sink, self._mono_ns = sink, mono_ns
         self._is_terminal = os.isatty(STDERR) if is_terminal is None else is_terminal
         self._windows: dict[tuple[str, str], _Window] = {}
@@ -78,7 +77,7 @@ class Log:
             self._end(key)
 
     def close(self) -> None:
-        """Write all these counts."""
+        """Write at once how often lines were left out."""
         for key in list(self._windows):
             self._end(key)
 

@@ -1,9 +1,8 @@
-"""Masks secrets on their way into a lake, and keeps the key for their hashes (LAK-014).
+"""Masks secrets on their way into a lake, and stores the key for their hashes (LAK-014).
 
-A node that drains keeps the file `drain.json` in its state directory: the key, made once, and the patterns of its
-`[lake] secrets`. The key never leaves the machine by itself; to let several roots mask a secret in the same way, copy
-it by hand. `weft drain` finds the file beside the journal of a dead node, so what that node would have masked stays
-masked.
+A node that drains has the file `drain.json` in its state directory: the key, made once, and the patterns of its
+`[lake] secrets`. Weft never sends the key to another machine; copy it by hand if several roots should mask a secret in the
+same way. `weft drain` finds the file beside the journal of a dead node, and masks what that node would have masked.
 
 A pattern is compared with the whole key. `*` stands for any characters but `/`, `**` for any.
 """

@@ -1,7 +1,7 @@
 """Finds the peers of a session by multicast DNS, if zeroconf is installed (PEE-020, PEE-021; seed: Discovery).
 
     mdns = Mdns(found, vanished)
-    why = mdns.open(Announced("Jam Timer", "192.168.1.20:50001", uuid, "Final"))  # empty: it is announced
+    why = mdns.open(Announced("Jam Timer", "192.168.1.20:50001", uuid, "Final"))  # why not; empty: it is announced
     await mdns.close()
 
 Each session has one `Mdns`. A session is announced on the interfaces where it can be reached, and on no other, so a
@@ -36,13 +36,13 @@ if TYPE_CHECKING:
     from zeroconf.asyncio import AsyncServiceBrowser, AsyncZeroconf
 
 TYPE: Final = "_nsode_derbyos_com._tcp.local."
-"""The seed's word; longer than DNS-SD allows, so the library's check is turned off."""
+"""The seed's service type; it is longer than DNS-SD allows, so the library's check is turned off."""
 LABEL_BYTES_MAX: Final = 63  # of DNS
 KNOWN_MAX: Final = 512  # as many endpoints as a session remembers (PEE-014)
 LOOKS_MAX: Final = 32  # entries queried at the same time
 LOOK_MS: Final = 3_000.0
 TEND_S: Final = 15.0  # between two checks of the machine's addresses
-GOODBYE_S: Final = 3.0  # closing waits no longer for multicast
+GOODBYE_S: Final = 3.0  # how long closing waits for the withdrawal to be sent
 REMIND_TENDS: Final = 4
 """Known entries are reported again every so many checks."""
 EVERYWHERE: Final = "0.0.0.0"  # noqa: S104  # not bound to
@@ -101,7 +101,7 @@ class Mdns:
         return ""
 
     async def close(self) -> None:
-        """Withdraw the entry: others notice at once."""
+        """Withdraw the entry, so that others notice at once."""
         thread, self._thread = self._thread, None
         if thread is not None and self._inside is not None and self._opening is not None:
             self._opening.cancel()
@@ -118,8 +118,8 @@ class Entry:
         self._made: AsyncZeroconf | None = None
         self._opening: Future[None] | None = None
 
-    def open(self, label: str, endpoint: str, said: dict[str, str]) -> str:
-        """Announce `host:port` where it can be reached, with `said` as its TXT record.
+    def open(self, label: str, endpoint: str, fields: dict[str, str]) -> str:
+        """Announce `host:port` where it can be reached, with `fields` as its TXT record.
 
         Returns why that is impossible, or "".
         """
@@ -130,18 +130,18 @@ class Entry:
         logging.getLogger("zeroconf").setLevel(logging.CRITICAL)  # bad multicast from strangers is not logged
         self._thread = _Thread()
         self._thread.start()
-        self._opening = self._thread.begin(self._announce(label, endpoint, said))
+        self._opening = self._thread.begin(self._announce(label, endpoint, fields))
         return ""
 
     async def close(self) -> None:
-        """Withdraw the entry: others notice at once."""
+        """Withdraw the entry, so that others notice at once."""
         thread, self._thread = self._thread, None
         if thread is not None and self._opening is not None:
             self._opening.cancel()
             await asyncio.wrap_future(thread.begin(self._withdraw()))
             thread.end()
 
-    async def _announce(self, label: str, endpoint: str, said: dict[str, str]) -> None:
+    async def _announce(self, label: str, endpoint: str, fields: dict[str, str]) -> None:
         from zeroconf import Error, ServiceInfo
         from zeroconf.asyncio import AsyncZeroconf
 
@@ -149,7 +149,7 @@ class Entry:
         host, port = endpoints.split(endpoint)
         addresses = [str(address) for address in _reachable(host, here)]
         name = f"{label_of(label)}.{self._type}"
-        info = ServiceInfo(self._type, name, port=port, properties=dict(said), parsed_addresses=addresses)
+        info = ServiceInfo(self._type, name, port=port, properties=dict(fields), parsed_addresses=addresses)
         mine = Announced(label, endpoint, b"", "")
         with contextlib.suppress(OSError, RuntimeError, Error):  # no such interface, or none with multicast
             self._made = AsyncZeroconf(interfaces=[*map(str, _interfaces(mine, here))])
@@ -171,7 +171,7 @@ class Eyes:
         self._eyes: dict[str, Mdns] = {}
 
     def open(self, work: OpenSession, endpoint: str) -> None:
-        """Announce a session that listens at `endpoint`, if it wants that and the library is installed."""
+        """Announce a session that listens at `endpoint`, if its settings say so and the library is installed."""
         if not (work.mdns and endpoint):
             return
         name = work.session
@@ -181,7 +181,7 @@ class Eyes:
                 lambda found, uuid, text: self._order(Found(name, found, uuid, text)),
                 lambda gone: self._order(Vanished(name, gone)),
             )
-        label = self._label if is_first else f"{self._label} {name}"  # two of one name would wait for each other
+        label = self._label if is_first else f"{self._label} {name}"  # two entries of one name would block each other
         self._eyes[name].open(Announced(label, endpoint, work.uuid, work.text))
 
     async def close(self) -> None:
@@ -189,12 +189,12 @@ class Eyes:
         await asyncio.gather(*[eye.close() for eye in self._eyes.values()])
 
 
-def _calls(loop: asyncio.AbstractEventLoop, told: Callable[..., None]) -> Callable[..., None]:
-    """The function, called in another loop; after that loop has ended, nothing is called."""
+def _calls(loop: asyncio.AbstractEventLoop, function: Callable[..., None]) -> Callable[..., None]:
+    """A function that calls `function` in another loop, unless that loop has ended."""
 
-    def call(*said: Any) -> None:
+    def call(*arguments: Any) -> None:
         with contextlib.suppress(RuntimeError):
-            loop.call_soon_threadsafe(told, *said)
+            loop.call_soon_threadsafe(function, *arguments)
 
     return call
 
@@ -212,9 +212,9 @@ class _Thread(threading.Thread):
         self._loop.run_forever()
         self._loop.close()
 
-    def begin(self, asked: Coroutine[Any, Any, None]) -> "Future[None]":
+    def begin(self, work: Coroutine[Any, Any, None]) -> "Future[None]":
         """Run a coroutine in that loop."""
-        return asyncio.run_coroutine_threadsafe(asked, self._loop)
+        return asyncio.run_coroutine_threadsafe(work, self._loop)
 
     def end(self) -> None:
         """Stop the loop."""
@@ -223,30 +223,30 @@ class _Thread(threading.Thread):
 
 
 class _Inside:
-    """The part that lives in the library's loop."""
+    """The part that runs in the library's loop."""
 
     def __init__(self, found: Callable[..., None], vanished: Callable[..., None]) -> None:
         self._found, self._vanished = found, vanished
         self._mine: Announced | None = None
         self._renaming: asyncio.Task[None] | None = None
         self._turns = asyncio.Lock()
-        """One beginning or end at a time."""
+        """Held by a start or a stop, so that there is one at a time."""
         self._zeroconf: AsyncZeroconf | None = None
         self._browser: AsyncServiceBrowser | None = None
         self._saying: Awaitable[Any] | None = None
-        """The announcement, three times; nobody waits for it."""
+        """The announcement, which the library repeats three times; nothing waits for it."""
         self._info: ServiceInfo | None = None
-        """Our entry; its name changes where another one has it."""
+        """This session's entry; the library changes its name if another entry has it."""
         self._locals: frozenset[Local] = frozenset()
         self._known: dict[str, tuple[str, bytes | None, str]] = {}
-        """What was told of each entry."""
+        """What was reported of each entry."""
         self._waiting: dict[str, None] = {}
-        """Entries to ask about, in the order in which they showed."""
+        """Names of entries to query, in the order in which they appeared."""
         self._looks: dict[str, asyncio.Task[None]] = {}
         self._tending: asyncio.Task[None] | None = None
 
     async def open(self, mine: Announced) -> None:
-        """Start, or start again with another announcement."""
+        """Start; if it runs already, start again with this announcement."""
         async with self._turns:
             await self._stop()
             self._mine = mine
@@ -266,7 +266,7 @@ class _Inside:
         from zeroconf import Error
         from zeroconf.asyncio import AsyncServiceBrowser, AsyncZeroconf
 
-        assert self._mine is not None, "nothing begins before it is known what"
+        assert self._mine is not None, "set by `open`"
         self._locals = _locals()
         self._known.clear()
         self._waiting.clear()
@@ -290,7 +290,7 @@ class _Inside:
             await made.async_close()
 
     async def _tend(self) -> None:
-        """Follow the machine's addresses, and report known entries again at times."""
+        """Start again when the machine's addresses change, and report known entries again every minute."""
         tends = 0
         while True:
             await asyncio.sleep(TEND_S)
@@ -300,8 +300,8 @@ class _Inside:
                     await self._stop()
                     await self._start()
             if tends % REMIND_TENDS == 0:
-                for told in self._known.values():
-                    self._found(*told)
+                for found_entry in self._known.values():
+                    self._found(*found_entry)
 
     def _change(self, *, zeroconf: "Zeroconf", name: str, state_change: "ServiceStateChange", **_: Any) -> None:
         """Callback of the library, which passes these argument names."""
@@ -312,7 +312,7 @@ class _Inside:
             self._look_on(zeroconf)
 
     def _look_on(self, zeroconf: "Zeroconf") -> None:
-        """Query waiting entries, a few at a time, and each once at a time."""
+        """Query waiting entries, at most `LOOKS_MAX` at a time, and no entry twice at a time."""
         for name in [name for name in self._waiting if name not in self._looks][: LOOKS_MAX - len(self._looks)]:
             del self._waiting[name]
             self._looks[name] = asyncio.create_task(self._look(zeroconf, name))
@@ -323,32 +323,32 @@ class _Inside:
 
         try:
             info = AsyncServiceInfo(TYPE, name)
-            if await info.async_request(zeroconf, LOOK_MS) and (told := told_of(info, self._locals)):
-                self._learn(name, told)
+            if await info.async_request(zeroconf, LOOK_MS) and (found_entry := told_of(info, self._locals)):
+                self._learn(name, found_entry)
         finally:
             del self._looks[name]
         self._look_on(zeroconf)
 
-    def _learn(self, name: str, told: tuple[str, bytes | None, str]) -> None:
-        if self._known.get(name, told)[0] != told[0]:
+    def _learn(self, name: str, found_entry: tuple[str, bytes | None, str]) -> None:
+        if self._known.get(name, found_entry)[0] != found_entry[0]:
             self._forget(name)
         if name in self._known or len(self._known) < KNOWN_MAX:
-            self._known[name] = told
-            self._found(*told)
+            self._known[name] = found_entry
+            self._found(*found_entry)
         mine = self._mine
-        if mine is not None and self._info is not None and name == self._info.name and told[1] != mine.uuid:
+        if mine is not None and self._info is not None and name == self._info.name and found_entry[1] != mine.uuid:
             self._rename(mine)
 
     def _rename(self, mine: Announced) -> None:
-        """Take another name: a peer that started in the same second has ours, and the earlier check missed it."""
+        """Take another name: a peer that started in the same second has this one, and the library has not noticed it."""
         own = f" {mine.uuid.hex()[:4]}"
         if not mine.label.endswith(own):
             cut = mine.label.encode()[: LABEL_BYTES_MAX - len(own)].decode("utf-8", "ignore")
             self._renaming = asyncio.create_task(self.open(mine._replace(label=cut + own)))
 
     def _forget(self, name: str) -> None:
-        if (told := self._known.pop(name, None)) is not None:
-            self._vanished(told[0])
+        if (found_entry := self._known.pop(name, None)) is not None:
+            self._vanished(found_entry[0])
 
 
 def info_of(mine: Announced, here: Iterable[Local]) -> "ServiceInfo":
@@ -362,7 +362,7 @@ def info_of(mine: Announced, here: Iterable[Local]) -> "ServiceInfo":
         f"{label_of(mine.label)}.{TYPE}",
         port=port,
         properties={"uuid": uuid_text(mine.uuid), "boutid": mine.text, "fold": "1"},
-        server=f"weft-{mine.uuid.hex()}.local.",  # a name of its own, because the machine's name belongs to the machine
+        server=f"weft-{mine.uuid.hex()}.local.",  # a host name of its own: the machine's name is announced by the machine
         parsed_addresses=[str(address) for address in addresses],
     )
 
@@ -382,16 +382,16 @@ def told_of(info: "ServiceInfo", here: Iterable[Local]) -> tuple[str, bytes | No
     address = nearest([ip_address(text.partition("%")[0]) for text in info.parsed_addresses()], here)
     if address is None or not info.port:
         return None
-    said = {key.lower(): value or b"" for key, value in info.properties.items()}
+    fields = {key.lower(): value or b"" for key, value in info.properties.items()}
     try:
-        uuid = uuid_of(said.get(b"uuid", b"").decode("ascii", "replace").strip())
+        uuid = uuid_of(fields.get(b"uuid", b"").decode("ascii", "replace").strip())
     except ValueError:
         uuid = None
-    return endpoints.join(str(address), info.port), uuid, said.get(b"boutid", b"").decode("utf-8", "replace")
+    return endpoints.join(str(address), info.port), uuid, fields.get(b"boutid", b"").decode("utf-8", "replace")
 
 
 def nearest(offered: Iterable[Address], here: Iterable[Local]) -> Address | None:
-    """Which of a machine's addresses to call: one in a network of ours, IPv4 first; loopback only if there is no other.
+    """Which of a peer's addresses to call: one in a network of this machine, IPv4 first; loopback only if it has no other.
 
     Link-local addresses are left out: they mean nothing without the interface, which an endpoint cannot name (PEE-004).
     """
@@ -443,6 +443,5 @@ def _interfaces(mine: Announced, here: Iterable[Local]) -> list[Address]:
     ours = {one.address for one in here}
     beside = [address for address in _reachable(host, here) if address in ours]
     found = beside or _reachable(EVERYWHERE, here)
-    return [
-        one for one in found if one.version == 4
-    ] or found  # one IP version suffices, and IPv6 would need the name of the link
+    # one IP version suffices, and IPv6 would need the name of the link
+    return [one for one in found if one.version == 4] or found

@@ -1,8 +1,8 @@
 """Performs `Measure`: runs each meter where it cannot delay anything else (MEA-006).
 
-Counters of the kernel are read at once, in the event loop, which takes some fifty microseconds. Processes, and whatever
-may hang, are read in a thread of their own. The core never asks again for a metric that has not answered, so a metric
-that hangs keeps one thread and no more. The threads are daemons: they never keep a node from ending.
+Counters of the kernel are read in the event loop, which takes some fifty microseconds. Processes, and everything that may
+hang, are read in a thread. The core does not ask again for a metric that has not answered, so a metric that hangs occupies
+one thread only. The threads are daemons: they do not keep a node from ending.
 """
 
 import asyncio
@@ -18,14 +18,14 @@ CORE: Final = "measurement"
 
 
 class Measuring:
-    """Performs `Measure` work and hands `Measured` back through `order(core, order)`, always on the loop."""
+    """Performs `Measure`, and gives the core `Measured` through `order(core, order)`, always in the event loop."""
 
     def __init__(self, order: Callable[[str, Any], None], meters: Meters | None = None) -> None:
         self._order = order
         self.meters = meters or Meters()
 
     def measure(self, work: Measure) -> None:
-        """Do the work in its place; the answer comes in a later callback of the running loop."""
+        """Measure in the loop or in a thread, as `work.place` says; the answer comes in a later callback of the loop."""
         loop = asyncio.get_running_loop()
         if work.place is Place.INLINE:
             loop.call_soon(self._order, CORE, self._perform(work))

@@ -1,4 +1,4 @@
-"""The metrics of a status as Prometheus text, and the bounds of their series (OBS-003); what they are: `facts.py`."""
+"""Writes the metrics of a status as Prometheus text, with a limited number of series (OBS-003); `facts.py` lists them."""
 
 import platform
 from collections.abc import Iterator
@@ -11,10 +11,8 @@ if TYPE_CHECKING:
     from prometheus_client.core import Metric
 
 CONTENT_TYPE: Final = "text/plain; version=0.0.4; charset=utf-8"
-SUBSYSTEM_MAX: Final = (
-    500  # series of one subsystem: a fleet of 1,000 nodes is then 1 % of what one Prometheus holds (OBS-003)
-)
-NAMES_MAX: Final = 100  # label values of one metric; all others are one more, `other`
+SUBSYSTEM_MAX: Final = 500  # series of one subsystem, so that one Prometheus can hold a fleet of 1,000 nodes (OBS-003)
+NAMES_MAX: Final = 100  # label values of one metric; all further ones are summed as `other`
 OTHER: Final = "other"
 TIMED: Final = 20  # series of one histogram, at most
 
@@ -28,7 +26,7 @@ class Series(NamedTuple):
 
 
 def series_of(status: dict[str, Any]) -> Iterator[Series]:
-    """All numbers of a status that are metrics; what is beyond the names that a metric may have is summed as `other`."""
+    """All numbers of a status that are metrics; label values beyond those that a metric may have are summed as `other`."""
     for fact in FACTS:
         for labels, total in _by_name(fact, status).items() if fact.metric else ():
             yield Series(fact, labels, total / fact.per if fact.per != 1 else total)
@@ -58,7 +56,7 @@ def subsystem_of(metric: str) -> str:
 
 @cache
 def _names_of(subsystem: str) -> int:
-    """How many names each of its metrics may show, so that all of them together stay below the bound."""
+    """How many label values each metric of a subsystem may have, so that all together stay below `SUBSYSTEM_MAX`."""
     mine = [fact for fact in FACTS if fact.metric and subsystem_of(fact.metric) == subsystem]
     named = sum(bool(fact.labels) for fact in mine)
     timed = TIMED * sum(subsystem_of(metric) == subsystem for metric, _ in TIMINGS.values())
@@ -72,7 +70,7 @@ def _labels(fact: Fact, keys: tuple[str, ...]) -> tuple[str, ...]:
 
 
 def leaves_at(value: Any, path: list[str]) -> Iterator[tuple[tuple[str, ...], Any]]:
-    """What stands at a path: the keys in the places of its `*`, and the value."""
+    """The values at a path, each with the keys that its `*` stand for."""
     if not path:
         yield (), value
         return

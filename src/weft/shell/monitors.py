@@ -1,4 +1,4 @@
-"""What libzmq reports of the connections of a context's sockets, told on the running loop."""
+"""Passes on what libzmq reports of the connections of sockets, in the running loop."""
 
 import asyncio
 import struct
@@ -11,27 +11,26 @@ import zmq
 TURN_MAX: Final = 256  # events in one callback, so that a flood of them cannot starve the node
 NOW: Final = zmq.NOBLOCK
 _NUMBERS: Final = count()
-"""Of addresses, each used once: libzmq releases one some time after its socket was closed."""
+"""Numbers for the addresses of monitors. Each is used once: libzmq frees an address only some time after the socket closed."""
 _EVENT: Final = struct.Struct("=HI")
-"""What a monitor says first: the event, and its value, mostly a descriptor."""
+"""The first frame of a monitor: the event, and its value, mostly a descriptor."""
 
 Tell = Callable[[int, int, str], None]
 """Gets an event, its value, and the endpoint, with its protocol."""
 
 
 class Monitors:
-    """Of the sockets of one context. Each costs two sockets more, and their descriptors."""
+    """The monitors of the sockets of one context. Each needs two more sockets, and their descriptors."""
 
     def __init__(self, context: "zmq.Context[Any]") -> None:
         self._context = context
         self._of: dict[zmq.Socket[Any], tuple[zmq.Socket[bytes], Tell]] = {}
 
     def watch(self, made: "zmq.Socket[Any]", events: int, tell: Tell) -> None:
-        """Tell these events of a socket, before it binds or connects; one that is watched already stays so.
+        """Call `tell` for these events of a socket; call it before each bind or connect, also for the next port.
 
-        A socket that finds a port taken, and tries the next one, is to be watched each time.
-
-        The queue of a monitor has no limit here: at one, libzmq's own thread would wait for this loop.
+        A socket that is watched already stays so. The queue of a monitor has no limit: at a limit, libzmq's own thread would
+        wait for this loop.
         """
         if made in self._of:
             return
@@ -43,10 +42,10 @@ class Monitors:
         self._of[made] = monitor, tell
         loop = asyncio.get_running_loop()
         loop.add_reader(monitor.FD, self._read, made)
-        loop.call_soon(self._read, made)  # the descriptor tells nothing before somebody has looked once
+        loop.call_soon(self._read, made)  # the descriptor signals nothing before the first read
 
     def ignore(self, made: "zmq.Socket[Any]") -> bool:
-        """The socket is about to be closed; whether it was watched."""
+        """Stop watching a socket, before it is closed; returns whether it was watched."""
         found = self._of.pop(made, None)
         if found is not None:
             made.disable_monitor()
@@ -55,7 +54,7 @@ class Monitors:
         return found is not None
 
     def close(self) -> None:
-        """Watch none any more."""
+        """Stop watching all sockets."""
         for made in list(self._of):
             self.ignore(made)
 
@@ -65,9 +64,9 @@ class Monitors:
                 return
             monitor, tell = self._of[made]
             try:
-                said = monitor.recv_multipart(NOW)
+                frames = monitor.recv_multipart(NOW)
             except zmq.Again:
                 return
-            event, value = _EVENT.unpack_from(said[0])
-            tell(event, value, said[1].decode("ascii", "replace"))
+            event, value = _EVENT.unpack_from(frames[0])
+            tell(event, value, frames[1].decode("ascii", "replace"))
         asyncio.get_running_loop().call_soon(self._read, made)

@@ -1,7 +1,7 @@
 """Connects the store to an MQTT broker (LNK-002, LNK-010): MQTT 3.1.1, clean session, QoS 0, nothing retained.
 
     link = MqttLink(process.runner, Place.of("127.0.0.1:1883", "weft"), Chance("seed/mqtt"))
-    await link.start()  # once the node works; UserError if what it needs is not installed, or a port is taken
+    await link.start()  # once the node runs; UserError if a library is not installed, or a port is taken
     await link.close()  # after the store core has sent its last message
 
 From `start` on, what the core sends on channel `store-mqtt` goes to the broker, and messages from there are posted on
@@ -9,9 +9,8 @@ that channel. The node's own messages come back too: only the core can tell them
 name. The core `store` gets the orders `LinkUp("mqtt")` and `LinkDown("mqtt", why)`. While the link is down, messages
 are dropped and not queued, because the store finds missing changes by their numbers.
 
-The library starts a task for each message that is taken from its iterator, and waits after each message that is sent.
-Both are slow, so received messages are taken where the library would queue them, and of a burst only the last message
-is waited for.
+The library starts a task for each message that is read from its iterator, and waits after each message that is sent. Both
+are slow. So received messages are taken before the library queues them, and of a burst only the last message is waited for.
 """
 
 import asyncio
@@ -44,7 +43,7 @@ RETRY_SHARE: Final = 0.2
 STEADY_S: Final = 10.0  # after a connection that lasted so long, the next pause is the first one again
 
 
-class Told(Protocol):
+class NodeRunner(Protocol):
     """What this link needs of a node's runner."""
 
     inside: dict[tuple[str, bytes], Callable[[list[bytes]], None]]
@@ -85,22 +84,22 @@ class Ways(NamedTuple):
 
     login: Login = NO_LOGIN
     sealer: Sealer | None = None
-    """None: messages get no code."""
+    """Adds a MAC to each message and checks it; None: messages have none."""
     is_required: bool = True
-    """Whether messages without a code are dropped."""
+    """Whether messages without a MAC are dropped."""
 
 
 NO_WAYS: Final = Ways()
 
 
 class Outbox:
-    """Messages that wait for the broker, bounded in number and bytes; beyond that the newest is dropped."""
+    """Messages that wait for the broker, limited in number and bytes; a message beyond the limits is dropped."""
 
     def __init__(self, dropped: Counter[str]) -> None:
         self._waiting: deque[tuple[str, bytes]] = deque()
         self._dropped, self._bytes = dropped, 0
         self.is_open = False
-        """Whether there is a connection: while there is none, nothing waits for it (LNK-002)."""
+        """Whether there is a connection; without one, messages are dropped (LNK-002)."""
         self.filled = asyncio.Event()
 
     def put(self, topic: str, payload: bytes) -> None:
@@ -124,7 +123,7 @@ class Outbox:
         return taken
 
     def clear(self) -> None:
-        """The connection is lost, and so are the messages that waited for it."""
+        """Drop all messages: the connection is lost."""
         self._dropped[f"{CHANNEL}:down"] += len(self._waiting)
         self._waiting.clear()
         self._bytes = 0
@@ -135,13 +134,12 @@ class Outbox:
 class MqttLink:
     """Keeps one connection to the broker for the store of a node, and reconnects whenever it ends.
 
-    `dropped`: counts messages that reached nobody, by `store-mqtt:why`. It is the counter of the node's links, so that
-    metrics show it.
+    `dropped`: counts dropped messages, by `store-mqtt:why`. It is the counter of the node's links, so that metrics show it.
     """
 
     def __init__(
         self,
-        runner: Told,
+        runner: NodeRunner,
         place: Place,
         chance: Chance,
         dropped: Counter[str] | None = None,
@@ -157,10 +155,7 @@ class MqttLink:
         self._is_closing = False
 
     async def start(self) -> None:
-        """Start the embedded broker, if there is one, and begin to connect; does not wait for another broker.
-
-        UserError.
-        """
+        """Start the embedded broker, if there is one, and begin to connect; does not wait for the connection. UserError."""
         make = _session_class()
         if self._broker is not None:
             await self._broker.start()
@@ -188,19 +183,19 @@ class MqttLink:
         return lambda frames: self._outbox.put(topic, sealer.seal(topic, frames[0]))
 
     def _hear(self, source: Source, frames: list[bytes]) -> None:
-        """A message from the broker: passed on if its code is right or none is required, else counted and dropped."""
+        """Pass on a message from the broker if its MAC is right, or none is required; else drop and count it."""
         sealer = self._ways.sealer
         if sealer is not None:
-            said = sealer.open(self._topics[source.peer.decode()], frames[0])
-            if said is not None:
-                frames = [said]
+            content = sealer.open(self._topics[source.peer.decode()], frames[0])
+            if content is not None:
+                frames = [content]
             elif self._ways.is_required:
                 self.dropped[f"{CHANNEL}:bad-mac"] += 1
                 return
         self._runner.post(source, frames)
 
     def _look_after(self, task: asyncio.Task[None]) -> None:
-        """An exception in this task ends the node, because nobody else would notice it."""
+        """End the node if this task has failed, because nothing else would notice."""
         if not task.cancelled() and (fault := task.exception()) is not None:
             self._runner.break_off(fault)
 
@@ -232,7 +227,7 @@ def wait_s(failures: int, chance: Chance) -> float:
 
 
 def _session_class() -> "type[Session]":
-    """The class that speaks to a broker, imported only if one is configured; UserError `not-installed`."""
+    """The class of connections to a broker, imported only if one is configured; UserError `not-installed`."""
     try:
         importlib.import_module("aiomqtt")
     except ImportError as error:
